@@ -1,0 +1,13 @@
+//! Monitors over a trace: one pass, bounded memory, no I/O.
+//!
+//! [`Judge`] takes the events of one case (or of one recording) in order, parses each received frame,
+//! validates it against its message's schema and shows it to the monitors that its type concerns. A
+//! requirement is *exercised* when something could have broken it; a [`Violation`] names the requirements
+//! that an event broke.
+
+mod judge;
+mod monitor;
+mod verdict;
+
+pub use judge::{Judge, Judged};
+pub use verdict::{Exercised, Violation};

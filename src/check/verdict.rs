@@ -1,0 +1,27 @@
+//! What a judgement says.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// A property of the trace that does not hold.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Violation {
+    /// What found it: the invariant's name, or `frame`, `message`, `schema`.
+    pub check: String,
+    /// The requirements that it breaks, by id. Never empty.
+    pub requirements: Vec<String>,
+    /// One sentence for a person: what is wrong, with the values.
+    pub message: String,
+    /// The event that broke it, as its index in the trace (from 0); `None` for a duty open at the end.
+    pub event: Option<u64>,
+    /// An earlier event that it conflicts with.
+    pub related: Option<u64>,
+    /// What should have been, where it can be shown as a value.
+    pub expected: Option<serde_json::Value>,
+    /// What was instead.
+    pub actual: Option<serde_json::Value>,
+}
+
+/// How often each requirement was exercised: there was something that could have broken it. By id.
+pub type Exercised = BTreeMap<String, u64>;

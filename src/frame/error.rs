@@ -1,0 +1,80 @@
+//! What can be wrong with the bytes of one message.
+
+/// A place in the text of a frame. Both numbers count from 1; the column counts bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// Line, from 1.
+    pub line: usize,
+    /// Column in bytes, from 1 (0 where the text ended at the start of a line).
+    pub column: usize,
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "line {}, column {}", self.line, self.column)
+    }
+}
+
+/// Why a message is not a frame. Each kind of defect is its own variant, so that a report can name it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FrameError {
+    /// Longer than [`Limits::max_bytes`](super::Limits::max_bytes).
+    #[error("the frame has {bytes} bytes, over the limit of {limit}")]
+    TooLarge {
+        /// Length of the message in bytes.
+        bytes: usize,
+        /// The limit that it broke.
+        limit: usize,
+    },
+    /// Not UTF-8.
+    #[error("the frame is not UTF-8: bad byte at offset {offset}")]
+    InvalidUtf8 {
+        /// Offset of the first bad byte, from 0.
+        offset: usize,
+    },
+    /// Not one JSON value: broken syntax, nothing at all, or something after the value.
+    #[error("the frame is not JSON: {message} at {place}")]
+    Syntax {
+        /// The JSON parser's reason, without the place.
+        message: String,
+        /// Where it stopped.
+        place: Place,
+    },
+    /// Nested deeper than [`Limits::max_depth`](super::Limits::max_depth).
+    #[error("the frame nests deeper than {limit} levels at {place}")]
+    TooDeep {
+        /// The limit that it broke.
+        limit: usize,
+        /// Where the limit was passed.
+        place: Place,
+    },
+    /// One object names a key twice; JSON parsers disagree about which one counts.
+    #[error("the key {key:?} stands twice in one object at {place}")]
+    DuplicateKey {
+        /// The repeated key, unescaped.
+        key: String,
+        /// Where the repetition stands.
+        place: Place,
+    },
+    /// JSON, but an array or a scalar.
+    #[error("the frame is {found}, not a JSON object")]
+    NotAnObject {
+        /// `an array`, `a string`, `a number`, `a boolean` or `null`.
+        found: &'static str,
+    },
+}
+
+impl FrameError {
+    /// The stable name of the kind of defect, as protocol files and reports write it.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::TooLarge { .. } => "too-large",
+            Self::InvalidUtf8 { .. } => "invalid-utf8",
+            Self::Syntax { .. } => "syntax",
+            Self::TooDeep { .. } => "too-deep",
+            Self::DuplicateKey { .. } => "duplicate-key",
+            Self::NotAnObject { .. } => "not-an-object",
+        }
+    }
+}

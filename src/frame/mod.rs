@@ -1,0 +1,12 @@
+//! The frame parser: the bytes of one WebSocket message in, one JSON object out.
+//!
+//! No I/O, no protocol knowledge, no panic on any input. Production, the fuzz targets and the
+//! benchmarks call the same [`parse`].
+
+mod error;
+mod parse;
+mod pointer;
+
+pub use error::{FrameError, Place};
+pub use parse::{Limits, parse};
+pub use pointer::Pointer;

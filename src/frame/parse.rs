@@ -1,0 +1,220 @@
+//! One pass over the text: `serde_json` reads, a visitor of ours refuses duplicate keys and depth.
+
+use std::cell::Cell;
+
+use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+
+use super::{FrameError, Place};
+
+/// Bounds on one frame. A frame beyond them is a [`FrameError`], never a panic or a hang.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Longest message, in bytes. Default 16 MiB: what tungstenite takes for one frame.
+    pub max_bytes: usize,
+    /// Deepest nesting of arrays and objects; 1 is a flat object. Default 64; above 127 the JSON
+    /// reader's own recursion guard answers first, with the same error.
+    pub max_depth: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { max_bytes: 16 << 20, max_depth: 64 }
+    }
+}
+
+/// Parses the bytes of one WebSocket message as one JSON object.
+///
+/// # Errors
+/// See [`FrameError`]: each kind of defect is its own variant.
+///
+/// ```
+/// use frameproof::frame::{FrameError, Limits, parse};
+/// let frame = parse(br#"{"type":"ping","nonce":"n1"}"#, &Limits::default())?;
+/// assert_eq!(frame["type"], "ping");
+/// let twice = parse(br#"{"type":"ping","type":"hello"}"#, &Limits::default());
+/// assert!(matches!(twice, Err(FrameError::DuplicateKey { .. })));
+/// # Ok::<(), FrameError>(())
+/// ```
+pub fn parse(bytes: &[u8], limits: &Limits) -> Result<Value, FrameError> {
+    if bytes.len() > limits.max_bytes {
+        return Err(FrameError::TooLarge { bytes: bytes.len(), limit: limits.max_bytes });
+    }
+    let text = std::str::from_utf8(bytes)
+        .map_err(|error| FrameError::InvalidUtf8 { offset: error.valid_up_to() })?;
+    let broken = Broken::default();
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let seed = Node { depth_left: limits.max_depth, broken: &broken };
+    let value = seed
+        .deserialize(&mut reader)
+        .and_then(|value| reader.end().map(|()| value))
+        .map_err(|error| broken.explain(&error, limits))?;
+    match value {
+        Value::Object(_) => Ok(value),
+        other => Err(FrameError::NotAnObject { found: name_of(&other) }),
+    }
+}
+
+fn name_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}
+
+/// The visitor's own reason, carried past `serde_json`'s error, which can hold only text.
+#[derive(Default)]
+struct Broken(Cell<Option<Reason>>);
+
+enum Reason {
+    Depth,
+    Duplicate(String),
+}
+
+impl Broken {
+    fn explain(&self, error: &serde_json::Error, limits: &Limits) -> FrameError {
+        let place = Place { line: error.line(), column: error.column() };
+        match self.0.take() {
+            Some(Reason::Depth) => FrameError::TooDeep { limit: limits.max_depth, place },
+            Some(Reason::Duplicate(key)) => FrameError::DuplicateKey { key, place },
+            None => {
+                let full = error.to_string();
+                let message = full.split(" at line ").next().unwrap_or(&full).to_owned();
+                if message == "recursion limit exceeded" {
+                    return FrameError::TooDeep { limit: limits.max_depth.min(127), place };
+                }
+                FrameError::Syntax { message, place }
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Node<'b> {
+    depth_left: usize,
+    broken: &'b Broken,
+}
+
+impl Node<'_> {
+    fn deeper<E: serde::de::Error>(self) -> Result<Self, E> {
+        match self.depth_left.checked_sub(1) {
+            Some(depth_left) => Ok(Self { depth_left, ..self }),
+            None => {
+                self.broken.0.set(Some(Reason::Depth));
+                Err(E::custom("nested too deep"))
+            }
+        }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Node<'_> {
+    type Value = Value;
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Node<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a JSON value")
+    }
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(Value::Number(value.into()))
+    }
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(Value::Number(value.into()))
+    }
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
+    }
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(Value::String(value.to_owned()))
+    }
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(Value::String(value))
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
+        let seed = self.deeper()?;
+        let mut items = Vec::new();
+        while let Some(item) = access.next_element_seed(seed)? {
+            items.push(item);
+        }
+        Ok(Value::Array(items))
+    }
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
+        let seed = self.deeper()?;
+        let mut map = Map::new();
+        while let Some(key) = access.next_key::<String>()? {
+            match map.entry(key) {
+                serde_json::map::Entry::Vacant(slot) => {
+                    slot.insert(access.next_value_seed(seed)?);
+                }
+                serde_json::map::Entry::Occupied(slot) => {
+                    self.broken.0.set(Some(Reason::Duplicate(slot.key().clone())));
+                    return Err(A::Error::custom("duplicate key"));
+                }
+            }
+        }
+        Ok(Value::Object(map))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(text: &[u8]) -> &'static str {
+        parse(text, &Limits { max_bytes: 64, max_depth: 3 }).map_or_else(|error| error.kind(), |_| "ok")
+    }
+
+    #[test]
+    fn tells_every_defect_apart() {
+        for (text, expected) in [
+            (&br#"{"type":"a","n":[1,{"x":null}]}"#[..], "ok"),
+            (br#"{"type":"a","n":[1,{"x":[]}]}"#, "too-deep"),
+            (br#"{"a":1,"\u0061":2}"#, "duplicate-key"),
+            (br#"{"a":{"b":1,"b":2}}"#, "duplicate-key"),
+            (b"{\"a\":\"\xff\"}", "invalid-utf8"),
+            (b"{oops", "syntax"),
+            (b"", "syntax"),
+            (b"{} {}", "syntax"),
+            (b"{\"a\":NaN}", "syntax"),
+            (b"\xef\xbb\xbf{}", "syntax"),
+            (b"[]", "not-an-object"),
+            (b"null", "not-an-object"),
+            (
+                b"{\"a\":\"0123456789012345678901234567890123456789012345678901234567890123456789\"}",
+                "too-large",
+            ),
+        ] {
+            assert_eq!(kind(text), expected, "{}", String::from_utf8_lossy(text));
+        }
+    }
+
+    #[test]
+    fn names_the_place() {
+        let error = parse(b"{\"a\":1,\n \"a\":2}", &Limits::default()).expect_err("duplicate");
+        let FrameError::DuplicateKey { key, place } = error else { panic!("{error}") };
+        assert_eq!((key.as_str(), place.line), ("a", 2));
+    }
+
+    #[test]
+    fn survives_hostile_nesting() {
+        let deep = "[".repeat(200_000);
+        assert_eq!(parse(deep.as_bytes(), &Limits::default()).expect_err("deep").kind(), "too-deep");
+        let loose = Limits { max_depth: usize::MAX, ..Limits::default() };
+        assert_eq!(parse(deep.as_bytes(), &loose).expect_err("deep").kind(), "too-deep");
+    }
+}

@@ -1,0 +1,117 @@
+//! JSON Pointers (RFC 6901), split once and followed often.
+
+use serde_json::Value;
+
+/// A compiled JSON Pointer, such as `/run_state/status`. The empty pointer is the whole value.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Pointer {
+    text: String,
+    tokens: Box<[Token]>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Token {
+    key: String,
+    index: Option<usize>,
+}
+
+/// The text is not a JSON Pointer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a JSON Pointer: it must be empty or begin with `/`")]
+pub struct PointerError(pub String);
+
+impl Pointer {
+    /// Compiles `text`.
+    ///
+    /// # Errors
+    /// A text that is neither empty nor begins with `/`.
+    pub fn new(text: &str) -> Result<Self, PointerError> {
+        if !text.is_empty() && !text.starts_with('/') {
+            return Err(PointerError(text.to_owned()));
+        }
+        let tokens = text
+            .split('/')
+            .skip(1)
+            .map(|token| {
+                let key = token.replace("~1", "/").replace("~0", "~");
+                let canonical = key == "0" || !key.starts_with('0');
+                let index = if canonical { key.parse().ok() } else { None };
+                Token { key, index }
+            })
+            .collect();
+        Ok(Self { text: text.to_owned(), tokens })
+    }
+
+    /// The value that the pointer names in `value`, if there is one.
+    pub fn get<'v>(&self, value: &'v Value) -> Option<&'v Value> {
+        self.tokens.iter().try_fold(value, |at, token| match at {
+            Value::Object(map) => map.get(&token.key),
+            Value::Array(items) => items.get(token.index?),
+            _ => None,
+        })
+    }
+
+    /// The pointer as it was written.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+}
+
+impl std::fmt::Display for Pointer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl std::str::FromStr for Pointer {
+    type Err = PointerError;
+    fn from_str(text: &str) -> Result<Self, PointerError> {
+        Self::new(text)
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for Pointer {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::new(&text).map_err(serde::de::Error::custom)
+    }
+}
+
+impl serde::Serialize for Pointer {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.text)
+    }
+}
+
+impl schemars::JsonSchema for Pointer {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Pointer".into()
+    }
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "string", "description": "A JSON Pointer (RFC 6901): empty, or begins with `/`.", "pattern": "^(/.*)?$" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn follows_objects_arrays_and_escapes() {
+        let value = json!({ "a": [10, { "b/c": { "~": true } }], "": 1 });
+        for (pointer, expected) in [
+            ("", Some(value.clone())),
+            ("/a/0", Some(json!(10))),
+            ("/a/1/b~1c/~0", Some(json!(true))),
+            ("/", Some(json!(1))),
+            ("/a/2", None),
+            ("/a/00", None),
+            ("/a/0/x", None),
+            ("/nope", None),
+        ] {
+            assert_eq!(Pointer::new(pointer).expect("valid").get(&value).cloned(), expected, "{pointer}");
+        }
+        assert!(Pointer::new("a").is_err());
+    }
+}

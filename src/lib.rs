@@ -1,0 +1,21 @@
+//! frameproof: a conformance test harness and fuzzer for agent-over-WebSocket protocols.
+//!
+//! The floors, from the ground up; each imports only from those before it:
+//! [`source`] and [`frame`], [`trace`], [`protocol`], [`check`], [`wire`], [`reference`], [`scenario`],
+//! [`run`], [`report`], [`cli`]. `docs/architecture.md` tells how they fit together.
+
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+pub mod check;
+pub mod cli;
+pub mod cue;
+pub mod frame;
+pub mod protocol;
+pub mod reference;
+pub mod report;
+pub mod run;
+pub mod scenario;
+pub mod source;
+pub mod trace;
+pub mod wire;

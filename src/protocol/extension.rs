@@ -1,0 +1,325 @@
+//! `x-frameproof`: what AsyncAPI cannot say about a protocol, as typed data.
+//!
+//! The published JSON Schema (`frameproof schema protocol`) is generated from these types.
+
+use std::collections::BTreeMap;
+
+use indexmap::IndexMap;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::frame::Pointer;
+
+/// Requirement ids that a check decides.
+pub type Ids = Vec<String>;
+
+/// The extension at the root of an AsyncAPI document.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Extension {
+    /// Where a frame says what kind of message it is, for example `/type`.
+    pub discriminator: Pointer,
+    /// Which requirements a frame breaks that is no message of the protocol at all.
+    #[serde(default)]
+    pub frames: FrameRules,
+    /// How sessions are told apart and joined.
+    pub session: Session,
+    /// The ways to begin a connection, by name; a scenario's `open` uses the first unless it names one.
+    pub openings: IndexMap<String, Vec<Exchange>>,
+    /// Messages that may come at any moment and that an `expect` always looks past.
+    #[serde(default)]
+    pub ambient: Vec<String>,
+    /// The ordered event log, where the protocol has one.
+    pub log: Option<Log>,
+    /// How the protocol reports a rejected command.
+    pub errors: Option<Errors>,
+    /// How a turn begins and ends.
+    pub turn: Turn,
+    /// A correlated query that is answered after everything sent before it: the way to know, without
+    /// waiting, that nothing more is to come. Used to settle a case and by `never`.
+    pub barrier: Option<Vec<Exchange>>,
+    /// What can be seen of the server's state, for the `unchanged` step.
+    pub state: Option<State>,
+    /// Features that a server may or may not offer.
+    #[serde(default)]
+    pub capabilities: IndexMap<String, Capability>,
+    /// The tools that a cue calls, by class (`open`, `guarded`, `slow`, `denied`, `failing`).
+    #[serde(default)]
+    pub tools: IndexMap<String, Tool>,
+    /// The monitors, by name.
+    #[serde(default)]
+    pub invariants: IndexMap<String, Invariant>,
+    /// Contradictions of the document, and what each reading makes of them, by id.
+    #[serde(default)]
+    pub readings: IndexMap<String, Reading>,
+}
+
+/// Requirements decided by the frame parser.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct FrameRules {
+    /// Broken by text that is not exactly one JSON object, and by binary messages.
+    #[serde(default)]
+    pub object: Ids,
+    /// Broken by an object whose discriminator is missing, no string, or names no message of the server's.
+    #[serde(default)]
+    pub message: Ids,
+    /// Exercised by every message that validates against its schema, and broken by a schema violation at a
+    /// place that no `x-frameproof.requirements` in the schema covers.
+    #[serde(default)]
+    pub schema: Ids,
+}
+
+/// Sessions: what isolates two runs of the same server from each other.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Session {
+    /// Where a server's messages say which session the connection is in.
+    #[serde(default)]
+    pub id: Vec<At>,
+    /// How a further client joins a session that is already known.
+    pub join: Join,
+}
+
+/// How a client joins a given session.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Join {
+    /// The session's id is put at this pointer of the first message of the opening exchange; a new
+    /// session is had by leaving it out.
+    Field(Pointer),
+    /// The session's id fills this channel parameter of the address; the client makes up new ids.
+    Parameter(String),
+    /// Every connection is a session of its own.
+    Connection,
+}
+
+/// A value in a kind of message.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct At {
+    /// The messages.
+    pub on: Pattern,
+    /// The value in them.
+    pub at: Pointer,
+}
+
+/// Which messages are meant. All parts must hold. A bare string or list names message types.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Pattern {
+    /// One message type.
+    Type(String),
+    /// Any of these message types.
+    Types(Vec<String>),
+    /// Types and conditions on the content.
+    Where(PatternWhere),
+}
+
+/// A pattern with conditions on the content.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct PatternWhere {
+    /// The message type or types; absent means any.
+    #[serde(rename = "type")]
+    pub types: Option<OneOrMany>,
+    /// `recv` (the default), from the server; or `send`, from a client.
+    #[serde(default)]
+    pub dir: PatternDirection,
+    /// Subset match: every value given here must be in the message, at the same place.
+    pub with: Option<Value>,
+    /// A JSON Schema that the message must satisfy.
+    #[serde(rename = "where")]
+    pub schema: Option<Value>,
+}
+
+/// The side that sends the messages of a pattern.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum PatternDirection {
+    /// From the server.
+    #[default]
+    Recv,
+    /// From a client.
+    Send,
+}
+
+/// One text or several.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum OneOrMany {
+    /// One.
+    One(String),
+    /// Several.
+    Many(Vec<String>),
+}
+
+impl OneOrMany {
+    /// All of them.
+    pub fn as_slice(&self) -> &[String] {
+        match self {
+            Self::One(one) => std::slice::from_ref(one),
+            Self::Many(many) => many,
+        }
+    }
+}
+
+/// One step of an opening exchange or of a barrier: exactly one of `send` and `expect`.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Exchange {
+    /// A message to send; templates are filled in.
+    pub send: Option<Value>,
+    /// A message type to wait for.
+    pub expect: Option<OneOrMany>,
+    /// Subset match on the expected message.
+    pub with: Option<Value>,
+    /// A JSON Schema that the expected message must satisfy.
+    #[serde(rename = "where")]
+    pub schema: Option<Value>,
+    /// Values to keep as template variables: name to JSON Pointer.
+    #[serde(default)]
+    pub save: IndexMap<String, Pointer>,
+    /// The message may be left out: then `covers` is broken, but the exchange goes on.
+    #[serde(default)]
+    pub optional: bool,
+    /// Requirements broken when the message does not come, and exercised when it does.
+    #[serde(default)]
+    pub covers: Ids,
+}
+
+/// The server's ordered event log.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Log {
+    /// The logged messages.
+    pub on: Pattern,
+    /// Their position in the log.
+    pub id: Pointer,
+    /// Pointers that may differ between two deliveries of one event, for example `/ts`.
+    #[serde(default)]
+    pub volatile: Vec<Pointer>,
+}
+
+/// How commands are rejected.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Errors {
+    /// The error message. Unless a step expects one, an error ends the wait of any `expect`.
+    pub on: Pattern,
+    /// Where its code stands.
+    pub code: Option<Pointer>,
+}
+
+/// A turn: from the user's text to the end of what it set off.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Turn {
+    /// The message that starts a turn; `{{text}}` is the user's text with its cue.
+    pub start: Value,
+    /// The message that ends it: what a scenario calls `turn-end`.
+    pub end: Pattern,
+    /// Requirements broken when a turn does not end.
+    #[serde(default)]
+    pub covers: Ids,
+}
+
+/// How the server's state is seen.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct State {
+    /// The query: the message of its last `expect` is the state.
+    pub query: Vec<Exchange>,
+    /// The parts of the answer that make up the state.
+    pub at: Vec<Pointer>,
+}
+
+/// A feature that a server may or may not offer.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Capability {
+    /// What it is.
+    pub about: String,
+    /// The server announces it: a message of the opening exchange matches this pattern. Absent: assumed
+    /// offered unless the configuration says otherwise.
+    pub announced: Option<Pattern>,
+}
+
+/// A tool that the scripted model calls.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Tool {
+    /// Its name.
+    pub name: String,
+    /// Arguments; a scenario may replace them.
+    #[serde(default)]
+    pub args: serde_json::Map<String, Value>,
+}
+
+/// A contradiction of the document and its readings.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Reading {
+    /// The question.
+    pub topic: String,
+    /// The answer that `--reading strict` takes.
+    pub strict: String,
+    /// The answer that is taken unless told otherwise.
+    pub default: String,
+    /// The answer that `--reading lenient` takes.
+    pub lenient: String,
+    /// JSON Merge Patches on this document that make the `strict` and the `lenient` answer hold. The
+    /// document as written is the default. No patch: the answer changes no check.
+    #[serde(default)]
+    pub patch: BTreeMap<ReadingName, Value>,
+}
+
+/// Which of the three answers is taken.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum ReadingName {
+    /// The narrowest.
+    Strict,
+    /// The project's own choice.
+    #[default]
+    Default,
+    /// The widest.
+    Lenient,
+}
+
+/// The extension on a message of the document (`components.messages.NAME.x-frameproof`).
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct MessageExtension {
+    /// Requirements exercised by every such message and broken by a violation that has no closer place.
+    #[serde(default)]
+    pub requirements: Ids,
+    /// Requirements broken when a scenario expects this message in vain and names none itself.
+    #[serde(default)]
+    pub absent: Ids,
+}
+
+/// The extension inside a message's schema, at any subschema.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct SchemaExtension {
+    /// Decided here: exercised when the value is present, broken when it is invalid or, if required, missing.
+    #[serde(default)]
+    pub requirements: Ids,
+    /// Decided by the object having no undeclared fields.
+    #[serde(default)]
+    pub closed: Ids,
+}
+
+/// One monitor: a property of a trace, and the requirements that it decides.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Invariant {
+    /// The property in one sentence, shown when it is broken.
+    pub about: String,
+    /// The kind of monitor and its parameters.
+    pub monitor: super::invariant::Rule,
+}

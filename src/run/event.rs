@@ -1,0 +1,200 @@
+//! The events of a run. Every report is a pure function of them: `--json` writes them as they come, and
+//! console and JUnit can be made from such a file again.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// What became of a case, or of a requirement. In order of gravity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// A capability that it needs is not offered.
+    NotApplicable,
+    /// Nothing touched it.
+    NotExercised,
+    /// It held wherever it was exercised.
+    Passed,
+    /// Failed first and passed when it was run again. For cases only.
+    Flaky,
+    /// A SHOULD or MAY is broken.
+    Warned,
+    /// A MUST is broken.
+    Failed,
+    /// The harness or the target broke: no conformance verdict.
+    Error,
+}
+
+/// One event of a run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum RunEvent {
+    /// A run begins.
+    RunStarted(RunStarted),
+    /// A case begins (an attempt of it).
+    CaseStarted {
+        /// `family/name`.
+        case: String,
+        /// From 1.
+        attempt: u32,
+    },
+    /// A case is done, after all its attempts.
+    CaseFinished(Box<CaseReport>),
+    /// A run is done.
+    RunFinished(Box<Summary>),
+}
+
+/// What is run against what.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct RunStarted {
+    /// Version of frameproof.
+    pub version: String,
+    /// The protocol's name.
+    pub protocol: String,
+    /// The protocol's own title and version.
+    pub title: String,
+    /// Where the server is, secrets redacted; or `reference server` with its address.
+    pub target: String,
+    /// Start of the run, RFC 3339.
+    pub started: String,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// The reading: `strict`, `default` or `lenient`.
+    pub reading: String,
+    /// How many cases are selected.
+    pub cases: usize,
+    /// Cases that run side by side.
+    pub jobs: usize,
+    /// Level and text of every requirement that the reports may have to quote, by id.
+    pub requirements: BTreeMap<String, RequirementText>,
+}
+
+/// A requirement as reports quote it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct RequirementText {
+    /// `MUST`, `SHOULD` or `MAY`.
+    pub level: String,
+    /// One sentence.
+    pub text: String,
+    /// Where the document says it.
+    pub source: String,
+    /// The reading that was used, where the document is ambiguous: its id and the answer taken.
+    pub reading: Option<String>,
+}
+
+/// All about one case.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct CaseReport {
+    /// `family/name`.
+    pub case: String,
+    /// Its title.
+    pub title: String,
+    /// The scenario file, as it can be opened from the working folder; for an embedded one its path in the
+    /// repository.
+    pub file: String,
+    /// Line of the case in it, from 1.
+    pub line: usize,
+    /// What became of it (after baseline and retries).
+    pub verdict: Verdict,
+    /// Why it was not run, or why the harness gave up.
+    pub reason: Option<String>,
+    /// Seconds, of the last attempt.
+    pub seconds: f64,
+    /// Seconds since the start of the run at which it began.
+    pub started: f64,
+    /// What is wrong, in the last attempt.
+    pub failures: Vec<Failure>,
+    /// Failures of earlier attempts (with `--retries`), oldest first.
+    pub earlier: Vec<Vec<Failure>>,
+    /// How often each requirement was exercised, by id.
+    pub exercised: BTreeMap<String, u64>,
+    /// The wire log: all of it for a failed case up to a bound, else empty.
+    pub wire: Vec<WireLine>,
+    /// Frames left out at the beginning of `wire`.
+    pub wire_omitted: usize,
+    /// The command that runs this case alone again.
+    pub reproduce: String,
+    /// The baseline entry that excuses its failures, if one does.
+    pub known: Option<String>,
+}
+
+/// One thing that is wrong.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Failure {
+    /// The requirements that it breaks. Empty: the case's own expectation, no requirement.
+    pub requirements: Vec<String>,
+    /// Failed, Warned or Error.
+    pub verdict: Verdict,
+    /// What found it: `step`, or the name of an invariant, or `schema`, `message`, `frame`.
+    pub check: String,
+    /// One sentence.
+    pub message: String,
+    /// Where in the scenario: the step's line and its source text.
+    pub step: Option<StepPlace>,
+    /// What was expected, as pretty JSON or text.
+    pub expected: Option<Value>,
+    /// What came instead.
+    pub actual: Option<Value>,
+    /// Indices into the case's whole wire log (not counting omissions) of the frames that show it.
+    pub frames: Vec<u64>,
+}
+
+/// A step in a scenario file.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct StepPlace {
+    /// The file.
+    pub file: String,
+    /// Line from 1.
+    pub line: usize,
+    /// Column from 1.
+    pub column: usize,
+    /// The source line.
+    pub source: String,
+}
+
+/// One line of the wire log.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct WireLine {
+    /// Index in the case's wire log, from 0.
+    pub index: u64,
+    /// Milliseconds since the case began.
+    pub ms: f64,
+    /// The client.
+    pub client: String,
+    /// `->` sent, `<-` received, `--` connection.
+    pub dir: String,
+    /// What: the frame's text as it was (cut at a bound), or a description.
+    pub text: String,
+    /// Bytes cut off the end of `text`.
+    #[serde(default)]
+    pub cut: usize,
+}
+
+/// The run as a whole.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Summary {
+    /// How many cases got each verdict.
+    pub cases: BTreeMap<Verdict, usize>,
+    /// Each observable server requirement's verdict and how often it was exercised, by id.
+    pub requirements: BTreeMap<String, RequirementResult>,
+    /// Baseline entries that no longer fail, as messages.
+    pub stale_baseline: Vec<String>,
+    /// Ended early: `fail-fast` or `interrupted`.
+    pub stopped: Option<String>,
+    /// Seconds.
+    pub seconds: f64,
+    /// The exit code that follows from it.
+    pub exit_code: u8,
+}
+
+/// One requirement over the whole run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct RequirementResult {
+    /// Worst verdict.
+    pub verdict: Verdict,
+    /// How often it was exercised.
+    pub exercised: u64,
+    /// Cases in which it was broken.
+    pub broken_in: Vec<String>,
+}

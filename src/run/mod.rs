@@ -1,0 +1,3 @@
+//! Schedule and execute cases.
+
+pub mod event;

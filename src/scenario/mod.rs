@@ -1,0 +1,3 @@
+//! The scenario DSL: model, loader, templates, matchers.
+
+pub mod model;

@@ -1,0 +1,191 @@
+//! The scenario DSL as typed data. The JSON Schema for editors (`frameproof schema scenario`) and the
+//! loader's structural checks are both generated from these types; `docs/scenarios.md` teaches it.
+
+use indexmap::IndexMap;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::frame::Pointer;
+use crate::protocol::OneOrMany;
+
+/// One file: a family of cases.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct ScenarioFile {
+    /// The family's name, the first part of a case's id: `family/case`.
+    pub family: String,
+    /// What the family covers, in a sentence or two.
+    pub about: Option<String>,
+    /// The cases.
+    pub cases: Vec<Case>,
+}
+
+/// One case: a conversation with the server and what must come of it.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Case {
+    /// Its name: lower case, digits and hyphens, unique in the family.
+    pub name: String,
+    /// One sentence that says what must be true.
+    pub title: String,
+    /// The requirements it is about. A failed step that names none itself is held against these.
+    #[serde(default)]
+    pub covers: Vec<String>,
+    /// Capabilities without which the case is not applicable.
+    #[serde(default)]
+    pub needs: Vec<String>,
+    /// What the scripted model does; `{{cue}}` is the text that carries it.
+    pub turn: Option<Vec<TurnStep>>,
+    /// Further turns, by name: `{{cue.NAME}}`.
+    #[serde(default)]
+    pub turns: IndexMap<String, Vec<TurnStep>>,
+    /// Template variables.
+    #[serde(default)]
+    pub vars: IndexMap<String, Value>,
+    /// Runs the case with this variable = 1, 2, 3, … until a `drop` with `after` finds the turn ended first.
+    pub sweep: Option<String>,
+    /// Runs the case this many times, each in sessions of its own.
+    pub repeat: Option<u32>,
+    /// `false`: do not settle (see the protocol's `barrier`) when the steps are done.
+    #[serde(default = "yes")]
+    pub settle: bool,
+    /// Invariants that this case breaks on purpose and that are not judged in it.
+    #[serde(default)]
+    pub suspend: Vec<String>,
+    /// The steps.
+    pub steps: Vec<Step>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// One step of a turn's script (see the cue's own documentation in `docs/scenarios.md`). Exactly one of
+/// the actions.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct TurnStep {
+    /// Text, streamed in these chunks.
+    pub say: Option<Vec<String>>,
+    /// Reasoning, streamed.
+    pub think: Option<Vec<String>>,
+    /// Milliseconds between the chunks of `say` or `think`.
+    #[serde(rename = "every_ms")]
+    pub every_ms: Option<u64>,
+    /// A tool call: `"{{tools.CLASS}}"`, or `{ class: CLASS, args: {…} }`, or `{ name: NAME, args: {…} }`.
+    pub call: Option<Value>,
+    /// Wait, in milliseconds.
+    #[serde(rename = "pause_ms")]
+    pub pause_ms: Option<u64>,
+    /// The provider answers with an HTTP error.
+    pub fail: Option<Fail>,
+    /// Nothing more until the turn is aborted.
+    pub hang: Option<bool>,
+    /// Many chunks of text: a shorthand for a long `say`.
+    pub flood: Option<Flood>,
+}
+
+/// A provider's HTTP error.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Fail {
+    /// HTTP status.
+    pub status: u16,
+    /// Message in the error body.
+    pub message: String,
+}
+
+/// Many chunks of text.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Flood {
+    /// How many chunks.
+    pub chunks: u32,
+    /// Characters in each.
+    pub chars: u32,
+}
+
+/// One step: exactly one verb, and the modifiers that it takes.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Step {
+    // Verbs.
+    /// Connect a client of this name and do the opening exchange. A name that was used before reconnects, to
+    /// the same session. Modifiers: `session`, `opening`, `with`, `save`.
+    pub open: Option<String>,
+    /// Close this client's connection with a closing handshake.
+    pub close: Option<String>,
+    /// Cut this client's connection without a closing handshake. With `after`: once it has received that many
+    /// events of the log since the last `send`.
+    pub drop: Option<String>,
+    /// Stop reading on this client's connection.
+    pub stall: Option<String>,
+    /// Read again.
+    pub unstall: Option<String>,
+    /// Send this message.
+    pub send: Option<Value>,
+    /// Send this text, whatever it is.
+    pub raw: Option<String>,
+    /// Send a binary message (base64).
+    pub binary: Option<String>,
+    /// Wait for a message of this type, or of any of these types. `turn-end` is what ends a turn in the
+    /// protocol; `close` is the end of the connection. Looks past other messages, but not past an error
+    /// message, the end of the connection or a violation.
+    pub expect: Option<OneOrMany>,
+    /// No message of this type comes: until the barrier of the protocol is answered, or within `window`.
+    pub never: Option<OneOrMany>,
+    /// Do the protocol's barrier with this client.
+    pub settle: Option<String>,
+    /// A relation between values.
+    pub assert: Option<Assertion>,
+    /// Do these steps and compare the server's visible state before and after.
+    pub unchanged: Option<Vec<Step>>,
+    /// Do these lists of steps side by side.
+    pub parallel: Option<Vec<Vec<Step>>>,
+
+    // Modifiers.
+    /// The client that does it. Default: the client opened first.
+    #[serde(rename = "as")]
+    pub client: Option<String>,
+    /// `open`: which session to join; the first client of a name opens it. Default `main`.
+    pub session: Option<String>,
+    /// `open`: which of the protocol's opening exchanges; `none` connects only. Default: the first.
+    pub opening: Option<String>,
+    /// `open`: values for the opening's templates. `expect`, `never`: subset match.
+    pub with: Option<Value>,
+    /// `expect`, `never`: a JSON Schema that the message must satisfy.
+    #[serde(rename = "where")]
+    pub schema: Option<Value>,
+    /// Values of the message to keep: variable to JSON Pointer.
+    #[serde(default)]
+    pub save: IndexMap<String, Pointer>,
+    /// `expect`: how long to wait, such as `500ms` or `3s`. Default: the run's step deadline.
+    pub within: Option<String>,
+    /// `never`: how long to watch instead of using the barrier.
+    pub window: Option<String>,
+    /// `expect`: this many of them. Default 1.
+    pub count: Option<u32>,
+    /// `drop`: after this many events of the log. A number or a template.
+    pub after: Option<Value>,
+    /// `expect`: error messages do not end the wait.
+    #[serde(default)]
+    pub past_errors: bool,
+    /// Requirements held against the server when this step fails, and exercised when it is done.
+    #[serde(default)]
+    pub covers: Vec<String>,
+}
+
+/// A relation between values; templates are filled in. Exactly one of them.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Assertion {
+    /// All equal.
+    pub equal: Option<Vec<Value>>,
+    /// All different.
+    pub differ: Option<Vec<Value>>,
+    /// Numbers, each greater than the one before.
+    pub ascending: Option<Vec<Value>>,
+    /// The first minus the second is the third.
+    pub difference: Option<[Value; 3]>,
+}

@@ -1,0 +1,70 @@
+//! One event of a trace.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Who sent a frame, seen from the client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Direction {
+    /// Client to server.
+    Send,
+    /// Server to client.
+    Recv,
+}
+
+/// How a connection ended without a further frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum End {
+    /// The closing handshake was completed.
+    Closed,
+    /// End of the TCP stream without a close frame.
+    Eof,
+    /// TCP reset, or another I/O error.
+    Reset,
+    /// Bytes that are no WebSocket frame.
+    Protocol,
+    /// The client itself cut the connection.
+    Dropped,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Payload {
+    /// A connection was opened (the upgrade succeeded); `url` with secrets redacted.
+    Open {
+        /// Where to.
+        url: Arc<str>,
+    },
+    /// A text message.
+    Text(Arc<str>),
+    /// A binary message, or text that is not UTF-8.
+    Binary(Arc<[u8]>),
+    /// A ping frame.
+    Ping(Arc<[u8]>),
+    /// A pong frame.
+    Pong(Arc<[u8]>),
+    /// A close frame; `code` is absent where its body was empty.
+    Close {
+        /// RFC 6455 close code.
+        code: Option<u16>,
+        /// Close reason.
+        reason: Arc<str>,
+    },
+    /// The connection is gone.
+    End(End),
+}
+
+/// One thing seen at one client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// Time since the start of the trace.
+    pub at: Duration,
+    /// The case it belongs to; `None` in a plain recording. Different cases are judged apart.
+    pub case: Option<Arc<str>>,
+    /// The client's name. A client that reconnects keeps its name; an `Open` starts a new connection.
+    pub client: Arc<str>,
+    /// From or to the server. `Open` and `End` use the side that acted.
+    pub dir: Direction,
+    /// What happened.
+    pub payload: Payload,
+}

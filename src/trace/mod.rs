@@ -1,0 +1,12 @@
+//! What was seen on the wire, one event at a time, and its NDJSON form.
+//!
+//! A trace is what every judgement and every report is made from: a live run, a recording and
+//! proxied traffic give the same [`Event`]s.
+
+mod event;
+mod read;
+mod write;
+
+pub use event::{Direction, End, Event, Payload};
+pub use read::{Reader, TraceError};
+pub use write::write_line;
