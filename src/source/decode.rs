@@ -1,15 +1,108 @@
 //! From a document to typed data, with every structural error at its place.
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, schema_for};
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
-use super::{Diagnostics, Document};
+use super::schema::{Problem, Schema, Violation};
+use super::{Diagnostic, Diagnostics, Document, Part};
 
-/// Checks the document against the JSON Schema of `T` and reads it.
+/// The JSON Schema of a type, as `frameproof schema` publishes it.
+pub fn schema_of<T: JsonSchema>() -> Value {
+    schema_for!(T).to_value()
+}
+
+/// Checks the value at `pointer` (empty: the whole document) against the JSON Schema of `T` and reads it.
 ///
 /// # Errors
 /// Every violation of the schema as a diagnostic of its own: unknown field (with the nearest known one),
 /// missing field, wrong type, unknown variant.
-pub fn decode<T: JsonSchema + DeserializeOwned>(_document: &Document) -> Result<T, Diagnostics> {
-    todo!()
+pub fn decode<T: JsonSchema + DeserializeOwned>(
+    document: &Document,
+    pointer: &str,
+) -> Result<T, Diagnostics> {
+    let value = document.value.pointer(pointer).cloned().unwrap_or(Value::Null);
+    decode_value(value, document, pointer)
+}
+
+/// As [`decode`], for a value that was derived from the document (by a merge patch, say) and stands at
+/// `pointer` in it as far as it stands there at all.
+///
+/// # Errors
+/// As [`decode`].
+pub fn decode_value<T: JsonSchema + DeserializeOwned>(
+    value: Value,
+    document: &Document,
+    pointer: &str,
+) -> Result<T, Diagnostics> {
+    let text = schema_of::<T>();
+    // Generated from a type of ours; a test compiles each.
+    let schema = Schema::new(&text).map_err(|error| Diagnostic::new(format!("internal schema: {error}")))?;
+    let violations = schema.violations(&value);
+    if violations.is_empty() {
+        return serde_json::from_value(value)
+            .map_err(|error| Diagnostic::new(error.to_string()).at(document, pointer, Part::Value).into());
+    }
+    let known = field_names(&text);
+    Err(Diagnostics(violations.iter().map(|one| describe(one, &value, document, pointer, &known)).collect()))
+}
+
+fn describe(
+    violation: &Violation,
+    value: &Value,
+    document: &Document,
+    base: &str,
+    known: &[String],
+) -> Diagnostic {
+    let subject = format!("{base}{}", violation.subject());
+    let place = if violation.at.is_empty() { base.to_owned() } else { format!("{base}{}", violation.at) };
+    let shown = value.pointer(&violation.at).map(short).unwrap_or_default();
+    match &violation.problem {
+        Problem::Undeclared(name) => Diagnostic::new(format!("unknown field `{name}`"))
+            .at(document, &subject, Part::Key)
+            .label("not a field here")
+            .suggest(name, known.iter().map(String::as_str)),
+        Problem::Missing(name) => Diagnostic::new(format!("missing field `{name}`"))
+            .at(document, &place, Part::Key)
+            .label(format!("`{name}` is needed here")),
+        Problem::NotOneOf(options) => {
+            let words: Vec<&str> = options.iter().filter_map(Value::as_str).collect();
+            Diagnostic::new(format!("{shown} is not one of the allowed values"))
+                .at(document, &place, Part::Value)
+                .suggest(value.pointer(&violation.at).and_then(Value::as_str).unwrap_or(""), words)
+        }
+        other => Diagnostic::new(format!("{shown} {other}")).at(document, &place, Part::Value),
+    }
+}
+
+fn short(value: &Value) -> String {
+    match value {
+        Value::Object(_) => "a map".to_owned(),
+        Value::Array(_) => "a list".to_owned(),
+        scalar => {
+            let text = scalar.to_string();
+            if text.chars().count() > 40 { text.chars().take(40).chain(['…']).collect() } else { text }
+        }
+    }
+}
+
+/// Every property name that the schema declares anywhere.
+fn field_names(schema: &Value) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut open = vec![schema];
+    while let Some(value) = open.pop() {
+        match value {
+            Value::Object(map) => {
+                if let Some(Value::Object(properties)) = map.get("properties") {
+                    names.extend(properties.keys().cloned());
+                }
+                open.extend(map.values());
+            }
+            Value::Array(items) => open.extend(items),
+            _ => {}
+        }
+    }
+    names.sort();
+    names.dedup();
+    names
 }

@@ -1,6 +1,8 @@
 //! Errors in what a person wrote, shown as rustc shows them.
 
-use super::Document;
+use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+
+use super::{Document, Part, Span};
 
 /// One error.
 #[derive(Debug, Clone)]
@@ -8,7 +10,7 @@ pub struct Diagnostic {
     /// What is wrong, in one sentence without a full stop.
     pub message: String,
     /// The text and the byte span that it is about.
-    pub place: Option<(Document, super::Span)>,
+    pub place: Option<(Document, Span)>,
     /// A few words beside the caret.
     pub label: Option<String>,
     /// What to do about it.
@@ -27,7 +29,7 @@ impl Diagnostic {
 
     /// Points at the value (or key) at `pointer` of `document`.
     #[must_use]
-    pub fn at(mut self, document: &Document, pointer: &str, part: super::Part) -> Self {
+    pub fn at(mut self, document: &Document, pointer: &str, part: Part) -> Self {
         self.place = Some((document.clone(), document.span(pointer, part)));
         self
     }
@@ -45,6 +47,46 @@ impl Diagnostic {
         self.hint = Some(hint.into());
         self
     }
+
+    /// Adds the nearest known word as advice, or the list of known words where it is short.
+    #[must_use]
+    pub fn suggest<'k>(self, word: &str, known: impl IntoIterator<Item = &'k str>) -> Self {
+        let known: Vec<&str> = known.into_iter().collect();
+        match nearest(word, known.iter().copied()) {
+            Some(near) => self.hint(format!("did you mean `{near}`?")),
+            None if !known.is_empty() && known.len() <= 24 => {
+                self.hint(format!("known are {}", known.join(", ")))
+            }
+            None => self,
+        }
+    }
+
+    fn render(&self, renderer: &Renderer) -> String {
+        let message = visible(&self.message);
+        let title = Level::ERROR.primary_title(message.as_str());
+        let mut groups = Vec::new();
+        let path;
+        let text;
+        let label;
+        let mut group = match &self.place {
+            Some((document, span)) => {
+                path = visible(&document.name);
+                text = visible_text(&document.text);
+                label = self.label.as_deref().map(visible).unwrap_or_default();
+                let end = span.end.clamp(span.start, text.len());
+                let annotation =
+                    AnnotationKind::Primary.span(span.start.min(text.len())..end).label(label.as_str());
+                title.element(Snippet::source(text.as_str()).path(path.as_str()).annotation(annotation))
+            }
+            None => annotate_snippets::Group::with_title(title),
+        };
+        let hint = self.hint.as_deref().map(visible);
+        if let Some(hint) = &hint {
+            group = group.element(Level::HELP.message(hint.as_str()));
+        }
+        groups.push(group);
+        renderer.render(&groups)
+    }
 }
 
 impl From<Diagnostic> for Diagnostics {
@@ -54,10 +96,36 @@ impl From<Diagnostic> for Diagnostics {
 }
 
 impl Diagnostics {
+    /// `Ok(value)` where there are none, else `Err(self)`.
+    ///
+    /// # Errors
+    /// The diagnostics themselves.
+    pub fn or<T>(self, value: T) -> Result<T, Self> {
+        if self.0.is_empty() { Ok(value) } else { Err(self) }
+    }
+
+    /// Adds an error.
+    pub fn push(&mut self, diagnostic: Diagnostic) {
+        self.0.push(diagnostic);
+    }
+
+    /// Keeps the value of a result, or its errors.
+    pub fn take<T>(&mut self, result: Result<T, Self>) -> Option<T> {
+        match result {
+            Ok(value) => Some(value),
+            Err(errors) => {
+                self.0.extend(errors.0);
+                None
+            }
+        }
+    }
+
     /// All errors as text for a terminal (`color`) or a pipe, each with file, line, column, source line and
     /// caret. Control characters of the source are made visible.
-    pub fn render(&self, _color: bool) -> String {
-        todo!()
+    pub fn render(&self, color: bool) -> String {
+        let renderer = if color { Renderer::styled() } else { Renderer::plain() };
+        let parts: Vec<String> = self.0.iter().map(|one| one.render(&renderer)).collect();
+        parts.join("\n\n")
     }
 }
 
@@ -69,7 +137,60 @@ impl std::fmt::Display for Diagnostics {
 
 impl std::error::Error for Diagnostics {}
 
+/// Control characters of one line of text, made visible.
+fn visible(text: &str) -> String {
+    text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect()
+}
+
+/// Control characters other than line ends and tabs replaced one for one, so that byte spans keep their meaning.
+fn visible_text(text: &str) -> String {
+    text.chars()
+        .map(|c| match c {
+            '\n' | '\t' | '\r' => c,
+            c if c.is_control() && c.len_utf8() == 1 => '?',
+            c if c.is_control() => '\u{b7}',
+            c => c,
+        })
+        .collect()
+}
+
 /// The known word nearest to `word`, if one is near enough to be what was meant.
-pub fn nearest<'k>(_word: &str, _known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
-    todo!()
+pub fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+    known
+        .into_iter()
+        .map(|candidate| (strsim::damerau_levenshtein(word, candidate), candidate))
+        .filter(|(distance, candidate)| *distance <= candidate.chars().count().max(3) / 3)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn points_at_the_place() {
+        let document = Document::parse("case.yaml", "steps:\n  - expct: welcome\n").expect("valid");
+        let text = Diagnostics::from(
+            Diagnostic::new("unknown field `expct`")
+                .at(&document, "/steps/0/expct", Part::Key)
+                .suggest("expct", ["expect", "send"]),
+        )
+        .to_string();
+        for part in [
+            "error: unknown field `expct`",
+            "case.yaml:2:5",
+            "- expct: welcome",
+            "^^^^^",
+            "did you mean `expect`?",
+        ] {
+            assert!(text.contains(part), "{part} is not in\n{text}");
+        }
+    }
+
+    #[test]
+    fn suggests_only_what_is_near() {
+        assert_eq!(nearest("expct", ["send", "expect"]), Some("expect"));
+        assert_eq!(nearest("xyz", ["send", "expect"]), None);
+    }
 }

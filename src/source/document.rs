@@ -1,11 +1,18 @@
 //! A YAML text as JSON, with places.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+use serde_saphyr::{Location, Spanned};
 
-use super::Diagnostics;
+use super::{Diagnostic, Diagnostics};
+
+/// Longest text that is read, in bytes.
+const MAX_BYTES: usize = 16 << 20;
 
 /// Bytes of the text, end exclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,7 +32,7 @@ pub enum Part {
     Value,
 }
 
-/// A parsed text.
+/// A parsed text. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Document {
     /// What messages call it: a path as the user gave it.
@@ -33,33 +40,266 @@ pub struct Document {
     /// The text.
     pub text: Arc<str>,
     /// The value.
-    pub value: Value,
+    pub value: Arc<Value>,
+    places: Arc<HashMap<String, Places>>,
+}
+
+/// Line and character column, from 1, of an entry's key and value.
+#[derive(Debug, Clone, Copy)]
+struct Places {
+    key: (usize, usize),
+    value: (usize, usize),
 }
 
 impl Document {
     /// Parses YAML (or JSON, which is YAML).
     ///
     /// # Errors
-    /// Broken syntax, duplicate keys, a key that is no string, an alias bomb, too deep or too large a text.
-    pub fn parse(_name: &str, _text: &str) -> Result<Self, Diagnostics> {
-        todo!()
+    /// Broken syntax, duplicate keys, an alias bomb, too deep or too large a text.
+    pub fn parse(name: &str, text: &str) -> Result<Self, Diagnostics> {
+        let bare = |value, places| Self {
+            name: name.to_owned(),
+            text: text.into(),
+            value: Arc::new(value),
+            places: Arc::new(places),
+        };
+        if text.len() > MAX_BYTES {
+            let message = format!("{name} has {} bytes, over the limit of {MAX_BYTES}", text.len());
+            return Err(Diagnostic::new(message).into());
+        }
+        let options = serde_saphyr::options! {
+            strict_booleans: true,
+        };
+        let node: Node = serde_saphyr::from_str_with_options(text, options).map_err(|error| {
+            let error = error.without_snippet();
+            let document = bare(Value::Null, HashMap::new());
+            let message = error.to_string();
+            let message = message.split(" at line ").next().unwrap_or(&message).to_owned();
+            let mut diagnostic = Diagnostic::new(message).label("the YAML stops making sense here");
+            if let Some(location) = error.location() {
+                let start = document.offset((location.line() as usize, location.column() as usize));
+                diagnostic.place = Some((document.clone(), document.token(start)));
+            }
+            Diagnostics::from(diagnostic)
+        })?;
+        let mut places = HashMap::new();
+        let value = node.into_value(&mut String::new(), None, &mut places);
+        Ok(bare(value, places))
     }
 
     /// Reads and parses a file.
     ///
     /// # Errors
     /// As [`Document::parse`], and a file that cannot be read or is not UTF-8.
-    pub fn read(_path: &Path) -> Result<Self, Diagnostics> {
-        todo!()
+    pub fn read(path: &Path) -> Result<Self, Diagnostics> {
+        let name = path.display().to_string();
+        let bytes = std::fs::read(path)
+            .map_err(|error| Diagnostic::new(format!("{name} cannot be read: {error}")))?;
+        let text = String::from_utf8(bytes).map_err(|error| {
+            let at = error.utf8_error().valid_up_to();
+            Diagnostic::new(format!("{name} is not UTF-8: bad byte at offset {at}"))
+        })?;
+        Self::parse(&name, &text)
     }
 
     /// Where the value at a JSON Pointer stands; the nearest existing parent where it does not exist.
-    pub fn span(&self, _pointer: &str, _part: Part) -> Span {
-        todo!()
+    pub fn span(&self, pointer: &str, part: Part) -> Span {
+        let mut pointer = pointer;
+        let mut part = part;
+        loop {
+            if let Some(places) = self.places.get(pointer) {
+                let place = if part == Part::Key { places.key } else { places.value };
+                return self.token(self.offset(place));
+            }
+            match pointer.rfind('/') {
+                Some(at) => pointer = &pointer[..at],
+                None => return Span { start: 0, end: 0 },
+            }
+            part = Part::Key;
+        }
     }
 
     /// Line and column, both from 1 (columns in characters), and the source line, of a byte offset.
-    pub fn place(&self, _offset: usize) -> (usize, usize, &str) {
-        todo!()
+    pub fn place(&self, offset: usize) -> (usize, usize, &str) {
+        let offset = (0..=offset.min(self.text.len())).rev().find(|at| self.text.is_char_boundary(*at));
+        let before = &self.text[..offset.unwrap_or(0)];
+        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+        let line = before.matches('\n').count() + 1;
+        let column = before[line_start..].chars().count() + 1;
+        let source = self.text[line_start..].lines().next().unwrap_or("");
+        (line, column, source)
+    }
+
+    fn offset(&self, (line, column): (usize, usize)) -> usize {
+        let mut start = 0;
+        for (number, text) in self.text.split_inclusive('\n').enumerate() {
+            if number + 1 == line {
+                let within =
+                    text.char_indices().nth(column.saturating_sub(1)).map_or(text.len(), |(at, _)| at);
+                return start + within;
+            }
+            start += text.len();
+        }
+        self.text.len()
+    }
+
+    /// The word, or the quoted text, that begins at `start`.
+    fn token(&self, start: usize) -> Span {
+        let rest = &self.text[start..];
+        let quote = rest.chars().next().filter(|c| matches!(c, '"' | '\''));
+        let length = match quote {
+            Some(quote) => rest[1..].find([quote, '\n']).map_or(rest.len(), |at| at + 2),
+            None => rest.find([',', '}', ']', '\n', '#', ':']).unwrap_or(rest.len()),
+        };
+        let word = rest.get(..length).unwrap_or(rest).trim_end();
+        Span { start, end: start + word.len().max(1).min(rest.len().max(1)) }
+    }
+}
+
+/// A YAML node with its place.
+struct Node(Spanned<Kind>);
+
+enum Kind {
+    Scalar(Value),
+    Seq(Vec<Node>),
+    Map(Vec<(Spanned<String>, Node)>),
+}
+
+impl<'de> Deserialize<'de> for Node {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Spanned::deserialize(deserializer).map(Self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Kind {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(KindVisitor)
+    }
+}
+
+struct KindVisitor;
+
+impl<'de> Visitor<'de> for KindVisitor {
+    type Value = Kind;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a YAML value")
+    }
+    fn visit_unit<E>(self) -> Result<Kind, E> {
+        Ok(Kind::Scalar(Value::Null))
+    }
+    fn visit_none<E>(self) -> Result<Kind, E> {
+        Ok(Kind::Scalar(Value::Null))
+    }
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Kind, D::Error> {
+        Kind::deserialize(deserializer)
+    }
+    fn visit_bool<E>(self, value: bool) -> Result<Kind, E> {
+        Ok(Kind::Scalar(Value::Bool(value)))
+    }
+    fn visit_i64<E>(self, value: i64) -> Result<Kind, E> {
+        Ok(Kind::Scalar(value.into()))
+    }
+    fn visit_u64<E>(self, value: u64) -> Result<Kind, E> {
+        Ok(Kind::Scalar(value.into()))
+    }
+    fn visit_f64<E>(self, value: f64) -> Result<Kind, E> {
+        Ok(Kind::Scalar(Number::from_f64(value).map_or(Value::Null, Value::Number)))
+    }
+    fn visit_str<E>(self, value: &str) -> Result<Kind, E> {
+        Ok(Kind::Scalar(value.into()))
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Kind, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = access.next_element()? {
+            items.push(item);
+        }
+        Ok(Kind::Seq(items))
+    }
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Kind, A::Error> {
+        let mut entries = Vec::new();
+        while let Some(entry) = access.next_entry()? {
+            entries.push(entry);
+        }
+        Ok(Kind::Map(entries))
+    }
+}
+
+impl Node {
+    fn into_value(
+        self,
+        pointer: &mut String,
+        key: Option<Location>,
+        places: &mut HashMap<String, Places>,
+    ) -> Value {
+        let place = |location: Location| (location.line() as usize, location.column() as usize);
+        let value = place(self.0.referenced);
+        places.insert(pointer.clone(), Places { key: key.map_or(value, place), value });
+        let length = pointer.len();
+        match self.0.value {
+            Kind::Scalar(value) => value,
+            Kind::Seq(items) => {
+                let mut values = Vec::with_capacity(items.len());
+                for (index, item) in items.into_iter().enumerate() {
+                    pointer.push_str(&format!("/{index}"));
+                    values.push(item.into_value(pointer, None, places));
+                    pointer.truncate(length);
+                }
+                Value::Array(values)
+            }
+            Kind::Map(entries) => {
+                let mut map = Map::new();
+                for (name, item) in entries {
+                    pointer.push('/');
+                    pointer.push_str(&escape_token(&name.value));
+                    let value = item.into_value(pointer, Some(name.referenced), places);
+                    pointer.truncate(length);
+                    map.insert(name.value, value);
+                }
+                Value::Object(map)
+            }
+        }
+    }
+}
+
+/// A key as a JSON Pointer token.
+pub(crate) fn escape_token(key: &str) -> String {
+    key.replace('~', "~0").replace('/', "~1")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn keeps_values_and_places() {
+        let text = "a: 1\nlist:\n  - { x: yes, y: \"q\" }\n  - off\nb/c: 1.5\n";
+        let document = Document::parse("t.yaml", text).expect("valid");
+        assert_eq!(*document.value, json!({ "a": 1, "list": [{ "x": "yes", "y": "q" }, "off"], "b/c": 1.5 }));
+        let at = |pointer, part| {
+            let span = document.span(pointer, part);
+            &text[span.start..span.end]
+        };
+        assert_eq!(at("/list/0/y", Part::Value), "\"q\"");
+        assert_eq!(at("/list/0/y", Part::Key), "y");
+        assert_eq!(at("/b~1c", Part::Value), "1.5");
+        assert_eq!(at("/list/1", Part::Value), "off");
+        assert_eq!(document.place(document.span("/list/1", Part::Value).start), (4, 5, "  - off"));
+    }
+
+    #[test]
+    fn refuses_what_is_no_plain_yaml() {
+        let mut bomb = String::from("a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n");
+        for level in 1..9 {
+            let last = level - 1;
+            bomb += &format!("a{level}: &a{level} [{}]\n", vec![format!("*a{last}"); 10].join(","));
+        }
+        for (text, expected) in
+            [("a: 1\na: 2\n", "duplicate"), ("a: [1, 2\n", ""), ("a: b: c\n", ""), (bomb.as_str(), "")]
+        {
+            let error = Document::parse("t.yaml", text).expect_err(text).to_string();
+            assert!(error.to_lowercase().contains(expected), "{error}");
+        }
     }
 }

@@ -3,7 +3,9 @@
 mod decode;
 mod diagnostic;
 mod document;
+pub mod schema;
 
-pub use decode::decode;
+pub use decode::{decode, decode_value, schema_of};
 pub use diagnostic::{Diagnostic, Diagnostics, nearest};
+pub(crate) use document::escape_token;
 pub use document::{Document, Part, Span};

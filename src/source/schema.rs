@@ -1,0 +1,153 @@
+//! JSON Schema validation: the one file that names the `jsonschema` crate.
+
+use jsonschema::error::{TypeKind, ValidationErrorKind};
+use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
+use serde_json::Value;
+
+use super::document::escape_token;
+
+/// A compiled JSON Schema (draft 2020-12 unless it says otherwise; formats are asserted, nothing is fetched).
+#[derive(Debug, Clone)]
+pub struct Schema(std::sync::Arc<Validator>);
+
+/// One violation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Violation {
+    /// JSON Pointer of the offending value; of the object where a property is missing or undeclared.
+    pub at: String,
+    /// What is wrong there.
+    pub problem: Problem,
+}
+
+/// What a violation is about.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Problem {
+    /// The object lacks this property.
+    Missing(String),
+    /// The object has this undeclared property.
+    Undeclared(String),
+    /// The value has another type.
+    Type(String),
+    /// The value is none of these.
+    NotOneOf(Vec<Value>),
+    /// Anything else, in a sentence.
+    Other(String),
+}
+
+impl Schema {
+    /// Compiles a schema.
+    ///
+    /// # Errors
+    /// Why it is no JSON Schema, or that it refers to something outside itself.
+    pub fn new(schema: &Value) -> Result<Self, String> {
+        jsonschema::options()
+            .with_draft(Draft::Draft202012)
+            .offline()
+            .should_validate_formats(true)
+            .with_pattern_options(PatternOptions::regex())
+            .build(schema)
+            .map(|validator| Self(std::sync::Arc::new(validator)))
+            .map_err(|error| error.to_string())
+    }
+
+    /// Whether the value satisfies the schema.
+    pub fn is_valid(&self, value: &Value) -> bool {
+        self.0.is_valid(value)
+    }
+
+    /// Every violation, in the order of the schema. Of alternatives, the one that fits best is reported.
+    pub fn violations(&self, value: &Value) -> Vec<Violation> {
+        let mut found = Vec::new();
+        for error in self.0.iter_errors(value) {
+            explain(&error, &mut found);
+        }
+        found
+    }
+}
+
+fn explain(error: &ValidationError<'_>, found: &mut Vec<Violation>) {
+    let at = error.instance_path().as_str().to_owned();
+    let mut push = |problem| found.push(Violation { at: at.clone(), problem });
+    match error.kind() {
+        ValidationErrorKind::AdditionalProperties { unexpected }
+        | ValidationErrorKind::UnevaluatedProperties { unexpected } => {
+            unexpected.iter().for_each(|name| push(Problem::Undeclared(name.clone())));
+        }
+        ValidationErrorKind::Required { property } => {
+            push(Problem::Missing(property.as_str().unwrap_or_default().to_owned()));
+        }
+        ValidationErrorKind::Type { kind } => push(Problem::Type(match kind {
+            TypeKind::Single(one) => one.to_string(),
+            TypeKind::Multiple(many) => {
+                many.iter().map(|one| one.to_string()).collect::<Vec<_>>().join(" or ")
+            }
+        })),
+        ValidationErrorKind::Enum { options } => {
+            push(Problem::NotOneOf(options.as_array().cloned().unwrap_or_default()));
+        }
+        ValidationErrorKind::Constant { expected_value } => {
+            push(Problem::NotOneOf(vec![(**expected_value).clone()]));
+        }
+        ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
+            match best_branch(context, &at) {
+                Some(branch) => branch.iter().for_each(|error| explain(error, found)),
+                None => push(Problem::Other(error.to_string())),
+            }
+        }
+        _ => push(Problem::Other(error.to_string())),
+    }
+}
+
+/// The alternative that was probably meant: the one whose errors lie deepest in the value, and that is not of
+/// another type altogether or lacking its only property.
+fn best_branch<'e>(
+    context: &'e [Vec<ValidationError<'static>>],
+    at: &str,
+) -> Option<&'e [ValidationError<'static>]> {
+    let score = |branch: &[ValidationError<'static>]| {
+        let here = branch.iter().filter(|error| error.instance_path().as_str() == at);
+        let mismatched = here
+            .filter(|error| {
+                matches!(
+                    error.kind(),
+                    ValidationErrorKind::Type { .. }
+                        | ValidationErrorKind::Required { .. }
+                        | ValidationErrorKind::Constant { .. }
+                )
+            })
+            .count();
+        let depth = branch.iter().map(|error| error.instance_path().as_str().matches('/').count()).max();
+        (usize::MAX - mismatched, depth, usize::MAX - branch.len())
+    };
+    context.iter().map(Vec::as_slice).max_by_key(|branch| score(branch)).filter(|branch| !branch.is_empty())
+}
+
+impl Violation {
+    /// The pointer of the property that is missing or undeclared, else of the value itself.
+    pub fn subject(&self) -> String {
+        match &self.problem {
+            Problem::Missing(name) | Problem::Undeclared(name) => {
+                format!("{}/{}", self.at, escape_token(name))
+            }
+            _ => self.at.clone(),
+        }
+    }
+}
+
+impl std::fmt::Display for Problem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Missing(name) => write!(f, "`{name}` is missing"),
+            Self::Undeclared(name) => write!(f, "`{name}` is not declared"),
+            Self::Type(expected) => write!(f, "must be of type {expected}"),
+            Self::NotOneOf(options) => {
+                let options: Vec<String> = options.iter().map(Value::to_string).collect();
+                match options.as_slice() {
+                    [one] => write!(f, "must be {one}"),
+                    many => write!(f, "must be one of {}", many.join(", ")),
+                }
+            }
+            Self::Other(message) => f.write_str(message),
+        }
+    }
+}
