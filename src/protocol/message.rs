@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use super::annotation::Annotations;
+use crate::source::schema::Schema;
 use crate::trace::Direction;
 
 /// A message of one direction.
@@ -15,6 +17,10 @@ pub struct Message {
     pub absent: Vec<String>,
     /// The document's examples of it.
     pub examples: Vec<Value>,
+    /// Its payload schema, standing alone.
+    pub(super) payload: Value,
+    pub(super) schema: Schema,
+    pub(super) annotations: Annotations,
 }
 
 /// One schema violation in one message.
@@ -30,14 +36,46 @@ pub struct SchemaFinding {
 
 impl Message {
     /// Validates a message. Empty: valid.
-    pub fn validate(&self, _body: &Value) -> Vec<SchemaFinding> {
-        todo!()
+    pub fn validate(&self, body: &Value) -> Vec<SchemaFinding> {
+        if self.schema.is_valid(body) {
+            return Vec::new();
+        }
+        let violations = self.schema.violations(body);
+        violations
+            .iter()
+            .map(|violation| {
+                let subject = violation.subject();
+                let shown = body.pointer(&violation.at).map(super::shorten).unwrap_or_default();
+                let place =
+                    if violation.at.is_empty() { String::new() } else { format!("{}: ", violation.at) };
+                let message = match &violation.problem {
+                    problem @ (crate::source::schema::Problem::Missing(_)
+                    | crate::source::schema::Problem::Undeclared(_)) => format!("{place}{problem}"),
+                    problem => format!("{place}{shown} {problem}"),
+                };
+                SchemaFinding {
+                    requirements: self.annotations.blame(violation).to_vec(),
+                    at: subject,
+                    message: format!("{}: {message}", self.name),
+                }
+            })
+            .collect()
     }
 
     /// Calls `exercised` with every requirement id that this message gives an occasion to break: those of
     /// the message itself, and those of each place of its schema that is present in `body`. A requirement
     /// is named at most once for a message.
-    pub fn exercised<'s>(&'s self, _body: &Value, _exercised: &mut dyn FnMut(&'s str)) {
-        todo!()
+    pub fn exercised<'s>(&'s self, body: &Value, exercised: &mut dyn FnMut(&'s str)) {
+        self.annotations.exercised(body, &mut |id| exercised(id));
+    }
+
+    /// The payload's JSON Schema, standing alone (references resolved within it).
+    pub fn payload(&self) -> &Value {
+        &self.payload
+    }
+
+    /// Every requirement that a place of the schema decides.
+    pub fn decides(&self) -> impl Iterator<Item = &str> {
+        self.annotations.ids()
     }
 }

@@ -1,23 +1,28 @@
 //! A protocol as data: an AsyncAPI 3.0 document with `x-frameproof`, and a requirement catalogue,
 //! compiled once into what the other floors ask of it.
 
+mod annotation;
+mod embedded;
 pub mod extension;
 pub mod invariant;
+mod load;
 mod message;
 mod pattern;
 mod requirement;
+mod verify;
 
-use std::path::Path;
-use std::sync::Arc;
+#[cfg(test)]
+mod tests;
 
+use rustc_hash::FxHashMap;
 use serde_json::Value;
 
 pub use extension::{Extension, OneOrMany, Pattern, ReadingName};
 pub use message::{Message, SchemaFinding};
-pub use pattern::Matcher;
-pub use requirement::{Level, Requirement, Requirements, Side};
+pub use pattern::{Matcher, is_subset};
+pub use requirement::{Level, Requirement, Requirements, RequirementsFile, Side};
 
-use crate::source::Diagnostics;
+use crate::source::{Diagnostic, Diagnostics};
 use crate::trace::Direction;
 
 /// A compiled protocol. Cheap to share; nothing in it changes after loading.
@@ -39,6 +44,8 @@ pub struct Protocol {
     pub requirements: Requirements,
     /// Which answer is taken for each reading, by reading id.
     pub readings: std::collections::BTreeMap<String, ReadingName>,
+    /// Message indices by name, for each direction.
+    by_name: [FxHashMap<String, usize>; 2],
 }
 
 /// Where a protocol comes from, and how it is adapted.
@@ -51,35 +58,37 @@ pub struct LoadOptions {
 }
 
 impl Protocol {
-    /// The names of the protocols that ship with the binary, in the order of the documentation.
-    pub fn embedded_names() -> Vec<&'static str> {
-        todo!()
-    }
-
-    /// Loads a protocol that ships with the binary.
-    ///
-    /// # Errors
-    /// An unknown name (with the nearest one as a hint) or a bad overlay.
-    pub fn embedded(_name: &str, _options: &LoadOptions) -> Result<Arc<Self>, Diagnostics> {
-        todo!()
-    }
-
-    /// Loads a protocol's folder: `asyncapi.yaml` and `requirements.yaml`.
-    ///
-    /// # Errors
-    /// Everything that is wrong with the files, each with its place.
-    pub fn load(_folder: &Path, _options: &LoadOptions) -> Result<Arc<Self>, Diagnostics> {
-        todo!()
-    }
-
     /// Which message a JSON object is, by its discriminator, for the given direction. `None`: missing, not a
     /// string, or unknown in that direction.
-    pub fn message_of(&self, _body: &Value, _dir: Direction) -> Option<usize> {
-        todo!()
+    pub fn message_of(&self, body: &Value, dir: Direction) -> Option<usize> {
+        let name = self.type_of(body)?;
+        self.by_name[dir as usize].get(name).copied()
     }
 
     /// The discriminator's text in a message, whether known or not.
     pub fn type_of<'v>(&self, body: &'v Value) -> Option<&'v str> {
         self.extension.discriminator.get(body).and_then(Value::as_str)
     }
+
+    /// The index of the message of a name and direction.
+    ///
+    /// # Errors
+    /// An unknown name, with the nearest known one; the diagnostic has no place.
+    pub fn message_named(&self, name: &str, dir: Direction) -> Result<usize, Diagnostics> {
+        self.by_name[dir as usize].get(name).copied().ok_or_else(|| {
+            let side = if dir == Direction::Send { "client" } else { "server" };
+            let known = self.by_name[dir as usize].keys().map(String::as_str);
+            Diagnostic::new(format!("the {side} sends no message `{name}`")).suggest(name, known).into()
+        })
+    }
+}
+
+/// A value as one short piece of text for a message.
+pub(crate) fn shorten(value: &Value) -> String {
+    const LONGEST: usize = 120;
+    let text = value.to_string();
+    if text.chars().count() <= LONGEST {
+        return text;
+    }
+    text.chars().take(LONGEST).chain(['…']).collect()
 }

@@ -2,41 +2,110 @@
 
 use serde_json::Value;
 
-use super::{Pattern, Protocol};
-use crate::source::Diagnostics;
+use super::extension::{PatternDirection, PatternWhere};
+use super::{OneOrMany, Pattern, Protocol};
+use crate::source::schema::Schema;
+use crate::source::{Diagnostic, Diagnostics};
 use crate::trace::Direction;
 
 /// A compiled [`Pattern`].
 #[derive(Debug, Clone)]
-pub struct Matcher {}
+pub struct Matcher {
+    direction: Direction,
+    messages: Option<Vec<usize>>,
+    with: Option<Value>,
+    schema: Option<Schema>,
+}
 
 impl Matcher {
     /// Compiles a pattern against the protocol's messages.
     ///
     /// # Errors
-    /// An unknown message type, or a `where` that is no JSON Schema.
-    pub fn new(_pattern: &Pattern, _protocol: &Protocol) -> Result<Self, Diagnostics> {
-        todo!()
+    /// An unknown message type, or a `where` that is no JSON Schema. The diagnostics have no place: the caller
+    /// knows where the pattern stands.
+    pub fn new(pattern: &Pattern, protocol: &Protocol) -> Result<Self, Diagnostics> {
+        let conditions;
+        let (types, conditions) = match pattern {
+            Pattern::Type(one) => (Some(std::slice::from_ref(one)), &PatternWhere::default()),
+            Pattern::Types(many) => (Some(many.as_slice()), &PatternWhere::default()),
+            Pattern::Where(given) => {
+                conditions = given;
+                (given.types.as_ref().map(OneOrMany::as_slice), conditions)
+            }
+        };
+        let direction = match conditions.dir {
+            PatternDirection::Recv => Direction::Recv,
+            PatternDirection::Send => Direction::Send,
+        };
+        let mut errors = Diagnostics::default();
+        let messages = types.map(|types| {
+            types.iter().filter_map(|name| errors.take(protocol.message_named(name, direction))).collect()
+        });
+        let schema = conditions.schema.as_ref().and_then(|schema| match Schema::new(schema) {
+            Ok(schema) => Some(schema),
+            Err(error) => {
+                errors.push(Diagnostic::new(format!("`where` is no JSON Schema: {error}")));
+                None
+            }
+        });
+        errors.or(Self { direction, messages, with: conditions.with.clone(), schema })
     }
 
     /// Whether a message matches. `message` is its index in [`Protocol::messages`], `None` for an unknown one.
-    pub fn matches(&self, _message: Option<usize>, _dir: Direction, _body: &Value) -> bool {
-        todo!()
+    pub fn matches(&self, message: Option<usize>, dir: Direction, body: &Value) -> bool {
+        dir == self.direction
+            && self
+                .messages
+                .as_ref()
+                .is_none_or(|known| message.is_some_and(|message| known.contains(&message)))
+            && self.with.as_ref().is_none_or(|with| is_subset(with, body))
+            && self.schema.as_ref().is_none_or(|schema| schema.is_valid(body))
     }
 
     /// The indices of the messages that can match, for dispatch; `None`: any of its direction.
     pub fn messages(&self) -> Option<&[usize]> {
-        todo!()
+        self.messages.as_deref()
     }
 
     /// Whether messages of this direction can match.
     pub fn direction(&self) -> Direction {
-        todo!()
+        self.direction
     }
 }
 
 /// Whether every value of `part` is in `whole`, at the same place: objects by key, arrays by length and
 /// element, scalars by equality (numbers by value).
-pub fn is_subset(_part: &Value, _whole: &Value) -> bool {
-    todo!()
+pub fn is_subset(part: &Value, whole: &Value) -> bool {
+    match (part, whole) {
+        (Value::Object(part), Value::Object(whole)) => {
+            part.iter().all(|(key, value)| whole.get(key).is_some_and(|other| is_subset(value, other)))
+        }
+        (Value::Array(part), Value::Array(whole)) => {
+            part.len() == whole.len() && part.iter().zip(whole).all(|(part, whole)| is_subset(part, whole))
+        }
+        (Value::Number(part), Value::Number(whole)) => part == whole || part.as_f64() == whole.as_f64(),
+        (part, whole) => part == whole,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn subset_goes_by_place_and_value() {
+        let whole = json!({ "a": { "b": 1, "c": [1, { "d": 2, "e": 3 }] }, "n": null });
+        for (part, expected) in [
+            (json!({}), true),
+            (json!({ "a": { "b": 1.0 } }), true),
+            (json!({ "a": { "c": [1, { "d": 2 }] } }), true),
+            (json!({ "a": { "c": [1] } }), false),
+            (json!({ "n": null }), true),
+            (json!({ "m": null }), false),
+            (json!({ "a": 1 }), false),
+        ] {
+            assert_eq!(is_subset(&part, &whole), expected, "{part}");
+        }
+    }
 }

@@ -55,3 +55,47 @@ pub struct Requirement {
 /// The catalogue, by id, in the order of the file.
 #[derive(Debug, Clone, Default)]
 pub struct Requirements(pub IndexMap<String, Requirement>);
+
+/// The file `requirements.yaml`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RequirementsFile {
+    /// The requirements.
+    pub requirements: Vec<Requirement>,
+}
+
+impl std::fmt::Display for Level {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Must => "MUST",
+            Self::Should => "SHOULD",
+            Self::May => "MAY",
+        })
+    }
+}
+
+impl Requirement {
+    /// Whether a run can judge it: the server's, and observable.
+    pub fn is_judged(&self) -> bool {
+        self.side == Side::Server && self.unobservable.is_none()
+    }
+}
+
+impl Requirements {
+    /// The requirement of an id.
+    pub fn get(&self, id: &str) -> Option<&Requirement> {
+        self.0.get(id)
+    }
+
+    /// Whether breaking any of these requirements fails (a MUST), rather than warns. No ids: it fails.
+    pub fn fails<'i>(&self, ids: impl IntoIterator<Item = &'i String>) -> bool {
+        let mut none = true;
+        for id in ids {
+            none = false;
+            if self.get(id).is_none_or(|requirement| requirement.level == Level::Must) {
+                return true;
+            }
+        }
+        none
+    }
+}

@@ -1,0 +1,267 @@
+//! From files to a compiled protocol.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+use serde_json::{Map, Value, json};
+
+use super::annotation::Annotations;
+use super::extension::{Extension, MessageExtension, ReadingName};
+use super::requirement::{Requirements, RequirementsFile};
+use super::{LoadOptions, Message, Protocol};
+use crate::source::schema::Schema;
+use crate::source::{Diagnostic, Diagnostics, Document, Part, decode, decode_value, escape_token};
+use crate::trace::Direction;
+
+/// The two files of a protocol's folder.
+pub(super) const FILES: [&str; 2] = ["asyncapi.yaml", "requirements.yaml"];
+
+impl Protocol {
+    /// Loads a protocol's folder: `asyncapi.yaml` and `requirements.yaml`.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the files, each with its place.
+    pub fn load(folder: &Path, options: &LoadOptions) -> Result<Arc<Self>, Diagnostics> {
+        let name = folder.file_name().map_or_else(|| "protocol".into(), |name| name.to_string_lossy());
+        if !folder.is_dir() {
+            let message = format!("{} is not a folder", folder.display());
+            let hint =
+                "a protocol is a folder with asyncapi.yaml and requirements.yaml; see docs/protocols.md";
+            return Err(Diagnostic::new(message).hint(hint).into());
+        }
+        let mut errors = Diagnostics::default();
+        let files = FILES.map(|file| errors.take(Document::read(&folder.join(file))));
+        let [Some(api), Some(catalogue)] = files else { return Err(errors) };
+        compile(&name, &api, &catalogue, options)
+    }
+}
+
+/// Compiles a protocol from its two documents.
+pub(super) fn compile(
+    name: &str,
+    api: &Document,
+    catalogue: &Document,
+    options: &LoadOptions,
+) -> Result<Arc<Protocol>, Diagnostics> {
+    let requirements = load_requirements(catalogue)?;
+    let mut document = (*api.value).clone();
+    if !document["asyncapi"].as_str().is_some_and(|version| version.starts_with("3.")) {
+        return Err(Diagnostic::new("not an AsyncAPI 3 document")
+            .at(api, "/asyncapi", Part::Value)
+            .hint("begin the file with `asyncapi: 3.0.0`")
+            .into());
+    }
+    let readings = apply_readings(&mut document, api, options.reading)?;
+    for path in &options.overlays {
+        let overlay = Document::read(path)?;
+        if !overlay.value.is_object() {
+            let hint = "an overlay is a JSON Merge Patch on asyncapi.yaml: a map";
+            return Err(Diagnostic::new("the overlay is no map")
+                .at(&overlay, "", Part::Value)
+                .hint(hint)
+                .into());
+        }
+        json_patch::merge(&mut document, &overlay.value);
+    }
+    let Some(extension) = document.get("x-frameproof") else {
+        return Err(Diagnostic::new("the document has no `x-frameproof`")
+            .at(api, "", Part::Value)
+            .hint("see docs/protocols.md, section 3")
+            .into());
+    };
+    let extension: Extension = decode_value(extension.clone(), api, "/x-frameproof")?;
+    let mut errors = Diagnostics::default();
+    check_references(&document, &document, api, String::new(), &mut errors);
+    if !errors.0.is_empty() {
+        return Err(errors);
+    }
+    let messages = load_messages(&document, api, &extension, &mut errors);
+    let text =
+        |pointer: &str| document.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let address = document["channels"].as_object().and_then(|channels| channels.values().next());
+    let address = address.and_then(|channel| channel["address"].as_str()).unwrap_or("/").to_owned();
+    let mut by_name: [rustc_hash::FxHashMap<String, usize>; 2] = Default::default();
+    for (index, message) in messages.iter().enumerate() {
+        by_name[message.dir as usize].insert(message.name.clone(), index);
+    }
+    let protocol = Protocol {
+        name: name.to_owned(),
+        title: text("/info/title"),
+        version: text("/info/version"),
+        address,
+        extension,
+        messages,
+        requirements,
+        readings,
+        by_name,
+    };
+    super::verify::verify(&protocol, api, &document, &mut errors);
+    errors.or(Arc::new(protocol))
+}
+
+fn load_requirements(catalogue: &Document) -> Result<Requirements, Diagnostics> {
+    let file: RequirementsFile = decode(catalogue, "")?;
+    let mut errors = Diagnostics::default();
+    let mut by_id = IndexMap::new();
+    for (index, requirement) in file.requirements.into_iter().enumerate() {
+        let id = requirement.id.clone();
+        if by_id.insert(id.clone(), requirement).is_some() {
+            errors.push(
+                Diagnostic::new(format!("requirement `{id}` stands twice"))
+                    .at(catalogue, &format!("/requirements/{index}/id"), Part::Value)
+                    .label("second one"),
+            );
+        }
+    }
+    errors.or(Requirements(by_id))
+}
+
+/// Applies the patches of the chosen reading, and says which answer is taken for each ambiguity.
+fn apply_readings(
+    document: &mut Value,
+    api: &Document,
+    chosen: ReadingName,
+) -> Result<std::collections::BTreeMap<String, ReadingName>, Diagnostics> {
+    let Some(Value::Object(readings)) = document.pointer("/x-frameproof/readings").cloned() else {
+        return Ok(std::collections::BTreeMap::new());
+    };
+    let key = match chosen {
+        ReadingName::Strict => "strict",
+        ReadingName::Default => "default",
+        ReadingName::Lenient => "lenient",
+    };
+    let mut taken = std::collections::BTreeMap::new();
+    for (id, reading) in &readings {
+        if let Some(patch) = reading.pointer(&format!("/patch/{key}")) {
+            if !patch.is_object() {
+                let at = format!("/x-frameproof/readings/{}/patch/{key}", escape_token(id));
+                return Err(Diagnostic::new("a patch is a map").at(api, &at, Part::Value).into());
+            }
+            json_patch::merge(document, patch);
+        }
+        taken.insert(id.clone(), chosen);
+    }
+    Ok(taken)
+}
+
+/// Every `$ref` must point at something inside the document.
+fn check_references(node: &Value, root: &Value, api: &Document, at: String, errors: &mut Diagnostics) {
+    match node {
+        Value::Object(map) => {
+            if let Some(target) = map.get("$ref").and_then(Value::as_str) {
+                let place = format!("{at}/$ref");
+                match target.strip_prefix('#') {
+                    None => errors.push(
+                        Diagnostic::new(format!("`{target}` points outside the document"))
+                            .at(api, &place, Part::Value)
+                            .hint("only references inside the document are followed: `#/components/…`"),
+                    ),
+                    Some(pointer) if root.pointer(pointer).is_none() => errors.push(
+                        Diagnostic::new(format!("`{target}` points at nothing")).at(api, &place, Part::Value),
+                    ),
+                    Some(_) => {}
+                }
+            }
+            for (key, value) in map {
+                check_references(value, root, api, format!("{at}/{}", escape_token(key)), errors);
+            }
+        }
+        Value::Array(items) => {
+            for (index, value) in items.iter().enumerate() {
+                check_references(value, root, api, format!("{at}/{index}"), errors);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Follows local references (bounded, for they may go in circles).
+fn resolve<'d>(document: &'d Value, mut node: &'d Value) -> (&'d Value, Option<String>) {
+    let mut last = None;
+    for _ in 0..8 {
+        let Some(target) = node.get("$ref").and_then(Value::as_str) else { break };
+        let pointer = target.trim_start_matches('#');
+        let Some(next) = document.pointer(pointer) else { break };
+        last = Some(pointer.to_owned());
+        node = next;
+    }
+    (node, last)
+}
+
+fn load_messages(
+    document: &Value,
+    api: &Document,
+    extension: &Extension,
+    errors: &mut Diagnostics,
+) -> Vec<Message> {
+    let mut messages: Vec<Message> = Vec::new();
+    let empty = Map::new();
+    let operations = document["operations"].as_object().unwrap_or(&empty);
+    for (operation_name, operation) in operations {
+        let dir = match operation["action"].as_str() {
+            Some("receive") => Direction::Send,
+            Some("send") => Direction::Recv,
+            _ => {
+                let at = format!("/operations/{}", escape_token(operation_name));
+                errors.push(Diagnostic::new("an operation's `action` is `send` or `receive`").at(
+                    api,
+                    &at,
+                    Part::Key,
+                ));
+                continue;
+            }
+        };
+        let answer = (dir == Direction::Send).then(|| operation.pointer("/reply/messages")).flatten();
+        let listed = operation["messages"].as_array().into_iter().flatten().map(|message| (message, dir));
+        let replies = answer.and_then(Value::as_array).into_iter().flatten();
+        for (reference, dir) in listed.chain(replies.map(|message| (message, Direction::Recv))) {
+            let (message, pointer) = resolve(document, reference);
+            let pointer = pointer.unwrap_or_default();
+            let name = pointer.rsplit('/').next().unwrap_or_default().replace("~1", "/").replace("~0", "~");
+            if name.is_empty() || messages.iter().any(|known| known.name == name && known.dir == dir) {
+                continue;
+            }
+            match load_message(document, &name, message, dir, extension) {
+                Ok(message) => messages.push(message),
+                Err(error) => errors.push(Diagnostic::new(error).at(api, &pointer, Part::Key)),
+            }
+        }
+    }
+    messages
+}
+
+fn load_message(
+    document: &Value,
+    name: &str,
+    message: &Value,
+    dir: Direction,
+    extension: &Extension,
+) -> Result<Message, String> {
+    let own: MessageExtension = match message.get("x-frameproof") {
+        Some(own) => serde_json::from_value(own.clone()).map_err(|error| error.to_string())?,
+        None => MessageExtension::default(),
+    };
+    let payload = message.get("payload").cloned().unwrap_or(json!({ "type": "object" }));
+    let mut standalone = match payload {
+        Value::Object(map) => map,
+        other => return Err(format!("the payload of `{name}` is no schema: {other}")),
+    };
+    // References are absolute in the document; `components` comes along so that they stay so.
+    standalone.insert("components".into(), json!({ "schemas": document.pointer("/components/schemas") }));
+    let standalone = Value::Object(standalone);
+    let schema = Schema::new(&standalone).map_err(|error| format!("the schema of `{name}`: {error}"))?;
+    let annotations =
+        Annotations::collect(&standalone, &standalone, own.requirements, extension.frames.schema.clone());
+    let examples = message["examples"].as_array().into_iter().flatten();
+    let examples = examples.filter_map(|example| example.get("payload").cloned()).collect();
+    Ok(Message {
+        name: name.to_owned(),
+        dir,
+        absent: own.absent,
+        examples,
+        payload: standalone,
+        schema,
+        annotations,
+    })
+}

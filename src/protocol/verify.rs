@@ -1,0 +1,187 @@
+//! What the types of a protocol file cannot say: that its parts fit together.
+
+use serde_json::Value;
+
+use super::{Matcher, Pattern, Protocol};
+use crate::source::{Diagnostic, Diagnostics, Document, Part, escape_token};
+
+/// Keys whose value, a list of strings, holds requirement ids.
+const ID_KEYS: &[&str] = &["requirements", "closed", "covers", "absent", "decides"];
+
+/// Checks ids, patterns and examples.
+pub(super) fn verify(protocol: &Protocol, api: &Document, document: &Value, errors: &mut Diagnostics) {
+    verify_ids(protocol, api, document, "", false, errors);
+    verify_patterns(protocol, api, &document["x-frameproof"], "/x-frameproof", errors);
+    verify_examples(protocol, api, document, errors);
+    for name in &protocol.extension.ambient {
+        if let Err(error) = protocol.message_named(name, crate::trace::Direction::Recv) {
+            place_all(error, api, "/x-frameproof/ambient", errors);
+        }
+    }
+    for (opening, steps) in &protocol.extension.openings {
+        for (index, step) in steps.iter().enumerate() {
+            let at = format!("/x-frameproof/openings/{}/{index}", escape_token(opening));
+            for name in step.expect.iter().flat_map(|names| names.as_slice()) {
+                if let Err(error) = protocol.message_named(name, crate::trace::Direction::Recv) {
+                    place_all(error, api, &format!("{at}/expect"), errors);
+                }
+            }
+            if step.send.is_some() == step.expect.is_some() {
+                errors.push(Diagnostic::new("a step of an exchange either sends or expects").at(
+                    api,
+                    &at,
+                    Part::Value,
+                ));
+            }
+        }
+    }
+}
+
+fn place_all(found: Diagnostics, api: &Document, at: &str, errors: &mut Diagnostics) {
+    errors.0.extend(found.0.into_iter().map(|one| one.at(api, at, Part::Value)));
+}
+
+/// Every requirement id that the document uses must be in the catalogue.
+fn verify_ids(
+    protocol: &Protocol,
+    api: &Document,
+    node: &Value,
+    at: &str,
+    inside: bool,
+    errors: &mut Diagnostics,
+) {
+    match node {
+        Value::Object(map) => {
+            for (key, value) in map {
+                let below = format!("{at}/{}", escape_token(key));
+                let inside = inside || key == "x-frameproof";
+                let rule = at.contains("/monitor/") && at.starts_with("/x-frameproof/invariants/");
+                let ids = value.as_array().filter(|_| inside && (ID_KEYS.contains(&key.as_str()) || rule));
+                for (index, id) in ids.into_iter().flatten().enumerate() {
+                    let Some(id) = id.as_str() else { continue };
+                    // In a monitor any list of strings in capitals is a list of ids; message types are not.
+                    if rule && !ID_KEYS.contains(&key.as_str()) && !looks_like_id(id) {
+                        continue;
+                    }
+                    if protocol.requirements.get(id).is_none() {
+                        errors.push(
+                            Diagnostic::new(format!("unknown requirement `{id}`"))
+                                .at(api, &format!("{below}/{index}"), Part::Value)
+                                .suggest(id, protocol.requirements.0.keys().map(String::as_str)),
+                        );
+                    }
+                }
+                verify_ids(protocol, api, value, &below, inside, errors);
+            }
+        }
+        Value::Array(items) => {
+            for (index, value) in items.iter().enumerate() {
+                verify_ids(protocol, api, value, &format!("{at}/{index}"), inside, errors);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn looks_like_id(text: &str) -> bool {
+    text.contains('-') && text.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '-')
+}
+
+/// Every pattern of the monitors must compile. They are found by what they are called.
+fn verify_patterns(protocol: &Protocol, api: &Document, node: &Value, at: &str, errors: &mut Diagnostics) {
+    const PATTERN_KEYS: &[&str] = &[
+        "on",
+        "of",
+        "after",
+        "until",
+        "first",
+        "then",
+        "before",
+        "unless",
+        "from",
+        "to",
+        "with",
+        "without",
+        "open",
+        "close",
+        "inside",
+        "restarts",
+        "request",
+        "reply",
+        "instead",
+        "refused",
+        "clear",
+        "when",
+        "end",
+        "announced",
+    ];
+    let Value::Object(map) = node else {
+        if let Value::Array(items) = node {
+            for (index, value) in items.iter().enumerate() {
+                verify_patterns(protocol, api, value, &format!("{at}/{index}"), errors);
+            }
+        }
+        return;
+    };
+    for (key, value) in map {
+        let below = format!("{at}/{}", escape_token(key));
+        if key == "readings" || key == "schema" || key == "where" {
+            continue;
+        }
+        // `before`, `after` and `with` name ids or subsets elsewhere.
+        let ids =
+            value.as_array().is_some_and(|list| list.iter().all(|id| id.as_str().is_some_and(looks_like_id)));
+        let in_monitor = at.contains("/monitor/") || at.ends_with("/turn") || at.contains("/capabilities/");
+        if in_monitor
+            && PATTERN_KEYS.contains(&key.as_str())
+            && !ids
+            && !(key == "with" && map.contains_key("type"))
+            && let Ok(pattern) = serde_json::from_value::<Pattern>(value.clone())
+        {
+            if let Err(error) = Matcher::new(&pattern, protocol) {
+                place_all(error, api, &below, errors);
+            }
+            continue;
+        }
+        if key != "with" {
+            verify_patterns(protocol, api, value, &below, errors);
+        }
+    }
+}
+
+/// Every example must satisfy its message's schema.
+fn verify_examples(protocol: &Protocol, api: &Document, document: &Value, errors: &mut Diagnostics) {
+    for message in &protocol.messages {
+        let at = format!("/components/messages/{}/examples", escape_token(&message.name));
+        let written = document.pointer(&at).and_then(Value::as_array).map_or(0, Vec::len);
+        if written == 0 {
+            let at = format!("/components/messages/{}", escape_token(&message.name));
+            errors.push(Diagnostic::new(format!("message `{}` has no example", message.name)).at(
+                api,
+                &at,
+                Part::Key,
+            ));
+        }
+        for (index, example) in message.examples.iter().enumerate() {
+            for violation in message.schema.violations(example) {
+                let place = format!("{at}/{index}/payload{}", violation.at);
+                errors.push(
+                    Diagnostic::new(format!("the example breaks its schema: {}", violation.problem)).at(
+                        api,
+                        &place,
+                        Part::Value,
+                    ),
+                );
+            }
+            if protocol.message_of(example, message.dir).map(|index| &protocol.messages[index].name)
+                != Some(&message.name)
+            {
+                errors.push(
+                    Diagnostic::new(format!("the example is not recognised as `{}`", message.name))
+                        .at(api, &format!("{at}/{index}"), Part::Value)
+                        .hint(format!("{} must say which message it is", protocol.extension.discriminator)),
+                );
+            }
+        }
+    }
+}
