@@ -1,17 +1,37 @@
 //! Frames in, verdicts out.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Exercised, Violation};
-use crate::frame::Limits;
-use crate::protocol::Protocol;
+use super::monitor::{Conn, Findings, Monitor, Seen, SessionNo};
+use super::{Exercised, Violation, monitors};
+use crate::frame::{self, Limits};
+use crate::protocol::{Matcher, Protocol};
 use crate::source::Diagnostics;
-use crate::trace::Event;
+use crate::trace::{Direction, Event, Payload};
 
 /// Judges one case or one recording. Events go in in the order in which they were seen.
-pub struct Judge {}
+///
+/// Memory is bounded by the number of connections, sessions and ids of the trace (each monitor says by what), not by
+/// the frames: a frame is dropped when it has been looked at.
+pub struct Judge {
+    protocol: Arc<Protocol>,
+    limits: Limits,
+    monitors: Vec<Box<dyn Monitor>>,
+    /// For each message of the protocol, the monitors that want it.
+    by_message: Vec<Vec<usize>>,
+    /// The monitors that want messages of a direction that the protocol does not know.
+    by_direction: [Vec<usize>; 2],
+    session_ids: Vec<(Matcher, frame::Pointer)>,
+    open: HashMap<Arc<str>, Conn>,
+    sessions: HashMap<String, SessionNo>,
+    session_of: Vec<SessionNo>,
+    next_session: u32,
+    next_event: u64,
+    findings: Findings,
+}
 
 /// What one event turned out to be.
 #[derive(Debug, Default)]
@@ -29,21 +49,183 @@ impl Judge {
     ///
     /// # Errors
     /// An invariant whose pattern does not compile (found when the protocol is loaded, too).
-    pub fn new(
-        _protocol: Arc<Protocol>,
-        _limits: Limits,
-        _suspended: &[String],
-    ) -> Result<Self, Diagnostics> {
-        todo!()
+    pub fn new(protocol: Arc<Protocol>, limits: Limits, suspended: &[String]) -> Result<Self, Diagnostics> {
+        let mut built = Vec::new();
+        for (name, invariant) in &protocol.extension.invariants {
+            if !suspended.contains(name) {
+                built.push(monitors::build(name, invariant, &protocol)?);
+            }
+        }
+        let mut by_message = vec![Vec::new(); protocol.messages.len()];
+        let mut by_direction = [Vec::new(), Vec::new()];
+        let mut boxed = Vec::new();
+        for (index, built) in built.into_iter().enumerate() {
+            for interest in &built.interests {
+                match interest.messages() {
+                    Some(messages) => messages.iter().for_each(|message| by_message[*message].push(index)),
+                    None => {
+                        let dir = interest.direction();
+                        by_direction[dir as usize].push(index);
+                        let all =
+                            protocol.messages.iter().enumerate().filter(|(_, message)| message.dir == dir);
+                        all.for_each(|(message, _)| by_message[message].push(index));
+                    }
+                }
+            }
+            boxed.push(built.monitor);
+        }
+        for list in by_message.iter_mut().chain(&mut by_direction) {
+            list.sort_unstable();
+            list.dedup();
+        }
+        let session_ids = protocol.extension.session.id.iter();
+        let session_ids = session_ids
+            .map(|place| Ok((Matcher::new(&place.on, &protocol)?, place.at.clone())))
+            .collect::<Result<Vec<_>, Diagnostics>>()?;
+        Ok(Self {
+            protocol,
+            limits,
+            monitors: boxed,
+            by_message,
+            by_direction,
+            session_ids,
+            open: HashMap::new(),
+            sessions: HashMap::new(),
+            session_of: Vec::new(),
+            next_session: 0,
+            next_event: 0,
+            findings: Findings::default(),
+        })
     }
 
     /// Takes the next event.
-    pub fn observe(&mut self, _event: &Event) -> Judged {
-        todo!()
+    pub fn observe(&mut self, event: &Event) -> Judged {
+        let index = self.next_event;
+        self.next_event += 1;
+        let mut judged = Judged::default();
+        match &event.payload {
+            Payload::Open { .. } => {
+                self.disconnect(&event.client);
+                self.connection(&event.client);
+            }
+            Payload::End(_) => self.disconnect(&event.client),
+            Payload::Text(text) => judged = self.text(event, index, text),
+            Payload::Binary(_) if event.dir == Direction::Recv => {
+                self.connection(&event.client);
+                let ids = self.protocol.extension.frames.object.clone();
+                self.findings.broken("frame", &ids, index, "the frame is binary, not text".to_owned());
+            }
+            Payload::Binary(_) | Payload::Ping(_) | Payload::Pong(_) | Payload::Close { .. } => {
+                self.connection(&event.client);
+            }
+        }
+        judged.violations = std::mem::take(&mut self.findings.violations);
+        judged
     }
 
-    /// Ends the trace. `settled`: everything that the server had to say has been seen.
-    pub fn finish(self, _settled: bool) -> (Vec<Violation>, Exercised) {
-        todo!()
+    fn text(&mut self, event: &Event, index: u64, text: &str) -> Judged {
+        let conn = self.connection(&event.client);
+        let protocol = Arc::clone(&self.protocol);
+        let frames = &protocol.extension.frames;
+        let received = event.dir == Direction::Recv;
+        if received {
+            self.findings.exercise(&frames.object);
+        }
+        let body = match frame::parse(text.as_bytes(), &self.limits) {
+            Ok(body) => body,
+            Err(error) => {
+                if received {
+                    self.findings.broken("frame", &frames.object, index, error.to_string());
+                }
+                return Judged::default();
+            }
+        };
+        let message = protocol.message_of(&body, event.dir);
+        if received {
+            self.findings.exercise(&frames.message);
+            match message {
+                Some(message) => self.validate(&protocol, message, &body, index),
+                None => self.unknown(&protocol, &body, index),
+            }
+        }
+        self.learn_session(conn, message, event.dir, &body);
+        let seen = Seen {
+            event: index,
+            at: event.at,
+            conn,
+            session: self.session_of[conn.0 as usize],
+            dir: event.dir,
+            message,
+            body: &body,
+        };
+        let wanted = match message {
+            Some(message) => &self.by_message[message],
+            None => &self.by_direction[event.dir as usize],
+        };
+        for monitor in wanted {
+            self.monitors[*monitor].observe(&seen, &mut self.findings);
+        }
+        Judged { body: Some(body), message, violations: Vec::new() }
+    }
+
+    fn validate(&mut self, protocol: &Protocol, message: usize, body: &Value, index: u64) {
+        let message = &protocol.messages[message];
+        self.findings.exercise(&protocol.extension.frames.schema);
+        message.exercised(body, &mut |id| self.findings.exercise_one(id));
+        for finding in message.validate(body) {
+            let mut violation = Violation::new("schema", &finding.requirements, finding.message);
+            violation.event = Some(index);
+            violation.actual = Some(body.clone());
+            self.findings.violations.push(violation);
+        }
+    }
+
+    fn unknown(&mut self, protocol: &Protocol, body: &Value, index: u64) {
+        let at = &protocol.extension.discriminator;
+        let message = match at.get(body) {
+            None => format!("{at} is missing: the frame says not what it is"),
+            Some(Value::String(name)) => format!("the server may not send a message `{name}`"),
+            Some(other) => format!("{at} must be a string, not {other}"),
+        };
+        self.findings.broken("message", &protocol.extension.frames.message, index, message);
+        if let Some(last) = self.findings.violations.last_mut() {
+            last.actual = Some(body.clone());
+        }
+    }
+
+    /// The client's connection; its first frame opens one where no `Open` did.
+    fn connection(&mut self, client: &Arc<str>) -> Conn {
+        if let Some(conn) = self.open.get(client) {
+            return *conn;
+        }
+        let conn = Conn(self.session_of.len() as u32);
+        self.open.insert(Arc::clone(client), conn);
+        self.session_of.push(SessionNo(self.next_session));
+        self.next_session += 1;
+        conn
+    }
+
+    fn disconnect(&mut self, client: &str) {
+        if let Some(conn) = self.open.remove(client) {
+            self.monitors.iter_mut().for_each(|monitor| monitor.closed(conn));
+        }
+    }
+
+    /// Connections that were told the same session id are in the same session.
+    fn learn_session(&mut self, conn: Conn, message: Option<usize>, dir: Direction, body: &Value) {
+        let told = self.session_ids.iter().find(|(on, _)| on.matches(message, dir, body));
+        let Some(id) = told.and_then(|(_, at)| at.get(body)).and_then(Value::as_str) else { return };
+        let own = self.session_of[conn.0 as usize];
+        let session = *self.sessions.entry(id.to_owned()).or_insert(own);
+        self.session_of[conn.0 as usize] = session;
+    }
+
+    /// Ends the trace. `settled`: everything that the server had to say has been seen, so that duties that are
+    /// still open are broken.
+    pub fn finish(mut self, settled: bool) -> (Vec<Violation>, Exercised) {
+        for monitor in &mut self.monitors {
+            monitor.finish(settled, &mut self.findings);
+        }
+        (self.findings.violations, self.findings.exercised)
     }
 }

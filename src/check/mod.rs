@@ -5,8 +5,25 @@
 //! requirement is *exercised* when something could have broken it; a [`Violation`] names the requirements
 //! that an event broke.
 
+mod absence;
+mod agreement;
+mod bracket;
+mod cadence;
+mod concatenation;
+mod constant;
+mod correlation;
+mod existence;
+mod frame_rules;
+mod increasing;
 mod judge;
 mod monitor;
+mod monitors;
+mod precedence;
+mod projection;
+mod replay;
+mod response;
+mod states;
+mod unique;
 mod verdict;
 
 pub use judge::{Judge, Judged};

@@ -5,13 +5,14 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{Exercised, Violation};
+use crate::protocol::Matcher;
 use crate::trace::Direction;
 
 /// A connection of the trace, numbered from 0 in the order of opening.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Conn(pub u32);
 
-/// A session of the trace, numbered from 0. Connections that told the same session id share one.
+/// A session of the trace. Connections that were told the same session id share one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct SessionNo(pub u32);
 
@@ -27,11 +28,23 @@ pub(crate) struct Seen<'a> {
     pub session: SessionNo,
     /// Who sent it.
     pub dir: Direction,
-    /// Index of its message in [`Protocol::messages`](crate::protocol::Protocol::messages); `None` for one
-    /// that the protocol does not know (a client may send such a thing on purpose).
+    /// Index of its message in the protocol; `None` for one that the protocol does not know (a client may send
+    /// such a thing on purpose).
     pub message: Option<usize>,
     /// The whole message.
     pub body: &'a Value,
+}
+
+impl Seen<'_> {
+    /// Whether the message is one of the pattern's.
+    pub fn is(&self, matcher: &Matcher) -> bool {
+        matcher.matches(self.message, self.dir, self.body)
+    }
+
+    /// Whether it is one of the pattern's, if there is a pattern.
+    pub fn is_any(&self, matcher: Option<&Matcher>) -> bool {
+        matcher.is_some_and(|matcher| self.is(matcher))
+    }
 }
 
 /// Where monitors report.
@@ -39,6 +52,58 @@ pub(crate) struct Seen<'a> {
 pub(crate) struct Findings {
     pub violations: Vec<Violation>,
     pub exercised: Exercised,
+}
+
+impl Findings {
+    /// Counts an occasion to break these requirements.
+    pub fn exercise(&mut self, ids: &[String]) {
+        ids.iter().for_each(|id| self.exercise_one(id));
+    }
+
+    /// Counts an occasion to break this requirement.
+    pub fn exercise_one(&mut self, id: &str) {
+        match self.exercised.get_mut(id) {
+            Some(count) => *count += 1,
+            None => {
+                self.exercised.insert(id.to_owned(), 1);
+            }
+        }
+    }
+
+    /// Records a violation, unless it breaks nothing (a protocol may leave a rule undecided).
+    pub fn broken(
+        &mut self,
+        check: &str,
+        ids: &[String],
+        event: u64,
+        message: String,
+    ) -> Option<&mut Violation> {
+        self.push(Violation { event: Some(event), ..Violation::new(check, ids, message) })
+    }
+
+    /// As [`Findings::broken`], for a violation made elsewhere.
+    pub fn push(&mut self, violation: Violation) -> Option<&mut Violation> {
+        if violation.requirements.is_empty() {
+            return None;
+        }
+        self.violations.push(violation);
+        self.violations.last_mut()
+    }
+}
+
+impl Violation {
+    /// A violation without evidence.
+    pub(crate) fn new(check: &str, ids: &[String], message: String) -> Self {
+        Self {
+            check: check.to_owned(),
+            requirements: ids.to_vec(),
+            message,
+            event: None,
+            related: None,
+            expected: None,
+            actual: None,
+        }
+    }
 }
 
 /// A property that is checked event by event.
@@ -50,4 +115,37 @@ pub(crate) trait Monitor: Send {
     /// The trace has ended. `settled`: everything that the server had to say has been received, so that
     /// duties still open are broken; otherwise they are not judged.
     fn finish(&mut self, _settled: bool, _findings: &mut Findings) {}
+}
+
+/// A key as text: strings as they are, other values as JSON.
+pub(crate) fn key_text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// A hash of a JSON value that does not depend on the order of keys, without the parts named by `volatile` (top-level
+/// keys). Equal values have equal hashes; numbers by value.
+pub(crate) fn content_hash(value: &Value, volatile: &[String]) -> u64 {
+    use std::hash::{Hash, Hasher};
+    let mut hasher = rustc_hash::FxHasher::default();
+    match value {
+        Value::Null => 0u8.hash(&mut hasher),
+        Value::Bool(value) => value.hash(&mut hasher),
+        Value::Number(number) => number.as_f64().unwrap_or(0.0).to_bits().hash(&mut hasher),
+        Value::String(text) => text.hash(&mut hasher),
+        Value::Array(items) => items.iter().for_each(|item| content_hash(item, &[]).hash(&mut hasher)),
+        Value::Object(map) => {
+            let mut sum = 0u64;
+            for (key, value) in map.iter().filter(|(key, _)| !volatile.iter().any(|name| name == *key)) {
+                let mut entry = rustc_hash::FxHasher::default();
+                key.hash(&mut entry);
+                content_hash(value, &[]).hash(&mut entry);
+                sum = sum.wrapping_add(entry.finish());
+            }
+            sum.hash(&mut hasher);
+        }
+    }
+    hasher.finish()
 }

@@ -8,5 +8,5 @@ mod read;
 mod write;
 
 pub use event::{Direction, End, Event, Payload};
-pub use read::{Reader, TraceError};
+pub use read::{Line, Reader, TraceError};
 pub use write::write_line;

@@ -1,8 +1,97 @@
 //! NDJSON out.
 
-use super::Event;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use super::read::{ENDS, Line};
+use super::{Direction, Event, Payload};
 
 /// Appends one event as one line (with its newline) to `out`.
-pub fn write_line(_event: &Event, _out: &mut Vec<u8>) {
-    todo!()
+pub fn write_line(event: &Event, out: &mut Vec<u8>) {
+    let mut line = Line {
+        t_ms: event.at.as_nanos() as f64 / 1e6,
+        case: event.case.as_deref().map(str::to_owned),
+        client: event.client.to_string(),
+        dir: if event.dir == Direction::Send { "send" } else { "recv" }.to_owned(),
+        ..Line::default()
+    };
+    let mut kind = |name: &str| line.kind = Some(name.to_owned());
+    match &event.payload {
+        Payload::Text(_) => {}
+        Payload::Binary(_) => kind("binary"),
+        Payload::Ping(_) => kind("ping"),
+        Payload::Pong(_) => kind("pong"),
+        Payload::Close { .. } => kind("close"),
+        Payload::Open { .. } => kind("open"),
+        Payload::End(_) => kind("end"),
+    }
+    match &event.payload {
+        Payload::Text(text) => line.text = Some(text.to_string()),
+        Payload::Binary(bytes) | Payload::Ping(bytes) | Payload::Pong(bytes) => {
+            line.base64 = Some(STANDARD.encode(bytes));
+        }
+        Payload::Close { code, reason } => {
+            line.code = *code;
+            line.reason = (!reason.is_empty()).then(|| reason.to_string());
+        }
+        Payload::Open { url } => line.url = Some(url.to_string()),
+        Payload::End(end) => {
+            line.how = ENDS.iter().find(|(known, _)| known == end).map(|(_, name)| (*name).to_owned());
+        }
+    }
+    // A line has only strings and finite numbers, which always serialise.
+    if serde_json::to_writer(&mut *out, &line).is_ok() {
+        out.push(b'\n');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{End, Reader};
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let events: Vec<Event> = [
+            Payload::Open { url: "ws://127.0.0.1:1/ws".into() },
+            Payload::Text("{\"a\":\"\u{1b}\n\"}".into()),
+            Payload::Binary([0u8, 255, 10].as_slice().into()),
+            Payload::Ping([1u8].as_slice().into()),
+            Payload::Pong([].as_slice().into()),
+            Payload::Close { code: Some(1000), reason: "bye".into() },
+            Payload::Close { code: None, reason: "".into() },
+            Payload::End(End::Reset),
+        ]
+        .into_iter()
+        .enumerate()
+        .map(|(index, payload)| Event {
+            at: Duration::from_micros(1500 * index as u64),
+            case: (index % 2 == 0).then(|| "family/case".into()),
+            client: "c1".into(),
+            dir: if index % 3 == 0 { Direction::Send } else { Direction::Recv },
+            payload,
+        })
+        .collect();
+        let mut text = Vec::new();
+        events.iter().for_each(|event| write_line(event, &mut text));
+        let read: Vec<Event> = Reader::new("t", &text[..]).map(|event| event.expect("valid")).collect();
+        assert_eq!(read, events);
+    }
+
+    #[test]
+    fn bad_lines_are_named() {
+        for (line, expected) in [
+            ("{oops", "t:2: no event of a trace"),
+            (r#"{"t_ms":1,"client":"c","dir":"up","text":"x"}"#, "`dir` is \"up\""),
+            (r#"{"t_ms":1,"client":"c","dir":"recv"}"#, "needs `text`"),
+            (r#"{"t_ms":1,"client":"c","dir":"recv","kind":"flag"}"#, "`kind` is \"flag\""),
+            (r#"{"t_ms":-1,"client":"c","dir":"recv","text":"x"}"#, "`t_ms` is no time"),
+            (r#"{"t_ms":1,"client":"c","dir":"recv","txt":"x"}"#, "unknown field `txt`"),
+        ] {
+            let text = format!("\n{line}\n");
+            let error = Reader::new("t", text.as_bytes()).next().expect("one").expect_err(line).to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
 }

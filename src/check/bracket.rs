@@ -1,0 +1,80 @@
+//! Messages lie between an opening and a closing one.
+
+use rustc_hash::FxHashMap;
+
+use super::monitor::{Conn, Findings, Monitor, Seen};
+use super::monitors::Builder;
+use crate::frame::Pointer;
+use crate::protocol::Matcher;
+use crate::protocol::invariant as rule;
+use crate::source::Diagnostics;
+
+/// Memory: one state a connection.
+pub(super) struct Bracket {
+    name: String,
+    rule: rule::Bracket,
+    open: Matcher,
+    close: Matcher,
+    inside: Matcher,
+    joined: Vec<(Matcher, Pointer)>,
+    states: FxHashMap<Conn, Where>,
+}
+
+#[derive(Clone, Copy)]
+enum Where {
+    /// A scope is open, or may be: the connection joined in the middle.
+    Inside,
+    /// A scope was closed by this event.
+    After(u64),
+}
+
+impl Bracket {
+    pub fn new(rule: &rule::Bracket, b: &mut Builder<'_>) -> Result<Self, Diagnostics> {
+        Ok(Self {
+            name: b.name.clone(),
+            open: b.pattern(&rule.open)?,
+            close: b.pattern(&rule.close)?,
+            inside: b.pattern(&rule.inside)?,
+            joined: b.places(&rule.joined)?,
+            rule: rule.clone(),
+            states: FxHashMap::default(),
+        })
+    }
+}
+
+impl Monitor for Bracket {
+    fn observe(&mut self, seen: &Seen<'_>, findings: &mut Findings) {
+        for (on, at) in &self.joined {
+            if seen.is(on) && at.get(seen.body).is_some_and(|value| !value.is_null()) {
+                self.states.entry(seen.conn).or_insert(Where::Inside);
+            }
+        }
+        if seen.is(&self.open) {
+            self.states.insert(seen.conn, Where::Inside);
+        } else if seen.is(&self.close) {
+            self.states.insert(seen.conn, Where::After(seen.event));
+            findings.exercise(&self.rule.after);
+        } else if seen.is(&self.inside) {
+            findings.exercise(&self.rule.before);
+            match self.states.get(&seen.conn).copied() {
+                Some(Where::Inside) => {}
+                None => {
+                    let message = "this came before the scope that it belongs to was opened".to_owned();
+                    findings.broken(&self.name, &self.rule.before, seen.event, message);
+                }
+                Some(Where::After(closed)) => {
+                    let message = "this came after the scope that it belongs to was closed".to_owned();
+                    if let Some(violation) =
+                        findings.broken(&self.name, &self.rule.after, seen.event, message)
+                    {
+                        violation.related = Some(closed);
+                    }
+                }
+            }
+        }
+    }
+
+    fn closed(&mut self, conn: Conn) {
+        self.states.remove(&conn);
+    }
+}

@@ -1,0 +1,58 @@
+//! A message comes as often as announced.
+
+use std::time::Duration;
+
+use rustc_hash::FxHashMap;
+
+use super::monitor::{Conn, Findings, Monitor, Seen};
+use super::monitors::Builder;
+use crate::protocol::Matcher;
+use crate::protocol::invariant as rule;
+use crate::source::Diagnostics;
+
+/// What a busy machine may add to a gap: a CI runner on two cores was seen to stall this long.
+const SLACK: Duration = Duration::from_millis(250);
+
+/// Memory: one time a connection.
+pub(super) struct Cadence {
+    name: String,
+    rule: rule::Cadence,
+    on: Matcher,
+    last: FxHashMap<Conn, (Duration, u64)>,
+}
+
+impl Cadence {
+    pub fn new(rule: &rule::Cadence, b: &mut Builder<'_>) -> Result<Self, Diagnostics> {
+        Ok(Self {
+            name: b.name.clone(),
+            on: b.pattern(&rule.on)?,
+            rule: rule.clone(),
+            last: FxHashMap::default(),
+        })
+    }
+}
+
+impl Monitor for Cadence {
+    fn observe(&mut self, seen: &Seen<'_>, findings: &mut Findings) {
+        if !seen.is(&self.on) {
+            return;
+        }
+        let Some(period) = self.rule.period.get(seen.body).and_then(serde_json::Value::as_u64) else {
+            return;
+        };
+        let Some((last, event)) = self.last.insert(seen.conn, (seen.at, seen.event)) else { return };
+        findings.exercise(&self.rule.decides);
+        let gap = seen.at.saturating_sub(last);
+        let period = Duration::from_millis(period);
+        if gap > period.mul_f64(self.rule.factor.max(1.0)) && gap > period + SLACK {
+            let message = format!("{gap:.0?} after the last one, though {period:?} were announced");
+            if let Some(violation) = findings.broken(&self.name, &self.rule.decides, seen.event, message) {
+                violation.related = Some(event);
+            }
+        }
+    }
+
+    fn closed(&mut self, conn: Conn) {
+        self.last.remove(&conn);
+    }
+}

@@ -1,0 +1,176 @@
+//! Replies belong to requests.
+
+use std::collections::VecDeque;
+
+use rustc_hash::FxHashMap;
+
+use super::Violation;
+use super::monitor::{Conn, Findings, Monitor, Seen, key_text};
+use super::monitors::Builder;
+use crate::frame::Pointer;
+use crate::protocol::Matcher;
+use crate::protocol::invariant as rule;
+use crate::source::Diagnostics;
+
+/// How many requests of a connection are remembered.
+const WINDOW: usize = 4096;
+
+/// Memory: the last [`WINDOW`] requests of each connection.
+pub(super) struct Correlation {
+    name: String,
+    rule: rule::Correlation,
+    request: Matcher,
+    reply: Matcher,
+    instead: Option<Matcher>,
+    id: Pointer,
+    requests: FxHashMap<Conn, VecDeque<Request>>,
+}
+
+struct Request {
+    id: Option<String>,
+    event: u64,
+    replies: u32,
+    insteads: u32,
+}
+
+impl Request {
+    fn is_open(&self) -> bool {
+        self.replies + self.insteads == 0
+    }
+}
+
+impl Correlation {
+    pub fn new(rule: &rule::Correlation, b: &mut Builder<'_>) -> Result<Self, Diagnostics> {
+        Ok(Self {
+            name: b.name.clone(),
+            request: b.pattern(&rule.request)?,
+            reply: b.pattern(&rule.reply)?,
+            instead: b.optional(rule.instead.as_ref())?,
+            id: rule.id.clone(),
+            rule: rule.clone(),
+            requests: FxHashMap::default(),
+        })
+    }
+
+    fn id_of(&self, seen: &Seen<'_>) -> Option<String> {
+        self.id.get(seen.body).filter(|id| !id.is_null()).map(key_text)
+    }
+
+    fn answered(&mut self, seen: &Seen<'_>, is_reply: bool, findings: &mut Findings) {
+        let id = self.id_of(seen);
+        let requests = self.requests.entry(seen.conn).or_default();
+        let (rule, name) = (&self.rule, &self.name);
+        let what = |id: &str| format!("the answer with {} {id:?}", self.id);
+        let found = match &id {
+            Some(id) => requests.iter_mut().find(|request| request.id.as_deref() == Some(id)),
+            None => None,
+        };
+        if let (Some(request), Some(id)) = (found, &id) {
+            let before = (request.replies, request.insteads);
+            *(if is_reply { &mut request.replies } else { &mut request.insteads }) += 1;
+            let event = request.event;
+            if is_reply {
+                [&rule.echo, &rule.foreign, &rule.twice, &rule.unsolicited]
+                    .iter()
+                    .for_each(|ids| findings.exercise(ids));
+            }
+            findings.exercise(&rule.both);
+            let same = if is_reply { before.0 } else { before.1 };
+            let other = if is_reply { before.1 } else { before.0 };
+            let broken = if other > 0 {
+                Some((&rule.both, format!("{} comes after another kind of answer to it", what(id))))
+            } else if same > 0 && is_reply {
+                Some((&rule.twice, format!("{} comes a second time", what(id))))
+            } else {
+                None
+            };
+            if let Some((ids, message)) = broken
+                && let Some(violation) = findings.broken(name, ids, seen.event, message)
+            {
+                violation.related = Some(event);
+            }
+            return;
+        }
+        if !is_reply {
+            // An answer of the other kind that fits no id settles the oldest open request.
+            if let Some(request) = requests.iter_mut().find(|request| request.is_open()) {
+                request.insteads += 1;
+            }
+            return;
+        }
+        let open_without_id = requests.iter_mut().find(|request| request.is_open() && request.id.is_none());
+        match (&id, open_without_id) {
+            (None, Some(request)) => {
+                request.replies += 1;
+                findings.exercise(&rule.invented);
+                findings.exercise(&rule.unsolicited);
+            }
+            (Some(id), Some(request)) if !rule.invented.is_empty() => {
+                request.replies += 1;
+                let event = request.event;
+                let message = format!("{} answers a request that had none", what(id));
+                if let Some(violation) = findings.broken(name, &rule.invented, seen.event, message) {
+                    violation.related = Some(event);
+                }
+            }
+            (Some(id), None) if !rule.foreign.is_empty() => {
+                findings.broken(
+                    name,
+                    &rule.foreign,
+                    seen.event,
+                    format!("{} was never asked for here", what(id)),
+                );
+            }
+            (_, Some(request)) => request.replies += 1,
+            (_, None) => match requests.iter_mut().find(|request| request.is_open()) {
+                Some(request) => {
+                    request.replies += 1;
+                    let asked = request.id.clone().unwrap_or_default();
+                    let event = request.event;
+                    let message = format!("the answer lacks {} {asked:?} of its request", self.id);
+                    if let Some(violation) = findings.broken(name, &rule.echo, seen.event, message) {
+                        violation.related = Some(event);
+                    }
+                }
+                None => {
+                    let message = "an answer came although this client had asked for nothing".to_owned();
+                    findings.broken(name, &rule.unsolicited, seen.event, message);
+                }
+            },
+        }
+    }
+}
+
+impl Monitor for Correlation {
+    fn observe(&mut self, seen: &Seen<'_>, findings: &mut Findings) {
+        if seen.is(&self.reply) {
+            self.answered(seen, true, findings);
+        } else if seen.is_any(self.instead.as_ref()) {
+            self.answered(seen, false, findings);
+        } else if seen.is(&self.request) {
+            let id = self.id_of(seen);
+            let requests = self.requests.entry(seen.conn).or_default();
+            requests.push_back(Request { id, event: seen.event, replies: 0, insteads: 0 });
+            if requests.len() > WINDOW {
+                requests.pop_front();
+            }
+        }
+    }
+
+    fn finish(&mut self, settled: bool, findings: &mut Findings) {
+        if !settled || self.rule.missing.is_empty() {
+            return;
+        }
+        for request in self.requests.values().flatten().filter(|request| request.id.is_some()) {
+            findings.exercise(&self.rule.missing);
+            if request.is_open() {
+                let id = request.id.clone().unwrap_or_default();
+                let message = format!("the request with {} {id:?} was never answered", self.id);
+                findings.push(Violation {
+                    event: Some(request.event),
+                    ..Violation::new(&self.name, &self.rule.missing, message)
+                });
+            }
+        }
+    }
+}

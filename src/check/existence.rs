@@ -1,0 +1,102 @@
+//! How often a message comes between two others.
+
+use rustc_hash::FxHashMap;
+
+use super::Violation;
+use super::monitor::{Conn, Findings, Monitor, Seen};
+use super::monitors::Builder;
+use crate::protocol::Matcher;
+use crate::protocol::invariant as rule;
+use crate::source::Diagnostics;
+
+/// Memory: one stretch a connection.
+pub(super) struct Existence {
+    name: String,
+    rule: rule::Existence,
+    of: Matcher,
+    from: Matcher,
+    to: Matcher,
+    with: Option<Matcher>,
+    without: Option<Matcher>,
+    stretches: FxHashMap<Conn, Stretch>,
+}
+
+#[derive(Default)]
+struct Stretch {
+    began: u64,
+    ended: Option<u64>,
+    count: u32,
+    with: bool,
+    without: bool,
+}
+
+impl Existence {
+    pub fn new(rule: &rule::Existence, b: &mut Builder<'_>) -> Result<Self, Diagnostics> {
+        Ok(Self {
+            name: b.name.clone(),
+            of: b.pattern(&rule.of)?,
+            from: b.pattern(&rule.from)?,
+            to: b.pattern(&rule.to)?,
+            with: b.optional(rule.with.as_ref())?,
+            without: b.optional(rule.without.as_ref())?,
+            rule: rule.clone(),
+            stretches: FxHashMap::default(),
+        })
+    }
+
+    fn judge(&self, stretch: &Stretch, findings: &mut Findings) {
+        let Some(ended) = stretch.ended else { return };
+        if (self.with.is_some() && !stretch.with) || stretch.without {
+            return;
+        }
+        findings.exercise(&self.rule.decides);
+        let count = stretch.count;
+        let most = self.rule.max.unwrap_or(u32::MAX);
+        if count < self.rule.min || count > most {
+            let wanted = match (self.rule.min, self.rule.max) {
+                (min, Some(max)) if min == max => format!("{min}"),
+                (0, Some(max)) => format!("at most {max}"),
+                (min, None) => format!("at least {min}"),
+                (min, Some(max)) => format!("{min} to {max}"),
+            };
+            let message = format!("it came {count} times between two events that allow {wanted}");
+            findings.push(Violation {
+                event: Some(ended),
+                related: Some(stretch.began),
+                ..Violation::new(&self.name, &self.rule.decides, message)
+            });
+        }
+    }
+}
+
+impl Monitor for Existence {
+    fn observe(&mut self, seen: &Seen<'_>, findings: &mut Findings) {
+        if seen.is(&self.from) {
+            let next = Stretch { began: seen.event, ..Stretch::default() };
+            if let Some(last) = self.stretches.insert(seen.conn, next) {
+                self.judge(&last, findings);
+            }
+        }
+        let (of, to) = (seen.is(&self.of), seen.is(&self.to));
+        let (with, without) = (seen.is_any(self.with.as_ref()), seen.is_any(self.without.as_ref()));
+        let Some(stretch) = self.stretches.get_mut(&seen.conn) else { return };
+        stretch.count += u32::from(of);
+        stretch.with |= with;
+        stretch.without |= without;
+        if to {
+            stretch.ended = Some(seen.event);
+        }
+    }
+
+    fn closed(&mut self, conn: Conn) {
+        self.stretches.remove(&conn);
+    }
+
+    fn finish(&mut self, settled: bool, findings: &mut Findings) {
+        if settled {
+            for stretch in std::mem::take(&mut self.stretches).values() {
+                self.judge(stretch, findings);
+            }
+        }
+    }
+}

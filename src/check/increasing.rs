@@ -1,0 +1,67 @@
+//! A counter grows in arrival order.
+
+use rustc_hash::FxHashMap;
+
+use super::monitor::{Conn, Findings, Monitor, Seen};
+use super::monitors::Builder;
+use crate::frame::Pointer;
+use crate::protocol::Matcher;
+use crate::protocol::invariant as rule;
+use crate::source::Diagnostics;
+
+/// Memory: one number a connection.
+pub(super) struct Increasing {
+    name: String,
+    rule: rule::Increasing,
+    on: Matcher,
+    at: Pointer,
+    restarts: Option<Matcher>,
+    newest: FxHashMap<Conn, (i64, u64)>,
+}
+
+impl Increasing {
+    pub fn new(rule: &rule::Increasing, b: &mut Builder<'_>) -> Result<Self, Diagnostics> {
+        Ok(Self {
+            name: b.name.clone(),
+            on: b.pattern(&rule.on)?,
+            at: rule.at.clone(),
+            restarts: b.optional(rule.restarts.as_ref())?,
+            rule: rule.clone(),
+            newest: FxHashMap::default(),
+        })
+    }
+}
+
+impl Monitor for Increasing {
+    fn observe(&mut self, seen: &Seen<'_>, findings: &mut Findings) {
+        if seen.is_any(self.restarts.as_ref()) {
+            self.newest.remove(&seen.conn);
+        }
+        if !seen.is(&self.on) {
+            return;
+        }
+        let Some(value) = self.at.get(seen.body).and_then(serde_json::Value::as_i64) else { return };
+        let Some((newest, event)) = self.newest.get(&seen.conn).copied() else {
+            self.newest.insert(seen.conn, (value, seen.event));
+            return;
+        };
+        findings.exercise(&self.rule.order);
+        let repeats = self.rule.repeat.iter().filter(|id| !self.rule.order.contains(id));
+        repeats.for_each(|id| findings.exercise_one(id));
+        let (ids, message) = if value == newest {
+            (&self.rule.repeat, format!("{} {value} comes twice", self.at))
+        } else if value < newest {
+            (&self.rule.order, format!("{} {value} comes after {newest}", self.at))
+        } else {
+            self.newest.insert(seen.conn, (value, seen.event));
+            return;
+        };
+        if let Some(violation) = findings.broken(&self.name, ids, seen.event, message) {
+            violation.related = Some(event);
+        }
+    }
+
+    fn closed(&mut self, conn: Conn) {
+        self.newest.remove(&conn);
+    }
+}

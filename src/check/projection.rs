@@ -1,0 +1,226 @@
+//! A state message agrees with the events seen so far.
+
+use std::collections::BTreeSet;
+
+use rustc_hash::FxHashMap;
+use serde_json::{Value, json};
+
+use super::monitor::{Conn, Findings, Monitor, Seen, key_text};
+use super::monitors::Builder;
+use crate::frame::Pointer;
+use crate::protocol::Matcher;
+use crate::protocol::invariant as rule;
+use crate::source::Diagnostics;
+
+/// Longest list of items that is remembered a connection; of a longer one the end is compared.
+const MAX_ITEMS: usize = 4096;
+
+/// Memory: the folds of each connection; lists bounded by [`MAX_ITEMS`].
+pub(super) struct Projection {
+    name: String,
+    on: Matcher,
+    cursor: Pointer,
+    log: Option<(Matcher, Pointer, Vec<String>)>,
+    facts: Vec<Fact>,
+    conns: FxHashMap<Conn, State>,
+}
+
+struct Fact {
+    name: String,
+    at: Pointer,
+    when: Option<Matcher>,
+    decides: Vec<String>,
+    fold: Fold,
+}
+
+enum Fold {
+    Newest,
+    Latest { set: (Matcher, Pointer), clear: Matcher },
+    Open { add: (Matcher, Pointer), remove: (Matcher, Pointer), clear: Matcher, item: Pointer },
+    Items { of: Matcher, drop: Vec<String> },
+    Count { of: Matcher },
+}
+
+/// What the events of a connection add up to.
+struct State {
+    cursor: i64,
+    newest_event: u64,
+    values: Vec<Folded>,
+}
+
+enum Folded {
+    Value(Value),
+    Ids(BTreeSet<String>),
+    /// `complete`: the list begins with the session's first item.
+    Items(Vec<Value>),
+    Count(i64),
+}
+
+impl Projection {
+    pub fn new(rule: &rule::Projection, b: &mut Builder<'_>) -> Result<Self, Diagnostics> {
+        let mut facts = Vec::new();
+        for (name, fact) in &rule.facts {
+            let fold = match &fact.fold {
+                rule::Fold::Newest {} => Fold::Newest,
+                rule::Fold::Latest { set, clear } => {
+                    Fold::Latest { set: b.place(set)?, clear: b.pattern(clear)? }
+                }
+                rule::Fold::Open { add, remove, clear, item } => Fold::Open {
+                    add: b.place(add)?,
+                    remove: b.place(remove)?,
+                    clear: b.pattern(clear)?,
+                    item: item.clone(),
+                },
+                rule::Fold::Items { of, drop } => Fold::Items {
+                    of: b.pattern(of)?,
+                    drop: drop.iter().map(|at| at.as_str().trim_start_matches('/').to_owned()).collect(),
+                },
+                rule::Fold::Count { of } => Fold::Count { of: b.pattern(of)? },
+            };
+            facts.push(Fact {
+                name: name.clone(),
+                at: fact.at.clone(),
+                when: b.optional(fact.when.as_ref())?,
+                decides: fact.decides.clone(),
+                fold,
+            });
+        }
+        Ok(Self {
+            name: b.name.clone(),
+            on: b.pattern(&rule.on)?,
+            cursor: rule.cursor.clone(),
+            log: b.log()?,
+            facts,
+            conns: FxHashMap::default(),
+        })
+    }
+
+    /// Starts the folds of a connection from what a state message shows.
+    fn seed(&self, body: &Value, cursor: i64, event: u64) -> State {
+        let values = self.facts.iter().map(|fact| {
+            let shown = fact.at.get(body).cloned().unwrap_or(Value::Null);
+            match &fact.fold {
+                Fold::Newest | Fold::Latest { .. } => Folded::Value(shown),
+                Fold::Open { item, .. } => Folded::Ids(ids_of(&shown, item)),
+                Fold::Items { .. } => Folded::Items(Vec::new()),
+                Fold::Count { .. } => Folded::Count(shown.as_i64().unwrap_or(0)),
+            }
+        });
+        State { cursor, newest_event: event, values: values.collect() }
+    }
+
+    fn fold(&mut self, seen: &Seen<'_>, id: i64) {
+        let Some(state) = self.conns.get_mut(&seen.conn) else { return };
+        if id <= state.cursor {
+            return;
+        }
+        state.cursor = id;
+        state.newest_event = seen.event;
+        for (fact, value) in self.facts.iter().zip(&mut state.values) {
+            match (&fact.fold, value) {
+                (Fold::Newest, Folded::Value(value)) => *value = json!(id),
+                (Fold::Latest { set, clear }, Folded::Value(value)) => {
+                    if seen.is(&set.0) {
+                        *value = set.1.get(seen.body).cloned().unwrap_or(Value::Null);
+                    } else if seen.is(clear) {
+                        *value = Value::Null;
+                    }
+                }
+                (Fold::Open { add, remove, clear, .. }, Folded::Ids(ids)) => {
+                    if seen.is(&add.0) {
+                        ids.extend(add.1.get(seen.body).map(key_text));
+                    } else if seen.is(&remove.0) {
+                        if let Some(id) = remove.1.get(seen.body) {
+                            ids.remove(&key_text(id));
+                        }
+                    } else if seen.is(clear) {
+                        ids.clear();
+                    }
+                }
+                (Fold::Items { of, drop }, Folded::Items(items)) if seen.is(of) => {
+                    let mut item = seen.body.clone();
+                    if let Value::Object(map) = &mut item {
+                        map.retain(|key, _| !drop.contains(key));
+                    }
+                    items.push(item);
+                    if items.len() > MAX_ITEMS {
+                        items.remove(0);
+                    }
+                }
+                (Fold::Count { of }, Folded::Count(count)) if seen.is(of) => *count += 1,
+                _ => {}
+            }
+        }
+    }
+
+    fn compare(&self, seen: &Seen<'_>, state: &State, shown_at: i64, findings: &mut Findings) {
+        for (fact, value) in self.facts.iter().zip(&state.values) {
+            if fact.when.as_ref().is_some_and(|when| !seen.is(when)) {
+                continue;
+            }
+            let shown = fact.at.get(seen.body).cloned().unwrap_or(Value::Null);
+            // A cursor that lies behind shows an older state: only that is wrong, and the folds of then are gone.
+            if shown_at < state.cursor && !matches!(fact.fold, Fold::Newest) {
+                continue;
+            }
+            findings.exercise(&fact.decides);
+            let (agrees, expected) = match value {
+                Folded::Value(value) => {
+                    let empty = |value: &Value| value.is_null() || *value == json!(0);
+                    let same = *value == shown
+                        || (matches!(fact.fold, Fold::Newest) && empty(value) && empty(&shown));
+                    (same, value.clone())
+                }
+                Folded::Ids(ids) => match &fact.fold {
+                    Fold::Open { item, .. } => (ids_of(&shown, item) == *ids, json!(ids)),
+                    _ => (true, Value::Null),
+                },
+                Folded::Items(items) => {
+                    let list = shown.as_array().map(Vec::as_slice).unwrap_or_default();
+                    (list.ends_with(items), json!(items))
+                }
+                Folded::Count(count) => (shown.as_i64() == Some(*count), json!(count)),
+            };
+            if !agrees {
+                let message = format!("{}: {} disagrees with the events up to it", fact.name, fact.at);
+                if let Some(violation) = findings.broken(&self.name, &fact.decides, seen.event, message) {
+                    violation.related = Some(state.newest_event);
+                    violation.expected = Some(expected);
+                    violation.actual = Some(shown);
+                }
+            }
+        }
+    }
+}
+
+fn ids_of(list: &Value, item: &Pointer) -> BTreeSet<String> {
+    let items = list.as_array().map(Vec::as_slice).unwrap_or_default();
+    items.iter().filter_map(|element| item.get(element)).map(key_text).collect()
+}
+
+impl Monitor for Projection {
+    fn observe(&mut self, seen: &Seen<'_>, findings: &mut Findings) {
+        if seen.is(&self.on) {
+            let Some(cursor) = self.cursor.get(seen.body).and_then(Value::as_i64) else { return };
+            match self.conns.get(&seen.conn) {
+                Some(state) if cursor > state.cursor => {}
+                Some(state) => self.compare(seen, state, cursor, findings),
+                None => {
+                    let state = self.seed(seen.body, cursor, seen.event);
+                    self.conns.insert(seen.conn, state);
+                }
+            }
+            return;
+        }
+        let Some((on, at, _)) = &self.log else { return };
+        if seen.is(on)
+            && let Some(id) = at.get(seen.body).and_then(Value::as_i64)
+        {
+            self.fold(seen, id);
+        }
+    }
+
+    fn closed(&mut self, conn: Conn) {
+        self.conns.remove(&conn);
+    }
+}

@@ -1,0 +1,166 @@
+//! After a resume: live + replay = the uninterrupted history.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+
+use super::Violation;
+use super::agreement::{First, trim};
+use super::monitor::{Conn, Findings, Monitor, Seen, SessionNo, content_hash};
+use super::monitors::Builder;
+use crate::frame::Pointer;
+use crate::protocol::Matcher;
+use crate::protocol::invariant as rule;
+use crate::source::Diagnostics;
+
+/// Memory: a hash for each of the last ids of a session (as for agreement), and the ids of resumed connections.
+pub(super) struct Replay {
+    name: String,
+    rule: rule::Replay,
+    log: Option<(Matcher, Pointer, Vec<String>)>,
+    resume: (Matcher, Pointer),
+    refused: Option<Matcher>,
+    history: FxHashMap<SessionNo, BTreeMap<i64, First>>,
+    resumed: FxHashMap<Conn, Resumed>,
+}
+
+struct Resumed {
+    /// The newest id that the client has; `None`: nothing seen.
+    cursor: Option<i64>,
+    /// The newest id of the session that was known when the resume was sent.
+    newest_then: Option<i64>,
+    session: Option<SessionNo>,
+    refused: bool,
+    /// The last id delivered in an unbroken row.
+    reached: i64,
+    event: u64,
+}
+
+impl Replay {
+    pub fn new(rule: &rule::Replay, b: &mut Builder<'_>) -> Result<Self, Diagnostics> {
+        Ok(Self {
+            name: b.name.clone(),
+            log: b.log()?,
+            resume: b.place(&rule.resume)?,
+            refused: b.optional(rule.refused.as_ref())?,
+            rule: rule.clone(),
+            history: FxHashMap::default(),
+            resumed: FxHashMap::default(),
+        })
+    }
+
+    fn resumes(&mut self, seen: &Seen<'_>) {
+        let cursor = self.resume.1.get(seen.body).and_then(serde_json::Value::as_i64);
+        let resumed = Resumed {
+            cursor,
+            newest_then: None,
+            session: None,
+            refused: false,
+            reached: cursor.unwrap_or(i64::MIN),
+            event: seen.event,
+        };
+        self.resumed.insert(seen.conn, resumed);
+    }
+
+    /// Judges an event on a resumed connection against what was known.
+    fn judge(&mut self, seen: &Seen<'_>, id: i64, hash: u64, findings: &mut Findings) {
+        let Some(resumed) = self.resumed.get_mut(&seen.conn) else { return };
+        let history = self.history.entry(seen.session).or_default();
+        if resumed.session != Some(seen.session) {
+            resumed.session = Some(seen.session);
+            resumed.newest_then =
+                history.iter().rev().find(|(_, first)| first.event < resumed.event).map(|(id, _)| *id);
+        }
+        if resumed.refused {
+            return;
+        }
+        let name = &self.name;
+        if let Some(cursor) = resumed.cursor {
+            findings.exercise(&self.rule.floor);
+            if id <= cursor {
+                let message = format!("event {id} is replayed to a client that has seen up to {cursor}");
+                let current = resumed.newest_then == Some(cursor);
+                let mut ids = self.rule.floor.clone();
+                ids.extend(self.rule.current.iter().filter(|_| current).cloned());
+                findings.broken(name, &ids, seen.event, message);
+                return;
+            }
+        }
+        if let Some(first) = history.get(&id)
+            && first.conn != seen.conn
+        {
+            findings.exercise(&self.rule.content);
+            if first.hash != hash {
+                let message = format!("event {id} was replayed with another content");
+                if let Some(violation) = findings.broken(name, &self.rule.content, seen.event, message) {
+                    violation.related = Some(first.event);
+                    violation.actual = Some(seen.body.clone());
+                }
+            }
+        }
+        let from = resumed.reached.saturating_add(1);
+        if resumed.cursor.is_some() && from < id {
+            let skipped = history.range(from..id).find(|(_, first)| first.conn != seen.conn);
+            if let Some((skipped, first)) = skipped {
+                let message = format!("event {skipped} was left out: the replay goes on with {id}");
+                if let Some(violation) = findings.broken(name, &self.rule.complete, seen.event, message) {
+                    violation.related = Some(first.event);
+                }
+            }
+        }
+        resumed.reached = resumed.reached.max(id);
+    }
+}
+
+impl Monitor for Replay {
+    fn observe(&mut self, seen: &Seen<'_>, findings: &mut Findings) {
+        if seen.is(&self.resume.0) {
+            self.resumes(seen);
+            return;
+        }
+        if seen.is_any(self.refused.as_ref())
+            && let Some(resumed) = self.resumed.get_mut(&seen.conn)
+            && resumed.session.is_none()
+        {
+            resumed.refused = true;
+        }
+        let Some((on, at, volatile)) = &self.log else { return };
+        if !seen.is(on) {
+            return;
+        }
+        let Some(id) = at.get(seen.body).and_then(serde_json::Value::as_i64) else { return };
+        let hash = content_hash(seen.body, volatile);
+        self.judge(seen, id, hash, findings);
+        let history = self.history.entry(seen.session).or_default();
+        history.entry(id).or_insert(First { hash, event: seen.event, conn: seen.conn });
+        trim(history);
+    }
+
+    fn finish(&mut self, settled: bool, findings: &mut Findings) {
+        if !settled {
+            return;
+        }
+        for (conn, resumed) in &self.resumed {
+            let (Some(cursor), false) = (resumed.cursor, resumed.refused) else { continue };
+            let Some(session) = resumed.session else { continue };
+            let Some(history) = self.history.get(&session) else { continue };
+            findings.exercise(&self.rule.complete);
+            if resumed.newest_then == Some(cursor) {
+                findings.exercise(&self.rule.current);
+            }
+            // What came before the last event that others saw must have come here too.
+            let owed = resumed.newest_then.unwrap_or(cursor);
+            if resumed.reached < owed
+                && let Some((id, first)) = history
+                    .range(resumed.reached.saturating_add(1)..=owed)
+                    .find(|(_, first)| first.conn != *conn)
+            {
+                let message = format!("event {id} was never replayed to a client that resumed from {cursor}");
+                findings.push(Violation {
+                    related: Some(first.event),
+                    ..Violation::new(&self.name, &self.rule.complete, message)
+                });
+            }
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! A message is followed by another.
+
+use rustc_hash::FxHashMap;
+
+use super::Violation;
+use super::monitor::{Conn, Findings, Monitor, Seen, key_text};
+use super::monitors::Builder;
+use crate::frame::Pointer;
+use crate::protocol::Matcher;
+use crate::protocol::invariant as rule;
+use crate::source::Diagnostics;
+
+/// Memory: the open duties of each connection.
+pub(super) struct Response {
+    name: String,
+    rule: rule::Response,
+    first: Matcher,
+    then: Matcher,
+    unless: Option<Matcher>,
+    before: Option<Matcher>,
+    key: Option<Pointer>,
+    open: FxHashMap<Conn, FxHashMap<Option<String>, u64>>,
+}
+
+impl Response {
+    pub fn new(rule: &rule::Response, b: &mut Builder<'_>) -> Result<Self, Diagnostics> {
+        Ok(Self {
+            name: b.name.clone(),
+            first: b.pattern(&rule.first)?,
+            then: b.pattern(&rule.then)?,
+            unless: b.optional(rule.unless.as_ref())?,
+            before: b.optional(rule.before.as_ref())?,
+            key: rule.key.clone(),
+            rule: rule.clone(),
+            open: FxHashMap::default(),
+        })
+    }
+}
+
+impl Monitor for Response {
+    fn observe(&mut self, seen: &Seen<'_>, findings: &mut Findings) {
+        let key = self.key.as_ref().and_then(|at| at.get(seen.body)).map(key_text);
+        let open = self.open.entry(seen.conn).or_default();
+        if seen.is(&self.then) && open.remove(&key).is_some() {
+            findings.exercise(&self.rule.decides);
+        }
+        if seen.is_any(self.unless.as_ref()) {
+            match &key {
+                Some(_) => {
+                    open.remove(&key);
+                }
+                None => open.clear(),
+            }
+        }
+        if seen.is_any(self.before.as_ref()) {
+            for (key, event) in open.drain() {
+                findings.exercise(&self.rule.decides);
+                let of = key.map(|key| format!(" ({key})")).unwrap_or_default();
+                let message = format!("what had to come{of} did not come before this");
+                if let Some(violation) = findings.broken(&self.name, &self.rule.decides, seen.event, message)
+                {
+                    violation.related = Some(event);
+                }
+            }
+        }
+        if seen.is(&self.first) {
+            open.insert(key, seen.event);
+        }
+    }
+
+    fn closed(&mut self, conn: Conn) {
+        self.open.remove(&conn);
+    }
+
+    fn finish(&mut self, settled: bool, findings: &mut Findings) {
+        if !settled || self.before.is_some() {
+            return;
+        }
+        for (key, event) in self.open.values().flatten() {
+            findings.exercise(&self.rule.decides);
+            let of = key.as_ref().map(|key| format!(" ({key})")).unwrap_or_default();
+            let message = format!("what had to follow this{of} never came");
+            findings.push(Violation {
+                event: Some(*event),
+                ..Violation::new(&self.name, &self.rule.decides, message)
+            });
+        }
+    }
+}
