@@ -1,0 +1,59 @@
+//! The clients of a session, and what is queued for each.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::sync::mpsc;
+use tokio_tungstenite::tungstenite::Message;
+
+/// Messages queued for a client above which it is told to drain.
+pub(super) const HIGH: usize = 48;
+/// Messages queued above which a client that does not read is cut off: memory is bounded.
+const MAX_QUEUED: usize = 100_000;
+
+/// The sending side of one connection.
+#[derive(Clone)]
+pub(super) struct Outbox {
+    queue: mpsc::UnboundedSender<Message>,
+    queued: Arc<AtomicUsize>,
+}
+
+/// The receiving side: what the connection's writer takes from.
+pub(super) struct Outgoing {
+    queue: mpsc::UnboundedReceiver<Message>,
+    queued: Arc<AtomicUsize>,
+}
+
+pub(super) fn channel() -> (Outbox, Outgoing) {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    let queued = Arc::new(AtomicUsize::new(0));
+    (Outbox { queue: sender, queued: Arc::clone(&queued) }, Outgoing { queue: receiver, queued })
+}
+
+impl Outbox {
+    /// Queues a message; returns how many are queued now.
+    pub(super) fn send(&self, message: Message) -> usize {
+        let queued = self.queued.fetch_add(1, Ordering::Relaxed) + 1;
+        if queued <= MAX_QUEUED {
+            // A closed queue is a connection that is gone.
+            let _ = self.queue.send(message);
+        }
+        queued
+    }
+}
+
+impl Outgoing {
+    /// The next message; `None` once the connection has been given up.
+    pub(super) async fn next(&mut self) -> Option<Message> {
+        self.queue.recv().await
+    }
+
+    /// One message has been written; returns how many are left.
+    pub(super) fn written(&self) -> usize {
+        self.queued.fetch_sub(1, Ordering::Relaxed).saturating_sub(1)
+    }
+}
+
+/// The clients of a session by number, in the order of joining.
+pub(super) type Clients = BTreeMap<u64, Outbox>;

@@ -1,0 +1,318 @@
+//! Playing one run: the model's responses, tool calls, approvals and abort.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use uuid::Uuid;
+
+use super::faults::Defect;
+use super::session::{Call, Inner, Run, Session, now};
+use crate::cue::Step;
+use crate::reference::notes::{self, Class, Outcome};
+use crate::reference::script;
+
+/// How a run leaves the path to `finished`.
+enum Stop {
+    Aborted,
+    Failed,
+}
+
+/// Begins a run; the caller holds the session's lock and has checked that it is idle.
+pub(super) fn start(session: &Arc<Session>, inner: &mut Inner, text: &str, message_id: Option<&str>) {
+    let (abort, aborted) = watch::channel(false);
+    let id = match &inner.run {
+        Some(run) if session.has(Defect::RunIdsRepeat) => run.id,
+        _ => Uuid::new_v4(),
+    };
+    inner.run_counter += if session.has(Defect::RunCounterStands) { 0 } else { 1 };
+    inner.run = Some(Run {
+        id,
+        status: "starting",
+        started_at: now(),
+        finished_at: None,
+        pending: Vec::new(),
+        decided: Default::default(),
+        message_ids: message_id.map(str::to_owned).into_iter().collect(),
+        last_event: inner.last_event,
+        had_output: false,
+        abort,
+    });
+    if session.has(Defect::TextBeforeStarting) {
+        session.emit(inner, json!({ "type": "user_text", "text": text }));
+    }
+    if !session.has(Defect::StartsWithRunning) {
+        session.status(inner, "starting");
+    }
+    if !session.has(Defect::SkipsRunning) {
+        session.status(inner, "running");
+    }
+    if !session.has(Defect::TextBeforeStarting) && !session.has(Defect::NoUserText) {
+        session.emit(inner, json!({ "type": "user_text", "text": text }));
+    }
+    let session = Arc::clone(session);
+    let responses = script::responses(text);
+    tokio::spawn(async move { play(session, responses, aborted).await });
+}
+
+async fn play(session: Arc<Session>, responses: Vec<script::Response>, aborted: watch::Receiver<bool>) {
+    let mut player = Player { session, aborted };
+    let mut result = Ok(());
+    for response in responses {
+        result = player.respond(response).await;
+        if result.is_err() {
+            break;
+        }
+    }
+    player.end(result);
+}
+
+struct Player {
+    session: Arc<Session>,
+    aborted: watch::Receiver<bool>,
+}
+
+impl Player {
+    fn emit(&self, event: Value) {
+        let session = &self.session;
+        session.emit(&mut session.lock(), event);
+    }
+
+    /// Waits, unless the run is aborted first.
+    async fn wait(&mut self, time: Option<Duration>) -> Result<(), Stop> {
+        if *self.aborted.borrow() {
+            return Err(Stop::Aborted);
+        }
+        let Some(time) = time.filter(|time| !time.is_zero()) else { return Ok(()) };
+        tokio::select! {
+            () = tokio::time::sleep(time) => Ok(()),
+            _ = self.aborted.wait_for(|aborted| *aborted) => Err(Stop::Aborted),
+        }
+    }
+
+    async fn respond(&mut self, response: script::Response) -> Result<(), Stop> {
+        let mut calls = Vec::new();
+        for step in response {
+            self.wait(None).await?;
+            match step {
+                Step::Say { say, every_ms } => self.stream("assistant_text", say, every_ms).await?,
+                Step::Think { think, every_ms } => self.stream("reasoning", think, every_ms).await?,
+                Step::Pause { pause_ms } => self.wait(Some(Duration::from_millis(pause_ms))).await?,
+                Step::Fail { .. } => return Err(Stop::Failed),
+                Step::Hang { .. } => {
+                    // An error: the session is gone, and the run with it.
+                    let _ = self.aborted.wait_for(|aborted| *aborted).await;
+                    return Err(Stop::Aborted);
+                }
+                Step::Call { call } => calls.push((call.name, call.args)),
+            }
+        }
+        if calls.is_empty() { Ok(()) } else { self.call(calls).await }
+    }
+
+    async fn stream(&mut self, kind: &str, chunks: Vec<String>, every_ms: Option<u64>) -> Result<(), Stop> {
+        let kind = if self.session.has(Defect::ReasoningAsText) { "assistant_text" } else { kind };
+        for (index, chunk) in chunks.into_iter().enumerate() {
+            let pause = every_ms.filter(|_| index > 0).map(Duration::from_millis);
+            self.wait(pause).await?;
+            if self.session.has(Defect::NoAssistantText) && kind == "assistant_text" {
+                continue;
+            }
+            let text = if self.session.has(Defect::AsciiOnly) {
+                chunk.chars().map(|c| if c.is_ascii() { c } else { '?' }).collect()
+            } else {
+                chunk
+            };
+            self.emit(json!({ "type": kind, "text": text }));
+        }
+        Ok(())
+    }
+
+    async fn call(&mut self, calls: Vec<(String, serde_json::Map<String, Value>)>) -> Result<(), Stop> {
+        let mut waiting = Vec::new();
+        for (tool, args) in calls {
+            let call = {
+                let mut inner = self.session.lock();
+                inner.calls += u64::from(!self.session.has(Defect::CallIdsRepeat) || inner.calls == 0);
+                Call { id: format!("call-{}", inner.calls), tool, args }
+            };
+            if !self.session.has(Defect::OutputBeforeCall) {
+                self.announce(&call);
+            }
+            match notes::class(&call.tool) {
+                Class::Guarded if !self.session.has(Defect::NeverAsks) => waiting.push(call),
+                Class::Denied => {
+                    let outcome = Outcome { text: "refused by rule".into(), is_error: true };
+                    self.output(&call, &outcome);
+                }
+                _ => self.execute(&call).await?,
+            }
+            if self.session.has(Defect::AsksForOpenTools) {
+                self.emit(
+                    json!({ "type": "approval_pending", "call_id": "call-x", "tool_key": "read_note" }),
+                );
+            }
+        }
+        if waiting.is_empty() { Ok(()) } else { self.ask(waiting).await }
+    }
+
+    fn announce(&self, call: &Call) {
+        self.emit(json!({ "type": "tool_call", "name": call.tool, "args": call.args, "call_id": call.id }));
+    }
+
+    async fn execute(&mut self, call: &Call) -> Result<(), Stop> {
+        self.wait(Some(notes::duration(&call.tool, &call.args))).await?;
+        let outcome = self.session.lock().notes.run(&call.tool, &call.args);
+        self.output(call, &outcome);
+        if self.session.has(Defect::OutputBeforeCall) {
+            self.announce(call);
+        }
+        Ok(())
+    }
+
+    fn output(&self, call: &Call, outcome: &Outcome) {
+        let session = &self.session;
+        let mut inner = session.lock();
+        if let Some(run) = &mut inner.run {
+            run.had_output = true;
+        }
+        if session.has(Defect::NoOutputs) {
+            return;
+        }
+        let mut event = json!({
+            "type": "function_call_output", "call_id": call.id,
+            "result": { "content": [{ "type": "text", "text": outcome.text }], "isError": outcome.is_error },
+        });
+        match session.defect {
+            Some(Defect::ResultAsText) => event["result"] = json!(outcome.text),
+            Some(Defect::ResultWithoutContent) => event["result"] = json!({ "text": outcome.text }),
+            Some(Defect::OutputOfAnotherCall) => event["call_id"] = json!("call-0"),
+            _ => {}
+        }
+        session.emit(&mut inner, event);
+    }
+
+    /// Asks for every call, then runs or refuses each as it is decided.
+    async fn ask(&mut self, mut waiting: Vec<Call>) -> Result<(), Stop> {
+        {
+            let session = &self.session;
+            let mut inner = session.lock();
+            for call in &waiting {
+                if let Some(run) = &mut inner.run {
+                    run.pending.push(call.clone());
+                }
+                let mut event = json!({
+                    "type": "approval_pending", "call_id": call.id, "tool_key": call.tool,
+                    "args_json": Value::Object(call.args.clone()).to_string(),
+                });
+                match session.defect {
+                    Some(Defect::ArgsJsonAsObject) => event["args_json"] = Value::Object(call.args.clone()),
+                    Some(Defect::ArgsJsonOfAnotherCall) => event["args_json"] = json!("{\"key\":\"other\"}"),
+                    _ => {}
+                }
+                if session.has(Defect::AnnouncesTwice) {
+                    session.emit(&mut inner, event.clone());
+                }
+                session.emit(&mut inner, event);
+            }
+            if !session.has(Defect::NoAwaitingStatus) {
+                session.status(&mut inner, "awaiting_approval");
+            }
+        }
+        if self.session.has(Defect::ExecutesBeforeApproval) {
+            for call in &waiting {
+                self.execute(call).await?;
+            }
+        }
+        while !waiting.is_empty() {
+            let (call, approved) = self.decision(&mut waiting).await?;
+            {
+                let session = &self.session;
+                let mut inner = session.lock();
+                let done = inner.run.as_ref().is_some_and(|run| run.pending.is_empty());
+                if done && !session.has(Defect::StaysAwaiting) && !session.has(Defect::NoAwaitingStatus) {
+                    session.status(&mut inner, "running");
+                }
+            }
+            if approved || self.session.has(Defect::ExecutesDenied) {
+                if !self.session.has(Defect::ExecutesBeforeApproval) {
+                    self.execute(&call).await?;
+                }
+            } else {
+                let outcome = Outcome { text: "denied by the user".into(), is_error: true };
+                self.output(&call, &outcome);
+            }
+        }
+        Ok(())
+    }
+
+    /// The next of the calls that is decided.
+    async fn decision(&mut self, waiting: &mut Vec<Call>) -> Result<(Call, bool), Stop> {
+        let session = Arc::clone(&self.session);
+        loop {
+            let changed = session.changed.notified();
+            {
+                let inner = session.lock();
+                let decided = inner.run.as_ref().map(|run| &run.decided);
+                let found =
+                    waiting.iter().position(|call| decided.is_some_and(|all| all.contains_key(&call.id)));
+                if let Some(index) = found {
+                    let call = waiting.remove(index);
+                    let approved = decided.and_then(|all| all.get(&call.id)).copied().unwrap_or(false);
+                    return Ok((call, approved));
+                }
+            }
+            tokio::select! {
+                () = changed => {}
+                _ = self.aborted.wait_for(|aborted| *aborted) => return Err(Stop::Aborted),
+            }
+        }
+    }
+
+    fn end(&self, result: Result<(), Stop>) {
+        let session = &self.session;
+        let mut inner = session.lock();
+        let inner = &mut *inner;
+        let keeps = session.has(Defect::PendingStays);
+        if let Some(run) = &mut inner.run
+            && !keeps
+        {
+            run.pending.clear();
+        }
+        match result {
+            Err(Stop::Failed) if session.has(Defect::FailureIsFinished) => self.finish(inner, "finished"),
+            Err(Stop::Failed) => self.finish(inner, "error"),
+            Err(Stop::Aborted) => {
+                self.finish(inner, "finished");
+                if session.has(Defect::TextAfterAbort) {
+                    session.emit(inner, json!({ "type": "assistant_text", "text": "one more thing" }));
+                }
+            }
+            Ok(()) => {
+                let had_output = inner.run.as_ref().is_some_and(|run| run.had_output);
+                if session.has(Defect::NeverFinishes) {
+                    return;
+                }
+                self.finish(inner, "finished");
+                let run_id = inner.run.as_ref().map(|run| run.id);
+                let wanted = !had_output && !session.has(Defect::NoTurnDone);
+                if wanted || (had_output && session.has(Defect::TurnDoneAfterTools)) {
+                    let mut event = json!({ "type": "turn_done" });
+                    event["run_id"] = json!(run_id);
+                    session.emit(inner, event);
+                }
+                if session.has(Defect::TextAfterFinish) {
+                    session.emit(inner, json!({ "type": "assistant_text", "text": "one more thing" }));
+                }
+                if session.has(Defect::FinishesTwice) {
+                    session.status(inner, "finished");
+                }
+            }
+        }
+    }
+
+    fn finish(&self, inner: &mut Inner, status: &'static str) {
+        self.session.status(inner, status);
+    }
+}

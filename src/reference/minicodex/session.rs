@@ -1,0 +1,282 @@
+//! One session: its event log, clients and active run.
+
+use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde_json::{Map, Value, json};
+use tokio::sync::{Notify, watch};
+use tokio_tungstenite::tungstenite::Message;
+use uuid::Uuid;
+
+use super::faults::Defect;
+use crate::reference::clients::{Clients, HIGH, Outbox};
+use crate::reference::notes::Notes;
+
+/// Events that can be replayed; a larger gap needs a snapshot.
+pub(super) const REPLAY_WINDOW: usize = 256;
+
+pub(super) struct Session {
+    pub id: String,
+    pub defect: Option<Defect>,
+    inner: Mutex<Inner>,
+    /// Something that a run may wait for has changed.
+    pub changed: Notify,
+}
+
+pub(super) struct Inner {
+    pub log: VecDeque<(u64, Value)>,
+    pub last_event: u64,
+    pub clients: Clients,
+    next_client: u64,
+    pub transcript: Vec<Value>,
+    pub run: Option<Run>,
+    pub run_counter: u64,
+    pub notes: Notes,
+    pub calls: u64,
+}
+
+pub(super) struct Run {
+    pub id: Uuid,
+    pub status: &'static str,
+    pub started_at: String,
+    pub finished_at: Option<String>,
+    /// Calls that wait for a decision, in order.
+    pub pending: Vec<Call>,
+    /// Decided calls, and whether they were approved.
+    pub decided: BTreeMap<String, bool>,
+    pub message_ids: HashSet<String>,
+    pub last_event: u64,
+    pub had_output: bool,
+    pub abort: watch::Sender<bool>,
+}
+
+#[derive(Clone)]
+pub(super) struct Call {
+    pub id: String,
+    pub tool: String,
+    pub args: Map<String, Value>,
+}
+
+impl Run {
+    pub fn is_over(&self) -> bool {
+        matches!(self.status, "finished" | "error")
+    }
+
+    fn state(&self, defect: Option<Defect>) -> Value {
+        let pending = self.pending.iter();
+        let pending =
+            pending.map(|call| json!({ "call_id": call.id, "tool_key": call.tool, "args": call.args }));
+        let status = if defect == Some(Defect::UnknownStatus) && self.status == "running" {
+            "in_progress"
+        } else {
+            self.status
+        };
+        let mut state = json!({
+            "run_id": self.id, "status": status, "started_at": self.started_at,
+            "finished_at": self.finished_at, "pending_approvals": pending.collect::<Vec<_>>(),
+            "last_event_id": self.last_event,
+        });
+        match defect {
+            Some(Defect::StartedAtMoves) => state["started_at"] = json!(now()),
+            Some(Defect::NoFinishedAt) => state["finished_at"] = Value::Null,
+            Some(Defect::RunStateHasExtra) => state["model"] = json!("m-1"),
+            Some(Defect::RunCursorAhead) => state["last_event_id"] = json!(self.last_event + 1000),
+            Some(Defect::StartedAtNaive) => {
+                state["started_at"] = json!(self.started_at.trim_end_matches('Z'));
+            }
+            _ => {}
+        }
+        state
+    }
+}
+
+pub(super) fn now() -> String {
+    jiff::Timestamp::now().to_string()
+}
+
+pub(super) fn text(frame: &Value) -> Message {
+    Message::text(frame.to_string())
+}
+
+impl Session {
+    pub fn new(id: &str, defect: Option<Defect>) -> Self {
+        let inner = Inner {
+            log: VecDeque::new(),
+            last_event: 0,
+            clients: Clients::new(),
+            next_client: 0,
+            transcript: Vec::new(),
+            run: None,
+            run_counter: 0,
+            notes: Notes::default(),
+            calls: 0,
+        };
+        Self { id: id.to_owned(), defect, inner: Mutex::new(inner), changed: Notify::new() }
+    }
+
+    pub fn has(&self, defect: Defect) -> bool {
+        self.defect == Some(defect)
+    }
+
+    pub fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn session_state(&self, inner: &Inner) -> Value {
+        let active = inner.run.as_ref().filter(|run| !run.is_over() || self.has(Defect::ActiveRunStays));
+        let mut state = json!({
+            "session_id": self.id, "version": "1.0.0", "capabilities": ["reasoning", "approvals", "replay"],
+            "last_event_id": (inner.last_event > 0).then_some(inner.last_event),
+            "active_run_id": active.map(|run| run.id), "run_counter": inner.run_counter,
+        });
+        match self.defect {
+            Some(Defect::NoSessionVersion) => {
+                state.as_object_mut().map(|state| state.remove("version"));
+            }
+            Some(Defect::SessionStateHasExtra) => state["owner"] = json!("me"),
+            Some(Defect::CapabilitiesAsText) => state["capabilities"] = json!("approvals,replay"),
+            Some(Defect::StaleCursor) if inner.last_event > 1 => {
+                state["last_event_id"] = json!(inner.last_event - 1);
+            }
+            _ => {}
+        }
+        state
+    }
+
+    pub fn snapshot(&self, inner: &Inner, req_id: Option<&str>) -> Value {
+        let mut transcript = inner.transcript.clone();
+        if self.has(Defect::SnapshotMissesLastItem) {
+            transcript.pop();
+        }
+        let mut frame = json!({
+            "type": "snapshot", "v": "1.0.0", "session_state": self.session_state(inner),
+            "run_state": inner.run.as_ref().map(|run| run.state(None)), "transcript": transcript,
+            "event_id": inner.last_event,
+        });
+        if let Some(req_id) = req_id {
+            frame["req_id"] = json!(req_id);
+        }
+        match self.defect {
+            Some(Defect::SnapshotWithoutVersion) => {
+                frame.as_object_mut().map(|frame| frame.remove("v"));
+            }
+            Some(Defect::SnapshotHidesRun) => frame["run_state"] = Value::Null,
+            Some(Defect::SnapshotCursorAsText) => frame["event_id"] = json!(inner.last_event.to_string()),
+            Some(Defect::SnapshotHasExtra) => frame["server_time"] = json!(now()),
+            _ => {}
+        }
+        frame
+    }
+
+    /// Sends a frame to every client, outside the log.
+    pub fn send_to_all(&self, frame: &Value) {
+        self.lock().clients.values().for_each(|client| {
+            client.send(text(frame));
+        });
+    }
+
+    /// Adds a client; events from now on go to it.
+    pub fn join(inner: &mut Inner, outbox: &Outbox) -> u64 {
+        inner.next_client += 1;
+        inner.clients.insert(inner.next_client, outbox.clone());
+        inner.next_client
+    }
+
+    /// Logs an event and sends it to every client.
+    pub fn emit(&self, inner: &mut Inner, mut event: Value) -> u64 {
+        let id = self.next_id(inner);
+        let kind = event["type"].as_str().unwrap_or_default().to_owned();
+        let is_item = matches!(
+            kind.as_str(),
+            "user_text" | "assistant_text" | "tool_call" | "function_call_output" | "reasoning"
+        );
+        if is_item {
+            inner.transcript.push(event.clone());
+        }
+        let run_id = inner.run.as_ref().map(|run| run.id);
+        event["event_id"] = json!(id);
+        event["run_id"] = json!(run_id);
+        event["ts"] = json!(now());
+        self.spoil_event(&mut event, &kind);
+        inner.log.push_back((id, event.clone()));
+        // One more than the window: the newest events that a client at the edge of it has not seen.
+        while inner.log.len() > REPLAY_WINDOW {
+            inner.log.pop_front();
+        }
+        if let Some(run) = &mut inner.run {
+            run.last_event = id;
+        }
+        self.fan_out(inner, &event, &kind);
+        id
+    }
+
+    fn next_id(&self, inner: &mut Inner) -> u64 {
+        let repeats = self.has(Defect::EventIdsRepeat) && inner.last_event == 3;
+        let skip = self.has(Defect::EventIdsGoBack) && inner.last_event == 4;
+        if skip {
+            inner.last_event = 2;
+        } else if !repeats || inner.log.len() > 3 {
+            inner.last_event += 1;
+        }
+        inner.last_event
+    }
+
+    fn spoil_event(&self, event: &mut Value, kind: &str) {
+        match self.defect {
+            Some(Defect::EventIdAsText) => event["event_id"] = json!(event["event_id"].to_string()),
+            Some(Defect::ForeignSessionId) => event["session_id"] = json!("another-session"),
+            Some(Defect::RunIdNoUuid) if kind != "turn_done" => event["run_id"] = json!("run-1"),
+            Some(Defect::RunIdOfAnotherRun) if kind == "assistant_text" => {
+                event["run_id"] = json!(Uuid::new_v4())
+            }
+            Some(Defect::TimeWithoutOffset) => event["ts"] = json!("2026-01-02T03:04:05"),
+            Some(Defect::ItemsWithoutEventId) if kind == "assistant_text" => {
+                event.as_object_mut().map(|event| event.remove("event_id"));
+            }
+            Some(Defect::TextUnderAnotherName) if kind == "assistant_text" => {
+                if let Some(map) = event.as_object_mut() {
+                    let text = map.remove("text").unwrap_or_default();
+                    map.insert("content".into(), text);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn fan_out(&self, inner: &mut Inner, event: &Value, kind: &str) {
+        let frame = event.to_string();
+        for (index, client) in inner.clients.values().enumerate() {
+            let later = index > 0;
+            if (self.has(Defect::OthersMissUserText) && later && kind == "user_text")
+                || (self.has(Defect::OthersMissDecisions) && later && kind == "approval_decision")
+            {
+                continue;
+            }
+            let mut message = Message::text(frame.clone());
+            if self.has(Defect::OthersSeeOtherText) && later && kind == "assistant_text" {
+                let mut other = event.clone();
+                other["text"] = json!("something else");
+                message = text(&other);
+            }
+            if self.has(Defect::BinaryFrames) {
+                message = Message::binary(frame.clone().into_bytes());
+            }
+            let queued = client.send(message);
+            if queued == HIGH {
+                let state = if self.has(Defect::BackpressureMisspelt) { "pause" } else { "drain" };
+                client.send(text(&json!({ "type": "backpressure", "state": state })));
+            }
+        }
+    }
+
+    /// Sets the run's status and announces it.
+    pub fn status(&self, inner: &mut Inner, status: &'static str) {
+        let Some(run) = &mut inner.run else { return };
+        run.status = status;
+        if run.is_over() && run.finished_at.is_none() {
+            run.finished_at = Some(now());
+        }
+        let state = run.state(self.defect);
+        self.emit(inner, json!({ "type": "run_status", "run_state": state }));
+    }
+}

@@ -1,0 +1,132 @@
+//! Listening, accepting and stopping: what all reference servers share.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use super::{faults, minicodex, names};
+use crate::source::nearest;
+
+/// Send buffer of an accepted connection in bytes: small, so that a client that does not read is noticed soon.
+const SEND_BUFFER: u32 = 16 * 1024;
+
+/// How to start a reference server.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Where to listen; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// The fault to have; none: the correct server.
+    pub fault: Option<String>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { listen: SocketAddr::from(([127, 0, 0, 1], 0)), fault: None }
+    }
+}
+
+/// Why a reference server does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// There is none for this protocol.
+    #[error("there is no reference server for `{0}`; there are {known}", known = names().join(", "))]
+    UnknownProtocol(String),
+    /// It has no such fault.
+    #[error("unknown fault `{name}`{}; `--list-faults` lists them", near.map(|near| format!(", did you mean `{near}`?")).unwrap_or_default())]
+    UnknownFault {
+        /// What was asked for.
+        name: String,
+        /// The nearest that there is.
+        near: Option<&'static str>,
+    },
+    /// The address cannot be had.
+    #[error("cannot listen on {address}: {error}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// The reason.
+        error: std::io::Error,
+    },
+}
+
+/// A running reference server. Dropping it stops it too, without waiting.
+pub struct Server {
+    url: String,
+    stop: watch::Sender<bool>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Server {
+    /// Where clients connect to.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Ends all connections and waits for the server to be gone.
+    pub async fn stop(self) {
+        let _ = self.stop.send(true);
+        let _ = self.task.await;
+    }
+}
+
+/// Starts the reference server of a protocol.
+///
+/// # Errors
+/// See [`StartError`].
+pub async fn start(protocol: &str, options: &Options) -> Result<Server, StartError> {
+    if !names().contains(&protocol) {
+        return Err(StartError::UnknownProtocol(protocol.to_owned()));
+    }
+    if let Some(name) = &options.fault
+        && !faults(protocol).iter().any(|fault| fault.name == name)
+    {
+        let near = nearest(name, faults(protocol).iter().map(|fault| fault.name));
+        return Err(StartError::UnknownFault { name: name.clone(), near });
+    }
+    let listener =
+        listen(options.listen).map_err(|error| StartError::Listen { address: options.listen, error })?;
+    let address =
+        listener.local_addr().map_err(|error| StartError::Listen { address: options.listen, error })?;
+    let (stop, stopped) = watch::channel(false);
+    let service = Arc::new(minicodex::Service::new(options.fault.as_deref()));
+    let task = tokio::spawn(accept(listener, service, stopped));
+    Ok(Server { url: format!("ws://{address}/ws"), stop, task })
+}
+
+fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    socket.set_reuseaddr(true)?;
+    // Accepted connections inherit it.
+    socket.set_send_buffer_size(SEND_BUFFER)?;
+    socket.bind(address)?;
+    socket.listen(1024)
+}
+
+async fn accept(listener: TcpListener, service: Arc<minicodex::Service>, mut stopped: watch::Receiver<bool>) {
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => {
+                if let Ok((stream, _)) = accepted {
+                    connections.spawn(connection(stream, Arc::clone(&service)));
+                }
+            }
+            Some(_) = connections.join_next() => {}
+            // An error means that the handle is gone, which stops the server too.
+            _ = stopped.changed() => break,
+        }
+    }
+    connections.shutdown().await;
+}
+
+async fn connection(stream: TcpStream, service: Arc<minicodex::Service>) {
+    let _ = stream.set_nodelay(true);
+    let handshake = tokio_tungstenite::accept_async(stream);
+    // Ten seconds: a client that has not finished its upgrade by then never will.
+    if let Ok(Ok(socket)) = tokio::time::timeout(std::time::Duration::from_secs(10), handshake).await {
+        service.serve(socket).await;
+    }
+}
