@@ -133,6 +133,9 @@ pub struct Step {
     /// protocol; `close` is the end of the connection. Looks past other messages, but not past an error
     /// message, the end of the connection or a violation.
     pub expect: Option<OneOrMany>,
+    /// A JSON Schema that the message taken by the last `expect` of this client must satisfy. For what is judged apart
+    /// from the message's coming, with `covers` of its own; a broken SHOULD does not end the case.
+    pub check: Option<Value>,
     /// No message of this type comes: until the barrier of the protocol is answered, or within `window`.
     pub never: Option<OneOrMany>,
     /// Do the protocol's barrier with this client.
@@ -188,4 +191,46 @@ pub struct Assertion {
     pub ascending: Option<Vec<Value>>,
     /// The first minus the second is the third.
     pub difference: Option<[Value; 3]>,
+}
+
+impl Step {
+    /// The verbs that the step has: one, in a checked scenario.
+    pub fn verbs(&self) -> Vec<&'static str> {
+        let verbs = [
+            ("open", self.open.is_some()),
+            ("close", self.close.is_some()),
+            ("drop", self.drop.is_some()),
+            ("stall", self.stall.is_some()),
+            ("unstall", self.unstall.is_some()),
+            ("send", self.send.is_some()),
+            ("raw", self.raw.is_some()),
+            ("binary", self.binary.is_some()),
+            ("expect", self.expect.is_some()),
+            ("check", self.check.is_some()),
+            ("never", self.never.is_some()),
+            ("settle", self.settle.is_some()),
+            ("assert", self.assert.is_some()),
+            ("unchanged", self.unchanged.is_some()),
+            ("parallel", self.parallel.is_some()),
+        ];
+        verbs.iter().filter(|(_, given)| *given).map(|(verb, _)| *verb).collect()
+    }
+
+    /// The modifiers that the step has, each with the verbs that it goes with.
+    pub fn modifiers(&self) -> Vec<(&'static str, &'static [&'static str])> {
+        let modifiers: [(&str, bool, &[&str]); 11] = [
+            ("as", self.client.is_some(), &["send", "raw", "binary", "expect", "check", "never", "unchanged"]),
+            ("session", self.session.is_some(), &["open"]),
+            ("opening", self.opening.is_some(), &["open"]),
+            ("with", self.with.is_some(), &["open", "expect", "never"]),
+            ("where", self.schema.is_some(), &["expect", "never"]),
+            ("save", !self.save.is_empty(), &["expect"]),
+            ("within", self.within.is_some(), &["expect"]),
+            ("window", self.window.is_some(), &["never"]),
+            ("count", self.count.is_some(), &["expect"]),
+            ("after", self.after.is_some(), &["drop"]),
+            ("past-errors", self.past_errors, &["expect"]),
+        ];
+        modifiers.into_iter().filter(|(_, given, _)| *given).map(|(name, _, fits)| (name, fits)).collect()
+    }
 }

@@ -1,0 +1,87 @@
+//! From scenario files to checked cases.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use include_dir::{Dir, include_dir};
+
+use super::model::ScenarioFile;
+use super::{LoadedCase, verify};
+use crate::protocol::Protocol;
+use crate::source::{Diagnostic, Diagnostics, Document, Part, decode};
+
+static SCENARIOS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/scenarios");
+
+/// The cases that ship with the binary for a protocol, in the order of families and files.
+///
+/// # Errors
+/// Everything that is wrong with them (a test sees to it that nothing is).
+pub fn embedded(protocol: &Protocol) -> Result<Vec<LoadedCase>, Diagnostics> {
+    let Some(folder) = SCENARIOS.get_dir(&protocol.name) else { return Ok(Vec::new()) };
+    let mut files: Vec<_> = folder.files().filter(|file| is_yaml(file.path())).collect();
+    files.sort_by_key(|file| file.path());
+    let documents = files.into_iter().map(|file| {
+        let name = format!("scenarios/{}", file.path().display());
+        Document::parse(&name, file.contents_utf8().unwrap_or_default())
+    });
+    collect(documents, protocol)
+}
+
+/// The cases of a scenario file, or of all files of a folder.
+///
+/// # Errors
+/// Everything that is wrong with them, each with its place.
+pub fn load(path: &Path, protocol: &Protocol) -> Result<Vec<LoadedCase>, Diagnostics> {
+    let cannot = |error| Diagnostic::new(format!("{} cannot be read: {error}", path.display()));
+    let mut files = vec![path.to_owned()];
+    if path.is_dir() {
+        let entries = std::fs::read_dir(path).map_err(cannot)?;
+        files = entries.flatten().map(|entry| entry.path()).filter(|path| is_yaml(path)).collect();
+        files.sort();
+        if files.is_empty() {
+            let message = format!("{} holds no scenario files (*.yaml)", path.display());
+            return Err(Diagnostic::new(message).into());
+        }
+    }
+    collect(files.iter().map(|file| Document::read(file)), protocol)
+}
+
+fn is_yaml(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml")
+}
+
+fn collect(
+    documents: impl Iterator<Item = Result<Document, Diagnostics>>,
+    protocol: &Protocol,
+) -> Result<Vec<LoadedCase>, Diagnostics> {
+    let mut errors = Diagnostics::default();
+    let mut cases: Vec<LoadedCase> = Vec::new();
+    for document in documents {
+        let Some(document) = errors.take(document) else { continue };
+        let Some(file) = errors.take(decode::<ScenarioFile>(&document, "")) else { continue };
+        let document = Arc::new(document);
+        for (index, case) in file.cases.into_iter().enumerate() {
+            let pointer = format!("/cases/{index}");
+            let id = format!("{}/{}", file.family, case.name);
+            if cases.iter().any(|known| known.id == id) {
+                errors.push(
+                    Diagnostic::new(format!("case `{id}` stands twice"))
+                        .at(&document, &format!("{pointer}/name"), Part::Value)
+                        .hint("case names are unique in their family"),
+                );
+            }
+            verify::case(&case, protocol, &document, &pointer, &mut errors);
+            let line = document.place(document.span(&format!("{pointer}/name"), Part::Key).start).0;
+            cases.push(LoadedCase {
+                id,
+                family: file.family.clone(),
+                case,
+                file: document.name.clone(),
+                document: Arc::clone(&document),
+                pointer,
+                line,
+            });
+        }
+    }
+    errors.or(cases)
+}

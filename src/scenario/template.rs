@@ -1,0 +1,152 @@
+//! Templates: `{{expression}}` in the strings of a scenario.
+//!
+//! A string that is exactly one template yields the value itself; otherwise the value's text is put in. An expression is a
+//! variable (`call`, `tools.guarded.name`, `run.id`), optionally with `+ N` or `- N`, or with a fallback after `|`:
+//! another variable, or JSON (`{{v|"1.0.0"}}`).
+
+use serde_json::Value;
+
+const OPEN: &str = "{{";
+const CLOSE: &str = "}}";
+
+/// Why a template cannot be filled in.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TemplateError {
+    /// `{{` without `}}`.
+    #[error("`{{{{` without `}}}}`")]
+    Unclosed,
+    /// A variable that nothing has set.
+    #[error("`{0}` is not set")]
+    Unset(String),
+    /// Arithmetic on something that is no integer.
+    #[error("`{0}` is no integer, so nothing can be added to it")]
+    NotAnInteger(String),
+}
+
+/// Fills in every template of a value, keys excepted.
+///
+/// # Errors
+/// See [`TemplateError`].
+pub fn expand(value: &Value, lookup: &mut dyn FnMut(&str) -> Option<Value>) -> Result<Value, TemplateError> {
+    Ok(match value {
+        Value::String(text) => expand_text(text, lookup)?,
+        Value::Array(items) => {
+            Value::Array(items.iter().map(|item| expand(item, lookup)).collect::<Result<_, _>>()?)
+        }
+        Value::Object(map) => Value::Object(
+            map.iter()
+                .map(|(key, value)| Ok((key.clone(), expand(value, lookup)?)))
+                .collect::<Result<_, TemplateError>>()?,
+        ),
+        other => other.clone(),
+    })
+}
+
+fn expand_text(text: &str, lookup: &mut dyn FnMut(&str) -> Option<Value>) -> Result<Value, TemplateError> {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once(OPEN) {
+        let (expression, after) = after.split_once(CLOSE).ok_or(TemplateError::Unclosed)?;
+        let value = evaluate(expression.trim(), lookup)?;
+        if before.is_empty() && after.is_empty() && out.is_empty() {
+            return Ok(value);
+        }
+        out.push_str(before);
+        match value {
+            Value::String(text) => out.push_str(&text),
+            other => out.push_str(&other.to_string()),
+        }
+        rest = after;
+    }
+    out.push_str(rest);
+    Ok(Value::String(out))
+}
+
+fn evaluate(expression: &str, lookup: &mut dyn FnMut(&str) -> Option<Value>) -> Result<Value, TemplateError> {
+    if let Some((name, fallback)) = expression.split_once('|') {
+        if let Some(value) = lookup(name.trim()) {
+            return Ok(value);
+        }
+        let fallback = fallback.trim();
+        return match serde_json::from_str(fallback) {
+            Ok(value) => Ok(value),
+            Err(_) => evaluate(fallback, lookup),
+        };
+    }
+    for (sign, factor) in [(" + ", 1), (" - ", -1)] {
+        if let Some((name, number)) = expression.split_once(sign)
+            && let Ok(number) = number.trim().parse::<i64>()
+        {
+            let name = name.trim();
+            let value = lookup(name).ok_or_else(|| TemplateError::Unset(name.to_owned()))?;
+            let value = value.as_i64().ok_or_else(|| TemplateError::NotAnInteger(name.to_owned()))?;
+            return Ok(value.saturating_add(factor * number).into());
+        }
+    }
+    lookup(expression).ok_or_else(|| TemplateError::Unset(expression.to_owned()))
+}
+
+/// The variables that a value's templates name, without those that have a fallback.
+pub fn names(value: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    collect(value, &mut found);
+    found
+}
+
+fn collect(value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::String(text) => {
+            let mut rest = text.as_str();
+            while let Some((_, after)) = rest.split_once(OPEN) {
+                let Some((expression, after)) = after.split_once(CLOSE) else { return };
+                rest = after;
+                if expression.contains('|') {
+                    continue;
+                }
+                let name = expression.split([' ', '+']).find(|part| !part.is_empty()).unwrap_or_default();
+                found.push(name.to_owned());
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect(item, found)),
+        Value::Object(map) => map.values().for_each(|value| collect(value, found)),
+        _ => {}
+    }
+}
+
+/// Follows dots into a value: `a.b` of `a`.
+pub fn dig(value: &Value, path: &str) -> Option<Value> {
+    path.split('.').try_fold(value, |value, key| match value {
+        Value::Object(map) => map.get(key),
+        Value::Array(items) => items.get(key.parse::<usize>().ok()?),
+        _ => None,
+    })
+    .cloned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn fills_in_by_type_and_by_text() {
+        let vars = json!({ "n": 7, "name": "x", "o": { "id": "i" } });
+        let mut lookup = |name: &str| dig(&vars, name);
+        for (template, expected) in [
+            (json!("{{n}}"), json!(7)),
+            (json!("{{ n + 1 }}"), json!(8)),
+            (json!("{{n - 10}}"), json!(-3)),
+            (json!("a{{name}}b{{n}}"), json!("axb7")),
+            (json!({ "k": ["{{o}}", "{{o.id}}"] }), json!({ "k": [{ "id": "i" }, "i"] })),
+            (json!("{{v|\"1\"}}"), json!("1")),
+            (json!("{{v|n}}"), json!(7)),
+            (json!("plain"), json!("plain")),
+        ] {
+            assert_eq!(expand(&template, &mut lookup), Ok(expected), "{template}");
+        }
+        assert_eq!(expand(&json!("{{nope}}"), &mut lookup), Err(TemplateError::Unset("nope".into())));
+        assert_eq!(expand(&json!("{{n"), &mut lookup), Err(TemplateError::Unclosed));
+        assert_eq!(expand(&json!("{{name + 1}}"), &mut lookup), Err(TemplateError::NotAnInteger("name".into())));
+        assert_eq!(names(&json!(["{{a + 1}}", "x{{ b.c }}y", "{{d|1}}"])), ["a", "b.c"]);
+    }
+}

@@ -1,0 +1,264 @@
+//! What the types of a scenario cannot say: verbs, modifiers, names and variables.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::model::{Case, Step, TurnStep};
+use super::{duration, template};
+use crate::protocol::Protocol;
+use crate::source::schema::Schema;
+use crate::source::{Diagnostic, Diagnostics, Document, Part};
+use crate::trace::Direction;
+
+/// Variables that are always there.
+const BUILT_IN: &[&str] = &["cue", "tools", "uuid", "uid", "session", "last_seen"];
+/// Names that an `expect` knows beside message types.
+pub(crate) const TURN_END: &str = "turn-end";
+pub(crate) const CLOSE: &str = "close";
+
+struct Checker<'c> {
+    protocol: &'c Protocol,
+    document: &'c Document,
+    variables: BTreeSet<String>,
+    clients: BTreeSet<String>,
+    errors: &'c mut Diagnostics,
+}
+
+/// Checks one case.
+pub(super) fn case(
+    case: &Case,
+    protocol: &Protocol,
+    document: &Document,
+    at: &str,
+    errors: &mut Diagnostics,
+) {
+    let mut variables: BTreeSet<String> = BUILT_IN.iter().map(|name| (*name).to_owned()).collect();
+    variables.extend(case.vars.keys().cloned());
+    variables.extend(case.sweep.clone());
+    let mut checker = Checker { protocol, document, variables, clients: BTreeSet::new(), errors };
+    if case.name.is_empty() || !case.name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-') {
+        checker.error(&format!("{at}/name"), Part::Value, "a case's name has lower-case letters, digits and hyphens", "");
+    }
+    checker.ids(&case.covers, &format!("{at}/covers"));
+    for (index, need) in case.needs.iter().enumerate() {
+        if !protocol.extension.capabilities.contains_key(need) {
+            let known = protocol.extension.capabilities.keys().map(String::as_str);
+            checker.push(
+                Diagnostic::new(format!("unknown capability `{need}`")).suggest(need, known),
+                &format!("{at}/needs/{index}"),
+            );
+        }
+    }
+    for (index, name) in case.suspend.iter().enumerate() {
+        if !protocol.extension.invariants.contains_key(name) {
+            let known = protocol.extension.invariants.keys().map(String::as_str);
+            checker.push(
+                Diagnostic::new(format!("unknown invariant `{name}`")).suggest(name, known),
+                &format!("{at}/suspend/{index}"),
+            );
+        }
+    }
+    for (index, step) in case.turn.iter().flatten().enumerate() {
+        checker.turn_step(step, &format!("{at}/turn/{index}"));
+    }
+    for (name, turn) in &case.turns {
+        for (index, step) in turn.iter().enumerate() {
+            checker.turn_step(step, &format!("{at}/turns/{name}/{index}"));
+        }
+    }
+    checker.steps(&case.steps, &format!("{at}/steps"));
+}
+
+impl Checker<'_> {
+    fn push(&mut self, diagnostic: Diagnostic, at: &str) {
+        self.errors.push(diagnostic.at(self.document, at, Part::Value));
+    }
+
+    fn error(&mut self, at: &str, part: Part, message: &str, hint: &str) {
+        let mut diagnostic = Diagnostic::new(message).at(self.document, at, part);
+        if !hint.is_empty() {
+            diagnostic = diagnostic.hint(hint);
+        }
+        self.errors.push(diagnostic);
+    }
+
+    fn ids(&mut self, ids: &[String], at: &str) {
+        for (index, id) in ids.iter().enumerate() {
+            if self.protocol.requirements.get(id).is_none() {
+                let known = self.protocol.requirements.0.keys().map(String::as_str);
+                let diagnostic = Diagnostic::new(format!("unknown requirement `{id}`")).suggest(id, known);
+                self.push(diagnostic, &format!("{at}/{index}"));
+            }
+        }
+    }
+
+    fn turn_step(&mut self, step: &TurnStep, at: &str) {
+        let actions = [
+            step.say.is_some(),
+            step.think.is_some(),
+            step.call.is_some(),
+            step.pause_ms.is_some(),
+            step.fail.is_some(),
+            step.hang.is_some(),
+            step.flood.is_some(),
+        ];
+        if actions.iter().filter(|given| **given).count() != 1 {
+            let hint = "one of say, think, call, pause_ms, fail, hang and flood";
+            self.error(at, Part::Value, "a step of a turn does exactly one thing", hint);
+        }
+        if let Some(call) = &step.call {
+            self.templates(call, &format!("{at}/call"));
+            if let Some(class) = call["class"].as_str()
+                && !self.protocol.extension.tools.contains_key(class)
+            {
+                let known = self.protocol.extension.tools.keys().map(String::as_str);
+                let diagnostic = Diagnostic::new(format!("unknown tool class `{class}`")).suggest(class, known);
+                self.push(diagnostic, &format!("{at}/call/class"));
+            }
+        }
+    }
+
+    fn templates(&mut self, value: &Value, at: &str) {
+        for name in template::names(value) {
+            let root = name.split('.').next().unwrap_or_default();
+            if !self.variables.contains(root) {
+                let known: Vec<String> = self.variables.iter().cloned().collect();
+                let diagnostic = Diagnostic::new(format!("undefined variable `{name}`"))
+                    .suggest(root, known.iter().map(String::as_str));
+                self.push(diagnostic, at);
+            }
+            if let Some(class) = name.strip_prefix("tools.").and_then(|rest| rest.split('.').next())
+                && !self.protocol.extension.tools.contains_key(class)
+            {
+                let known = self.protocol.extension.tools.keys().map(String::as_str);
+                let diagnostic = Diagnostic::new(format!("unknown tool class `{class}`")).suggest(class, known);
+                self.push(diagnostic, at);
+            }
+        }
+    }
+
+    fn steps(&mut self, steps: &[Step], at: &str) {
+        for (index, step) in steps.iter().enumerate() {
+            self.step(step, &format!("{at}/{index}"));
+        }
+    }
+
+    fn step(&mut self, step: &Step, at: &str) {
+        let verbs = step.verbs();
+        if verbs.len() != 1 {
+            let message = match verbs.as_slice() {
+                [] => "a step needs a verb".to_owned(),
+                many => format!("a step has one verb, not {}", many.join(" and ")),
+            };
+            let hint = "verbs are open, close, drop, stall, unstall, send, raw, binary, expect, check, never, settle, \
+                        assert, unchanged and parallel";
+            self.error(at, Part::Value, &message, hint);
+            return;
+        }
+        let verb = verbs[0];
+        for (modifier, fits) in step.modifiers() {
+            if !fits.contains(&verb) {
+                let message = format!("`{modifier}` does not go with `{verb}`");
+                let hint = format!("it goes with {}", fits.join(", "));
+                self.error(&format!("{at}/{modifier}"), Part::Key, &message, &hint);
+            }
+        }
+        self.ids(&step.covers, &format!("{at}/covers"));
+        self.names(step, at);
+        self.values(step, at);
+        for (field, text) in [("within", &step.within), ("window", &step.window)] {
+            if let Some(Err(message)) = text.as_deref().map(duration) {
+                self.error(&format!("{at}/{field}"), Part::Value, &message, "");
+            }
+        }
+        self.variables.extend(step.save.keys().cloned());
+        if let Some(steps) = &step.unchanged {
+            self.steps(steps, &format!("{at}/unchanged"));
+        }
+        for (index, branch) in step.parallel.iter().flatten().enumerate() {
+            self.steps(branch, &format!("{at}/parallel/{index}"));
+        }
+    }
+
+    /// Message types, openings and clients.
+    fn names(&mut self, step: &Step, at: &str) {
+        for (field, names) in [("expect", &step.expect), ("never", &step.never)] {
+            for name in names.iter().flat_map(|names| names.as_slice()) {
+                if name == TURN_END || name == CLOSE {
+                    continue;
+                }
+                if let Err(errors) = self.protocol.message_named(name, Direction::Recv) {
+                    errors.0.into_iter().for_each(|error| self.push(error, &format!("{at}/{field}")));
+                }
+            }
+        }
+        if let Some(opening) = step.opening.as_deref().filter(|opening| *opening != "none")
+            && !self.protocol.extension.openings.contains_key(opening)
+        {
+            let known = self.protocol.extension.openings.keys().map(String::as_str);
+            let known = known.chain(["none"]);
+            let diagnostic = Diagnostic::new(format!("unknown opening `{opening}`")).suggest(opening, known);
+            self.push(diagnostic, &format!("{at}/opening"));
+        }
+        if let Some(client) = &step.open {
+            self.clients.insert(client.clone());
+            return;
+        }
+        let named = [
+            ("as", &step.client),
+            ("close", &step.close),
+            ("drop", &step.drop),
+            ("stall", &step.stall),
+            ("unstall", &step.unstall),
+            ("settle", &step.settle),
+        ];
+        for (field, client) in named {
+            if let Some(client) = client
+                && !self.clients.contains(client)
+            {
+                let known: Vec<String> = self.clients.iter().cloned().collect();
+                let diagnostic = Diagnostic::new(format!("client `{client}` was never opened"))
+                    .suggest(client, known.iter().map(String::as_str));
+                self.push(diagnostic, &format!("{at}/{field}"));
+            }
+        }
+        let acts = step.send.is_some() || step.raw.is_some() || step.expect.is_some() || step.never.is_some();
+        if acts && step.client.is_none() && self.clients.is_empty() {
+            self.error(at, Part::Value, "no client has been opened yet", "begin with `- open: alice`");
+        }
+    }
+
+    /// Templates, schemas and relations.
+    fn values(&mut self, step: &Step, at: &str) {
+        let fields = [("send", &step.send), ("with", &step.with), ("where", &step.schema), ("after", &step.after)];
+        for (field, value) in fields {
+            if let Some(value) = value {
+                self.templates(value, &format!("{at}/{field}"));
+            }
+        }
+        if let Some(raw) = &step.raw {
+            self.templates(&Value::String(raw.clone()), &format!("{at}/raw"));
+        }
+        if let Some(Err(error)) = step.schema.as_ref().map(Schema::new) {
+            self.error(&format!("{at}/where"), Part::Value, &format!("`where` is no JSON Schema: {error}"), "");
+        }
+        let Some(assertion) = &step.assert else { return };
+        let relations = [
+            ("equal", assertion.equal.clone()),
+            ("differ", assertion.differ.clone()),
+            ("ascending", assertion.ascending.clone()),
+            ("difference", assertion.difference.clone().map(Vec::from)),
+        ];
+        let given: Vec<_> = relations.iter().filter_map(|(name, values)| Some((name, values.as_ref()?))).collect();
+        if given.len() != 1 {
+            let hint = "equal, differ, ascending or difference";
+            self.error(&format!("{at}/assert"), Part::Value, "an assertion states one relation", hint);
+        }
+        for (name, values) in given {
+            for value in values {
+                self.templates(value, &format!("{at}/assert/{name}"));
+            }
+        }
+    }
+}

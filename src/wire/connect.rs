@@ -1,0 +1,170 @@
+//! Opening a connection, and telling apart the ways in which that fails.
+
+use std::time::Duration;
+
+use tokio::net::{TcpSocket, TcpStream};
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::http::{HeaderName, HeaderValue, Uri};
+use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+use tokio_tungstenite::tungstenite::{Error, error::UrlError};
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, client_async_tls_with_config};
+
+/// How much of a refusing server's answer is quoted, in characters.
+const MAX_BODY: usize = 400;
+
+/// Where to connect to, and how.
+#[derive(Debug, Clone)]
+pub struct Endpoint {
+    /// `ws://` or `wss://`.
+    pub url: String,
+    /// Extra headers of the upgrade request. Their values are never shown.
+    pub headers: Vec<(String, String)>,
+    /// Longest message taken, in bytes.
+    pub max_message: usize,
+    /// Longest wait for the connection and the upgrade.
+    pub deadline: Duration,
+}
+
+/// Why there is no connection.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum ConnectError {
+    /// The URL cannot be used.
+    #[error("{url}: {reason}")]
+    BadUrl {
+        /// The URL.
+        url: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The name does not resolve.
+    #[error("{host} cannot be resolved: {reason}")]
+    Unresolved {
+        /// The host.
+        host: String,
+        /// The resolver's reason.
+        reason: String,
+    },
+    /// Nothing listens there.
+    #[error("{0} refused the connection: is the server running?")]
+    Refused(String),
+    /// The server answered the upgrade with an HTTP status of its own.
+    #[error("the server answered the upgrade with HTTP {status}{}", if body.is_empty() { String::new() } else { format!(": {body}") })]
+    Http {
+        /// The status code.
+        status: u16,
+        /// The beginning of the body.
+        body: String,
+    },
+    /// The TLS handshake failed.
+    #[error("TLS: {0}")]
+    Tls(String),
+    /// The answer to the upgrade is no WebSocket handshake.
+    #[error("the server does not speak WebSocket: {0}")]
+    NotWebSocket(String),
+    /// No answer in time.
+    #[error("no connection within {0:?}")]
+    Silence(Duration),
+    /// The connection broke while it was being opened.
+    #[error("the connection broke during the upgrade: {0}")]
+    Broken(String),
+}
+
+pub(super) type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
+
+impl Endpoint {
+    /// Checks the URL without connecting.
+    ///
+    /// # Errors
+    /// [`ConnectError::BadUrl`].
+    pub fn check(&self) -> Result<(), ConnectError> {
+        self.parts().map(|_| ())
+    }
+
+    fn parts(&self) -> Result<(Uri, String, u16), ConnectError> {
+        let bad = |reason: String| ConnectError::BadUrl { url: self.url.clone(), reason };
+        let uri: Uri = self.url.parse().map_err(|error| bad(format!("no URL: {error}")))?;
+        let port = match uri.scheme_str() {
+            Some("ws") => 80,
+            Some("wss") => 443,
+            Some(other) => {
+                let hint = if other.starts_with("https") { "wss" } else { "ws" };
+                return Err(bad(format!("the scheme must be ws or wss, not {other}; did you mean `{hint}://`?")));
+            }
+            None => return Err(bad("a URL begins with ws:// or wss://".to_owned())),
+        };
+        let host = uri.host().ok_or_else(|| bad("the URL has no host".to_owned()))?.to_owned();
+        let port = uri.port_u16().unwrap_or(port);
+        Ok((uri, host, port))
+    }
+
+    /// Connects and upgrades.
+    pub(super) async fn connect(&self) -> Result<Socket, ConnectError> {
+        let (uri, host, port) = self.parts()?;
+        let work = async {
+            let stream = dial(&host, port).await?;
+            let _ = stream.set_nodelay(true);
+            // A test opens and cuts many connections: none may linger in TIME_WAIT, and a cut is a reset.
+            let _ = stream.set_zero_linger();
+            let mut request = uri.clone().into_client_request().map_err(classify)?;
+            for (name, value) in &self.headers {
+                let name: HeaderName = name.parse().map_err(|_| self.bad_header(name))?;
+                let value: HeaderValue = value.parse().map_err(|_| self.bad_header(name.as_str()))?;
+                request.headers_mut().insert(name, value);
+            }
+            let config = WebSocketConfig::default()
+                .max_message_size(Some(self.max_message))
+                .max_frame_size(Some(self.max_message));
+            // The process-wide provider may be set already: that is as good.
+            let _ = rustls::crypto::ring::default_provider().install_default();
+            let upgraded = client_async_tls_with_config(request, stream, Some(config), None).await;
+            upgraded.map(|(socket, _)| socket).map_err(classify)
+        };
+        match tokio::time::timeout(self.deadline, work).await {
+            Ok(result) => result,
+            Err(_) => Err(ConnectError::Silence(self.deadline)),
+        }
+    }
+
+    fn bad_header(&self, name: &str) -> ConnectError {
+        ConnectError::BadUrl { url: self.url.clone(), reason: format!("`{name}` is no valid header") }
+    }
+}
+
+async fn dial(host: &str, port: u16) -> Result<TcpStream, ConnectError> {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    let addresses = tokio::net::lookup_host((bare, port))
+        .await
+        .map_err(|error| ConnectError::Unresolved { host: host.to_owned(), reason: error.to_string() })?;
+    let mut last = ConnectError::Unresolved { host: host.to_owned(), reason: "no address".to_owned() };
+    for address in addresses {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() };
+        let socket = socket.map_err(|error| ConnectError::Broken(error.to_string()))?;
+        match socket.connect(address).await {
+            Ok(stream) => return Ok(stream),
+            Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
+                last = ConnectError::Refused(address.to_string());
+            }
+            Err(error) => last = ConnectError::Broken(error.to_string()),
+        }
+    }
+    Err(last)
+}
+
+fn classify(error: Error) -> ConnectError {
+    match error {
+        Error::Http(response) => {
+            let body = response.body().as_deref().unwrap_or_default();
+            let body: String = String::from_utf8_lossy(body).chars().take(MAX_BODY).collect();
+            ConnectError::Http { status: response.status().as_u16(), body: body.trim().to_owned() }
+        }
+        Error::Tls(error) => ConnectError::Tls(error.to_string()),
+        Error::Url(UrlError::UnableToConnect(address)) => ConnectError::Refused(address),
+        Error::Io(error) if error.to_string().contains("tls") || error.to_string().contains("certificate") => {
+            ConnectError::Tls(error.to_string())
+        }
+        Error::Io(error) => ConnectError::Broken(error.to_string()),
+        Error::Protocol(error) => ConnectError::NotWebSocket(error.to_string()),
+        Error::HttpFormat(error) => ConnectError::NotWebSocket(error.to_string()),
+        other => ConnectError::NotWebSocket(other.to_string()),
+    }
+}

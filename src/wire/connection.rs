@@ -1,0 +1,153 @@
+//! An open connection: its reader feeds a shared queue, its writer is used directly.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::stream::{SplitSink, SplitStream};
+use futures_util::{SinkExt, StreamExt};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+use tokio_tungstenite::tungstenite::{Error, Message};
+
+use super::connect::Socket;
+use super::{ConnectError, Endpoint};
+use crate::trace::{End, Payload};
+
+/// Something that a connection received, or its end.
+#[derive(Debug)]
+pub struct Incoming {
+    /// The connection's number, as given to [`Connection::open`].
+    pub connection: u64,
+    /// When it was received.
+    pub at: Instant,
+    /// What.
+    pub payload: Payload,
+}
+
+/// An open connection. Dropping it cuts the TCP connection (with a reset).
+pub struct Connection {
+    sink: SplitSink<Socket, Message>,
+    reader: JoinHandle<()>,
+    stall: watch::Sender<bool>,
+}
+
+impl Connection {
+    /// Connects. From then on everything received goes to `queue`, whose bound keeps a flooding server waiting.
+    ///
+    /// # Errors
+    /// See [`ConnectError`].
+    pub async fn open(
+        endpoint: &Endpoint,
+        number: u64,
+        queue: mpsc::Sender<Incoming>,
+    ) -> Result<Self, ConnectError> {
+        let (sink, stream) = endpoint.connect().await?.split();
+        let (stall, stalled) = watch::channel(false);
+        let reader = tokio::spawn(read(stream, number, queue, stalled));
+        Ok(Self { sink, reader, stall })
+    }
+
+    /// Sends a text message.
+    ///
+    /// # Errors
+    /// The connection is gone, or takes nothing within the deadline.
+    pub async fn text(&mut self, text: String, deadline: Duration) -> Result<(), String> {
+        self.send(Message::text(text), deadline).await
+    }
+
+    /// Sends a binary message.
+    ///
+    /// # Errors
+    /// As [`Connection::text`].
+    pub async fn binary(&mut self, bytes: Vec<u8>, deadline: Duration) -> Result<(), String> {
+        self.send(Message::binary(bytes), deadline).await
+    }
+
+    /// Begins the closing handshake; the server's answer comes through the queue.
+    ///
+    /// # Errors
+    /// As [`Connection::text`].
+    pub async fn close(&mut self, deadline: Duration) -> Result<(), String> {
+        self.send(Message::Close(None), deadline).await
+    }
+
+    async fn send(&mut self, message: Message, deadline: Duration) -> Result<(), String> {
+        match tokio::time::timeout(deadline, self.sink.send(message)).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(_) => Err(format!("the server took nothing for {deadline:?}")),
+        }
+    }
+
+    /// Stops or resumes reading from the socket.
+    pub fn stall(&self, stalled: bool) {
+        // An error means that the reader is gone, and there is nothing to stall.
+        let _ = self.stall.send(stalled);
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.reader.abort();
+    }
+}
+
+async fn read(
+    mut stream: SplitStream<Socket>,
+    connection: u64,
+    queue: mpsc::Sender<Incoming>,
+    mut stalled: watch::Receiver<bool>,
+) {
+    let mut closing = false;
+    loop {
+        if stalled.wait_for(|stalled| !stalled).await.is_err() {
+            return;
+        }
+        let next = tokio::select! {
+            next = stream.next() => next,
+            changed = stalled.changed() => match changed {
+                Ok(()) => continue,
+                Err(_) => return,
+            },
+        };
+        let payload = match next {
+            Some(Ok(message)) => payload(message),
+            Some(Err(error)) => Payload::End(end_of(&error, closing)),
+            None => Payload::End(if closing { End::Closed } else { End::Eof }),
+        };
+        closing |= matches!(payload, Payload::Close { .. });
+        let over = matches!(payload, Payload::End(_));
+        let incoming = Incoming { connection, at: Instant::now(), payload };
+        if queue.send(incoming).await.is_err() || over {
+            return;
+        }
+    }
+}
+
+fn payload(message: Message) -> Payload {
+    match message {
+        Message::Text(text) => Payload::Text(Arc::from(text.as_str())),
+        Message::Binary(bytes) => Payload::Binary(Arc::from(&bytes[..])),
+        Message::Ping(bytes) => Payload::Ping(Arc::from(&bytes[..])),
+        Message::Pong(bytes) => Payload::Pong(Arc::from(&bytes[..])),
+        Message::Close(frame) => Payload::Close {
+            code: frame.as_ref().map(|frame| frame.code.into()),
+            reason: frame.map(|frame| frame.reason.as_str().into()).unwrap_or_default(),
+        },
+        // Never produced by a reader.
+        Message::Frame(frame) => Payload::Binary(Arc::from(frame.payload())),
+    }
+}
+
+fn end_of(error: &Error, closing: bool) -> End {
+    match error {
+        Error::ConnectionClosed | Error::AlreadyClosed => End::Closed,
+        Error::Io(_) if closing => End::Closed,
+        Error::Io(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => End::Eof,
+        Error::Io(_) => End::Reset,
+        Error::Protocol(tokio_tungstenite::tungstenite::error::ProtocolError::ResetWithoutClosingHandshake) => {
+            End::Eof
+        }
+        _ => End::Protocol,
+    }
+}
