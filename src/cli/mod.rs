@@ -1,6 +1,131 @@
-//! The command line.
+//! The command line: one file a subcommand. Arguments in, exit code out; no logic.
 
-/// Runs the command.
-pub fn main() -> std::process::ExitCode {
-    std::process::ExitCode::SUCCESS
+mod check;
+mod config;
+mod explain;
+mod list;
+mod report;
+mod run;
+mod schema;
+mod selftest;
+mod serve;
+mod source;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+/// Everything that ends a command early.
+#[derive(Debug)]
+enum Failure {
+    /// Usage, configuration or scenario error: exit code 2.
+    Usage(String),
+    /// Target unreachable or harness error: exit code 3.
+    Harness(String),
+    /// Nothing selected: exit code 4.
+    Nothing(String),
+    /// The reader of our output is gone, which is no failure.
+    BrokenPipe,
+}
+
+impl From<crate::source::Diagnostics> for Failure {
+    fn from(errors: crate::source::Diagnostics) -> Self {
+        let color = anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never;
+        Self::Usage(errors.render(color))
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        if error.kind() == std::io::ErrorKind::BrokenPipe {
+            Self::BrokenPipe
+        } else {
+            Self::Harness(format!("error: the output cannot be written: {error}"))
+        }
+    }
+}
+
+fn usage(message: impl std::fmt::Display) -> Failure {
+    Failure::Usage(format!("error: {message}"))
+}
+
+/// When to use colours.
+#[derive(Debug, Clone, Copy, Default, ValueEnum)]
+enum Color {
+    /// On a terminal, unless NO_COLOR is set.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// Conformance tests for agent-over-WebSocket protocols.
+///
+/// Exit codes: 0 conformant; 1 not conformant, or a stale baseline entry; 2 usage, configuration or scenario error; 3 target
+/// unreachable or harness error; 4 nothing selected; 130 interrupted.
+#[derive(Debug, Parser)]
+#[command(name = "frameproof", version, max_term_width = 100)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+    /// When to use colours.
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
+    color: Color,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run a protocol's suite against its reference server or a server of yours.
+    Run(run::Run),
+    /// List cases, or requirements and what decides them.
+    List(list::List),
+    /// Explain a requirement: text, source, reading, what decides it, which faults break it.
+    Explain(explain::Explain),
+    /// Start a reference server, correct or with a fault.
+    Serve(serve::Serve),
+    /// Prove the suite: run it against every fault of the reference server.
+    Selftest(selftest::Selftest),
+    /// Judge a recorded trace.
+    Check(check::Check),
+    /// Make console output or JUnit XML from a file that `run --json` wrote.
+    Report(report::Report),
+    /// Print a JSON Schema for editors.
+    Schema(schema::Schema),
+}
+
+/// Runs the command line of this process.
+pub fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match arguments.color {
+        Color::Auto => {}
+        Color::Always => anstream::ColorChoice::Always.write_global(),
+        Color::Never => anstream::ColorChoice::Never.write_global(),
+    }
+    let result = match arguments.command {
+        Command::Run(command) => command.run(),
+        Command::List(command) => command.run(),
+        Command::Explain(command) => command.run(),
+        Command::Serve(command) => command.run(),
+        Command::Selftest(command) => command.run(),
+        Command::Check(command) => command.run(),
+        Command::Report(command) => command.run(),
+        Command::Schema(command) => command.run(),
+    };
+    let (message, code) = match result {
+        Ok(code) => return ExitCode::from(code),
+        Err(Failure::BrokenPipe) => return ExitCode::SUCCESS,
+        Err(Failure::Usage(message)) => (message, 2),
+        Err(Failure::Harness(message)) => (message, 3),
+        Err(Failure::Nothing(message)) => (message, 4),
+    };
+    anstream::eprintln!("{message}");
+    ExitCode::from(code)
+}
+
+/// A runtime for commands that talk to a network.
+fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    runtime.map_err(|error| Failure::Harness(format!("error: no runtime: {error}")))
 }

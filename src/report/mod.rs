@@ -1,1 +1,8 @@
-//! (in work)
+//! Reports: pure functions of the events of a run.
+
+pub mod console;
+mod diff;
+pub mod escape;
+pub mod file;
+pub mod json;
+pub mod junit;

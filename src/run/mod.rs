@@ -1,3 +1,110 @@
 //! Schedule and execute cases.
 
+pub mod baseline;
+mod case;
+mod clients;
 pub mod event;
+mod execute;
+
+mod schedule;
+pub mod selftest;
+mod steps;
+mod summary;
+mod waits;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub use schedule::{RunError, run};
+
+use crate::frame;
+
+/// The server under test.
+#[derive(Debug, Clone)]
+pub enum Target {
+    /// A running server.
+    Url {
+        /// Its URL: `ws://…` or `wss://…`.
+        url: String,
+        /// Extra headers of the upgrade request; their values are never shown.
+        headers: Vec<(String, String)>,
+    },
+    /// The built-in reference server, started for the run.
+    Reference {
+        /// The fault that it has; none: the correct one.
+        fault: Option<String>,
+    },
+}
+
+/// How to run.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Cases side by side; at least 1.
+    pub jobs: usize,
+    /// How long a step waits unless it says otherwise.
+    pub step_deadline: Duration,
+    /// Factor on every deadline, the scenario's own included.
+    pub timeout_scale: f64,
+    /// Stop after this many failed cases.
+    pub fail_fast: Option<usize>,
+    /// Run a failed case again up to this many times.
+    pub retries: u32,
+    /// Run the whole suite this many times; at least 1.
+    pub repeat: u32,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// Treat warnings as failures.
+    pub strict: bool,
+    /// Known failures.
+    pub baseline: Option<baseline::Baseline>,
+    /// Where to write the trace of the run.
+    pub trace: Option<PathBuf>,
+    /// Bounds on what the target may send.
+    pub limits: Limits,
+    /// The command to which a case's name is added in `reproduce`.
+    pub reproduce: String,
+}
+
+/// Bounds on what a target may send in one case. Reaching one is a failure with a name.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Bounds on one frame.
+    pub frame: frame::Limits,
+    /// Frames received in one case.
+    pub frames: u64,
+    /// Bytes received in one case.
+    pub bytes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { frame: frame::Limits::default(), frames: 100_000, bytes: 256 << 20 }
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            jobs: 8,
+            // Five seconds: a language model that is scripted answers at once, a busy CI machine within this.
+            step_deadline: Duration::from_secs(5),
+            timeout_scale: 1.0,
+            fail_fast: None,
+            retries: 0,
+            repeat: 1,
+            seed: 0,
+            strict: false,
+            baseline: None,
+            trace: None,
+            limits: Limits::default(),
+            reproduce: "frameproof run".to_owned(),
+        }
+    }
+}
+
+impl Options {
+    /// A deadline, scaled.
+    pub(crate) fn scaled(&self, time: Duration) -> Duration {
+        time.mul_f64(self.timeout_scale.clamp(0.001, 1000.0))
+    }
+}

@@ -219,7 +219,11 @@ impl Step {
     /// The modifiers that the step has, each with the verbs that it goes with.
     pub fn modifiers(&self) -> Vec<(&'static str, &'static [&'static str])> {
         let modifiers: [(&str, bool, &[&str]); 11] = [
-            ("as", self.client.is_some(), &["send", "raw", "binary", "expect", "check", "never", "unchanged"]),
+            (
+                "as",
+                self.client.is_some(),
+                &["send", "raw", "binary", "expect", "check", "never", "unchanged"],
+            ),
             ("session", self.session.is_some(), &["open"]),
             ("opening", self.opening.is_some(), &["open"]),
             ("with", self.with.is_some(), &["open", "expect", "never"]),

@@ -115,12 +115,13 @@ fn collect(value: &Value, found: &mut Vec<String>) {
 
 /// Follows dots into a value: `a.b` of `a`.
 pub fn dig(value: &Value, path: &str) -> Option<Value> {
-    path.split('.').try_fold(value, |value, key| match value {
-        Value::Object(map) => map.get(key),
-        Value::Array(items) => items.get(key.parse::<usize>().ok()?),
-        _ => None,
-    })
-    .cloned()
+    path.split('.')
+        .try_fold(value, |value, key| match value {
+            Value::Object(map) => map.get(key),
+            Value::Array(items) => items.get(key.parse::<usize>().ok()?),
+            _ => None,
+        })
+        .cloned()
 }
 
 #[cfg(test)]
@@ -146,7 +147,10 @@ mod tests {
         }
         assert_eq!(expand(&json!("{{nope}}"), &mut lookup), Err(TemplateError::Unset("nope".into())));
         assert_eq!(expand(&json!("{{n"), &mut lookup), Err(TemplateError::Unclosed));
-        assert_eq!(expand(&json!("{{name + 1}}"), &mut lookup), Err(TemplateError::NotAnInteger("name".into())));
+        assert_eq!(
+            expand(&json!("{{name + 1}}"), &mut lookup),
+            Err(TemplateError::NotAnInteger("name".into()))
+        );
         assert_eq!(names(&json!(["{{a + 1}}", "x{{ b.c }}y", "{{d|1}}"])), ["a", "b.c"]);
     }
 }

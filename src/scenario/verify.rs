@@ -37,8 +37,15 @@ pub(super) fn case(
     variables.extend(case.vars.keys().cloned());
     variables.extend(case.sweep.clone());
     let mut checker = Checker { protocol, document, variables, clients: BTreeSet::new(), errors };
-    if case.name.is_empty() || !case.name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-') {
-        checker.error(&format!("{at}/name"), Part::Value, "a case's name has lower-case letters, digits and hyphens", "");
+    if case.name.is_empty()
+        || !case.name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+    {
+        checker.error(
+            &format!("{at}/name"),
+            Part::Value,
+            "a case's name has lower-case letters, digits and hyphens",
+            "",
+        );
     }
     checker.ids(&case.covers, &format!("{at}/covers"));
     for (index, need) in case.needs.iter().enumerate() {
@@ -113,7 +120,8 @@ impl Checker<'_> {
                 && !self.protocol.extension.tools.contains_key(class)
             {
                 let known = self.protocol.extension.tools.keys().map(String::as_str);
-                let diagnostic = Diagnostic::new(format!("unknown tool class `{class}`")).suggest(class, known);
+                let diagnostic =
+                    Diagnostic::new(format!("unknown tool class `{class}`")).suggest(class, known);
                 self.push(diagnostic, &format!("{at}/call/class"));
             }
         }
@@ -132,7 +140,8 @@ impl Checker<'_> {
                 && !self.protocol.extension.tools.contains_key(class)
             {
                 let known = self.protocol.extension.tools.keys().map(String::as_str);
-                let diagnostic = Diagnostic::new(format!("unknown tool class `{class}`")).suggest(class, known);
+                let diagnostic =
+                    Diagnostic::new(format!("unknown tool class `{class}`")).suggest(class, known);
                 self.push(diagnostic, at);
             }
         }
@@ -231,7 +240,8 @@ impl Checker<'_> {
 
     /// Templates, schemas and relations.
     fn values(&mut self, step: &Step, at: &str) {
-        let fields = [("send", &step.send), ("with", &step.with), ("where", &step.schema), ("after", &step.after)];
+        let fields =
+            [("send", &step.send), ("with", &step.with), ("where", &step.schema), ("after", &step.after)];
         for (field, value) in fields {
             if let Some(value) = value {
                 self.templates(value, &format!("{at}/{field}"));
@@ -241,7 +251,12 @@ impl Checker<'_> {
             self.templates(&Value::String(raw.clone()), &format!("{at}/raw"));
         }
         if let Some(Err(error)) = step.schema.as_ref().map(Schema::new) {
-            self.error(&format!("{at}/where"), Part::Value, &format!("`where` is no JSON Schema: {error}"), "");
+            self.error(
+                &format!("{at}/where"),
+                Part::Value,
+                &format!("`where` is no JSON Schema: {error}"),
+                "",
+            );
         }
         let Some(assertion) = &step.assert else { return };
         let relations = [
@@ -250,7 +265,8 @@ impl Checker<'_> {
             ("ascending", assertion.ascending.clone()),
             ("difference", assertion.difference.clone().map(Vec::from)),
         ];
-        let given: Vec<_> = relations.iter().filter_map(|(name, values)| Some((name, values.as_ref()?))).collect();
+        let given: Vec<_> =
+            relations.iter().filter_map(|(name, values)| Some((name, values.as_ref()?))).collect();
         if given.len() != 1 {
             let hint = "equal, differ, ascending or difference";
             self.error(&format!("{at}/assert"), Part::Value, "an assertion states one relation", hint);

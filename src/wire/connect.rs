@@ -88,7 +88,9 @@ impl Endpoint {
             Some("wss") => 443,
             Some(other) => {
                 let hint = if other.starts_with("https") { "wss" } else { "ws" };
-                return Err(bad(format!("the scheme must be ws or wss, not {other}; did you mean `{hint}://`?")));
+                return Err(bad(format!(
+                    "the scheme must be ws or wss, not {other}; did you mean `{hint}://`?"
+                )));
             }
             None => return Err(bad("a URL begins with ws:// or wss://".to_owned())),
         };
@@ -159,7 +161,9 @@ fn classify(error: Error) -> ConnectError {
         }
         Error::Tls(error) => ConnectError::Tls(error.to_string()),
         Error::Url(UrlError::UnableToConnect(address)) => ConnectError::Refused(address),
-        Error::Io(error) if error.to_string().contains("tls") || error.to_string().contains("certificate") => {
+        Error::Io(error)
+            if error.to_string().contains("tls") || error.to_string().contains("certificate") =>
+        {
             ConnectError::Tls(error.to_string())
         }
         Error::Io(error) => ConnectError::Broken(error.to_string()),

@@ -145,9 +145,9 @@ fn end_of(error: &Error, closing: bool) -> End {
         Error::Io(_) if closing => End::Closed,
         Error::Io(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => End::Eof,
         Error::Io(_) => End::Reset,
-        Error::Protocol(tokio_tungstenite::tungstenite::error::ProtocolError::ResetWithoutClosingHandshake) => {
-            End::Eof
-        }
+        Error::Protocol(
+            tokio_tungstenite::tungstenite::error::ProtocolError::ResetWithoutClosingHandshake,
+        ) => End::Eof,
         _ => End::Protocol,
     }
 }

@@ -1,0 +1,168 @@
+//! `frameproof check`.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufReader, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+
+use super::{Failure, usage};
+use crate::check::{Exercised, Judge, Violation};
+use crate::frame::Limits;
+use crate::protocol::{LoadOptions, Protocol, ReadingName};
+use crate::report::escape::terminal;
+use crate::trace::Reader;
+
+/// Judge a recorded trace.
+#[derive(Debug, Args)]
+pub(super) struct Check {
+    /// The trace: NDJSON, one frame a line. `-` reads standard input.
+    trace: PathBuf,
+    /// The protocol: a shipped one's name, or a folder.
+    #[arg(long, value_name = "NAME|PATH")]
+    protocol: String,
+    /// JSON Merge Patches on the protocol.
+    #[arg(long, value_name = "FILE")]
+    overlay: Vec<PathBuf>,
+    /// Which answer to take where the protocol's document is ambiguous.
+    #[arg(long, value_enum, value_name = "READING")]
+    reading: Option<Reading>,
+    /// Most violations shown in full.
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    show: usize,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum Reading {
+    Strict,
+    Default,
+    Lenient,
+}
+
+impl Check {
+    pub fn run(self) -> Result<u8, Failure> {
+        let reading = match self.reading {
+            Some(Reading::Strict) => ReadingName::Strict,
+            Some(Reading::Lenient) => ReadingName::Lenient,
+            _ => ReadingName::Default,
+        };
+        let options = LoadOptions { reading, overlays: self.overlay.clone() };
+        let protocol = if Protocol::embedded_names().contains(&self.protocol.as_str()) {
+            Protocol::embedded(&self.protocol, &options)?
+        } else if PathBuf::from(&self.protocol).is_dir() {
+            Protocol::load(&PathBuf::from(&self.protocol), &options)?
+        } else {
+            Protocol::embedded(&self.protocol, &options)?
+        };
+        let name = self.trace.display().to_string();
+        if name == "-" {
+            return judge(&protocol, Reader::new("standard input", std::io::stdin().lock()), self.show);
+        }
+        let file =
+            File::open(&self.trace).map_err(|error| usage(format!("{name} cannot be read: {error}")))?;
+        judge(&protocol, Reader::new(&name, BufReader::new(file)), self.show)
+    }
+}
+
+/// Judges the cases of a trace apart; a plain recording is one.
+fn judge(
+    protocol: &Arc<Protocol>,
+    reader: Reader<impl std::io::BufRead>,
+    show: usize,
+) -> Result<u8, Failure> {
+    let mut judges: BTreeMap<Option<Arc<str>>, Judge> = BTreeMap::new();
+    let mut out = anstream::stdout().lock();
+    let mut tally = Tally { show, ..Tally::default() };
+    let mut events = 0u64;
+    for event in reader {
+        let event = event.map_err(usage)?;
+        events += 1;
+        let judge = match judges.entry(event.case.clone()) {
+            std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
+            std::collections::btree_map::Entry::Vacant(entry) => {
+                entry.insert(Judge::new(Arc::clone(protocol), Limits::default(), &[])?)
+            }
+        };
+        let judged = judge.observe(&event);
+        for violation in &judged.violations {
+            tally.add(&mut out, protocol, violation, event.at.as_secs_f64() * 1e3, &event.client)?;
+        }
+    }
+    if events == 0 {
+        return Err(Failure::Nothing("error: the trace is empty".to_owned()));
+    }
+    for (_, judge) in judges {
+        // A recording may end at any moment: what is open then is not judged.
+        let (violations, exercised) = judge.finish(false);
+        for violation in &violations {
+            tally.add(&mut out, protocol, violation, f64::NAN, "")?;
+        }
+        for (id, count) in exercised {
+            *tally.exercised.entry(id).or_default() += count;
+        }
+    }
+    tally.close(&mut out, protocol, events)
+}
+
+#[derive(Default)]
+struct Tally {
+    show: usize,
+    shown: usize,
+    violations: u64,
+    fails: bool,
+    broken: BTreeMap<String, u64>,
+    exercised: Exercised,
+}
+
+impl Tally {
+    fn add(
+        &mut self,
+        out: &mut impl Write,
+        protocol: &Protocol,
+        violation: &Violation,
+        ms: f64,
+        client: &str,
+    ) -> std::io::Result<()> {
+        let fails = protocol.requirements.fails(&violation.requirements);
+        self.fails |= fails;
+        self.violations += 1;
+        for id in &violation.requirements {
+            *self.broken.entry(id.clone()).or_default() += 1;
+        }
+        self.shown += 1;
+        if self.shown > self.show {
+            return Ok(());
+        }
+        let word = if fails { "FAIL" } else { "WARN" };
+        let event = violation.event.map_or_else(|| "at the end".to_owned(), |event| format!("event {event}"));
+        let at =
+            if ms.is_nan() { String::new() } else { format!(" at {ms:.1} ms, client {}", terminal(client)) };
+        writeln!(out, "{word} {event}{at}: {}", terminal(&violation.message))?;
+        for id in &violation.requirements {
+            let text = protocol
+                .requirements
+                .get(id)
+                .map(|requirement| requirement.text.as_str())
+                .unwrap_or_default();
+            writeln!(out, "     {id} {text}")?;
+        }
+        Ok(())
+    }
+
+    fn close(&self, out: &mut impl Write, protocol: &Protocol, events: u64) -> Result<u8, Failure> {
+        if self.shown > self.show {
+            writeln!(out, "… and {} more violations", self.shown - self.show)?;
+        }
+        let exercised = self.exercised.keys().filter(|id| protocol.requirements.get(id).is_some()).count();
+        let verdict = if self.fails { "not conformant" } else { "conformant as far as it goes" };
+        writeln!(
+            out,
+            "{verdict}: {events} events, {} violations of {} requirements, {exercised} requirements exercised",
+            self.violations,
+            self.broken.len()
+        )?;
+        Ok(u8::from(self.fails))
+    }
+}

@@ -1,0 +1,130 @@
+//! `frameproof explain`.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::source::covered;
+use super::{Failure, usage};
+use crate::protocol::{LoadOptions, Protocol};
+use crate::reference;
+use crate::scenario::{self, LoadedCase};
+
+/// Explain a requirement.
+#[derive(Debug, Args)]
+pub(super) struct Explain {
+    /// The requirement's id, such as MC-ORD-1.
+    id: String,
+    /// A protocol folder of your own.
+    #[arg(long, value_name = "PATH")]
+    protocol: Option<PathBuf>,
+}
+
+impl Explain {
+    pub fn run(self) -> Result<u8, Failure> {
+        let options = LoadOptions::default();
+        let mut known = Vec::new();
+        let protocols = match &self.protocol {
+            Some(path) => vec![Protocol::load(path, &options)?],
+            None => Protocol::embedded_names()
+                .into_iter()
+                .map(|name| Protocol::embedded(name, &options))
+                .collect::<Result<_, _>>()?,
+        };
+        for protocol in protocols {
+            let id = protocol.requirements.0.keys().find(|id| id.eq_ignore_ascii_case(&self.id)).cloned();
+            if let Some(id) = id {
+                let cases = scenario::embedded(&protocol)?;
+                return show(&protocol, &cases, &id);
+            }
+            known.extend(protocol.requirements.0.keys().cloned());
+        }
+        let id = self.id.to_uppercase();
+        let near = crate::source::nearest(&id, known.iter().map(String::as_str));
+        let hint = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+        Err(usage(format!(
+            "unknown requirement `{}`{hint}\nhint: `frameproof list --requirements` lists them",
+            self.id
+        )))
+    }
+}
+
+fn show(protocol: &Protocol, cases: &[LoadedCase], id: &str) -> Result<u8, Failure> {
+    let Some(requirement) = protocol.requirements.get(id) else { return Ok(0) };
+    let mut out = anstream::stdout().lock();
+    writeln!(
+        out,
+        "{id} {} ({}, {})\n  {}",
+        requirement.level, protocol.title, requirement.area, requirement.text
+    )?;
+    writeln!(out, "  source: {}", requirement.source)?;
+    if let Some((id, reading)) =
+        requirement.reading.as_ref().and_then(|id| Some((id, protocol.extension.readings.get(id)?)))
+    {
+        writeln!(out, "  reading {id}: {}", reading.topic)?;
+        writeln!(
+            out,
+            "    default  {}\n    strict   {}\n    lenient  {}",
+            reading.default, reading.strict, reading.lenient
+        )?;
+    }
+    if let Some(why) = &requirement.unobservable {
+        writeln!(out, "  not observable: {why}")?;
+    }
+    if let Some(why) = &requirement.unexercised {
+        writeln!(out, "  not exercised: {why}")?;
+    }
+    let deciders = deciders(protocol, cases, id);
+    writeln!(out, "  decided by:{}", if deciders.is_empty() { " nothing" } else { "" })?;
+    for decider in deciders {
+        writeln!(out, "    {decider}")?;
+    }
+    let faults: Vec<_> =
+        reference::faults(&protocol.name).iter().filter(|fault| fault.violates.contains(&id)).collect();
+    if !faults.is_empty() {
+        writeln!(out, "  broken by the reference server's faults:")?;
+        for fault in faults {
+            writeln!(out, "    {}: {}", fault.name, fault.title)?;
+        }
+    }
+    Ok(0)
+}
+
+/// What decides a requirement: schema places, invariants, exchanges and cases.
+pub(super) fn deciders(protocol: &Protocol, cases: &[LoadedCase], id: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for message in &protocol.messages {
+        if message.decides().any(|known| known == id) {
+            found.push(format!("schema of {}", message.name));
+        }
+    }
+    let frames = &protocol.extension.frames;
+    for (name, ids) in [("object", &frames.object), ("message", &frames.message), ("schema", &frames.schema)]
+    {
+        if ids.iter().any(|known| known == id) {
+            found.push(format!("every frame ({name})"));
+        }
+    }
+    for (name, invariant) in &protocol.extension.invariants {
+        // Ids stand at different places of each kind of monitor; in its JSON they are all alike.
+        let text = serde_json::to_string(&invariant.monitor).unwrap_or_default();
+        if text.contains(&format!("\"{id}\"")) {
+            found.push(format!("invariant {name}: {}", invariant.about));
+        }
+    }
+    for (name, steps) in &protocol.extension.openings {
+        if steps.iter().any(|step| step.covers.iter().any(|known| known == id)) {
+            found.push(format!("opening {name}"));
+        }
+    }
+    if protocol.extension.turn.covers.iter().any(|known| known == id) {
+        found.push("every turn that is waited for".to_owned());
+    }
+    for case in cases {
+        if covered(case).iter().any(|known| known == id) {
+            found.push(format!("case {}: {}", case.id, case.case.title));
+        }
+    }
+    found
+}

@@ -1,0 +1,50 @@
+//! `frameproof schema`.
+
+use std::io::Write;
+
+use clap::{Args, ValueEnum};
+
+use super::Failure;
+use crate::protocol::{Extension, RequirementsFile};
+use crate::run::baseline::BaselineFile;
+use crate::scenario::model::ScenarioFile;
+use crate::source::schema_of;
+use crate::trace::Line;
+
+/// Print a JSON Schema for editors.
+#[derive(Debug, Args)]
+pub(super) struct Schema {
+    /// Of what.
+    #[arg(value_enum)]
+    of: Of,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Of {
+    /// A scenario file.
+    Scenario,
+    /// The `x-frameproof` extension of a protocol's asyncapi.yaml.
+    Protocol,
+    /// A protocol's requirements.yaml.
+    Requirements,
+    /// One line of a trace.
+    Trace,
+    /// A baseline.
+    Baseline,
+}
+
+impl Schema {
+    pub fn run(self) -> Result<u8, Failure> {
+        let schema = match self.of {
+            Of::Scenario => schema_of::<ScenarioFile>(),
+            Of::Protocol => schema_of::<Extension>(),
+            Of::Requirements => schema_of::<RequirementsFile>(),
+            Of::Trace => schema_of::<Line>(),
+            Of::Baseline => schema_of::<BaselineFile>(),
+        };
+        // A value always serialises.
+        let text = serde_json::to_string_pretty(&schema).unwrap_or_default();
+        writeln!(anstream::stdout(), "{text}")?;
+        Ok(0)
+    }
+}

@@ -1,0 +1,88 @@
+//! `frameproof selftest`.
+
+use std::io::Write;
+
+use clap::Args;
+
+use super::source::Source;
+use super::{Failure, runtime, usage};
+use crate::reference;
+use crate::run::Options;
+use crate::run::selftest::{Kill, selftest};
+
+/// Prove the suite against every fault.
+#[derive(Debug, Args)]
+pub(super) struct Selftest {
+    #[command(flatten)]
+    source: Source,
+    /// Only this fault. May be repeated.
+    #[arg(long, value_name = "NAME")]
+    fault: Vec<String>,
+    /// Show the cases that found each broken requirement.
+    #[arg(long, short)]
+    verbose: bool,
+    /// Cases side by side.
+    #[arg(long, short, default_value_t = 16)]
+    jobs: usize,
+}
+
+impl Selftest {
+    pub fn run(self) -> Result<u8, Failure> {
+        let protocol = self.source.protocol()?;
+        let faults = reference::faults(&protocol.name);
+        if faults.is_empty() {
+            return Err(Failure::Nothing(format!(
+                "error: there is no reference server for `{}`",
+                protocol.name
+            )));
+        }
+        if let Some(unknown) = self.fault.iter().find(|name| !faults.iter().any(|fault| fault.name == **name))
+        {
+            let near = crate::source::nearest(unknown, faults.iter().map(|fault| fault.name));
+            let hint = near.map(|near| format!(", did you mean `{near}`?")).unwrap_or_default();
+            return Err(usage(format!("unknown fault `{unknown}`{hint}")));
+        }
+        let cases = self.source.cases(&protocol)?;
+        let options = Options { jobs: self.jobs, ..Options::default() };
+        let mut out = anstream::stdout();
+        let (mut right, mut total) = (0, 0);
+        let mut written = Ok(());
+        let mut sink = |kill: &Kill| {
+            total += 1;
+            right += usize::from(kill.is_right());
+            if written.is_ok() {
+                written = show(&mut out, kill, self.verbose);
+            }
+        };
+        let result = runtime()?.block_on(selftest(&protocol, &cases, &options, &self.fault, &mut sink));
+        result.map_err(|error| Failure::Harness(format!("error: {error}")))?;
+        written?;
+        writeln!(out, "{right} of {total} judged rightly")?;
+        Ok(u8::from(right != total))
+    }
+}
+
+fn show(out: &mut impl Write, kill: &Kill, verbose: bool) -> std::io::Result<()> {
+    let name = kill.fault.map_or("(correct server)", |fault| fault.name);
+    let found: Vec<&str> = kill.by.keys().map(String::as_str).collect();
+    let word = match (kill.is_right(), kill.fault.is_some(), kill.by.is_empty()) {
+        (true, true, _) => "killed",
+        (true, false, _) => "passed",
+        (false, true, true) => "SURVIVED",
+        (false, _, _) => "MISJUDGED",
+    };
+    writeln!(out, "{word:<9} {name:<28} {}", found.join(" "))?;
+    for (label, ids) in
+        [("missing", &kill.missing), ("unrelated", &kill.unrelated), ("not exercised", &kill.not_exercised)]
+    {
+        if !ids.is_empty() {
+            writeln!(out, "          {label}: {}", ids.join(" "))?;
+        }
+    }
+    if verbose {
+        for (id, cases) in &kill.by {
+            writeln!(out, "          {id}: {}", cases.join(", "))?;
+        }
+    }
+    out.flush()
+}

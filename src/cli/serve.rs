@@ -1,0 +1,58 @@
+//! `frameproof serve`.
+
+use std::io::Write;
+use std::net::SocketAddr;
+
+use clap::Args;
+
+use super::{Failure, runtime, usage};
+use crate::reference::{self, StartError};
+
+/// Start a reference server.
+#[derive(Debug, Args)]
+pub(super) struct Serve {
+    /// The protocol.
+    name: String,
+    /// Where to listen; port 0 takes a free one.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
+    listen: SocketAddr,
+    /// The fault to have.
+    #[arg(long, value_name = "NAME")]
+    fault: Option<String>,
+    /// List the faults, and start nothing.
+    #[arg(long)]
+    list_faults: bool,
+}
+
+impl Serve {
+    pub fn run(self) -> Result<u8, Failure> {
+        let mut out = anstream::stdout();
+        if self.list_faults {
+            if !reference::names().contains(&self.name.as_str()) {
+                return Err(usage(StartError::UnknownProtocol(self.name)));
+            }
+            let faults = reference::faults(&self.name);
+            let width = faults.iter().map(|fault| fault.name.len()).max().unwrap_or(0);
+            for fault in faults {
+                writeln!(out, "{:<width$}  {}  [{}]", fault.name, fault.title, fault.violates.join(" "))?;
+            }
+            return Ok(0);
+        }
+        let options = reference::Options { listen: self.listen, fault: self.fault };
+        runtime()?.block_on(async {
+            let server = reference::start(&self.name, &options).await.map_err(|error| match error {
+                StartError::Listen { .. } => Failure::Harness(format!("error: {error}")),
+                other => usage(other),
+            })?;
+            writeln!(out, "{}", server.url())?;
+            out.flush()?;
+            let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+            tokio::select! {
+                _ = tokio::signal::ctrl_c() => {}
+                _ = terminate.recv() => {}
+            }
+            server.stop().await;
+            Ok(0)
+        })
+    }
+}

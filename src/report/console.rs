@@ -1,0 +1,356 @@
+//! What a person sees.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use anstyle::{AnsiColor, Style};
+
+use super::diff;
+use super::escape::terminal;
+use crate::run::event::{CaseReport, Failure, RunEvent, RunStarted, Summary, Verdict, WireLine};
+
+/// Frames shown of a failed case.
+const FRAMES: usize = 12;
+/// Characters shown of a frame.
+const FRAME_WIDTH: usize = 160;
+/// Cases named of a group that failed for the same reason.
+const NAMED: usize = 6;
+
+/// How to show a run.
+#[derive(Debug, Clone, Copy)]
+pub struct ConsoleOptions {
+    /// Show a line that counts the cases as they finish. For terminals.
+    pub progress: bool,
+    /// -1: the closing line only; 0: failures and summary; 1: every case; 2: passed cases' counts, too.
+    pub verbosity: i8,
+}
+
+/// Shows the events of a run. Colours are written as ANSI sequences: give it a writer that strips them where they
+/// are not wanted.
+pub struct Console<W> {
+    out: W,
+    options: ConsoleOptions,
+    started: Option<RunStarted>,
+    done: usize,
+    counts: BTreeMap<Verdict, usize>,
+    /// Failures already shown, by reason, with the cases that share it.
+    groups: Vec<(String, Vec<String>)>,
+    progress_shown: bool,
+}
+
+const BOLD: Style = Style::new().bold();
+const DIM: Style = Style::new().dimmed();
+const RED: Style = AnsiColor::Red.on_default().bold();
+const GREEN: Style = AnsiColor::Green.on_default().bold();
+const YELLOW: Style = AnsiColor::Yellow.on_default().bold();
+const CYAN: Style = AnsiColor::Cyan.on_default();
+
+fn look(verdict: Verdict) -> (Style, &'static str) {
+    match verdict {
+        Verdict::Passed => (GREEN, "PASS"),
+        Verdict::Flaky => (YELLOW, "FLAKY"),
+        Verdict::Warned => (YELLOW, "WARN"),
+        Verdict::Failed => (RED, "FAIL"),
+        Verdict::Error => (RED, "ERROR"),
+        Verdict::NotApplicable => (DIM, "N/A"),
+        Verdict::NotExercised => (DIM, "SKIP"),
+    }
+}
+
+impl<W: Write> Console<W> {
+    /// Shows on `out`.
+    pub fn new(out: W, options: ConsoleOptions) -> Self {
+        Self {
+            out,
+            options,
+            started: None,
+            done: 0,
+            counts: BTreeMap::new(),
+            groups: Vec::new(),
+            progress_shown: false,
+        }
+    }
+
+    /// Shows one event.
+    ///
+    /// # Errors
+    /// The writer's; a broken pipe among them.
+    pub fn event(&mut self, event: &RunEvent) -> std::io::Result<()> {
+        match event {
+            RunEvent::RunStarted(started) => self.run_started(started),
+            RunEvent::CaseStarted { .. } => Ok(()),
+            RunEvent::CaseFinished(case) => self.case_finished(case),
+            RunEvent::RunFinished(summary) => self.run_finished(summary),
+        }
+    }
+
+    fn run_started(&mut self, started: &RunStarted) -> std::io::Result<()> {
+        self.started = Some(started.clone());
+        if self.options.verbosity < 0 {
+            return Ok(());
+        }
+        writeln!(
+            self.out,
+            "{BOLD}{}{BOLD:#} against {} {DIM}({} cases, {} at a time, seed {}, {} reading){DIM:#}",
+            terminal(&started.title),
+            terminal(&started.target),
+            started.cases,
+            started.jobs,
+            started.seed,
+            started.reading
+        )
+    }
+
+    fn case_finished(&mut self, case: &CaseReport) -> std::io::Result<()> {
+        self.done += 1;
+        *self.counts.entry(case.verdict).or_default() += 1;
+        let notable =
+            matches!(case.verdict, Verdict::Failed | Verdict::Error | Verdict::Warned | Verdict::Flaky);
+        if self.options.verbosity >= 1 || (notable && self.options.verbosity >= 0) {
+            self.clear_progress()?;
+            if notable {
+                self.notable(case)?;
+            } else {
+                let (style, word) = look(case.verdict);
+                let ms = case.seconds * 1e3;
+                let known = case.known.as_deref().map(|why| format!(" (known: {})", terminal(why)));
+                writeln!(
+                    self.out,
+                    "{style}{word:>5}{style:#} {DIM}{ms:>7.1} ms{DIM:#}  {} {DIM}{}{}{DIM:#}",
+                    case.case,
+                    terminal(&case.title),
+                    known.unwrap_or_default()
+                )?;
+            }
+        }
+        self.show_progress()
+    }
+
+    fn show_progress(&mut self) -> std::io::Result<()> {
+        if !self.options.progress || self.options.verbosity < 0 {
+            return Ok(());
+        }
+        let all = self.started.as_ref().map_or(0, |started| started.cases);
+        let failed = self.counts.get(&Verdict::Failed).copied().unwrap_or(0);
+        write!(self.out, "\r\u{1b}[K{DIM}{}/{all} cases, {failed} failed{DIM:#}", self.done)?;
+        self.progress_shown = true;
+        self.out.flush()
+    }
+
+    fn clear_progress(&mut self) -> std::io::Result<()> {
+        if std::mem::take(&mut self.progress_shown) {
+            write!(self.out, "\r\u{1b}[K")?;
+        }
+        Ok(())
+    }
+
+    /// A failed or warned case: in full the first time that its reason comes, by name afterwards.
+    fn notable(&mut self, case: &CaseReport) -> std::io::Result<()> {
+        let reason = reason(case);
+        let (style, word) = look(case.verdict);
+        if let Some((_, cases)) = self.groups.iter_mut().find(|(known, _)| *known == reason) {
+            cases.push(case.case.clone());
+            if self.options.verbosity >= 1 {
+                writeln!(
+                    self.out,
+                    "{style}{word:>5}{style:#} {} {DIM}(same reason as above){DIM:#}",
+                    case.case
+                )?;
+            }
+            return Ok(());
+        }
+        self.groups.push((reason, vec![case.case.clone()]));
+        writeln!(
+            self.out,
+            "\n{style}{word}{style:#} {BOLD}{}{BOLD:#}: {}",
+            case.case,
+            terminal(&case.title)
+        )?;
+        if let Some(reason) = &case.reason {
+            writeln!(self.out, "  {}", terminal(reason))?;
+        }
+        let failures =
+            if case.verdict == Verdict::Flaky { case.earlier.concat() } else { case.failures.clone() };
+        for failure in &failures {
+            self.failure(failure)?;
+        }
+        self.wire(case, &failures)?;
+        writeln!(self.out, "  {DIM}reproduce:{DIM:#} {}", terminal(&case.reproduce))
+    }
+
+    fn failure(&mut self, failure: &Failure) -> std::io::Result<()> {
+        let (style, _) = look(failure.verdict);
+        writeln!(self.out, "  {style}{}{style:#}", terminal(&failure.message))?;
+        for id in &failure.requirements {
+            let text = self.started.as_ref().and_then(|started| started.requirements.get(id));
+            let Some(text) = text else {
+                writeln!(self.out, "    {CYAN}{id}{CYAN:#}")?;
+                continue;
+            };
+            writeln!(
+                self.out,
+                "    {CYAN}{id}{CYAN:#} {} {} {DIM}({}){DIM:#}",
+                text.level,
+                terminal(&text.text),
+                terminal(&text.source)
+            )?;
+            if let Some(reading) = &text.reading {
+                writeln!(self.out, "      {DIM}reading {}{DIM:#}", terminal(reading))?;
+            }
+        }
+        if let Some(step) = &failure.step {
+            let place = format!("{}:{}", step.file, step.line);
+            writeln!(self.out, "    {DIM}at {}{DIM:#}  {}", terminal(&place), terminal(&step.source))?;
+        }
+        match (&failure.expected, &failure.actual) {
+            (Some(expected), Some(actual)) => {
+                for (sign, line) in diff::lines(expected, actual) {
+                    let style = match sign {
+                        '-' => RED,
+                        '+' => GREEN,
+                        _ => DIM,
+                    };
+                    writeln!(self.out, "    {style}{sign} {}{style:#}", clip(&line))?;
+                }
+            }
+            (Some(expected), None) => writeln!(self.out, "    expected {}", clip(&expected.to_string()))?,
+            (None, Some(actual)) => writeln!(self.out, "    came     {}", clip(&actual.to_string()))?,
+            (None, None) => {}
+        }
+        Ok(())
+    }
+
+    /// The last frames, and the ones that show the failure wherever they are.
+    fn wire(&mut self, case: &CaseReport, failures: &[Failure]) -> std::io::Result<()> {
+        if case.wire.is_empty() {
+            return Ok(());
+        }
+        let marked: Vec<u64> = failures.iter().flat_map(|failure| failure.frames.clone()).collect();
+        let from = case.wire.len().saturating_sub(FRAMES);
+        let shown: Vec<&WireLine> = case
+            .wire
+            .iter()
+            .enumerate()
+            .filter(|(at, line)| *at >= from || marked.contains(&line.index))
+            .map(|(_, line)| line)
+            .collect();
+        writeln!(self.out, "  {DIM}on the wire:{DIM:#}")?;
+        let mut next = None;
+        for line in shown {
+            if next.is_some_and(|next| next != line.index) || (next.is_none() && line.index > 0) {
+                writeln!(self.out, "    {DIM}  …{DIM:#}")?;
+            }
+            next = Some(line.index + 1);
+            let mark = marked.contains(&line.index);
+            let (style, sign) = if mark { (RED, '>') } else { (DIM, ' ') };
+            writeln!(
+                self.out,
+                "    {style}{sign}{style:#} {DIM}{:>8.1} ms{DIM:#} {:<8} {} {style}{}{style:#}",
+                line.ms,
+                terminal(&line.client),
+                line.dir,
+                clip(&line.text)
+            )?;
+        }
+        Ok(())
+    }
+
+    fn run_finished(&mut self, summary: &Summary) -> std::io::Result<()> {
+        self.clear_progress()?;
+        if self.options.verbosity >= 0 {
+            for (_, cases) in self.groups.iter().filter(|(_, cases)| cases.len() > 1) {
+                let more = cases.len().saturating_sub(1 + NAMED);
+                let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+                let named = cases[1..].iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+                writeln!(self.out, "\n{YELLOW}same reason as {}:{YELLOW:#} {named}{more}", cases[0])?;
+            }
+            for message in &summary.stale_baseline {
+                writeln!(self.out, "\n{RED}stale baseline entry{RED:#} {}", terminal(message))?;
+            }
+            self.requirements(summary)?;
+        }
+        self.closing(summary)
+    }
+
+    fn requirements(&mut self, summary: &Summary) -> std::io::Result<()> {
+        let mut counts: BTreeMap<Verdict, usize> = BTreeMap::new();
+        for result in summary.requirements.values() {
+            *counts.entry(result.verdict).or_default() += 1;
+        }
+        let count = |verdict| counts.get(&verdict).copied().unwrap_or(0);
+        writeln!(
+            self.out,
+            "\n{BOLD}requirements{BOLD:#}  {}",
+            [
+                format!("{} passed", count(Verdict::Passed)),
+                format!("{} failed", count(Verdict::Failed)),
+                format!("{} warned", count(Verdict::Warned)),
+                format!("{} not exercised", count(Verdict::NotExercised)),
+            ]
+            .join(", ")
+        )?;
+        for (id, result) in &summary.requirements {
+            if !matches!(result.verdict, Verdict::Failed | Verdict::Warned) {
+                continue;
+            }
+            let (style, word) = look(result.verdict);
+            let text = self.started.as_ref().and_then(|started| started.requirements.get(id));
+            let text = text.map(|text| text.text.as_str()).unwrap_or_default();
+            let cases = result.broken_in.len();
+            writeln!(
+                self.out,
+                "  {style}{word}{style:#} {CYAN}{id}{CYAN:#} {} {DIM}({cases} cases){DIM:#}",
+                terminal(text)
+            )?;
+        }
+        Ok(())
+    }
+
+    fn closing(&mut self, summary: &Summary) -> std::io::Result<()> {
+        let count = |verdict| summary.cases.get(&verdict).copied().unwrap_or(0);
+        let total: usize = summary.cases.values().sum();
+        let style = if summary.exit_code == 0 { GREEN } else { RED };
+        let mut parts =
+            vec![format!("{} passed", count(Verdict::Passed)), format!("{} failed", count(Verdict::Failed))];
+        let rest = [
+            (Verdict::Error, "errors"),
+            (Verdict::Warned, "warned"),
+            (Verdict::Flaky, "flaky"),
+            (Verdict::NotApplicable, "not applicable"),
+        ];
+        parts.extend(
+            rest.iter()
+                .filter(|(verdict, _)| count(*verdict) > 0)
+                .map(|(verdict, word)| format!("{} {word}", count(*verdict))),
+        );
+        let stopped = summary.stopped.as_deref().map(|why| format!(", stopped: {why}")).unwrap_or_default();
+        let verdict = if summary.exit_code == 0 { "conformant" } else { "not conformant" };
+        let verdict = if matches!(summary.exit_code, 3 | 130) { "no verdict" } else { verdict };
+        writeln!(
+            self.out,
+            "{style}{verdict}{style:#}: {total} cases, {} in {:.2} s{stopped}",
+            parts.join(", "),
+            summary.seconds
+        )?;
+        self.out.flush()
+    }
+}
+
+/// What makes two cases fail for the same reason.
+fn reason(case: &CaseReport) -> String {
+    let failures = if case.verdict == Verdict::Flaky { case.earlier.concat() } else { case.failures.clone() };
+    let parts = failures.iter().map(|failure| {
+        let message: String = failure.message.chars().filter(|c| !c.is_ascii_digit()).collect();
+        format!("{}|{}|{message}", failure.check, failure.requirements.join(","))
+    });
+    let parts: Vec<String> = parts.collect();
+    format!("{:?}|{}|{}", case.verdict, parts.join(";"), case.reason.as_deref().unwrap_or_default())
+}
+
+fn clip(text: &str) -> String {
+    let text = terminal(text);
+    if text.chars().count() <= FRAME_WIDTH {
+        return text.into_owned();
+    }
+    text.chars().take(FRAME_WIDTH).chain(['…']).collect()
+}

@@ -1,0 +1,29 @@
+//! JSON lines: the events of a run as they are, from which every other report can be made again.
+
+use std::io::BufRead;
+
+use crate::run::event::RunEvent;
+
+/// One event as one line, without the line end.
+pub fn line(event: &RunEvent) -> String {
+    // Plain data with string keys and finite numbers, which always serialises.
+    serde_json::to_string(event).unwrap_or_default()
+}
+
+/// Reads the events of a file that [`line`] wrote.
+///
+/// # Errors
+/// The first line that is no event, with its number.
+pub fn read(input: impl BufRead) -> Result<Vec<RunEvent>, String> {
+    let mut events = Vec::new();
+    for (index, text) in input.lines().enumerate() {
+        let text = text.map_err(|error| format!("line {}: {error}", index + 1))?;
+        if text.trim().is_empty() {
+            continue;
+        }
+        let event = serde_json::from_str(&text)
+            .map_err(|error| format!("line {} is no event of a run: {error}", index + 1))?;
+        events.push(event);
+    }
+    Ok(events)
+}

@@ -1,0 +1,160 @@
+//! JUnit XML, for Jenkins, GitLab, dorny/test-reporter and mikepenz/action-junit-report.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestRerun, TestSuite};
+
+use super::escape::xml;
+use crate::run::event::{CaseReport, Failure, RequirementText, RunEvent, RunStarted, Verdict};
+
+/// Longest text of one failure in bytes: GitLab takes 30 MB for a whole file.
+const MAX_TEXT: usize = 64 * 1024;
+/// Frames of the wire log in a failure's text.
+const FRAMES: usize = 40;
+
+/// Renders the events of a run.
+///
+/// # Errors
+/// The XML writer's reason.
+pub fn render(events: &[RunEvent]) -> Result<String, String> {
+    let mut report = Report::new("frameproof");
+    let mut suites: BTreeMap<String, TestSuite> = BTreeMap::new();
+    let mut order = Vec::new();
+    let mut started: Option<&RunStarted> = None;
+    for event in events {
+        match event {
+            RunEvent::RunStarted(begin) => started = Some(begin),
+            RunEvent::CaseFinished(case) => {
+                let Some(begin) = started else { continue };
+                let family = case.case.split('/').next().unwrap_or_default();
+                let name = format!("{}.{family}", begin.protocol);
+                let suite = suites.entry(name.clone()).or_insert_with(|| {
+                    order.push(name.clone());
+                    let mut suite = TestSuite::new(name.clone());
+                    suite.add_property(Property::new("seed", begin.seed.to_string()));
+                    suite.add_property(Property::new("target", xml(&begin.target).into_owned()));
+                    suite.add_property(Property::new("reading", begin.reading.clone()));
+                    suite
+                });
+                suite.add_test_case(test_case(case, begin, &name));
+            }
+            RunEvent::RunFinished(summary) => {
+                report.set_time(Duration::from_secs_f64(summary.seconds.max(0.0)));
+            }
+            RunEvent::CaseStarted { .. } => {}
+        }
+    }
+    for name in order {
+        report.add_test_suites(suites.remove(&name));
+    }
+    report.to_string().map_err(|error| error.to_string())
+}
+
+fn test_case(case: &CaseReport, begin: &RunStarted, class: &str) -> TestCase {
+    let name = case.case.rsplit('/').next().unwrap_or(&case.case);
+    let status = match case.verdict {
+        Verdict::Failed | Verdict::Error => {
+            let kind =
+                if case.verdict == Verdict::Failed { NonSuccessKind::Failure } else { NonSuccessKind::Error };
+            let mut status = TestCaseStatus::non_success(kind);
+            status.set_message(message_of(case));
+            status.set_type(case.failures.first().map_or("error", |failure| failure.check.as_str()));
+            status.set_description(text_of(case, &case.failures, begin));
+            status.add_reruns(case.earlier.iter().map(|failures| rerun(case, failures, begin)));
+            status
+        }
+        Verdict::Flaky => TestCaseStatus::Success {
+            flaky_runs: case.earlier.iter().map(|failures| rerun(case, failures, begin)).collect(),
+        },
+        Verdict::NotApplicable | Verdict::NotExercised => {
+            let mut status = TestCaseStatus::skipped();
+            status.set_message(xml(case.reason.as_deref().unwrap_or("not exercised")).into_owned());
+            status
+        }
+        Verdict::Passed | Verdict::Warned => TestCaseStatus::success(),
+    };
+    let mut test = TestCase::new(xml(name).into_owned(), status);
+    test.set_classname(xml(class).into_owned());
+    test.set_time(Duration::from_secs_f64(case.seconds.max(0.0)));
+    test.extra.insert("file".into(), xml(&case.file).into_owned().into());
+    test.extra.insert("line".into(), case.line.to_string().into());
+    let mut ids: Vec<&String> = case.exercised.keys().collect();
+    ids.extend(case.failures.iter().flat_map(|failure| &failure.requirements));
+    ids.sort();
+    ids.dedup();
+    let ids: Vec<String> = ids.into_iter().map(|id| xml(id).into_owned()).collect();
+    test.add_property(Property::new("requirements", ids.join(" ")));
+    test.add_property(Property::new("title", xml(&case.title).into_owned()));
+    if let Some(known) = &case.known {
+        test.add_property(Property::new("known-failure", xml(known).into_owned()));
+    }
+    if case.verdict == Verdict::Warned {
+        test.set_system_out(text_of(case, &case.failures, begin));
+    }
+    test
+}
+
+fn rerun(case: &CaseReport, failures: &[Failure], begin: &RunStarted) -> TestRerun {
+    // Always a failure: consumers know flakyFailure and rerunFailure, not the error forms.
+    let mut rerun = TestRerun::new(NonSuccessKind::Failure);
+    let message = failures.first().map_or("failed", |failure| failure.message.as_str());
+    rerun.set_message(xml(message).into_owned());
+    rerun.set_type(failures.first().map_or("error", |failure| failure.check.as_str()));
+    rerun.set_description(text_of(case, failures, begin));
+    rerun
+}
+
+fn message_of(case: &CaseReport) -> String {
+    let first = case.failures.iter().find(|failure| failure.verdict == Verdict::Failed);
+    let text = match (first.or(case.failures.first()), &case.reason) {
+        (Some(failure), _) => format!("{}: {}", failure.requirements.join(" "), failure.message),
+        (None, Some(reason)) => reason.clone(),
+        (None, None) => "failed".to_owned(),
+    };
+    xml(text.trim_start_matches(": ")).into_owned()
+}
+
+/// The whole story as text, for consumers that show only that.
+fn text_of(case: &CaseReport, failures: &[Failure], begin: &RunStarted) -> String {
+    let mut out = format!("{}\n{}\n", case.case, case.title);
+    if let Some(reason) = &case.reason {
+        let _ = writeln!(out, "\n{reason}");
+    }
+    for failure in failures {
+        let _ = writeln!(out, "\n{}", failure.message);
+        for id in &failure.requirements {
+            let _ = writeln!(out, "  {}", requirement(id, begin.requirements.get(id)));
+        }
+        if let Some(step) = &failure.step {
+            let _ = writeln!(out, "  at {}:{}: {}", step.file, step.line, step.source);
+        }
+        if let Some(expected) = &failure.expected {
+            let _ = writeln!(out, "  expected: {expected}");
+        }
+        if let Some(actual) = &failure.actual {
+            let _ = writeln!(out, "  actual:   {actual}");
+        }
+    }
+    let skipped = case.wire.len().saturating_sub(FRAMES);
+    if !case.wire.is_empty() {
+        let _ = writeln!(out, "\nlast frames:");
+    }
+    for line in &case.wire[skipped..] {
+        let _ = writeln!(out, "{:>9.1} ms  {:<8} {} {}", line.ms, line.client, line.dir, line.text);
+    }
+    let _ = write!(out, "\nreproduce: {}", case.reproduce);
+    let mut end = out.len().min(MAX_TEXT);
+    while !out.is_char_boundary(end) {
+        end -= 1;
+    }
+    xml(&out[..end]).into_owned()
+}
+
+fn requirement(id: &str, text: Option<&RequirementText>) -> String {
+    match text {
+        Some(text) => format!("{id} ({}): {} [{}]", text.level, text.text, text.source),
+        None => id.to_owned(),
+    }
+}

@@ -1,0 +1,99 @@
+//! The clients of a running case: what each has received and not yet looked at.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use serde_json::Value;
+
+use crate::trace::{End, Payload};
+use crate::wire::Connection;
+
+/// A client of a case. It keeps its name, session and newest event over reconnects.
+pub(super) struct Client {
+    pub session: String,
+    pub connection: Option<Connection>,
+    /// Number of its current connection.
+    pub number: u64,
+    /// Received messages that no step has taken yet.
+    pub queue: VecDeque<Received>,
+    /// The opening exchange was done.
+    pub opened: bool,
+    /// It does not read at present.
+    pub stalled: bool,
+    /// Newest log id received.
+    pub last_seen: Option<i64>,
+    /// Log ids received since the last `send`.
+    pub since_send: Vec<i64>,
+    /// The turn's end was received since the last `send`.
+    pub turn_over: bool,
+    /// The message that the last `expect` took.
+    pub taken: Option<Received>,
+    /// How the connection ended, once it has.
+    pub ended: Option<Ended>,
+}
+
+/// A message that a client received.
+#[derive(Debug, Clone)]
+pub(super) struct Received {
+    /// Index in the case's wire log.
+    pub event: u64,
+    pub body: Value,
+    pub message: Option<usize>,
+}
+
+/// How a connection ended.
+#[derive(Debug, Clone)]
+pub(super) struct Ended {
+    pub code: Option<u16>,
+    pub how: Option<End>,
+}
+
+impl Ended {
+    pub fn describe(&self) -> String {
+        match (self.code, self.how) {
+            (Some(code), _) => format!("the server closed the connection with code {code}"),
+            (None, None | Some(End::Closed)) => "the server closed the connection".to_owned(),
+            (None, Some(End::Eof)) => "the server ended the TCP stream without a close frame".to_owned(),
+            (None, Some(End::Reset)) => "the connection was reset".to_owned(),
+            (None, Some(End::Protocol)) => "the server sent bytes that are no WebSocket frame".to_owned(),
+            (None, Some(End::Dropped)) => "the connection was cut by this client".to_owned(),
+        }
+    }
+
+    pub fn from(payload: &Payload) -> Option<Self> {
+        match payload {
+            Payload::Close { code, .. } => Some(Self { code: *code, how: None }),
+            Payload::End(how) => Some(Self { code: None, how: Some(*how) }),
+            _ => None,
+        }
+    }
+}
+
+impl Client {
+    pub fn new(session: &str) -> Self {
+        Self {
+            session: session.to_owned(),
+            connection: None,
+            number: 0,
+            queue: VecDeque::new(),
+            opened: false,
+            stalled: false,
+            last_seen: None,
+            since_send: Vec::new(),
+            turn_over: false,
+            taken: None,
+            ended: None,
+        }
+    }
+
+    /// Forgets the connection, but neither name nor session nor newest event.
+    pub fn disconnect(&mut self) {
+        self.connection = None;
+        self.queue.clear();
+        self.opened = false;
+        self.stalled = false;
+        self.turn_over = false;
+    }
+}
+
+/// The clients by name.
+pub(super) type Clients = BTreeMap<String, Client>;

@@ -1,0 +1,92 @@
+//! Running one case from beginning to end, with its sweep and repeats.
+
+use std::sync::Arc;
+
+use super::Options;
+use super::case::{Outcome, Runner, Stop};
+use super::event::Verdict;
+use crate::protocol::Protocol;
+use crate::scenario::LoadedCase;
+use crate::wire::Endpoint;
+
+/// Most iterations of a sweep; a turn with more events is cut there.
+const MAX_SWEEP: u32 = 200;
+
+/// Runs a case once, in sessions of its own.
+pub(super) async fn run_case(
+    protocol: &Arc<Protocol>,
+    loaded: &LoadedCase,
+    options: &Options,
+    endpoint: &Endpoint,
+    seed: u64,
+) -> Outcome {
+    let mut total = Outcome::default();
+    let times = match (&loaded.case.sweep, loaded.case.repeat) {
+        (Some(_), _) => MAX_SWEEP,
+        (None, times) => times.unwrap_or(1),
+    };
+    for round in 1..=times {
+        let seed = seed.wrapping_add(u64::from(round).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        let mut runner = match Runner::new(protocol, loaded, options, endpoint.clone(), seed) {
+            Ok(runner) => runner,
+            Err(error) => {
+                total.reason = Some((Verdict::Error, error));
+                return total;
+            }
+        };
+        if let Some(name) = &loaded.case.sweep {
+            runner.vars.insert(name.clone(), round.into());
+        }
+        let stop = body(&mut runner).await.err();
+        let mut outcome = runner.finish_judge();
+        for (id, count) in std::mem::take(&mut outcome.exercised) {
+            *total.exercised.entry(id).or_default() += count;
+        }
+        total.trace.append(&mut outcome.trace);
+        total.wire = outcome.wire;
+        if let Some(name) = loaded.case.sweep.as_ref().filter(|_| !outcome.failures.is_empty()) {
+            outcome.failures.iter_mut().for_each(|failure| {
+                failure.message = format!("{} (with {name} = {round})", failure.message);
+            });
+        }
+        total.failures.append(&mut outcome.failures);
+        match stop {
+            Some(Stop::Error(error)) => total.reason = Some((Verdict::Error, error)),
+            Some(Stop::NotApplicable(reason)) => total.reason = Some((Verdict::NotApplicable, reason)),
+            Some(Stop::SweepDone) => break,
+            _ => {}
+        }
+        if total.reason.is_some() || total.failures.iter().any(|failure| failure.verdict == Verdict::Failed) {
+            return total;
+        }
+    }
+    for id in &loaded.case.covers {
+        *total.exercised.entry(id.clone()).or_default() += 1;
+    }
+    total
+}
+
+async fn body(runner: &mut Runner<'_>) -> Result<(), Stop> {
+    let loaded = runner.loaded;
+    runner.steps(&loaded.case.steps, "/steps").await?;
+    if !loaded.case.settle {
+        return Ok(());
+    }
+    runner.step.clear();
+    let names: Vec<String> = runner.clients.keys().cloned().collect();
+    let mut all = runner.protocol.extension.barrier.is_some();
+    for name in names {
+        let client = runner.client(&name)?;
+        if client.connection.is_none() {
+            continue;
+        }
+        if client.opened && !client.stalled && client.ended.is_none() {
+            runner.current.clone_from(&name);
+            runner.barrier(&name).await?;
+        } else {
+            all = false;
+        }
+    }
+    runner.settled = all;
+    Ok(())
+}

@@ -1,0 +1,288 @@
+//! Cases side by side, retries, and the stop signal.
+
+use std::collections::VecDeque;
+use std::io::Write;
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use super::case::Outcome;
+use super::event::{CaseReport, Failure, RequirementText, RunEvent, RunStarted, Summary, Verdict};
+use super::execute::run_case;
+use super::summary::Tally;
+use super::{Options, Target};
+use crate::protocol::Protocol;
+use crate::reference;
+use crate::scenario::LoadedCase;
+use crate::trace::write_line;
+use crate::wire::{ConnectError, Connection, Endpoint};
+
+/// Lines of the wire log that a report keeps of a failed case.
+const WIRE_LINES: usize = 400;
+
+/// Why a run cannot begin, or cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The reference server does not start.
+    #[error(transparent)]
+    Reference(#[from] reference::StartError),
+    /// The target cannot be reached.
+    #[error("the target cannot be tested: {0}")]
+    Target(#[from] ConnectError),
+    /// The trace cannot be written.
+    #[error("the trace cannot be written to {path}: {error}")]
+    Trace {
+        /// Where to.
+        path: String,
+        /// The reason.
+        error: std::io::Error,
+    },
+}
+
+/// What every case of a run shares.
+struct Shared {
+    protocol: Arc<Protocol>,
+    options: Options,
+    endpoint: Endpoint,
+    start: Instant,
+}
+
+/// Runs the cases and reports each event to `sink` as it happens. Once `stop` turns true no further case begins, those that
+/// run are given up, and the summary says so.
+///
+/// # Errors
+/// See [`RunError`]; nothing has been run then.
+pub async fn run(
+    protocol: Arc<Protocol>,
+    cases: Vec<LoadedCase>,
+    target: Target,
+    options: Options,
+    sink: &mut (dyn FnMut(&RunEvent) + Send),
+    mut stop: watch::Receiver<bool>,
+) -> Result<Summary, RunError> {
+    let (server, endpoint) = open_target(&protocol, &target, &options).await?;
+    let mut trace = open_trace(&options)?;
+    let start = Instant::now();
+    let mut tally = Tally::new(&protocol, &options);
+    sink(&RunEvent::RunStarted(started(&protocol, &target, &endpoint, &options, cases.len())));
+    let mut queue: VecDeque<(Arc<LoadedCase>, u32)> = VecDeque::new();
+    for round in 0..options.repeat.max(1) {
+        queue.extend(cases.iter().map(|case| (Arc::new(case.clone()), round)));
+    }
+    let shared = Arc::new(Shared { protocol, options, endpoint, start });
+    let mut running = JoinSet::new();
+    let mut stopped = None;
+    loop {
+        while stopped.is_none()
+            && running.len() < shared.options.jobs.max(1)
+            && let Some((case, round)) = queue.pop_front()
+        {
+            sink(&RunEvent::CaseStarted { case: case.id.clone(), attempt: 1 });
+            running.spawn(attempts(Arc::clone(&shared), case, round));
+        }
+        if running.is_empty() {
+            break;
+        }
+        tokio::select! {
+            Some(done) = running.join_next() => {
+                let Ok((mut report, events)) = done else { continue };
+                if let Some((path, file)) = &mut trace {
+                    let mut lines = Vec::new();
+                    events.iter().for_each(|event| write_line(event, &mut lines));
+                    file.write_all(&lines).map_err(|error| RunError::Trace { path: path.clone(), error })?;
+                }
+                tally.add(&mut report);
+                sink(&RunEvent::CaseFinished(Box::new(report)));
+                if shared.options.fail_fast.is_some_and(|most| tally.failed() >= most) {
+                    stopped = Some("fail-fast".to_owned());
+                }
+            }
+            true = interrupted(&mut stop), if stopped.as_deref() != Some("interrupted") => {
+                stopped = Some("interrupted".to_owned());
+                running.shutdown().await;
+            }
+        }
+    }
+    if let Some(server) = server {
+        server.stop().await;
+    }
+    let complete = stopped.is_none();
+    let summary = tally.summary(stopped, complete, start.elapsed());
+    sink(&RunEvent::RunFinished(Box::new(summary.clone())));
+    Ok(summary)
+}
+
+async fn interrupted(stop: &mut watch::Receiver<bool>) -> bool {
+    match stop.wait_for(|stop| *stop).await {
+        Ok(_) => true,
+        // Nobody is left who could stop the run.
+        Err(_) => std::future::pending().await,
+    }
+}
+
+async fn open_target(
+    protocol: &Protocol,
+    target: &Target,
+    options: &Options,
+) -> Result<(Option<reference::Server>, Endpoint), RunError> {
+    let endpoint = |url: &str, headers: &[(String, String)]| Endpoint {
+        url: url.to_owned(),
+        headers: headers.to_vec(),
+        max_message: options.limits.frame.max_bytes,
+        deadline: options.scaled(options.step_deadline),
+    };
+    match target {
+        Target::Reference { fault } => {
+            let options = reference::Options { fault: fault.clone(), ..reference::Options::default() };
+            let server = reference::start(&protocol.name, &options).await?;
+            let endpoint = endpoint(server.url(), &[]);
+            Ok((Some(server), endpoint))
+        }
+        Target::Url { url, headers } => {
+            let endpoint = endpoint(url, headers);
+            // One connection first: a wall is reported once, not once a case.
+            let (sender, _receiver) = tokio::sync::mpsc::channel(1);
+            drop(Connection::open(&endpoint, 0, sender).await?);
+            Ok((None, endpoint))
+        }
+    }
+}
+
+fn open_trace(options: &Options) -> Result<Option<(String, std::io::BufWriter<std::fs::File>)>, RunError> {
+    let Some(path) = &options.trace else { return Ok(None) };
+    let path_text = path.display().to_string();
+    match std::fs::File::create(path) {
+        Ok(file) => Ok(Some((path_text, std::io::BufWriter::new(file)))),
+        Err(error) => Err(RunError::Trace { path: path_text, error }),
+    }
+}
+
+fn started(
+    protocol: &Protocol,
+    target: &Target,
+    endpoint: &Endpoint,
+    options: &Options,
+    cases: usize,
+) -> RunStarted {
+    let requirements = protocol.requirements.0.values().map(|requirement| {
+        let reading = requirement.reading.as_ref().and_then(|id| {
+            let reading = protocol.extension.readings.get(id)?;
+            let taken = match protocol.readings.get(id) {
+                Some(crate::protocol::ReadingName::Strict) => &reading.strict,
+                Some(crate::protocol::ReadingName::Lenient) => &reading.lenient,
+                _ => &reading.default,
+            };
+            Some(format!("{id}: {} — {taken}", reading.topic))
+        });
+        let text = RequirementText {
+            level: requirement.level.to_string(),
+            text: requirement.text.clone(),
+            source: requirement.source.clone(),
+            reading,
+        };
+        (requirement.id.clone(), text)
+    });
+    let shown = endpoint.url.split('?').next().unwrap_or_default();
+    RunStarted {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        protocol: protocol.name.clone(),
+        title: format!("{} {}", protocol.title, protocol.version),
+        target: match target {
+            Target::Url { .. } => shown.to_owned(),
+            Target::Reference { fault: None } => "the reference server".to_owned(),
+            Target::Reference { fault: Some(fault) } => format!("the reference server with fault {fault}"),
+        },
+        started: jiff::Timestamp::now().to_string(),
+        seed: options.seed,
+        reading: format!("{:?}", protocol.readings.values().next().copied().unwrap_or_default())
+            .to_lowercase(),
+        cases,
+        jobs: options.jobs,
+        requirements: requirements.collect(),
+    }
+}
+
+/// Runs a case, and again while it fails and retries are left.
+async fn attempts(
+    shared: Arc<Shared>,
+    loaded: Arc<LoadedCase>,
+    round: u32,
+) -> (CaseReport, Vec<crate::trace::Event>) {
+    let Shared { protocol, options, endpoint, start } = &*shared;
+    let began = start.elapsed().as_secs_f64();
+    let mut earlier: Vec<Vec<Failure>> = Vec::new();
+    loop {
+        let attempt = earlier.len() as u32;
+        let seed = options.seed.wrapping_add(u64::from(round) << 32).wrapping_add(u64::from(attempt) << 48);
+        let seed = seed.wrapping_add(hash_of(&loaded.id));
+        let clock = Instant::now();
+        let outcome = run_case(protocol, &loaded, options, endpoint, seed).await;
+        let verdict = verdict_of(&outcome, options.strict);
+        let failed = matches!(verdict, Verdict::Failed | Verdict::Error);
+        if failed && attempt < options.retries {
+            earlier.push(outcome.failures);
+            continue;
+        }
+        let verdict = if !failed && !earlier.is_empty() { Verdict::Flaky } else { verdict };
+        let seconds = clock.elapsed().as_secs_f64();
+        return report(&loaded, outcome, verdict, earlier, began, seconds, options);
+    }
+}
+
+fn hash_of(text: &str) -> u64 {
+    use std::hash::{Hash, Hasher};
+    let mut hasher = rustc_hash::FxHasher::default();
+    text.hash(&mut hasher);
+    hasher.finish()
+}
+
+fn verdict_of(outcome: &Outcome, strict: bool) -> Verdict {
+    if outcome.failures.iter().any(|failure| failure.verdict == Verdict::Failed) {
+        return Verdict::Failed;
+    }
+    if let Some((verdict, _)) = &outcome.reason {
+        return *verdict;
+    }
+    match outcome.failures.is_empty() {
+        true => Verdict::Passed,
+        false if strict => Verdict::Failed,
+        false => Verdict::Warned,
+    }
+}
+
+fn report(
+    loaded: &LoadedCase,
+    outcome: Outcome,
+    verdict: Verdict,
+    earlier: Vec<Vec<Failure>>,
+    started: f64,
+    seconds: f64,
+    options: &Options,
+) -> (CaseReport, Vec<crate::trace::Event>) {
+    let mut wire = outcome.wire;
+    if matches!(verdict, Verdict::Passed | Verdict::NotApplicable) {
+        wire.clear();
+    }
+    let omitted = wire.len().saturating_sub(WIRE_LINES);
+    wire.drain(..omitted);
+    let report = CaseReport {
+        case: loaded.id.clone(),
+        title: loaded.case.title.clone(),
+        file: loaded.file.clone(),
+        line: loaded.line,
+        verdict,
+        reason: outcome.reason.map(|(_, reason)| reason),
+        seconds,
+        started,
+        failures: outcome.failures,
+        earlier,
+        exercised: outcome.exercised,
+        wire,
+        wire_omitted: omitted,
+        reproduce: format!("{} --case {}", options.reproduce, loaded.id),
+        known: None,
+    };
+    (report, outcome.trace)
+}

@@ -1,0 +1,107 @@
+//! The kill matrix: the suite against every fault of a reference server.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use super::event::RunEvent;
+use super::schedule::RunError;
+use super::{Options, Target, run};
+use crate::protocol::Protocol;
+use crate::reference::{self, Fault};
+use crate::scenario::LoadedCase;
+
+/// What the suite made of one fault.
+#[derive(Debug, Clone)]
+pub struct Kill {
+    /// The fault; `None` for the correct server.
+    pub fault: Option<Fault>,
+    /// For each requirement found broken, the cases that found it.
+    pub by: BTreeMap<String, Vec<String>>,
+    /// Requirements that the fault violates and that were not found broken.
+    pub missing: Vec<String>,
+    /// Requirements found broken that the fault does not violate.
+    pub unrelated: Vec<String>,
+    /// Requirements not exercised (of the correct server).
+    pub not_exercised: Vec<String>,
+}
+
+impl Kill {
+    /// The suite judged the fault (or the correct server) rightly.
+    pub fn is_right(&self) -> bool {
+        self.missing.is_empty() && self.unrelated.is_empty() && self.not_exercised.is_empty()
+    }
+}
+
+/// Runs the suite against the correct server and against every fault whose name is in `only` (all, if empty), and
+/// reports each to `sink`. Faults run one after the other: a run fills the machine already.
+///
+/// # Errors
+/// See [`RunError`].
+pub async fn selftest(
+    protocol: &Arc<Protocol>,
+    cases: &[LoadedCase],
+    options: &Options,
+    only: &[String],
+    sink: &mut (dyn FnMut(&Kill) + Send),
+) -> Result<bool, RunError> {
+    let faults = reference::faults(&protocol.name).iter().copied();
+    let wanted =
+        faults.filter(|fault| only.is_empty() || only.iter().any(|name| name == fault.name)).map(Some);
+    let correct = only.is_empty().then_some(None);
+    let mut right = true;
+    for fault in correct.into_iter().chain(wanted) {
+        let kill = one(protocol, cases, options, fault).await?;
+        right &= kill.is_right();
+        sink(&kill);
+    }
+    Ok(right)
+}
+
+async fn one(
+    protocol: &Arc<Protocol>,
+    cases: &[LoadedCase],
+    options: &Options,
+    fault: Option<Fault>,
+) -> Result<Kill, RunError> {
+    let target = Target::Reference { fault: fault.map(|fault| fault.name.to_owned()) };
+    let mut by: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut sink = |event: &RunEvent| {
+        let RunEvent::CaseFinished(report) = event else { return };
+        for failure in &report.failures {
+            let ids = failure.requirements.clone();
+            let ids = if ids.is_empty() { vec![format!("({})", failure.check)] } else { ids };
+            for id in ids {
+                let cases = by.entry(id).or_default();
+                if !cases.contains(&report.case) {
+                    cases.push(report.case.clone());
+                }
+            }
+        }
+        if let (Some(reason), true) = (&report.reason, report.failures.is_empty()) {
+            by.entry(format!("(error: {reason})")).or_default().push(report.case.clone());
+        }
+    };
+    let (_keep, stop) = watch::channel(false);
+    let mut options = options.clone();
+    if fault.is_some() {
+        // A fault that makes the server silent costs a deadline in every case: half a second is long on loopback.
+        options.step_deadline = std::time::Duration::from_millis(500);
+    }
+    let summary = run(Arc::clone(protocol), cases.to_vec(), target, options, &mut sink, stop).await?;
+    let violates: BTreeSet<&str> = fault.iter().flat_map(|fault| fault.violates.iter().copied()).collect();
+    let missing = violates.iter().filter(|id| !by.contains_key(**id)).map(|id| (*id).to_owned()).collect();
+    let unrelated = by.keys().filter(|id| !violates.contains(id.as_str())).cloned().collect();
+    let not_exercised = summary
+        .requirements
+        .iter()
+        .filter(|(id, result)| {
+            fault.is_none()
+                && result.exercised == 0
+                && protocol.requirements.get(id).is_some_and(|requirement| requirement.unexercised.is_none())
+        })
+        .map(|(id, _)| id.clone())
+        .collect();
+    Ok(Kill { fault, by, missing, unrelated, not_exercised })
+}

@@ -1,0 +1,326 @@
+//! The verbs.
+
+use std::time::Instant;
+
+use base64::Engine as _;
+use serde_json::{Value, json};
+
+use super::case::{Runner, Stop};
+use super::clients::Received;
+use super::waits::Waited;
+use crate::scenario::duration;
+use crate::scenario::model::{Assertion, Step};
+use crate::source::schema::Schema;
+use crate::trace::{Direction, End, Payload};
+
+impl Runner<'_> {
+    /// Does steps one after the other.
+    pub(super) async fn steps(&mut self, steps: &[Step], at: &str) -> Result<(), Stop> {
+        for (index, step) in steps.iter().enumerate() {
+            let place = format!("{at}/{index}");
+            Box::pin(self.perform(step, &place)).await?;
+            if self.is_broken() {
+                return Err(Stop::Failed);
+            }
+        }
+        Ok(())
+    }
+
+    async fn perform(&mut self, step: &Step, at: &str) -> Result<(), Stop> {
+        let verb = step.verbs().first().copied().unwrap_or_default();
+        self.step = format!("{at}/{verb}");
+        let failures = self.outcome.failures.len();
+        let client = step.client.clone().or_else(|| self.first_client.clone()).unwrap_or_default();
+        self.current.clone_from(&client);
+        let blame =
+            if step.covers.is_empty() { self.loaded.case.covers.clone() } else { step.covers.clone() };
+        match verb {
+            "open" => self.open(step).await?,
+            "close" => self.close(step.close.as_deref().unwrap_or_default()).await?,
+            "drop" => self.drop_client(step).await?,
+            "stall" | "unstall" => {
+                let stalled = step.stall.is_some();
+                let name = step.stall.as_ref().or(step.unstall.as_ref()).cloned().unwrap_or_default();
+                let state = self.client(&name)?;
+                state.stalled = stalled;
+                if let Some(connection) = &state.connection {
+                    connection.stall(stalled);
+                }
+            }
+            "send" => {
+                let message = step.send.clone().unwrap_or_default();
+                let message = self.expand(&message, None)?;
+                self.send_text(&client, message.to_string()).await?;
+            }
+            "raw" => {
+                let text = self.expand(&json!(step.raw), None)?;
+                self.send_text(&client, text.as_str().unwrap_or_default().to_owned()).await?;
+            }
+            "binary" => self.binary(&client, step).await?,
+            "expect" => self.expect(&client, step, &blame).await?,
+            "check" => self.check(&client, step, &blame)?,
+            "never" => self.never(&client, step, &blame).await?,
+            "settle" => self.barrier(step.settle.as_deref().unwrap_or_default()).await?,
+            "assert" => self.assert(step.assert.as_ref(), &blame)?,
+            "unchanged" => self.unchanged(&client, step, at, &blame).await?,
+            "parallel" => self.parallel(step, at).await?,
+            _ => return Err(Stop::Error("a step without a verb".to_owned())),
+        }
+        if self.outcome.failures.len() == failures {
+            self.exercise(&step.covers);
+        }
+        Ok(())
+    }
+
+    async fn open(&mut self, step: &Step) -> Result<(), Stop> {
+        let name = step.open.clone().unwrap_or_default();
+        self.current.clone_from(&name);
+        self.connect(&name, step.session.as_deref()).await?;
+        if step.opening.as_deref() == Some("none") {
+            return Ok(());
+        }
+        let openings = &self.protocol.extension.openings;
+        let opening = match &step.opening {
+            Some(opening) => openings.get(opening),
+            None => openings.values().next(),
+        };
+        let steps = opening.cloned().unwrap_or_default();
+        let with = step.with.as_ref().map(|with| self.expand(with, None)).transpose()?;
+        self.exchange(&name, &steps, with.as_ref(), true).await?;
+        self.client(&name)?.opened = true;
+        self.needs(&name)
+    }
+
+    /// Whether the server offers what the case needs. Judged once, by the messages of the first opening.
+    fn needs(&mut self, client: &str) -> Result<(), Stop> {
+        if self.first_client.as_deref() != Some(client) {
+            return Ok(());
+        }
+        for need in &self.loaded.case.needs {
+            let Some(capability) = self.protocol.extension.capabilities.get(need) else { continue };
+            let Some(pattern) = &capability.announced else { continue };
+            let lines = self.outcome.wire.iter().filter(|line| line.dir == "<-" && line.cut == 0);
+            let announced =
+                lines.filter_map(|line| serde_json::from_str::<Value>(&line.text).ok()).any(|body| {
+                    let message = self.protocol.message_of(&body, Direction::Recv);
+                    self.announces(pattern, &Received { event: 0, body, message })
+                });
+            if !announced {
+                return Err(Stop::NotApplicable(format!(
+                    "the server does not offer `{need}`: {}",
+                    capability.about
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    async fn close(&mut self, name: &str) -> Result<(), Stop> {
+        let deadline = self.deadline(None);
+        let state = self.client(name)?;
+        if let Some(connection) = &mut state.connection {
+            // A connection that is gone already is as closed as can be.
+            let _ = connection.close(deadline).await;
+        }
+        self.record(name, Direction::Send, Payload::Close { code: None, reason: "".into() });
+        let until = Instant::now() + deadline;
+        while self.client(name)?.ended.is_none() {
+            if !self.pump(until).await? {
+                break;
+            }
+        }
+        self.record(name, Direction::Send, Payload::End(End::Closed));
+        self.client(name)?.disconnect();
+        Ok(())
+    }
+
+    async fn drop_client(&mut self, step: &Step) -> Result<(), Stop> {
+        let name = step.drop.clone().unwrap_or_default();
+        if let Some(after) = &step.after {
+            let after = self.expand(after, None)?;
+            let after =
+                after.as_u64().ok_or_else(|| Stop::Error(format!("`after` is {after}, not a number")))?;
+            self.received(&name, after as usize).await?;
+        }
+        self.record(&name, Direction::Send, Payload::End(End::Dropped));
+        self.client(&name)?.disconnect();
+        Ok(())
+    }
+
+    /// Waits until the client has received `count` events of the log since its last `send`, and makes the last of them
+    /// the newest that it has seen. A turn that ends before ends a sweep.
+    async fn received(&mut self, name: &str, count: usize) -> Result<(), Stop> {
+        let until = Instant::now() + self.deadline(None);
+        loop {
+            let state = self.client(name)?;
+            if let Some(id) = state.since_send.get(count.saturating_sub(1)).copied() {
+                state.last_seen = Some(id);
+                return Ok(());
+            }
+            if state.turn_over {
+                // What comes right behind the turn's end belongs to it.
+                self.barrier(name).await?;
+                let state = self.client(name)?;
+                if state.since_send.len() < count {
+                    return Err(Stop::SweepDone);
+                }
+                continue;
+            }
+            if state.ended.is_some() || !self.pump(until).await? {
+                let message = format!("fewer than {count} events came, and the turn did not end");
+                let covers = self.protocol.extension.turn.covers.clone();
+                return self.missed(&covers, message, None, None);
+            }
+        }
+    }
+
+    async fn binary(&mut self, client: &str, step: &Step) -> Result<(), Stop> {
+        let text = step.binary.clone().unwrap_or_default();
+        let bytes = base64::engine::general_purpose::STANDARD
+            .decode(text)
+            .map_err(|error| Stop::Error(format!("`binary` is no base64: {error}")))?;
+        let deadline = self.deadline(None);
+        if let Some(connection) = &mut self.client(client)?.connection {
+            connection.binary(bytes.clone(), deadline).await.map_err(Stop::Error)?;
+        }
+        self.record(client, Direction::Send, Payload::Binary(bytes.into()));
+        Ok(())
+    }
+
+    async fn expect(&mut self, client: &str, step: &Step, blame: &[String]) -> Result<(), Stop> {
+        let names = step.expect.as_ref().map(|names| names.as_slice().to_vec()).unwrap_or_default();
+        let wanted = self.wanted(&names, step.with.as_ref(), step.schema.as_ref())?;
+        let own = step.within.as_deref().and_then(|text| duration(text).ok());
+        let until = Instant::now() + self.deadline(own);
+        for _ in 0..step.count.unwrap_or(1) {
+            match self.wait(client, &wanted, until, step.past_errors).await? {
+                Waited::Found(received) => {
+                    for (name, at) in &step.save {
+                        let value = at.get(&received.body).cloned().unwrap_or(Value::Null);
+                        self.vars.insert(name.clone(), value);
+                    }
+                    self.client(client)?.taken = Some(*received);
+                }
+                Waited::Closed => {}
+                Waited::Missed(message, instead) => {
+                    let blame = self.blame(step, &names, blame);
+                    let mut expected = json!({ "type": wanted.label });
+                    if let Some(Value::Object(with)) = &step.with {
+                        let with = self.expand(&Value::Object(with.clone()), None)?;
+                        expected.as_object_mut().into_iter().for_each(|map| {
+                            map.extend(with.as_object().cloned().unwrap_or_default());
+                        });
+                    }
+                    if let Some(schema) = &step.schema {
+                        expected["where"] = schema.clone();
+                    }
+                    return self.missed(&blame, message, instead.as_deref(), Some(expected));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Who is to blame when an expected message does not come.
+    fn blame(&self, step: &Step, names: &[String], case: &[String]) -> Vec<String> {
+        if !step.covers.is_empty() {
+            return step.covers.clone();
+        }
+        if names.iter().any(|name| name == "turn-end") {
+            return self.protocol.extension.turn.covers.clone();
+        }
+        let absent: Vec<String> = names
+            .iter()
+            .filter_map(|name| self.protocol.message_named(name, Direction::Recv).ok())
+            .flat_map(|message| self.protocol.messages[message].absent.clone())
+            .collect();
+        if absent.is_empty() { case.to_vec() } else { absent }
+    }
+
+    fn check(&mut self, client: &str, step: &Step, blame: &[String]) -> Result<(), Stop> {
+        let schema = step.check.clone().unwrap_or_default();
+        let schema = self.expand(&schema, None)?;
+        let compiled = Schema::new(&schema).map_err(Stop::Error)?;
+        let Some(taken) = self.client(client)?.taken.clone() else {
+            return Err(Stop::Error("`check` comes after an `expect`".to_owned()));
+        };
+        let violations = compiled.violations(&taken.body);
+        let Some(violation) = violations.first() else { return Ok(()) };
+        let message =
+            format!("{} {}", if violation.at.is_empty() { "it" } else { &violation.at }, violation.problem);
+        self.missed(blame, message, Some(&taken), Some(schema))
+    }
+
+    fn assert(&mut self, assertion: Option<&Assertion>, blame: &[String]) -> Result<(), Stop> {
+        let Some(assertion) = assertion else { return Ok(()) };
+        let mut list = |values: &[Value]| -> Result<Vec<Value>, Stop> {
+            values.iter().map(|value| self.expand(value, None)).collect()
+        };
+        let (holds, how, values) = if let Some(values) = &assertion.equal {
+            let values = list(values)?;
+            (values.windows(2).all(|pair| pair[0] == pair[1]), "equal", values)
+        } else if let Some(values) = &assertion.differ {
+            let values = list(values)?;
+            let differ = (1..values.len()).all(|index| !values[..index].contains(&values[index]));
+            (differ, "all different", values)
+        } else if let Some(values) = &assertion.ascending {
+            let values = list(values)?;
+            let grows = values.windows(2).all(|pair| pair[0].as_f64() < pair[1].as_f64());
+            (grows, "ascending", values)
+        } else {
+            let values = list(assertion.difference.as_ref().map_or(&[][..], |values| &values[..]))?;
+            let number = |index: usize| values.get(index).and_then(Value::as_i64);
+            let holds =
+                matches!((number(0), number(1), number(2)), (Some(a), Some(b), Some(c)) if a - b == c);
+            (holds, "a difference that fits", values)
+        };
+        if holds {
+            return Ok(());
+        }
+        let shown: Vec<String> = values.iter().map(crate::protocol::shorten).collect();
+        self.missed(blame, format!("these are not {how}: {}", shown.join(", ")), None, None)
+    }
+
+    /// The state that the protocol lets a client see.
+    async fn state(&mut self, client: &str) -> Result<Value, Stop> {
+        let Some(state) = self.protocol.extension.state.clone() else {
+            return Err(Stop::Error("the protocol declares no `state`, which `unchanged` needs".to_owned()));
+        };
+        let seen = self.exchange(client, &state.query, None, false).await?;
+        let body = seen.map(|received| received.body).unwrap_or_default();
+        Ok(state
+            .at
+            .iter()
+            .map(|at| (at.to_string(), at.get(&body).cloned().unwrap_or(Value::Null)))
+            .collect())
+    }
+
+    async fn unchanged(&mut self, client: &str, step: &Step, at: &str, blame: &[String]) -> Result<(), Stop> {
+        let before = self.state(client).await?;
+        let steps = step.unchanged.clone().unwrap_or_default();
+        self.steps(&steps, &format!("{at}/unchanged")).await?;
+        self.step = format!("{at}/unchanged");
+        let after = self.state(client).await?;
+        if before == after {
+            return Ok(());
+        }
+        let message = "the state that the server shows has changed".to_owned();
+        let received =
+            Received { event: self.outcome.wire.len().saturating_sub(1) as u64, body: after, message: None };
+        self.missed(blame, message, Some(&received), Some(before))
+    }
+
+    /// Takes the branches' steps in turn: first steps first, so that sends go out back to back.
+    async fn parallel(&mut self, step: &Step, at: &str) -> Result<(), Stop> {
+        let branches = step.parallel.clone().unwrap_or_default();
+        let longest = branches.iter().map(Vec::len).max().unwrap_or(0);
+        for index in 0..longest {
+            for (number, branch) in branches.iter().enumerate() {
+                if let Some(step) = branch.get(index) {
+                    Box::pin(self.perform(step, &format!("{at}/parallel/{number}/{index}"))).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+}

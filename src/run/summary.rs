@@ -1,0 +1,123 @@
+//! Adding up: from cases to requirements and the exit code.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Options;
+use super::baseline::Baseline;
+use super::event::{CaseReport, RequirementResult, Summary, Verdict};
+use crate::protocol::{Level, Protocol};
+
+/// The run so far.
+pub(super) struct Tally {
+    protocol: Arc<Protocol>,
+    strict: bool,
+    baseline: Option<Baseline>,
+    used: BTreeSet<usize>,
+    cases: BTreeMap<Verdict, usize>,
+    exercised: BTreeMap<String, u64>,
+    broken: BTreeMap<String, Vec<String>>,
+    /// Requirements broken only in ways that the baseline knows.
+    excused: BTreeSet<String>,
+    not_applicable: BTreeSet<String>,
+    failed: usize,
+}
+
+impl Tally {
+    pub fn new(protocol: &Arc<Protocol>, options: &Options) -> Self {
+        Self {
+            protocol: Arc::clone(protocol),
+            strict: options.strict,
+            baseline: options.baseline.clone(),
+            used: BTreeSet::new(),
+            cases: BTreeMap::new(),
+            exercised: BTreeMap::new(),
+            broken: BTreeMap::new(),
+            excused: BTreeSet::new(),
+            not_applicable: BTreeSet::new(),
+            failed: 0,
+        }
+    }
+
+    /// Takes a case's report; excuses it where the baseline knows all of its failures.
+    pub fn add(&mut self, report: &mut CaseReport) {
+        let mut all_known = !report.failures.is_empty() && report.verdict != Verdict::Error;
+        let mut reasons = Vec::new();
+        for failure in &report.failures {
+            let known = self.baseline.as_ref().and_then(|baseline| baseline.entry_for(&report.case, failure));
+            match known {
+                Some((index, reason)) => {
+                    self.used.insert(index);
+                    reasons.push(reason.to_owned());
+                    self.excused.extend(failure.requirements.iter().cloned());
+                }
+                None => {
+                    all_known &= !(failure.verdict == Verdict::Failed || self.strict);
+                    for id in &failure.requirements {
+                        let cases = self.broken.entry(id.clone()).or_default();
+                        if !cases.contains(&report.case) {
+                            cases.push(report.case.clone());
+                        }
+                    }
+                }
+            }
+        }
+        if all_known && !reasons.is_empty() {
+            reasons.dedup();
+            report.known = Some(reasons.join("; "));
+            report.verdict = Verdict::Passed;
+        }
+        for (id, count) in &report.exercised {
+            *self.exercised.entry(id.clone()).or_default() += count;
+        }
+        if report.verdict == Verdict::NotApplicable {
+            self.not_applicable.insert(report.case.clone());
+        }
+        self.failed += usize::from(matches!(report.verdict, Verdict::Failed | Verdict::Error));
+        *self.cases.entry(report.verdict).or_default() += 1;
+    }
+
+    pub fn failed(&self) -> usize {
+        self.failed
+    }
+
+    pub fn summary(self, stopped: Option<String>, complete: bool, time: Duration) -> Summary {
+        let mut requirements = BTreeMap::new();
+        for requirement in self.protocol.requirements.0.values().filter(|requirement| requirement.is_judged())
+        {
+            let exercised = self.exercised.get(&requirement.id).copied().unwrap_or(0);
+            let broken_in = self.broken.get(&requirement.id).cloned().unwrap_or_default();
+            let verdict = match (broken_in.is_empty(), requirement.level) {
+                (false, Level::Must) => Verdict::Failed,
+                (false, _) if self.strict => Verdict::Failed,
+                (false, _) => Verdict::Warned,
+                (true, _) if exercised > 0 || self.excused.contains(&requirement.id) => Verdict::Passed,
+                (true, _) => Verdict::NotExercised,
+            };
+            requirements.insert(requirement.id.clone(), RequirementResult { verdict, exercised, broken_in });
+        }
+        let stale = match &self.baseline {
+            Some(baseline) if complete => baseline.stale(&self.used),
+            _ => Vec::new(),
+        };
+        let count = |verdict| self.cases.get(&verdict).copied().unwrap_or(0);
+        let exit_code = if stopped.as_deref() == Some("interrupted") {
+            130
+        } else if count(Verdict::Failed) > 0 || !stale.is_empty() {
+            1
+        } else if count(Verdict::Error) > 0 {
+            3
+        } else {
+            0
+        };
+        Summary {
+            cases: self.cases,
+            requirements,
+            stale_baseline: stale,
+            stopped,
+            seconds: time.as_secs_f64(),
+            exit_code,
+        }
+    }
+}

@@ -1,0 +1,349 @@
+//! Waiting: `expect`, exchanges, the barrier, `never`.
+
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::case::{Runner, Stop};
+use super::clients::Received;
+use super::event::Verdict;
+use crate::protocol::extension::{Exchange, Join};
+use crate::protocol::{Matcher, Pattern, is_subset};
+use crate::scenario::model::Step;
+use crate::source::schema::Schema;
+use crate::trace::{Direction, Payload};
+
+/// How long an optional message of an exchange is waited for when nothing else comes.
+const OPTIONAL: Duration = Duration::from_millis(300);
+
+/// What is waited for.
+pub(super) struct Wanted {
+    /// Indices of message types.
+    messages: Vec<usize>,
+    turn_end: Option<Matcher>,
+    close: bool,
+    with: Option<Value>,
+    schema: Option<Schema>,
+    /// How it is called in messages.
+    pub label: String,
+}
+
+/// How a wait ended.
+pub(super) enum Waited {
+    Found(Box<Received>),
+    Closed,
+    /// Not found: why, and the frames that show it.
+    Missed(String, Option<Box<Received>>),
+}
+
+impl Wanted {
+    fn matches(&self, received: &Received) -> bool {
+        let by_type = received.message.is_some_and(|message| self.messages.contains(&message))
+            || self
+                .turn_end
+                .as_ref()
+                .is_some_and(|end| end.matches(received.message, Direction::Recv, &received.body));
+        by_type && self.fits(&received.body)
+    }
+
+    fn fits(&self, body: &Value) -> bool {
+        self.with.as_ref().is_none_or(|with| is_subset(with, body))
+            && self.schema.as_ref().is_none_or(|schema| schema.is_valid(body))
+    }
+
+    /// A message of the right type that lacks what is asked for.
+    fn nearly(&self, received: &Received) -> bool {
+        received.message.is_some_and(|message| self.messages.contains(&message)) && !self.fits(&received.body)
+    }
+}
+
+impl Runner<'_> {
+    pub(super) fn wanted(
+        &mut self,
+        names: &[String],
+        with: Option<&Value>,
+        schema: Option<&Value>,
+    ) -> Result<Wanted, Stop> {
+        let bad = |error: String| Stop::Error(error);
+        let mut wanted = Wanted {
+            messages: Vec::new(),
+            turn_end: None,
+            close: false,
+            with: with.map(|with| self.expand(with, None)).transpose()?,
+            schema: None,
+            label: names.join(" or "),
+        };
+        if let Some(schema) = schema {
+            let schema = self.expand(schema, None)?;
+            wanted.schema = Some(Schema::new(&schema).map_err(bad)?);
+        }
+        for name in names {
+            match name.as_str() {
+                "close" => wanted.close = true,
+                "turn-end" => {
+                    let end = Matcher::new(&self.protocol.extension.turn.end, &self.protocol);
+                    wanted.turn_end = Some(end.map_err(|error| bad(error.to_string()))?);
+                }
+                name => {
+                    let message = self.protocol.message_named(name, Direction::Recv);
+                    wanted.messages.push(message.map_err(|error| bad(error.to_string()))?);
+                }
+            }
+        }
+        Ok(wanted)
+    }
+
+    fn is_error(&self, received: &Received) -> Option<bool> {
+        let errors = self.protocol.extension.errors.as_ref()?;
+        let matcher = Matcher::new(&errors.on, &self.protocol).ok()?;
+        Some(matcher.matches(received.message, Direction::Recv, &received.body))
+    }
+
+    /// Waits until `client` receives what is wanted, looking past other messages.
+    pub(super) async fn wait(
+        &mut self,
+        client: &str,
+        wanted: &Wanted,
+        until: Instant,
+        past_errors: bool,
+    ) -> Result<Waited, Stop> {
+        let mut nearly = None;
+        loop {
+            while let Some(received) = self.client(client)?.queue.pop_front() {
+                if wanted.matches(&received) {
+                    return Ok(Waited::Found(Box::new(received)));
+                }
+                if !past_errors && self.is_error(&received) == Some(true) {
+                    let message = format!("an error came instead of {}", wanted.label);
+                    return Ok(Waited::Missed(message, Some(Box::new(received))));
+                }
+                if wanted.nearly(&received) {
+                    nearly = Some(Box::new(received));
+                }
+            }
+            if let Some(ended) = self.client(client)?.ended.clone() {
+                if wanted.close {
+                    return Ok(Waited::Closed);
+                }
+                let message = format!("{} instead of sending {}", ended.describe(), wanted.label);
+                return Ok(Waited::Missed(message, nearly));
+            }
+            if !self.pump(until).await? {
+                let message = match &nearly {
+                    Some(_) => format!("{} came, but not as expected", wanted.label),
+                    None => format!("{} did not come in time", wanted.label),
+                };
+                return Ok(Waited::Missed(message, nearly));
+            }
+        }
+    }
+
+    /// Does an exchange of the protocol: an opening, a barrier, a state query. Returns the last message taken.
+    pub(super) async fn exchange(
+        &mut self,
+        client: &str,
+        steps: &[Exchange],
+        with: Option<&Value>,
+        opening: bool,
+    ) -> Result<Option<Received>, Stop> {
+        let mut first = opening;
+        let mut last = None;
+        for step in steps {
+            if let Some(message) = &step.send {
+                let mut message = self.expand(message, with)?;
+                if std::mem::take(&mut first) {
+                    self.join(client, &mut message, with);
+                }
+                self.send_text(client, message.to_string()).await?;
+            }
+            let Some(names) = &step.expect else { continue };
+            let wanted = self.wanted(names.as_slice(), step.with.as_ref(), step.schema.as_ref())?;
+            if step.optional {
+                last = self.optional(client, &wanted, &step.covers).await?.or(last);
+                continue;
+            }
+            let until = Instant::now() + self.deadline(None);
+            match self.wait(client, &wanted, until, false).await? {
+                Waited::Found(received) => {
+                    self.exercise(&step.covers);
+                    for (name, at) in &step.save {
+                        let value = at.get(&received.body).cloned().unwrap_or(Value::Null);
+                        self.vars.insert(name.clone(), value);
+                    }
+                    last = Some(*received);
+                }
+                Waited::Closed => {}
+                Waited::Missed(message, instead) => {
+                    let covers = step.covers.clone();
+                    self.missed(&covers, message, instead.as_deref(), None)?;
+                }
+            }
+        }
+        Ok(last)
+    }
+
+    /// Puts the session's id into the first message of an opening.
+    fn join(&mut self, client: &str, message: &mut Value, with: Option<&Value>) {
+        let Join::Field(at) = &self.protocol.extension.session.join else { return };
+        let session = self.clients.get(client).map(|client| client.session.clone()).unwrap_or_default();
+        let key = at.as_str().trim_start_matches('/').to_owned();
+        if let (Some(id), Some(map)) =
+            (self.sessions.get(&session).cloned().flatten(), message.as_object_mut())
+        {
+            map.insert(key, id.into());
+        }
+        if let (Some(Value::Object(extra)), Some(map)) =
+            (with.and_then(|with| with.get("extra")), message.as_object_mut())
+        {
+            map.extend(extra.clone());
+        }
+    }
+
+    /// Takes the next message if it is the wanted one; leaves another where it is.
+    async fn optional(
+        &mut self,
+        client: &str,
+        wanted: &Wanted,
+        covers: &[String],
+    ) -> Result<Option<Received>, Stop> {
+        let until = Instant::now() + self.options.scaled(OPTIONAL);
+        let ambient = self.protocol.extension.ambient.clone();
+        loop {
+            let protocol = std::sync::Arc::clone(&self.protocol);
+            let state = self.client(client)?;
+            let is_ambient = |received: &Received| {
+                received.message.is_some_and(|message| ambient.contains(&protocol.messages[message].name))
+            };
+            if let Some(index) = state.queue.iter().position(|received| !is_ambient(received)) {
+                if wanted.matches(&state.queue[index]) {
+                    let taken = state.queue.remove(index);
+                    self.exercise(covers);
+                    return Ok(taken);
+                }
+                break;
+            }
+            if state.ended.is_some() || !self.pump(until).await? {
+                break;
+            }
+        }
+        if !covers.is_empty() {
+            let message = format!("{} was left out", wanted.label);
+            self.missed(covers, message, None, None)?;
+        }
+        Ok(None)
+    }
+
+    /// Records that something did not come. Ends the case if that breaks a MUST.
+    pub(super) fn missed(
+        &mut self,
+        blame: &[String],
+        message: String,
+        instead: Option<&Received>,
+        expected: Option<Value>,
+    ) -> Result<(), Stop> {
+        let fails = self.protocol.requirements.fails(blame);
+        let verdict = if fails { Verdict::Failed } else { Verdict::Warned };
+        let frames = instead.map(|received| received.event).into_iter().collect();
+        let actual = instead.map(|received| received.body.clone());
+        self.fail(verdict, "step", blame, message, expected, actual, frames);
+        if fails {
+            self.set_broken();
+            return Err(Stop::Failed);
+        }
+        Ok(())
+    }
+
+    pub(super) async fn send_text(&mut self, client: &str, text: String) -> Result<(), Stop> {
+        let deadline = self.deadline(None);
+        let state = self.client(client)?;
+        state.since_send.clear();
+        state.turn_over = false;
+        let Some(connection) = &mut state.connection else {
+            return Err(Stop::Error(format!("client `{client}` is not connected")));
+        };
+        let sent = connection.text(text.clone(), deadline).await;
+        self.record(client, Direction::Send, Payload::Text(text.into()));
+        if let Err(error) = sent {
+            // Whoever waits for the answer finds the connection ended and says so.
+            let state = self.client(client)?;
+            state
+                .ended
+                .get_or_insert(super::clients::Ended { code: None, how: Some(crate::trace::End::Reset) });
+            let _ = error;
+        }
+        Ok(())
+    }
+
+    /// Does the protocol's barrier: when it returns, everything that the server had to say to this client before
+    /// has been received. The barrier's answer is taken out of the queue, and nothing else.
+    pub(super) async fn barrier(&mut self, client: &str) -> Result<(), Stop> {
+        let Some(steps) = self.protocol.extension.barrier.clone() else { return Ok(()) };
+        let waiting = std::mem::take(&mut self.client(client)?.queue);
+        let mut kept: Vec<Received> = Vec::new();
+        for step in &steps {
+            if let Some(message) = &step.send {
+                let message = self.expand(message, None)?;
+                let seen = self.client(client)?.since_send.clone();
+                let over = self.client(client)?.turn_over;
+                self.send_text(client, message.to_string()).await?;
+                let state = self.client(client)?;
+                state.since_send.splice(0..0, seen);
+                state.turn_over |= over;
+            }
+            let Some(names) = &step.expect else { continue };
+            let wanted = self.wanted(names.as_slice(), step.with.as_ref(), step.schema.as_ref())?;
+            let until = Instant::now() + self.deadline(None);
+            loop {
+                let state = self.client(client)?;
+                if let Some(received) = state.queue.pop_front() {
+                    if wanted.matches(&received) {
+                        self.exercise(&step.covers);
+                        break;
+                    }
+                    kept.push(received);
+                    continue;
+                }
+                let ended = state.ended.clone();
+                if ended.is_some() || !self.pump(until).await? {
+                    let why = ended.map_or_else(
+                        || format!("{} did not come in time", wanted.label),
+                        |ended| format!("{} instead of sending {}", ended.describe(), wanted.label),
+                    );
+                    let covers = step.covers.clone();
+                    return self.missed(&covers, why, None, None);
+                }
+            }
+        }
+        let state = self.client(client)?;
+        let rest = std::mem::take(&mut state.queue);
+        state.queue = waiting.into_iter().chain(kept).chain(rest).collect();
+        Ok(())
+    }
+
+    /// `never`: nothing wanted comes until the barrier is answered, or within the window.
+    pub(super) async fn never(&mut self, client: &str, step: &Step, blame: &[String]) -> Result<(), Stop> {
+        let names = step.never.as_ref().map(|names| names.as_slice().to_vec()).unwrap_or_default();
+        let wanted = self.wanted(&names, step.with.as_ref(), step.schema.as_ref())?;
+        match step.window.as_deref().map(crate::scenario::duration) {
+            Some(Ok(window)) => {
+                let until = Instant::now() + self.options.scaled(window);
+                while self.client(client)?.ended.is_none() && self.pump(until).await? {}
+            }
+            _ => self.barrier(client).await?,
+        }
+        let state = self.client(client)?;
+        let closed = wanted.close && state.ended.is_some();
+        let found = state.queue.iter().find(|received| wanted.matches(received)).cloned();
+        if closed || found.is_some() {
+            let message = format!("{} came, which must not come here", wanted.label);
+            return self.missed(blame, message, found.as_ref(), None);
+        }
+        Ok(())
+    }
+
+    /// Whether the server announced a capability in what this client has received so far.
+    pub(super) fn announces(&self, pattern: &Pattern, received: &Received) -> bool {
+        Matcher::new(pattern, &self.protocol)
+            .is_ok_and(|matcher| matcher.matches(received.message, Direction::Recv, &received.body))
+    }
+}
