@@ -17,6 +17,7 @@ pub(super) struct Bracket {
     close: Matcher,
     inside: Matcher,
     joined: Vec<(Matcher, Pointer)>,
+    middle: Option<Matcher>,
     states: FxHashMap<Conn, Where>,
 }
 
@@ -36,6 +37,7 @@ impl Bracket {
             close: b.pattern(&rule.close)?,
             inside: b.pattern(&rule.inside)?,
             joined: b.places(&rule.joined)?,
+            middle: b.optional(rule.middle.as_ref())?,
             rule: rule.clone(),
             states: FxHashMap::default(),
         })
@@ -48,6 +50,9 @@ impl Monitor for Bracket {
             if seen.is(on) && at.get(seen.body).is_some_and(|value| !value.is_null()) {
                 self.states.entry(seen.conn).or_insert(Where::Inside);
             }
+        }
+        if seen.is_any(self.middle.as_ref()) {
+            self.states.insert(seen.conn, Where::Inside);
         }
         if seen.is(&self.open) {
             self.states.insert(seen.conn, Where::Inside);

@@ -136,7 +136,10 @@ impl Judge {
             Err(error) => {
                 if received {
                     self.findings.broken("frame", &frames.object, index, error.to_string());
+                    return Judged::default();
                 }
+                // A client may send rubbish on purpose: it is a request all the same, of no known kind.
+                self.show(event, index, conn, None, &Value::Null);
                 return Judged::default();
             }
         };
@@ -149,15 +152,14 @@ impl Judge {
             }
         }
         self.learn_session(conn, message, event.dir, &body);
-        let seen = Seen {
-            event: index,
-            at: event.at,
-            conn,
-            session: self.session_of[conn.0 as usize],
-            dir: event.dir,
-            message,
-            body: &body,
-        };
+        self.show(event, index, conn, message, &body);
+        Judged { body: Some(body), message, violations: Vec::new() }
+    }
+
+    /// Shows a message to the monitors that want it.
+    fn show(&mut self, event: &Event, index: u64, conn: Conn, message: Option<usize>, body: &Value) {
+        let session = self.session_of[conn.0 as usize];
+        let seen = Seen { event: index, at: event.at, conn, session, dir: event.dir, message, body };
         let wanted = match message {
             Some(message) => &self.by_message[message],
             None => &self.by_direction[event.dir as usize],
@@ -165,7 +167,6 @@ impl Judge {
         for monitor in wanted {
             self.monitors[*monitor].observe(&seen, &mut self.findings);
         }
-        Judged { body: Some(body), message, violations: Vec::new() }
     }
 
     fn validate(&mut self, protocol: &Protocol, message: usize, body: &Value, index: u64) {

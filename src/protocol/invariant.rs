@@ -237,6 +237,8 @@ pub struct Bracket {
     /// Messages by which a connection learns, before any event, that a scope is open: the value there is not null.
     #[serde(default)]
     pub joined: Vec<At>,
+    /// Sent messages after which a connection may begin in the middle of a scope: a resume.
+    pub middle: Option<Pattern>,
     /// Broken by an `inside` before the first `open` of the connection.
     pub before: Ids,
     /// Broken by an `inside` after a `close`.

@@ -60,7 +60,11 @@ impl Runner<'_> {
             "expect" => self.expect(&client, step, &blame).await?,
             "check" => self.check(&client, step, &blame)?,
             "never" => self.never(&client, step, &blame).await?,
-            "settle" => self.barrier(step.settle.as_deref().unwrap_or_default()).await?,
+            "settle" => {
+                let name = step.settle.clone().unwrap_or_default();
+                self.barrier(&name).await?;
+                self.client(&name)?.queue.clear();
+            }
             "assert" => self.assert(step.assert.as_ref(), &blame)?,
             "unchanged" => self.unchanged(&client, step, at, &blame).await?,
             "parallel" => self.parallel(step, at).await?,

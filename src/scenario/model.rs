@@ -138,7 +138,7 @@ pub struct Step {
     pub check: Option<Value>,
     /// No message of this type comes: until the barrier of the protocol is answered, or within `window`.
     pub never: Option<OneOrMany>,
-    /// Do the protocol's barrier with this client.
+    /// Do the protocol's barrier with this client, and look past everything that it has received.
     pub settle: Option<String>,
     /// A relation between values.
     pub assert: Option<Assertion>,
