@@ -11,6 +11,8 @@ pub mod check;
 pub mod cli;
 pub mod cue;
 pub mod frame;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod protocol;
 pub mod reference;
 pub mod report;

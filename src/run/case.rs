@@ -262,7 +262,10 @@ impl<'r> Runner<'r> {
         let wait = tokio::time::timeout_at(until.into(), self.receiver.recv());
         let Ok(Some(incoming)) = wait.await else { return Ok(false) };
         self.receive(incoming);
-        while let Ok(incoming) = self.receiver.try_recv() {
+        // Nothing is looked at behind the frame that broke a MUST.
+        while !self.broken
+            && let Ok(incoming) = self.receiver.try_recv()
+        {
             self.receive(incoming);
         }
         if self.broken { Err(Stop::Failed) } else { Ok(true) }

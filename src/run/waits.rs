@@ -108,34 +108,46 @@ impl Runner<'_> {
         past_errors: bool,
     ) -> Result<Waited, Stop> {
         let mut nearly = None;
-        loop {
+        // A miss that is no more than a warning leaves everything where it was.
+        let mut passed = Vec::new();
+        let missed = loop {
             while let Some(received) = self.client(client)?.queue.pop_front() {
                 if wanted.matches(&received) {
                     return Ok(Waited::Found(Box::new(received)));
                 }
                 if !past_errors && self.is_error(&received) == Some(true) {
                     let message = format!("an error came instead of {}", wanted.label);
+                    self.put_back(client, passed)?;
                     return Ok(Waited::Missed(message, Some(Box::new(received))));
                 }
                 if wanted.nearly(&received) {
-                    nearly = Some(Box::new(received));
+                    nearly = Some(Box::new(received.clone()));
                 }
+                passed.push(received);
             }
             if let Some(ended) = self.client(client)?.ended.clone() {
                 if wanted.close {
                     return Ok(Waited::Closed);
                 }
-                let message = format!("{} instead of sending {}", ended.describe(), wanted.label);
-                return Ok(Waited::Missed(message, nearly));
+                break format!("{} instead of sending {}", ended.describe(), wanted.label);
             }
             if !self.pump(until).await? {
-                let message = match &nearly {
+                break match &nearly {
                     Some(_) => format!("{} came, but not as expected", wanted.label),
                     None => format!("{} did not come in time", wanted.label),
                 };
-                return Ok(Waited::Missed(message, nearly));
             }
+        };
+        self.put_back(client, passed)?;
+        Ok(Waited::Missed(missed, nearly))
+    }
+
+    fn put_back(&mut self, client: &str, passed: Vec<Received>) -> Result<(), Stop> {
+        let queue = &mut self.client(client)?.queue;
+        for received in passed.into_iter().rev() {
+            queue.push_front(received);
         }
+        Ok(())
     }
 
     /// Does an exchange of the protocol: an opening, a barrier, a state query. Returns the last message taken.

@@ -9,10 +9,16 @@ use super::faults::Defect;
 pub(super) struct Refusal {
     pub code: &'static str,
     pub message: String,
+    /// The field that is to blame, for `details`.
+    pub field: Option<&'static str>,
 }
 
 pub(super) fn refuse(code: &'static str, message: impl Into<String>) -> Refusal {
-    Refusal { code, message: message.into() }
+    Refusal { code, message: message.into(), field: None }
+}
+
+fn refuse_field(code: &'static str, field: &'static str, problem: &str) -> Refusal {
+    Refusal { code, message: format!("{field} {problem}"), field: Some(field) }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -76,15 +82,15 @@ pub(super) fn check(body: &Map<String, Value>, defect: Option<Defect>) -> Result
                     continue;
                 }
                 if defect == Some(Defect::WrongCodeForMissingField) {
-                    return Err(refuse("INVALID_COMMAND", format!("{} is missing", field.0)));
+                    return Err(refuse_field("INVALID_COMMAND", field.0, "is missing"));
                 }
-                return Err(refuse("MISSING_FIELD", format!("{} is missing", field.0)));
+                return Err(refuse_field("MISSING_FIELD", field.0, "is missing"));
             }
             None => {}
             Some(Value::Null) if field.3 => {}
             Some(value) if fits(value, field.1) => {}
             Some(_) if defect == Some(Defect::WrongTypesAreTaken) => {}
-            Some(_) => return Err(refuse("BAD_ARGUMENT", format!("{} has a wrong type", field.0))),
+            Some(_) => return Err(refuse_field("BAD_ARGUMENT", field.0, "has a wrong type")),
         }
     }
     let known = |key: &String| key == "type" || own.iter().chain(ENVELOPE).any(|field| field.0 == key);
@@ -99,6 +105,9 @@ pub(super) fn check(body: &Map<String, Value>, defect: Option<Defect>) -> Result
 /// The error frame of a refusal.
 pub(super) fn error_frame(refusal: &Refusal, req_id: Option<&str>, defect: Option<Defect>) -> Value {
     let mut frame = json!({ "type": "error", "code": refusal.code, "message": refusal.message });
+    if let Some(field) = refusal.field {
+        frame["details"] = json!({ "field": field });
+    }
     if let Some(req_id) = req_id.filter(|_| defect != Some(Defect::ErrorWithoutReqId)) {
         frame["req_id"] = json!(req_id);
     }

@@ -99,11 +99,6 @@ impl Peer<'_> {
         let Some((session, client)) = self.joined.take() else { return };
         let mut inner = session.lock();
         inner.clients.remove(&client);
-        if self.service.has(Defect::RunDiesWithClient)
-            && let Some(run) = inner.run.as_ref().filter(|run| !run.is_over())
-        {
-            let _ = run.abort.send(true);
-        }
     }
 
     fn command(&mut self, bytes: &[u8]) {
@@ -148,9 +143,6 @@ impl Peer<'_> {
             && let Some((session, _)) = &self.joined
         {
             session.lock().run_counter += 1;
-        }
-        if self.has(Defect::ClosesOnError) {
-            self.outbox.send(Message::Close(None));
         }
     }
 
@@ -212,10 +204,7 @@ impl Peer<'_> {
             "approve" | "deny" => self.decide(&session, body, command == "approve"),
             "abort" => self.abort(&session, body),
             "get_snapshot" => {
-                let mut inner = session.lock();
-                if self.has(Defect::SnapshotIsAnEvent) {
-                    session.emit(&mut inner, json!({ "type": "reasoning", "text": "somebody looks" }));
-                }
+                let inner = session.lock();
                 let mut frame = session.snapshot(&inner, text_of("req_id"));
                 if body.get("include_transcript_window") != Some(&json!(true)) {
                     frame["transcript"] = json!([]);
@@ -298,9 +287,6 @@ impl Peer<'_> {
 
     fn resume(&mut self, body: &Map<String, Value>) -> Result<(), Refusal> {
         let seen = body.get("last_seen_event_id").and_then(Value::as_i64);
-        if self.has(Defect::NoResume) {
-            return Err(refuse("INVALID_COMMAND", "say hello first"));
-        }
         let session = self.enter(body);
         let mut inner = session.lock();
         let client = Session::join(&mut inner, &self.outbox);
@@ -325,7 +311,6 @@ impl Peer<'_> {
     }
 
     fn replay(&self, session: &Session, inner: &super::session::Inner, from: i64) {
-        let mut first = true;
         for (id, event) in &inner.log {
             let wanted = match self.service.defect {
                 Some(Defect::ReplaysLastSeen) => *id as i64 >= from,
@@ -340,12 +325,6 @@ impl Peer<'_> {
             if session.has(Defect::ReplayChangesText) && event["type"] == "assistant_text" {
                 event["text"] = json!("(replayed)");
             }
-            if session.has(Defect::ReplayBackwards) && first && inner.log.len() > 1 {
-                if let Some((_, newest)) = inner.log.back() {
-                    self.send(newest);
-                }
-            }
-            first = false;
             self.send(&event);
         }
     }
@@ -356,12 +335,11 @@ impl Peer<'_> {
         let mut inner = session.lock();
         if let (Some(id), Some(run)) = (message_id, &inner.run) {
             let known = run.message_ids.contains(id);
-            let remembered = match self.service.defect {
-                Some(Defect::NoDedupe) => false,
-                Some(Defect::DedupesByText) => true,
-                _ => !run.is_over(),
-            };
+            let remembered = !run.is_over() || self.has(Defect::DedupesByText);
             if known && remembered {
+                if self.has(Defect::NoDedupe) {
+                    session.emit(&mut inner, json!({ "type": "user_text", "text": said }));
+                }
                 if self.has(Defect::DuplicateIsError) {
                     return Err(refuse("BUSY", "already sent"));
                 }
@@ -374,7 +352,7 @@ impl Peer<'_> {
             return Ok(());
         }
         let busy = inner.run.as_ref().is_some_and(|run| !run.is_over());
-        if busy && !self.has(Defect::RunsOverlap) && !self.has(Defect::NoDedupe) {
+        if busy && !self.has(Defect::RunsOverlap) {
             return Err(refuse("BUSY", "a run is active"));
         }
         if !self.has(Defect::AckAfterEffects) {
@@ -383,13 +361,6 @@ impl Peer<'_> {
         run::start(session, &mut inner, said, message_id);
         if self.has(Defect::AckAfterEffects) {
             self.accept(session, &inner, body);
-        }
-        drop(inner);
-        if self.has(Defect::LeaksToOtherSessions) {
-            for other in self.service.others(&session.id) {
-                let frame = json!({ "type": "user_text", "text": said, "event_id": 1_000_000 });
-                other.send_to_all(&frame);
-            }
         }
         Ok(())
     }
@@ -403,7 +374,7 @@ impl Peer<'_> {
         let call_id = body.get("call_id").and_then(Value::as_str).unwrap_or_default();
         let mut inner = session.lock();
         let again = self.has(Defect::DecidesAgain);
-        let Some(run) = inner.run.as_mut().filter(|run| !run.is_over() || again) else {
+        let Some(run) = inner.run.as_mut().filter(|run| !run.is_over()) else {
             if self.has(Defect::AcceptsAnyCallId) {
                 self.accept(session, &inner, body);
                 return Ok(());
@@ -440,13 +411,11 @@ impl Peer<'_> {
             (false, Some(Defect::DenyHasNoKind)) => "deny",
             (false, _) => "deny_continue",
         };
-        if !self.has(Defect::NoDecisionEvent) {
-            for id in ids {
-                session.emit(
-                    &mut inner,
-                    json!({ "type": "approval_decision", "call_id": id, "decision": decision }),
-                );
-            }
+        for id in ids {
+            session.emit(
+                &mut inner,
+                json!({ "type": "approval_decision", "call_id": id, "decision": decision }),
+            );
         }
         drop(inner);
         session.changed.notify_waiters();

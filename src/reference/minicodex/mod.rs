@@ -42,10 +42,4 @@ impl Service {
         let made = || Arc::new(Session::new(&id, self.defect));
         Arc::clone(sessions.entry(id.clone()).or_insert_with(made))
     }
-
-    /// Every session, for defects that mix them up.
-    fn others(&self, than: &str) -> Vec<Arc<Session>> {
-        let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-        sessions.values().filter(|session| session.id != than).cloned().collect()
-    }
 }

@@ -51,6 +51,9 @@ pub(super) fn start(session: &Arc<Session>, inner: &mut Inner, text: &str, messa
     if !session.has(Defect::TextBeforeStarting) && !session.has(Defect::NoUserText) {
         session.emit(inner, json!({ "type": "user_text", "text": text }));
     }
+    if session.has(Defect::CallIdsRepeat) {
+        inner.calls = 0;
+    }
     let session = Arc::clone(session);
     let responses = script::responses(text);
     tokio::spawn(async move { play(session, responses, aborted).await });
@@ -116,9 +119,6 @@ impl Player {
         for (index, chunk) in chunks.into_iter().enumerate() {
             let pause = every_ms.filter(|_| index > 0).map(Duration::from_millis);
             self.wait(pause).await?;
-            if self.session.has(Defect::NoAssistantText) && kind == "assistant_text" {
-                continue;
-            }
             let text = if self.session.has(Defect::AsciiOnly) {
                 chunk.chars().map(|c| if c.is_ascii() { c } else { '?' }).collect()
             } else {
@@ -134,7 +134,7 @@ impl Player {
         for (tool, args) in calls {
             let call = {
                 let mut inner = self.session.lock();
-                inner.calls += u64::from(!self.session.has(Defect::CallIdsRepeat) || inner.calls == 0);
+                inner.calls += 1;
                 Call { id: format!("call-{}", inner.calls), tool, args }
             };
             if !self.session.has(Defect::OutputBeforeCall) {
@@ -147,11 +147,6 @@ impl Player {
                     self.output(&call, &outcome);
                 }
                 _ => self.execute(&call).await?,
-            }
-            if self.session.has(Defect::AsksForOpenTools) {
-                self.emit(
-                    json!({ "type": "approval_pending", "call_id": "call-x", "tool_key": "read_note" }),
-                );
             }
         }
         if waiting.is_empty() { Ok(()) } else { self.ask(waiting).await }
@@ -177,16 +172,15 @@ impl Player {
         if let Some(run) = &mut inner.run {
             run.had_output = true;
         }
-        if session.has(Defect::NoOutputs) {
-            return;
-        }
         let mut event = json!({
             "type": "function_call_output", "call_id": call.id,
             "result": { "content": [{ "type": "text", "text": outcome.text }], "isError": outcome.is_error },
         });
         match session.defect {
             Some(Defect::ResultAsText) => event["result"] = json!(outcome.text),
-            Some(Defect::ResultWithoutContent) => event["result"] = json!({ "text": outcome.text }),
+            Some(Defect::ResultWithoutContent) => {
+                event["result"] = json!({ "text": outcome.text, "isError": outcome.is_error })
+            }
             Some(Defect::OutputOfAnotherCall) => event["call_id"] = json!("call-0"),
             _ => {}
         }
@@ -284,16 +278,14 @@ impl Player {
             Err(Stop::Failed) if session.has(Defect::FailureIsFinished) => self.finish(inner, "finished"),
             Err(Stop::Failed) => self.finish(inner, "error"),
             Err(Stop::Aborted) => {
-                self.finish(inner, "finished");
+                let unannounced = session.has(Defect::NoAbortingStatus);
+                self.finish(inner, if unannounced { "error" } else { "finished" });
                 if session.has(Defect::TextAfterAbort) {
                     session.emit(inner, json!({ "type": "assistant_text", "text": "one more thing" }));
                 }
             }
             Ok(()) => {
                 let had_output = inner.run.as_ref().is_some_and(|run| run.had_output);
-                if session.has(Defect::NeverFinishes) {
-                    return;
-                }
                 self.finish(inner, "finished");
                 let run_id = inner.run.as_ref().map(|run| run.id);
                 let wanted = !had_output && !session.has(Defect::NoTurnDone);

@@ -168,13 +168,6 @@ impl Session {
         frame
     }
 
-    /// Sends a frame to every client, outside the log.
-    pub fn send_to_all(&self, frame: &Value) {
-        self.lock().clients.values().for_each(|client| {
-            client.send(text(frame));
-        });
-    }
-
     /// Adds a client; events from now on go to it.
     pub fn join(inner: &mut Inner, outbox: &Outbox) -> u64 {
         inner.next_client += 1;
@@ -212,10 +205,7 @@ impl Session {
 
     fn next_id(&self, inner: &mut Inner) -> u64 {
         let repeats = self.has(Defect::EventIdsRepeat) && inner.last_event == 3;
-        let skip = self.has(Defect::EventIdsGoBack) && inner.last_event == 4;
-        if skip {
-            inner.last_event = 2;
-        } else if !repeats || inner.log.len() > 3 {
+        if !repeats || inner.log.len() > 3 {
             inner.last_event += 1;
         }
         inner.last_event
@@ -247,9 +237,7 @@ impl Session {
         let frame = event.to_string();
         for (index, client) in inner.clients.values().enumerate() {
             let later = index > 0;
-            if (self.has(Defect::OthersMissUserText) && later && kind == "user_text")
-                || (self.has(Defect::OthersMissDecisions) && later && kind == "approval_decision")
-            {
+            if self.has(Defect::OthersMissUserText) && later && kind == "user_text" {
                 continue;
             }
             let mut message = Message::text(frame.clone());

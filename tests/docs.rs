@@ -1,0 +1,117 @@
+//! What the documentation says is true: its scenarios run, its protocol loads, its commands work.
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+
+use support::{Served, frameproof, text};
+
+fn read(file: &str) -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).expect(file)
+}
+
+/// The fenced blocks of a Markdown text whose opening line is exactly this.
+fn blocks(markdown: &str, opening: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut lines = markdown.lines();
+    while let Some(line) = lines.next() {
+        if line.trim_end() == format!("```{opening}") {
+            found.push(
+                lines.by_ref().take_while(|line| *line != "```").map(|line| format!("{line}\n")).collect(),
+            );
+        } else if line.starts_with("```") && line.len() > 3 {
+            lines.by_ref().take_while(|line| *line != "```").for_each(drop);
+        }
+    }
+    found
+}
+
+#[test]
+fn the_scenarios_of_the_guide_run() {
+    let scenarios = blocks(&read("docs/scenarios.md"), "yaml scenario");
+    assert!(scenarios.len() >= 3);
+    let server = Served::start(&["minicodex"]);
+    for scenario in scenarios {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::write(folder.path().join("s.yaml"), &scenario).expect("written");
+        let output =
+            frameproof(folder.path(), &["run", "minicodex", "--scenario", "s.yaml", "--url", &server.url]);
+        assert_eq!(
+            output.status.code(),
+            Some(0),
+            "{scenario}\n{}{}",
+            text(&output.stdout),
+            text(&output.stderr)
+        );
+    }
+}
+
+#[test]
+fn the_protocol_of_the_guide_loads() {
+    let parts = blocks(&read("docs/protocols.md"), "yaml");
+    let [requirements, messages, extension, overlay] = &parts[..] else { panic!("{} blocks", parts.len()) };
+    let folder = tempfile::tempdir().expect("a folder");
+    let protocol = folder.path().join("my-protocol");
+    fs::create_dir(&protocol).expect("a folder");
+    fs::write(protocol.join("requirements.yaml"), requirements).expect("written");
+    fs::write(protocol.join("asyncapi.yaml"), format!("{messages}{extension}")).expect("written");
+    fs::write(folder.path().join("overlay.yaml"), overlay).expect("written");
+    let output = frameproof(folder.path(), &["explain", "CH-2", "--protocol", "my-protocol"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("invariant sequence"), "{}", text(&output.stdout));
+    let trace = concat!(
+        r#"{"t_ms":1,"client":"c","dir":"recv","text":"{\"type\":\"said\",\"text\":\"a\",\"seq\":2}"}"#,
+        "\n",
+        r#"{"t_ms":2,"client":"c","dir":"recv","text":"{\"type\":\"said\",\"text\":7,\"seq\":1}"}"#,
+        "\n",
+        r#"{"t_ms":3,"client":"c","dir":"recv","text":"[]"}"#,
+    );
+    fs::write(folder.path().join("t.ndjson"), trace).expect("written");
+    let output = frameproof(
+        folder.path(),
+        &["check", "t.ndjson", "--protocol", "my-protocol", "--overlay", "overlay.yaml"],
+    );
+    let shown = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{shown}{}", text(&output.stderr));
+    for part in [
+        "CH-2",
+        "/seq 1 comes after 2",
+        "CH-3",
+        "an array, not a JSON object",
+        "3 violations of 3 requirements",
+    ] {
+        assert!(shown.contains(part), "{part} is not in\n{shown}");
+    }
+}
+
+#[test]
+fn the_commands_of_the_readme_work() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = Served::start(&["minicodex"]);
+    let mut count = 0;
+    for block in blocks(&read("README.md"), "console") {
+        for line in block.lines().filter_map(|line| line.strip_prefix("$ ")) {
+            let command = line.split(" #").next().unwrap_or_default().trim();
+            let command = command.replace("cargo run --release --", "frameproof");
+            let command = command.replace("ws://127.0.0.1:8765/ws", &server.url);
+            let words: Vec<&str> = command.split_whitespace().collect();
+            // Building, testing, and servers that run until they are ended are tested by this very run.
+            let ["frameproof", arguments @ ..] = &words[..] else { continue };
+            if arguments.first() == Some(&"serve") && !arguments.contains(&"--list-faults") {
+                continue;
+            }
+            let output = frameproof(folder.path(), arguments);
+            let wanted = if line.contains("--fault") { 1 } else { 0 };
+            assert_eq!(
+                output.status.code(),
+                Some(wanted),
+                "{line}\n{}{}",
+                text(&output.stdout),
+                text(&output.stderr)
+            );
+            count += 1;
+        }
+    }
+    assert!(count >= 6, "only {count} commands");
+}
