@@ -78,7 +78,7 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run a protocol's suite against its reference server or a server of yours.
-    Run(run::Run),
+    Run(Box<run::Run>),
     /// List cases, or requirements and what decides them.
     List(list::List),
     /// Explain a requirement: text, source, reading, what decides it, which faults break it.
