@@ -95,7 +95,7 @@ fn the_commands_of_the_readme_work() {
             let command = line.split(" #").next().unwrap_or_default().trim();
             let command = command.replace("cargo run --release --", "frameproof");
             let command = command.replace("ws://127.0.0.1:8765/ws", &server.url);
-            let words: Vec<&str> = command.split_whitespace().collect();
+            let words: Vec<&str> = command.split_whitespace().map(|word| word.trim_matches('\'')).collect();
             // Building, testing, and servers that run until they are ended are tested by this very run.
             let ["frameproof", arguments @ ..] = &words[..] else { continue };
             if arguments.first() == Some(&"serve") && !arguments.contains(&"--list-faults") {

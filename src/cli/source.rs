@@ -37,7 +37,7 @@ pub(super) struct Filter {
     pub cases: Vec<String>,
     /// Only cases that cover a requirement that matches this glob, such as `MC-APR-*`. May be repeated.
     #[arg(long = "requirement", value_name = "GLOB")]
-    pub requirements: Vec<String>,
+    pub requirement_globs: Vec<String>,
 }
 
 impl Source {
@@ -107,7 +107,7 @@ fn globs(patterns: &[String]) -> Result<Vec<GlobMatcher>, Failure> {
 impl Filter {
     /// The selected cases.
     pub fn select(&self, cases: Vec<LoadedCase>) -> Result<Vec<LoadedCase>, Failure> {
-        let (by_case, by_requirement) = (globs(&self.cases)?, globs(&self.requirements)?);
+        let (by_case, by_requirement) = (globs(&self.cases)?, globs(&self.requirement_globs)?);
         let total = cases.len();
         let chosen: Vec<LoadedCase> = cases
             .into_iter()
@@ -119,7 +119,7 @@ impl Filter {
             })
             .collect();
         if chosen.is_empty() {
-            let patterns: Vec<&String> = self.cases.iter().chain(&self.requirements).collect();
+            let patterns: Vec<&String> = self.cases.iter().chain(&self.requirement_globs).collect();
             let text = format!("error: nothing selected: none of {total} cases matches {patterns:?}");
             return Err(Failure::Nothing(text + "\nhint: `frameproof list` shows the cases"));
         }
