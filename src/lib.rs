@@ -1,7 +1,7 @@
 //! frameproof: a conformance test harness and fuzzer for agent-over-WebSocket protocols.
 //!
 //! The floors, from the ground up; each imports only from those before it:
-//! [`source`] and [`frame`], [`trace`], [`protocol`], [`check`], [`wire`], [`reference`], [`scenario`],
+//! [`source`] and [`frame`], [`trace`], [`protocol`], [`check`], [`wire`], [`mod@reference`], [`scenario`],
 //! [`run`], [`report`], [`cli`]. `docs/architecture.md` tells how they fit together.
 
 #![forbid(unsafe_code)]

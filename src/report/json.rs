@@ -10,7 +10,7 @@ pub fn line(event: &RunEvent) -> String {
     serde_json::to_string(event).unwrap_or_default()
 }
 
-/// Reads the events of a file that [`line`] wrote.
+/// Reads the events of a file that [`line()`] wrote.
 ///
 /// # Errors
 /// The first line that is no event, with its number.
