@@ -2,53 +2,183 @@
 
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Failure, usage};
+use super::source::Reading;
+use super::{Failure, unreadable};
+use crate::source::{Diagnostic, Document, Span, nearest};
 
 /// The file that is read from the working folder if it is there.
 const NAME: &str = "frameproof.toml";
 
-/// Defaults for `run`. A flag given on the command line wins.
-#[derive(Debug, Clone, Default, Deserialize)]
+/// `frameproof.toml`: defaults for `run`. An option given on the command line wins. Paths are relative to the file.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Config {
-    /// The server's URL.
-    pub url: Option<String>,
-    /// Extra headers, `Name: value`.
+    /// A protocol that ships with frameproof.
+    pub name: Option<String>,
+    /// A protocol folder of your own, instead of `name`.
+    pub protocol: Option<PathBuf>,
+    /// Scenario files or folders of your own, instead of the shipped ones.
     #[serde(default)]
-    pub header: Vec<String>,
-    /// Cases side by side.
-    pub jobs: Option<usize>,
-    /// Factor on every deadline.
-    pub timeout_scale: Option<f64>,
-    /// Times that a failed case is run again.
-    pub retries: Option<u32>,
-    /// Warnings are failures.
-    pub strict: Option<bool>,
-    /// `strict`, `default` or `lenient`.
-    pub reading: Option<String>,
-    /// Known failures.
-    pub baseline: Option<PathBuf>,
+    pub scenario: Vec<PathBuf>,
     /// Merge patches on the protocol.
     #[serde(default)]
     pub overlay: Vec<PathBuf>,
+    /// Which answer to take where the protocol's document is ambiguous.
+    pub reading: Option<Reading>,
+    /// The server's URL.
+    pub url: Option<String>,
+    /// Headers of the upgrade request: `Name: value`, or `Name: env:VARIABLE`.
+    #[serde(default)]
+    pub header: Vec<String>,
+    /// Cases side by side, from 1 to 1024.
+    pub jobs: Option<Jobs>,
+    /// Factor on every deadline, from 0.001 to 1000.
+    pub timeout_scale: Option<Scale>,
+    /// Stop after this many failed cases.
+    pub fail_fast: Option<std::num::NonZeroUsize>,
+    /// Times that a failed case is run again.
+    pub retries: Option<u32>,
+    /// Times that everything is run.
+    pub repeat: Option<std::num::NonZeroU32>,
+    /// Seed of everything random.
+    pub seed: Option<u64>,
+    /// Treat warnings as failures.
+    pub strict: Option<bool>,
+    /// Known failures.
+    pub baseline: Option<PathBuf>,
+    /// Where to write every frame as NDJSON.
+    pub trace: Option<PathBuf>,
     /// Where to write JUnit XML.
     pub junit: Option<PathBuf>,
-    /// Where to write JSON lines.
+    /// Where to write the run's events as JSON lines.
     pub json: Option<PathBuf>,
+}
+
+/// Cases side by side.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(try_from = "u64")]
+pub(super) struct Jobs(#[schemars(range(min = 1, max = 1024))] pub u16);
+
+impl TryFrom<u64> for Jobs {
+    type Error = String;
+
+    fn try_from(jobs: u64) -> Result<Self, String> {
+        let fits = u16::try_from(jobs).ok().filter(|jobs| (1..=1024).contains(jobs));
+        fits.map(Self).ok_or_else(|| format!("{jobs} is not from 1 to 1024"))
+    }
+}
+
+impl std::str::FromStr for Jobs {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        text.parse::<u64>().map_err(|error| error.to_string())?.try_into()
+    }
+}
+
+/// A factor on every deadline.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(try_from = "f64")]
+pub(super) struct Scale(#[schemars(range(min = 0.001, max = 1000.0))] pub f64);
+
+impl TryFrom<f64> for Scale {
+    type Error = String;
+
+    fn try_from(scale: f64) -> Result<Self, String> {
+        let fits = (0.001..=1000.0).contains(&scale);
+        fits.then_some(Self(scale))
+            .ok_or_else(|| format!("a factor from 0.001 to 1000 is expected, not {scale}"))
+    }
+}
+
+impl std::str::FromStr for Scale {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        text.parse::<f64>().map_err(|error| error.to_string())?.try_into()
+    }
 }
 
 impl Config {
     /// Reads the named file, or the one of the working folder if there is one.
     pub fn read(named: Option<&Path>) -> Result<Self, Failure> {
         let path = match named {
-            Some(path) => path.to_owned(),
-            None if Path::new(NAME).is_file() => PathBuf::from(NAME),
+            Some(path) => path,
+            None if Path::new(NAME).is_file() => Path::new(NAME),
             None => return Ok(Self::default()),
         };
-        let text = std::fs::read_to_string(&path)
-            .map_err(|error| usage(format!("{} cannot be read: {error}", path.display())))?;
-        toml::from_str(&text).map_err(|error| usage(format!("{}: {error}", path.display())))
+        let text = std::fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;
+        let config: Self =
+            toml::from_str(&text).map_err(|error| Failure::Usage(explain(path, &text, &error).into()))?;
+        Ok(config.relative_to(path.parent().unwrap_or(Path::new(""))))
+    }
+
+    fn relative_to(mut self, folder: &Path) -> Self {
+        let single =
+            [&mut self.protocol, &mut self.baseline, &mut self.trace, &mut self.junit, &mut self.json];
+        let paths = single.into_iter().flatten().chain(&mut self.scenario).chain(&mut self.overlay);
+        paths.for_each(|path| *path = folder.join(&*path));
+        self
+    }
+}
+
+/// A TOML error with its place, and the word that was perhaps meant.
+fn explain(path: &Path, text: &str, error: &toml::de::Error) -> Diagnostic {
+    let message = error.message().trim();
+    let mut words = message.split('`').skip(1).step_by(2);
+    let wrong = words.next().unwrap_or_default();
+    let near = nearest(wrong, words);
+    let short = message.split(", expected one of").next().unwrap_or(message);
+    let mut diagnostic = Diagnostic::new(short);
+    if let Some(span) = error.span() {
+        let document = Document::foreign(&path.display().to_string(), text);
+        diagnostic.place = Some((document, Span { start: span.start, end: span.end }));
+    }
+    match near {
+        Some(near) => diagnostic.hint(format!("did you mean `{near}`?")),
+        None if short != message => {
+            diagnostic.hint(message[short.len()..].trim_start_matches([',', ' ']).to_owned())
+        }
+        None => diagnostic.hint("`frameproof schema config` describes the file"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_have_place_and_hint() {
+        for (text, parts) in [
+            (
+                "url = 'ws://x'\njbos = 3\n",
+                &["unknown field `jbos`", "c.toml:2:1", "did you mean `jobs`?"][..],
+            ),
+            ("jobs = 0\n", &["0 is not from 1 to 1024", "c.toml:1:8"]),
+            ("jobs = 'x'\n", &["c.toml:1:8"]),
+            ("timeout-scale = 0.0\n", &["a factor from 0.001 to 1000", "c.toml:1:17"]),
+            ("reading = 'stric'\n", &["unknown variant `stric`", "did you mean `strict`?"]),
+            ("url = \n", &["c.toml:1:"]),
+            ("seed = -1\n", &["c.toml:1:8"]),
+        ] {
+            let error = toml::from_str::<Config>(text).expect_err(text);
+            let shown =
+                crate::source::Diagnostics::from(explain(Path::new("c.toml"), text, &error)).to_string();
+            for part in parts {
+                assert!(shown.contains(part), "{part} is not in\n{shown}");
+            }
+        }
+    }
+
+    #[test]
+    fn paths_are_relative_to_the_file() {
+        let config: Config =
+            toml::from_str("baseline = 'b.yaml'\noverlay = ['/abs/o.yaml', 'o.yaml']\n").expect("valid");
+        let config = config.relative_to(Path::new("conf"));
+        assert_eq!(config.baseline.as_deref(), Some(Path::new("conf/b.yaml")));
+        assert_eq!(config.overlay, [Path::new("/abs/o.yaml"), Path::new("conf/o.yaml")]);
     }
 }

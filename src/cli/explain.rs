@@ -42,11 +42,11 @@ impl Explain {
         }
         let id = self.id.to_uppercase();
         let near = crate::source::nearest(&id, known.iter().map(String::as_str));
-        let hint = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
-        Err(usage(format!(
-            "unknown requirement `{}`{hint}\nhint: `frameproof list --requirements` lists them",
-            self.id
-        )))
+        let hint = match near {
+            Some(near) => format!("did you mean {near}?"),
+            None => "`frameproof list --requirements` lists them".to_owned(),
+        };
+        Err(usage(format!("unknown requirement `{}`", self.id), &hint))
     }
 }
 

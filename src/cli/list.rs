@@ -4,8 +4,8 @@ use std::io::Write;
 
 use clap::Args;
 
-use super::Failure;
 use super::source::{Filter, Source, covered};
+use super::{Failure, nothing};
 use crate::scenario::LoadedCase;
 
 /// List cases, or requirements and what decides them.
@@ -21,16 +21,19 @@ pub(super) struct List {
 }
 
 impl List {
-    pub fn run(self) -> Result<u8, Failure> {
-        let protocol = self.source.protocol()?;
+    pub fn run(mut self) -> Result<u8, Failure> {
+        let protocol = self.source.protocol(&mut self.filter)?;
         let all = self.source.cases(&protocol)?;
-        let chosen = self.filter.select(all)?;
         if !self.requirements {
-            return cases(&chosen);
+            return cases(&self.filter.select(&protocol, all)?);
         }
+        let chosen = all;
         let mut out = anstream::stdout().lock();
         let (mut decided, mut total) = (0, 0);
         for requirement in protocol.requirements.0.values() {
+            if !self.filter.names(&requirement.id)? {
+                continue;
+            }
             let deciders = super::explain::deciders(&protocol, &chosen, &requirement.id);
             let status = match (&requirement.unobservable, &requirement.unexercised, deciders.is_empty()) {
                 (Some(why), _, _) => format!("not observable: {why}"),
@@ -48,6 +51,9 @@ impl List {
                 "{:<12} {:<6} {}\n             {status}",
                 requirement.id, requirement.level, requirement.text
             )?;
+        }
+        if total == 0 {
+            return Err(nothing("no requirement matches", "`frameproof list --requirements` lists all"));
         }
         writeln!(out, "\n{decided} of {total} observable server requirements are decided")?;
         Ok(0)

@@ -3,6 +3,7 @@
 mod check;
 mod config;
 mod explain;
+mod header;
 mod list;
 mod report;
 mod run;
@@ -11,27 +12,33 @@ mod selftest;
 mod serve;
 mod source;
 
+use std::fmt::Display;
+use std::io::Write as _;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand, ValueEnum};
+
+use crate::source::{Diagnostic, Diagnostics};
 
 /// Everything that ends a command early.
 #[derive(Debug)]
 enum Failure {
     /// Usage, configuration or scenario error: exit code 2.
-    Usage(String),
+    Usage(Diagnostics),
     /// Target unreachable or harness error: exit code 3.
-    Harness(String),
+    Harness(Diagnostics),
     /// Nothing selected: exit code 4.
-    Nothing(String),
+    Nothing(Diagnostics),
+    /// Ended by a signal before there was anything to report: exit code 130.
+    Interrupted,
     /// The reader of our output is gone, which is no failure.
     BrokenPipe,
 }
 
-impl From<crate::source::Diagnostics> for Failure {
-    fn from(errors: crate::source::Diagnostics) -> Self {
-        let color = anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never;
-        Self::Usage(errors.render(color))
+impl From<Diagnostics> for Failure {
+    fn from(errors: Diagnostics) -> Self {
+        Self::Usage(errors)
     }
 }
 
@@ -40,13 +47,32 @@ impl From<std::io::Error> for Failure {
         if error.kind() == std::io::ErrorKind::BrokenPipe {
             Self::BrokenPipe
         } else {
-            Self::Harness(format!("error: the output cannot be written: {error}"))
+            harness(format!("the output cannot be written: {error}"), "")
         }
     }
 }
 
-fn usage(message: impl std::fmt::Display) -> Failure {
-    Failure::Usage(format!("error: {message}"))
+/// A message with advice; empty advice is left out.
+fn diagnostic(message: impl Display, hint: &str) -> Diagnostic {
+    let diagnostic = Diagnostic::new(message.to_string());
+    if hint.is_empty() { diagnostic } else { diagnostic.hint(hint) }
+}
+
+fn usage(message: impl Display, hint: &str) -> Failure {
+    Failure::Usage(diagnostic(message, hint).into())
+}
+
+fn harness(message: impl Display, hint: &str) -> Failure {
+    Failure::Harness(diagnostic(message, hint).into())
+}
+
+fn nothing(message: impl Display, hint: &str) -> Failure {
+    Failure::Nothing(diagnostic(format!("nothing selected: {message}"), hint).into())
+}
+
+/// An input file that cannot be opened.
+fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
+    usage(format!("{} cannot be read: {error}", path.display()), "check the path and its permissions")
 }
 
 /// When to use colours.
@@ -113,19 +139,22 @@ pub fn main() -> ExitCode {
         Command::Report(command) => command.run(),
         Command::Schema(command) => command.run(),
     };
-    let (message, code) = match result {
+    let (errors, code) = match result {
         Ok(code) => return ExitCode::from(code),
         Err(Failure::BrokenPipe) => return ExitCode::SUCCESS,
-        Err(Failure::Usage(message)) => (message, 2),
-        Err(Failure::Harness(message)) => (message, 3),
-        Err(Failure::Nothing(message)) => (message, 4),
+        Err(Failure::Usage(errors)) => (errors, 2),
+        Err(Failure::Harness(errors)) => (errors, 3),
+        Err(Failure::Nothing(errors)) => (errors, 4),
+        Err(Failure::Interrupted) => (Diagnostic::new("interrupted before the first case").into(), 130),
     };
-    anstream::eprintln!("{message}");
+    let color = anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never;
+    // Nothing is left to do when standard error is gone, too.
+    let _ = writeln!(anstream::stderr(), "{}", errors.render(color));
     ExitCode::from(code)
 }
 
 /// A runtime for commands that talk to a network.
 fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    runtime.map_err(|error| Failure::Harness(format!("error: no runtime: {error}")))
+    runtime.map_err(|error| harness(format!("no runtime: {error}"), ""))
 }

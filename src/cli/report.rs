@@ -6,9 +6,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Failure, usage};
+use super::{Failure, unreadable, usage};
 use crate::report::console::{Console, ConsoleOptions};
 use crate::report::{file, json, junit};
+use crate::run::event::RunEvent;
 
 /// Make a report from a file that `run --json` wrote.
 #[derive(Debug, Args)]
@@ -18,6 +19,9 @@ pub(super) struct Report {
     /// Write JUnit XML instead of console output.
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
+    /// Show the closing line only.
+    #[arg(long, short, conflicts_with = "verbose")]
+    quiet: bool,
     /// Show every case.
     #[arg(long, short, action = clap::ArgAction::Count)]
     verbose: u8,
@@ -26,15 +30,19 @@ pub(super) struct Report {
 impl Report {
     pub fn run(self) -> Result<u8, Failure> {
         let name = self.events.display();
-        let input =
-            File::open(&self.events).map_err(|error| usage(format!("{name} cannot be read: {error}")))?;
-        let events = json::read(BufReader::new(input)).map_err(|error| usage(format!("{name}: {error}")))?;
+        let input = File::open(&self.events).map_err(|error| unreadable(&self.events, &error))?;
+        let hint = "the file must be one that `frameproof run --json FILE` wrote";
+        let events =
+            json::read(BufReader::new(input)).map_err(|error| usage(format!("{name}: {error}"), hint))?;
+        if !events.iter().any(|event| matches!(event, RunEvent::RunStarted(_))) {
+            return Err(usage(format!("{name} holds no run"), hint));
+        }
         if let Some(path) = &self.junit {
-            let text = junit::render(&events).map_err(usage)?;
-            file::write_atomically(path, &text).map_err(usage)?;
+            let text = junit::render(&events).map_err(|error| usage(error, ""))?;
+            file::write_atomically(path, &text).map_err(|error| usage(error, ""))?;
             return Ok(0);
         }
-        let verbosity = i8::try_from(self.verbose).unwrap_or(i8::MAX);
+        let verbosity = if self.quiet { -1 } else { i8::try_from(self.verbose).unwrap_or(i8::MAX) };
         let mut console = Console::new(anstream::stdout(), ConsoleOptions { progress: false, verbosity });
         for event in &events {
             console.event(event)?;

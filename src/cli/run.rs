@@ -1,20 +1,19 @@
 //! `frameproof run`.
 
 use std::io::IsTerminal;
-use std::path::PathBuf;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use tokio::sync::watch;
 
-use super::config::Config;
+use super::config::{Config, Jobs, Scale};
 use super::source::{Filter, Source, quote};
-use super::{Failure, runtime, usage};
+use super::{Failure, harness, header, runtime, usage};
 use crate::report::console::{Console, ConsoleOptions};
 use crate::report::{file, json, junit};
 use crate::run::baseline::{self, Baseline};
 use crate::run::event::{CaseReport, RunEvent};
-use crate::run::{self, Options, Target};
+use crate::run::{self, Options, RunError, Target};
 
 /// Run a protocol's suite.
 #[derive(Debug, Args)]
@@ -34,23 +33,23 @@ pub(super) struct Run {
     #[arg(long)]
     list: bool,
     /// Cases side by side.
-    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    jobs: Option<u16>,
+    #[arg(long, short, value_name = "N")]
+    jobs: Option<Jobs>,
     /// Factor on every deadline.
     #[arg(long, value_name = "FACTOR")]
-    timeout_scale: Option<f64>,
+    timeout_scale: Option<Scale>,
     /// Stop after the first failed case, or after N.
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "1", require_equals = true)]
-    fail_fast: Option<usize>,
+    fail_fast: Option<std::num::NonZeroUsize>,
     /// Run a failed case up to N times more; one that passes then is flaky.
     #[arg(long, value_name = "N")]
     retries: Option<u32>,
     /// Run everything N times.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
-    repeat: u32,
-    /// Seed of everything random.
-    #[arg(long, value_name = "SEED", default_value_t = 1)]
-    seed: u64,
+    #[arg(long, value_name = "N")]
+    repeat: Option<std::num::NonZeroU32>,
+    /// Seed of everything random. Default: 1.
+    #[arg(long, value_name = "SEED")]
+    seed: Option<u64>,
     /// Treat warnings (a broken SHOULD or MAY) as failures.
     #[arg(long)]
     strict: bool,
@@ -76,7 +75,7 @@ pub(super) struct Run {
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Show the closing line only.
-    #[arg(long, short)]
+    #[arg(long, short, conflicts_with = "verbose")]
     quiet: bool,
     /// Show every case.
     #[arg(long, short, action = clap::ArgAction::Count)]
@@ -87,8 +86,8 @@ impl Run {
     pub fn run(mut self) -> Result<u8, Failure> {
         let config = Config::read(self.config.as_deref())?;
         self.apply(config);
-        let protocol = self.source.protocol()?;
-        let cases = self.filter.select(self.source.cases(&protocol)?)?;
+        let protocol = self.source.protocol(&mut self.filter)?;
+        let cases = self.filter.select(&protocol, self.source.cases(&protocol)?)?;
         if self.list {
             return super::list::cases(&cases);
         }
@@ -96,12 +95,12 @@ impl Run {
             self.junit.get_or_insert_with(|| format!("reports/{}.junit.xml", protocol.name).into());
             self.json.get_or_insert_with(|| format!("reports/{}.jsonl", protocol.name).into());
         }
-        let outputs = [&self.junit, &self.json, &self.trace, &self.baseline_write];
-        for path in outputs.into_iter().flatten() {
-            file::check_writable(path).map_err(usage)?;
-        }
         let target = self.target()?;
         let options = self.options()?;
+        let outputs = [&self.junit, &self.json, &self.trace, &self.baseline_write];
+        for path in outputs.into_iter().flatten() {
+            file::check_writable(path).map_err(unwritable)?;
+        }
         let verbosity = if self.quiet { -1 } else { i8::try_from(self.verbose).unwrap_or(i8::MAX) };
         let progress = std::io::stdout().is_terminal();
         let mut console = Console::new(anstream::stdout(), ConsoleOptions { progress, verbosity });
@@ -118,75 +117,107 @@ impl Run {
             tokio::spawn(stop_on_signal(stop));
             run::run(protocol, cases, target, options, &mut sink, stopped).await
         });
-        let summary = summary.map_err(|error| Failure::Harness(format!("error: {error}")))?;
+        let summary = summary.map_err(|error| cannot_run(&error))?;
         self.write(&events)?;
-        shown?;
-        Ok(summary.exit_code)
+        match shown.map_err(Failure::from) {
+            // The verdict stands, whoever has stopped reading.
+            Ok(()) | Err(Failure::BrokenPipe) => Ok(summary.exit_code),
+            Err(failure) => Err(failure),
+        }
     }
 
     fn apply(&mut self, config: Config) {
+        let source = &mut self.source;
+        let own = config.name.is_some() || config.protocol.is_some();
+        if own && source.protocol.is_none() && !source.name.as_deref().is_some_and(Source::is_embedded) {
+            // The file says which protocol: a bare word that is none is a filter.
+            self.filter.globs.splice(0..0, source.name.take());
+            source.name = config.name;
+            source.protocol = config.protocol;
+        }
+        if source.scenario.is_empty() {
+            source.scenario = config.scenario;
+        }
+        if source.overlay.is_empty() {
+            source.overlay = config.overlay;
+        }
+        source.reading = source.reading.or(config.reading);
         self.url = self.url.take().or(config.url.filter(|_| self.fault.is_none()));
         if self.header.is_empty() {
             self.header = config.header;
         }
-        self.jobs = self.jobs.or(config.jobs.and_then(|jobs| u16::try_from(jobs).ok()));
+        self.jobs = self.jobs.or(config.jobs);
         self.timeout_scale = self.timeout_scale.or(config.timeout_scale);
+        self.fail_fast = self.fail_fast.or(config.fail_fast);
         self.retries = self.retries.or(config.retries);
+        self.repeat = self.repeat.or(config.repeat);
+        self.seed = self.seed.or(config.seed);
         self.strict |= config.strict.unwrap_or(false);
-        self.source.reading = self.source.reading.take().or(config.reading);
         self.baseline = self.baseline.take().or(config.baseline);
-        if self.source.overlay.is_empty() {
-            self.source.overlay = config.overlay;
-        }
+        self.trace = self.trace.take().or(config.trace);
         self.junit = self.junit.take().or(config.junit);
         self.json = self.json.take().or(config.json);
     }
 
     fn target(&self) -> Result<Target, Failure> {
+        let headers = self.header.iter().map(|text| header::parse(text)).collect::<Result<Vec<_>, _>>()?;
         let Some(url) = &self.url else { return Ok(Target::Reference { fault: self.fault.clone() }) };
-        let headers = self.header.iter().map(|header| parse_header(header)).collect::<Result<Vec<_>, _>>()?;
         let endpoint = crate::wire::Endpoint {
             url: url.clone(),
             headers: headers.clone(),
             max_message: 0,
-            deadline: Duration::ZERO,
+            deadline: std::time::Duration::ZERO,
         };
-        endpoint.check().map_err(usage)?;
+        endpoint.check().map_err(|error| usage(error, "a URL looks like ws://127.0.0.1:8765/ws"))?;
         Ok(Target::Url { url: url.clone(), headers })
     }
 
     fn options(&self) -> Result<Options, Failure> {
-        let scale = self.timeout_scale.unwrap_or(1.0);
-        if !(0.001..=1000.0).contains(&scale) {
-            return Err(usage(format!("--timeout-scale {scale}: a factor from 0.001 to 1000 is expected")));
-        }
         let today = jiff::Timestamp::now().to_string()[..10].to_owned();
-        let baseline = self.baseline.as_deref().map(|path| Baseline::load(path, &today)).transpose()?;
-        let mut reproduce = format!("frameproof run{}", self.source.arguments());
-        if let Some(url) = &self.url {
-            reproduce += &format!(" --url {}", quote(url.split('?').next().unwrap_or_default()));
+        let load = |path: &Path| Baseline::load(path, &today);
+        let mut baseline = self.baseline.as_deref().map(load).transpose()?;
+        if let Some(baseline) = &mut baseline {
+            baseline.partial = !self.filter.is_empty();
         }
-        if let Some(fault) = &self.fault {
-            reproduce += &format!(" --fault {fault}");
-        }
-        for header in &self.header {
-            let name = header.split(':').next().unwrap_or_default();
-            reproduce += &format!(" --header '{name}: …'");
-        }
-        reproduce += &format!(" --seed {}", self.seed);
+        let options = Options::default();
         Ok(Options {
-            jobs: usize::from(self.jobs.unwrap_or(8)),
-            timeout_scale: scale,
-            fail_fast: self.fail_fast,
+            jobs: self.jobs.map_or(options.jobs, |jobs| usize::from(jobs.0)),
+            timeout_scale: self.timeout_scale.map_or(options.timeout_scale, |scale| scale.0),
+            fail_fast: self.fail_fast.map(usize::from),
             retries: self.retries.unwrap_or(0),
-            repeat: self.repeat,
-            seed: self.seed,
+            repeat: self.repeat.map_or(1, u32::from),
+            seed: self.seed(),
             strict: self.strict,
             baseline,
             trace: self.trace.clone(),
-            reproduce,
-            ..Options::default()
+            reproduce: self.reproduce(),
+            ..options
         })
+    }
+
+    fn seed(&self) -> u64 {
+        self.seed.unwrap_or(1)
+    }
+
+    /// The command that, with a case's name added, does the same to that case alone.
+    fn reproduce(&self) -> String {
+        let mut text = format!("frameproof run{}", self.source.arguments());
+        if let Some(url) = &self.url {
+            text += &format!(" --url {}", quote(&crate::wire::shown(url)));
+        }
+        if let Some(fault) = &self.fault {
+            text += &format!(" --fault {}", quote(fault));
+        }
+        for header in &self.header {
+            text += &format!(" --header {}", quote(&header::redacted(header)));
+        }
+        if let Some(scale) = self.timeout_scale {
+            text += &format!(" --timeout-scale {}", scale.0);
+        }
+        if self.strict {
+            text += " --strict";
+        }
+        text + &format!(" --seed {}", self.seed())
     }
 
     fn write(&self, events: &[RunEvent]) -> Result<(), Failure> {
@@ -194,7 +225,7 @@ impl Run {
             let Some(path) = path else { return Ok(()) };
             text()
                 .and_then(|text| file::write_atomically(path, &text))
-                .map_err(|error| Failure::Harness(format!("error: {error}")))
+                .map_err(|error| harness(error, "the run itself is over; its verdict is above"))
         };
         write(&self.junit, &|| junit::render(events))?;
         write(&self.json, &|| Ok(events.iter().map(|event| json::line(event) + "\n").collect()))?;
@@ -203,36 +234,44 @@ impl Run {
                 RunEvent::CaseFinished(report) => Some((**report).clone()),
                 _ => None,
             });
-            Ok(baseline::write(&reports.collect::<Vec<CaseReport>>()))
+            Ok(baseline::write(&reports.collect::<Vec<CaseReport>>(), self.strict))
         })
     }
 }
 
-/// `Name: value`, or `Name: env:VARIABLE`.
-fn parse_header(header: &str) -> Result<(String, String), Failure> {
-    let Some((name, value)) = header.split_once(':') else {
-        return Err(usage(format!("--header {header:?}: write `Name: value` or `Name: env:VARIABLE`")));
-    };
-    let value = value.trim();
-    let value = match value.strip_prefix("env:") {
-        Some(variable) => std::env::var(variable)
-            .map_err(|_| usage(format!("--header {name}: the environment variable {variable} is not set")))?,
-        None => value.to_owned(),
-    };
-    Ok((name.trim().to_owned(), value))
+fn unwritable(error: String) -> Failure {
+    usage(error, "reports are written to a temporary file beside their place and renamed")
 }
 
-/// Ctrl-C and SIGTERM end a run in order.
-async fn stop_on_signal(stop: watch::Sender<bool>) {
-    let mut terminate = match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
-        Ok(terminate) => terminate,
-        Err(_) => return,
+fn cannot_run(error: &RunError) -> Failure {
+    use crate::wire::ConnectError;
+    let hint = match error {
+        RunError::Interrupted => return Failure::Interrupted,
+        RunError::Reference(start) => return super::serve::cannot_start(start),
+        RunError::Trace { .. } => "the trace is written to a temporary file beside its place and renamed",
+        RunError::Target(ConnectError::Http { status: 401 | 403, .. }) => {
+            "give the server's credentials: --header 'Authorization: env:TOKEN'"
+        }
+        RunError::Target(ConnectError::Http { status: 404, .. }) => "is the path of --url right?",
+        RunError::Target(_) => "start the server first, or leave --url out to test the reference server",
     };
-    tokio::select! {
-        _ = tokio::signal::ctrl_c() => {}
-        _ = terminate.recv() => {}
+    harness(error, hint)
+}
+
+/// Ctrl-C and SIGTERM end a run in order; a second one ends the process at once.
+async fn stop_on_signal(stop: watch::Sender<bool>) {
+    let Ok(mut terminate) = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) else {
+        return;
+    };
+    for _ in 0..2 {
+        tokio::select! {
+            _ = tokio::signal::ctrl_c() => {}
+            _ = terminate.recv() => {}
+        }
+        if *stop.borrow() {
+            std::process::exit(130);
+        }
+        // An error means that the run is over.
+        let _ = stop.send(true);
     }
-    // An error means that the run is over.
-    let _ = stop.send(true);
-    stop.closed().await;
 }

@@ -5,6 +5,7 @@ use std::io::Write;
 use clap::{Args, ValueEnum};
 
 use super::Failure;
+use super::config::Config;
 use crate::protocol::{Extension, RequirementsFile};
 use crate::run::baseline::BaselineFile;
 use crate::scenario::model::ScenarioFile;
@@ -31,6 +32,8 @@ enum Of {
     Trace,
     /// A baseline.
     Baseline,
+    /// frameproof.toml.
+    Config,
 }
 
 impl Schema {
@@ -41,6 +44,7 @@ impl Schema {
             Of::Requirements => schema_of::<RequirementsFile>(),
             Of::Trace => schema_of::<Line>(),
             Of::Baseline => schema_of::<BaselineFile>(),
+            Of::Config => schema_of::<Config>(),
         };
         // A value always serialises.
         let text = serde_json::to_string_pretty(&schema).unwrap_or_default();

@@ -4,8 +4,9 @@ use std::io::Write;
 
 use clap::Args;
 
-use super::source::Source;
-use super::{Failure, runtime, usage};
+use super::config::Jobs;
+use super::source::{Filter, Source};
+use super::{Failure, harness, nothing, runtime, usage};
 use crate::reference;
 use crate::run::Options;
 use crate::run::selftest::{Kill, selftest};
@@ -22,28 +23,29 @@ pub(super) struct Selftest {
     #[arg(long, short)]
     verbose: bool,
     /// Cases side by side.
-    #[arg(long, short, default_value_t = 16)]
-    jobs: usize,
+    #[arg(long, short, value_name = "N", default_value = "16")]
+    jobs: Jobs,
 }
 
 impl Selftest {
-    pub fn run(self) -> Result<u8, Failure> {
-        let protocol = self.source.protocol()?;
+    pub fn run(mut self) -> Result<u8, Failure> {
+        let protocol = self.source.protocol(&mut Filter::default())?;
         let faults = reference::faults(&protocol.name);
         if faults.is_empty() {
-            return Err(Failure::Nothing(format!(
-                "error: there is no reference server for `{}`",
-                protocol.name
-            )));
+            let message = format!("there is no reference server for `{}`", protocol.name);
+            let hint = format!("there is one for {}", reference::names().join(", "));
+            return Err(nothing(message, &hint));
         }
-        if let Some(unknown) = self.fault.iter().find(|name| !faults.iter().any(|fault| fault.name == **name))
-        {
-            let near = crate::source::nearest(unknown, faults.iter().map(|fault| fault.name));
-            let hint = near.map(|near| format!(", did you mean `{near}`?")).unwrap_or_default();
-            return Err(usage(format!("unknown fault `{unknown}`{hint}")));
+        let known = || faults.iter().map(|fault| fault.name);
+        if let Some(unknown) = self.fault.iter().find(|name| !known().any(|fault| fault == **name)) {
+            let hint = match crate::source::nearest(unknown, known()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("`frameproof serve {} --list-faults` lists them", protocol.name),
+            };
+            return Err(usage(format!("unknown fault `{unknown}`"), &hint));
         }
         let cases = self.source.cases(&protocol)?;
-        let options = Options { jobs: self.jobs, ..Options::default() };
+        let options = Options { jobs: usize::from(self.jobs.0), ..Options::default() };
         let mut out = anstream::stdout();
         let (mut right, mut total) = (0, 0);
         let mut written = Ok(());
@@ -55,7 +57,7 @@ impl Selftest {
             }
         };
         let result = runtime()?.block_on(selftest(&protocol, &cases, &options, &self.fault, &mut sink));
-        result.map_err(|error| Failure::Harness(format!("error: {error}")))?;
+        result.map_err(|error| harness(error, ""))?;
         written?;
         writeln!(out, "{right} of {total} judged rightly")?;
         Ok(u8::from(right != total))

@@ -29,7 +29,7 @@ impl Serve {
         let mut out = anstream::stdout();
         if self.list_faults {
             if !reference::names().contains(&self.name.as_str()) {
-                return Err(usage(StartError::UnknownProtocol(self.name)));
+                return Err(cannot_start(&StartError::UnknownProtocol(self.name)));
             }
             let faults = reference::faults(&self.name);
             let width = faults.iter().map(|fault| fault.name.len()).max().unwrap_or(0);
@@ -40,10 +40,8 @@ impl Serve {
         }
         let options = reference::Options { listen: self.listen, fault: self.fault };
         runtime()?.block_on(async {
-            let server = reference::start(&self.name, &options).await.map_err(|error| match error {
-                StartError::Listen { .. } => Failure::Harness(format!("error: {error}")),
-                other => usage(other),
-            })?;
+            let server =
+                reference::start(&self.name, &options).await.map_err(|error| cannot_start(&error))?;
             writeln!(out, "{}", server.url())?;
             out.flush()?;
             let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
@@ -54,5 +52,15 @@ impl Serve {
             server.stop().await;
             Ok(0)
         })
+    }
+}
+
+/// Why a reference server does not start.
+pub(super) fn cannot_start(error: &StartError) -> Failure {
+    match error {
+        StartError::Listen { .. } => usage(error, "port 0 takes a free one: --listen 127.0.0.1:0"),
+        StartError::UnknownProtocol(_) => usage(error, "test a server of your own with run --url"),
+        StartError::UnknownFault { near: Some(near), .. } => usage(error, &format!("did you mean `{near}`?")),
+        StartError::UnknownFault { .. } => usage(error, "`frameproof serve NAME --list-faults` lists them"),
     }
 }

@@ -3,20 +3,23 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use globset::{Glob, GlobMatcher};
+use schemars::JsonSchema;
+use serde::Deserialize;
 
-use super::{Failure, usage};
+use super::{Failure, nothing, usage};
 use crate::protocol::{LoadOptions, Protocol, ReadingName};
 use crate::scenario::{self, LoadedCase};
+use crate::source::nearest;
 
 /// Where protocol and scenarios come from.
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct Source {
     /// A protocol that ships with frameproof.
     pub name: Option<String>,
-    /// A protocol folder of your own.
-    #[arg(long, value_name = "PATH", conflicts_with = "name")]
+    /// A protocol folder of your own, instead of a name.
+    #[arg(long, value_name = "PATH")]
     pub protocol: Option<PathBuf>,
     /// A scenario file or folder of your own, instead of the shipped ones. May be repeated.
     #[arg(long, value_name = "PATH")]
@@ -25,37 +28,78 @@ pub(super) struct Source {
     #[arg(long, value_name = "FILE")]
     pub overlay: Vec<PathBuf>,
     /// Which answer to take where the protocol's document is ambiguous.
-    #[arg(long, value_name = "READING", value_parser = ["strict", "default", "lenient"])]
-    pub reading: Option<String>,
+    #[arg(long, value_name = "READING", value_enum)]
+    pub reading: Option<Reading>,
+}
+
+/// Which answer to take where a document is ambiguous.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Reading {
+    /// The narrowest.
+    Strict,
+    /// The project's own choice.
+    Default,
+    /// The widest.
+    Lenient,
+}
+
+impl From<Reading> for ReadingName {
+    fn from(reading: Reading) -> Self {
+        match reading {
+            Reading::Strict => Self::Strict,
+            Reading::Default => Self::Default,
+            Reading::Lenient => Self::Lenient,
+        }
+    }
 }
 
 /// Which cases.
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct Filter {
-    /// Only cases whose id matches this glob, such as `abort/*`. May be repeated.
-    #[arg(long = "case", value_name = "GLOB")]
-    pub cases: Vec<String>,
-    /// Only cases that cover a requirement that matches this glob, such as `MC-APR-*`. May be repeated.
-    #[arg(long = "requirement", value_name = "GLOB")]
-    pub requirement_globs: Vec<String>,
+    /// Only cases whose id, or one of whose requirements, matches one of these globs: `abort/*`, `MC-APR-*`.
+    #[arg(value_name = "GLOB")]
+    pub globs: Vec<String>,
+    /// Only cases whose id matches this glob. May be repeated.
+    #[arg(long, value_name = "GLOB")]
+    pub case: Vec<String>,
+    /// Only cases that cover a requirement that matches this glob. May be repeated.
+    #[arg(long, value_name = "GLOB")]
+    pub requirement: Vec<String>,
 }
 
 impl Source {
-    pub fn protocol(&self) -> Result<Arc<Protocol>, Failure> {
-        let reading = match self.reading.as_deref() {
-            Some("strict") => ReadingName::Strict,
-            Some("lenient") => ReadingName::Lenient,
-            _ => ReadingName::Default,
-        };
-        let options = LoadOptions { reading, overlays: self.overlay.clone() };
-        match (&self.protocol, &self.name) {
-            (Some(path), _) => Ok(Protocol::load(path, &options)?),
-            (None, Some(name)) => Ok(Protocol::embedded(name, &options)?),
-            (None, None) => match Protocol::embedded_names().as_slice() {
-                [only] => Ok(Protocol::embedded(only, &options)?),
-                names => Err(usage(format!("name a protocol: {}", names.join(", ")))),
-            },
+    /// The protocol. With `--protocol` the first bare word is no name but a filter, and is moved there.
+    pub fn protocol(&mut self, filter: &mut Filter) -> Result<Arc<Protocol>, Failure> {
+        if let Some(path) = &self.protocol {
+            if let Some(word) = self.name.take() {
+                if Self::is_embedded(&word) {
+                    let hint = "without --protocol the shipped one is taken";
+                    return Err(usage(
+                        format!("`{word}` and --protocol {}: which one?", path.display()),
+                        hint,
+                    ));
+                }
+                filter.globs.insert(0, word);
+            }
+            return Ok(Protocol::load(path, &self.load_options())?);
         }
+        let names = Protocol::embedded_names();
+        match (&self.name, names.as_slice()) {
+            (Some(name), _) => Ok(Protocol::embedded(name, &self.load_options())?),
+            (None, [only]) => Ok(Protocol::embedded(only, &self.load_options())?),
+            (None, names) => Err(usage("which protocol?", &format!("name one: {}", names.join(", ")))),
+        }
+    }
+
+    /// Whether a word names a protocol that ships with frameproof.
+    pub fn is_embedded(word: &str) -> bool {
+        Protocol::embedded_names().contains(&word)
+    }
+
+    fn load_options(&self) -> LoadOptions {
+        let reading = self.reading.map(ReadingName::from).unwrap_or_default();
+        LoadOptions { reading, overlays: self.overlay.clone() }
     }
 
     pub fn cases(&self, protocol: &Protocol) -> Result<Vec<LoadedCase>, Failure> {
@@ -80,8 +124,10 @@ impl Source {
         for (flag, path) in paths.chain(self.overlay.iter().map(|path| ("overlay", path))) {
             text += &format!(" --{flag} {}", quote(&path.display().to_string()));
         }
-        if let Some(reading) = &self.reading {
-            text += &format!(" --reading {reading}");
+        match self.reading {
+            Some(Reading::Strict) => text += " --reading strict",
+            Some(Reading::Lenient) => text += " --reading lenient",
+            Some(Reading::Default) | None => {}
         }
         text
     }
@@ -96,35 +142,95 @@ pub(super) fn quote(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-fn globs(patterns: &[String]) -> Result<Vec<GlobMatcher>, Failure> {
-    let compile = |pattern: &String| Glob::new(pattern).map(|glob| glob.compile_matcher());
-    patterns
-        .iter()
-        .map(|pattern| compile(pattern).map_err(|error| usage(format!("no glob: {error}"))))
-        .collect()
+/// A glob, and which kind of id it may match.
+struct Pattern<'p> {
+    text: &'p str,
+    glob: GlobMatcher,
+    cases: bool,
+    requirements: bool,
+}
+
+impl<'p> Pattern<'p> {
+    fn new(text: &'p str, cases: bool, requirements: bool) -> Result<Self, Failure> {
+        match Glob::new(text) {
+            Ok(glob) => Ok(Self { text, glob: glob.compile_matcher(), cases, requirements }),
+            Err(error) => {
+                let hint = "a glob has `*`, `?`, `[abc]` and `{one,two}`; quote it for the shell";
+                Err(usage(format!("`{text}` is no glob: {}", error.kind()), hint))
+            }
+        }
+    }
+
+    fn matches(&self, case: &LoadedCase) -> bool {
+        self.cases && self.glob.is_match(&case.id)
+            || self.requirements && covered(case).iter().any(|id| self.glob.is_match(id))
+    }
 }
 
 impl Filter {
-    /// The selected cases.
-    pub fn select(&self, cases: Vec<LoadedCase>) -> Result<Vec<LoadedCase>, Failure> {
-        let (by_case, by_requirement) = (globs(&self.cases)?, globs(&self.requirement_globs)?);
+    pub fn is_empty(&self) -> bool {
+        self.globs.is_empty() && self.case.is_empty() && self.requirement.is_empty()
+    }
+
+    fn patterns(&self) -> Result<[Vec<Pattern<'_>>; 3], Failure> {
+        fn compile(texts: &[String], cases: bool, requirements: bool) -> Result<Vec<Pattern<'_>>, Failure> {
+            texts.iter().map(|text| Pattern::new(text, cases, requirements)).collect()
+        }
+        Ok([
+            compile(&self.globs, true, true)?,
+            compile(&self.case, true, false)?,
+            compile(&self.requirement, false, true)?,
+        ])
+    }
+
+    /// The cases that match one pattern of each kind that is given. A pattern that matches nothing is an error: it is
+    /// mistyped.
+    pub fn select(&self, protocol: &Protocol, cases: Vec<LoadedCase>) -> Result<Vec<LoadedCase>, Failure> {
+        let patterns = self.patterns()?;
+        for pattern in patterns.iter().flatten() {
+            if !cases.iter().any(|case| pattern.matches(case)) {
+                return Err(unmatched(pattern, protocol, &cases));
+            }
+        }
         let total = cases.len();
-        let chosen: Vec<LoadedCase> = cases
-            .into_iter()
-            .filter(|case| by_case.is_empty() || by_case.iter().any(|glob| glob.is_match(&case.id)))
-            .filter(|case| {
-                let ids = covered(case);
-                by_requirement.is_empty()
-                    || by_requirement.iter().any(|glob| ids.iter().any(|id| glob.is_match(id)))
-            })
-            .collect();
+        let fits = |case: &LoadedCase| {
+            patterns.iter().all(|kind| kind.is_empty() || kind.iter().any(|pattern| pattern.matches(case)))
+        };
+        let chosen: Vec<LoadedCase> = cases.into_iter().filter(fits).collect();
         if chosen.is_empty() {
-            let patterns: Vec<&String> = self.cases.iter().chain(&self.requirement_globs).collect();
-            let text = format!("error: nothing selected: none of {total} cases matches {patterns:?}");
-            return Err(Failure::Nothing(text + "\nhint: `frameproof list` shows the cases"));
+            let message = format!("no case of {total} matches all the filters");
+            return Err(nothing(message, "leave one of them out"));
         }
         Ok(chosen)
     }
+
+    /// Whether a requirement is named by a requirement glob, or there is none.
+    pub fn names(&self, requirement: &str) -> Result<bool, Failure> {
+        let [any, _, requirements] = self.patterns()?;
+        let any = any.iter().filter(|pattern| !pattern.text.contains('/'));
+        let mut named = any.chain(&requirements).peekable();
+        Ok(named.peek().is_none() || named.any(|pattern| pattern.glob.is_match(requirement)))
+    }
+}
+
+/// Why a pattern selects nothing.
+fn unmatched(pattern: &Pattern<'_>, protocol: &Protocol, cases: &[LoadedCase]) -> Failure {
+    let message = format!("no case of {} matches `{}`", cases.len(), pattern.text);
+    let ids = || protocol.requirements.0.keys().filter(|_| pattern.requirements);
+    if let Some(id) = ids().find(|id| pattern.glob.is_match(id)) {
+        let hint = format!(
+            "{id} is judged in every case, or in none (see `frameproof explain {id}`): run without this filter"
+        );
+        return nothing(message, &hint);
+    }
+    let cases = cases.iter().filter(|_| pattern.cases).map(|case| case.id.as_str());
+    let hint = match nearest(pattern.text, cases.chain(ids().map(String::as_str))) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => {
+            "`frameproof list` shows the cases, `frameproof list --requirements` the requirements".to_owned()
+        }
+    };
+    nothing(message, &hint)
 }
 
 /// Every requirement that a case or one of its steps covers.

@@ -35,7 +35,7 @@ pub enum StartError {
     #[error("there is no reference server for `{0}`; there are {known}", known = names().join(", "))]
     UnknownProtocol(String),
     /// It has no such fault.
-    #[error("unknown fault `{name}`{}; `--list-faults` lists them", near.map(|near| format!(", did you mean `{near}`?")).unwrap_or_default())]
+    #[error("unknown fault `{name}`")]
     UnknownFault {
         /// What was asked for.
         name: String,

@@ -11,7 +11,12 @@ pub fn write_atomically(path: &Path, text: &str) -> Result<(), String> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let work = || -> std::io::Result<()> {
         std::fs::create_dir_all(folder)?;
-        let mut file = tempfile::Builder::new().prefix(".frameproof-").tempfile_in(folder)?;
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".frameproof-");
+        // As any other file is made: whoever collects reports may be another user.
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+        let mut file = builder.tempfile_in(folder)?;
         file.write_all(text.as_bytes())?;
         file.persist(path).map_err(|error| error.error)?;
         Ok(())

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use globset::{Glob, GlobMatcher};
+use jiff::civil::Date;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -38,7 +39,16 @@ pub struct Known {
 /// A loaded baseline.
 #[derive(Debug, Clone)]
 pub struct Baseline {
-    entries: Vec<(Known, GlobMatcher, bool)>,
+    entries: Vec<Entry>,
+    /// Only a part of the suite is run: an entry that it does not touch is not stale.
+    pub partial: bool,
+}
+
+#[derive(Debug, Clone)]
+struct Entry {
+    known: Known,
+    glob: GlobMatcher,
+    expired: bool,
 }
 
 impl Baseline {
@@ -47,83 +57,229 @@ impl Baseline {
     /// # Errors
     /// Everything that is wrong with the file, with its place.
     pub fn load(path: &Path, today: &str) -> Result<Self, Diagnostics> {
-        let document = Document::read(path)?;
-        let file: BaselineFile = decode(&document, "")?;
+        Self::read(&Document::read(path)?, today)
+    }
+
+    fn read(document: &Document, today: &str) -> Result<Self, Diagnostics> {
+        let file: BaselineFile = decode(document, "")?;
         let mut errors = Diagnostics::default();
         let mut entries = Vec::new();
         for (index, known) in file.known.into_iter().enumerate() {
-            let at = format!("/known/{index}");
-            let expired = match &known.expires {
-                Some(date) if date.parse::<jiff::civil::Date>().is_err() => {
-                    let at = format!("{at}/expires");
-                    let message = format!("`{date}` is no date; write YYYY-MM-DD");
-                    errors.push(Diagnostic::new(message).at(&document, &at, Part::Value));
-                    continue;
+            let mut wrong = |field: &str, diagnostic: Diagnostic| {
+                errors.push(diagnostic.at(document, &format!("/known/{index}/{field}"), Part::Value));
+            };
+            let expires = known.expires.as_deref().map(|date| (date, date.parse::<Date>()));
+            let expired = match expires {
+                Some((date, Err(_))) => {
+                    wrong(
+                        "expires",
+                        Diagnostic::new(format!("`{date}` is no date")).hint("write YYYY-MM-DD"),
+                    );
+                    false
                 }
-                Some(date) => date.as_str() < today,
+                Some((_, Ok(date))) => today.parse::<Date>().is_ok_and(|today| date < today),
                 None => false,
             };
+            if known.reason.trim().is_empty() {
+                let hint = "say why the failure is tolerated, or where it is tracked";
+                wrong("reason", Diagnostic::new("a known failure needs a reason").hint(hint));
+            }
             match Glob::new(&known.pattern) {
-                Ok(glob) => entries.push((known, glob.compile_matcher(), expired)),
+                Ok(glob) => entries.push(Entry { known, glob: glob.compile_matcher(), expired }),
                 Err(error) => {
-                    let at = format!("{at}/match");
-                    errors.push(Diagnostic::new(format!("no glob: {error}")).at(&document, &at, Part::Value));
+                    let message = format!("`{}` is no glob: {}", known.pattern, error.kind());
+                    let hint = "a glob over requirement ids (`MC-ABT-*`) or case ids (`abort/*`)";
+                    wrong("match", Diagnostic::new(message).hint(hint));
                 }
             }
         }
-        errors.or(Self { entries })
+        errors.or(Self { entries, partial: false })
     }
 
     /// The entry that excuses a failure: its index and reason.
     pub fn entry_for(&self, case: &str, failure: &Failure) -> Option<(usize, &str)> {
-        self.entries.iter().enumerate().find_map(|(index, (known, glob, expired))| {
+        self.entries.iter().enumerate().find_map(|(index, Entry { known, glob, expired })| {
             let named = glob.is_match(case) || failure.requirements.iter().any(|id| glob.is_match(id));
             let fits = named && failure.message.contains(&known.message) && !expired;
             fits.then_some((index, known.reason.as_str()))
         })
     }
 
-    /// Messages about the entries that excused nothing.
-    pub fn stale(&self, used: &BTreeSet<usize>) -> Vec<String> {
+    /// Messages about the entries that excused nothing. `ran` says whether a case of this id, or a requirement of this
+    /// id, was touched by the run.
+    pub fn stale<'i>(&self, used: &BTreeSet<usize>, ran: impl IntoIterator<Item = &'i str>) -> Vec<String> {
+        let ran: Vec<&str> = ran.into_iter().collect();
+        let touched = |entry: &Entry| !self.partial || ran.iter().any(|id| entry.glob.is_match(id));
         let unused = self.entries.iter().enumerate().filter(|(index, _)| !used.contains(index));
         unused
-            .map(|(_, (known, _, expired))| {
-                let why = if *expired { "expired" } else { "no longer fails" };
-                format!("`{}` ({}) {why}: remove it", known.pattern, known.reason)
+            .filter(|(_, entry)| entry.expired || touched(entry))
+            .map(|(_, entry)| {
+                let message = match entry.known.message.as_str() {
+                    "" => String::new(),
+                    message => format!(" with \"{message}\""),
+                };
+                let why = match &entry.known.expires {
+                    Some(date) if entry.expired => format!("expired on {date}: mend it, or set a new date"),
+                    _ => "no longer fails: remove it".to_owned(),
+                };
+                format!("`{}`{message} ({}) {why}", entry.known.pattern, entry.known.reason)
             })
             .collect()
     }
 }
 
-/// A baseline file that excuses every failure of these reports.
-pub fn write(reports: &[CaseReport]) -> String {
+/// A baseline file that excuses every failure of these reports; with `strict`, the warnings, too.
+pub fn write(reports: &[CaseReport], strict: bool) -> String {
     let mut known: Vec<Known> = Vec::new();
     for report in reports {
-        for failure in report.failures.iter().filter(|failure| failure.verdict == Verdict::Failed) {
-            let pattern = failure.requirements.first().cloned().unwrap_or_else(|| report.case.clone());
-            if !known.iter().any(|entry| entry.pattern == pattern) {
+        let fails = |failure: &&Failure| {
+            failure.verdict == Verdict::Failed || strict && failure.verdict == Verdict::Warned
+        };
+        for failure in report.failures.iter().filter(fails) {
+            let pattern = failure.requirements.first().cloned();
+            let pattern = pattern.unwrap_or_else(|| globset::escape(&report.case));
+            let message = lasting(&failure.message).to_owned();
+            if !known.iter().any(|entry| entry.pattern == pattern && entry.message == message) {
                 known.push(Known {
                     pattern,
-                    message: String::new(),
-                    reason: format!("known since this baseline was written; seen in {}", report.case),
+                    message,
+                    reason: format!("failed when this baseline was written, in {}", report.case),
                     expires: None,
                 });
             }
         }
     }
     let mut text = String::from(
-        "# Known failures. An entry that no longer fails makes the run fail: remove it then.\nknown:",
+        "# Known failures: they do not fail the run. An entry that no longer fails does: remove it then.\nknown:",
     );
     if known.is_empty() {
         return text + " []\n";
     }
     for entry in known {
-        // JSON strings are YAML strings.
-        text += &format!("\n  - match: {}\n    reason: {}", quoted(&entry.pattern), quoted(&entry.reason));
+        for (key, value) in
+            [("- match", &entry.pattern), ("  message", &entry.message), ("  reason", &entry.reason)]
+        {
+            // JSON strings are YAML strings.
+            text += &format!("\n  {key}: {}", serde_json::Value::from(value.as_str()));
+        }
     }
     text + "\n"
 }
 
-fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
+/// The longest part of a message that the next run will repeat: without values, numbers and quoted text.
+fn lasting(message: &str) -> &str {
+    let changes = |c: char| c.is_ascii_digit() || c.is_control() || "\"`{}[]".contains(c);
+    let parts = message.split(changes).map(|part| part.trim_matches([' ', ':', ',', '-', '.']));
+    parts.max_by_key(|part| part.len()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str, today: &str) -> Result<Baseline, Diagnostics> {
+        Baseline::read(&Document::parse("b.yaml", text)?, today)
+    }
+
+    fn failure(id: &str, message: &str) -> Failure {
+        Failure {
+            requirements: vec![id.to_owned()],
+            verdict: Verdict::Failed,
+            check: "step".to_owned(),
+            message: message.to_owned(),
+            step: None,
+            expected: None,
+            actual: None,
+            frames: Vec::new(),
+        }
+    }
+
+    fn report(case: &str, failures: Vec<Failure>) -> CaseReport {
+        CaseReport {
+            case: case.to_owned(),
+            title: String::new(),
+            file: String::new(),
+            line: 1,
+            verdict: Verdict::Failed,
+            reason: None,
+            seconds: 0.0,
+            started: 0.0,
+            failures,
+            earlier: Vec::new(),
+            exercised: Default::default(),
+            wire: Vec::new(),
+            wire_omitted: 0,
+            reproduce: String::new(),
+            known: None,
+        }
+    }
+
+    #[test]
+    fn an_entry_excuses_what_it_names_and_nothing_else() {
+        let text = "known:\n  - { match: 'A-*', message: came late, reason: bug 1, expires: 2030-01-31 }\n";
+        for (case, id, message, today, excused) in [
+            ("f/c", "A-1", "it came late by 3 s", "2029-01-01", true),
+            ("f/c", "A-1", "it came late by 3 s", "2030-01-31", true),
+            ("f/c", "A-1", "it came late by 3 s", "2030-02-01", false),
+            ("f/c", "A-1", "it never came", "2029-01-01", false),
+            ("f/c", "B-1", "it came late", "2029-01-01", false),
+            ("A-file/c", "B-1", "it came late", "2029-01-01", true),
+        ] {
+            let baseline = read(text, today).expect("valid");
+            assert_eq!(
+                baseline.entry_for(case, &failure(id, message)).is_some(),
+                excused,
+                "{case} {id} {message} {today}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_no_longer_needed_is_stale() {
+        let text = "known:\n  - { match: A-1, reason: r }\n  - { match: B-1, reason: r }\n  - { match: C-1, reason: r, expires: 2020-01-01 }\n";
+        let mut baseline = read(text, "2030-01-01").expect("valid");
+        let used = BTreeSet::from([0]);
+        assert_eq!(baseline.stale(&used, []).len(), 2);
+        baseline.partial = true;
+        assert_eq!(
+            baseline.stale(&used, []),
+            ["`C-1` (r) expired on 2020-01-01: mend it, or set a new date"]
+        );
+        assert_eq!(baseline.stale(&used, ["B-1"])[0], "`B-1` (r) no longer fails: remove it");
+    }
+
+    #[test]
+    fn mistakes_have_places() {
+        let text = "known:\n  - match: 'A-['\n    reason: x\n    expires: tomorrow\n  - match: A\n    reason: ' '\n    messag: m\n";
+        let shown = read(text, "2030-01-01").expect_err("wrong").to_string();
+        assert!(shown.contains("did you mean `message`?"), "{shown}");
+        let shown = read(&text.replace("    messag: m\n", ""), "2030-01-01").expect_err("wrong").to_string();
+        for part in [
+            "`A-[` is no glob",
+            "b.yaml:2:12",
+            "`tomorrow` is no date",
+            "b.yaml:4:14",
+            "needs a reason",
+            "b.yaml:6:13",
+        ] {
+            assert!(shown.contains(part), "{part} is not in\n{shown}");
+        }
+    }
+
+    #[test]
+    fn what_is_written_excuses_what_it_was_written_from() {
+        let failures = vec![
+            failure("A-1", "`welcome` did not come within 5s"),
+            failure("A-1", "/seq 3 comes after 7"),
+            failure("B-1", "x: \"quoted: 'text'\" # {{not}} yaml"),
+        ];
+        let text = write(&[report("f/c", failures.clone())], false);
+        let baseline = read(&text, "2030-01-01").expect("valid");
+        assert_eq!(baseline.entries.len(), 3, "{text}");
+        for failure in &failures {
+            assert!(baseline.entry_for("f/c", failure).is_some(), "{text}");
+        }
+        assert!(baseline.entry_for("f/c", &failure("A-1", "something else")).is_none());
+        assert_eq!(write(&[], false).lines().last(), Some("known: []"));
+    }
 }

@@ -227,7 +227,7 @@ impl<'r> Runner<'r> {
         client.number = number;
         self.numbers.insert(number, name.to_owned());
         self.first_client.get_or_insert_with(|| name.to_owned());
-        let url = endpoint.url.split('?').next().unwrap_or_default().into();
+        let url = crate::wire::shown(&endpoint.url).into();
         self.record(name, Direction::Send, Payload::Open { url });
         Ok(())
     }

@@ -5,7 +5,7 @@ mod case;
 mod clients;
 pub mod event;
 mod execute;
-
+mod redact;
 mod schedule;
 pub mod selftest;
 mod steps;

@@ -1,7 +1,7 @@
 //! Cases side by side, retries, and the stop signal.
 
-use std::collections::VecDeque;
-use std::io::Write;
+use std::collections::{HashMap, VecDeque};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -11,12 +11,13 @@ use tokio::task::JoinSet;
 use super::case::Outcome;
 use super::event::{CaseReport, Failure, RequirementText, RunEvent, RunStarted, Summary, Verdict};
 use super::execute::run_case;
+use super::redact::Secrets;
 use super::summary::Tally;
 use super::{Options, Target};
 use crate::protocol::Protocol;
 use crate::reference;
 use crate::scenario::LoadedCase;
-use crate::trace::write_line;
+use crate::trace::{Event, TraceFile};
 use crate::wire::{ConnectError, Connection, Endpoint};
 
 /// Lines of the wire log that a report keeps of a failed case.
@@ -31,6 +32,9 @@ pub enum RunError {
     /// The target cannot be reached.
     #[error("the target cannot be tested: {0}")]
     Target(#[from] ConnectError),
+    /// Stopped before the first case.
+    #[error("interrupted before the first case")]
+    Interrupted,
     /// The trace cannot be written.
     #[error("the trace cannot be written to {path}: {error}")]
     Trace {
@@ -62,7 +66,11 @@ pub async fn run(
     sink: &mut (dyn FnMut(&RunEvent) + Send),
     mut stop: watch::Receiver<bool>,
 ) -> Result<Summary, RunError> {
-    let (server, endpoint) = open_target(&protocol, &target, &options).await?;
+    let secrets = Secrets::of(&target);
+    let (server, endpoint) = tokio::select! {
+        opened = open_target(&protocol, &target, &options) => opened.map_err(|error| masked(error, &secrets))?,
+        true = interrupted(&mut stop) => return Err(RunError::Interrupted),
+    };
     let mut trace = open_trace(&options)?;
     let start = Instant::now();
     let mut tally = Tally::new(&protocol, &options);
@@ -73,6 +81,7 @@ pub async fn run(
     }
     let shared = Arc::new(Shared { protocol, options, endpoint, start });
     let mut running = JoinSet::new();
+    let mut names = HashMap::new();
     let mut stopped = None;
     loop {
         while stopped.is_none()
@@ -80,19 +89,26 @@ pub async fn run(
             && let Some((case, round)) = queue.pop_front()
         {
             sink(&RunEvent::CaseStarted { case: case.id.clone(), attempt: 1 });
-            running.spawn(attempts(Arc::clone(&shared), case, round));
+            let task = running.spawn(attempts(Arc::clone(&shared), Arc::clone(&case), round));
+            names.insert(task.id(), case);
         }
         if running.is_empty() {
             break;
         }
         tokio::select! {
-            Some(done) = running.join_next() => {
-                let Ok((mut report, events)) = done else { continue };
-                if let Some((path, file)) = &mut trace {
-                    let mut lines = Vec::new();
-                    events.iter().for_each(|event| write_line(event, &mut lines));
-                    file.write_all(&lines).map_err(|error| RunError::Trace { path: path.clone(), error })?;
+            Some(done) = running.join_next_with_id() => {
+                let (id, done) = match done {
+                    Ok((id, done)) => (id, Some(done)),
+                    Err(error) => (error.id(), None),
+                };
+                let Some(case) = names.remove(&id) else { continue };
+                let (report, events) = done.unwrap_or_else(|| panicked(&case, &shared.options));
+                if let Some(file) = &mut trace {
+                    for event in events {
+                        file.write(&secrets.event(event)).map_err(|error| no_trace(&shared.options, error))?;
+                    }
                 }
+                let mut report = secrets.report(report);
                 tally.add(&mut report);
                 sink(&RunEvent::CaseFinished(Box::new(report)));
                 if shared.options.fail_fast.is_some_and(|most| tally.failed() >= most) {
@@ -107,6 +123,9 @@ pub async fn run(
     }
     if let Some(server) = server {
         server.stop().await;
+    }
+    if let Some(file) = trace {
+        file.finish().map_err(|error| no_trace(&shared.options, error))?;
     }
     let complete = stopped.is_none();
     let summary = tally.summary(stopped, complete, start.elapsed());
@@ -150,12 +169,23 @@ async fn open_target(
     }
 }
 
-fn open_trace(options: &Options) -> Result<Option<(String, std::io::BufWriter<std::fs::File>)>, RunError> {
-    let Some(path) = &options.trace else { return Ok(None) };
-    let path_text = path.display().to_string();
-    match std::fs::File::create(path) {
-        Ok(file) => Ok(Some((path_text, std::io::BufWriter::new(file)))),
-        Err(error) => Err(RunError::Trace { path: path_text, error }),
+fn open_trace(options: &Options) -> Result<Option<TraceFile>, RunError> {
+    let file = options.trace.as_deref().map(TraceFile::create);
+    file.transpose().map_err(|error| no_trace(options, error))
+}
+
+fn no_trace(options: &Options, error: std::io::Error) -> RunError {
+    let path = options.trace.as_deref().unwrap_or(Path::new("")).display().to_string();
+    RunError::Trace { path, error }
+}
+
+/// A server that refuses may quote what it was sent.
+fn masked(error: RunError, secrets: &Secrets) -> RunError {
+    match error {
+        RunError::Target(ConnectError::Http { status, body }) => {
+            RunError::Target(ConnectError::Http { status, body: secrets.text(body) })
+        }
+        other => other,
     }
 }
 
@@ -184,13 +214,13 @@ fn started(
         };
         (requirement.id.clone(), text)
     });
-    let shown = endpoint.url.split('?').next().unwrap_or_default();
+    let shown = crate::wire::shown(&endpoint.url);
     RunStarted {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         protocol: protocol.name.clone(),
         title: format!("{} {}", protocol.title, protocol.version),
         target: match target {
-            Target::Url { .. } => shown.to_owned(),
+            Target::Url { .. } => shown,
             Target::Reference { fault: None } => "the reference server".to_owned(),
             Target::Reference { fault: Some(fault) } => format!("the reference server with fault {fault}"),
         },
@@ -205,20 +235,18 @@ fn started(
 }
 
 /// Runs a case, and again while it fails and retries are left.
-async fn attempts(
-    shared: Arc<Shared>,
-    loaded: Arc<LoadedCase>,
-    round: u32,
-) -> (CaseReport, Vec<crate::trace::Event>) {
+async fn attempts(shared: Arc<Shared>, loaded: Arc<LoadedCase>, round: u32) -> (CaseReport, Vec<Event>) {
     let Shared { protocol, options, endpoint, start } = &*shared;
     let began = start.elapsed().as_secs_f64();
     let mut earlier: Vec<Vec<Failure>> = Vec::new();
+    let mut traces = Vec::new();
     loop {
         let attempt = earlier.len() as u32;
         let seed = options.seed.wrapping_add(u64::from(round) << 32).wrapping_add(u64::from(attempt) << 48);
         let seed = seed.wrapping_add(hash_of(&loaded.id));
         let clock = Instant::now();
-        let outcome = run_case(protocol, &loaded, options, endpoint, seed).await;
+        let mut outcome = run_case(protocol, &loaded, options, endpoint, seed).await;
+        traces.append(&mut outcome.trace);
         let verdict = verdict_of(&outcome, options.strict);
         let failed = matches!(verdict, Verdict::Failed | Verdict::Error);
         if failed && attempt < options.retries {
@@ -227,7 +255,7 @@ async fn attempts(
         }
         let verdict = if !failed && !earlier.is_empty() { Verdict::Flaky } else { verdict };
         let seconds = clock.elapsed().as_secs_f64();
-        return report(&loaded, outcome, verdict, earlier, began, seconds, options);
+        return (report(&loaded, outcome, verdict, earlier, began, seconds, options), traces);
     }
 }
 
@@ -260,14 +288,14 @@ fn report(
     started: f64,
     seconds: f64,
     options: &Options,
-) -> (CaseReport, Vec<crate::trace::Event>) {
+) -> CaseReport {
     let mut wire = outcome.wire;
     if matches!(verdict, Verdict::Passed | Verdict::NotApplicable) {
         wire.clear();
     }
     let omitted = wire.len().saturating_sub(WIRE_LINES);
     wire.drain(..omitted);
-    let report = CaseReport {
+    CaseReport {
         case: loaded.id.clone(),
         title: loaded.case.title.clone(),
         file: loaded.file.clone(),
@@ -283,6 +311,12 @@ fn report(
         wire_omitted: omitted,
         reproduce: format!("{} --case {}", options.reproduce, loaded.id),
         known: None,
-    };
-    (report, outcome.trace)
+    }
+}
+
+/// The report of a case in which frameproof itself broke: a defect of ours must not pass as a pass.
+fn panicked(loaded: &LoadedCase, options: &Options) -> (CaseReport, Vec<Event>) {
+    let reason = "frameproof itself broke in this case; please report it, with the command below".to_owned();
+    let outcome = Outcome { reason: Some((Verdict::Error, reason)), ..Outcome::default() };
+    (report(loaded, outcome, Verdict::Error, Vec::new(), 0.0, 0.0, options), Vec::new())
 }

@@ -20,7 +20,8 @@ pub(super) struct Tally {
     broken: BTreeMap<String, Vec<String>>,
     /// Requirements broken only in ways that the baseline knows.
     excused: BTreeSet<String>,
-    not_applicable: BTreeSet<String>,
+    /// Cases that were run.
+    ran: BTreeSet<String>,
     failed: usize,
 }
 
@@ -35,7 +36,7 @@ impl Tally {
             exercised: BTreeMap::new(),
             broken: BTreeMap::new(),
             excused: BTreeSet::new(),
-            not_applicable: BTreeSet::new(),
+            ran: BTreeSet::new(),
             failed: 0,
         }
     }
@@ -71,9 +72,7 @@ impl Tally {
         for (id, count) in &report.exercised {
             *self.exercised.entry(id.clone()).or_default() += count;
         }
-        if report.verdict == Verdict::NotApplicable {
-            self.not_applicable.insert(report.case.clone());
-        }
+        self.ran.insert(report.case.clone());
         self.failed += usize::from(matches!(report.verdict, Verdict::Failed | Verdict::Error));
         *self.cases.entry(report.verdict).or_default() += 1;
     }
@@ -98,7 +97,10 @@ impl Tally {
             requirements.insert(requirement.id.clone(), RequirementResult { verdict, exercised, broken_in });
         }
         let stale = match &self.baseline {
-            Some(baseline) if complete => baseline.stale(&self.used),
+            Some(baseline) if complete => {
+                let exercised = self.exercised.keys().chain(self.broken.keys());
+                baseline.stale(&self.used, exercised.chain(&self.ran).map(String::as_str))
+            }
             _ => Vec::new(),
         };
         let count = |verdict| self.cases.get(&verdict).copied().unwrap_or(0);

@@ -87,6 +87,16 @@ impl Document {
         Ok(bare(value, places))
     }
 
+    /// A text in another language than YAML, only to point at places in it.
+    pub fn foreign(name: &str, text: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            text: text.into(),
+            value: Arc::new(Value::Null),
+            places: Arc::new(HashMap::new()),
+        }
+    }
+
     /// Reads and parses a file.
     ///
     /// # Errors

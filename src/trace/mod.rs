@@ -4,9 +4,11 @@
 //! proxied traffic give the same [`Event`]s.
 
 mod event;
+mod file;
 mod read;
 mod write;
 
 pub use event::{Direction, End, Event, Payload};
+pub use file::TraceFile;
 pub use read::{Line, Reader, TraceError};
 pub use write::write_line;

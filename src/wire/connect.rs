@@ -71,6 +71,19 @@ pub enum ConnectError {
 
 pub(super) type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
+/// A URL as it may be shown: without user name, password and query, which may hold secrets.
+pub fn shown(url: &str) -> String {
+    let bare = url.split(['?', '#']).next().unwrap_or_default();
+    match bare.split_once("://") {
+        Some((scheme, rest)) => {
+            let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+            let host = host.rsplit('@').next().unwrap_or(host);
+            format!("{scheme}://{host}{path}")
+        }
+        None => bare.to_owned(),
+    }
+}
+
 impl Endpoint {
     /// Checks the URL without connecting.
     ///
@@ -81,7 +94,7 @@ impl Endpoint {
     }
 
     fn parts(&self) -> Result<(Uri, String, u16), ConnectError> {
-        let bad = |reason: String| ConnectError::BadUrl { url: self.url.clone(), reason };
+        let bad = |reason: String| ConnectError::BadUrl { url: shown(&self.url), reason };
         let uri: Uri = self.url.parse().map_err(|error| bad(format!("no URL: {error}")))?;
         let port = match uri.scheme_str() {
             Some("ws") => 80,
@@ -128,7 +141,7 @@ impl Endpoint {
     }
 
     fn bad_header(&self, name: &str) -> ConnectError {
-        ConnectError::BadUrl { url: self.url.clone(), reason: format!("`{name}` is no valid header") }
+        ConnectError::BadUrl { url: shown(&self.url), reason: format!("`{name}` is no valid header") }
     }
 }
 
@@ -170,5 +183,22 @@ fn classify(error: Error) -> ConnectError {
         Error::Protocol(error) => ConnectError::NotWebSocket(error.to_string()),
         Error::HttpFormat(error) => ConnectError::NotWebSocket(error.to_string()),
         other => ConnectError::NotWebSocket(other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_of_a_url_are_not_shown() {
+        for (url, expected) in [
+            ("ws://127.0.0.1:1/ws", "ws://127.0.0.1:1/ws"),
+            ("wss://me:pass@host:1/ws?token=abc#x", "wss://host:1/ws"),
+            ("ws://host?token=a@b", "ws://host"),
+            ("nonsense", "nonsense"),
+        ] {
+            assert_eq!(shown(url), expected);
+        }
     }
 }

@@ -3,5 +3,5 @@
 mod connect;
 mod connection;
 
-pub use connect::{ConnectError, Endpoint};
+pub use connect::{ConnectError, Endpoint, shown};
 pub use connection::{Connection, Incoming};

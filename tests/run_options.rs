@@ -1,0 +1,207 @@
+//! What surrounds a verdict: which cases run, configuration, signals, secrets, and readers that go away.
+
+mod support;
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use support::{Served, frameproof, text};
+
+fn stdout(folder: &Path, arguments: &[&str]) -> (Option<i32>, String) {
+    let output = frameproof(folder, arguments);
+    assert_eq!(text(&output.stderr), "", "{arguments:?}");
+    (output.status.code(), text(&output.stdout))
+}
+
+#[test]
+fn filters_select() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let list = |arguments: &[&str]| {
+        let (code, shown) = stdout(folder.path(), &[&["run", "minicodex", "--list"], arguments].concat());
+        assert_eq!(code, Some(0));
+        let ids = shown.lines().filter_map(|line| line.split(' ').next());
+        ids.filter(|id| id.contains('/')).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let all = list(&[]);
+    let approvals = list(&["approval/*"]);
+    assert!(!approvals.is_empty() && approvals.iter().all(|id| id.starts_with("approval/")));
+    assert_eq!(list(&["--case", "approval/*"]), approvals);
+    let both = list(&["approval/*", "abort/*"]);
+    assert!(both.len() > approvals.len() && both.len() < all.len());
+    let narrowed = list(&["approval/*", "--requirement", "MC-APR-1?"]);
+    assert!(!narrowed.is_empty() && narrowed.len() < approvals.len());
+    assert_eq!(list(&["MC-APR-1?", "--case", "approval/*"]), narrowed);
+    // Nothing was run, so nothing was written.
+    assert_eq!(fs::read_dir(folder.path()).expect("the folder").count(), 0);
+}
+
+#[test]
+fn requirements_are_filtered_by_id() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (_, shown) = stdout(folder.path(), &["list", "minicodex", "--requirements", "MC-HB-*"]);
+    let ids: Vec<&str> = shown.lines().filter(|line| line.starts_with("MC-")).collect();
+    assert!(!ids.is_empty() && ids.iter().all(|line| line.starts_with("MC-HB-")), "{shown}");
+}
+
+#[test]
+fn the_configuration_gives_defaults_and_the_command_line_wins() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = Served::start(&["minicodex"]);
+    fs::create_dir(folder.path().join("conf")).expect("a folder");
+    let config = format!("name = 'minicodex'\nurl = '{}'\nseed = 7\njunit = 'out.xml'\n", server.url);
+    fs::write(folder.path().join("conf/mine.toml"), config).expect("written");
+    let (code, shown) =
+        stdout(folder.path(), &["run", "--config", "conf/mine.toml", "handshake/*", "--jobs", "2"]);
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(shown.contains(&format!("against {} ", server.url)), "{shown}");
+    assert!(shown.contains("2 at a time, seed 7"), "{shown}");
+    assert!(folder.path().join("conf/out.xml").is_file());
+    let (_, shown) =
+        stdout(folder.path(), &["run", "--config", "conf/mine.toml", "handshake/*", "--seed", "8"]);
+    assert!(shown.contains("seed 8"), "{shown}");
+}
+
+#[test]
+fn a_baseline_is_stale_only_where_the_run_went() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("b.yaml"), "known:\n  - { match: 'abort/*', reason: bug 1 }\n")
+        .expect("written");
+    let run = |filter: &str| {
+        frameproof(folder.path(), &["run", "minicodex", "--baseline", "b.yaml", filter]).status
+    };
+    assert_eq!(run("heartbeat/*").code(), Some(0));
+    assert_eq!(run("abort/*").code(), Some(1));
+}
+
+#[test]
+fn a_written_baseline_excuses_its_own_run() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let fault = ["run", "minicodex", "--fault", "no-turn-done", "-q"];
+    let run = |more: &[&str]| frameproof(folder.path(), &[&fault[..], more].concat()).status.code();
+    assert_eq!(run(&["--baseline-write", "known.yaml"]), Some(1));
+    assert_eq!(run(&["--baseline", "known.yaml"]), Some(0));
+}
+
+/// Ends a running process as Ctrl-C or a supervisor does.
+fn signal(name: &str, process: u32) {
+    let status = Command::new("kill").args([name, &process.to_string()]).status().expect("kill runs");
+    assert!(status.success());
+}
+
+#[test]
+fn a_signal_ends_the_run_and_the_reports_are_written() {
+    for name in ["-INT", "-TERM"] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut child = Command::new(env!("CARGO_BIN_EXE_frameproof"))
+            .args(["run", "minicodex", "-v", "--repeat", "1000", "--trace", "t.ndjson", "--junit", "j.xml"])
+            .current_dir(folder.path())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the binary runs");
+        let mut output = BufReader::new(child.stdout.take().expect("piped"));
+        let mut line = String::new();
+        while !line.contains("PASS") {
+            line.clear();
+            assert_ne!(output.read_line(&mut line).expect("text"), 0, "it ended by itself");
+        }
+        assert!(!folder.path().join("t.ndjson").exists(), "the trace shows up when it is whole");
+        signal(name, child.id());
+        let mut rest = String::new();
+        output.read_to_string(&mut rest).expect("text");
+        assert_eq!(child.wait().expect("it ends").code(), Some(130), "{rest}");
+        assert!(rest.contains("interrupted"), "{rest}");
+        for file in ["t.ndjson", "j.xml", "reports/minicodex.jsonl"] {
+            assert!(folder.path().join(file).is_file(), "{file}");
+        }
+        let left = fs::read_dir(folder.path()).expect("the folder").flatten();
+        assert!(left.into_iter().all(|entry| !entry.file_name().to_string_lossy().starts_with('.')));
+    }
+}
+
+#[test]
+fn a_signal_ends_the_wait_for_a_silent_server() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("ws://{}/", silent.local_addr().expect("an address"));
+    let child = Command::new(env!("CARGO_BIN_EXE_frameproof"))
+        .args(["run", "minicodex", "--timeout-scale", "1000", "--url", &url])
+        .current_dir(folder.path())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary runs");
+    let _connection = silent.accept().expect("it connects");
+    signal("-INT", child.id());
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(130));
+    assert!(text(&output.stderr).contains("interrupted"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (arguments, code) in [
+        (&["list", "minicodex", "--requirements"][..], 0),
+        (&["schema", "scenario"], 0),
+        // The verdict stands.
+        (&["run", "minicodex", "--fault", "no-welcome", "handshake/*"], 1),
+    ] {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let status = Command::new(env!("CARGO_BIN_EXE_frameproof"))
+            .args(arguments)
+            .current_dir(folder.path())
+            .stdout(writer)
+            .stderr(Stdio::null())
+            .status()
+            .expect("the binary runs");
+        assert_eq!(status.code(), Some(code), "{arguments:?}");
+    }
+}
+
+/// A server that refuses every upgrade and repeats the request in its answer.
+fn echoing_refusal() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut request = String::new();
+            let mut reader = BufReader::new(stream.try_clone().expect("a second handle"));
+            while !request.ends_with("\r\n\r\n") && reader.read_line(&mut request).is_ok_and(|read| read > 0)
+            {
+            }
+            let head = format!("HTTP/1.1 403 Forbidden\r\nContent-Length: {}\r\n\r\n", request.len());
+            let _ = stream.write_all(format!("{head}{request}").as_bytes());
+        }
+    });
+    format!("ws://{address}/ws?token=query-secret")
+}
+
+#[test]
+fn secrets_are_shown_nowhere() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let output = frameproof(
+        folder.path(),
+        &["run", "minicodex", "--url", &echoing_refusal(), "--header", "Authorization: Bearer header-secret"],
+    );
+    let shown = text(&output.stdout) + &text(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{shown}");
+    assert!(shown.contains("HTTP 403"), "{shown}");
+    assert!(!shown.contains("-secret"), "{shown}");
+
+    // A server that is reached, and a case that fails: console, reports and the command to reproduce it.
+    let server = Served::start(&["minicodex", "--fault", "no-turn-done"]);
+    let url = format!("{}?token=query-secret", server.url);
+    let arguments = ["run", "minicodex", "streaming/*", "--url", &url, "--header", "X-Key: header-secret"];
+    let files = ["--junit", "j.xml", "--json", "e.jsonl", "--trace", "t.ndjson"];
+    let output = frameproof(folder.path(), &[&arguments[..], &files].concat());
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    let mut shown = text(&output.stdout);
+    for file in ["j.xml", "e.jsonl", "t.ndjson"] {
+        shown += &fs::read_to_string(folder.path().join(file)).expect(file);
+    }
+    assert!(shown.contains("--header 'X-Key: …'"));
+    assert!(!shown.contains("-secret"));
+}
