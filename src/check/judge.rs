@@ -1,6 +1,6 @@
 //! Frames in, verdicts out.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -25,8 +25,8 @@ pub struct Judge {
     /// The monitors that want messages of a direction that the protocol does not know.
     by_direction: [Vec<usize>; 2],
     session_ids: Vec<(Matcher, frame::Pointer)>,
-    open: HashMap<Arc<str>, Conn>,
-    sessions: HashMap<String, SessionNo>,
+    open: FxHashMap<Arc<str>, Conn>,
+    sessions: FxHashMap<String, SessionNo>,
     session_of: Vec<SessionNo>,
     next_session: u32,
     next_event: u64,
@@ -89,8 +89,8 @@ impl Judge {
             by_message,
             by_direction,
             session_ids,
-            open: HashMap::new(),
-            sessions: HashMap::new(),
+            open: FxHashMap::default(),
+            sessions: FxHashMap::default(),
             session_of: Vec::new(),
             next_session: 0,
             next_event: 0,
@@ -227,6 +227,7 @@ impl Judge {
         for monitor in &mut self.monitors {
             monitor.finish(settled, &mut self.findings);
         }
-        (self.findings.violations, self.findings.exercised)
+        let violations = std::mem::take(&mut self.findings.violations);
+        (violations, self.findings.into_exercised())
     }
 }

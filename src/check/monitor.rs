@@ -51,7 +51,8 @@ impl Seen<'_> {
 #[derive(Default)]
 pub(crate) struct Findings {
     pub violations: Vec<Violation>,
-    pub exercised: Exercised,
+    /// Counted by hash: this is the hot path. In order at the end, by [`Findings::into_exercised`].
+    exercised: rustc_hash::FxHashMap<Box<str>, u64>,
 }
 
 impl Findings {
@@ -65,9 +66,14 @@ impl Findings {
         match self.exercised.get_mut(id) {
             Some(count) => *count += 1,
             None => {
-                self.exercised.insert(id.to_owned(), 1);
+                self.exercised.insert(id.into(), 1);
             }
         }
+    }
+
+    /// The counts, by id.
+    pub fn into_exercised(self) -> Exercised {
+        self.exercised.into_iter().map(|(id, count)| (id.into_string(), count)).collect()
     }
 
     /// Records a violation, unless it breaks nothing (a protocol may leave a rule undecided).
