@@ -98,7 +98,8 @@ fn speaks_another_protocol(stream: TcpStream) {
 
 #[test]
 fn each_way_to_fail_is_told_apart_and_bounded() {
-    let table: &[(fn(TcpStream), i32, &str)] = &[
+    type Row = (fn(TcpStream), i32, &'static str);
+    let table: &[Row] = &[
         (forbids, 3, "HTTP 403: not today"),
         (babbles, 3, "does not speak WebSocket"),
         (hangs, 3, "no connection within"),
