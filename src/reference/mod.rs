@@ -10,6 +10,10 @@ mod notes;
 mod script;
 mod server;
 
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+
 pub use server::{Options, Server, StartError, start};
 
 /// One deliberate defect of a reference server.
@@ -23,15 +27,43 @@ pub struct Fault {
     pub violates: &'static [&'static str],
 }
 
+/// One protocol's server: what it does with a connection whose upgrade has been granted.
+trait Dialect: Send + Sync {
+    /// Serves a connection until it ends. `path` is the request's, with its query.
+    fn serve<'d>(&'d self, socket: Socket, path: String) -> BoxFuture<'d, ()>;
+}
+
+/// A connection after its upgrade.
+type Socket = tokio_tungstenite::WebSocketStream<tokio::net::TcpStream>;
+
+/// A protocol that has a reference server.
+struct Entry {
+    name: &'static str,
+    /// The address's path; `{…}` is a channel parameter.
+    path: &'static str,
+    faults: &'static [Fault],
+    /// Makes the server, with the fault of this name.
+    make: fn(Option<&str>) -> Arc<dyn Dialect>,
+}
+
+/// Every reference server.
+const ENTRIES: &[Entry] = &[Entry {
+    name: "minicodex",
+    path: "/ws",
+    faults: minicodex::FAULTS,
+    make: |fault| Arc::new(minicodex::Service::new(fault)),
+}];
+
+fn entry(protocol: &str) -> Option<&'static Entry> {
+    ENTRIES.iter().find(|entry| entry.name == protocol)
+}
+
 /// The protocols that have a reference server.
-pub fn names() -> &'static [&'static str] {
-    &["minicodex"]
+pub fn names() -> Vec<&'static str> {
+    ENTRIES.iter().map(|entry| entry.name).collect()
 }
 
 /// The faults of a protocol's reference server; empty where there is none of that name.
 pub fn faults(protocol: &str) -> &'static [Fault] {
-    match protocol {
-        "minicodex" => minicodex::FAULTS,
-        _ => &[],
-    }
+    entry(protocol).map_or(&[], |entry| entry.faults)
 }

@@ -2,12 +2,14 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio_tungstenite::tungstenite::handshake::server::{Request, Response};
 
-use super::{faults, minicodex, names};
+use super::{Dialect, entry, names};
 use crate::source::nearest;
 
 /// Send buffer of an accepted connection in bytes: small, so that a client that does not read is noticed soon.
@@ -77,13 +79,11 @@ impl Server {
 /// # Errors
 /// See [`StartError`].
 pub async fn start(protocol: &str, options: &Options) -> Result<Server, StartError> {
-    if !names().contains(&protocol) {
-        return Err(StartError::UnknownProtocol(protocol.to_owned()));
-    }
+    let entry = entry(protocol).ok_or_else(|| StartError::UnknownProtocol(protocol.to_owned()))?;
     if let Some(name) = &options.fault
-        && !faults(protocol).iter().any(|fault| fault.name == name)
+        && !entry.faults.iter().any(|fault| fault.name == name)
     {
-        let near = nearest(name, faults(protocol).iter().map(|fault| fault.name));
+        let near = nearest(name, entry.faults.iter().map(|fault| fault.name));
         return Err(StartError::UnknownFault { name: name.clone(), near });
     }
     let listener =
@@ -91,9 +91,9 @@ pub async fn start(protocol: &str, options: &Options) -> Result<Server, StartErr
     let address =
         listener.local_addr().map_err(|error| StartError::Listen { address: options.listen, error })?;
     let (stop, stopped) = watch::channel(false);
-    let service = Arc::new(minicodex::Service::new(options.fault.as_deref()));
-    let task = tokio::spawn(accept(listener, service, stopped));
-    Ok(Server { url: format!("ws://{address}/ws"), stop, task })
+    let dialect = (entry.make)(options.fault.as_deref());
+    let task = tokio::spawn(accept(listener, dialect, stopped));
+    Ok(Server { url: format!("ws://{address}{}", entry.path), stop, task })
 }
 
 fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
@@ -105,13 +105,13 @@ fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
     socket.listen(1024)
 }
 
-async fn accept(listener: TcpListener, service: Arc<minicodex::Service>, mut stopped: watch::Receiver<bool>) {
+async fn accept(listener: TcpListener, dialect: Arc<dyn Dialect>, mut stopped: watch::Receiver<bool>) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             accepted = listener.accept() => {
                 if let Ok((stream, _)) = accepted {
-                    connections.spawn(connection(stream, Arc::clone(&service)));
+                    connections.spawn(connection(stream, Arc::clone(&dialect)));
                 }
             }
             Some(_) = connections.join_next() => {}
@@ -122,11 +122,17 @@ async fn accept(listener: TcpListener, service: Arc<minicodex::Service>, mut sto
     connections.shutdown().await;
 }
 
-async fn connection(stream: TcpStream, service: Arc<minicodex::Service>) {
+async fn connection(stream: TcpStream, dialect: Arc<dyn Dialect>) {
     let _ = stream.set_nodelay(true);
-    let handshake = tokio_tungstenite::accept_async(stream);
+    let mut path = String::new();
+    #[allow(clippy::result_large_err, reason = "the library's own callback type")]
+    let note = |request: &Request, response: Response| {
+        path = request.uri().path_and_query().map(ToString::to_string).unwrap_or_default();
+        Ok(response)
+    };
+    let handshake = tokio_tungstenite::accept_hdr_async(stream, note);
     // Ten seconds: a client that has not finished its upgrade by then never will.
-    if let Ok(Ok(socket)) = tokio::time::timeout(std::time::Duration::from_secs(10), handshake).await {
-        service.serve(socket).await;
+    if let Ok(Ok(socket)) = tokio::time::timeout(Duration::from_secs(10), handshake).await {
+        dialect.serve(socket, path).await;
     }
 }

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Map, Value, json};
-use tokio::net::TcpStream;
-use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 
 use super::Service;
@@ -15,13 +14,19 @@ use super::faults::Defect;
 use super::run;
 use super::session::{Session, text};
 use crate::reference::clients::{self, HIGH, Outbox, Outgoing};
+use crate::reference::{Dialect, Socket};
 
 /// Announced and kept.
 const HEARTBEAT: Duration = Duration::from_millis(100);
 
+impl Dialect for Service {
+    fn serve<'d>(&'d self, socket: Socket, _path: String) -> BoxFuture<'d, ()> {
+        Box::pin(self.connection(socket))
+    }
+}
+
 impl Service {
-    /// Serves a connection until it ends.
-    pub(in crate::reference) async fn serve(&self, socket: WebSocketStream<TcpStream>) {
+    async fn connection(&self, socket: Socket) {
         let (sink, mut stream) = socket.split();
         let (outbox, outgoing) = clients::channel();
         let mut peer = Peer { service: self, outbox: outbox.clone(), joined: None };
@@ -46,10 +51,7 @@ impl Service {
     }
 }
 
-async fn write(
-    mut sink: futures_util::stream::SplitSink<WebSocketStream<TcpStream>, Message>,
-    mut outgoing: Outgoing,
-) {
+async fn write(mut sink: futures_util::stream::SplitSink<Socket, Message>, mut outgoing: Outgoing) {
     let mut draining = false;
     while let Some(message) = outgoing.next().await {
         if sink.send(message).await.is_err() {
