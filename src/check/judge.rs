@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::monitor::{Conn, Findings, Monitor, Seen, SessionNo};
+use super::replies::{Identity, Requests};
 use super::{Exercised, Violation, monitors};
 use crate::frame::{self, Limits};
 use crate::protocol::{Matcher, Protocol};
@@ -28,6 +29,7 @@ pub struct Judge {
     open: FxHashMap<Arc<str>, Conn>,
     sessions: FxHashMap<String, SessionNo>,
     session_of: Vec<SessionNo>,
+    requests: Requests,
     next_session: u32,
     next_event: u64,
     findings: Findings,
@@ -92,6 +94,7 @@ impl Judge {
             open: FxHashMap::default(),
             sessions: FxHashMap::default(),
             session_of: Vec::new(),
+            requests: Requests::default(),
             next_session: 0,
             next_event: 0,
             findings: Findings::default(),
@@ -143,12 +146,16 @@ impl Judge {
                 return Judged::default();
             }
         };
-        let message = protocol.message_of(&body, event.dir);
+        let Identity { message, answers } = self.requests.identify(&protocol, conn, event.dir, &body);
         if received {
             self.findings.exercise(&frames.message);
-            match message {
-                Some(message) => self.validate(&protocol, message, &body, index),
-                None => self.unknown(&protocol, &body, index),
+            match (message, answers) {
+                (_, Some(false)) => self.unmatched(&protocol, &body, index),
+                (Some(message), _) => self.validate(&protocol, message, &body, index),
+                (None, _) => self.unknown(&protocol, &body, index),
+            }
+            if answers == Some(true) {
+                self.findings.exercise(protocol.unmatched());
             }
         }
         self.learn_session(conn, message, event.dir, &body);
@@ -181,6 +188,13 @@ impl Judge {
         }
     }
 
+    fn unmatched(&mut self, protocol: &Protocol, body: &Value, index: u64) {
+        let message = "a reply to no open request of this connection".to_owned();
+        if let Some(violation) = self.findings.broken("reply", protocol.unmatched(), index, message) {
+            violation.actual = Some(body.clone());
+        }
+    }
+
     fn unknown(&mut self, protocol: &Protocol, body: &Value, index: u64) {
         let at = &protocol.extension.discriminator;
         let message = match at.get(body) {
@@ -208,6 +222,7 @@ impl Judge {
 
     fn disconnect(&mut self, client: &str) {
         if let Some(conn) = self.open.remove(client) {
+            self.requests.closed(conn);
             self.monitors.iter_mut().for_each(|monitor| monitor.closed(conn));
         }
     }

@@ -21,6 +21,7 @@ mod monitors;
 mod precedence;
 mod projection;
 mod replay;
+mod replies;
 mod response;
 mod states;
 mod unique;

@@ -20,6 +20,8 @@ pub type Ids = Vec<String>;
 pub struct Extension {
     /// Where a frame says what kind of message it is, for example `/type`.
     pub discriminator: Pointer,
+    /// Messages that do not say what they are but what they answer, as in JSON-RPC.
+    pub replies: Option<Replies>,
     /// Which requirements a frame breaks that is no message of the protocol at all.
     #[serde(default)]
     pub frames: FrameRules,
@@ -53,6 +55,22 @@ pub struct Extension {
     /// Contradictions of the document, and what each reading makes of them, by id.
     #[serde(default)]
     pub readings: IndexMap<String, Reading>,
+}
+
+/// Messages without a discriminator that answer a request of the other side on the same connection. A good one is
+/// the message `REQUEST.result`, a bad one the message `error`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Replies {
+    /// The correlation id, in requests and replies. Ids of another JSON type are other ids.
+    pub id: Pointer,
+    /// Present in a reply to a request that succeeded.
+    pub result: Pointer,
+    /// Present in a reply to one that failed. An error may have the id null: the request could not be read.
+    pub error: Pointer,
+    /// Broken by a reply of the server's whose id no open request bears, and exercised by every other.
+    #[serde(default)]
+    pub unmatched: Ids,
 }
 
 /// Requirements decided by the frame parser.

@@ -212,17 +212,19 @@ fn load_messages(
                 continue;
             }
         };
-        let answer = (dir == Direction::Send).then(|| operation.pointer("/reply/messages")).flatten();
+        let answer = operation.pointer("/reply/messages");
         let listed = operation["messages"].as_array().into_iter().flatten().map(|message| (message, dir));
         let replies = answer.and_then(Value::as_array).into_iter().flatten();
-        for (reference, dir) in listed.chain(replies.map(|message| (message, Direction::Recv))) {
+        for (reference, dir) in listed.chain(replies.map(|message| (message, dir.other()))) {
             let (message, pointer) = resolve(document, reference);
             let pointer = pointer.unwrap_or_default();
-            let name = pointer.rsplit('/').next().unwrap_or_default().replace("~1", "/").replace("~0", "~");
+            // The component's key has a narrow alphabet; a message whose type does not fit says `name`.
+            let key = pointer.rsplit('/').next().unwrap_or_default();
+            let name = message["name"].as_str().unwrap_or(key).to_owned();
             if name.is_empty() || messages.iter().any(|known| known.name == name && known.dir == dir) {
                 continue;
             }
-            match load_message(document, &name, message, dir, extension) {
+            match load_message(document, &name, &pointer, dir, extension) {
                 Ok(message) => messages.push(message),
                 Err(error) => errors.push(Diagnostic::new(error).at(api, &pointer, Part::Key)),
             }
@@ -234,10 +236,11 @@ fn load_messages(
 fn load_message(
     document: &Value,
     name: &str,
-    message: &Value,
+    pointer: &str,
     dir: Direction,
     extension: &Extension,
 ) -> Result<Message, String> {
+    let message = document.pointer(pointer).unwrap_or(&Value::Null);
     let own: MessageExtension = match message.get("x-frameproof") {
         Some(own) => serde_json::from_value(own.clone()).map_err(|error| error.to_string())?,
         None => MessageExtension::default(),
@@ -257,6 +260,7 @@ fn load_message(
     let examples = examples.filter_map(|example| example.get("payload").cloned()).collect();
     Ok(Message {
         name: name.to_owned(),
+        place: pointer.to_owned(),
         dir,
         absent: own.absent,
         examples,

@@ -9,7 +9,7 @@ use crate::trace::Direction;
 /// A message of one direction.
 #[derive(Debug)]
 pub struct Message {
-    /// The discriminator's value, for example `welcome`.
+    /// The discriminator's value, for example `welcome`; of a reply, what it answers, for example `list.result`.
     pub name: String,
     /// Who sends it.
     pub dir: Direction,
@@ -17,6 +17,8 @@ pub struct Message {
     pub absent: Vec<String>,
     /// The document's examples of it.
     pub examples: Vec<Value>,
+    /// Where it stands in the document, as a JSON Pointer.
+    pub(super) place: String,
     /// Its payload schema, standing alone.
     pub(super) payload: Value,
     pub(super) schema: Schema,

@@ -65,6 +65,42 @@ impl Protocol {
         self.by_name[dir as usize].get(name).copied()
     }
 
+    /// Whether a message is a reply: it says not what it is, but bears an id and a result or an error.
+    pub fn is_reply(&self, body: &Value) -> bool {
+        self.extension.replies.as_ref().is_some_and(|replies| {
+            self.extension.discriminator.get(body).is_none()
+                && replies.id.get(body).is_some()
+                && (replies.result.get(body).is_some() || replies.error.get(body).is_some())
+        })
+    }
+
+    /// The requirements that a reply to no request breaks.
+    pub(crate) fn unmatched(&self) -> &[String] {
+        self.extension.replies.as_ref().map_or(&[], |replies| &replies.unmatched)
+    }
+
+    /// Which message a reply is, given the name of the message that it answers (`None`: of an unknown one).
+    pub fn reply_of(&self, body: &Value, dir: Direction, request: Option<&str>) -> Option<usize> {
+        let replies = self.extension.replies.as_ref()?;
+        let by_name = &self.by_name[dir as usize];
+        if replies.error.get(body).is_some() {
+            return by_name.get("error").copied();
+        }
+        by_name.get(&format!("{}.result", request?)).copied()
+    }
+
+    /// Whether an example of a message would be taken for that message.
+    fn recognises(&self, message: &Message, example: &Value) -> bool {
+        if !self.is_reply(example) {
+            let found = self.message_of(example, message.dir);
+            return found.is_some_and(|found| self.messages[found].name == message.name);
+        }
+        let request = message.name.strip_suffix(".result");
+        let known = request.is_none_or(|name| self.by_name[message.dir.other() as usize].contains_key(name));
+        let found = self.reply_of(example, message.dir, request);
+        known && found.is_some_and(|found| self.messages[found].name == message.name)
+    }
+
     /// The discriminator's text in a message, whether known or not.
     pub fn type_of<'v>(&self, body: &'v Value) -> Option<&'v str> {
         self.extension.discriminator.get(body).and_then(Value::as_str)

@@ -153,13 +153,12 @@ fn verify_patterns(protocol: &Protocol, api: &Document, node: &Value, at: &str, 
 /// Every example must satisfy its message's schema.
 fn verify_examples(protocol: &Protocol, api: &Document, document: &Value, errors: &mut Diagnostics) {
     for message in &protocol.messages {
-        let at = format!("/components/messages/{}/examples", escape_token(&message.name));
+        let at = format!("{}/examples", message.place);
         let written = document.pointer(&at).and_then(Value::as_array).map_or(0, Vec::len);
         if written == 0 {
-            let at = format!("/components/messages/{}", escape_token(&message.name));
             errors.push(Diagnostic::new(format!("message `{}` has no example", message.name)).at(
                 api,
-                &at,
+                &message.place,
                 Part::Key,
             ));
         }
@@ -174,9 +173,7 @@ fn verify_examples(protocol: &Protocol, api: &Document, document: &Value, errors
                     ),
                 );
             }
-            if protocol.message_of(example, message.dir).map(|index| &protocol.messages[index].name)
-                != Some(&message.name)
-            {
+            if !protocol.recognises(message, example) {
                 errors.push(
                     Diagnostic::new(format!("the example is not recognised as `{}`", message.name))
                         .at(api, &format!("{at}/{index}"), Part::Value)

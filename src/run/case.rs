@@ -76,6 +76,8 @@ pub(super) struct Runner<'r> {
     session_ids: Vec<(Matcher, Pointer)>,
     log: Option<(Matcher, Pointer)>,
     turn_end: Matcher,
+    /// Capabilities that the case needs and that the server has not announced yet.
+    pub needed: Vec<(String, Matcher)>,
     frames: u64,
     bytes: u64,
     broken: bool,
@@ -99,9 +101,17 @@ impl<'r> Runner<'r> {
             .collect::<Result<Vec<_>, _>>()
             .map_err(text)?;
         let log = extension.log.as_ref().map(|log| Ok((Matcher::new(&log.on, protocol)?, log.id.clone())));
+        let mut needed = Vec::new();
+        for name in &loaded.case.needs {
+            let announced = extension.capabilities.get(name).and_then(|known| known.announced.as_ref());
+            if let Some(pattern) = announced {
+                needed.push((name.clone(), Matcher::new(pattern, protocol).map_err(text)?));
+            }
+        }
         let (sender, receiver) = mpsc::channel(QUEUE);
         Ok(Self {
             session_ids,
+            needed,
             log: log.transpose().map_err(text)?,
             turn_end: Matcher::new(&extension.turn.end, protocol).map_err(text)?,
             protocol: Arc::clone(protocol),
@@ -307,6 +317,7 @@ impl<'r> Runner<'r> {
         let logged = self.log.as_ref().filter(|(on, _)| seen(on));
         let logged = logged.and_then(|(_, at)| at.get(&received.body)).and_then(Value::as_i64);
         let turn_over = seen(&self.turn_end);
+        self.needed.retain(|(_, on)| !seen(on));
         let Some(client) = self.clients.get_mut(name) else { return };
         if let Some(id) = id {
             self.sessions.insert(client.session.clone(), Some(id));

@@ -8,7 +8,7 @@ use super::case::{Runner, Stop};
 use super::clients::Received;
 use super::event::Verdict;
 use crate::protocol::extension::{Exchange, Join};
-use crate::protocol::{Matcher, Pattern, is_subset};
+use crate::protocol::{Matcher, is_subset};
 use crate::scenario::model::Step;
 use crate::source::schema::Schema;
 use crate::trace::{Direction, Payload};
@@ -351,11 +351,5 @@ impl Runner<'_> {
             return self.missed(blame, message, found.as_ref(), None);
         }
         Ok(())
-    }
-
-    /// Whether the server announced a capability in what this client has received so far.
-    pub(super) fn announces(&self, pattern: &Pattern, received: &Received) -> bool {
-        Matcher::new(pattern, &self.protocol)
-            .is_ok_and(|matcher| matcher.matches(received.message, Direction::Recv, &received.body))
     }
 }

@@ -12,6 +12,16 @@ pub enum Direction {
     Recv,
 }
 
+impl Direction {
+    /// The opposite one.
+    pub fn other(self) -> Self {
+        match self {
+            Self::Send => Self::Recv,
+            Self::Recv => Self::Send,
+        }
+    }
+}
+
 /// How a connection ended without a further frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum End {
