@@ -122,7 +122,7 @@ impl Judge {
                 self.connection(&event.client);
             }
         }
-        judged.violations = std::mem::take(&mut self.findings.violations);
+        judged.violations = self.take_violations();
         judged
     }
 
@@ -161,6 +161,15 @@ impl Judge {
         self.learn_session(conn, message, event.dir, &body);
         self.show(event, index, conn, message, &body);
         Judged { body: Some(body), message, violations: Vec::new() }
+    }
+
+    fn take_violations(&mut self) -> Vec<Violation> {
+        let mut violations = std::mem::take(&mut self.findings.violations);
+        for violation in &mut violations {
+            let invariant = self.protocol.extension.invariants.get(&violation.check);
+            violation.warns = invariant.is_some_and(|invariant| invariant.warns);
+        }
+        violations
     }
 
     /// Shows a message to the monitors that want it.
@@ -242,7 +251,7 @@ impl Judge {
         for monitor in &mut self.monitors {
             monitor.finish(settled, &mut self.findings);
         }
-        let violations = std::mem::take(&mut self.findings.violations);
+        let violations = self.take_violations();
         (violations, self.findings.into_exercised())
     }
 }

@@ -103,6 +103,7 @@ impl Violation {
         Self {
             check: check.to_owned(),
             requirements: ids.to_vec(),
+            warns: false,
             message,
             event: None,
             related: None,

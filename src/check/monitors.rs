@@ -73,6 +73,7 @@ pub(super) fn build(
         Rule::Constant(rule) => Box::new(constant::Constant::new(rule, b)?),
         Rule::Holds(rule) => Box::new(frame_rules::Holds::new(rule, b)?),
         Rule::Relation(rule) => Box::new(frame_rules::Relation::new(rule, b)?),
+        Rule::Proportion(rule) => Box::new(frame_rules::Proportion::new(rule, b)?),
         Rule::Projection(rule) => Box::new(projection::Projection::new(rule, b)?),
         Rule::Cadence(rule) => Box::new(cadence::Cadence::new(rule, b)?),
         Rule::Concatenation(rule) => Box::new(concatenation::Concatenation::new(rule, b)?),

@@ -11,6 +11,9 @@ pub struct Violation {
     pub check: String,
     /// The requirements that it breaks, by id. Never empty.
     pub requirements: Vec<String>,
+    /// It warns whatever the level of its requirements: the reading tolerates it.
+    #[serde(default)]
+    pub warns: bool,
     /// One sentence for a person: what is wrong, with the values.
     pub message: String,
     /// The event that broke it, as its index in the trace (from 0); `None` for a duty open at the end.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::source::schema::{Problem, Violation};
+use crate::source::schema::{Problem, Schema, Violation};
 
 /// How deep a schema is followed; a recursive one ends here.
 const MAX_DEPTH: usize = 12;
@@ -23,6 +23,8 @@ struct Node {
     closed: Vec<String>,
     properties: Vec<(String, Node)>,
     items: Option<Box<Node>>,
+    /// `if`, with what `then` (true) or `else` (false) decides.
+    branches: Vec<(Schema, bool, Node)>,
 }
 
 impl Annotations {
@@ -31,29 +33,33 @@ impl Annotations {
         Self { root: collect(schema, root, 0), fallback, always }
     }
 
-    /// The requirements that a violation breaks.
-    pub(super) fn blame(&self, violation: &Violation) -> &[String] {
-        let mut node = &self.root;
+    /// The requirements that a violation in `body` breaks.
+    pub(super) fn blame(&self, violation: &Violation, body: &Value) -> &[String] {
         let mut nearest: &[String] = if self.always.is_empty() { &self.fallback } else { &self.always };
-        let keep = |ids: &[String]| -> bool { !ids.is_empty() };
-        if keep(&node.requirements) {
-            nearest = &node.requirements;
-        }
+        let mut value = Some(body);
+        // All nodes that speak about the value: the one of its place, and those of the branches that hold there.
+        let mut nodes = vec![&self.root];
+        add_branches(&mut nodes, value);
+        nearest = pick(&nodes, |node| &node.requirements).unwrap_or(nearest);
         let path = violation.at.split('/').skip(1).map(|token| token.replace("~1", "/").replace("~0", "~"));
         let missing = match &violation.problem {
             Problem::Missing(name) => Some(name.clone()),
             _ => None,
         };
         for token in path.chain(missing) {
-            let next = node.properties.iter().find(|(name, _)| *name == token).map(|(_, next)| next);
-            let Some(next) = next.or(node.items.as_deref()) else { return nearest };
-            node = next;
-            if keep(&node.requirements) {
-                nearest = &node.requirements;
+            nodes = nodes.into_iter().filter_map(|node| node.below(&token)).collect();
+            if nodes.is_empty() {
+                return nearest;
             }
+            value = value.and_then(|value| match value {
+                Value::Array(items) => items.get(token.parse::<usize>().ok()?),
+                value => value.get(&token),
+            });
+            add_branches(&mut nodes, value);
+            nearest = pick(&nodes, |node| &node.requirements).unwrap_or(nearest);
         }
-        if matches!(violation.problem, Problem::Undeclared(_)) && keep(&node.closed) {
-            nearest = &node.closed;
+        if matches!(violation.problem, Problem::Undeclared(_)) {
+            nearest = pick(&nodes, |node| &node.closed).unwrap_or(nearest);
         }
         nearest
     }
@@ -71,7 +77,31 @@ impl Annotations {
     }
 }
 
+/// Adds the branches that hold for a value, to any depth. They come after what they specialise.
+fn add_branches(nodes: &mut Vec<&Node>, value: Option<&Value>) {
+    let mut index = 0;
+    while let Some(node) = nodes.get(index).copied() {
+        let holding = node
+            .branches
+            .iter()
+            .filter(|(condition, then, _)| value.is_some_and(|value| condition.is_valid(value) == *then));
+        nodes.extend(holding.map(|(_, _, branch)| branch));
+        index += 1;
+    }
+}
+
+/// The most special of the lists that is not empty.
+fn pick<'n>(nodes: &[&'n Node], list: impl Fn(&'n Node) -> &'n Vec<String>) -> Option<&'n [String]> {
+    nodes.iter().rev().map(|node| list(node).as_slice()).find(|ids| !ids.is_empty())
+}
+
 impl Node {
+    /// What speaks about the value under a key or index.
+    fn below(&self, token: &str) -> Option<&Node> {
+        let property = self.properties.iter().find(|(name, _)| name == token).map(|(_, node)| node);
+        property.or(self.items.as_deref())
+    }
+
     fn exercised<'s>(&'s self, value: &Value, seen: &mut dyn FnMut(&'s str)) {
         self.requirements.iter().for_each(|id| seen(id));
         match value {
@@ -91,6 +121,11 @@ impl Node {
             }
             _ => {}
         }
+        for (condition, then, node) in &self.branches {
+            if condition.is_valid(value) == *then {
+                node.exercised(value, seen);
+            }
+        }
     }
 
     fn ids<'s>(&'s self, ids: &mut Vec<&'s str>) {
@@ -99,6 +134,7 @@ impl Node {
         if let Some(items) = &self.items {
             items.ids(ids);
         }
+        self.branches.iter().for_each(|(_, _, node)| node.ids(ids));
     }
 
     fn is_empty(&self) -> bool {
@@ -106,6 +142,7 @@ impl Node {
             && self.closed.is_empty()
             && self.properties.is_empty()
             && self.items.is_none()
+            && self.branches.is_empty()
     }
 
     fn merge(&mut self, other: Self) {
@@ -122,6 +159,7 @@ impl Node {
             (slot @ None, node) => *slot = node,
             _ => {}
         }
+        self.branches.extend(other.branches);
     }
 }
 
@@ -156,8 +194,96 @@ fn collect(schema: &Value, root: &Value, depth: usize) -> Node {
             node.merge(Node { items: Some(Box::new(below)), ..Node::default() });
         }
     }
+    if let Some(condition) = map.get("if") {
+        for (key, then) in [("then", true), ("else", false)] {
+            let below = map.get(key).map(|branch| collect(branch, root, depth + 1)).unwrap_or_default();
+            if let Some(condition) = Some(condition).filter(|_| !below.is_empty()).and_then(standalone(root))
+            {
+                node.branches.push((condition, then, below));
+            }
+        }
+    }
     for branch in map.get("allOf").and_then(Value::as_array).into_iter().flatten() {
         node.merge(collect(branch, root, depth + 1));
     }
     node
+}
+
+/// Compiles a condition that may refer to the document's own schemas. One that does not compile has been reported with
+/// the message's schema.
+fn standalone<'r>(root: &'r Value) -> impl Fn(&Value) -> Option<Schema> + 'r {
+    move |condition| {
+        let mut condition = condition.clone();
+        if let (Some(map), Some(components)) = (condition.as_object_mut(), root.get("components")) {
+            map.insert("components".into(), components.clone());
+        }
+        Schema::new(&condition).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn ids(name: &str) -> Value {
+        json!({ "requirements": [name] })
+    }
+
+    /// A union told apart by `kind`: each kind has its own idea of `text`.
+    fn union() -> (Value, Schema, Annotations) {
+        let schema = json!({
+            "type": "object",
+            "properties": { "item": {
+                "type": "object",
+                "required": ["kind"],
+                "x-frameproof": ids("ITEM"),
+                "properties": { "kind": { "type": "string", "x-frameproof": ids("KIND") } },
+                "allOf": [
+                    {
+                        "if": { "properties": { "kind": { "const": "a" } }, "required": ["kind"] },
+                        "then": {
+                            "required": ["text"],
+                            "properties": { "text": { "type": "string", "x-frameproof": ids("A-TEXT") } },
+                        },
+                        "else": { "properties": { "text": { "type": "integer", "x-frameproof": ids("NUMBER") } } },
+                    },
+                ],
+            } },
+        });
+        let annotations = Annotations::collect(&schema, &schema, Vec::new(), vec!["ANY".to_owned()]);
+        let compiled = Schema::new(&schema).expect("a schema");
+        (schema, compiled, annotations)
+    }
+
+    #[test]
+    fn a_branch_is_blamed_where_it_holds() {
+        let (_, schema, annotations) = union();
+        for (body, expected) in [
+            (json!({ "item": { "kind": "a", "text": 1 } }), "A-TEXT"),
+            (json!({ "item": { "kind": "a" } }), "A-TEXT"),
+            (json!({ "item": { "kind": "b", "text": "1" } }), "NUMBER"),
+            (json!({ "item": { "text": 1 } }), "KIND"),
+            (json!({ "item": [] }), "ITEM"),
+            (json!([]), "ANY"),
+        ] {
+            let violations = schema.violations(&body);
+            let blamed: Vec<_> =
+                violations.iter().flat_map(|found| annotations.blame(found, &body)).collect();
+            assert_eq!(blamed, [expected], "{body}: {violations:?}");
+        }
+    }
+
+    #[test]
+    fn a_branch_is_exercised_where_it_holds() {
+        let (_, _, annotations) = union();
+        let seen = |body: Value| {
+            let mut seen = Vec::new();
+            annotations.exercised(&body, &mut |id| seen.push(id.to_owned()));
+            seen
+        };
+        assert_eq!(seen(json!({ "item": { "kind": "a", "text": "t" } })), ["ITEM", "KIND", "A-TEXT"]);
+        assert_eq!(seen(json!({ "item": { "kind": "b", "text": 1 } })), ["ITEM", "KIND", "NUMBER"]);
+        assert_eq!(annotations.ids().collect::<Vec<_>>(), ["ITEM", "KIND", "A-TEXT", "NUMBER"]);
+    }
 }

@@ -338,6 +338,9 @@ pub struct SchemaExtension {
 pub struct Invariant {
     /// The property in one sentence, shown when it is broken.
     pub about: String,
+    /// `true`: what breaks it is a warning even if it decides a MUST. For what a reading tolerates, but not in silence.
+    #[serde(default)]
+    pub warns: bool,
     /// The kind of monitor and its parameters.
     pub monitor: super::invariant::Rule,
 }

@@ -44,6 +44,8 @@ pub enum Rule {
     Holds(Holds),
     /// Two values in one message relate to each other.
     Relation(Relation),
+    /// A value in a message is a share of another.
+    Proportion(Proportion),
     /// A state message agrees with the events seen so far.
     Projection(Projection),
     /// A message comes as often as announced.
@@ -328,6 +330,9 @@ pub struct Holds {
     pub on: Pattern,
     /// The JSON Schema.
     pub schema: Value,
+    /// A string that holds JSON: the schema is about what it holds. No JSON breaks the rule; an absent string, or what
+    /// is none, is left to the message's schema.
+    pub json: Option<Pointer>,
     /// Broken otherwise.
     pub decides: Ids,
 }
@@ -358,6 +363,34 @@ pub enum Comparison {
     AtMost,
     /// RFC 3339 times: left not later than right.
     NotLater,
+}
+
+/// `value` is `factor` × (`part` − `minus`) ÷ `whole`, all numbers of one message. Where one is no number, or the whole is
+/// zero, nothing is judged.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Proportion {
+    /// The messages.
+    pub on: Pattern,
+    /// The shown share.
+    pub value: Pointer,
+    /// The part.
+    pub part: Pointer,
+    /// What is taken off the part.
+    pub minus: Option<Pointer>,
+    /// The whole.
+    pub whole: Pointer,
+    /// 100 for a percentage, the default.
+    #[serde(default = "percent")]
+    pub factor: f64,
+    /// How far the shown share may be off.
+    pub tolerance: f64,
+    /// Broken otherwise.
+    pub decides: Ids,
+}
+
+fn percent() -> f64 {
+    100.0
 }
 
 /// A message that shows state (a snapshot) agrees with the events that came before it on its connection.

@@ -56,7 +56,7 @@ impl Message {
                     problem => format!("{place}{shown} {problem}"),
                 };
                 SchemaFinding {
-                    requirements: self.annotations.blame(violation).to_vec(),
+                    requirements: self.annotations.blame(violation, body).to_vec(),
                     at: subject,
                     message: format!("{}: {message}", self.name),
                 }

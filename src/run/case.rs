@@ -300,6 +300,9 @@ impl<'r> Runner<'r> {
         };
         let index = self.outcome.wire.len() as u64;
         let judged = self.observe(event);
+        if let (Payload::Pong(bytes), Some(client)) = (&incoming.payload, self.clients.get_mut(&name)) {
+            client.pongs.push(Arc::clone(bytes));
+        }
         if let Some(ended) = Ended::from(&incoming.payload)
             && let Some(client) = self.clients.get_mut(&name)
         {
@@ -354,7 +357,7 @@ impl<'r> Runner<'r> {
     // ---- failures ----------------------------------------------------------------------------------------------
 
     fn violated(&mut self, violation: Violation) {
-        let fails = self.protocol.requirements.fails(&violation.requirements);
+        let fails = !violation.warns && self.protocol.requirements.fails(&violation.requirements);
         let verdict = if fails { Verdict::Failed } else { Verdict::Warned };
         self.broken |= fails;
         let about =

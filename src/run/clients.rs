@@ -25,6 +25,10 @@ pub(super) struct Client {
     pub since_send: Vec<i64>,
     /// The turn's end was received since the last `send`.
     pub turn_over: bool,
+    /// What its `expect`s took or looked past since the last `send`.
+    pub looked: Vec<Received>,
+    /// Pongs received that no step has taken yet.
+    pub pongs: Vec<std::sync::Arc<[u8]>>,
     /// The message that the last `expect` took.
     pub taken: Option<Received>,
     /// How the connection ended, once it has.
@@ -80,6 +84,8 @@ impl Client {
             last_seen: None,
             since_send: Vec::new(),
             turn_over: false,
+            looked: Vec::new(),
+            pongs: Vec::new(),
             taken: None,
             ended: None,
         }
@@ -89,6 +95,8 @@ impl Client {
     pub fn disconnect(&mut self) {
         self.connection = None;
         self.queue.clear();
+        self.looked.clear();
+        self.pongs.clear();
         self.opened = false;
         self.stalled = false;
         self.turn_over = false;

@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 use super::case::{Runner, Stop};
 use super::clients::Received;
 use super::waits::Waited;
+use crate::protocol::Matcher;
 use crate::scenario::duration;
-use crate::scenario::model::{Assertion, Step};
+use crate::scenario::model::{Assertion, Joined, Step};
 use crate::source::schema::Schema;
 use crate::trace::{Direction, End, Payload};
 
@@ -49,17 +50,23 @@ impl Runner<'_> {
             }
             "send" => {
                 let message = step.send.clone().unwrap_or_default();
-                let message = self.expand(&message, None)?;
-                self.send_text(&client, message.to_string()).await?;
+                for _ in 0..step.count.unwrap_or(1) {
+                    let message = self.expand(&message, None)?;
+                    self.send_text(&client, message.to_string()).await?;
+                }
             }
             "raw" => {
                 let text = self.expand(&json!(step.raw), None)?;
-                self.send_text(&client, text.as_str().unwrap_or_default().to_owned()).await?;
+                for _ in 0..step.count.unwrap_or(1) {
+                    self.send_text(&client, text.as_str().unwrap_or_default().to_owned()).await?;
+                }
             }
             "binary" => self.binary(&client, step).await?,
             "expect" => self.expect(&client, step, &blame).await?,
             "check" => self.check(&client, step, &blame)?,
             "never" => self.never(&client, step, &blame).await?,
+            "ping" => self.ping(&client, step, &blame).await?,
+            "joined" => self.joined(&client, step, &blame)?,
             "settle" => {
                 let name = step.settle.clone().unwrap_or_default();
                 self.barrier(&name).await?;
@@ -241,6 +248,44 @@ impl Runner<'_> {
         self.missed(blame, message, Some(&taken), Some(schema))
     }
 
+    async fn ping(&mut self, client: &str, step: &Step, blame: &[String]) -> Result<(), Stop> {
+        let text = self.expand(&json!(step.ping), None)?;
+        let bytes: Vec<u8> = text.as_str().unwrap_or_default().into();
+        let deadline = self.deadline(None);
+        let state = self.client(client)?;
+        state.pongs.clear();
+        if let Some(connection) = &mut state.connection {
+            connection.ping(bytes.clone(), deadline).await.map_err(Stop::Error)?;
+        }
+        self.record(client, Direction::Send, Payload::Ping(bytes.clone().into()));
+        let until = Instant::now() + deadline;
+        loop {
+            let state = self.client(client)?;
+            if state.pongs.iter().any(|pong| **pong == *bytes) {
+                return Ok(());
+            }
+            if state.ended.is_some() || !self.pump(until).await? {
+                return self.missed(blame, "no pong repeated the ping's text".to_owned(), None, None);
+            }
+        }
+    }
+
+    fn joined(&mut self, client: &str, step: &Step, blame: &[String]) -> Result<(), Stop> {
+        let (Some(joined), Some(schema)) = (&step.joined, &step.schema) else { return Ok(()) };
+        let schema = self.expand(schema, None)?;
+        let compiled = Schema::new(&schema).map_err(Stop::Error)?;
+        let of = Matcher::new(&joined.of, &self.protocol).map_err(|error| Stop::Error(error.to_string()))?;
+        let looked = &self.client(client)?.looked;
+        let event = looked.last().map_or(0, |received| received.event);
+        let pieces = looked.iter().filter(|piece| of.matches(piece.message, Direction::Recv, &piece.body));
+        let text = join(pieces.map(|piece| &piece.body), joined);
+        let violations = compiled.violations(&text);
+        let Some(violation) = violations.first() else { return Ok(()) };
+        let message =
+            format!("the pieces make {}, which {}", crate::protocol::shorten(&text), violation.problem);
+        self.missed(blame, message, Some(&Received { event, body: text, message: None }), Some(schema))
+    }
+
     fn assert(&mut self, assertion: Option<&Assertion>, blame: &[String]) -> Result<(), Stop> {
         let Some(assertion) = assertion else { return Ok(()) };
         let mut list = |values: &[Value]| -> Result<Vec<Value>, Stop> {
@@ -312,5 +357,42 @@ impl Runner<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// One text, or one for each key in the order of their first pieces.
+fn join<'b>(pieces: impl Iterator<Item = &'b Value>, joined: &Joined) -> Value {
+    let mut texts: Vec<(Option<&Value>, String)> = Vec::new();
+    for body in pieces {
+        let Some(piece) = joined.at.iter().find_map(|at| at.get(body)?.as_str()) else { continue };
+        let key = joined.by.as_ref().and_then(|by| by.get(body));
+        match texts.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, text)) => text.push_str(piece),
+            None => texts.push((key, piece.to_owned())),
+        }
+    }
+    match joined.by {
+        Some(_) => texts.into_iter().map(|(_, text)| text).collect(),
+        None => texts.into_iter().map(|(_, text)| text).collect::<String>().into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_joined_by_key() {
+        let pieces = [
+            json!({ "id": 1, "text": "a" }),
+            json!({ "id": 2, "text": "x" }),
+            json!({ "id": 1, "parts": [{ "text": "b" }] }),
+            json!({ "id": 1, "text": 7 }),
+        ];
+        for (by, expected) in [(json!("/id"), json!(["ab", "x"])), (json!(null), json!("axb"))] {
+            let joined = json!({ "of": "m", "at": ["/text", "/parts/0/text"], "by": by });
+            let joined: Joined = serde_json::from_value(joined).expect("joined");
+            assert_eq!(join(pieces.iter(), &joined), expected);
+        }
     }
 }

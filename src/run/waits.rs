@@ -113,6 +113,9 @@ impl Runner<'_> {
         let missed = loop {
             while let Some(received) = self.client(client)?.queue.pop_front() {
                 if wanted.matches(&received) {
+                    let looked = &mut self.client(client)?.looked;
+                    looked.append(&mut passed);
+                    looked.push(received.clone());
                     return Ok(Waited::Found(Box::new(received)));
                 }
                 if !past_errors && self.is_error(&received) == Some(true) {
@@ -269,6 +272,7 @@ impl Runner<'_> {
         let deadline = self.deadline(None);
         let state = self.client(client)?;
         state.since_send.clear();
+        state.looked.clear();
         state.turn_over = false;
         let Some(connection) = &mut state.connection else {
             return Err(Stop::Error(format!("client `{client}` is not connected")));
@@ -297,10 +301,12 @@ impl Runner<'_> {
                 let message = self.expand(message, None)?;
                 let seen = self.client(client)?.since_send.clone();
                 let over = self.client(client)?.turn_over;
+                let looked = std::mem::take(&mut self.client(client)?.looked);
                 self.send_text(client, message.to_string()).await?;
                 let state = self.client(client)?;
                 state.since_send.splice(0..0, seen);
                 state.turn_over |= over;
+                state.looked = looked;
             }
             let Some(names) = &step.expect else { continue };
             let wanted = self.wanted(names.as_slice(), step.with.as_ref(), step.schema.as_ref())?;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::frame::Pointer;
-use crate::protocol::OneOrMany;
+use crate::protocol::{OneOrMany, Pattern};
 
 /// One file: a family of cases.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -138,6 +138,10 @@ pub struct Step {
     pub check: Option<Value>,
     /// No message of this type comes: until the barrier of the protocol is answered, or within `window`.
     pub never: Option<OneOrMany>,
+    /// Send a WebSocket ping with this text, and wait for the pong that repeats it.
+    pub ping: Option<String>,
+    /// Put the text together that came in pieces, and hold it against the JSON Schema of `where`.
+    pub joined: Option<Joined>,
     /// Do the protocol's barrier with this client, and look past everything that it has received.
     pub settle: Option<String>,
     /// A relation between values.
@@ -157,7 +161,7 @@ pub struct Step {
     pub opening: Option<String>,
     /// `open`: values for the opening's templates. `expect`, `never`: subset match.
     pub with: Option<Value>,
-    /// `expect`, `never`: a JSON Schema that the message must satisfy.
+    /// `expect`, `never`: a JSON Schema that the message must satisfy; `joined`: that the text must.
     #[serde(rename = "where")]
     pub schema: Option<Value>,
     /// Values of the message to keep: variable to JSON Pointer.
@@ -167,7 +171,7 @@ pub struct Step {
     pub within: Option<String>,
     /// `never`: how long to watch instead of using the barrier.
     pub window: Option<String>,
-    /// `expect`: this many of them. Default 1.
+    /// `expect`: this many of them. `send`, `raw`: this many times, back to back. Default 1.
     pub count: Option<u32>,
     /// `drop`: after this many events of the log. A number or a template.
     pub after: Option<Value>,
@@ -177,6 +181,20 @@ pub struct Step {
     /// Requirements held against the server when this step fails, and exercised when it is done.
     #[serde(default)]
     pub covers: Vec<String>,
+}
+
+/// The text that came in pieces: in the messages that the `expect`s of this client took or looked past since its last
+/// `send`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Joined {
+    /// The messages with the pieces.
+    pub of: Pattern,
+    /// Where a piece stands: the first of these places that holds a string.
+    pub at: Vec<Pointer>,
+    /// What the pieces of one text have in common. With it the result is a list of texts, in the order of their first
+    /// pieces; without it, one text.
+    pub by: Option<Pointer>,
 }
 
 /// A relation between values; templates are filled in. Exactly one of them.
@@ -208,6 +226,8 @@ impl Step {
             ("expect", self.expect.is_some()),
             ("check", self.check.is_some()),
             ("never", self.never.is_some()),
+            ("ping", self.ping.is_some()),
+            ("joined", self.joined.is_some()),
             ("settle", self.settle.is_some()),
             ("assert", self.assert.is_some()),
             ("unchanged", self.unchanged.is_some()),
@@ -222,16 +242,16 @@ impl Step {
             (
                 "as",
                 self.client.is_some(),
-                &["send", "raw", "binary", "expect", "check", "never", "unchanged"],
+                &["send", "raw", "binary", "expect", "check", "never", "ping", "joined", "unchanged"],
             ),
             ("session", self.session.is_some(), &["open"]),
             ("opening", self.opening.is_some(), &["open"]),
             ("with", self.with.is_some(), &["open", "expect", "never"]),
-            ("where", self.schema.is_some(), &["expect", "never"]),
+            ("where", self.schema.is_some(), &["expect", "never", "joined"]),
             ("save", !self.save.is_empty(), &["expect"]),
             ("within", self.within.is_some(), &["expect"]),
             ("window", self.window.is_some(), &["never"]),
-            ("count", self.count.is_some(), &["expect"]),
+            ("count", self.count.is_some(), &["expect", "send", "raw"]),
             ("after", self.after.is_some(), &["drop"]),
             ("past-errors", self.past_errors, &["expect"]),
         ];

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::model::{Case, Step, TurnStep};
 use super::{duration, template};
-use crate::protocol::Protocol;
+use crate::protocol::{Matcher, Protocol};
 use crate::source::schema::Schema;
 use crate::source::{Diagnostic, Diagnostics, Document, Part};
 use crate::trace::Direction;
@@ -160,8 +160,8 @@ impl Checker<'_> {
                 [] => "a step needs a verb".to_owned(),
                 many => format!("a step has one verb, not {}", many.join(" and ")),
             };
-            let hint = "verbs are open, close, drop, stall, unstall, send, raw, binary, expect, check, never, settle, \
-                        assert, unchanged and parallel";
+            let hint = "verbs are open, close, drop, stall, unstall, send, raw, binary, expect, check, never, ping, joined, \
+                        settle, assert, unchanged and parallel";
             self.error(at, Part::Value, &message, hint);
             return;
         }
@@ -257,6 +257,15 @@ impl Checker<'_> {
                 &format!("`where` is no JSON Schema: {error}"),
                 "",
             );
+        }
+        if let Some(joined) = &step.joined {
+            if let Err(errors) = Matcher::new(&joined.of, self.protocol) {
+                errors.0.into_iter().for_each(|error| self.push(error, &format!("{at}/joined/of")));
+            }
+            if step.schema.is_none() {
+                let hint = "`where: { const: TEXT }`, or another JSON Schema";
+                self.error(&format!("{at}/joined"), Part::Key, "`joined` needs a `where`", hint);
+            }
         }
         let Some(assertion) = &step.assert else { return };
         let relations = [

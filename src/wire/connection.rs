@@ -63,6 +63,14 @@ impl Connection {
         self.send(Message::binary(bytes), deadline).await
     }
 
+    /// Sends a ping; the pong comes through the queue.
+    ///
+    /// # Errors
+    /// As [`Connection::text`].
+    pub async fn ping(&mut self, bytes: Vec<u8>, deadline: Duration) -> Result<(), String> {
+        self.send(Message::Ping(bytes.into()), deadline).await
+    }
+
     /// Begins the closing handshake; the server's answer comes through the queue.
     ///
     /// # Errors
