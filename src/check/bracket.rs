@@ -1,15 +1,15 @@
 //! Messages lie between an opening and a closing one.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::monitor::{Conn, Findings, Monitor, Seen};
+use super::monitor::{Conn, Findings, Monitor, Seen, key_text};
 use super::monitors::Builder;
 use crate::frame::Pointer;
 use crate::protocol::Matcher;
 use crate::protocol::invariant as rule;
 use crate::source::Diagnostics;
 
-/// Memory: one state a connection.
+/// Memory: one state a connection, and the exempt keys.
 pub(super) struct Bracket {
     name: String,
     rule: rule::Bracket,
@@ -18,6 +18,8 @@ pub(super) struct Bracket {
     inside: Matcher,
     joined: Vec<(Matcher, Pointer)>,
     middle: Option<Matcher>,
+    exempt: Option<(Matcher, Pointer)>,
+    free: FxHashSet<(Conn, String)>,
     states: FxHashMap<Conn, Where>,
 }
 
@@ -38,7 +40,9 @@ impl Bracket {
             inside: b.pattern(&rule.inside)?,
             joined: b.places(&rule.joined)?,
             middle: b.optional(rule.middle.as_ref())?,
+            exempt: rule.exempt.as_ref().map(|place| b.place(place)).transpose()?,
             rule: rule.clone(),
+            free: FxHashSet::default(),
             states: FxHashMap::default(),
         })
     }
@@ -49,6 +53,15 @@ impl Monitor for Bracket {
         for (on, at) in &self.joined {
             if seen.is(on) && at.get(seen.body).is_some_and(|value| !value.is_null()) {
                 self.states.entry(seen.conn).or_insert(Where::Inside);
+            }
+        }
+        if let Some((on, at)) = &self.exempt
+            && let Some(key) = at.get(seen.body).map(key_text)
+        {
+            if seen.is(on) {
+                self.free.insert((seen.conn, key));
+            } else if seen.is(&self.inside) && self.free.contains(&(seen.conn, key)) {
+                return;
             }
         }
         if seen.is_any(self.middle.as_ref()) {
@@ -81,5 +94,6 @@ impl Monitor for Bracket {
 
     fn closed(&mut self, conn: Conn) {
         self.states.remove(&conn);
+        self.free.retain(|(known, _)| *known != conn);
     }
 }

@@ -58,7 +58,7 @@ impl Judge {
                 built.push(monitors::build(name, invariant, &protocol)?);
             }
         }
-        let mut by_message = vec![Vec::new(); protocol.messages.len()];
+        let mut by_message = vec![Vec::new(); protocol.messages.len() + protocol.parts.len()];
         let mut by_direction = [Vec::new(), Vec::new()];
         let mut boxed = Vec::new();
         for (index, built) in built.into_iter().enumerate() {
@@ -182,6 +182,20 @@ impl Judge {
         };
         for monitor in wanted {
             self.monitors[*monitor].observe(&seen, &mut self.findings);
+        }
+        let Some(message) = message else { return };
+        for (number, part) in self.protocol.parts.iter().enumerate() {
+            let number = self.protocol.messages.len() + number;
+            let wanted = &self.by_message[number];
+            if wanted.is_empty() || !part.of.contains(&message) {
+                continue;
+            }
+            for element in part.elements(body) {
+                let seen = Seen { message: Some(number), body: &element, ..seen };
+                for monitor in wanted {
+                    self.monitors[*monitor].observe(&seen, &mut self.findings);
+                }
+            }
         }
     }
 

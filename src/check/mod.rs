@@ -12,6 +12,7 @@ mod cadence;
 mod concatenation;
 mod constant;
 mod correlation;
+mod dialogue;
 mod existence;
 mod frame_rules;
 mod increasing;
@@ -24,6 +25,8 @@ mod replay;
 mod replies;
 mod response;
 mod states;
+#[cfg(test)]
+mod tests;
 mod unique;
 mod verdict;
 

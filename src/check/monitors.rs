@@ -2,8 +2,8 @@
 
 use super::monitor::Monitor;
 use super::{
-    absence, agreement, bracket, cadence, concatenation, constant, correlation, existence, frame_rules,
-    increasing, precedence, projection, replay, response, states, unique,
+    absence, agreement, bracket, cadence, concatenation, constant, correlation, dialogue, existence,
+    frame_rules, increasing, precedence, projection, replay, response, states, unique,
 };
 use crate::frame::Pointer;
 use crate::protocol::invariant::Rule;
@@ -77,6 +77,7 @@ pub(super) fn build(
         Rule::Projection(rule) => Box::new(projection::Projection::new(rule, b)?),
         Rule::Cadence(rule) => Box::new(cadence::Cadence::new(rule, b)?),
         Rule::Concatenation(rule) => Box::new(concatenation::Concatenation::new(rule, b)?),
+        Rule::Dialogue(rule) => Box::new(dialogue::Dialogue::new(rule, b)?),
     };
     Ok(Built { monitor, interests: builder.interests })
 }

@@ -49,6 +49,9 @@ pub struct Extension {
     /// The tools that a cue calls, by class (`open`, `guarded`, `slow`, `denied`, `failing`).
     #[serde(default)]
     pub tools: IndexMap<String, Tool>,
+    /// Elements of lists that monitors see as messages of their own, by the name that patterns use.
+    #[serde(default)]
+    pub parts: IndexMap<String, Part>,
     /// The monitors, by name.
     #[serde(default)]
     pub invariants: IndexMap<String, Invariant>,
@@ -273,6 +276,20 @@ pub struct Tool {
     /// Arguments; a scenario may replace them.
     #[serde(default)]
     pub args: serde_json::Map<String, Value>,
+}
+
+/// The elements of a list in a server's message, each shown to monitors as if it were a message: right after the
+/// message itself, in the list's order. Only patterns that name the part see it.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Part {
+    /// The message, or messages, with the list.
+    pub of: OneOrMany,
+    /// The list of objects in it.
+    pub at: Pointer,
+    /// Top-level fields of the message that each element gets too, unless it has a field of that name.
+    #[serde(default)]
+    pub keep: Vec<String>,
 }
 
 /// A contradiction of the document and its readings.

@@ -52,6 +52,8 @@ pub enum Rule {
     Cadence(Cadence),
     /// Pieces add up to a whole.
     Concatenation(Concatenation),
+    /// A shown history has what was said.
+    Dialogue(Dialogue),
 }
 
 /// How far a monitor's memory reaches.
@@ -241,6 +243,9 @@ pub struct Bracket {
     pub joined: Vec<At>,
     /// Sent messages after which a connection may begin in the middle of a scope: a resume.
     pub middle: Option<Pattern>,
+    /// Names what may come outside, too: an `inside` that has the same value at the same place as such a message
+    /// of its connection.
+    pub exempt: Option<At>,
     /// Broken by an `inside` before the first `open` of the connection.
     pub before: Ids,
     /// Broken by an `inside` after a `close`.
@@ -491,5 +496,33 @@ pub struct Concatenation {
     /// What pairs them.
     pub key: Option<Key>,
     /// Broken otherwise.
+    pub decides: Ids,
+}
+
+/// A message that shows the history of a conversation has what was said on its connection, in order: each question, and
+/// the pieces of its answer put together (the history may cut an answer into several elements, and has elements of
+/// other kinds). An answer that is not over may be shown in part. The history may begin before the connection.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Dialogue {
+    /// The shown history: a list.
+    pub history: At,
+    /// The text in one of its elements.
+    pub text: Pointer,
+    /// Elements that are questions: every value given here is in them.
+    pub asked: Value,
+    /// Elements that are answers, likewise.
+    pub answered: Value,
+    /// A question, and its text.
+    pub question: At,
+    /// A piece of an answer.
+    pub piece: At,
+    /// Ends an answer.
+    pub over: Pattern,
+    /// Sent or received messages after which it is not known what the history ought to hold (a cancelled answer, a refused
+    /// question): from then on the connection is not judged. So it is after a question during an answer.
+    #[serde(default)]
+    pub unsure: Vec<Pattern>,
+    /// Broken when they differ.
     pub decides: Ids,
 }

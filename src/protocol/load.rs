@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::annotation::Annotations;
 use super::extension::{Extension, MessageExtension, ReadingName};
 use super::requirement::{Requirements, RequirementsFile};
-use super::{LoadOptions, Message, Protocol};
+use super::{LoadOptions, Message, PartOf, Protocol};
 use crate::source::schema::Schema;
 use crate::source::{Diagnostic, Diagnostics, Document, Part, decode, decode_value, escape_token};
 use crate::trace::Direction;
@@ -85,7 +85,29 @@ pub(super) fn compile(
     for (index, message) in messages.iter().enumerate() {
         by_name[message.dir as usize].insert(message.name.clone(), index);
     }
+    let mut parts = Vec::new();
+    for (name, part) in &extension.parts {
+        let at = format!("/x-frameproof/parts/{}", escape_token(name));
+        let known = by_name[Direction::Recv as usize].keys().map(String::as_str);
+        if by_name[Direction::Recv as usize].contains_key(name) {
+            let message = format!("a part cannot be called `{name}` as a message is");
+            errors.push(Diagnostic::new(message).at(api, &at, Part::Key));
+        }
+        let mut of = Vec::new();
+        for message in part.of.as_slice() {
+            match by_name[Direction::Recv as usize].get(message) {
+                Some(index) => of.push(*index),
+                None => errors.push(
+                    Diagnostic::new(format!("the server sends no message `{message}`"))
+                        .at(api, &format!("{at}/of"), Part::Value)
+                        .suggest(message, known.clone()),
+                ),
+            }
+        }
+        parts.push(PartOf { of, at: part.at.clone(), keep: part.keep.clone() });
+    }
     let protocol = Protocol {
+        parts,
         name: name.to_owned(),
         title: text("/info/title"),
         version: text("/info/version"),

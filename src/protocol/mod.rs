@@ -44,8 +44,34 @@ pub struct Protocol {
     pub requirements: Requirements,
     /// Which answer is taken for each reading, by reading id.
     pub readings: std::collections::BTreeMap<String, ReadingName>,
+    /// Parts of messages, compiled; the index of the first is the number of messages.
+    pub(crate) parts: Vec<PartOf>,
     /// Message indices by name, for each direction.
     by_name: [FxHashMap<String, usize>; 2],
+}
+
+/// A compiled [`extension::Part`].
+#[derive(Debug)]
+pub(crate) struct PartOf {
+    /// Indices of the messages that have it.
+    pub of: Vec<usize>,
+    at: crate::frame::Pointer,
+    keep: Vec<String>,
+}
+
+impl PartOf {
+    /// The elements in a message, each as a message of its own.
+    pub fn elements(&self, body: &Value) -> Vec<Value> {
+        let list = self.at.get(body).and_then(Value::as_array).into_iter().flatten();
+        let element = |element: &Value| {
+            let mut own = element.as_object()?.clone();
+            for name in self.keep.iter().filter(|name| element.get(name.as_str()).is_none()) {
+                own.extend(body.get(name).map(|value| (name.clone(), value.clone())));
+            }
+            Some(Value::Object(own))
+        };
+        list.filter_map(element).collect()
+    }
 }
 
 /// Where a protocol comes from, and how it is adapted.
@@ -104,6 +130,15 @@ impl Protocol {
     /// The discriminator's text in a message, whether known or not.
     pub fn type_of<'v>(&self, body: &'v Value) -> Option<&'v str> {
         self.extension.discriminator.get(body).and_then(Value::as_str)
+    }
+
+    /// The index of what a pattern means by a name: a message, or (from the server) a part of one.
+    ///
+    /// # Errors
+    /// As [`Protocol::message_named`].
+    pub(crate) fn pattern_named(&self, name: &str, dir: Direction) -> Result<usize, Diagnostics> {
+        let part = self.extension.parts.get_index_of(name).filter(|_| dir == Direction::Recv);
+        part.map_or_else(|| self.message_named(name, dir), |part| Ok(self.messages.len() + part))
     }
 
     /// The index of the message of a name and direction.

@@ -13,6 +13,8 @@ use crate::trace::Direction;
 pub struct Matcher {
     direction: Direction,
     messages: Option<Vec<usize>>,
+    /// Indices from here on are parts of messages, which only a pattern that names them means.
+    parts_from: usize,
     with: Option<Value>,
     schema: Option<Schema>,
 }
@@ -39,7 +41,7 @@ impl Matcher {
         };
         let mut errors = Diagnostics::default();
         let messages = types.map(|types| {
-            types.iter().filter_map(|name| errors.take(protocol.message_named(name, direction))).collect()
+            types.iter().filter_map(|name| errors.take(protocol.pattern_named(name, direction))).collect()
         });
         let schema = conditions.schema.as_ref().and_then(|schema| match Schema::new(schema) {
             Ok(schema) => Some(schema),
@@ -48,16 +50,17 @@ impl Matcher {
                 None
             }
         });
-        errors.or(Self { direction, messages, with: conditions.with.clone(), schema })
+        let parts_from = protocol.messages.len();
+        errors.or(Self { direction, messages, parts_from, with: conditions.with.clone(), schema })
     }
 
     /// Whether a message matches. `message` is its index in [`Protocol::messages`], `None` for an unknown one.
     pub fn matches(&self, message: Option<usize>, dir: Direction, body: &Value) -> bool {
         dir == self.direction
-            && self
-                .messages
-                .as_ref()
-                .is_none_or(|known| message.is_some_and(|message| known.contains(&message)))
+            && match &self.messages {
+                Some(known) => message.is_some_and(|message| known.contains(&message)),
+                None => message.is_none_or(|message| message < self.parts_from),
+            }
             && self.with.as_ref().is_none_or(|with| is_subset(with, body))
             && self.schema.as_ref().is_none_or(|schema| schema.is_valid(body))
     }

@@ -115,6 +115,7 @@ fn verify_patterns(protocol: &Protocol, api: &Document, node: &Value, at: &str, 
         "when",
         "end",
         "announced",
+        "over",
     ];
     let Value::Object(map) = node else {
         if let Value::Array(items) = node {

@@ -15,7 +15,7 @@ use super::{Options, clients};
 use crate::check::{Judge, Violation};
 use crate::frame::Pointer;
 use crate::protocol::extension::Join;
-use crate::protocol::{Matcher, Protocol};
+use crate::protocol::{Matcher, Protocol, ReadingName};
 use crate::scenario::{LoadedCase, template, turn};
 use crate::trace::{Direction, Event, Payload};
 use crate::wire::{Endpoint, Incoming};
@@ -67,6 +67,8 @@ pub(super) struct Runner<'r> {
     pub settled: bool,
     /// Pointer of the current step, relative to the case.
     pub step: String,
+    /// The answer taken for the ambiguity by which the current step may fail.
+    pub tolerated: Option<ReadingName>,
     rng: ChaCha8Rng,
     start: Instant,
     sender: mpsc::Sender<Incoming>,
@@ -127,6 +129,7 @@ impl<'r> Runner<'r> {
             judge,
             settled: false,
             step: String::new(),
+            tolerated: None,
             rng: ChaCha8Rng::seed_from_u64(seed),
             start: Instant::now(),
             sender,

@@ -30,6 +30,8 @@ impl Runner<'_> {
     async fn perform(&mut self, step: &Step, at: &str) -> Result<(), Stop> {
         let verb = step.verbs().first().copied().unwrap_or_default();
         self.step = format!("{at}/{verb}");
+        let tolerated = step.tolerated.as_ref().and_then(|id| self.protocol.readings.get(id));
+        self.tolerated = tolerated.copied();
         let failures = self.outcome.failures.len();
         let client = step.client.clone().or_else(|| self.first_client.clone()).unwrap_or_default();
         self.current.clone_from(&client);
@@ -77,6 +79,7 @@ impl Runner<'_> {
             "parallel" => self.parallel(step, at).await?,
             _ => return Err(Stop::Error("a step without a verb".to_owned())),
         }
+        self.tolerated = None;
         if self.outcome.failures.len() == failures {
             self.exercise(&step.covers);
         }

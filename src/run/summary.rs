@@ -18,6 +18,8 @@ pub(super) struct Tally {
     cases: BTreeMap<Verdict, usize>,
     exercised: BTreeMap<String, u64>,
     broken: BTreeMap<String, Vec<String>>,
+    /// Those of them that were broken by more than a warning.
+    failing: BTreeSet<String>,
     /// Requirements broken only in ways that the baseline knows.
     excused: BTreeSet<String>,
     /// Cases that were run.
@@ -35,6 +37,7 @@ impl Tally {
             cases: BTreeMap::new(),
             exercised: BTreeMap::new(),
             broken: BTreeMap::new(),
+            failing: BTreeSet::new(),
             excused: BTreeSet::new(),
             ran: BTreeSet::new(),
             failed: 0,
@@ -56,6 +59,9 @@ impl Tally {
                 None => {
                     all_known &= !(failure.verdict == Verdict::Failed || self.strict);
                     for id in &failure.requirements {
+                        if failure.verdict != Verdict::Warned {
+                            self.failing.insert(id.clone());
+                        }
                         let cases = self.broken.entry(id.clone()).or_default();
                         if !cases.contains(&report.case) {
                             cases.push(report.case.clone());
@@ -88,7 +94,7 @@ impl Tally {
             let exercised = self.exercised.get(&requirement.id).copied().unwrap_or(0);
             let broken_in = self.broken.get(&requirement.id).cloned().unwrap_or_default();
             let verdict = match (broken_in.is_empty(), requirement.level) {
-                (false, Level::Must) => Verdict::Failed,
+                (false, Level::Must) if self.failing.contains(&requirement.id) => Verdict::Failed,
                 (false, _) if self.strict => Verdict::Failed,
                 (false, _) => Verdict::Warned,
                 (true, _) if exercised > 0 || self.excused.contains(&requirement.id) => Verdict::Passed,

@@ -174,6 +174,13 @@ impl Checker<'_> {
             }
         }
         self.ids(&step.covers, &format!("{at}/covers"));
+        if let Some(reading) = &step.tolerated
+            && !self.protocol.readings.contains_key(reading)
+        {
+            let known = self.protocol.readings.keys().map(String::as_str);
+            let diagnostic = Diagnostic::new(format!("unknown reading `{reading}`")).suggest(reading, known);
+            self.push(diagnostic, &format!("{at}/tolerated"));
+        }
         self.names(step, at);
         self.values(step, at);
         for (field, text) in [("within", &step.within), ("window", &step.window)] {

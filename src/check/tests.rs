@@ -1,0 +1,129 @@
+//! Monitors on hand-made traces of small protocols.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::Judge;
+use crate::frame::Limits;
+use crate::protocol::{LoadOptions, Protocol};
+use crate::trace::{Direction, Event, Payload};
+
+/// A protocol whose client sends `ask` and whose server sends `say`, `done`, `work`, `output` and `log`.
+fn protocol(extension: &Value) -> Arc<Protocol> {
+    let messages = ["ask", "say", "done", "work", "output", "log"];
+    let reference = |name: &str| json!({ "$ref": format!("#/components/messages/{name}") });
+    let message = |name: &str| {
+        let payload = json!({ "type": "object", "properties": { "type": { "const": name } } });
+        (name.to_owned(), json!({ "payload": payload, "examples": [{ "payload": { "type": name } }] }))
+    };
+    let mut document = json!({
+        "asyncapi": "3.0.0",
+        "channels": { "c": { "address": "/" } },
+        "operations": {
+            "up": { "action": "receive", "messages": [reference("ask")] },
+            "down": { "action": "send", "messages": messages[1..].iter().map(|name| reference(name)).collect::<Vec<_>>() },
+        },
+        "components": { "messages": messages.iter().map(|name| message(name)).collect::<serde_json::Map<_, _>>() },
+        "x-frameproof": {
+            "discriminator": "/type",
+            "session": { "join": "connection" },
+            "openings": { "plain": [] },
+            "turn": { "start": { "type": "ask" }, "end": "done" },
+        },
+    });
+    json_patch::merge(&mut document["x-frameproof"], extension);
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, text: String| std::fs::write(folder.path().join(name), text).expect("written");
+    write("asyncapi.yaml", document.to_string());
+    let requirement = json!({ "id": "R-1", "level": "MUST", "area": "a", "text": "t", "source": "s" });
+    write("requirements.yaml", json!({ "requirements": [requirement] }).to_string());
+    let path: &Path = folder.path();
+    Protocol::load(path, &LoadOptions::default()).unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+/// How many violations and how often R-1 was exercised.
+fn judge(protocol: &Arc<Protocol>, frames: &[Value]) -> (usize, u64) {
+    let mut judge = Judge::new(Arc::clone(protocol), Limits::default(), &[]).expect("monitors");
+    let mut broken = 0;
+    for frame in frames {
+        let dir = if frame["type"] == "ask" { Direction::Send } else { Direction::Recv };
+        let payload = Payload::Text(frame.to_string().into());
+        let event = Event { at: Duration::ZERO, case: None, client: "a".into(), dir, payload };
+        broken += judge.observe(&event).violations.len();
+    }
+    let (rest, exercised) = judge.finish(true);
+    (broken + rest.len(), exercised.get("R-1").copied().unwrap_or(0))
+}
+
+#[test]
+fn parts_of_a_list_are_messages_for_monitors() {
+    let protocol = protocol(&json!({
+        "parts": { "job": { "of": "work", "at": "/jobs", "keep": ["by"] } },
+        "invariants": {
+            "known": { "about": "a", "monitor": { "precedence": { "first": "job", "then": "output", "key": "/id", "decides": ["R-1"] } } },
+            "by": { "about": "a", "monitor": { "constant": { "values": [{ "on": ["job", "output"], "at": "/by" }], "key": "/id", "decides": ["R-1"] } } },
+            // A pattern that names no message does not mean parts.
+            "any": { "about": "a", "monitor": { "holds": { "on": { "with": { "id": 9 } }, "schema": false, "decides": ["R-1"] } } },
+        },
+    }));
+    let work = json!({ "type": "work", "by": 1, "jobs": [{ "id": 1 }, { "id": 9, "by": 2 }, "no object"] });
+    let output = |id: u64, by: u64| json!({ "type": "output", "id": id, "by": by });
+    assert_eq!(judge(&protocol, &[work.clone(), output(1, 1)]).0, 0);
+    assert_eq!(judge(&protocol, &[work.clone(), output(2, 1)]).0, 1, "an unknown job");
+    assert_eq!(judge(&protocol, &[work.clone(), output(1, 2)]).0, 1, "by is kept");
+    assert_eq!(judge(&protocol, &[work, output(9, 2)]).0, 1, "only the message itself matches");
+}
+
+#[test]
+fn a_bracket_lets_exempt_keys_out() {
+    let protocol = protocol(&json!({
+        "invariants": { "inside": { "about": "a", "monitor": { "bracket": {
+            "open": { "type": "ask", "dir": "send" }, "close": "done", "inside": "output",
+            "exempt": { "on": { "type": "work", "with": { "late": true } }, "at": "/id" },
+            "before": [], "after": ["R-1"],
+        } } } },
+    }));
+    let frame = |name: &str, id: u64, late: bool| json!({ "type": name, "id": id, "late": late });
+    let turn =
+        [frame("ask", 0, false), frame("work", 1, true), frame("work", 2, false), frame("done", 0, false)];
+    let with = |last: Value| turn.iter().cloned().chain([last]).collect::<Vec<_>>();
+    assert_eq!(judge(&protocol, &with(frame("output", 1, false))).0, 0);
+    assert_eq!(judge(&protocol, &with(frame("output", 2, false))).0, 1);
+}
+
+#[test]
+fn a_history_has_what_was_said() {
+    let protocol = protocol(&json!({
+        "invariants": { "history": { "about": "a", "monitor": { "dialogue": {
+            "history": { "on": "log", "at": "/all" }, "text": "/t",
+            "asked": { "who": "u" }, "answered": { "who": "a" },
+            "question": { "on": { "type": "ask", "dir": "send" }, "at": "/t" },
+            "piece": { "on": "say", "at": "/t" }, "over": "done", "unsure": ["work"],
+            "decides": ["R-1"],
+        } } } },
+    }));
+    let frame = |name: &str, text: &str| json!({ "type": name, "t": text });
+    let log = |all: &[(&str, &str)]| {
+        let all: Vec<Value> = all.iter().map(|(who, text)| json!({ "who": who, "t": text })).collect();
+        json!({ "type": "log", "all": all })
+    };
+    let turn = [frame("ask", "q"), frame("say", "he"), frame("say", "llo")];
+    let done = frame("done", "");
+    let then = |more: &[Value]| {
+        judge(&protocol, &turn.iter().cloned().chain(more.iter().cloned()).collect::<Vec<_>>())
+    };
+    let whole = log(&[("u", "before"), ("u", "q"), ("a", "hel"), ("tool", "x"), ("a", "lo")]);
+    assert_eq!(then(&[done.clone(), whole.clone()]), (0, 1));
+    assert_eq!(then(&[done.clone(), log(&[("u", "q"), ("a", "hel")])]).0, 1, "an answer cut short");
+    assert_eq!(then(&[done.clone(), log(&[])]).0, 1, "nothing");
+    assert_eq!(then(&[done.clone(), log(&[("u", "other"), ("a", "hello")])]).0, 1, "another question");
+    for open in [log(&[]), log(&[("u", "q")]), log(&[("u", "q"), ("a", "he")]), whole] {
+        assert_eq!(then(&[open]).0, 0, "an answer that is not over may be shown in part");
+    }
+    assert_eq!(then(&[log(&[("u", "q"), ("a", "other")])]).0, 1);
+    assert_eq!(then(&[frame("work", ""), done.clone(), log(&[])]).0, 0, "nobody knows");
+    assert_eq!(then(&[frame("ask", "again"), done, log(&[])]).0, 0, "nobody knows");
+}
