@@ -107,9 +107,12 @@ impl Judge {
         self.next_event += 1;
         let mut judged = Judged::default();
         match &event.payload {
-            Payload::Open { .. } => {
+            Payload::Open { url } => {
                 self.disconnect(&event.client);
-                self.connection(&event.client);
+                let conn = self.connection(&event.client);
+                if let Some(id) = Arc::clone(&self.protocol).session_in(url) {
+                    self.in_session(conn, id);
+                }
             }
             Payload::End(_) => self.disconnect(&event.client),
             Payload::Text(text) => judged = self.text(event, index, text),
@@ -254,6 +257,10 @@ impl Judge {
     fn learn_session(&mut self, conn: Conn, message: Option<usize>, dir: Direction, body: &Value) {
         let told = self.session_ids.iter().find(|(on, _)| on.matches(message, dir, body));
         let Some(id) = told.and_then(|(_, at)| at.get(body)).and_then(Value::as_str) else { return };
+        self.in_session(conn, id);
+    }
+
+    fn in_session(&mut self, conn: Conn, id: &str) {
         let own = self.session_of[conn.0 as usize];
         let session = *self.sessions.entry(id.to_owned()).or_insert(own);
         self.session_of[conn.0 as usize] = session;

@@ -26,7 +26,7 @@ pub(super) struct Builder<'p> {
 impl Builder<'_> {
     pub fn pattern(&mut self, pattern: &Pattern) -> Result<Matcher, Diagnostics> {
         let matcher = Matcher::new(pattern, self.protocol)?;
-        self.interests.push(matcher.clone());
+        self.interests.extend(matcher.alternatives().iter().cloned());
         Ok(matcher)
     }
 

@@ -37,6 +37,8 @@ pub(super) struct Config {
     pub jobs: Option<Jobs>,
     /// Factor on every deadline, from 0.001 to 1000.
     pub timeout_scale: Option<Scale>,
+    /// The silence that ends a turn, where the protocol knows no other end: `500ms`, `2s`.
+    pub quiet_period: Option<Quiet>,
     /// Stop after this many failed cases.
     pub fail_fast: Option<std::num::NonZeroUsize>,
     /// Times that a failed case is run again.
@@ -102,6 +104,27 @@ impl std::str::FromStr for Scale {
     }
 }
 
+/// The silence that ends a turn.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(try_from = "String")]
+pub(super) struct Quiet(#[schemars(with = "String")] pub std::time::Duration);
+
+impl TryFrom<String> for Quiet {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl std::str::FromStr for Quiet {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        crate::scenario::duration(text).map(Self)
+    }
+}
+
 impl Config {
     /// Reads the named file, or the one of the working folder if there is one.
     pub fn read(named: Option<&Path>) -> Result<Self, Failure> {
@@ -160,6 +183,7 @@ mod tests {
             ("jobs = 0\n", &["0 is not from 1 to 1024", "c.toml:1:8"]),
             ("jobs = 'x'\n", &["c.toml:1:8"]),
             ("timeout-scale = 0.0\n", &["a factor from 0.001 to 1000", "c.toml:1:17"]),
+            ("quiet-period = '2'\n", &["write `250ms` or `3s`", "c.toml:1:16"]),
             ("reading = 'stric'\n", &["unknown variant `stric`", "did you mean `strict`?"]),
             ("url = \n", &["c.toml:1:"]),
             ("seed = -1\n", &["c.toml:1:8"]),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use tokio::sync::watch;
 
-use super::config::{Config, Jobs, Scale};
+use super::config::{Config, Jobs, Quiet, Scale};
 use super::source::{Filter, Source, quote};
 use super::{Failure, harness, header, runtime, usage};
 use crate::report::console::{Console, ConsoleOptions};
@@ -38,6 +38,9 @@ pub(super) struct Run {
     /// Factor on every deadline.
     #[arg(long, value_name = "FACTOR")]
     timeout_scale: Option<Scale>,
+    /// The silence that ends a turn, where the protocol knows no other end: `500ms`, `2s`. Default: the protocol's.
+    #[arg(long, value_name = "TIME")]
+    quiet_period: Option<Quiet>,
     /// Stop after the first failed case, or after N.
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "1", require_equals = true)]
     fail_fast: Option<std::num::NonZeroUsize>,
@@ -148,6 +151,7 @@ impl Run {
         }
         self.jobs = self.jobs.or(config.jobs);
         self.timeout_scale = self.timeout_scale.or(config.timeout_scale);
+        self.quiet_period = self.quiet_period.or(config.quiet_period);
         self.fail_fast = self.fail_fast.or(config.fail_fast);
         self.retries = self.retries.or(config.retries);
         self.repeat = self.repeat.or(config.repeat);
@@ -183,6 +187,7 @@ impl Run {
         Ok(Options {
             jobs: self.jobs.map_or(options.jobs, |jobs| usize::from(jobs.0)),
             timeout_scale: self.timeout_scale.map_or(options.timeout_scale, |scale| scale.0),
+            quiet: self.quiet_period.map(|quiet| quiet.0),
             fail_fast: self.fail_fast.map(usize::from),
             retries: self.retries.unwrap_or(0),
             repeat: self.repeat.map_or(1, u32::from),
@@ -213,6 +218,9 @@ impl Run {
         }
         if let Some(scale) = self.timeout_scale {
             text += &format!(" --timeout-scale {}", scale.0);
+        }
+        if let Some(quiet) = self.quiet_period {
+            text += &format!(" --quiet-period {}ms", quiet.0.as_millis());
         }
         if self.strict {
             text += " --strict";

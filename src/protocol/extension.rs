@@ -110,7 +110,8 @@ pub enum Join {
     /// The session's id is put at this pointer of the first message of the opening exchange; a new
     /// session is had by leaving it out.
     Field(Pointer),
-    /// The session's id fills this channel parameter of the address; the client makes up new ids.
+    /// The session's id fills this channel parameter of the address; the client makes up new ids, unless an
+    /// `open` names one: `with: { PARAMETER: ID }`.
     Parameter(String),
     /// Every connection is a session of its own.
     Connection,
@@ -134,8 +135,18 @@ pub enum Pattern {
     Type(String),
     /// Any of these message types.
     Types(Vec<String>),
+    /// Any of several patterns, of either side.
+    Any(PatternAny),
     /// Types and conditions on the content.
     Where(PatternWhere),
+}
+
+/// Any of several patterns: for a moment that either side may bring about.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct PatternAny {
+    /// The patterns.
+    pub any: Vec<Pattern>,
 }
 
 /// A pattern with conditions on the content.
@@ -241,6 +252,11 @@ pub struct Turn {
     pub start: Value,
     /// The message that ends it: what a scenario calls `turn-end`.
     pub end: Pattern,
+    /// For a protocol that does not say when a turn is over: `end` ends it only once nothing has followed it
+    /// for this many milliseconds (`--quiet-period` sets another length). Without a `barrier` the same silence
+    /// stands for one: in `settle`, in `never` and at the end of a case.
+    #[schemars(range(min = 1, max = 60_000))]
+    pub quiet_ms: Option<u32>,
     /// Requirements broken when a turn does not end.
     #[serde(default)]
     pub covers: Ids,
@@ -262,9 +278,25 @@ pub struct State {
 pub struct Capability {
     /// What it is.
     pub about: String,
-    /// The server announces it: a message of the opening exchange matches this pattern. Absent: assumed
-    /// offered unless the configuration says otherwise.
+    /// The server announces it: a message of the opening exchange matches this pattern. Absent: `offered` says
+    /// whether it is there.
     pub announced: Option<Pattern>,
+    /// Whether a server that announces nothing offers it. An overlay may know better.
+    #[serde(default)]
+    pub offered: Offered,
+}
+
+/// Whether a capability is offered that no message announces.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Offered {
+    /// By every server.
+    #[default]
+    Yes,
+    /// By the reference server alone: another needs a fixture, and an overlay that says `yes`.
+    Fixture,
+    /// By none.
+    No,
 }
 
 /// A tool that the scripted model calls.

@@ -1,6 +1,7 @@
 //! A protocol as data: an AsyncAPI 3.0 document with `x-frameproof`, and a requirement catalogue,
 //! compiled once into what the other floors ask of it.
 
+mod address;
 mod annotation;
 mod embedded;
 pub mod extension;
@@ -125,6 +126,26 @@ impl Protocol {
         let known = request.is_none_or(|name| self.by_name[message.dir.other() as usize].contains_key(name));
         let found = self.reply_of(example, message.dir, request);
         known && found.is_some_and(|found| self.messages[found].name == message.name)
+    }
+
+    /// The session that a URL names, where the protocol puts its id there.
+    pub fn session_in<'u>(&self, url: &'u str) -> Option<&'u str> {
+        match &self.extension.session.join {
+            extension::Join::Parameter(parameter) => address::value_in(&self.address, parameter, url),
+            _ => None,
+        }
+    }
+
+    /// A server's URL with a place for the session's id, where the protocol puts it there: a URL that leaves out
+    /// the end of the protocol's address is completed.
+    ///
+    /// # Errors
+    /// The place that the URL lacks, for example `{session}`.
+    pub fn url_of(&self, url: &str) -> Result<String, String> {
+        match &self.extension.session.join {
+            extension::Join::Parameter(parameter) => address::complete(&self.address, parameter, url),
+            _ => Ok(url.to_owned()),
+        }
     }
 
     /// The discriminator's text in a message, whether known or not.

@@ -17,6 +17,8 @@ pub struct Matcher {
     parts_from: usize,
     with: Option<Value>,
     schema: Option<Schema>,
+    /// Not empty: any of these matches, and nothing else is looked at.
+    any: Vec<Self>,
 }
 
 impl Matcher {
@@ -30,6 +32,7 @@ impl Matcher {
         let (types, conditions) = match pattern {
             Pattern::Type(one) => (Some(std::slice::from_ref(one)), &PatternWhere::default()),
             Pattern::Types(many) => (Some(many.as_slice()), &PatternWhere::default()),
+            Pattern::Any(alternatives) => return Self::any(&alternatives.any, protocol),
             Pattern::Where(given) => {
                 conditions = given;
                 (given.types.as_ref().map(OneOrMany::as_slice), conditions)
@@ -51,11 +54,31 @@ impl Matcher {
             }
         });
         let parts_from = protocol.messages.len();
-        errors.or(Self { direction, messages, parts_from, with: conditions.with.clone(), schema })
+        let (with, any) = (conditions.with.clone(), Vec::new());
+        errors.or(Self { direction, messages, parts_from, with, schema, any })
+    }
+
+    fn any(patterns: &[Pattern], protocol: &Protocol) -> Result<Self, Diagnostics> {
+        let mut errors = Diagnostics::default();
+        let any: Vec<Self> =
+            patterns.iter().filter_map(|pattern| errors.take(Self::new(pattern, protocol))).collect();
+        if patterns.is_empty() {
+            errors.push(Diagnostic::new("`any` lists no pattern"));
+        }
+        let direction = Direction::Recv;
+        errors.or(Self { direction, messages: None, parts_from: 0, with: None, schema: None, any })
+    }
+
+    /// The patterns of which one must match: those of `any`, or this one alone.
+    pub fn alternatives(&self) -> &[Self] {
+        if self.any.is_empty() { std::slice::from_ref(self) } else { &self.any }
     }
 
     /// Whether a message matches. `message` is its index in [`Protocol::messages`], `None` for an unknown one.
     pub fn matches(&self, message: Option<usize>, dir: Direction, body: &Value) -> bool {
+        if !self.any.is_empty() {
+            return self.any.iter().any(|one| one.matches(message, dir, body));
+        }
         dir == self.direction
             && match &self.messages {
                 Some(known) => message.is_some_and(|message| known.contains(&message)),
@@ -65,7 +88,8 @@ impl Matcher {
             && self.schema.as_ref().is_none_or(|schema| schema.is_valid(body))
     }
 
-    /// The indices of the messages that can match, for dispatch; `None`: any of its direction.
+    /// The indices of the messages that can match, for dispatch; `None`: any of its direction. Asked of each of
+    /// the [`Matcher::alternatives`].
     pub fn messages(&self) -> Option<&[usize]> {
         self.messages.as_deref()
     }
@@ -94,7 +118,28 @@ pub fn is_subset(part: &Value, whole: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::LoadOptions;
     use serde_json::json;
+
+    #[test]
+    fn any_of_either_side() {
+        let name = Protocol::embedded_names()[0];
+        let protocol = Protocol::embedded(name, &LoadOptions::default()).expect("a shipped protocol");
+        let pattern: Pattern =
+            serde_json::from_value(json!({ "any": [{ "with": { "n": 1 } }, { "dir": "send" }] }))
+                .expect("a pattern");
+        let matcher = Matcher::new(&pattern, &protocol).expect("known types");
+        assert_eq!(matcher.alternatives().len(), 2);
+        for (dir, body, expected) in [
+            (Direction::Recv, json!({ "n": 1 }), true),
+            (Direction::Recv, json!({ "n": 2 }), false),
+            (Direction::Send, json!({ "n": 2 }), true),
+        ] {
+            assert_eq!(matcher.matches(None, dir, &body), expected, "{body}");
+        }
+        let wrong: Pattern = serde_json::from_value(json!({ "any": ["no such type"] })).expect("a pattern");
+        assert!(Matcher::new(&wrong, &protocol).is_err());
+    }
 
     #[test]
     fn subset_goes_by_place_and_value() {

@@ -9,12 +9,11 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::clients::{Client, Clients, Ended, Received};
+use super::clients::{Clients, Ended, Received};
 use super::event::{Failure, StepPlace, Verdict, WireLine};
 use super::{Options, clients};
 use crate::check::{Judge, Violation};
 use crate::frame::Pointer;
-use crate::protocol::extension::Join;
 use crate::protocol::{Matcher, Protocol, ReadingName};
 use crate::scenario::{LoadedCase, template, turn};
 use crate::trace::{Direction, Event, Payload};
@@ -69,12 +68,12 @@ pub(super) struct Runner<'r> {
     pub step: String,
     /// The answer taken for the ambiguity by which the current step may fail.
     pub tolerated: Option<ReadingName>,
-    rng: ChaCha8Rng,
+    pub(super) rng: ChaCha8Rng,
     start: Instant,
-    sender: mpsc::Sender<Incoming>,
+    pub(super) sender: mpsc::Sender<Incoming>,
     receiver: mpsc::Receiver<Incoming>,
-    numbers: HashMap<u64, String>,
-    next_number: u64,
+    pub(super) numbers: HashMap<u64, String>,
+    pub(super) next_number: u64,
     session_ids: Vec<(Matcher, Pointer)>,
     log: Option<(Matcher, Pointer)>,
     turn_end: Matcher,
@@ -210,40 +209,7 @@ impl<'r> Runner<'r> {
         uuid::Builder::from_random_bytes(bytes).into_uuid().to_string()
     }
 
-    // ---- connections -------------------------------------------------------------------------------------------
-
-    /// Connects a client. The opening exchange is another matter.
-    pub async fn connect(&mut self, name: &str, session: Option<&str>) -> Result<(), Stop> {
-        let known = self.clients.get(name).map(|client| client.session.clone());
-        let session = session.map(str::to_owned).or(known).unwrap_or_else(|| "main".to_owned());
-        let mut endpoint = self.endpoint.clone();
-        if let Join::Parameter(parameter) = self.protocol.extension.session.join.clone() {
-            let id = match self.sessions.get(&session).cloned().flatten() {
-                Some(id) => id,
-                None => self.uuid(),
-            };
-            endpoint.url = endpoint.url.replace(&format!("{{{parameter}}}"), &id);
-            self.sessions.insert(session.clone(), Some(id));
-        }
-        self.sessions.entry(session.clone()).or_insert(None);
-        self.next_number += 1;
-        let number = self.next_number;
-        let connection = crate::wire::Connection::open(&endpoint, number, self.sender.clone())
-            .await
-            .map_err(|error| Stop::Error(error.to_string()))?;
-        let client = self.clients.entry(name.to_owned()).or_insert_with(|| Client::new(&session));
-        client.disconnect();
-        client.session = session;
-        client.ended = None;
-        client.since_send.clear();
-        client.connection = Some(connection);
-        client.number = number;
-        self.numbers.insert(number, name.to_owned());
-        self.first_client.get_or_insert_with(|| name.to_owned());
-        let url = crate::wire::shown(&endpoint.url).into();
-        self.record(name, Direction::Send, Payload::Open { url });
-        Ok(())
-    }
+    // ---- what happens -------------------------------------------------------------------------------------------
 
     /// Records what a client did itself, and shows it to the judge.
     pub fn record(&mut self, client: &str, dir: Direction, payload: Payload) -> crate::check::Judged {
@@ -324,6 +290,9 @@ impl<'r> Runner<'r> {
         let logged = logged.and_then(|(_, at)| at.get(&received.body)).and_then(Value::as_i64);
         let turn_over = seen(&self.turn_end);
         self.needed.retain(|(_, on)| !seen(on));
+        let ambient = received.message.is_some_and(|message| {
+            self.protocol.extension.ambient.contains(&self.protocol.messages[message].name)
+        });
         let Some(client) = self.clients.get_mut(name) else { return };
         if let Some(id) = id {
             self.sessions.insert(client.session.clone(), Some(id));
@@ -332,6 +301,7 @@ impl<'r> Runner<'r> {
             client.last_seen = Some(client.last_seen.map_or(logged, |last| last.max(logged)));
             client.since_send.push(logged);
         }
+        client.received += u64::from(!ambient);
         client.turn_over |= turn_over;
         client.queue.push_back(received);
     }

@@ -31,6 +31,8 @@ pub(super) struct Client {
     pub pongs: Vec<std::sync::Arc<[u8]>>,
     /// The message that the last `expect` took.
     pub taken: Option<Received>,
+    /// Messages received on all its connections, ambient ones apart.
+    pub received: u64,
     /// How the connection ended, once it has.
     pub ended: Option<Ended>,
 }
@@ -87,6 +89,7 @@ impl Client {
             looked: Vec::new(),
             pongs: Vec::new(),
             taken: None,
+            received: 0,
             ended: None,
         }
     }

@@ -74,7 +74,7 @@ async fn body(runner: &mut Runner<'_>) -> Result<(), Stop> {
     }
     runner.step.clear();
     let names: Vec<String> = runner.clients.keys().cloned().collect();
-    let mut all = runner.protocol.extension.barrier.is_some();
+    let mut all = runner.protocol.extension.barrier.is_some() || runner.quiet().is_some();
     for name in names {
         let client = runner.client(&name)?;
         if client.connection.is_none() {

@@ -3,6 +3,7 @@
 pub mod baseline;
 mod case;
 mod clients;
+mod connect;
 pub mod event;
 mod execute;
 mod redact;
@@ -45,6 +46,14 @@ pub struct Options {
     pub step_deadline: Duration,
     /// Factor on every deadline, the scenario's own included.
     pub timeout_scale: f64,
+    /// How long a silence must last that stands for the end of a turn, where the protocol knows no other. `None`:
+    /// as the protocol says; with the reference server shorter, for it pauses only where its script says so.
+    pub quiet: Option<Duration>,
+    /// The target is the reference server, which has every fixture. Set by [`run`].
+    pub reference: bool,
+    /// Makes the sessions of this run others than those of a run before, whose ids the same seed gave. Set by
+    /// [`run`] for a server that was there before.
+    pub salt: u64,
     /// Stop after this many failed cases.
     pub fail_fast: Option<usize>,
     /// Run a failed case again up to this many times.
@@ -89,6 +98,9 @@ impl Default for Options {
             // Five seconds: a language model that is scripted answers at once, a busy CI machine within this.
             step_deadline: Duration::from_secs(5),
             timeout_scale: 1.0,
+            quiet: None,
+            reference: false,
+            salt: 0,
             fail_fast: None,
             retries: 0,
             repeat: 1,

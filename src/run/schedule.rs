@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -15,6 +15,7 @@ use super::redact::Secrets;
 use super::summary::Tally;
 use super::{Options, Target};
 use crate::protocol::Protocol;
+use crate::protocol::extension::Join;
 use crate::reference;
 use crate::scenario::LoadedCase;
 use crate::trace::{Event, TraceFile};
@@ -22,6 +23,11 @@ use crate::wire::{ConnectError, Connection, Endpoint};
 
 /// Lines of the wire log that a report keeps of a failed case.
 const WIRE_LINES: usize = 400;
+/// The silence that ends a turn of the reference server: it says what it has to say at once. Its own writes take
+/// well under a millisecond, and the scenarios' pauses are longer than this.
+const REFERENCE_QUIET: Duration = Duration::from_millis(10);
+/// The session that the first connection, which only finds out whether there is a server, opens.
+const PROBE: &str = "frameproof-probe";
 
 /// Why a run cannot begin, or cannot go on.
 #[derive(Debug, thiserror::Error)]
@@ -62,11 +68,18 @@ pub async fn run(
     protocol: Arc<Protocol>,
     cases: Vec<LoadedCase>,
     target: Target,
-    options: Options,
+    mut options: Options,
     sink: &mut (dyn FnMut(&RunEvent) + Send),
     mut stop: watch::Receiver<bool>,
 ) -> Result<Summary, RunError> {
     let secrets = Secrets::of(&target);
+    match &target {
+        Target::Reference { .. } => {
+            options.reference = true;
+            options.quiet.get_or_insert(REFERENCE_QUIET);
+        }
+        Target::Url { .. } => options.salt = uuid::Uuid::new_v4().as_u64_pair().1,
+    }
     let (server, endpoint) = tokio::select! {
         opened = open_target(&protocol, &target, &options) => opened.map_err(|error| masked(error, &secrets))?,
         true = interrupted(&mut stop) => return Err(RunError::Interrupted),
@@ -160,10 +173,18 @@ async fn open_target(
             Ok((Some(server), endpoint))
         }
         Target::Url { url, headers } => {
-            let endpoint = endpoint(url, headers);
+            let url = protocol.url_of(url).map_err(|place| {
+                let reason = format!("the URL must say where the session's id goes: `{place}`");
+                ConnectError::BadUrl { url: crate::wire::shown(url), reason }
+            })?;
+            let endpoint = endpoint(&url, headers);
             // One connection first: a wall is reported once, not once a case.
+            let mut probe = endpoint.clone();
+            if let Join::Parameter(parameter) = &protocol.extension.session.join {
+                probe.url = probe.url.replace(&format!("{{{parameter}}}"), PROBE);
+            }
             let (sender, _receiver) = tokio::sync::mpsc::channel(1);
-            drop(Connection::open(&endpoint, 0, sender).await?);
+            drop(Connection::open(&probe, 0, sender).await?);
             Ok((None, endpoint))
         }
     }

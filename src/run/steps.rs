@@ -9,10 +9,12 @@ use super::case::{Runner, Stop};
 use super::clients::Received;
 use super::waits::Waited;
 use crate::protocol::Matcher;
+use crate::protocol::extension::Offered;
 use crate::scenario::duration;
 use crate::scenario::model::{Assertion, Joined, Step};
 use crate::source::schema::Schema;
 use crate::trace::{Direction, End, Payload};
+use crate::wire::ConnectError;
 
 impl Runner<'_> {
     /// Does steps one after the other.
@@ -89,7 +91,15 @@ impl Runner<'_> {
     async fn open(&mut self, step: &Step) -> Result<(), Stop> {
         let name = step.open.clone().unwrap_or_default();
         self.current.clone_from(&name);
-        self.connect(&name, step.session.as_deref()).await?;
+        let with = step.with.as_ref().map(|with| self.expand(with, None)).transpose()?;
+        if let Err(error) = self.connect(&name, step.session.as_deref(), with.as_ref()).await {
+            let refused = matches!(error, ConnectError::Http { .. } | ConnectError::Broken(_));
+            return match (refused, step.may_refuse, step.covers.is_empty()) {
+                (true, true, _) => Ok(()),
+                (true, false, false) => self.missed(&step.covers, error.to_string(), None, None),
+                _ => Err(Stop::Error(error.to_string())),
+            };
+        }
         if step.opening.as_deref() == Some("none") {
             return Ok(());
         }
@@ -99,7 +109,6 @@ impl Runner<'_> {
             None => openings.values().next(),
         };
         let steps = opening.cloned().unwrap_or_default();
-        let with = step.with.as_ref().map(|with| self.expand(with, None)).transpose()?;
         self.exchange(&name, &steps, with.as_ref(), true).await?;
         self.client(&name)?.opened = true;
         self.needs(&name)
@@ -109,6 +118,18 @@ impl Runner<'_> {
     fn needs(&mut self, client: &str) -> Result<(), Stop> {
         if self.first_client.as_deref() != Some(client) {
             return Ok(());
+        }
+        for need in &self.loaded.case.needs {
+            let Some(capability) = self.protocol.extension.capabilities.get(need) else { continue };
+            let offered = match capability.offered {
+                Offered::Yes => true,
+                Offered::Fixture => self.options.reference,
+                Offered::No => false,
+            };
+            if capability.announced.is_none() && !offered {
+                let reason = format!("`{need}` is offered if an overlay says so: {}", capability.about);
+                return Err(Stop::NotApplicable(reason));
+            }
         }
         let Some((need, _)) = self.needed.first() else { return Ok(()) };
         let about = self.protocol.extension.capabilities.get(need).map_or("", |known| &known.about);

@@ -16,6 +16,10 @@ use crate::trace::{Direction, Payload};
 /// How long an optional message of an exchange is waited for when nothing else comes.
 const OPTIONAL: Duration = Duration::from_millis(300);
 
+/// A silence is measured in this many pieces: when the machine stands still for a while, only one of them passes
+/// unlived, and what the server said meanwhile is seen in the next.
+const SLICES: u32 = 5;
+
 /// What is waited for.
 pub(super) struct Wanted {
     /// Indices of message types.
@@ -38,12 +42,17 @@ pub(super) enum Waited {
 
 impl Wanted {
     fn matches(&self, received: &Received) -> bool {
-        let by_type = received.message.is_some_and(|message| self.messages.contains(&message))
-            || self
-                .turn_end
-                .as_ref()
-                .is_some_and(|end| end.matches(received.message, Direction::Recv, &received.body));
-        by_type && self.fits(&received.body)
+        (self.is_of_type(received) || self.is_turn_end(received)) && self.fits(&received.body)
+    }
+
+    fn is_turn_end(&self, received: &Received) -> bool {
+        let end = self.turn_end.as_ref();
+        end.is_some_and(|end| end.matches(received.message, Direction::Recv, &received.body))
+    }
+
+    /// One of the types that are waited for, whatever its content.
+    pub fn is_of_type(&self, received: &Received) -> bool {
+        received.message.is_some_and(|message| self.messages.contains(&message))
     }
 
     fn fits(&self, body: &Value) -> bool {
@@ -53,7 +62,7 @@ impl Wanted {
 
     /// A message of the right type that lacks what is asked for.
     fn nearly(&self, received: &Received) -> bool {
-        received.message.is_some_and(|message| self.messages.contains(&message)) && !self.fits(&received.body)
+        self.is_of_type(received) && !self.fits(&received.body)
     }
 }
 
@@ -112,7 +121,9 @@ impl Runner<'_> {
         let mut passed = Vec::new();
         let missed = loop {
             while let Some(received) = self.client(client)?.queue.pop_front() {
-                if wanted.matches(&received) {
+                if wanted.matches(&received)
+                    && (!wanted.is_turn_end(&received) || self.is_last(client).await?)
+                {
                     let looked = &mut self.client(client)?.looked;
                     looked.append(&mut passed);
                     looked.push(received.clone());
@@ -149,6 +160,52 @@ impl Runner<'_> {
         let queue = &mut self.client(client)?.queue;
         for received in passed.into_iter().rev() {
             queue.push_front(received);
+        }
+        Ok(())
+    }
+
+    // ---- silence -----------------------------------------------------------------------------------------------
+
+    /// How long a silence must last that stands for an end; `None`: the protocol needs none.
+    pub(super) fn quiet(&self) -> Option<Duration> {
+        let own = self.protocol.extension.turn.quiet_ms?;
+        let quiet = self.options.quiet.unwrap_or(Duration::from_millis(own.into()));
+        Some(self.options.scaled(quiet))
+    }
+
+    /// Whether the message just taken ends the turn: where the protocol has a quiet period, nothing must follow it.
+    async fn is_last(&mut self, client: &str) -> Result<bool, Stop> {
+        let Some(quiet) = self.quiet() else { return Ok(true) };
+        let protocol = std::sync::Arc::clone(&self.protocol);
+        let ambient = &protocol.extension.ambient;
+        let follows = self.client(client)?.queue.iter().any(|received| {
+            !received.message.is_some_and(|message| ambient.contains(&protocol.messages[message].name))
+        });
+        Ok(!follows && self.silence(client, quiet).await?)
+    }
+
+    /// Waits for the quiet period. `false`: something came.
+    async fn silence(&mut self, client: &str, quiet: Duration) -> Result<bool, Stop> {
+        let before = self.client(client)?.received;
+        for _ in 0..SLICES {
+            let until = Instant::now() + quiet / SLICES;
+            while self.client(client)?.ended.is_none() && self.pump(until).await? {
+                if self.client(client)?.received != before {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Waits until the server falls silent towards this client.
+    async fn fall_silent(&mut self, client: &str, quiet: Duration) -> Result<(), Stop> {
+        let until = Instant::now() + self.deadline(None).max(quiet * 2);
+        while !self.silence(client, quiet).await? {
+            if Instant::now() > until {
+                let covers = self.protocol.extension.turn.covers.clone();
+                return self.missed(&covers, "the server does not fall silent".to_owned(), None, None);
+            }
         }
         Ok(())
     }
@@ -294,10 +351,15 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Does the protocol's barrier: when it returns, everything that the server had to say to this client before
+    /// Does the protocol's barrier, or waits for the silence that stands for one: when it returns, everything that the server had to say to this client before
     /// has been received. The barrier's answer is taken out of the queue, and nothing else.
     pub(super) async fn barrier(&mut self, client: &str) -> Result<(), Stop> {
-        let Some(steps) = self.protocol.extension.barrier.clone() else { return Ok(()) };
+        let Some(steps) = self.protocol.extension.barrier.clone() else {
+            return match self.quiet() {
+                Some(quiet) => self.fall_silent(client, quiet).await,
+                None => Ok(()),
+            };
+        };
         let waiting = std::mem::take(&mut self.client(client)?.queue);
         let mut kept: Vec<Received> = Vec::new();
         for step in &steps {

@@ -112,7 +112,8 @@ pub struct Flood {
 pub struct Step {
     // Verbs.
     /// Connect a client of this name and do the opening exchange. A name that was used before reconnects, to
-    /// the same session. Modifiers: `session`, `opening`, `with`, `save`.
+    /// the same session. A server that refuses the connection breaks the step's `covers`, if it has some.
+    /// Modifiers: `session`, `opening`, `with`, `may-refuse`.
     pub open: Option<String>,
     /// Close this client's connection with a closing handshake.
     pub close: Option<String>,
@@ -130,13 +131,14 @@ pub struct Step {
     /// Send a binary message (base64).
     pub binary: Option<String>,
     /// Wait for a message of this type, or of any of these types. `turn-end` is what ends a turn in the
-    /// protocol; `close` is the end of the connection. Looks past other messages, but not past an error
+    /// protocol (and, where that has a quiet period, is followed by silence); `close` is the end of the connection. Looks past other messages, but not past an error
     /// message, the end of the connection or a violation.
     pub expect: Option<OneOrMany>,
     /// A JSON Schema that the message taken by the last `expect` of this client must satisfy. For what is judged apart
     /// from the message's coming, with `covers` of its own; a broken SHOULD does not end the case.
     pub check: Option<Value>,
-    /// No message of this type comes: until the barrier of the protocol is answered, or within `window`.
+    /// No message of this type comes: until the barrier of the protocol is answered, or within `window`, or, where
+    /// there is neither, before the server falls silent.
     pub never: Option<OneOrMany>,
     /// Send a WebSocket ping with this text, and wait for the pong that repeats it.
     pub ping: Option<String>,
@@ -159,8 +161,12 @@ pub struct Step {
     pub session: Option<String>,
     /// `open`: which of the protocol's opening exchanges; `none` connects only. Default: the first.
     pub opening: Option<String>,
-    /// `open`: values for the opening's templates. `expect`, `never`: subset match.
+    /// `open`: values for the opening's templates, and for the parameter of the address that names the session.
+    /// `expect`, `never`: subset match.
     pub with: Option<Value>,
+    /// `open`: the server may refuse the connection; it counts as closed then.
+    #[serde(default)]
+    pub may_refuse: bool,
     /// `expect`, `never`: a JSON Schema that the message must satisfy; `joined`: that the text must.
     #[serde(rename = "where")]
     pub schema: Option<Value>,
@@ -241,7 +247,7 @@ impl Step {
 
     /// The modifiers that the step has, each with the verbs that it goes with.
     pub fn modifiers(&self) -> Vec<(&'static str, &'static [&'static str])> {
-        let modifiers: [(&str, bool, &[&str]); 12] = [
+        let modifiers: [(&str, bool, &[&str]); 13] = [
             (
                 "as",
                 self.client.is_some(),
@@ -251,6 +257,7 @@ impl Step {
             ("opening", self.opening.is_some(), &["open"]),
             ("with", self.with.is_some(), &["open", "expect", "never"]),
             ("where", self.schema.is_some(), &["expect", "never", "joined"]),
+            ("may-refuse", self.may_refuse, &["open"]),
             ("save", !self.save.is_empty(), &["expect"]),
             ("within", self.within.is_some(), &["expect"]),
             ("window", self.window.is_some(), &["never"]),

@@ -1,0 +1,56 @@
+//! Opening a client's connection, in the session that it belongs to.
+
+use rand_chacha::rand_core::Rng;
+use serde_json::Value;
+
+use super::case::Runner;
+use super::clients::{Client, Ended};
+use crate::protocol::extension::Join;
+use crate::trace::{Direction, Payload};
+use crate::wire::ConnectError;
+
+impl Runner<'_> {
+    /// Connects a client. The opening exchange is another matter. After a refusal the client is there all the
+    /// same, with its connection ended.
+    pub async fn connect(
+        &mut self,
+        name: &str,
+        session: Option<&str>,
+        with: Option<&Value>,
+    ) -> Result<(), ConnectError> {
+        let known = self.clients.get(name).map(|client| client.session.clone());
+        let session = session.map(str::to_owned).or(known).unwrap_or_else(|| "main".to_owned());
+        let mut endpoint = self.endpoint.clone();
+        if let Join::Parameter(parameter) = self.protocol.extension.session.join.clone() {
+            let named = with.and_then(|with| with.get(&parameter)).and_then(Value::as_str).map(str::to_owned);
+            let known = self.sessions.get(&session).cloned().flatten();
+            let id = named.or(known).unwrap_or_else(|| self.session_id());
+            endpoint.url = endpoint.url.replace(&format!("{{{parameter}}}"), &id);
+            self.sessions.insert(session.clone(), Some(id));
+        }
+        self.sessions.entry(session.clone()).or_insert(None);
+        self.next_number += 1;
+        let number = self.next_number;
+        let opened = crate::wire::Connection::open(&endpoint, number, self.sender.clone()).await;
+        let client = self.clients.entry(name.to_owned()).or_insert_with(|| Client::new(&session));
+        client.disconnect();
+        client.session = session;
+        client.ended = opened.is_err().then_some(Ended { code: None, how: None });
+        client.since_send.clear();
+        self.first_client.get_or_insert_with(|| name.to_owned());
+        client.connection = Some(opened?);
+        client.number = number;
+        self.numbers.insert(number, name.to_owned());
+        let url = crate::wire::shown(&endpoint.url).into();
+        self.record(name, Direction::Send, Payload::Open { url });
+        Ok(())
+    }
+
+    /// A new session's id. It differs from run to run: a server may remember the sessions of the last one.
+    fn session_id(&mut self) -> String {
+        let mut bytes = [0; 16];
+        self.rng.fill_bytes(&mut bytes);
+        bytes.iter_mut().zip(self.options.salt.to_le_bytes()).for_each(|(byte, salt)| *byte ^= salt);
+        uuid::Builder::from_random_bytes(bytes).into_uuid().to_string()
+    }
+}
