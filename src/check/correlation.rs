@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use rustc_hash::FxHashMap;
 
 use super::Violation;
-use super::monitor::{Conn, Findings, Monitor, Seen, key_text};
+use super::monitor::{Conn, Findings, Monitor, Seen};
 use super::monitors::Builder;
 use crate::frame::Pointer;
 use crate::protocol::Matcher;
@@ -53,14 +53,15 @@ impl Correlation {
     }
 
     fn id_of(&self, seen: &Seen<'_>) -> Option<String> {
-        self.id.get(seen.body).filter(|id| !id.is_null()).map(key_text)
+        // As JSON, so that 1 and "1" differ.
+        self.id.get(seen.body).filter(|id| !id.is_null()).map(ToString::to_string)
     }
 
     fn answered(&mut self, seen: &Seen<'_>, is_reply: bool, findings: &mut Findings) {
         let id = self.id_of(seen);
         let requests = self.requests.entry(seen.conn).or_default();
         let (rule, name) = (&self.rule, &self.name);
-        let what = |id: &str| format!("the answer with {} {id:?}", self.id);
+        let what = |id: &str| format!("the answer with {} {id}", self.id);
         let found = match &id {
             Some(id) => requests.iter_mut().find(|request| request.id.as_deref() == Some(id)),
             None => None,
@@ -127,7 +128,7 @@ impl Correlation {
                     request.replies += 1;
                     let asked = request.id.clone().unwrap_or_default();
                     let event = request.event;
-                    let message = format!("the answer lacks {} {asked:?} of its request", self.id);
+                    let message = format!("the answer lacks {} {asked} of its request", self.id);
                     if let Some(violation) = findings.broken(name, &rule.echo, seen.event, message) {
                         violation.related = Some(event);
                     }
@@ -165,7 +166,7 @@ impl Monitor for Correlation {
             findings.exercise(&self.rule.missing);
             if request.is_open() {
                 let id = request.id.clone().unwrap_or_default();
-                let message = format!("the request with {} {id:?} was never answered", self.id);
+                let message = format!("the request with {} {id} was never answered", self.id);
                 findings.push(Violation {
                     event: Some(request.event),
                     ..Violation::new(&self.name, &self.rule.missing, message)

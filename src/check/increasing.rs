@@ -2,21 +2,21 @@
 
 use rustc_hash::FxHashMap;
 
-use super::monitor::{Conn, Findings, Monitor, Seen};
+use super::monitor::{Conn, Findings, Monitor, Seen, key_text};
 use super::monitors::Builder;
 use crate::frame::Pointer;
 use crate::protocol::Matcher;
 use crate::protocol::invariant as rule;
 use crate::source::Diagnostics;
 
-/// Memory: one number a connection.
+/// Memory: one number a connection and key.
 pub(super) struct Increasing {
     name: String,
     rule: rule::Increasing,
     on: Matcher,
     at: Pointer,
     restarts: Option<Matcher>,
-    newest: FxHashMap<Conn, (i64, u64)>,
+    newest: FxHashMap<(Conn, Option<String>), (i64, u64)>,
 }
 
 impl Increasing {
@@ -34,15 +34,20 @@ impl Increasing {
 
 impl Monitor for Increasing {
     fn observe(&mut self, seen: &Seen<'_>, findings: &mut Findings) {
+        let key = self.rule.key.as_ref().and_then(|at| at.get(seen.body)).map(key_text);
         if seen.is_any(self.restarts.as_ref()) {
-            self.newest.remove(&seen.conn);
+            match &key {
+                Some(_) => _ = self.newest.remove(&(seen.conn, key.clone())),
+                None => self.newest.retain(|(conn, _), _| *conn != seen.conn),
+            }
         }
         if !seen.is(&self.on) {
             return;
         }
         let Some(value) = self.at.get(seen.body).and_then(serde_json::Value::as_i64) else { return };
-        let Some((newest, event)) = self.newest.get(&seen.conn).copied() else {
-            self.newest.insert(seen.conn, (value, seen.event));
+        let place = (seen.conn, key);
+        let Some((newest, event)) = self.newest.get(&place).copied() else {
+            self.newest.insert(place, (value, seen.event));
             return;
         };
         findings.exercise(&self.rule.order);
@@ -53,7 +58,7 @@ impl Monitor for Increasing {
         } else if value < newest {
             (&self.rule.order, format!("{} {value} comes after {newest}", self.at))
         } else {
-            self.newest.insert(seen.conn, (value, seen.event));
+            self.newest.insert(place, (value, seen.event));
             return;
         };
         if let Some(violation) = findings.broken(&self.name, ids, seen.event, message) {
@@ -62,6 +67,6 @@ impl Monitor for Increasing {
     }
 
     fn closed(&mut self, conn: Conn) {
-        self.newest.remove(&conn);
+        self.newest.retain(|(known, _), _| *known != conn);
     }
 }

@@ -155,7 +155,9 @@ impl Judge {
             match (message, answers) {
                 (_, Some(false)) => self.unmatched(&protocol, &body, index),
                 (Some(message), _) => self.validate(&protocol, message, &body, index),
-                (None, _) => self.unknown(&protocol, &body, index),
+                // The result of a request that the protocol does not know.
+                (None, Some(true)) => {}
+                (None, None) => self.unknown(&protocol, &body, index),
             }
             if answers == Some(true) {
                 self.findings.exercise(protocol.unmatched());

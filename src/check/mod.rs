@@ -13,6 +13,7 @@ mod concatenation;
 mod constant;
 mod correlation;
 mod dialogue;
+mod echo;
 mod existence;
 mod frame_rules;
 mod increasing;
@@ -24,6 +25,7 @@ mod projection;
 mod replay;
 mod replies;
 mod response;
+mod series;
 mod states;
 #[cfg(test)]
 mod tests;

@@ -2,8 +2,8 @@
 
 use super::monitor::Monitor;
 use super::{
-    absence, agreement, bracket, cadence, concatenation, constant, correlation, dialogue, existence,
-    frame_rules, increasing, precedence, projection, replay, response, states, unique,
+    absence, agreement, bracket, cadence, concatenation, constant, correlation, dialogue, echo, existence,
+    frame_rules, increasing, precedence, projection, replay, response, series, states, unique,
 };
 use crate::frame::Pointer;
 use crate::protocol::invariant::Rule;
@@ -76,6 +76,8 @@ pub(super) fn build(
         Rule::Proportion(rule) => Box::new(frame_rules::Proportion::new(rule, b)?),
         Rule::Projection(rule) => Box::new(projection::Projection::new(rule, b)?),
         Rule::Cadence(rule) => Box::new(cadence::Cadence::new(rule, b)?),
+        Rule::Echo(rule) => Box::new(echo::Echo::new(rule, b)?),
+        Rule::Series(rule) => Box::new(series::Series::new(rule, b)?),
         Rule::Concatenation(rule) => Box::new(concatenation::Concatenation::new(rule, b)?),
         Rule::Dialogue(rule) => Box::new(dialogue::Dialogue::new(rule, b)?),
     };

@@ -33,8 +33,10 @@ impl Requests {
             let message = protocol.reply_of(body, dir, request.as_deref());
             return Identity { message, answers: Some(request.is_some() || unreadable) };
         }
-        if let (Some(id), Some(name)) = (id, protocol.type_of(body)) {
-            self.0.entry(conn).or_default().insert((dir, id.to_string()), name.to_owned());
+        if let Some(id) = id {
+            // A client may leave out what the request is, on purpose: it is answered all the same.
+            let name = protocol.type_of(body).unwrap_or_default().to_owned();
+            self.0.entry(conn).or_default().insert((dir, id.to_string()), name);
         }
         Identity { message: protocol.message_of(body, dir), answers: None }
     }

@@ -127,3 +127,57 @@ fn a_history_has_what_was_said() {
     assert_eq!(then(&[frame("work", ""), done.clone(), log(&[])]).0, 0, "nobody knows");
     assert_eq!(then(&[frame("ask", "again"), done, log(&[])]).0, 0, "nobody knows");
 }
+
+#[test]
+fn replies_repeat_what_was_asked() {
+    let protocol = protocol(&json!({ "invariants": { "echo": { "about": "a", "monitor": { "echo": {
+        "request": { "type": "ask", "dir": "send" }, "reply": "say", "id": "/id", "asked": "/n", "told": "/n",
+        "decides": ["R-1"],
+    } } } } }));
+    let ask = |id: Value, n: u64| json!({ "type": "ask", "id": id, "n": n });
+    let say = |id: Value, n: u64| json!({ "type": "say", "id": id, "n": n });
+    let (one, text) = (json!(1), json!("1"));
+    let good = [ask(one.clone(), 5), ask(text.clone(), 6), say(text.clone(), 6), say(one.clone(), 5)];
+    assert_eq!(judge(&protocol, &good), (0, 2));
+    assert_eq!(judge(&protocol, &[ask(one.clone(), 5), say(one.clone(), 6)]).0, 1, "another value");
+    assert_eq!(judge(&protocol, &[ask(one.clone(), 5), json!({ "type": "say", "id": 1 })]).0, 1, "no value");
+    assert_eq!(judge(&protocol, &[ask(one, 5), say(text, 6)]), (0, 0), "another request");
+}
+
+#[test]
+fn pieces_are_complete_and_make_json() {
+    let protocol = protocol(&json!({ "invariants": { "series": { "about": "a", "monitor": { "series": {
+        "on": "say", "key": "/of", "part": "/part", "total": "/total", "text": "/text", "same": ["/seq"],
+        "complete": ["R-1"], "json": ["R-1"],
+    } } } } }));
+    let piece = |part: u64, total: u64, text: &str| json!({ "type": "say", "of": "v", "part": part, "total": total, "text": text, "seq": 1 });
+    let other = json!({ "type": "say", "of": "v", "part": 1, "total": 2, "text": "2]", "seq": 2 });
+    let (first, last) = (piece(0, 2, "[1,"), piece(1, 2, "2]"));
+    for (frames, broken, why) in [
+        (vec![first.clone(), last.clone()], 0, "in order"),
+        (vec![last.clone(), first.clone()], 0, "out of order"),
+        (vec![piece(1, 2, "[1,"), piece(2, 2, "2]")], 0, "counted from 1"),
+        (vec![first.clone()], 1, "one is missing"),
+        (vec![first.clone(), first.clone(), last.clone()], 1, "one comes twice"),
+        (vec![first.clone(), piece(2, 2, "2]"), last.clone()], 1, "one too many"),
+        (vec![piece(2, 2, "2]"), first.clone(), last.clone()], 1, "counted from 0 and from 1"),
+        (vec![first.clone(), other, last.clone()], 1, "of another value"),
+        (vec![piece(0, 2, "2]"), piece(1, 2, "[1,")], 1, "no JSON"),
+    ] {
+        assert_eq!(judge(&protocol, &frames).0, broken, "{why}");
+    }
+}
+
+#[test]
+fn a_counter_may_have_a_key() {
+    let protocol = protocol(&json!({ "invariants": { "grows": { "about": "a", "monitor": { "increasing": {
+        "on": "say", "at": "/n", "key": "/of", "order": ["R-1"], "repeat": ["R-1"],
+        "restarts": { "type": "ask", "dir": "send" },
+    } } } } }));
+    let say = |of: &str, n: u64| json!({ "type": "say", "of": of, "n": n });
+    let ask = |of: &str| json!({ "type": "ask", "of": of });
+    assert_eq!(judge(&protocol, &[say("a", 2), say("b", 1), say("a", 3)]), (0, 1));
+    assert_eq!(judge(&protocol, &[say("a", 2), say("b", 1), say("a", 2)]).0, 1);
+    assert_eq!(judge(&protocol, &[say("a", 2), ask("b"), say("a", 1)]).0, 1, "another key restarts");
+    assert_eq!(judge(&protocol, &[say("a", 2), ask("a"), say("a", 1)]).0, 0, "its own restarts");
+}

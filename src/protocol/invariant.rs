@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::extension::{At, Ids, OneOrMany, Pattern};
+pub use super::pieces::{Echo, Series};
 use crate::frame::Pointer;
 
 /// The kind of a monitor and its parameters.
@@ -52,6 +53,10 @@ pub enum Rule {
     Cadence(Cadence),
     /// Pieces add up to a whole.
     Concatenation(Concatenation),
+    /// A reply repeats a value of its request.
+    Echo(Echo),
+    /// A large value comes in numbered pieces.
+    Series(Series),
     /// A shown history has what was said.
     Dialogue(Dialogue),
 }
@@ -76,11 +81,13 @@ pub struct Increasing {
     pub on: Pattern,
     /// The counter.
     pub at: Pointer,
+    /// What has the counter: one for each value of this on a connection. None: the connection has it.
+    pub key: Option<Pointer>,
     /// Broken when a value is smaller than an earlier one.
     pub order: Ids,
     /// Broken when a value comes twice.
     pub repeat: Ids,
-    /// Sent messages that start a new replay, after which old ids may come again.
+    /// Sent messages that start a new replay, after which old ids may come again (of the same key, if it has one).
     pub restarts: Option<Pattern>,
 }
 

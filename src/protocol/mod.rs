@@ -9,6 +9,7 @@ pub mod invariant;
 mod load;
 mod message;
 mod pattern;
+mod pieces;
 mod requirement;
 mod verify;
 

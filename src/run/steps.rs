@@ -395,9 +395,13 @@ fn join<'b>(pieces: impl Iterator<Item = &'b Value>, joined: &Joined) -> Value {
             None => texts.push((key, piece.to_owned())),
         }
     }
+    let value = |text: String| match serde_json::from_str(&text) {
+        Ok(value) if joined.json => value,
+        _ => Value::from(text),
+    };
     match joined.by {
-        Some(_) => texts.into_iter().map(|(_, text)| text).collect(),
-        None => texts.into_iter().map(|(_, text)| text).collect::<String>().into(),
+        Some(_) => texts.into_iter().map(|(_, text)| value(text)).collect(),
+        None => value(texts.into_iter().map(|(_, text)| text).collect()),
     }
 }
 
@@ -418,5 +422,9 @@ mod tests {
             let joined: Joined = serde_json::from_value(joined).expect("joined");
             assert_eq!(join(pieces.iter(), &joined), expected);
         }
+        let joined = json!({ "of": "m", "at": ["/text"], "json": true });
+        let joined: Joined = serde_json::from_value(joined).expect("joined");
+        assert_eq!(join([json!({ "text": "[1" }), json!({ "text": ",2]" })].iter(), &joined), json!([1, 2]));
+        assert_eq!(join([json!({ "text": "[1" })].iter(), &joined), json!("[1"));
     }
 }

@@ -204,6 +204,9 @@ pub struct Joined {
     /// What the pieces of one text have in common. With it the result is a list of texts, in the order of their first
     /// pieces; without it, one text.
     pub by: Option<Pointer>,
+    /// The text (each text, with `by`) is JSON: its value is held against `where`, and what is no JSON as the text that it is.
+    #[serde(default)]
+    pub json: bool,
 }
 
 /// A relation between values; templates are filled in. Exactly one of them.

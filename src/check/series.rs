@@ -1,0 +1,145 @@
+//! A large value comes in numbered pieces.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+use serde_json::Value;
+
+use super::Violation;
+use super::monitor::{Conn, Findings, Monitor, Seen, key_text};
+use super::monitors::Builder;
+use crate::protocol::Matcher;
+use crate::protocol::invariant as rule;
+use crate::source::Diagnostics;
+
+/// Longest text that is put together; past that the whole is not judged.
+const MAX_BYTES: usize = 16 << 20;
+
+/// Memory: the texts of the values under way, at most [`MAX_BYTES`] each.
+pub(super) struct Series {
+    name: String,
+    rule: rule::Series,
+    on: Matcher,
+    open: FxHashMap<(Conn, String), Whole>,
+}
+
+/// A value under way.
+struct Whole {
+    first: u64,
+    total: u64,
+    same: Vec<Value>,
+    parts: BTreeMap<u64, String>,
+    bytes: usize,
+    /// Something is wrong with it: nothing more is judged.
+    broken: bool,
+}
+
+impl Series {
+    pub fn new(rule: &rule::Series, b: &mut Builder<'_>) -> Result<Self, Diagnostics> {
+        Ok(Self {
+            name: b.name.clone(),
+            on: b.pattern(&rule.on)?,
+            rule: rule.clone(),
+            open: FxHashMap::default(),
+        })
+    }
+
+    fn same(&self, body: &Value) -> Vec<Value> {
+        self.rule.same.iter().map(|at| at.get(body).cloned().unwrap_or(Value::Null)).collect()
+    }
+}
+
+/// Takes a piece in, or says what is wrong with it.
+fn take(whole: &mut Whole, part: u64, text: &str, same: &[Value]) -> Result<(), String> {
+    if whole.same != same {
+        return Err("a piece differs from the first one of its value in what all have in common".to_owned());
+    }
+    if part > whole.total || (part == whole.total && whole.parts.contains_key(&0)) {
+        return Err(format!("piece {part} comes although there are {}", whole.total));
+    }
+    if whole.parts.contains_key(&part) {
+        return Err(format!("piece {part} comes twice"));
+    }
+    whole.bytes += text.len();
+    let text = if whole.bytes > MAX_BYTES { String::new() } else { text.to_owned() };
+    whole.parts.insert(part, text);
+    if part == 0 && whole.parts.contains_key(&whole.total) {
+        return Err(format!("there are both a piece 0 and a piece {}, of {0}", whole.total));
+    }
+    Ok(())
+}
+
+impl Monitor for Series {
+    fn observe(&mut self, seen: &Seen<'_>, findings: &mut Findings) {
+        if !seen.is(&self.on) {
+            return;
+        }
+        let rule = &self.rule;
+        let number = |at: &crate::frame::Pointer| at.get(seen.body).and_then(Value::as_u64);
+        // What lacks its parts breaks its schema.
+        let (Some(key), Some(part), Some(total), Some(text)) = (
+            rule.key.get(seen.body).map(key_text),
+            number(&rule.part),
+            number(&rule.total),
+            rule.text.get(seen.body).and_then(Value::as_str),
+        ) else {
+            return;
+        };
+        let same = self.same(seen.body);
+        let place = (seen.conn, key);
+        let fresh = || Whole {
+            first: seen.event,
+            total,
+            same: same.clone(),
+            parts: BTreeMap::new(),
+            bytes: 0,
+            broken: false,
+        };
+        let whole = self.open.entry(place.clone()).or_insert_with(fresh);
+        if whole.broken {
+            return;
+        }
+        if let Err(message) = take(whole, part, text, &same) {
+            let first = whole.first;
+            whole.broken = true;
+            if let Some(violation) = findings.broken(&self.name, &rule.complete, seen.event, message) {
+                violation.related = Some(first);
+            }
+            return;
+        }
+        if whole.parts.len() as u64 != whole.total {
+            return;
+        }
+        let Some(whole) = self.open.remove(&place) else { return };
+        findings.exercise(&rule.complete);
+        if whole.bytes > MAX_BYTES {
+            return;
+        }
+        findings.exercise(&rule.json);
+        let text: String = whole.parts.into_values().collect();
+        if let Err(error) = serde_json::from_str::<Value>(&text) {
+            let message = format!("the pieces put together are no JSON: {error}");
+            if let Some(violation) = findings.broken(&self.name, &rule.json, seen.event, message) {
+                violation.related = Some(whole.first);
+                violation.actual = Some(crate::protocol::shorten(&text.into()).into());
+            }
+        }
+    }
+
+    fn closed(&mut self, conn: Conn) {
+        self.open.retain(|(known, _), _| *known != conn);
+    }
+
+    fn finish(&mut self, settled: bool, findings: &mut Findings) {
+        if !settled {
+            return;
+        }
+        for whole in self.open.values().filter(|whole| !whole.broken) {
+            let message = format!("only {} of {} pieces came", whole.parts.len(), whole.total);
+            findings.push(Violation {
+                event: Some(whole.first),
+                ..Violation::new(&self.name, &self.rule.complete, message)
+            });
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Parameters of the monitors about values that come back, and values that come in pieces.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::extension::{Ids, Pattern};
+use crate::frame::Pointer;
+
+/// A reply repeats a value of its request: the two are paired by a correlation id, connection by connection. A request
+/// without the value asks for nothing.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Echo {
+    /// The requests (sent).
+    pub request: Pattern,
+    /// The replies (received).
+    pub reply: Pattern,
+    /// The correlation id, the same pointer on both sides.
+    pub id: Pointer,
+    /// The value in the request.
+    pub asked: Pointer,
+    /// The value in the reply.
+    pub told: Pointer,
+    /// Broken when the reply has another value, or none.
+    pub decides: Ids,
+}
+
+/// A large value that comes in numbered pieces, which put together are the JSON text of the value.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Series {
+    /// The pieces.
+    pub on: Pattern,
+    /// What the pieces of one value have in common.
+    pub key: Pointer,
+    /// A piece's number, counted from 0 or from 1.
+    pub part: Pointer,
+    /// How many there are.
+    pub total: Pointer,
+    /// The text of a piece.
+    pub text: Pointer,
+    /// What must be the same in all pieces of a value.
+    #[serde(default)]
+    pub same: Vec<Pointer>,
+    /// Broken when a piece comes twice, is not one of the announced number, differs in `same`, or, at the end and after
+    /// settling, is missing.
+    pub complete: Ids,
+    /// Broken when the whole is no JSON text.
+    pub json: Ids,
+}
