@@ -5,6 +5,7 @@
 //! that asks for it.
 
 mod clients;
+mod codey;
 mod minicodex;
 mod notes;
 mod script;
@@ -47,12 +48,20 @@ struct Entry {
 }
 
 /// Every reference server.
-const ENTRIES: &[Entry] = &[Entry {
-    name: "minicodex",
-    path: "/ws",
-    faults: minicodex::FAULTS,
-    make: |fault| Arc::new(minicodex::Service::new(fault)),
-}];
+const ENTRIES: &[Entry] = &[
+    Entry {
+        name: "codey",
+        path: "/",
+        faults: codey::FAULTS,
+        make: |fault| Arc::new(codey::Service::new(fault)),
+    },
+    Entry {
+        name: "minicodex",
+        path: "/ws",
+        faults: minicodex::FAULTS,
+        make: |fault| Arc::new(minicodex::Service::new(fault)),
+    },
+];
 
 fn entry(protocol: &str) -> Option<&'static Entry> {
     ENTRIES.iter().find(|entry| entry.name == protocol)

@@ -1,0 +1,223 @@
+//! One connection: greeting, commands, and the jobs that they set off.
+
+use std::sync::Arc;
+
+use futures_util::stream::FuturesUnordered;
+use futures_util::{SinkExt, StreamExt};
+use serde_json::json;
+use tokio::sync::mpsc;
+use tokio_tungstenite::tungstenite::Message;
+
+use super::command::{self, Command, Wrong};
+use super::faults::Defect;
+use super::session::{AGENT, Session};
+use super::{Service, turn};
+use crate::reference::Socket;
+use crate::reference::clients;
+
+/// Serves a connection until it ends. All of it is one task: what a message sets off goes as far as it can before the
+/// next message is read, so that a Pong comes after everything that had to be said.
+pub(super) async fn serve(service: &Service, socket: Socket) {
+    let (mut sink, mut stream) = socket.split();
+    let (outbox, mut outgoing) = clients::channel();
+    let writer = tokio::spawn(async move {
+        while let Some(message) = outgoing.next().await {
+            if sink.send(message).await.is_err() {
+                break;
+            }
+            outgoing.written();
+        }
+    });
+    let (sender, mut spawned) = mpsc::unbounded_channel();
+    let session = Arc::new(Session::new(service.defect, &service.notes, &outbox, sender));
+    service.add(&session);
+    let peer = Peer { service, session: &session };
+    if !service.has(Defect::GreetsWhenSpokenTo) {
+        session.hello();
+    }
+    let mut greeted = !service.has(Defect::GreetsWhenSpokenTo);
+    let mut jobs = FuturesUnordered::new();
+    loop {
+        tokio::select! {
+            biased;
+            Some(job) = spawned.recv() => jobs.push(job),
+            Some(()) = jobs.next() => {}
+            message = stream.next() => {
+                match message {
+                    Some(Ok(Message::Text(text))) => {
+                        if !std::mem::replace(&mut greeted, true) {
+                            session.hello();
+                        }
+                        peer.take(text.as_bytes());
+                    }
+                    Some(Ok(Message::Binary(bytes))) => peer.take(&bytes),
+                    // Reading on sends the answer to a close.
+                    Some(Ok(Message::Close(_))) => peer.gone(),
+                    Some(Ok(_)) => {}
+                    Some(Err(_)) | None => break,
+                }
+            }
+        }
+    }
+    peer.gone();
+    writer.abort();
+}
+
+struct Peer<'s> {
+    service: &'s Service,
+    session: &'s Arc<Session>,
+}
+
+impl Peer<'_> {
+    fn has(&self, defect: Defect) -> bool {
+        self.service.has(defect)
+    }
+
+    /// The client is gone.
+    fn gone(&self) {
+        if self.has(Defect::DisconnectRuns) {
+            let pending = std::mem::take(&mut self.session.lock().pending);
+            for call in pending {
+                self.session.run(&call);
+            }
+        }
+    }
+
+    fn take(&self, bytes: &[u8]) {
+        if self.session.lock().dead {
+            return;
+        }
+        match command::read(bytes, self.service.defect) {
+            Ok(command) => self.perform(command),
+            Err((wrong, message)) => self.refuse(wrong, &message),
+        }
+    }
+
+    fn refuse(&self, wrong: Wrong, message: &str) {
+        let silent = match self.service.defect {
+            Some(Defect::SilentOnRubbish) => wrong == Wrong::NoJson,
+            Some(Defect::SilentWithoutType) => wrong == Wrong::NoType,
+            Some(Defect::SilentOnUnknownType) => wrong == Wrong::UnknownType,
+            _ => false,
+        };
+        if !silent {
+            self.session.error(message, false);
+        }
+        if self.has(Defect::RubbishCancels) && self.session.lock().busy {
+            self.session.cancels.send_modify(|count| *count += 1);
+        }
+        if self.has(Defect::HangsUpOnRubbish) && wrong == Wrong::NoJson {
+            self.session.hang_up();
+        }
+    }
+
+    fn perform(&self, command: Command) {
+        let session = self.session;
+        match command {
+            Command::SendMessage { content, agent } => self.send_message(&content, agent),
+            Command::ToolDecision { call_id, approved } => self.decide(call_id.as_deref(), approved),
+            Command::Cancel => self.cancel(),
+            Command::GetHistory => {
+                let empty = {
+                    let mut inner = session.lock();
+                    if inner.busy && self.has(Defect::HistoryWaits) {
+                        inner.held += 1;
+                        return;
+                    }
+                    inner.turns == 0
+                };
+                session.send(session.history());
+                if empty && self.has(Defect::QueryStartsTurn) {
+                    turn::start(session, "Hello?");
+                }
+            }
+            Command::GetState => session.send(session.state()),
+            Command::Ping => session.send(json!({ "type": "Pong" })),
+            Command::Foreign(kind) => {
+                session.error(&format!("{kind} is the server's"), false);
+                session.lock().pending.clear();
+            }
+        }
+    }
+
+    fn send_message(&self, content: &str, agent: Option<i64>) {
+        let session = self.session;
+        let known = [AGENT, AGENT + i64::from(self.has(Defect::OtherAgentIds))];
+        if agent.is_some_and(|agent| !known.contains(&agent)) {
+            if !self.has(Defect::SilentOnUnknownAgent) {
+                session.error("no such agent", false);
+            }
+            return;
+        }
+        let (busy, turns) = {
+            let inner = session.lock();
+            (inner.busy, inner.turns)
+        };
+        if busy {
+            session.error("a turn is under way: wait for Finished", false);
+            if self.has(Defect::SecondMessageCancels) {
+                session.cancels.send_modify(|count| *count += 1);
+            }
+            return;
+        }
+        if self.has(Defect::WearsOut) && turns >= 2 {
+            session.error("no more turns", false);
+            return;
+        }
+        turn::start(session, content);
+    }
+
+    fn decide(&self, call_id: Option<&str>, approved: bool) {
+        let session = self.session;
+        let others = self.has(Defect::DecidesForOthers);
+        let other = call_id.filter(|_| others).and_then(|id| self.service.waiting(id));
+        let session = other.as_ref().unwrap_or(session);
+        let mut inner = session.lock();
+        let mut index = match call_id {
+            Some(id) => inner.pending.iter().position(|call| call.id == id),
+            None => (!inner.pending.is_empty()).then_some(0),
+        };
+        if index.is_none() && self.has(Defect::AnyCallIdIsTaken) && !inner.pending.is_empty() {
+            index = Some(0);
+        }
+        let Some(index) = index else {
+            let again = call_id.filter(|id| inner.decisions.contains_key(*id));
+            if let Some(id) = again.filter(|_| self.has(Defect::SecondDecisionCounts)) {
+                inner.decisions.insert(id.to_owned(), approved);
+                drop(inner);
+                session.decided.notify_waiters();
+                return;
+            }
+            drop(inner);
+            if !self.has(Defect::SilentOnUnknownCall) {
+                session.error("no such call awaits approval", false);
+            }
+            return;
+        };
+        let mut decided = vec![inner.pending[index].clone()];
+        if self.has(Defect::OneDecisionForAll) {
+            decided = std::mem::take(&mut inner.pending);
+        } else if !self.has(Defect::DecidedStaysPending) {
+            inner.pending.remove(index);
+        }
+        for call in decided {
+            if approved {
+                inner.allowed.insert(call.tool);
+            }
+            inner.decisions.insert(call.id, approved);
+        }
+        drop(inner);
+        session.decided.notify_waiters();
+    }
+
+    fn cancel(&self) {
+        let session = self.session;
+        let busy = session.lock().busy;
+        if !busy && self.has(Defect::IdleCancelIsFatal) {
+            session.die("nothing to cancel");
+        }
+        if !self.has(Defect::CancelIsIgnored) {
+            session.cancels.send_modify(|count| *count += 1);
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! The codey dialect: `protocols/codey/asyncapi.yaml`, default readings. A connection is a session.
+
+mod command;
+mod connection;
+mod faults;
+mod session;
+mod spoil;
+mod tool;
+mod turn;
+
+pub(super) use faults::FAULTS;
+
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use faults::Defect;
+use futures_util::future::BoxFuture;
+use session::Session;
+
+use super::notes::Notes;
+use super::{Dialect, Socket};
+
+/// A server: its notes, which all sessions share as they would a machine's files, and its defect.
+pub(super) struct Service {
+    defect: Option<Defect>,
+    notes: Arc<Mutex<Notes>>,
+    sessions: Mutex<Vec<Weak<Session>>>,
+}
+
+impl Service {
+    pub(super) fn new(fault: Option<&str>) -> Self {
+        let defect = fault.and_then(Defect::named);
+        Self { defect, notes: Arc::default(), sessions: Mutex::default() }
+    }
+
+    fn has(&self, defect: Defect) -> bool {
+        self.defect == Some(defect)
+    }
+
+    fn add(&self, session: &Arc<Session>) {
+        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        sessions.retain(|session| session.strong_count() > 0);
+        sessions.push(Arc::downgrade(session));
+    }
+
+    /// The session that waits for a decision about this call.
+    fn waiting(&self, call_id: &str) -> Option<Arc<Session>> {
+        let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = sessions.iter().filter_map(Weak::upgrade);
+        open.find(|session| session.lock().pending.iter().any(|call| call.id == call_id))
+    }
+}
+
+impl Dialect for Service {
+    fn serve<'d>(&'d self, socket: Socket, _path: String) -> BoxFuture<'d, ()> {
+        Box::pin(connection::serve(self, socket))
+    }
+}

@@ -1,0 +1,246 @@
+//! One session: what was said, which calls wait for a decision, what the model used.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures_util::future::BoxFuture;
+use serde_json::{Map, Value, json};
+use tokio::sync::{Notify, mpsc, watch};
+use tokio_tungstenite::tungstenite::Message;
+
+use super::faults::Defect;
+use super::spoil::spoil;
+use crate::reference::clients::Outbox;
+use crate::reference::notes::{Notes, Outcome};
+
+/// The one agent of a session.
+pub(super) const AGENT: i64 = 0;
+/// Entries of the history that are kept.
+const MAX_HISTORY: usize = 10_000;
+
+/// A turn, or a background call.
+pub(super) type Job = BoxFuture<'static, ()>;
+
+pub(super) struct Session {
+    pub defect: Option<Defect>,
+    notes: Arc<Mutex<Notes>>,
+    inner: Mutex<Inner>,
+    /// A call was decided.
+    pub decided: Notify,
+    /// Counts the cancels.
+    pub cancels: watch::Sender<u64>,
+    jobs: mpsc::UnboundedSender<Job>,
+    outbox: Outbox,
+}
+
+#[derive(Default)]
+pub(super) struct Inner {
+    /// A turn is under way.
+    pub busy: bool,
+    pub turns: u64,
+    pub calls: u64,
+    /// Calls that await approval, in the order of asking.
+    pub pending: Vec<Call>,
+    /// Decided calls, and whether they were approved.
+    pub decisions: BTreeMap<String, bool>,
+    pub history: Vec<Entry>,
+    pub output_tokens: u64,
+    /// Context of the last request.
+    pub cached: u64,
+    /// The session ended with a fatal error.
+    pub dead: bool,
+    /// Tools that an earlier approval allows (a defect).
+    pub allowed: BTreeSet<String>,
+    /// GetHistory queries that wait for the end of the turn (a defect).
+    pub held: usize,
+}
+
+/// One message of the conversation.
+pub(super) struct Entry {
+    pub role: &'static str,
+    pub content: String,
+    pub timestamp: String,
+}
+
+/// A tool call.
+#[derive(Debug, Clone)]
+pub(super) struct Call {
+    pub id: String,
+    pub tool: String,
+    pub params: Map<String, Value>,
+    pub background: bool,
+}
+
+pub(super) fn now() -> String {
+    jiff::Timestamp::now().to_string()
+}
+
+/// About four characters are a token.
+fn tokens(text: &str) -> u64 {
+    text.chars().count().div_ceil(4) as u64
+}
+
+impl Session {
+    pub fn new(
+        defect: Option<Defect>,
+        notes: &Arc<Mutex<Notes>>,
+        outbox: &Outbox,
+        jobs: mpsc::UnboundedSender<Job>,
+    ) -> Self {
+        let inner = Inner::default();
+        Self {
+            defect,
+            notes: Arc::clone(notes),
+            inner: Mutex::new(inner),
+            decided: Notify::new(),
+            cancels: watch::channel(0).0,
+            jobs,
+            outbox: outbox.clone(),
+        }
+    }
+
+    pub fn has(&self, defect: Defect) -> bool {
+        self.defect == Some(defect)
+    }
+
+    pub fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hands work to the connection's own task, which does it before it reads on.
+    pub fn spawn(&self, job: Job) {
+        // A connection that is gone does nothing more.
+        let _ = self.jobs.send(job);
+    }
+
+    pub fn send(&self, frame: Value) {
+        spoil(self.defect, frame).into_iter().for_each(|message| {
+            self.outbox.send(message);
+        });
+    }
+
+    pub fn error(&self, message: &str, fatal: bool) {
+        self.send(json!({ "type": "Error", "message": message, "fatal": fatal }));
+    }
+
+    /// Ends the session: nothing is usable after a fatal error.
+    pub fn die(&self, message: &str) {
+        self.lock().dead = true;
+        self.error(message, true);
+        if !self.has(Defect::FatalGoesOn) {
+            self.hang_up();
+        }
+    }
+
+    /// Closes the connection.
+    pub fn hang_up(&self) {
+        self.outbox.send(Message::Close(None));
+    }
+
+    /// Runs a tool on the shared notes.
+    pub fn run(&self, call: &Call) -> Outcome {
+        let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        notes.run(&call.tool, &call.params)
+    }
+
+    pub fn hello(&self) {
+        let id = match self.defect {
+            Some(Defect::SameSessionId) => "session-1".to_owned(),
+            Some(Defect::EmptySessionId) => String::new(),
+            _ => uuid::Uuid::new_v4().to_string(),
+        };
+        if self.has(Defect::SpeaksBeforeGreeting) {
+            self.send(json!({ "type": "TextDelta", "agent_id": AGENT, "content": "Welcome!" }));
+        }
+        self.send(json!({ "type": "Connected", "session_id": id }));
+    }
+
+    pub fn state(&self) -> Value {
+        let inner = self.lock();
+        let pending = inner.pending.iter().map(
+            |call| json!({ "agent_id": AGENT, "call_id": call.id, "name": call.tool, "params": call.params }),
+        );
+        let is_streaming = match self.defect {
+            Some(Defect::NeverStreaming) => false,
+            Some(Defect::StaysStreaming) => inner.turns > 0,
+            _ => inner.busy,
+        };
+        let agent = if self.has(Defect::OtherAgentIds) { AGENT + 1 } else { AGENT };
+        json!({
+            "type": "State",
+            "agents": [{ "id": agent, "name": null, "is_streaming": is_streaming }],
+            "pending_approvals": pending.collect::<Vec<_>>(),
+        })
+    }
+
+    pub fn history(&self) -> Value {
+        let inner = self.lock();
+        let mut entries: Vec<Value> = inner
+            .history
+            .iter()
+            .map(|entry| {
+                let lossy = self.has(Defect::AsciiOnly) && entry.role == "user";
+                let content = match lossy {
+                    true => entry.content.chars().map(|c| if c.is_ascii() { c } else { '?' }).collect(),
+                    false => entry.content.clone(),
+                };
+                json!({ "role": entry.role, "content": content, "timestamp": entry.timestamp })
+            })
+            .collect();
+        match self.defect {
+            Some(Defect::HistoryLacksAnswer) if !inner.busy => {
+                let last = entries.iter().rposition(|entry| entry["role"] == "assistant");
+                last.map(|last| entries.remove(last));
+            }
+            Some(Defect::HistoryGreets) => {
+                let greeting =
+                    json!({ "role": "assistant", "content": "Hi!", "timestamp": "2024-01-15T10:30:00Z" });
+                entries.insert(0, greeting);
+            }
+            Some(Defect::TimeGoesBack) if entries.len() > 1 => {
+                entries[1]["timestamp"] = json!("2024-01-15T10:30:00Z");
+            }
+            _ => {}
+        }
+        json!({ "type": "History", "messages": entries })
+    }
+
+    /// The frame that ends a turn.
+    pub fn finished(&self, inner: &mut Inner) -> Value {
+        let text: u64 = inner.history.iter().map(|entry| tokens(&entry.content)).sum();
+        let context = match self.defect {
+            Some(Defect::ContextIsZero) => 0,
+            Some(Defect::ContextShrinks) => 1_000_000_u64.saturating_sub(text),
+            _ => 100 + text,
+        };
+        let read = std::mem::replace(&mut inner.cached, context);
+        json!({
+            "type": "Finished", "agent_id": AGENT,
+            "usage": {
+                "output_tokens": inner.output_tokens, "context_tokens": context,
+                "cache_creation_tokens": context.saturating_sub(read), "cache_read_tokens": read,
+            },
+        })
+    }
+}
+
+impl Inner {
+    pub fn remember(&mut self, role: &'static str, content: &str) {
+        if self.history.len() < MAX_HISTORY {
+            self.history.push(Entry { role, content: content.to_owned(), timestamp: now() });
+        }
+    }
+
+    /// Adds to the answer of the current model response; the first piece begins it.
+    pub fn answer(&mut self, piece: &str, begins: bool) {
+        self.output_tokens += tokens(piece);
+        match self.history.last_mut() {
+            Some(entry) if !begins && entry.role == "assistant" => entry.content.push_str(piece),
+            _ => self.remember("assistant", piece),
+        }
+    }
+
+    pub fn think(&mut self, piece: &str) {
+        self.output_tokens += tokens(piece);
+    }
+}

@@ -1,0 +1,206 @@
+//! One tool call: the rules, the client's decision, the run.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::faults::Defect;
+use super::session::{AGENT, Call, Session};
+use super::turn::{Cancelled, Stop};
+use crate::reference::notes::{self, Class};
+
+/// What the server's filters say about a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rule {
+    Allow,
+    Deny,
+    Ask,
+}
+
+/// The filters: `write_note` is asked about, but for the key `forbidden`, which is denied.
+fn rule(session: &Session, call: &Call) -> Rule {
+    let forbidden = call.params.get("key") == Some(&json!("forbidden"));
+    let rule = match notes::class(&call.tool) {
+        Class::Open => Rule::Allow,
+        Class::Denied => Rule::Deny,
+        Class::Guarded if forbidden => Rule::Deny,
+        Class::Guarded => Rule::Ask,
+    };
+    match (session.defect, rule) {
+        (Some(Defect::AsksAboutAllowed), _) if call.tool == "slow_note" => Rule::Ask,
+        (Some(Defect::AsksAboutDenied), Rule::Deny) if !forbidden => Rule::Ask,
+        (Some(Defect::RunsDenied), Rule::Deny) if !forbidden => Rule::Allow,
+        (Some(Defect::DenyMissesParams), Rule::Deny) if forbidden => Rule::Ask,
+        (Some(Defect::NeverAsks), Rule::Ask) => Rule::Allow,
+        (Some(Defect::ApprovalIsARule), Rule::Ask) if session.lock().allowed.contains(&call.tool) => {
+            Rule::Allow
+        }
+        (_, rule) => rule,
+    }
+}
+
+/// Announces the calls of one response.
+pub(super) fn request(session: &Session, calls: &[Call]) {
+    if session.has(Defect::RequestAfterAsking) {
+        return;
+    }
+    session.send(request_frame(calls, session.has(Defect::BackgroundUnmarked)));
+}
+
+fn request_frame(calls: &[Call], unmarked: bool) -> Value {
+    let calls = calls.iter().map(|call| {
+        json!({
+            "call_id": call.id, "name": call.tool, "params": call.params,
+            "background": call.background && !unmarked,
+        })
+    });
+    json!({ "type": "ToolRequest", "agent_id": AGENT, "calls": calls.collect::<Vec<_>>() })
+}
+
+/// Takes a call from its request to its end.
+pub(super) async fn perform(
+    session: &Arc<Session>,
+    call: &Call,
+    mut cancelled: Cancelled,
+) -> Result<(), Stop> {
+    match rule(session, call) {
+        Rule::Deny => {
+            error(session, call, "denied by rule");
+            return Ok(());
+        }
+        Rule::Ask => {
+            ask(session, call);
+            if session.has(Defect::RunsBeforeDecision) {
+                return run(session, call, &mut cancelled, true).await;
+            }
+            match decision(session, call, &mut cancelled).await {
+                Some(true) => {}
+                Some(false) => {
+                    if session.has(Defect::RunsWhatIsDenied) {
+                        session.run(call);
+                    }
+                    error(session, call, "denied by the user");
+                    return Ok(());
+                }
+                None => {
+                    error(session, call, "cancelled");
+                    return Err(Stop::Cancelled);
+                }
+            }
+            let announced = !session.has(Defect::NoStartAfterApproval);
+            return run(session, call, &mut cancelled, announced).await;
+        }
+        Rule::Allow => {}
+    }
+    run(session, call, &mut cancelled, true).await
+}
+
+fn ask(session: &Session, call: &Call) {
+    session.lock().pending.push(call.clone());
+    session.send(json!({
+        "type": "ToolAwaitingApproval", "agent_id": AGENT, "call_id": call.id, "name": call.tool,
+        "params": call.params, "background": call.background,
+    }));
+    if session.has(Defect::RequestAfterAsking) {
+        session.send(request_frame(std::slice::from_ref(call), false));
+    }
+}
+
+/// The client's decision; `None`: it was cancelled.
+async fn decision(session: &Arc<Session>, call: &Call, cancelled: &mut Cancelled) -> Option<bool> {
+    loop {
+        let decided = session.decided.notified();
+        if let Some(approved) = session.lock().decisions.get(&call.id) {
+            return Some(*approved);
+        }
+        if cancelled.is_set() {
+            if session.has(Defect::CancelKeepsPending) {
+                return None;
+            }
+            session.lock().pending.retain(|pending| pending.id != call.id);
+            return None;
+        }
+        tokio::select! {
+            () = decided => {}
+            () = cancelled.wait() => {}
+        }
+    }
+}
+
+/// Runs a call.
+async fn run(
+    session: &Arc<Session>,
+    call: &Call,
+    cancelled: &mut Cancelled,
+    announced: bool,
+) -> Result<(), Stop> {
+    let delta = |content: &str| {
+        session
+            .send(json!({ "type": "ToolDelta", "agent_id": AGENT, "call_id": call.id, "content": content }));
+    };
+    if session.has(Defect::OutputBeforeStart) {
+        delta("…");
+    }
+    if announced {
+        session
+            .send(json!({ "type": "ToolStarted", "agent_id": AGENT, "call_id": call.id, "name": call.tool }));
+    }
+    let takes = call.params.get("ms").and_then(Value::as_u64).unwrap_or(0).min(60_000);
+    let time = Duration::from_millis(takes);
+    if session.has(Defect::CancelSparesTools) {
+        tokio::time::sleep(time).await;
+    } else if let Err(stop) = wait(session, call, cancelled, time).await {
+        error(session, call, "cancelled");
+        return Err(stop);
+    }
+    if session.has(Defect::SecondDecisionCounts) && session.lock().decisions.get(&call.id) == Some(&false) {
+        error(session, call, "denied after all");
+        return Ok(());
+    }
+    if session.has(Defect::ApprovedDoesNotRun) && notes::class(&call.tool) == Class::Guarded {
+        completed(session, call, "done");
+        return Ok(());
+    }
+    let outcome = session.run(call);
+    if outcome.is_error && !(session.has(Defect::FailureIsSuccess) && call.tool == "fail_note") {
+        error(session, call, &outcome.text);
+        return Ok(());
+    }
+    // What is written needs no reading back.
+    if notes::class(&call.tool) == Class::Open {
+        let middle = outcome.text.chars().count() / 2;
+        let at = outcome.text.char_indices().nth(middle).map_or(0, |(at, _)| at);
+        let (first, second) = outcome.text.split_at(at);
+        delta(first);
+        delta(second);
+    }
+    completed(session, call, &outcome.text);
+    if session.has(Defect::OutputAfterEnd) {
+        delta("and so on");
+    }
+    Ok(())
+}
+
+async fn wait(session: &Session, call: &Call, cancelled: &mut Cancelled, time: Duration) -> Result<(), Stop> {
+    if !session.has(Defect::SecondDecisionCounts) {
+        return cancelled.sleep(time).await;
+    }
+    let decided = session.decided.notified();
+    if session.lock().decisions.get(&call.id) == Some(&false) {
+        return Ok(());
+    }
+    tokio::select! {
+        slept = cancelled.sleep(time) => slept,
+        () = decided => Ok(()),
+    }
+}
+
+fn completed(session: &Session, call: &Call, content: &str) {
+    session
+        .send(json!({ "type": "ToolCompleted", "agent_id": AGENT, "call_id": call.id, "content": content }));
+}
+
+fn error(session: &Session, call: &Call, error: &str) {
+    session.send(json!({ "type": "ToolError", "agent_id": AGENT, "call_id": call.id, "error": error }));
+}
