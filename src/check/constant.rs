@@ -1,5 +1,7 @@
 //! A value stays the same.
 
+use std::borrow::Cow;
+
 use rustc_hash::FxHashMap;
 use serde_json::Value;
 
@@ -16,7 +18,7 @@ pub(super) struct Constant {
     rule: rule::Constant,
     places: Vec<(Matcher, Pointer)>,
     restarts: Option<Matcher>,
-    values: FxHashMap<(u32, Option<String>), (Value, u64)>,
+    values: FxHashMap<u32, FxHashMap<String, (Value, u64)>>,
 }
 
 impl Constant {
@@ -38,23 +40,25 @@ impl Monitor for Constant {
             Scope::Session => seen.session.0,
         };
         if seen.is_any(self.restarts.as_ref()) {
-            self.values.retain(|(known, _), _| *known != place);
+            self.values.remove(&place);
         }
         let key = match &self.rule.key {
-            None => None,
+            None => Cow::Borrowed(""),
             Some(at) => match at.get(seen.body) {
-                Some(key) => Some(key_text(key)),
+                Some(Value::String(key)) => Cow::Borrowed(key.as_str()),
+                Some(key) => Cow::Owned(key_text(key)),
                 None => return,
             },
         };
+        let values = self.values.entry(place).or_default();
         for (on, at) in &self.places {
             if !seen.is(on) {
                 continue;
             }
             let Some(value) = at.get(seen.body).filter(|value| !value.is_null()) else { continue };
-            match self.values.get(&(place, key.clone())) {
+            match values.get(&*key) {
                 None => {
-                    self.values.insert((place, key.clone()), (value.clone(), seen.event));
+                    values.insert(key.clone().into_owned(), (value.clone(), seen.event));
                 }
                 Some((first, event)) => {
                     findings.exercise(&self.rule.decides);
@@ -76,7 +80,7 @@ impl Monitor for Constant {
 
     fn closed(&mut self, conn: Conn) {
         if self.rule.scope == Scope::Connection {
-            self.values.retain(|(place, _), _| *place != conn.0);
+            self.values.remove(&conn.0);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use rustc_hash::FxHashMap;
 
 use super::Violation;
-use super::monitor::{Conn, Findings, Monitor, Seen};
+use super::monitor::{Conn, End, Findings, Monitor, Seen};
 use super::monitors::Builder;
 use crate::frame::Pointer;
 use crate::protocol::Matcher;
@@ -158,8 +158,8 @@ impl Monitor for Correlation {
         }
     }
 
-    fn finish(&mut self, settled: bool, findings: &mut Findings) {
-        if !settled || self.rule.missing.is_empty() {
+    fn finish(&mut self, end: &End<'_>, findings: &mut Findings) {
+        if !end.settled || self.rule.missing.is_empty() {
             return;
         }
         for request in self.requests.values().flatten().filter(|request| request.id.is_some()) {

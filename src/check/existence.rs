@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use super::Violation;
-use super::monitor::{Conn, Findings, Monitor, Seen};
+use super::monitor::{Conn, End, Findings, Monitor, Seen};
 use super::monitors::Builder;
 use crate::protocol::Matcher;
 use crate::protocol::invariant as rule;
@@ -92,8 +92,8 @@ impl Monitor for Existence {
         self.stretches.remove(&conn);
     }
 
-    fn finish(&mut self, settled: bool, findings: &mut Findings) {
-        if settled {
+    fn finish(&mut self, end: &End<'_>, findings: &mut Findings) {
+        if end.settled {
             for stretch in std::mem::take(&mut self.stretches).values() {
                 self.judge(stretch, findings);
             }

@@ -16,6 +16,8 @@ pub(super) struct Increasing {
     on: Matcher,
     at: Pointer,
     restarts: Option<Matcher>,
+    /// The ids of `repeat` that `order` has not.
+    repeat_only: Vec<String>,
     newest: FxHashMap<(Conn, Option<String>), (i64, u64)>,
 }
 
@@ -26,6 +28,7 @@ impl Increasing {
             on: b.pattern(&rule.on)?,
             at: rule.at.clone(),
             restarts: b.optional(rule.restarts.as_ref())?,
+            repeat_only: rule.repeat.iter().filter(|id| !rule.order.contains(id)).cloned().collect(),
             rule: rule.clone(),
             newest: FxHashMap::default(),
         })
@@ -51,8 +54,7 @@ impl Monitor for Increasing {
             return;
         };
         findings.exercise(&self.rule.order);
-        let repeats = self.rule.repeat.iter().filter(|id| !self.rule.order.contains(id));
-        repeats.for_each(|id| findings.exercise_one(id));
+        findings.exercise(&self.repeat_only);
         let (ids, message) = if value == newest {
             (&self.rule.repeat, format!("{} {value} comes twice", self.at))
         } else if value < newest {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::monitor::{Conn, Findings, Monitor, Seen, SessionNo};
+use super::history::History;
+use super::monitor::{Conn, End, Findings, Monitor, Seen, SessionNo};
 use super::replies::{Identity, Requests};
 use super::{Exercised, Violation, monitors};
 use crate::frame::{self, Limits};
@@ -29,6 +30,7 @@ pub struct Judge {
     open: FxHashMap<Arc<str>, Conn>,
     sessions: FxHashMap<String, SessionNo>,
     session_of: Vec<SessionNo>,
+    history: History,
     requests: Requests,
     next_session: u32,
     next_event: u64,
@@ -84,6 +86,7 @@ impl Judge {
         let session_ids = session_ids
             .map(|place| Ok((Matcher::new(&place.on, &protocol)?, place.at.clone())))
             .collect::<Result<Vec<_>, Diagnostics>>()?;
+        let history = History::new(&protocol)?;
         Ok(Self {
             protocol,
             limits,
@@ -94,6 +97,7 @@ impl Judge {
             open: FxHashMap::default(),
             sessions: FxHashMap::default(),
             session_of: Vec::new(),
+            history,
             requests: Requests::default(),
             next_session: 0,
             next_event: 0,
@@ -180,7 +184,10 @@ impl Judge {
     /// Shows a message to the monitors that want it.
     fn show(&mut self, event: &Event, index: u64, conn: Conn, message: Option<usize>, body: &Value) {
         let session = self.session_of[conn.0 as usize];
-        let seen = Seen { event: index, at: event.at, conn, session, dir: event.dir, message, body };
+        let history = &self.history;
+        let (at, dir) = (event.at, event.dir);
+        let mut seen = Seen { event: index, at, conn, session, dir, message, body, logged: None, history };
+        seen.logged = history.logged(&seen);
         let wanted = match message {
             Some(message) => &self.by_message[message],
             None => &self.by_direction[event.dir as usize],
@@ -188,7 +195,11 @@ impl Judge {
         for monitor in wanted {
             self.monitors[*monitor].observe(&seen, &mut self.findings);
         }
+        if let Some(logged) = seen.logged {
+            self.history.record(session, logged, index, conn);
+        }
         let Some(message) = message else { return };
+        let history = &self.history;
         for (number, part) in self.protocol.parts.iter().enumerate() {
             let number = self.protocol.messages.len() + number;
             let wanted = &self.by_message[number];
@@ -196,7 +207,17 @@ impl Judge {
                 continue;
             }
             for element in part.elements(body) {
-                let seen = Seen { message: Some(number), body: &element, ..seen };
+                let seen = Seen {
+                    message: Some(number),
+                    body: &element,
+                    event: index,
+                    at,
+                    conn,
+                    session,
+                    dir,
+                    logged: None,
+                    history,
+                };
                 for monitor in wanted {
                     self.monitors[*monitor].observe(&seen, &mut self.findings);
                 }
@@ -207,7 +228,7 @@ impl Judge {
     fn validate(&mut self, protocol: &Protocol, message: usize, body: &Value, index: u64) {
         let message = &protocol.messages[message];
         self.findings.exercise(&protocol.extension.frames.schema);
-        message.exercised(body, &mut |id| self.findings.exercise_one(id));
+        message.exercised(body, &mut |ids| self.findings.exercise(ids));
         for finding in message.validate(body) {
             let mut violation = Violation::new("schema", &finding.requirements, finding.message);
             violation.event = Some(index);
@@ -272,7 +293,7 @@ impl Judge {
     /// still open are broken.
     pub fn finish(mut self, settled: bool) -> (Vec<Violation>, Exercised) {
         for monitor in &mut self.monitors {
-            monitor.finish(settled, &mut self.findings);
+            monitor.finish(&End { settled, history: &self.history }, &mut self.findings);
         }
         let violations = self.take_violations();
         (violations, self.findings.into_exercised())

@@ -16,6 +16,7 @@ mod dialogue;
 mod echo;
 mod existence;
 mod frame_rules;
+mod history;
 mod increasing;
 mod judge;
 mod monitor;

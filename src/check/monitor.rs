@@ -1,9 +1,11 @@
 //! What every monitor has in common.
 
+use std::collections::hash_map::Entry;
 use std::time::Duration;
 
 use serde_json::Value;
 
+use super::history::{History, Logged};
 use super::{Exercised, Violation};
 use crate::protocol::Matcher;
 use crate::trace::Direction;
@@ -33,6 +35,10 @@ pub(crate) struct Seen<'a> {
     pub message: Option<usize>,
     /// The whole message.
     pub body: &'a Value,
+    /// Its place in the session's log, if it is logged.
+    pub logged: Option<Logged>,
+    /// The sessions' logs before this message.
+    pub history: &'a History,
 }
 
 impl Seen<'_> {
@@ -51,29 +57,37 @@ impl Seen<'_> {
 #[derive(Default)]
 pub(crate) struct Findings {
     pub violations: Vec<Violation>,
-    /// Counted by hash: this is the hot path. In order at the end, by [`Findings::into_exercised`].
-    exercised: rustc_hash::FxHashMap<Box<str>, u64>,
+    /// The hot path: lists of ids are counted by their address, which costs no look at their text but to make sure
+    /// that it is still the same list.
+    lists: rustc_hash::FxHashMap<usize, (Box<[String]>, u64)>,
+    /// Lists whose address another one has taken since.
+    earlier: Vec<(Box<[String]>, u64)>,
 }
 
 impl Findings {
     /// Counts an occasion to break these requirements.
     pub fn exercise(&mut self, ids: &[String]) {
-        ids.iter().for_each(|id| self.exercise_one(id));
-    }
-
-    /// Counts an occasion to break this requirement.
-    pub fn exercise_one(&mut self, id: &str) {
-        match self.exercised.get_mut(id) {
-            Some(count) => *count += 1,
-            None => {
-                self.exercised.insert(id.into(), 1);
+        if ids.is_empty() {
+            return;
+        }
+        match self.lists.entry(ids.as_ptr().addr()) {
+            Entry::Occupied(mut known) if *known.get().0 == *ids => known.get_mut().1 += 1,
+            Entry::Occupied(mut known) => self.earlier.push(known.insert((ids.into(), 1))),
+            Entry::Vacant(slot) => {
+                slot.insert((ids.into(), 1));
             }
         }
     }
 
     /// The counts, by id.
     pub fn into_exercised(self) -> Exercised {
-        self.exercised.into_iter().map(|(id, count)| (id.into_string(), count)).collect()
+        let mut exercised = Exercised::new();
+        for (ids, count) in self.lists.into_values().chain(self.earlier) {
+            for id in ids {
+                *exercised.entry(id).or_default() += count;
+            }
+        }
+        exercised
     }
 
     /// Records a violation, unless it breaks nothing (a protocol may leave a rule undecided).
@@ -113,15 +127,23 @@ impl Violation {
     }
 }
 
+/// The end of a trace.
+pub(crate) struct End<'a> {
+    /// Everything that the server had to say has been received, so that duties still open are broken;
+    /// otherwise they are not judged.
+    pub settled: bool,
+    /// The sessions' logs.
+    pub history: &'a History,
+}
+
 /// A property that is checked event by event.
 pub(crate) trait Monitor: Send {
     /// Takes the next message of a type that the monitor asked for.
     fn observe(&mut self, seen: &Seen<'_>, findings: &mut Findings);
     /// A connection is gone: its state can be dropped, unless the session still needs it.
     fn closed(&mut self, _conn: Conn) {}
-    /// The trace has ended. `settled`: everything that the server had to say has been received, so that
-    /// duties still open are broken; otherwise they are not judged.
-    fn finish(&mut self, _settled: bool, _findings: &mut Findings) {}
+    /// The trace has ended.
+    fn finish(&mut self, _end: &End<'_>, _findings: &mut Findings) {}
 }
 
 /// A key as text: strings as they are, other values as JSON.

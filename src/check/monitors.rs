@@ -42,11 +42,10 @@ impl Builder<'_> {
         places.iter().map(|place| self.place(place)).collect()
     }
 
-    /// The protocol's event log: its messages, their id, and the top-level keys that may differ.
-    pub fn log(&mut self) -> Result<Option<(Matcher, Pointer, Vec<String>)>, Diagnostics> {
-        let Some(log) = &self.protocol.extension.log else { return Ok(None) };
-        let volatile = log.volatile.iter().map(|pointer| pointer.as_str().trim_start_matches('/').to_owned());
-        Ok(Some((self.pattern(&log.on)?, log.id.clone(), volatile.collect())))
+    /// The messages of the protocol's log.
+    pub fn log(&mut self) -> Result<(), Diagnostics> {
+        let Some(log) = &self.protocol.extension.log else { return Ok(()) };
+        self.pattern(&log.on).map(drop)
     }
 }
 

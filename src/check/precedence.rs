@@ -1,6 +1,9 @@
 //! One message comes only after another.
 
-use rustc_hash::FxHashSet;
+use std::borrow::Cow;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use serde_json::Value;
 
 use super::monitor::{Conn, Findings, Monitor, Seen, key_text};
 use super::monitors::Builder;
@@ -20,7 +23,7 @@ pub(super) struct Precedence {
     then: Matcher,
     keys: Option<(Pointer, Pointer)>,
     scope: Scope,
-    seen: FxHashSet<(u32, Option<String>)>,
+    seen: FxHashMap<u32, FxHashSet<String>>,
 }
 
 impl Precedence {
@@ -37,7 +40,7 @@ impl Precedence {
             // Keys are unique in a session, so what another connection saw counts.
             scope: if keys.is_some() { Scope::Session } else { rule.scope },
             keys,
-            seen: FxHashSet::default(),
+            seen: FxHashMap::default(),
         })
     }
 
@@ -48,22 +51,25 @@ impl Precedence {
         }
     }
 
-    /// The key of a message: `None`, one is needed and lacks; `Some(None)`, none is needed.
-    fn key(&self, seen: &Seen<'_>, first: bool) -> Option<Option<String>> {
-        let Some((of_first, of_then)) = &self.keys else { return Some(None) };
-        let at = if first { of_first } else { of_then };
-        at.get(seen.body).map(|key| Some(key_text(key)))
+    /// The key of a message, empty where none is needed; `None`: one is needed and lacks.
+    fn key<'v>(&self, seen: &Seen<'v>, first: bool) -> Option<Cow<'v, str>> {
+        let Some((of_first, of_then)) = &self.keys else { return Some(Cow::Borrowed("")) };
+        match (if first { of_first } else { of_then }).get(seen.body)? {
+            Value::String(key) => Some(Cow::Borrowed(key)),
+            other => Some(Cow::Owned(key_text(other))),
+        }
     }
 }
 
 impl Monitor for Precedence {
     fn observe(&mut self, seen: &Seen<'_>, findings: &mut Findings) {
+        let place = self.place(seen);
         if seen.is(&self.then)
             && let Some(key) = self.key(seen, false)
         {
             findings.exercise(&self.decides);
-            if !self.seen.contains(&(self.place(seen), key.clone())) {
-                let of = key.map(|key| format!(" ({key})")).unwrap_or_default();
+            if !self.seen.get(&place).is_some_and(|keys| keys.contains(&*key)) {
+                let of = if key.is_empty() { String::new() } else { format!(" ({key})") };
                 let message = format!("this came{of} before what must come first");
                 findings.broken(&self.name, &self.decides, seen.event, message);
             }
@@ -71,13 +77,16 @@ impl Monitor for Precedence {
         if seen.is(&self.first)
             && let Some(key) = self.key(seen, true)
         {
-            self.seen.insert((self.place(seen), key));
+            let keys = self.seen.entry(place).or_default();
+            if !keys.contains(&*key) {
+                keys.insert(key.into_owned());
+            }
         }
     }
 
     fn closed(&mut self, conn: Conn) {
         if self.scope == Scope::Connection {
-            self.seen.retain(|(place, _)| *place != conn.0);
+            self.seen.remove(&conn.0);
         }
     }
 }

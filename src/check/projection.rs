@@ -1,6 +1,6 @@
 //! A state message agrees with the events seen so far.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
@@ -20,7 +20,6 @@ pub(super) struct Projection {
     name: String,
     on: Matcher,
     cursor: Pointer,
-    log: Option<(Matcher, Pointer, Vec<String>)>,
     facts: Vec<Fact>,
     conns: FxHashMap<Conn, State>,
 }
@@ -33,6 +32,7 @@ struct Fact {
     fold: Fold,
 }
 
+#[allow(clippy::large_enum_variant, reason = "a handful a protocol, built once")]
 enum Fold {
     Newest,
     Latest { set: (Matcher, Pointer), clear: Matcher },
@@ -52,7 +52,7 @@ enum Folded {
     Value(Value),
     Ids(BTreeSet<String>),
     /// `complete`: the list begins with the session's first item.
-    Items(Vec<Value>),
+    Items(VecDeque<Value>),
     Count(i64),
 }
 
@@ -85,11 +85,11 @@ impl Projection {
                 fold,
             });
         }
+        b.log()?;
         Ok(Self {
             name: b.name.clone(),
             on: b.pattern(&rule.on)?,
             cursor: rule.cursor.clone(),
-            log: b.log()?,
             facts,
             conns: FxHashMap::default(),
         })
@@ -102,7 +102,7 @@ impl Projection {
             match &fact.fold {
                 Fold::Newest | Fold::Latest { .. } => Folded::Value(shown),
                 Fold::Open { item, .. } => Folded::Ids(ids_of(&shown, item)),
-                Fold::Items { .. } => Folded::Items(Vec::new()),
+                Fold::Items { .. } => Folded::Items(VecDeque::new()),
                 Fold::Count { .. } => Folded::Count(shown.as_i64().unwrap_or(0)),
             }
         });
@@ -142,9 +142,9 @@ impl Projection {
                     if let Value::Object(map) = &mut item {
                         map.retain(|key, _| !drop.contains(key));
                     }
-                    items.push(item);
+                    items.push_back(item);
                     if items.len() > MAX_ITEMS {
-                        items.remove(0);
+                        items.pop_front();
                     }
                 }
                 (Fold::Count { of }, Folded::Count(count)) if seen.is(of) => *count += 1,
@@ -177,7 +177,7 @@ impl Projection {
                 },
                 Folded::Items(items) => {
                     let list = shown.as_array().map(Vec::as_slice).unwrap_or_default();
-                    (list.ends_with(items), json!(items))
+                    (ends_with(list, items), json!(items))
                 }
                 Folded::Count(count) => (shown.as_i64() == Some(*count), json!(count)),
             };
@@ -191,6 +191,11 @@ impl Projection {
             }
         }
     }
+}
+
+/// Whether a shown list ends with these items.
+fn ends_with(list: &[Value], items: &VecDeque<Value>) -> bool {
+    list.len() >= items.len() && list[list.len() - items.len()..].iter().eq(items)
 }
 
 fn ids_of(list: &Value, item: &Pointer) -> BTreeSet<String> {
@@ -212,11 +217,8 @@ impl Monitor for Projection {
             }
             return;
         }
-        let Some((on, at, _)) = &self.log else { return };
-        if seen.is(on)
-            && let Some(id) = at.get(seen.body).and_then(Value::as_i64)
-        {
-            self.fold(seen, id);
+        if let Some(logged) = seen.logged {
+            self.fold(seen, logged.id);
         }
     }
 

@@ -1,26 +1,22 @@
 //! After a resume: live + replay = the uninterrupted history.
 
-use std::collections::BTreeMap;
-
 use rustc_hash::FxHashMap;
 
 use super::Violation;
-use super::agreement::{First, trim};
-use super::monitor::{Conn, Findings, Monitor, Seen, SessionNo, content_hash};
+use super::history::Logged;
+use super::monitor::{Conn, End, Findings, Monitor, Seen, SessionNo};
 use super::monitors::Builder;
 use crate::frame::Pointer;
 use crate::protocol::Matcher;
 use crate::protocol::invariant as rule;
 use crate::source::Diagnostics;
 
-/// Memory: a hash for each of the last ids of a session (as for agreement), and the ids of resumed connections.
+/// Memory: a few numbers for each resumed connection.
 pub(super) struct Replay {
     name: String,
     rule: rule::Replay,
-    log: Option<(Matcher, Pointer, Vec<String>)>,
     resume: (Matcher, Pointer),
     refused: Option<Matcher>,
-    history: FxHashMap<SessionNo, BTreeMap<i64, First>>,
     resumed: FxHashMap<Conn, Resumed>,
 }
 
@@ -38,13 +34,12 @@ struct Resumed {
 
 impl Replay {
     pub fn new(rule: &rule::Replay, b: &mut Builder<'_>) -> Result<Self, Diagnostics> {
+        b.log()?;
         Ok(Self {
             name: b.name.clone(),
-            log: b.log()?,
             resume: b.place(&rule.resume)?,
             refused: b.optional(rule.refused.as_ref())?,
             rule: rule.clone(),
-            history: FxHashMap::default(),
             resumed: FxHashMap::default(),
         })
     }
@@ -63,9 +58,9 @@ impl Replay {
     }
 
     /// Judges an event on a resumed connection against what was known.
-    fn judge(&mut self, seen: &Seen<'_>, id: i64, hash: u64, findings: &mut Findings) {
+    fn judge(&mut self, seen: &Seen<'_>, Logged { id, hash }: Logged, findings: &mut Findings) {
         let Some(resumed) = self.resumed.get_mut(&seen.conn) else { return };
-        let history = self.history.entry(seen.session).or_default();
+        let history = seen.history.of(seen.session);
         if resumed.session != Some(seen.session) {
             resumed.session = Some(seen.session);
             resumed.newest_then =
@@ -124,26 +119,19 @@ impl Monitor for Replay {
         {
             resumed.refused = true;
         }
-        let Some((on, at, volatile)) = &self.log else { return };
-        if !seen.is(on) {
-            return;
+        if let Some(logged) = seen.logged {
+            self.judge(seen, logged, findings);
         }
-        let Some(id) = at.get(seen.body).and_then(serde_json::Value::as_i64) else { return };
-        let hash = content_hash(seen.body, volatile);
-        self.judge(seen, id, hash, findings);
-        let history = self.history.entry(seen.session).or_default();
-        history.entry(id).or_insert(First { hash, event: seen.event, conn: seen.conn });
-        trim(history);
     }
 
-    fn finish(&mut self, settled: bool, findings: &mut Findings) {
-        if !settled {
+    fn finish(&mut self, end: &End<'_>, findings: &mut Findings) {
+        if !end.settled {
             return;
         }
         for (conn, resumed) in &self.resumed {
             let (Some(cursor), false) = (resumed.cursor, resumed.refused) else { continue };
             let Some(session) = resumed.session else { continue };
-            let Some(history) = self.history.get(&session) else { continue };
+            let history = end.history.of(session);
             findings.exercise(&self.rule.complete);
             if resumed.newest_then == Some(cursor) {
                 findings.exercise(&self.rule.current);

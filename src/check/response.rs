@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use super::Violation;
-use super::monitor::{Conn, Findings, Monitor, Seen, key_text};
+use super::monitor::{Conn, End, Findings, Monitor, Seen, key_text};
 use super::monitors::Builder;
 use crate::frame::Pointer;
 use crate::protocol::Matcher;
@@ -72,8 +72,8 @@ impl Monitor for Response {
         self.open.remove(&conn);
     }
 
-    fn finish(&mut self, settled: bool, findings: &mut Findings) {
-        if !settled || self.before.is_some() {
+    fn finish(&mut self, end: &End<'_>, findings: &mut Findings) {
+        if !end.settled || self.before.is_some() {
             return;
         }
         for (key, event) in self.open.values().flatten() {

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use serde_json::Value;
 
 use super::Violation;
-use super::monitor::{Conn, Findings, Monitor, Seen, key_text};
+use super::monitor::{Conn, End, Findings, Monitor, Seen, key_text};
 use super::monitors::Builder;
 use crate::protocol::Matcher;
 use crate::protocol::invariant as rule;
@@ -130,8 +130,8 @@ impl Monitor for Series {
         self.open.retain(|(known, _), _| *known != conn);
     }
 
-    fn finish(&mut self, settled: bool, findings: &mut Findings) {
-        if !settled {
+    fn finish(&mut self, end: &End<'_>, findings: &mut Findings) {
+        if !end.settled {
             return;
         }
         for whole in self.open.values().filter(|whole| !whole.broken) {

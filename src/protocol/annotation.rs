@@ -65,8 +65,8 @@ impl Annotations {
     }
 
     /// Names each requirement that `body` gives an occasion to break.
-    pub(super) fn exercised<'s>(&'s self, body: &Value, seen: &mut dyn FnMut(&'s str)) {
-        self.always.iter().for_each(|id| seen(id));
+    pub(super) fn exercised<'s>(&'s self, body: &Value, seen: &mut dyn FnMut(&'s [String])) {
+        seen(&self.always);
         self.root.exercised(body, seen);
     }
 
@@ -102,13 +102,24 @@ impl Node {
         property.or(self.items.as_deref())
     }
 
-    fn exercised<'s>(&'s self, value: &Value, seen: &mut dyn FnMut(&'s str)) {
-        self.requirements.iter().for_each(|id| seen(id));
+    fn exercised<'s>(&'s self, value: &Value, seen: &mut dyn FnMut(&'s [String])) {
+        if !self.requirements.is_empty() {
+            seen(&self.requirements);
+        }
         match value {
             Value::Object(map) => {
-                self.closed.iter().for_each(|id| seen(id));
+                if !self.closed.is_empty() {
+                    seen(&self.closed);
+                }
+                // Messages bear their fields in the schema's order more often than not: no look-up by hash then.
+                let mut fields = map.iter();
                 for (name, node) in &self.properties {
-                    if let Some(value) = map.get(name) {
+                    let next = fields.by_ref().find(|(field, _)| *field == name).map(|(_, value)| value);
+                    let found = next.or_else(|| {
+                        fields = map.iter();
+                        map.get(name)
+                    });
+                    if let Some(value) = found {
                         node.exercised(value, seen);
                     }
                 }
@@ -279,7 +290,7 @@ mod tests {
         let (_, _, annotations) = union();
         let seen = |body: Value| {
             let mut seen = Vec::new();
-            annotations.exercised(&body, &mut |id| seen.push(id.to_owned()));
+            annotations.exercised(&body, &mut |ids| seen.extend_from_slice(ids));
             seen
         };
         assert_eq!(seen(json!({ "item": { "kind": "a", "text": "t" } })), ["ITEM", "KIND", "A-TEXT"]);

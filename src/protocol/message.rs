@@ -64,11 +64,10 @@ impl Message {
             .collect()
     }
 
-    /// Calls `exercised` with every requirement id that this message gives an occasion to break: those of
-    /// the message itself, and those of each place of its schema that is present in `body`. A requirement
-    /// is named at most once for a message.
-    pub fn exercised<'s>(&'s self, body: &Value, exercised: &mut dyn FnMut(&'s str)) {
-        self.annotations.exercised(body, &mut |id| exercised(id));
+    /// Calls `exercised` with the requirements that this message gives an occasion to break: those of the
+    /// message itself, and those of each place of its schema that is present in `body`.
+    pub fn exercised<'s>(&'s self, body: &Value, exercised: &mut dyn FnMut(&'s [String])) {
+        self.annotations.exercised(body, exercised);
     }
 
     /// The payload's JSON Schema, standing alone (references resolved within it).
