@@ -44,10 +44,14 @@ impl Monitor for Agreement {
         });
         span.session = seen.session;
         span.last = span.last.max(id);
-        span.ids.insert(id);
+        let again = !span.ids.insert(id);
         while span.ids.len() > WINDOW {
             span.ids.pop_first();
             span.first = span.ids.first().copied().unwrap_or(id);
+        }
+        if again {
+            // An id that comes twice on one connection is another matter.
+            return;
         }
         let first = seen.history.of(seen.session).get(&id);
         let Some(first) = first.filter(|first| first.conn != seen.conn) else { return };

@@ -1,0 +1,99 @@
+//! Frames a second received over a loopback socket from a server that sends each as soon as it can: a bare
+//! tokio-tungstenite loop, against frameproof's connection with every check. Prints a table; interleaved rounds, medians.
+
+#[path = "support/frames.rs"]
+mod frames;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use frameproof::check::Judge;
+use frameproof::frame::Limits;
+use frameproof::trace::{Direction, Event};
+use frameproof::wire::{Connection, Endpoint, Incoming};
+use futures_util::{SinkExt, StreamExt};
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+use tokio_tungstenite::tungstenite::Message;
+
+const CHUNKS: usize = 20_000;
+const ROUNDS: usize = 9;
+
+/// Sends all frames to every client, one WebSocket message and one flush each.
+async fn serve(listener: TcpListener, frames: Arc<Vec<String>>) {
+    while let Ok((stream, _)) = listener.accept().await {
+        let Ok(mut socket) = tokio_tungstenite::accept_async(stream).await else { continue };
+        for frame in frames.iter() {
+            if socket.send(Message::text(frame.clone())).await.is_err() {
+                break;
+            }
+        }
+    }
+}
+
+async fn bare(url: &str, count: usize) -> Duration {
+    let (mut socket, _) = tokio_tungstenite::connect_async(url).await.expect("a connection");
+    let clock = Instant::now();
+    for _ in 0..count {
+        std::hint::black_box(socket.next().await.expect("a frame").expect("a frame"));
+    }
+    clock.elapsed()
+}
+
+async fn checked(url: &str, turn: &frames::Turn) -> Duration {
+    let mut judge = Judge::new(Arc::clone(&turn.protocol), Limits::default(), &[]).expect("monitors");
+    turn.sent.iter().for_each(|text| drop(judge.observe(&frames::event(Direction::Send, text))));
+    let endpoint = Endpoint {
+        url: url.to_owned(),
+        headers: Vec::new(),
+        max_message: 1 << 20,
+        deadline: Duration::from_secs(5),
+    };
+    let (sender, mut receiver) = mpsc::channel(256);
+    let _connection = Connection::open(&endpoint, 1, sender).await.expect("a connection");
+    let client: Arc<str> = "c".into();
+    let clock = Instant::now();
+    for _ in 0..turn.received.len() {
+        let Incoming { payload, .. } = receiver.recv().await.expect("a frame");
+        let event = Event {
+            at: clock.elapsed(),
+            case: None,
+            client: Arc::clone(&client),
+            dir: Direction::Recv,
+            payload,
+        };
+        assert!(judge.observe(&event).violations.is_empty(), "the frames are right");
+    }
+    clock.elapsed()
+}
+
+fn main() {
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let turn = runtime.block_on(frames::turn(CHUNKS));
+    let count = turn.received.len();
+    let texts = Arc::new(turn.received.clone());
+    // The server has a runtime, and so a core, of its own.
+    let (tell, told) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(async {
+            let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+            tell.send(listener.local_addr().expect("an address")).expect("a listener");
+            serve(listener, texts).await;
+        });
+    });
+    let url = format!("ws://{}/", told.recv().expect("an address"));
+    let (mut plain, mut full) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        plain.push(runtime.block_on(bare(&url, count)));
+        full.push(runtime.block_on(checked(&url, &turn)));
+    }
+    let plain = frames::median(plain);
+    let bytes = turn.received.iter().map(String::len).sum::<usize>() / count;
+    println!("{count} frames of {bytes} bytes over loopback, medians of {ROUNDS} rounds");
+    for (label, time) in
+        [("bare tokio-tungstenite loop", plain), ("connection + all checks", frames::median(full))]
+    {
+        println!("{label:<28} {:>10.0} frames/s   {:.2} of bare", count as f64 / time, plain / time);
+    }
+}
