@@ -4,6 +4,7 @@
 //! proves that the suite finds it. Deterministic: a server plays the cue in the user's text and waits only where
 //! that asks for it.
 
+mod agentloop;
 mod clients;
 mod codey;
 mod minicodex;

@@ -1,0 +1,261 @@
+//! One connection: what its client's messages do.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use futures_util::stream::SplitSink;
+use futures_util::{SinkExt, StreamExt};
+use serde_json::{Map, Value, json};
+use tokio::task::JoinHandle;
+use tokio_tungstenite::tungstenite::Message;
+
+use super::context::{MAX_TOKENS, tokens};
+use super::conversation::{Answer, Conversation, Review};
+use super::faults::Defect;
+use super::{Service, turn};
+use crate::reference::clients::{self, Outgoing};
+use crate::reference::{Dialect, Socket};
+
+impl Dialect for Service {
+    fn serve<'d>(&'d self, socket: Socket, _path: String) -> BoxFuture<'d, ()> {
+        Box::pin(self.connection(socket))
+    }
+}
+
+impl Service {
+    async fn connection(&self, socket: Socket) {
+        let (sink, mut stream) = socket.split();
+        let (outbox, outgoing) = clients::channel();
+        let number = {
+            let mut state = self.shared.lock();
+            state.connections += 1;
+            state.connections
+        };
+        let writer = tokio::spawn(write(sink, outgoing));
+        let conversation = Arc::new(Conversation::new(&self.shared, number, outbox));
+        let mut peer = Peer { conversation, turn: None, cause: String::new() };
+        while let Some(Ok(message)) = stream.next().await {
+            let goes_on = match message {
+                Message::Text(text) => peer.message(text.as_bytes()),
+                Message::Binary(bytes) => peer.message(&bytes),
+                Message::Close(_) => break,
+                _ => true,
+            };
+            if !goes_on {
+                break;
+            }
+        }
+        peer.leave();
+        writer.abort();
+    }
+}
+
+async fn write(mut sink: SplitSink<Socket, Message>, mut outgoing: Outgoing) {
+    while let Some(message) = outgoing.next().await {
+        if sink.send(message).await.is_err() {
+            return;
+        }
+        outgoing.written();
+    }
+}
+
+struct Peer {
+    conversation: Arc<Conversation>,
+    turn: Option<JoinHandle<()>>,
+    /// The id of the message that started the turn.
+    cause: String,
+}
+
+/// Whether the connection goes on.
+type GoesOn = bool;
+
+impl Peer {
+    fn has(&self, defect: Defect) -> bool {
+        self.conversation.has(defect)
+    }
+
+    /// What the connection leaves behind: nothing.
+    fn leave(&mut self) {
+        let conversation = &self.conversation;
+        if self.has(Defect::TurnsOutliveConnections) {
+            conversation.shared.lock().orphans.insert(self.cause.clone());
+            return;
+        }
+        if self.has(Defect::RunsWhenGone) && conversation.lock().asking {
+            conversation.lock().answer = Some(Answer { review: Review::Yes, reason: None });
+            conversation.changed.notify_waiters();
+            return;
+        }
+        if let Some(turn) = self.turn.take() {
+            turn.abort();
+        }
+    }
+
+    fn message(&mut self, bytes: &[u8]) -> GoesOn {
+        let conversation = Arc::clone(&self.conversation);
+        let body = match serde_json::from_slice::<Value>(bytes) {
+            Ok(Value::Object(body)) => body,
+            Ok(_) | Err(_) => {
+                match conversation.defect() {
+                    Some(Defect::ClosesOnBadJson) => return false,
+                    Some(Defect::SilentOnBadJson) => {}
+                    _ => conversation.error("", "Invalid message format", Value::Null),
+                }
+                return true;
+            }
+        };
+        if bytes.len() > 512 * 1024 && self.has(Defect::DropsLargeInput) {
+            return false;
+        }
+        let id = body.get("id").and_then(Value::as_str).filter(|id| !id.is_empty());
+        let id = match id {
+            Some(id) => id,
+            None if self.has(Defect::TakesAnyId) && body.contains_key("id") => "any",
+            None => {
+                conversation.error("", "A message needs an id, a string", Value::Null);
+                return true;
+            }
+        };
+        let Some(kind) = body.get("type").and_then(Value::as_str) else {
+            conversation.error(id, "A message needs a type, a string", Value::Null);
+            return true;
+        };
+        if self.has(Defect::NeedsUuid) && uuid::Uuid::try_parse(id).is_err() {
+            conversation.error(id, "The id must be a UUID", Value::Null);
+            return true;
+        }
+        conversation.note_route(id);
+        let empty = Map::new();
+        let payload = body.get("payload").and_then(Value::as_object);
+        if self.has(Defect::NeedsPayload) && payload.is_none() {
+            conversation.error(id, "A message needs a payload", Value::Null);
+            return true;
+        }
+        let payload = payload.unwrap_or(&empty);
+        match kind {
+            "user_input" => self.input(id, payload),
+            "approval_response" => self.answer(id, payload),
+            "get_context_info" => self.context(id),
+            "manual_compact" => {
+                let report = conversation.lock().context.compact(conversation.defect());
+                if !self.has(Defect::IgnoresCompact) {
+                    conversation.send(id, "context_compacted", report);
+                }
+            }
+            "response_item" if self.has(Defect::ObeysServerTypes) => conversation.count(id, "an item"),
+            kind if !self.has(Defect::SilentOnUnknownType) => {
+                conversation.error(id, &format!("Unknown message type: {kind}"), Value::Null);
+            }
+            _ => {}
+        }
+        true
+    }
+
+    fn input(&mut self, id: &str, payload: &Map<String, Value>) {
+        let conversation = Arc::clone(&self.conversation);
+        if self.has(Defect::IgnoresInput) {
+            return;
+        }
+        let text = match self.text_of(payload) {
+            Ok(text) => text,
+            Err(problem) => return conversation.error(id, problem, Value::Null),
+        };
+        if tokens(&text) > MAX_TOKENS / 10 * 9 {
+            return conversation.error(id, "The input does not fit into the context", json!({ "maxTokens": MAX_TOKENS }));
+        }
+        if conversation.lock().busy {
+            if self.has(Defect::InputReplacesTurn)
+                && let Some(turn) = self.turn.take()
+            {
+                turn.abort();
+                conversation.lock().asking = false;
+                conversation.send(&self.cause, "loading_state", json!({ "loading": false }));
+                turn::finish(&conversation, &self.cause);
+            }
+            return conversation.error(id, "A turn is under way", Value::Null);
+        }
+        {
+            let mut inner = conversation.lock();
+            if self.has(Defect::OneTurnOnly) && inner.turns > 0 {
+                return;
+            }
+            inner.busy = true;
+            inner.turns += 1;
+        }
+        self.cause = id.to_owned();
+        conversation.count(id, &text);
+        self.turn = Some(tokio::spawn(turn::play(conversation, id.to_owned(), text)));
+    }
+
+    /// The user's text of an input.
+    fn text_of(&self, payload: &Map<String, Value>) -> Result<String, &'static str> {
+        let items = match payload.get("input") {
+            Some(Value::Array(items)) => items,
+            Some(Value::String(text)) if self.has(Defect::InputMayBeText) => return Ok(text.clone()),
+            None if self.has(Defect::InputIsOptional) => return Ok(String::new()),
+            _ => return Err("Failed to process user input: payload.input must be an array"),
+        };
+        if self.has(Defect::OneItemOnly) && items.len() > 1 {
+            return Err("Failed to process user input: one item, please");
+        }
+        let previous = payload.get("previousResponseId").and_then(Value::as_str);
+        if self.has(Defect::KnowsResponseIds) && previous.is_some() {
+            return Err("Failed to process user input: unknown previousResponseId");
+        }
+        let parts = items.iter().filter_map(|item| item["content"].as_array()).flatten();
+        let texts: Vec<&str> = parts.filter_map(|part| part["text"].as_str()).collect();
+        if self.has(Defect::RefusesInputText) && !texts.is_empty() {
+            return Err("Failed to process user input: unknown part type input_text");
+        }
+        Ok(texts.join("\n"))
+    }
+
+    fn answer(&self, id: &str, payload: &Map<String, Value>) {
+        let conversation = &self.conversation;
+        let text = |name: &str| payload.get(name).and_then(Value::as_str);
+        let review = match (text("review").map(Review::named), conversation.defect()) {
+            (Some(None), Some(Defect::AnyReviewApproves)) => Some(Review::Yes),
+            (None, Some(Defect::NoReviewApproves)) => Some(Review::Yes),
+            (review, _) => review.flatten(),
+        };
+        let is_null = payload.get("customDenyMessage").is_some_and(Value::is_null);
+        let has_extra = payload.contains_key("explanation") && payload.contains_key("applyPatch");
+        let refused = (self.has(Defect::RefusesNull) && is_null)
+            || (self.has(Defect::RefusesExplanation) && has_extra);
+        let Some(review) = review.filter(|_| !refused) else {
+            return conversation.error(id, "Invalid approval response", Value::Null);
+        };
+        let mut inner = conversation.lock();
+        if !inner.asking && !self.has(Defect::KeepsStrayApproval) {
+            drop(inner);
+            return conversation.error(id, "No pending approval request", Value::Null);
+        }
+        inner.asking = false;
+        inner.answer = Some(Answer { review, reason: text("customDenyMessage").map(str::to_owned) });
+        drop(inner);
+        conversation.changed.notify_waiters();
+    }
+
+    fn context(&self, id: &str) {
+        let conversation = &self.conversation;
+        let (info, queries, busy) = {
+            let mut inner = conversation.lock();
+            inner.queries += 1;
+            (inner.context.info(conversation.defect()), inner.queries, inner.busy)
+        };
+        match conversation.defect() {
+            Some(Defect::SilentOnContext) => return,
+            Some(Defect::ContextWaits) if busy => return,
+            Some(Defect::LosesBursts) if queries > 50 => return,
+            Some(Defect::ContextStartsTurn) => {
+                conversation.send(id, "loading_state", json!({ "loading": true }));
+                let item = super::items::message("resp_info", "assistant", "let me see", None);
+                conversation.send(id, "response_item", item);
+                conversation.send(id, "loading_state", json!({ "loading": false }));
+                turn::finish(conversation, id);
+            }
+            _ => {}
+        }
+        conversation.send(id, "context_info", info);
+    }
+}

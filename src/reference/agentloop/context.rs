@@ -1,0 +1,85 @@
+//! The context window: what it counts, and how it is compacted.
+
+use serde_json::{Value, json};
+
+use super::faults::Defect;
+
+/// Tokens that fit. Small, so that a test can fill it.
+pub(super) const MAX_TOKENS: u64 = 32_000;
+/// Tokens at which the context is compacted without being asked.
+const THRESHOLD: u64 = MAX_TOKENS / 10 * 8;
+const STRATEGY: &str = "ThresholdContextManager";
+
+/// The transcript of one conversation, as far as it is counted.
+#[derive(Debug, Default)]
+pub(super) struct Context {
+    tokens: u64,
+    entries: u64,
+}
+
+/// About four characters make a token.
+pub(super) fn tokens(text: &str) -> u64 {
+    (text.len() as u64).div_ceil(4)
+}
+
+/// With one decimal.
+fn percent(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { (part as f64 * 1000.0 / whole as f64).round() / 10.0 }
+}
+
+impl Context {
+    /// Adds an entry. The report of the compaction that it made necessary, if it did.
+    pub fn add(&mut self, text: &str, defect: Option<Defect>) -> Option<Value> {
+        let full = self.tokens + tokens(text) > THRESHOLD;
+        let report = full.then(|| self.compact(defect));
+        self.tokens += tokens(text);
+        self.entries += 1;
+        report
+    }
+
+    /// Replaces the transcript by a summary an eighth of its size; the payload that reports it.
+    pub fn compact(&mut self, defect: Option<Defect>) -> Value {
+        let (old, new) = (self.tokens, self.tokens / 8);
+        if defect != Some(Defect::CompactionHasNoEffect) {
+            self.tokens = new;
+            self.entries = self.entries.min(1);
+        }
+        let mut report = json!({
+            "oldTokenCount": old, "newTokenCount": new, "reductionPercent": percent(old - new, old), "strategy": STRATEGY,
+        });
+        match defect {
+            Some(Defect::NoReduction) => {
+                report.as_object_mut().map(|report| report.remove("reductionPercent"));
+            }
+            Some(Defect::ReductionOfTheRest) => report["reductionPercent"] = json!(percent(new, old)),
+            Some(Defect::CompactionGrows) => {
+                report["newTokenCount"] = json!(old + 1);
+                report["reductionPercent"] = json!(-percent(1, old));
+            }
+            Some(Defect::OtherStrategy) => report["strategy"] = json!("summary"),
+            _ => {}
+        }
+        report
+    }
+
+    /// The payload of context_info.
+    pub fn info(&self, defect: Option<Defect>) -> Value {
+        let (mut used, mut entries) = (self.tokens, json!(self.entries));
+        match defect {
+            Some(Defect::StaleCounts) => (used, entries) = (0, json!(0)),
+            Some(Defect::NegativeLength) => entries = json!(-1),
+            Some(Defect::OverTheLimit) => used = MAX_TOKENS + self.tokens + 1,
+            _ => {}
+        }
+        let usage = percent(used, MAX_TOKENS);
+        let usage = match defect {
+            Some(Defect::UsageAsText) => json!(format!("{usage}%")),
+            Some(Defect::UsageAsFraction) => json!(usage / 100.0),
+            _ => json!(usage),
+        };
+        json!({
+            "tokenCount": used, "usagePercent": usage, "transcriptLength": entries, "maxTokens": MAX_TOKENS,
+            "strategy": STRATEGY,
+        })
+    }
+}

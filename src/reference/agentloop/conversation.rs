@@ -1,0 +1,201 @@
+//! One connection's conversation: what is sent in it, and what its turn waits for.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+use tokio_tungstenite::tungstenite::Message;
+use uuid::Uuid;
+
+use super::Shared;
+use super::context::Context;
+use super::faults::Defect;
+use crate::reference::clients::Outbox;
+
+/// A conversation, shared by the connection's reader and the turn.
+pub(super) struct Conversation {
+    pub shared: Arc<Shared>,
+    /// The connection's number.
+    pub number: u64,
+    outbox: Outbox,
+    inner: Mutex<Inner>,
+    /// Something that a turn may wait for has changed.
+    pub changed: Notify,
+}
+
+#[derive(Default)]
+pub(super) struct Inner {
+    pub context: Context,
+    /// A turn is under way.
+    pub busy: bool,
+    /// An approval is outstanding.
+    pub asking: bool,
+    /// Its answer.
+    pub answer: Option<Answer>,
+    /// Commands that need no more approval.
+    pub always: HashSet<Vec<String>>,
+    pub turns: u64,
+    pub calls: u64,
+    pub queries: u64,
+    /// Items that a defect holds back.
+    held: Vec<(String, Value)>,
+    frames: u64,
+}
+
+/// A review, with the reason of a denial.
+#[derive(Debug, Clone)]
+pub(super) struct Answer {
+    pub review: Review,
+    pub reason: Option<String>,
+}
+
+/// The five reviews.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Review {
+    Yes,
+    Always,
+    NoContinue,
+    NoExit,
+    Explain,
+}
+
+impl Review {
+    pub fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "yes" => Self::Yes,
+            "always" => Self::Always,
+            "no-continue" => Self::NoContinue,
+            "no-exit" => Self::NoExit,
+            "explain" => Self::Explain,
+            _ => return None,
+        })
+    }
+}
+
+impl Conversation {
+    pub fn new(shared: &Arc<Shared>, number: u64, outbox: Outbox) -> Self {
+        Self { shared: Arc::clone(shared), number, outbox, inner: Mutex::default(), changed: Notify::new() }
+    }
+
+    pub fn has(&self, defect: Defect) -> bool {
+        self.shared.has(defect)
+    }
+
+    pub fn defect(&self) -> Option<Defect> {
+        self.shared.defect
+    }
+
+    pub fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends a message that answers, or belongs to the turn of, the client's message `cause`.
+    pub fn send(&self, cause: &str, kind: &str, payload: Value) {
+        let mut inner = self.lock();
+        let last = kind == "loading_state" && payload["loading"] == json!(false);
+        if self.has(Defect::HoldsItemsBack) {
+            if kind == "response_item" {
+                inner.held.push((cause.to_owned(), payload));
+                return;
+            }
+            // An approval needs its answer; all else can wait.
+            if last || kind == "approval_request" {
+                for (cause, payload) in std::mem::take(&mut inner.held) {
+                    self.transmit(&mut inner, &cause, "response_item", payload);
+                }
+            }
+        }
+        self.transmit(&mut inner, cause, kind, payload);
+        let again = match self.defect() {
+            Some(Defect::LoadingTwice) => kind == "loading_state" && !last,
+            Some(Defect::IdleTwice) => last,
+            Some(Defect::FinishesTwice) => kind == "agent_finished",
+            _ => false,
+        };
+        if again {
+            let payload = if kind == "agent_finished" { json!({ "responseId": "resp_again" }) } else { json!({ "loading": !last }) };
+            self.transmit(&mut inner, cause, kind, payload);
+        }
+    }
+
+    fn transmit(&self, inner: &mut Inner, cause: &str, kind: &str, payload: Value) {
+        inner.frames += 1;
+        let id = match self.defect() {
+            Some(Defect::IdsAreNumbers) => inner.frames.to_string(),
+            Some(Defect::IdsRepeat) if kind == "response_item" => Uuid::from_u128(inner.turns.into()).to_string(),
+            _ => Uuid::new_v4().to_string(),
+        };
+        let mut frame = json!({ "id": id, "type": kind, "payload": payload });
+        let spoilt = match self.defect() {
+            Some(Defect::LoadingBesidePayload) if kind == "loading_state" => {
+                frame["loading"] = frame["payload"]["loading"].take();
+                frame.as_object_mut().map(|frame| frame.remove("payload"))
+            }
+            Some(Defect::ErrorWithoutId) if kind == "error" => {
+                frame.as_object_mut().map(|frame| frame.remove("id"))
+            }
+            Some(Defect::LoadingAsText) if kind == "loading_state" => {
+                let text = frame["payload"]["loading"].to_string();
+                Some(std::mem::replace(&mut frame["payload"]["loading"], json!(text)))
+            }
+            Some(Defect::NoResponseId) if kind == "agent_finished" => {
+                Some(std::mem::replace(&mut frame["payload"], json!({})))
+            }
+            Some(Defect::LoadingInAnArray) if kind == "loading_state" => {
+                frame = json!([frame]);
+                None
+            }
+            _ => None,
+        };
+        drop(spoilt);
+        let text = frame.to_string();
+        let message = match self.defect() {
+            Some(Defect::BinaryFinish) if kind == "agent_finished" => Message::binary(text.into_bytes()),
+            _ => Message::text(text),
+        };
+        self.outbox_for(cause).send(message);
+    }
+
+    /// The connection that a message goes to: this one.
+    fn outbox_for(&self, cause: &str) -> Outbox {
+        let state = self.shared.lock();
+        let elsewhere = match self.defect() {
+            Some(Defect::RoutesByClientId) => true,
+            Some(Defect::TurnsOutliveConnections) => state.orphans.contains(cause),
+            _ => false,
+        };
+        let other = state.routes.get(cause).filter(|_| elsewhere);
+        other.unwrap_or(&self.outbox).clone()
+    }
+
+    /// Notes that this connection uses a message id.
+    pub fn note_route(&self, id: &str) {
+        if self.has(Defect::RoutesByClientId) || self.has(Defect::TurnsOutliveConnections) {
+            self.shared.lock().routes.insert(id.to_owned(), self.outbox.clone());
+        }
+    }
+
+    pub fn error(&self, cause: &str, message: &str, details: Value) {
+        let mut payload = json!({ "message": message, "details": details });
+        if self.has(Defect::ErrorWithoutMessage) {
+            payload = json!({ "code": 400 });
+        }
+        self.send(cause, "error", payload);
+    }
+
+    /// Sends an item and counts it.
+    pub fn item(&self, cause: &str, item: Value) {
+        let text = item.to_string();
+        self.count(cause, &text);
+        self.send(cause, "response_item", item);
+    }
+
+    /// Takes a text into the context, and reports the compaction that this makes necessary.
+    pub fn count(&self, cause: &str, text: &str) {
+        let report = self.lock().context.add(text, self.defect());
+        if let Some(report) = report.filter(|_| !self.has(Defect::SilentCompaction)) {
+            self.send(cause, "context_compacted", report);
+        }
+    }
+}

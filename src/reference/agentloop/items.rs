@@ -1,0 +1,170 @@
+//! Response items, and the commands behind tool calls.
+
+use serde_json::{Map, Value, json};
+
+use super::faults::Defect;
+use crate::reference::notes::{self, Class, Notes, Outcome};
+
+/// A tool call as a command.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Command {
+    pub kind: Kind,
+    /// The tool of the notes that it runs, and its arguments.
+    tool: String,
+    args: Map<String, Value>,
+    /// What the user is asked about.
+    pub words: Vec<String>,
+}
+
+/// How a command is shown.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Kind {
+    /// As function_call.
+    Function,
+    /// As function_call of apply_patch; the patch.
+    Patch(String),
+    /// As local_shell_call.
+    Shell,
+}
+
+impl Command {
+    /// The command of a call. `local_shell` runs `args.command`: a tool and its arguments in order. `apply_patch` writes
+    /// the note that the patch names.
+    pub fn new(name: &str, args: Map<String, Value>) -> Self {
+        match name {
+            "local_shell" => {
+                let words = args.get("command").and_then(Value::as_array).into_iter().flatten();
+                let words: Vec<String> = words.filter_map(Value::as_str).map(str::to_owned).collect();
+                let tool = words.first().cloned().unwrap_or_default();
+                let names = match tool.as_str() {
+                    "write_note" => &["key", "text"][..],
+                    "read_note" => &["key"],
+                    _ => &["message"],
+                };
+                let args = names.iter().zip(words.iter().skip(1));
+                let args = args.map(|(name, word)| ((*name).to_owned(), json!(word))).collect();
+                Self { kind: Kind::Shell, tool, args, words }
+            }
+            "apply_patch" => {
+                let patch = args.get("patch").and_then(Value::as_str).unwrap_or_default().to_owned();
+                let file = patch.lines().find_map(|line| {
+                    line.strip_prefix("*** Add File: ").or(line.strip_prefix("*** Update File: "))
+                });
+                let added: Vec<&str> = patch.lines().filter_map(|line| line.strip_prefix('+')).collect();
+                let write = json!({ "key": file.unwrap_or_default(), "text": added.join("\n") });
+                let write = write.as_object().cloned().unwrap_or_default();
+                let words = vec!["apply_patch".to_owned(), patch.clone()];
+                Self { kind: Kind::Patch(patch), tool: "write_note".to_owned(), args: write, words }
+            }
+            name => {
+                let word = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                let words = std::iter::once(name.to_owned()).chain(args.values().map(word)).collect();
+                Self { kind: Kind::Function, tool: name.to_owned(), args, words }
+            }
+        }
+    }
+
+    pub fn is_dangerous(&self) -> bool {
+        notes::class(&self.tool) != Class::Open
+    }
+
+    pub fn duration(&self) -> std::time::Duration {
+        notes::duration(&self.tool, &self.args)
+    }
+
+    pub fn run(&self, notes: &mut Notes) -> Outcome {
+        notes.run(&self.tool, &self.args)
+    }
+
+    /// The payload of approval_request.
+    pub fn request(&self, defect: Option<Defect>) -> Value {
+        let mut request = json!({ "command": self.words });
+        if let Kind::Patch(patch) = &self.kind {
+            request["applyPatch"] = json!({ "patch": patch });
+        }
+        match (defect, &self.kind) {
+            (Some(Defect::CommandAsText), _) => request["command"] = json!(self.words.join(" ")),
+            (Some(Defect::NoPatch), _) => {
+                request.as_object_mut().map(|request| request.remove("applyPatch"));
+            }
+            (Some(Defect::PatchHasNoText), Kind::Patch(_)) => request["applyPatch"] = json!({ "files": 1 }),
+            (Some(Defect::PatchEverywhere), Kind::Function | Kind::Shell) => request["applyPatch"] = json!({}),
+            _ => {}
+        }
+        request
+    }
+
+    /// The item that announces the command.
+    pub fn call(&self, id: &str, defect: Option<Defect>) -> Value {
+        let shell = matches!(self.kind, Kind::Shell);
+        let mut item = if shell {
+            let action = json!({ "command": self.words });
+            json!({ "id": id, "type": "local_shell_call", "call_id": id, "action": action, "status": "completed" })
+        } else {
+            let (name, arguments) = match &self.kind {
+                Kind::Patch(patch) => ("apply_patch", json!({ "patch": patch })),
+                _ => (self.tool.as_str(), Value::Object(self.args.clone())),
+            };
+            let text = arguments.to_string();
+            json!({ "id": id, "type": "function_call", "call_id": id, "name": name, "arguments": text })
+        };
+        match defect {
+            Some(Defect::ItemWithoutType) => {
+                item.as_object_mut().map(|item| item.remove("type"));
+            }
+            Some(Defect::ArgumentsAsObject) if !shell => item["arguments"] = Value::Object(self.args.clone()),
+            Some(Defect::ArgumentsAreNoJson) if !shell => item["arguments"] = json!("key=value"),
+            Some(Defect::ShellCommandAsText) if shell => {
+                item["action"] = json!({ "command": self.words.join(" ") });
+            }
+            _ => {}
+        }
+        item
+    }
+
+    /// The item with what came of it.
+    pub fn output(&self, id: &str, outcome: &Outcome, defect: Option<Defect>) -> Value {
+        let shell = matches!(self.kind, Kind::Shell);
+        let seconds = self.duration().as_secs_f64();
+        let mut metadata = json!({ "exit_code": i32::from(outcome.is_error), "duration_seconds": seconds });
+        if defect == Some(Defect::NoDuration) {
+            metadata.as_object_mut().map(|metadata| metadata.remove("duration_seconds"));
+        }
+        let output = json!({ "output": outcome.text, "metadata": metadata });
+        let kind = if shell { "local_shell_call_output" } else { "function_call_output" };
+        let text = output.to_string();
+        let mut item = json!({ "id": format!("{id}-output"), "type": kind, "call_id": id, "output": text });
+        match defect {
+            Some(Defect::ItemWithoutId) => {
+                item.as_object_mut().map(|item| item.remove("id"));
+            }
+            Some(Defect::OutputOfAnotherCall) if !shell => item["call_id"] = json!("call_0"),
+            Some(Defect::OutputAsObject) if !shell => item["output"] = output,
+            Some(Defect::ShellOutputAsObject) if shell => item["output"] = output,
+            _ => {}
+        }
+        item
+    }
+}
+
+/// A message item, or a chunk of one.
+pub(super) fn message(id: &str, role: &str, text: &str, defect: Option<Defect>) -> Value {
+    let kind = if defect == Some(Defect::OutputText) && role == "assistant" { "output_text" } else { "input_text" };
+    let mut item =
+        json!({ "id": id, "type": "message", "role": role, "content": [{ "type": kind, "text": text }] });
+    if defect == Some(Defect::MessageWithoutRole) && role == "assistant" {
+        item.as_object_mut().map(|item| item.remove("role"));
+    }
+    item
+}
+
+/// A reasoning item.
+pub(super) fn reasoning(id: &str, parts: &[String], took: std::time::Duration, defect: Option<Defect>) -> Value {
+    let content: Vec<Value> = parts.iter().map(|text| json!({ "type": "input_text", "text": text })).collect();
+    let mut item =
+        json!({ "id": id, "type": "reasoning", "content": content, "duration_ms": took.as_millis() as u64 });
+    if defect == Some(Defect::ReasoningWithoutDuration) {
+        item.as_object_mut().map(|item| item.remove("duration_ms"));
+    }
+    item
+}

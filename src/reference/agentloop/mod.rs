@@ -1,0 +1,60 @@
+//! The AgentLoop dialect: `protocols/agentloop/asyncapi.yaml`, default readings.
+//!
+//! Each connection is a conversation of its own; the notes, like the files of a working folder, are shared.
+
+mod connection;
+mod context;
+mod conversation;
+mod faults;
+mod items;
+mod turn;
+
+pub(super) use faults::FAULTS;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use faults::Defect;
+
+use crate::reference::clients::Outbox;
+use crate::reference::notes::Notes;
+
+/// A server: what its connections share, and its defect.
+pub(super) struct Service {
+    shared: Arc<Shared>,
+}
+
+/// What all connections have in common.
+struct Shared {
+    defect: Option<Defect>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    notes: Notes,
+    /// Commands that were approved, with the connection that did (a defect asks no other one).
+    approved: HashMap<Vec<String>, u64>,
+    /// The connection that last used a message id (a defect answers there).
+    routes: HashMap<String, Outbox>,
+    /// Ids of turns whose connection is gone (a defect lets them go on).
+    orphans: HashSet<String>,
+    connections: u64,
+}
+
+impl Service {
+    pub(super) fn new(fault: Option<&str>) -> Self {
+        let defect = fault.and_then(Defect::named);
+        Self { shared: Arc::new(Shared { defect, state: Mutex::default() }) }
+    }
+}
+
+impl Shared {
+    fn has(&self, defect: Defect) -> bool {
+        self.defect == Some(defect)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,355 @@
+//! Playing one turn: the model's responses, tool calls and approvals.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value, json};
+
+use super::conversation::{Answer, Conversation, Review};
+use super::faults::Defect;
+use super::items::{self, Command};
+use crate::cue::{Fail, Step};
+use crate::reference::notes::Outcome;
+use crate::reference::script;
+
+/// How a turn leaves the path to its end.
+enum Stop {
+    /// The user has said no-exit.
+    Exit,
+    /// The provider has failed.
+    Failed(Fail),
+}
+
+/// Plays a turn. Its connection's end aborts it.
+pub(super) async fn play(conversation: Arc<Conversation>, cause: String, text: String) {
+    let mut player = Player { conversation, cause, texts: 0, message: String::new(), spoken: false };
+    player.begin();
+    let responses = script::responses(&text);
+    let is_short = matches!(responses.as_slice(), [one] if matches!(one.as_slice(), [Step::Say { say, .. }] if say.len() == 1));
+    let mut result = Ok(());
+    for (index, response) in responses.into_iter().enumerate() {
+        if (is_short && player.has(Defect::SwallowsShortAnswers))
+            || (index > 0 && player.has(Defect::StopsAfterTools))
+        {
+            continue;
+        }
+        result = player.respond(response).await;
+        if result.is_err() {
+            break;
+        }
+    }
+    player.end(result);
+}
+
+/// Announces that the agent takes new input.
+pub(super) fn finish(conversation: &Conversation, cause: &str) {
+    let turns = {
+        let mut inner = conversation.lock();
+        inner.busy = false;
+        inner.turns
+    };
+    if conversation.has(Defect::NeverFinishes) {
+        return;
+    }
+    let id = if conversation.has(Defect::ResponseIdRepeats) { 1 } else { turns };
+    let payload = json!({ "responseId": format!("resp_{}_{id}", conversation.number) });
+    conversation.send(cause, "agent_finished", payload);
+}
+
+struct Player {
+    conversation: Arc<Conversation>,
+    /// The id of the message that started the turn.
+    cause: String,
+    /// How many messages have begun.
+    texts: u64,
+    /// The message that is streamed.
+    message: String,
+    /// Something was sent since the beginning.
+    spoken: bool,
+}
+
+impl Player {
+    fn has(&self, defect: Defect) -> bool {
+        self.conversation.has(defect)
+    }
+
+    fn loading(&self, loading: bool) {
+        self.conversation.send(&self.cause, "loading_state", json!({ "loading": loading }));
+    }
+
+    fn item(&mut self, item: Value) {
+        self.conversation.item(&self.cause, item);
+        if !std::mem::replace(&mut self.spoken, true) && self.has(Defect::LateLoading) {
+            self.loading(true);
+        }
+    }
+
+    fn begin(&mut self) {
+        if self.has(Defect::UnlistedType) {
+            self.conversation.send(&self.cause, "turn_started", json!({}));
+        }
+        if !self.has(Defect::NoLoading) && !self.has(Defect::LateLoading) {
+            self.loading(true);
+        }
+        if self.has(Defect::UnlistedKind) {
+            self.item(json!({ "id": "ws_1", "type": "web_search_call", "query": "?" }));
+        }
+    }
+
+    /// An id for the next item of a kind, unique in the conversation.
+    fn new_id(&mut self, kind: &str) -> String {
+        self.texts += 1;
+        format!("{kind}_{}_{}_{}", self.conversation.number, self.conversation.lock().turns, self.texts)
+    }
+
+    async fn respond(&mut self, response: script::Response) -> Result<(), Stop> {
+        let mut calls = Vec::new();
+        self.message.clear();
+        for step in response {
+            match step {
+                Step::Say { say, every_ms } => self.say(say, every_ms).await,
+                Step::Think { think, every_ms } => {
+                    let began = Instant::now();
+                    let pieces = u32::try_from(think.len().saturating_sub(1)).unwrap_or(u32::MAX);
+                    pause(every_ms.map(|ms| Duration::from_millis(ms).saturating_mul(pieces))).await;
+                    let id = self.new_id("reasoning");
+                    let item = items::reasoning(&id, &think, began.elapsed(), self.conversation.defect());
+                    self.item(item);
+                    self.message.clear();
+                }
+                Step::Pause { pause_ms } => pause(Some(Duration::from_millis(pause_ms))).await,
+                Step::Fail { fail } => return Err(Stop::Failed(fail)),
+                Step::Hang { .. } => std::future::pending().await,
+                Step::Call { call } => calls.push((call.name, call.args)),
+            }
+        }
+        if self.has(Defect::AsksAllAtOnce) {
+            self.ask_ahead(&calls);
+        }
+        for (name, args) in calls {
+            self.call(Command::new(&name, args)).await?;
+        }
+        Ok(())
+    }
+
+    async fn say(&mut self, mut chunks: Vec<String>, every_ms: Option<u64>) {
+        if self.message.is_empty() {
+            let shared = self.has(Defect::MergesMessages).then(|| format!("msg_{}", self.cause));
+            self.message = shared.unwrap_or_else(|| self.new_id("msg"));
+        }
+        if self.has(Defect::ChunksOutOfOrder) && !chunks.is_empty() {
+            chunks.rotate_left(1);
+        }
+        let mut so_far = String::new();
+        for (index, chunk) in chunks.into_iter().enumerate() {
+            pause(every_ms.filter(|_| index > 0).map(Duration::from_millis)).await;
+            so_far.push_str(&chunk);
+            let text = if self.has(Defect::Cumulative) { &so_far } else { &chunk };
+            let id = if self.has(Defect::IdPerChunk) { self.new_id("msg") } else { self.message.clone() };
+            let item = items::message(&id, "assistant", text, self.conversation.defect());
+            self.item(item);
+        }
+    }
+
+    /// A defect: the other commands of a response are asked for before the first is answered.
+    fn ask_ahead(&self, calls: &[(String, Map<String, Value>)]) {
+        for (name, args) in calls.iter().skip(1) {
+            let command = Command::new(name, args.clone());
+            if command.is_dangerous() {
+                self.request(&command);
+            }
+        }
+    }
+
+    fn request(&self, command: &Command) {
+        let payload = command.request(self.conversation.defect());
+        self.conversation.send(&self.cause, "approval_request", payload);
+    }
+
+    async fn call(&mut self, command: Command) -> Result<(), Stop> {
+        if !self.needs_approval(&command) {
+            self.run(&command).await;
+            return Ok(());
+        }
+        if self.has(Defect::RunsBeforeAnswer) {
+            self.request(&command);
+            self.run(&command).await;
+            return Ok(());
+        }
+        loop {
+            let answer = self.ask(&command).await;
+            match answer.review {
+                Review::Explain => {
+                    let text = format!("{} changes a note.", command.words.join(" "));
+                    let id = self.new_id("msg");
+                    if !self.has(Defect::ExplainSaysNothing) {
+                        self.item(items::message(&id, "assistant", &text, self.conversation.defect()));
+                    }
+                    if self.has(Defect::ExplainRuns) {
+                        self.run(&command).await;
+                        return Ok(());
+                    }
+                }
+                Review::Yes | Review::Always => {
+                    self.approve(&command, answer.review);
+                    if self.has(Defect::YesIsNo) && answer.review == Review::Yes {
+                        self.deny(&command, None);
+                    } else {
+                        self.run(&command).await;
+                    }
+                    return Ok(());
+                }
+                Review::NoContinue => {
+                    return match self.conversation.defect() {
+                        Some(Defect::NoContinueRuns) => {
+                            self.run(&command).await;
+                            Ok(())
+                        }
+                        Some(Defect::NoContinueStops) => Err(Stop::Exit),
+                        _ => {
+                            self.deny(&command, answer.reason);
+                            Ok(())
+                        }
+                    };
+                }
+                Review::NoExit => {
+                    return match self.conversation.defect() {
+                        Some(Defect::NoExitRuns) => {
+                            command.run(&mut self.conversation.shared.lock().notes);
+                            Err(Stop::Exit)
+                        }
+                        Some(Defect::NoExitGoesOn) => Ok(()),
+                        _ => Err(Stop::Exit),
+                    };
+                }
+            }
+        }
+    }
+
+    fn needs_approval(&self, command: &Command) -> bool {
+        let known = self.conversation.lock().always.contains(&command.words);
+        let elsewhere = self.has(Defect::AsksOnceForAll)
+            && self.conversation.shared.lock().approved.get(&command.words).is_some_and(|by| *by != self.conversation.number);
+        command.is_dangerous() && !known && !elsewhere && !self.has(Defect::NeverAsks)
+    }
+
+    fn approve(&self, command: &Command, review: Review) {
+        let conversation = &self.conversation;
+        let for_good = match conversation.defect() {
+            Some(Defect::YesIsAlways) => true,
+            Some(Defect::AlwaysIsOnce) => false,
+            _ => review == Review::Always,
+        };
+        if for_good {
+            conversation.lock().always.insert(command.words.clone());
+        }
+        if conversation.has(Defect::AsksOnceForAll) {
+            conversation.shared.lock().approved.insert(command.words.clone(), conversation.number);
+        }
+    }
+
+    /// Asks, and waits for the answer.
+    async fn ask(&self, command: &Command) -> Answer {
+        let conversation = &self.conversation;
+        conversation.lock().asking = true;
+        self.request(command);
+        loop {
+            let changed = conversation.changed.notified();
+            if let Some(answer) = conversation.lock().answer.take() {
+                return answer;
+            }
+            changed.await;
+        }
+    }
+
+    fn call_id(&self) -> String {
+        let mut inner = self.conversation.lock();
+        inner.calls += 1;
+        format!("call_{}_{}", self.conversation.number, inner.calls)
+    }
+
+    async fn run(&mut self, command: &Command) {
+        let (id, defect) = (self.call_id(), self.conversation.defect());
+        let late = self.has(Defect::OutputBeforeCall);
+        if !late {
+            self.item(command.call(&id, defect));
+        }
+        pause(Some(command.duration())).await;
+        let outcome = command.run(&mut self.conversation.shared.lock().notes);
+        self.item(command.output(&id, &outcome, defect));
+        if self.has(Defect::OutputTwice) {
+            self.item(command.output(&id, &outcome, defect));
+        }
+        if late {
+            self.item(command.call(&id, defect));
+        }
+    }
+
+    fn deny(&mut self, command: &Command, reason: Option<String>) {
+        let (id, defect) = (self.call_id(), self.conversation.defect());
+        let reason = reason.filter(|_| !self.has(Defect::LosesDenyMessage));
+        let text = format!("denied by the user{}", reason.map(|reason| format!(": {reason}")).unwrap_or_default());
+        self.item(command.call(&id, defect));
+        self.item(command.output(&id, &Outcome { text, is_error: true }, defect));
+    }
+
+    fn end(&mut self, result: Result<(), Stop>) {
+        let conversation = Arc::clone(&self.conversation);
+        let cause = self.cause.clone();
+        match result {
+            Err(Stop::Failed(fail)) => return self.fail(&fail),
+            Err(Stop::Exit) => {
+                conversation.lock().busy = false;
+                self.loading(false);
+            }
+            Ok(()) => {
+                if self.has(Defect::FinishBeforeLoading) {
+                    finish(&conversation, &cause);
+                    return self.loading(false);
+                }
+                if !self.has(Defect::LoadingStays) {
+                    self.loading(false);
+                }
+                if self.has(Defect::ItemAfterEnd) {
+                    let id = self.new_id("msg");
+                    self.item(items::message(&id, "assistant", "one more thing", None));
+                }
+            }
+        }
+        finish(&conversation, &cause);
+    }
+
+    /// A network error is told as a message of the system's and ends the turn; others are errors.
+    fn fail(&mut self, fail: &Fail) {
+        let conversation = Arc::clone(&self.conversation);
+        conversation.lock().busy = self.has(Defect::StuckAfterError);
+        if self.has(Defect::SwallowsFailures) {
+            return self.loading(false);
+        }
+        let details = json!({ "error": fail.message, "code": fail.status });
+        if fail.status == 503 {
+            let id = self.new_id("sys");
+            let text = format!("⚠️ Network error while contacting the provider: {}", fail.message);
+            self.item(items::message(&id, "system", &text, conversation.defect()));
+            self.loading(false);
+            return finish(&conversation, &self.cause);
+        }
+        let late = self.has(Defect::ErrorAfterLoading);
+        if late {
+            self.loading(false);
+        }
+        conversation.error(&self.cause, "Failed to process user input", details);
+        if !late {
+            self.loading(false);
+        }
+        if self.has(Defect::FailureFinishes) {
+            finish(&conversation, &self.cause);
+        }
+    }
+}
+
+async fn pause(time: Option<Duration>) {
+    if let Some(time) = time.filter(|time| !time.is_zero()) {
+        tokio::time::sleep(time).await;
+    }
+}
