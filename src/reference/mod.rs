@@ -51,6 +51,12 @@ struct Entry {
 /// Every reference server.
 const ENTRIES: &[Entry] = &[
     Entry {
+        name: "agentloop",
+        path: "/",
+        faults: agentloop::FAULTS,
+        make: |fault| Arc::new(agentloop::Service::new(fault)),
+    },
+    Entry {
         name: "codey",
         path: "/",
         faults: codey::FAULTS,

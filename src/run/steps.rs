@@ -222,7 +222,12 @@ impl Runner<'_> {
                     }
                     self.client(client)?.taken = Some(*received);
                 }
-                Waited::Closed => {}
+                Waited::Closed => {
+                    let event = self.outcome.wire.len().saturating_sub(1) as u64;
+                    let state = self.client(client)?;
+                    let body = json!({ "code": state.ended.as_ref().and_then(|ended| ended.code) });
+                    state.taken = Some(Received { event, body, message: None });
+                }
                 Waited::Missed(message, instead) => {
                     let blame = self.blame(step, &names, blame);
                     let mut expected = json!({ "type": wanted.label });

@@ -134,7 +134,8 @@ pub struct Step {
     /// protocol (and, where that has a quiet period, is followed by silence); `close` is the end of the connection. Looks past other messages, but not past an error
     /// message, the end of the connection or a violation.
     pub expect: Option<OneOrMany>,
-    /// A JSON Schema that the message taken by the last `expect` of this client must satisfy. For what is judged apart
+    /// A JSON Schema that the message taken by the last `expect` of this client must satisfy. For the end of the
+    /// connection that is `{ "code": 1009 }`, or null where no close frame came. For what is judged apart
     /// from the message's coming, with `covers` of its own; a broken SHOULD does not end the case.
     pub check: Option<Value>,
     /// No message of this type comes: until the barrier of the protocol is answered, or within `window`, or, where

@@ -81,8 +81,8 @@ impl Peer {
             conversation.shared.lock().orphans.insert(self.cause.clone());
             return;
         }
-        if self.has(Defect::RunsWhenGone) && conversation.lock().asking {
-            conversation.lock().answer = Some(Answer { review: Review::Yes, reason: None });
+        if self.has(Defect::RunsWhenGone) && conversation.lock().asking > 0 {
+            conversation.lock().answers.push_back(Answer { review: Review::Yes, reason: None });
             conversation.changed.notify_waiters();
             return;
         }
@@ -142,8 +142,10 @@ impl Peer {
                     conversation.send(id, "context_compacted", report);
                 }
             }
-            "response_item" if self.has(Defect::ObeysServerTypes) => conversation.count(id, "an item"),
             kind if !self.has(Defect::SilentOnUnknownType) => {
+                if kind == "response_item" && self.has(Defect::ObeysServerTypes) {
+                    conversation.count(id, "an item");
+                }
                 conversation.error(id, &format!("Unknown message type: {kind}"), Value::Null);
             }
             _ => {}
@@ -161,16 +163,20 @@ impl Peer {
             Err(problem) => return conversation.error(id, problem, Value::Null),
         };
         if tokens(&text) > MAX_TOKENS / 10 * 9 {
-            return conversation.error(id, "The input does not fit into the context", json!({ "maxTokens": MAX_TOKENS }));
+            return conversation.error(
+                id,
+                "The input does not fit into the context",
+                json!({ "maxTokens": MAX_TOKENS }),
+            );
         }
         if conversation.lock().busy {
             if self.has(Defect::InputReplacesTurn)
                 && let Some(turn) = self.turn.take()
             {
                 turn.abort();
-                conversation.lock().asking = false;
+                conversation.lock().asking = 0;
                 conversation.send(&self.cause, "loading_state", json!({ "loading": false }));
-                turn::finish(&conversation, &self.cause);
+                conversation.finish(&self.cause);
             }
             return conversation.error(id, "A turn is under way", Value::Null);
         }
@@ -183,7 +189,6 @@ impl Peer {
             inner.turns += 1;
         }
         self.cause = id.to_owned();
-        conversation.count(id, &text);
         self.turn = Some(tokio::spawn(turn::play(conversation, id.to_owned(), text)));
     }
 
@@ -204,9 +209,6 @@ impl Peer {
         }
         let parts = items.iter().filter_map(|item| item["content"].as_array()).flatten();
         let texts: Vec<&str> = parts.filter_map(|part| part["text"].as_str()).collect();
-        if self.has(Defect::RefusesInputText) && !texts.is_empty() {
-            return Err("Failed to process user input: unknown part type input_text");
-        }
         Ok(texts.join("\n"))
     }
 
@@ -220,18 +222,18 @@ impl Peer {
         };
         let is_null = payload.get("customDenyMessage").is_some_and(Value::is_null);
         let has_extra = payload.contains_key("explanation") && payload.contains_key("applyPatch");
-        let refused = (self.has(Defect::RefusesNull) && is_null)
-            || (self.has(Defect::RefusesExplanation) && has_extra);
+        let refused =
+            (self.has(Defect::RefusesNull) && is_null) || (self.has(Defect::RefusesExplanation) && has_extra);
         let Some(review) = review.filter(|_| !refused) else {
             return conversation.error(id, "Invalid approval response", Value::Null);
         };
         let mut inner = conversation.lock();
-        if !inner.asking && !self.has(Defect::KeepsStrayApproval) {
+        if inner.asking == 0 && !self.has(Defect::KeepsStrayApproval) {
             drop(inner);
             return conversation.error(id, "No pending approval request", Value::Null);
         }
-        inner.asking = false;
-        inner.answer = Some(Answer { review, reason: text("customDenyMessage").map(str::to_owned) });
+        inner.asking = inner.asking.saturating_sub(1);
+        inner.answers.push_back(Answer { review, reason: text("customDenyMessage").map(str::to_owned) });
         drop(inner);
         conversation.changed.notify_waiters();
     }
@@ -247,12 +249,13 @@ impl Peer {
             Some(Defect::SilentOnContext) => return,
             Some(Defect::ContextWaits) if busy => return,
             Some(Defect::LosesBursts) if queries > 50 => return,
-            Some(Defect::ContextStartsTurn) => {
+            Some(Defect::ContextStartsTurn) if !busy => {
+                conversation.lock().turns += 1;
                 conversation.send(id, "loading_state", json!({ "loading": true }));
                 let item = super::items::message("resp_info", "assistant", "let me see", None);
                 conversation.send(id, "response_item", item);
                 conversation.send(id, "loading_state", json!({ "loading": false }));
-                turn::finish(conversation, id);
+                conversation.finish(id);
             }
             _ => {}
         }

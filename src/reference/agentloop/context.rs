@@ -64,21 +64,21 @@ impl Context {
 
     /// The payload of context_info.
     pub fn info(&self, defect: Option<Defect>) -> Value {
-        let (mut used, mut entries) = (self.tokens, json!(self.entries));
+        let (mut used, mut entries, mut most) = (self.tokens, json!(self.entries), MAX_TOKENS);
         match defect {
             Some(Defect::StaleCounts) => (used, entries) = (0, json!(0)),
-            Some(Defect::NegativeLength) => entries = json!(-1),
-            Some(Defect::OverTheLimit) => used = MAX_TOKENS + self.tokens + 1,
+            Some(Defect::FractionalLength) => entries = json!(self.entries as f64 + 0.5),
+            Some(Defect::OverTheLimit) => most = (used / 2).max(1),
             _ => {}
         }
-        let usage = percent(used, MAX_TOKENS);
+        let usage = percent(used, most);
         let usage = match defect {
             Some(Defect::UsageAsText) => json!(format!("{usage}%")),
             Some(Defect::UsageAsFraction) => json!(usage / 100.0),
             _ => json!(usage),
         };
         json!({
-            "tokenCount": used, "usagePercent": usage, "transcriptLength": entries, "maxTokens": MAX_TOKENS,
+            "tokenCount": used, "usagePercent": usage, "transcriptLength": entries, "maxTokens": most,
             "strategy": STRATEGY,
         })
     }

@@ -1,6 +1,6 @@
 //! One connection's conversation: what is sent in it, and what its turn waits for.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
@@ -29,10 +29,10 @@ pub(super) struct Inner {
     pub context: Context,
     /// A turn is under way.
     pub busy: bool,
-    /// An approval is outstanding.
-    pub asking: bool,
-    /// Its answer.
-    pub answer: Option<Answer>,
+    /// Approvals that are outstanding.
+    pub asking: usize,
+    /// Answers that the turn has not taken yet.
+    pub answers: VecDeque<Answer>,
     /// Commands that need no more approval.
     pub always: HashSet<Vec<String>>,
     pub turns: u64,
@@ -110,12 +110,10 @@ impl Conversation {
         let again = match self.defect() {
             Some(Defect::LoadingTwice) => kind == "loading_state" && !last,
             Some(Defect::IdleTwice) => last,
-            Some(Defect::FinishesTwice) => kind == "agent_finished",
             _ => false,
         };
         if again {
-            let payload = if kind == "agent_finished" { json!({ "responseId": "resp_again" }) } else { json!({ "loading": !last }) };
-            self.transmit(&mut inner, cause, kind, payload);
+            self.transmit(&mut inner, cause, kind, json!({ "loading": !last }));
         }
     }
 
@@ -123,45 +121,26 @@ impl Conversation {
         inner.frames += 1;
         let id = match self.defect() {
             Some(Defect::IdsAreNumbers) => inner.frames.to_string(),
-            Some(Defect::IdsRepeat) if kind == "response_item" => Uuid::from_u128(inner.turns.into()).to_string(),
+            Some(Defect::IdsRepeat) if kind == "response_item" => {
+                Uuid::from_u128(inner.turns.into()).to_string()
+            }
             _ => Uuid::new_v4().to_string(),
         };
         let mut frame = json!({ "id": id, "type": kind, "payload": payload });
-        let spoilt = match self.defect() {
-            Some(Defect::LoadingBesidePayload) if kind == "loading_state" => {
-                frame["loading"] = frame["payload"]["loading"].take();
-                frame.as_object_mut().map(|frame| frame.remove("payload"))
-            }
-            Some(Defect::ErrorWithoutId) if kind == "error" => {
-                frame.as_object_mut().map(|frame| frame.remove("id"))
-            }
-            Some(Defect::LoadingAsText) if kind == "loading_state" => {
-                let text = frame["payload"]["loading"].to_string();
-                Some(std::mem::replace(&mut frame["payload"]["loading"], json!(text)))
-            }
-            Some(Defect::NoResponseId) if kind == "agent_finished" => {
-                Some(std::mem::replace(&mut frame["payload"], json!({})))
-            }
-            Some(Defect::LoadingInAnArray) if kind == "loading_state" => {
-                frame = json!([frame]);
-                None
-            }
-            _ => None,
-        };
-        drop(spoilt);
+        spoil(&mut frame, kind, self.defect());
         let text = frame.to_string();
         let message = match self.defect() {
             Some(Defect::BinaryFinish) if kind == "agent_finished" => Message::binary(text.into_bytes()),
             _ => Message::text(text),
         };
-        self.outbox_for(cause).send(message);
+        self.outbox_for(cause, kind).send(message);
     }
 
     /// The connection that a message goes to: this one.
-    fn outbox_for(&self, cause: &str) -> Outbox {
+    fn outbox_for(&self, cause: &str, kind: &str) -> Outbox {
         let state = self.shared.lock();
         let elsewhere = match self.defect() {
-            Some(Defect::RoutesByClientId) => true,
+            Some(Defect::RoutesByClientId) => matches!(kind, "response_item" | "error"),
             Some(Defect::TurnsOutliveConnections) => state.orphans.contains(cause),
             _ => false,
         };
@@ -171,8 +150,43 @@ impl Conversation {
 
     /// Notes that this connection uses a message id.
     pub fn note_route(&self, id: &str) {
-        if self.has(Defect::RoutesByClientId) || self.has(Defect::TurnsOutliveConnections) {
-            self.shared.lock().routes.insert(id.to_owned(), self.outbox.clone());
+        let mut state = self.shared.lock();
+        match self.defect() {
+            Some(Defect::RoutesByClientId) => {
+                state.routes.entry(id.to_owned()).or_insert_with(|| self.outbox.clone());
+            }
+            Some(Defect::TurnsOutliveConnections) => {
+                state.routes.insert(id.to_owned(), self.outbox.clone());
+            }
+            _ => {}
+        }
+    }
+
+    /// Announces that the agent takes new input.
+    pub fn finish(&self, cause: &str) {
+        let mut inner = self.lock();
+        inner.busy = false;
+        self.transmit_finish(&mut inner, cause);
+    }
+
+    /// A defect: the turn is finished before it is idle. Both at once, so that no other turn comes between.
+    pub fn finish_before_idle(&self, cause: &str) {
+        let mut inner = self.lock();
+        inner.busy = false;
+        self.transmit_finish(&mut inner, cause);
+        self.transmit(&mut inner, cause, "loading_state", json!({ "loading": false }));
+    }
+
+    fn transmit_finish(&self, inner: &mut Inner, cause: &str) {
+        let turn = if self.has(Defect::ResponseIdRepeats) { 1 } else { inner.turns };
+        let times = match self.defect() {
+            Some(Defect::NeverFinishes) => 0,
+            Some(Defect::FinishesTwice) => 2,
+            _ => 1,
+        };
+        for _ in 0..times {
+            let payload = json!({ "responseId": format!("resp_{}_{turn}", self.number) });
+            self.transmit(inner, cause, "agent_finished", payload);
         }
     }
 
@@ -197,5 +211,26 @@ impl Conversation {
         if let Some(report) = report.filter(|_| !self.has(Defect::SilentCompaction)) {
             self.send(cause, "context_compacted", report);
         }
+    }
+}
+
+/// What a defect makes of a frame.
+fn spoil(frame: &mut Value, kind: &str, defect: Option<Defect>) {
+    let mut lose = |name: &str| {
+        frame.as_object_mut().map(|frame| frame.remove(name));
+    };
+    match (defect, kind) {
+        (Some(Defect::ErrorWithoutId), "error") => lose("id"),
+        (Some(Defect::LoadingBesidePayload), "loading_state") => {
+            let loading = frame["payload"]["loading"].clone();
+            *frame = json!({ "id": frame["id"], "type": kind, "loading": loading });
+        }
+        (Some(Defect::LoadingAsText), "loading_state") => {
+            let text = frame["payload"]["loading"].to_string();
+            frame["payload"]["loading"] = json!(text);
+        }
+        (Some(Defect::LoadingInAnArray), "loading_state") => *frame = json!([frame]),
+        (Some(Defect::NoResponseId), "agent_finished") => frame["payload"] = json!({}),
+        _ => {}
     }
 }

@@ -34,7 +34,6 @@ faults! {
     InputIsOptional "input-is-optional" "user_input without input starts a turn." ["AL-UI-2"];
     InputMayBeText "input-may-be-text" "user_input whose input is a string starts a turn." ["AL-UI-3"];
     KnowsResponseIds "knows-response-ids" "An unknown previousResponseId is refused." ["AL-UI-4"];
-    RefusesInputText "refuses-input-text" "Parts of type input_text are refused." ["AL-UI-5"];
     OneItemOnly "one-item-only" "user_input with two items is refused." ["AL-UI-6"];
     OneTurnOnly "one-turn-only" "A connection has one turn." ["AL-UI-9"];
     InputReplacesTurn "input-replaces-turn" "user_input during a turn ends that turn." ["AL-UI-10"];
@@ -103,7 +102,7 @@ faults! {
     SilentOnContext "silent-on-context" "get_context_info is not answered." ["AL-BASE-9", "AL-CON-10", "AL-CTX-1", "AL-CTX-11"];
     UsageAsText "usage-as-text" "usagePercent is a string." ["AL-CTX-2"];
     UsageAsFraction "usage-as-fraction" "usagePercent is a fraction of one." ["AL-CTX-3"];
-    NegativeLength "negative-length" "transcriptLength is negative." ["AL-CTX-4"];
+    FractionalLength "fractional-length" "transcriptLength is no integer." ["AL-CTX-4"];
     OverTheLimit "over-the-limit" "tokenCount exceeds maxTokens." ["AL-CTX-4"];
     StaleCounts "stale-counts" "context_info shows the counts of the beginning." ["AL-CTX-5"];
     IgnoresCompact "ignores-compact" "manual_compact is not answered." ["AL-BASE-9", "AL-CTX-6"];
@@ -120,8 +119,9 @@ faults! {
     SilentOnBadJson "silent-on-bad-json" "Text that is no JSON is ignored." ["AL-ERR-3"];
     ClosesOnBadJson "closes-on-bad-json" "Text that is no JSON ends the connection." ["AL-ERR-3"];
     SilentOnUnknownType "silent-on-unknown-type" "A message of an unknown type is ignored." ["AL-ERR-4"];
-    ObeysServerTypes "obeys-server-types" "A response_item of the client's is taken into the transcript." ["AL-ERR-7"];
-    RoutesByClientId "routes-by-client-id" "Answers go to the connection that last used the message's id." ["AL-CON-4", "AL-ERR-8"];
+    SilentUninitialised "silent-uninitialised" "A server whose agent is not initialised does not answer." ["AL-ERR-5"];
+    ObeysServerTypes "obeys-server-types" "A response_item of the client's is refused, and counts in the transcript all the same." ["AL-ERR-7"];
+    RoutesByClientId "routes-by-client-id" "Items and errors go to the connection that first used the message's id." ["AL-CON-4", "AL-ERR-8"];
     TurnsOutliveConnections "turns-outlive-connections" "A turn goes on when its connection is gone, and reaches the next one with the same id." ["AL-CON-3"];
     LosesBursts "loses-bursts" "Of many queries in a row only the first fifty are answered." ["AL-CON-10"];
     DropsLargeInput "drops-large-input" "A very large input cuts the connection." ["AL-CON-12"];

@@ -88,7 +88,9 @@ impl Command {
                 request.as_object_mut().map(|request| request.remove("applyPatch"));
             }
             (Some(Defect::PatchHasNoText), Kind::Patch(_)) => request["applyPatch"] = json!({ "files": 1 }),
-            (Some(Defect::PatchEverywhere), Kind::Function | Kind::Shell) => request["applyPatch"] = json!({}),
+            (Some(Defect::PatchEverywhere), Kind::Function | Kind::Shell) => {
+                request["applyPatch"] = json!({})
+            }
             _ => {}
         }
         request
@@ -149,7 +151,8 @@ impl Command {
 
 /// A message item, or a chunk of one.
 pub(super) fn message(id: &str, role: &str, text: &str, defect: Option<Defect>) -> Value {
-    let kind = if defect == Some(Defect::OutputText) && role == "assistant" { "output_text" } else { "input_text" };
+    let kind =
+        if defect == Some(Defect::OutputText) && role == "assistant" { "output_text" } else { "input_text" };
     let mut item =
         json!({ "id": id, "type": "message", "role": role, "content": [{ "type": kind, "text": text }] });
     if defect == Some(Defect::MessageWithoutRole) && role == "assistant" {
@@ -159,8 +162,14 @@ pub(super) fn message(id: &str, role: &str, text: &str, defect: Option<Defect>) 
 }
 
 /// A reasoning item.
-pub(super) fn reasoning(id: &str, parts: &[String], took: std::time::Duration, defect: Option<Defect>) -> Value {
-    let content: Vec<Value> = parts.iter().map(|text| json!({ "type": "input_text", "text": text })).collect();
+pub(super) fn reasoning(
+    id: &str,
+    parts: &[String],
+    took: std::time::Duration,
+    defect: Option<Defect>,
+) -> Value {
+    let content: Vec<Value> =
+        parts.iter().map(|text| json!({ "type": "input_text", "text": text })).collect();
     let mut item =
         json!({ "id": id, "type": "reasoning", "content": content, "duration_ms": took.as_millis() as u64 });
     if defect == Some(Defect::ReasoningWithoutDuration) {

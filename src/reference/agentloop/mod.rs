@@ -35,7 +35,7 @@ struct State {
     notes: Notes,
     /// Commands that were approved, with the connection that did (a defect asks no other one).
     approved: HashMap<Vec<String>, u64>,
-    /// The connection that last used a message id (a defect answers there).
+    /// The connection that uses a message id (a defect answers there).
     routes: HashMap<String, Outbox>,
     /// Ids of turns whose connection is gone (a defect lets them go on).
     orphans: HashSet<String>,

@@ -23,7 +23,11 @@ enum Stop {
 /// Plays a turn. Its connection's end aborts it.
 pub(super) async fn play(conversation: Arc<Conversation>, cause: String, text: String) {
     let mut player = Player { conversation, cause, texts: 0, message: String::new(), spoken: false };
+    if player.is_uninitialised(&text) {
+        return;
+    }
     player.begin();
+    player.conversation.count(&player.cause, &text);
     let responses = script::responses(&text);
     let is_short = matches!(responses.as_slice(), [one] if matches!(one.as_slice(), [Step::Say { say, .. }] if say.len() == 1));
     let mut result = Ok(());
@@ -41,21 +45,6 @@ pub(super) async fn play(conversation: Arc<Conversation>, cause: String, text: S
     player.end(result);
 }
 
-/// Announces that the agent takes new input.
-pub(super) fn finish(conversation: &Conversation, cause: &str) {
-    let turns = {
-        let mut inner = conversation.lock();
-        inner.busy = false;
-        inner.turns
-    };
-    if conversation.has(Defect::NeverFinishes) {
-        return;
-    }
-    let id = if conversation.has(Defect::ResponseIdRepeats) { 1 } else { turns };
-    let payload = json!({ "responseId": format!("resp_{}_{id}", conversation.number) });
-    conversation.send(cause, "agent_finished", payload);
-}
-
 struct Player {
     conversation: Arc<Conversation>,
     /// The id of the message that started the turn.
@@ -71,6 +60,20 @@ struct Player {
 impl Player {
     fn has(&self, defect: Defect) -> bool {
         self.conversation.has(defect)
+    }
+
+    /// A provider that knows no key stands for an agent that was never initialised: the fixture of such a server.
+    fn is_uninitialised(&self, text: &str) -> bool {
+        let responses = script::responses(text);
+        let first = responses.first().and_then(|response| response.first());
+        let missing = matches!(first, Some(Step::Fail { fail }) if fail.status == 401);
+        if missing {
+            self.conversation.lock().busy = false;
+            if !self.has(Defect::SilentUninitialised) {
+                self.conversation.error(&self.cause, "AgentLoop not initialized", Value::Null);
+            }
+        }
+        missing
     }
 
     fn loading(&self, loading: bool) {
@@ -151,17 +154,18 @@ impl Player {
         }
     }
 
-    /// A defect: the other commands of a response are asked for before the first is answered.
+    /// A defect: all commands of a response are asked for before the first is answered.
     fn ask_ahead(&self, calls: &[(String, Map<String, Value>)]) {
-        for (name, args) in calls.iter().skip(1) {
+        for (name, args) in calls {
             let command = Command::new(name, args.clone());
-            if command.is_dangerous() {
+            if self.needs_approval(&command) {
                 self.request(&command);
             }
         }
     }
 
     fn request(&self, command: &Command) {
+        self.conversation.lock().asking += 1;
         let payload = command.request(self.conversation.defect());
         self.conversation.send(&self.cause, "approval_request", payload);
     }
@@ -227,9 +231,16 @@ impl Player {
     }
 
     fn needs_approval(&self, command: &Command) -> bool {
-        let known = self.conversation.lock().always.contains(&command.words);
-        let elsewhere = self.has(Defect::AsksOnceForAll)
-            && self.conversation.shared.lock().approved.get(&command.words).is_some_and(|by| *by != self.conversation.number);
+        let conversation = &self.conversation;
+        let known = {
+            let mut inner = conversation.lock();
+            inner.always.contains(&command.words)
+                || (conversation.has(Defect::KeepsStrayApproval) && inner.answers.pop_front().is_some())
+        };
+        let elsewhere = self.has(Defect::AsksOnceForAll) && {
+            let state = conversation.shared.lock();
+            state.approved.get(&command.words).is_some_and(|by| *by != conversation.number)
+        };
         command.is_dangerous() && !known && !elsewhere && !self.has(Defect::NeverAsks)
     }
 
@@ -251,11 +262,12 @@ impl Player {
     /// Asks, and waits for the answer.
     async fn ask(&self, command: &Command) -> Answer {
         let conversation = &self.conversation;
-        conversation.lock().asking = true;
-        self.request(command);
+        if !self.has(Defect::AsksAllAtOnce) {
+            self.request(command);
+        }
         loop {
             let changed = conversation.changed.notified();
-            if let Some(answer) = conversation.lock().answer.take() {
+            if let Some(answer) = conversation.lock().answers.pop_front() {
                 return answer;
             }
             changed.await;
@@ -288,7 +300,8 @@ impl Player {
     fn deny(&mut self, command: &Command, reason: Option<String>) {
         let (id, defect) = (self.call_id(), self.conversation.defect());
         let reason = reason.filter(|_| !self.has(Defect::LosesDenyMessage));
-        let text = format!("denied by the user{}", reason.map(|reason| format!(": {reason}")).unwrap_or_default());
+        let text =
+            format!("denied by the user{}", reason.map(|reason| format!(": {reason}")).unwrap_or_default());
         self.item(command.call(&id, defect));
         self.item(command.output(&id, &Outcome { text, is_error: true }, defect));
     }
@@ -304,8 +317,7 @@ impl Player {
             }
             Ok(()) => {
                 if self.has(Defect::FinishBeforeLoading) {
-                    finish(&conversation, &cause);
-                    return self.loading(false);
+                    return conversation.finish_before_idle(&cause);
                 }
                 if !self.has(Defect::LoadingStays) {
                     self.loading(false);
@@ -316,7 +328,7 @@ impl Player {
                 }
             }
         }
-        finish(&conversation, &cause);
+        conversation.finish(&cause);
     }
 
     /// A network error is told as a message of the system's and ends the turn; others are errors.
@@ -332,7 +344,7 @@ impl Player {
             let text = format!("⚠️ Network error while contacting the provider: {}", fail.message);
             self.item(items::message(&id, "system", &text, conversation.defect()));
             self.loading(false);
-            return finish(&conversation, &self.cause);
+            return conversation.finish(&self.cause);
         }
         let late = self.has(Defect::ErrorAfterLoading);
         if late {
@@ -343,7 +355,7 @@ impl Player {
             self.loading(false);
         }
         if self.has(Defect::FailureFinishes) {
-            finish(&conversation, &self.cause);
+            conversation.finish(&self.cause);
         }
     }
 }
