@@ -6,6 +6,7 @@
 
 mod agentloop;
 mod clients;
+mod codelab;
 mod codey;
 mod minicodex;
 mod notes;
@@ -55,6 +56,12 @@ const ENTRIES: &[Entry] = &[
         path: "/",
         faults: agentloop::FAULTS,
         make: |fault| Arc::new(agentloop::Service::new(fault)),
+    },
+    Entry {
+        name: "codelab",
+        path: "/ws/{session_id}",
+        faults: codelab::FAULTS,
+        make: |fault| Arc::new(codelab::Service::new(fault)),
     },
     Entry {
         name: "codey",

@@ -1,0 +1,114 @@
+//! What clients send: which fields each message has, and what is wrong with one.
+
+use serde_json::{Map, Value};
+
+use super::faults::Defect;
+
+/// A message that is not obeyed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Refusal {
+    pub code: &'static str,
+    pub message: String,
+}
+
+pub(super) fn refuse(code: &'static str, message: impl Into<String>) -> Refusal {
+    Refusal { code, message: message.into() }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Text,
+    Object,
+    Role,
+    Decision,
+}
+
+/// A field: name, type, whether it is required, and the defect that overlooks what is wrong with it.
+struct Field(&'static str, Kind, bool, Option<Defect>);
+
+fn fields(message: &str) -> Option<&'static [Field]> {
+    Some(match message {
+        "user_message" => &[
+            Field("content", Kind::Text, true, None),
+            Field("role", Kind::Role, false, Some(Defect::AnyRole)),
+        ],
+        "tool_result" => &[
+            Field("call_id", Kind::Text, true, Some(Defect::ResultWithoutCallIdIsIgnored)),
+            Field("result", Kind::Object, false, None),
+            Field("error", Kind::Text, false, Some(Defect::AnyResultError)),
+        ],
+        "hitl_decision" => &[
+            Field("call_id", Kind::Text, true, Some(Defect::DecidesWithoutCallId)),
+            Field("decision", Kind::Decision, true, None),
+            Field("modified_arguments", Kind::Object, false, Some(Defect::AnyModifiedArguments)),
+            Field("feedback", Kind::Text, false, None),
+        ],
+        "switch_agent" => {
+            &[Field("agent_type", Kind::Text, true, None), Field("content", Kind::Text, true, None)]
+        }
+        _ => return None,
+    })
+}
+
+fn fits(value: &Value, kind: Kind) -> bool {
+    let one_of = |list: &[&str]| value.as_str().is_some_and(|text| list.contains(&text));
+    match kind {
+        Kind::Text => value.is_string(),
+        Kind::Object => value.is_object(),
+        Kind::Role => one_of(&["user", "assistant", "system", "tool"]),
+        Kind::Decision => one_of(&["approve", "edit", "reject"]),
+    }
+}
+
+/// The message's type, or what is wrong with it.
+pub(super) fn check(body: &Map<String, Value>, defect: Option<Defect>) -> Result<&str, Refusal> {
+    let kind = match body.get("type") {
+        None => return Err(refuse("MISSING_FIELD", "type is missing")),
+        Some(Value::String(kind)) => kind.as_str(),
+        Some(_) => return Err(refuse("INVALID_TYPE", "type must be a string")),
+    };
+    let Some(fields) = fields(kind) else {
+        return Err(refuse("INVALID_TYPE", format!("unknown type {kind:?}")));
+    };
+    for Field(name, field, required, overlooked) in fields {
+        let overlooked = overlooked.is_some() && *overlooked == defect;
+        match body.get(*name).filter(|value| !value.is_null()) {
+            None if !required || overlooked => {}
+            None if defect == Some(Defect::ContentMayBeMissing) && *name == "content" => {}
+            None if defect == Some(Defect::DecisionMayBeMissing) && *name == "decision" => {}
+            None => return Err(refuse("MISSING_FIELD", format!("{name} is missing"))),
+            Some(value) if fits(value, *field) || overlooked => {}
+            Some(_) if defect == Some(Defect::AnyContent) && *name == "content" => {}
+            Some(_) if defect == Some(Defect::AnyDecision) && *name == "decision" => {}
+            Some(_) => return Err(refuse("INVALID_FORMAT", format!("{name} is not as it must be"))),
+        }
+    }
+    match kind {
+        "tool_result" if body.contains_key("result") == body.contains_key("error") => {
+            Err(refuse("INVALID_FORMAT", "a tool_result has either result or error"))
+        }
+        "hitl_decision" if edits_nothing(body) => {
+            Err(refuse("MISSING_FIELD", "modified_arguments is missing"))
+        }
+        "hitl_decision" if defect == Some(Defect::FeedbackIsRequired) && rejects_silently(body) => {
+            Err(refuse("MISSING_FIELD", "feedback is missing"))
+        }
+        "user_message" if defect == Some(Defect::RoleIsRequired) && !body.contains_key("role") => {
+            Err(refuse("MISSING_FIELD", "role is missing"))
+        }
+        "user_message"
+            if defect == Some(Defect::UsersOnly) && body.get("role").is_some_and(|it| it != "user") =>
+        {
+            Err(refuse("INVALID_FORMAT", "role must be user"))
+        }
+        kind => Ok(kind),
+    }
+}
+
+fn edits_nothing(body: &Map<String, Value>) -> bool {
+    body.get("decision").is_some_and(|it| it == "edit") && !body.contains_key("modified_arguments")
+}
+
+fn rejects_silently(body: &Map<String, Value>) -> bool {
+    body.get("decision").is_some_and(|it| it == "reject") && !body.contains_key("feedback")
+}

@@ -1,0 +1,181 @@
+//! One connection: its session, its commands.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use futures_util::{SinkExt, StreamExt};
+use serde_json::{Map, Value, json};
+use tokio_tungstenite::tungstenite::Message;
+
+use super::Service;
+use super::command::{Refusal, check, refuse};
+use super::faults::Defect;
+use super::session::{Session, text};
+use super::turn;
+use crate::reference::clients::{self, Outbox};
+use crate::reference::{Dialect, Socket};
+
+impl Dialect for Service {
+    fn serve<'d>(&'d self, socket: Socket, path: String) -> BoxFuture<'d, ()> {
+        Box::pin(self.connection(socket, path))
+    }
+}
+
+impl Service {
+    async fn connection(&self, socket: Socket, path: String) {
+        let (mut sink, mut stream) = socket.split();
+        let (outbox, mut outgoing) = clients::channel();
+        let mut peer = Peer { service: self, outbox: outbox.clone(), joined: None };
+        peer.join(&path);
+        let writer = tokio::spawn(async move {
+            while let Some(message) = outgoing.next().await {
+                if sink.send(message).await.is_err() {
+                    return;
+                }
+                outgoing.written();
+            }
+        });
+        while let Some(Ok(message)) = stream.next().await {
+            match message {
+                Message::Text(text) => peer.command(text.as_bytes()),
+                Message::Binary(bytes) => peer.command(&bytes),
+                Message::Close(_) => break,
+                _ => {}
+            }
+        }
+        peer.leave();
+        drop(peer);
+        drop(outbox);
+        writer.abort();
+    }
+}
+
+struct Peer<'s> {
+    service: &'s Service,
+    outbox: Outbox,
+    joined: Option<(Arc<Session>, u64)>,
+}
+
+impl Peer<'_> {
+    fn has(&self, defect: Defect) -> bool {
+        self.service.has(defect)
+    }
+
+    /// Enters the session that the path names. Two ids stand for sessions that nobody may enter.
+    fn join(&mut self, path: &str) {
+        let path = path.split('?').next().unwrap_or_default();
+        let id = path.strip_prefix("/ws/").unwrap_or_default();
+        let barred = match id {
+            "expired" if !self.has(Defect::ExpiredIsFine) => Some("SESSION_EXPIRED"),
+            "unauthorized" if !self.has(Defect::UnauthorizedIsFine) => Some("UNAUTHORIZED"),
+            _ => None,
+        };
+        let nameless = id.is_empty() && !self.has(Defect::NamelessSession);
+        if let Some(code) = barred {
+            self.outbox.send(text(&self.error(&refuse(code, "no entry"))));
+        }
+        if barred.is_some() || nameless {
+            self.outbox.send(Message::Close(None));
+            return;
+        }
+        let session = self.service.session(id);
+        let client = session.join(&self.outbox);
+        self.joined = Some((session, client));
+    }
+
+    fn leave(&mut self) {
+        let Some((session, client)) = self.joined.take() else { return };
+        session.lock().clients.remove(&client);
+        session.changed.notify_waiters();
+    }
+
+    fn error(&self, refusal: &Refusal) -> Value {
+        let code = match (refusal.code, self.service.defect) {
+            ("INVALID_CALL_ID", Some(Defect::WrongCode)) => "TOOL_NOT_FOUND",
+            (code, _) => code,
+        };
+        let content = format!("{code}: {}", refusal.message);
+        match self.service.defect {
+            Some(Defect::ErrorUnderAnotherType) => json!({ "type": "failure", "content": content }),
+            Some(Defect::ErrorWithoutContent) => json!({ "type": "error", "message": content }),
+            Some(Defect::UnlistedCode) => json!({ "type": "error", "content": content, "code": "E42" }),
+            _ => json!({ "type": "error", "content": content }),
+        }
+    }
+
+    fn refuse(&self, refusal: &Refusal) {
+        self.outbox.send(text(&self.error(refusal)));
+        if self.has(Defect::ErrorEndsTurn)
+            && refusal.code == "INVALID_TYPE"
+            && let Some((session, _)) = &self.joined
+        {
+            let mut inner = session.lock();
+            inner.abandoned = inner.busy;
+            session.changed.notify_waiters();
+        }
+    }
+
+    fn command(&mut self, bytes: &[u8]) {
+        let Some((session, _)) = self.joined.clone() else { return };
+        if self.has(Defect::DeafWhileStreaming) && session.lock().is_streaming() {
+            return;
+        }
+        let body = match serde_json::from_slice::<Value>(bytes) {
+            Ok(Value::Object(body)) => body,
+            Ok(_) => {
+                if !self.has(Defect::NonObjectsAreIgnored) {
+                    self.refuse(&refuse("INVALID_FORMAT", "not a JSON object"));
+                }
+                return;
+            }
+            Err(error) => {
+                if !self.has(Defect::BrokenJsonIsIgnored) {
+                    self.refuse(&refuse("INVALID_FORMAT", error.to_string()));
+                }
+                if self.has(Defect::ClosesOnBrokenJson) {
+                    self.outbox.send(Message::Close(None));
+                }
+                return;
+            }
+        };
+        let ignored = match body.get("type").map(|kind| kind.as_str().unwrap_or_default()) {
+            None => self.has(Defect::MissingTypeIsIgnored),
+            Some("") => false,
+            Some("assistant_message" | "tool_call" | "error" | "agent_switched") => {
+                self.has(Defect::ServerTypesAreIgnored)
+            }
+            Some("user_message" | "tool_result" | "hitl_decision" | "switch_agent") => false,
+            Some(_) => self.has(Defect::UnknownTypesAreIgnored),
+        };
+        if ignored {
+            return;
+        }
+        let done = check(&body, self.service.defect).and_then(|kind| self.perform(&session, kind, &body));
+        if let Err(refusal) = done {
+            self.refuse(&refusal);
+        }
+    }
+
+    fn perform(&self, session: &Arc<Session>, kind: &str, body: &Map<String, Value>) -> Result<(), Refusal> {
+        let said = body.get("content").and_then(Value::as_str).unwrap_or_default();
+        match kind {
+            "user_message" => {
+                turn::begin(session, &mut session.lock(), said);
+                Ok(())
+            }
+            "tool_result" => session.result(body),
+            "hitl_decision" => session.decide(body),
+            _ => {
+                if self.has(Defect::SwitchingCloses) {
+                    self.outbox.send(Message::Close(None));
+                    return Ok(());
+                }
+                let agent = body.get("agent_type").and_then(Value::as_str).unwrap_or_default();
+                let mut inner = session.lock();
+                session.switched(&mut inner, agent, "asked for by the user");
+                turn::begin(session, &mut inner, said);
+                Ok(())
+            }
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! One session: its clients, its open calls, what it said while nobody was there.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde_json::{Map, Value, json};
+use tokio::sync::Notify;
+use tokio_tungstenite::tungstenite::Message;
+
+use super::command::{Refusal, refuse};
+use super::faults::Defect;
+use crate::reference::clients::{Clients, Outbox};
+use crate::reference::notes::{self, Class, Notes};
+
+/// Frames that are kept while no client is there; older ones are lost.
+const MAX_MISSED: usize = 10_000;
+
+pub(super) struct Session {
+    pub defect: Option<Defect>,
+    inner: Mutex<Inner>,
+    /// Something that a turn may wait for has changed.
+    pub changed: Notify,
+}
+
+#[derive(Default)]
+pub(super) struct Inner {
+    pub clients: Clients,
+    next_client: u64,
+    /// Said while no client was there. Calls are not among them: those that are open are told to whoever joins.
+    missed: VecDeque<Value>,
+    notes: Notes,
+    next_call: u64,
+    /// The calls of the model response that is under way.
+    pub calls: Vec<Call>,
+    /// Calls that were answered, and whether they needed a decision.
+    answered: BTreeMap<String, bool>,
+    /// A turn is under way.
+    pub busy: bool,
+    /// Texts that came during a turn.
+    pub queue: VecDeque<String>,
+    /// The turn is to be given up: by a defect.
+    pub abandoned: bool,
+    /// The user has rejected a call.
+    pub rejected: bool,
+    /// The last text of the user.
+    pub said: Option<String>,
+}
+
+/// A call that the IDE has been told of.
+pub(super) struct Call {
+    pub id: String,
+    pub tool: String,
+    pub args: Map<String, Value>,
+    pub guarded: bool,
+    /// What it came to, once that is known.
+    pub outcome: Option<String>,
+}
+
+pub(super) fn text(frame: &Value) -> Message {
+    Message::text(frame.to_string())
+}
+
+fn is_guarded(tool: &str) -> bool {
+    notes::class(tool) == Class::Guarded || matches!(tool, "execute_command" | "write_file")
+}
+
+impl Inner {
+    /// A turn is under way and waits for no call.
+    pub fn is_streaming(&self) -> bool {
+        self.busy && self.calls.iter().all(|call| call.outcome.is_some())
+    }
+
+    fn call_frame(call: &Call, defect: Option<Defect>) -> Value {
+        let mut frame = json!({
+            "type": "tool_call", "call_id": call.id, "tool_name": call.tool, "arguments": call.args,
+            "requires_approval": call.guarded,
+        });
+        match defect {
+            Some(Defect::CallIdAsNumber) => frame["call_id"] = json!(7),
+            Some(Defect::DotsBecomeUnderscores) => frame["tool_name"] = json!(call.tool.replace('.', "_")),
+            Some(Defect::ArgumentsAsText) => frame["arguments"] = json!(frame["arguments"].to_string()),
+            Some(Defect::NeverAsks) => frame["requires_approval"] = json!(false),
+            Some(Defect::AlwaysAsks) => frame["requires_approval"] = json!(true),
+            Some(Defect::NoApprovalFlag) => {
+                frame.as_object_mut().map(|frame| frame.remove("requires_approval"));
+            }
+            Some(Defect::ToolUnderAnotherName) => {
+                if let Some(map) = frame.as_object_mut() {
+                    let name = map.remove("tool_name").unwrap_or_default();
+                    map.insert("name".into(), name);
+                }
+            }
+            _ => {}
+        }
+        frame
+    }
+
+    /// Runs a tool on the agent's side. A command reads a note: `cat KEY`.
+    fn run(&mut self, tool: &str, args: &Map<String, Value>) -> String {
+        let command = args.get("command").and_then(Value::as_str).unwrap_or_default();
+        match command.strip_prefix("cat ").filter(|_| tool == "execute_command") {
+            Some(key) => self.notes.run("read_note", &Map::from_iter([("key".to_owned(), json!(key))])).text,
+            None if tool == "execute_command" => format!("ran {command:?}"),
+            None => self.notes.run(tool, args).text,
+        }
+    }
+}
+
+impl Session {
+    pub fn new(defect: Option<Defect>) -> Self {
+        Self { defect, inner: Mutex::default(), changed: Notify::new() }
+    }
+
+    pub fn has(&self, defect: Defect) -> bool {
+        self.defect == Some(defect)
+    }
+
+    pub fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a client: it gets what was said while nobody was there, and every open call.
+    pub fn join(&self, outbox: &Outbox) -> u64 {
+        let mut inner = self.lock();
+        let inner = &mut *inner;
+        inner.next_client += 1;
+        inner.clients.insert(inner.next_client, outbox.clone());
+        let missed = std::mem::take(&mut inner.missed);
+        if !self.has(Defect::NothingIsBuffered) {
+            missed.iter().for_each(|frame| self.to_all(inner, frame));
+            for call in inner.calls.iter().filter(|call| call.outcome.is_none()) {
+                outbox.send(text(&Inner::call_frame(call, self.defect)));
+            }
+        }
+        inner.next_client
+    }
+
+    /// Says something to every client, or keeps it for the next one.
+    pub fn emit(&self, inner: &mut Inner, frame: Value) {
+        if inner.clients.is_empty() {
+            if inner.missed.len() >= MAX_MISSED {
+                inner.missed.pop_front();
+            }
+            inner.missed.push_back(frame);
+            return;
+        }
+        self.to_all(inner, &frame);
+    }
+
+    fn to_all(&self, inner: &Inner, frame: &Value) {
+        for client in inner.clients.values() {
+            client.send(match self.defect {
+                Some(Defect::BinaryFrames) => Message::binary(frame.to_string().into_bytes()),
+                Some(Defect::FramesInArrays) => text(&json!([frame])),
+                _ => text(frame),
+            });
+        }
+    }
+
+    /// Another agent takes over.
+    pub fn switched(&self, inner: &mut Inner, agent: &str, reason: &str) {
+        let mut frame = json!({
+            "type": "agent_switched", "content": format!("{agent} takes over"), "from_agent": "orchestrator",
+            "to_agent": agent, "reason": reason,
+        });
+        if self.has(Defect::SwitchedWithoutText) {
+            frame["content"] = json!({ "agent": agent });
+        }
+        self.emit(inner, frame);
+    }
+
+    /// Tells the IDE of calls; they are open from then on.
+    pub fn announce(&self, inner: &mut Inner, calls: Vec<(String, Map<String, Value>)>) {
+        inner.calls.clear();
+        for (tool, args) in calls {
+            if !self.has(Defect::CallIdsRepeat) || inner.next_call == 0 {
+                inner.next_call += 1;
+            }
+            let guarded = is_guarded(&tool);
+            let id = format!("call-{}", inner.next_call);
+            let call = Call { id, tool, args, guarded, outcome: None };
+            if !inner.clients.is_empty() {
+                self.to_all(inner, &Inner::call_frame(&call, self.defect));
+            }
+            inner.calls.push(call);
+        }
+    }
+
+    /// The IDE has run a tool.
+    pub fn result(&self, body: &Map<String, Value>) -> Result<(), Refusal> {
+        let of = |name: &str| body.get(name).and_then(Value::as_str);
+        let Some(id) = of("call_id") else { return Ok(()) };
+        let outcome = match (body.get("result"), of("error")) {
+            (Some(result), _) => {
+                let content = result.get("content").and_then(Value::as_str);
+                content.map_or_else(|| result.to_string(), str::to_owned)
+            }
+            (None, error) => format!("error: {}", error.unwrap_or_default()),
+        };
+        let mut inner = self.lock();
+        let inner = &mut *inner;
+        let mut open = inner.calls.iter_mut().filter(|call| call.outcome.is_none() && !call.guarded);
+        let found = if self.has(Defect::ResultsByArrival) {
+            open.next().filter(|_| id.starts_with("call-"))
+        } else {
+            open.find(|call| call.id == id)
+        };
+        let Some(call) = found else { return self.stray(inner, id, false) };
+        if self.has(Defect::ErrorResultsStall) && body.contains_key("error") {
+            return Ok(());
+        }
+        call.outcome = Some(if self.has(Defect::ResultsAreLost) { "done".to_owned() } else { outcome });
+        inner.answered.insert(call.id.clone(), false);
+        self.changed.notify_waiters();
+        Ok(())
+    }
+
+    /// An answer to a call that is not open.
+    fn stray(&self, inner: &mut Inner, id: &str, decision: bool) -> Result<(), Refusal> {
+        let guarded = inner.answered.get(id).copied();
+        let known = guarded.is_some();
+        let again = if decision { Defect::DecidesAgain } else { Defect::AnswersAgain };
+        let unknown =
+            if decision { Defect::UnknownDecisionsAreIgnored } else { Defect::UnknownResultsAreIgnored };
+        if guarded == Some(decision) && self.has(again) {
+            self.emit(inner, json!({ "type": "assistant_message", "token": "once more", "is_final": true }));
+            return Ok(());
+        }
+        let waited = [Defect::DoesNotWaitForResults, Defect::DoesNotWaitForCommands];
+        if known && waited.iter().any(|defect| self.has(*defect)) || !known && self.has(unknown) {
+            return Ok(());
+        }
+        Err(refuse("INVALID_CALL_ID", format!("no call {id:?} waits for this")))
+    }
+
+    /// The user has decided.
+    pub fn decide(&self, body: &Map<String, Value>) -> Result<(), Refusal> {
+        let of = |name: &str| body.get(name).and_then(Value::as_str);
+        let mut inner = self.lock();
+        let inner = &mut *inner;
+        let open: Vec<usize> = (0..inner.calls.len())
+            .filter(|index| inner.calls[*index].guarded && inner.calls[*index].outcome.is_none())
+            .collect();
+        let id = of("call_id").unwrap_or_default();
+        let found =
+            open.iter().copied().find(|index| inner.calls[*index].id == id || !body.contains_key("call_id"));
+        let Some(found) = found else { return self.stray(inner, id, true) };
+        let all = if self.has(Defect::OneDecisionForAll) { open } else { vec![found] };
+        for index in all {
+            let (tool, mut args) = (inner.calls[index].tool.clone(), inner.calls[index].args.clone());
+            let rejects = of("decision") == Some("reject");
+            if let (false, Some(Value::Object(modified))) = (rejects, body.get("modified_arguments"))
+                && !self.has(Defect::EditsAreIgnored)
+            {
+                args.clone_from(modified);
+            }
+            let stays =
+                if rejects { !self.has(Defect::RejectedCallsRun) } else { self.shams(&of("decision")) };
+            let run = if stays { "approved".to_owned() } else { inner.run(&tool, &args) };
+            let outcome = match of("feedback") {
+                _ if !rejects => run,
+                Some(feedback) if !self.has(Defect::FeedbackIsLost) => format!("rejected: {feedback}"),
+                _ => "rejected".to_owned(),
+            };
+            inner.rejected |= rejects;
+            inner.answered.insert(inner.calls[index].id.clone(), true);
+            inner.calls[index].outcome = Some(outcome);
+        }
+        self.changed.notify_waiters();
+        Ok(())
+    }
+
+    /// An approval that has no effect: a defect.
+    fn shams(&self, decision: &Option<&str>) -> bool {
+        self.has(Defect::ApprovedCallsDoNotRun) && *decision == Some("approve")
+    }
+
+    /// Goes on as if every call of a kind had been answered: a defect.
+    pub fn presume(&self, inner: &mut Inner) {
+        for call in &mut inner.calls {
+            let presumed = match self.defect {
+                Some(Defect::DoesNotWaitForResults) => !call.guarded,
+                Some(Defect::DoesNotWaitForCommands) => call.tool == "execute_command",
+                _ => false,
+            };
+            if presumed {
+                call.outcome = Some(String::new());
+                inner.answered.insert(call.id.clone(), call.guarded);
+            }
+        }
+    }
+}
