@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, VecDeque};
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 
-use super::monitor::{Conn, Findings, Monitor, Seen, key_text};
+use super::monitor::{Conn, Findings, Monitor, Seen, content_hash, key_text};
 use super::monitors::Builder;
 use crate::frame::Pointer;
 use crate::protocol::Matcher;
@@ -52,7 +52,7 @@ enum Folded {
     Value(Value),
     Ids(BTreeSet<String>),
     /// `complete`: the list begins with the session's first item.
-    Items(VecDeque<Value>),
+    Items(VecDeque<u64>),
     Count(i64),
 }
 
@@ -138,11 +138,7 @@ impl Projection {
                     }
                 }
                 (Fold::Items { of, drop }, Folded::Items(items)) if seen.is(of) => {
-                    let mut item = seen.body.clone();
-                    if let Value::Object(map) = &mut item {
-                        map.retain(|key, _| !drop.contains(key));
-                    }
-                    items.push_back(item);
+                    items.push_back(content_hash(seen.body, drop));
                     if items.len() > MAX_ITEMS {
                         items.pop_front();
                     }
@@ -177,7 +173,10 @@ impl Projection {
                 },
                 Folded::Items(items) => {
                     let list = shown.as_array().map(Vec::as_slice).unwrap_or_default();
-                    (ends_with(list, items), json!(items))
+                    (
+                        ends_with(list, items),
+                        json!(format!("{} items, as their events showed them", items.len())),
+                    )
                 }
                 Folded::Count(count) => (shown.as_i64() == Some(*count), json!(count)),
             };
@@ -194,8 +193,9 @@ impl Projection {
 }
 
 /// Whether a shown list ends with these items.
-fn ends_with(list: &[Value], items: &VecDeque<Value>) -> bool {
-    list.len() >= items.len() && list[list.len() - items.len()..].iter().eq(items)
+fn ends_with(list: &[Value], items: &VecDeque<u64>) -> bool {
+    let hashes = list.iter().rev().map(|item| content_hash(item, &[]));
+    list.len() >= items.len() && hashes.take(items.len()).eq(items.iter().rev().copied())
 }
 
 fn ids_of(list: &Value, item: &Pointer) -> BTreeSet<String> {

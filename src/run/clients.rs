@@ -61,6 +61,7 @@ impl Ended {
             (None, Some(End::Eof)) => "the server ended the TCP stream without a close frame".to_owned(),
             (None, Some(End::Reset)) => "the connection was reset".to_owned(),
             (None, Some(End::Protocol)) => "the server sent bytes that are no WebSocket frame".to_owned(),
+            (None, Some(End::TooLong)) => "the server sent a message beyond the length limit".to_owned(),
             (None, Some(End::Dropped)) => "the connection was cut by this client".to_owned(),
         }
     }

@@ -33,6 +33,8 @@ pub enum End {
     Reset,
     /// Bytes that are no WebSocket frame.
     Protocol,
+    /// A message longer than this client takes.
+    TooLong,
     /// The client itself cut the connection.
     Dropped,
 }

@@ -50,11 +50,12 @@ pub struct Line {
 }
 
 /// The names of the ways in which a connection ends.
-pub(super) const ENDS: [(End, &str); 5] = [
+pub(super) const ENDS: [(End, &str); 6] = [
     (End::Closed, "closed"),
     (End::Eof, "eof"),
     (End::Reset, "reset"),
     (End::Protocol, "protocol"),
+    (End::TooLong, "too-long"),
     (End::Dropped, "dropped"),
 ];
 

@@ -156,6 +156,7 @@ fn end_of(error: &Error, closing: bool) -> End {
         Error::Protocol(
             tokio_tungstenite::tungstenite::error::ProtocolError::ResetWithoutClosingHandshake,
         ) => End::Eof,
+        Error::Capacity(_) => End::TooLong,
         _ => End::Protocol,
     }
 }
