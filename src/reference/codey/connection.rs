@@ -103,7 +103,7 @@ impl Peer<'_> {
         if !silent {
             self.session.error(message, false);
         }
-        if self.has(Defect::RubbishCancels) && self.session.lock().busy {
+        if self.has(Defect::RubbishCancels) && wrong == Wrong::NoType && self.session.lock().busy {
             self.session.cancels.send_modify(|count| *count += 1);
         }
         if self.has(Defect::HangsUpOnRubbish) && wrong == Wrong::NoJson {

@@ -80,7 +80,7 @@ faults! {
     SilentAfterTools "silent-after-tools" "After tool results the agent says nothing more." ["CO-TL-22"];
     OneDecisionForAll "one-decision-for-all" "One decision decides every pending call." ["CO-TL-23"];
     AnyCallIdIsTaken "any-call-id-is-taken" "A decision about an unknown call decides the oldest pending one." ["CO-TL-24"];
-    SilentOnUnknownCall "silent-on-unknown-call" "A decision about an unknown call is passed over." ["CO-TL-24", "CO-TL-27"];
+    SilentOnUnknownCall "silent-on-unknown-call" "A decision about an unknown call is passed over." ["CO-TL-24"];
     TruthyApproves "truthy-approves" "approved of any type approves." ["CO-TL-25"];
     SilenceApproves "silence-approves" "A decision without approved approves." ["CO-TL-25"];
     DecidesTheOldest "decides-the-oldest" "A decision without call_id decides the oldest pending call." ["CO-TL-26"];
@@ -88,7 +88,7 @@ faults! {
     BackgroundUnmarked "background-unmarked" "A background call is not marked in ToolRequest." ["CO-FN-6", "CO-TL-28"];
     DisconnectRuns "disconnect-runs" "Pending calls run when the client goes." ["CO-TL-31"];
     AgentOfToolsVaries "agent-of-tools-varies" "ToolCompleted bears another agent_id." ["CO-TL-32"];
-    NoFinished "no-finished" "Finished is never sent." ["CO-FN-1"];
+    NoFinished "no-finished" "Finished is never sent." ["CO-CA-3", "CO-FN-1"];
     FinishesTwice "finishes-twice" "Finished comes twice." ["CO-FN-1"];
     UsageIsText "usage-is-text" "output_tokens is a string." ["CO-FN-2"];
     UsageLacksCache "usage-lacks-cache" "usage has no cache_read_tokens." ["CO-FN-2"];
@@ -105,7 +105,7 @@ faults! {
     IdleCancelIsFatal "idle-cancel-is-fatal" "Cancel with nothing under way ends the session." ["CO-CA-5"];
     CancelKeepsPending "cancel-keeps-pending" "A cancelled call stays in pending_approvals." ["CO-CA-6"];
     HistoriesTwice "histories-twice" "GetHistory is answered twice." ["CO-GH-1"];
-    HistoryLacksRoles "history-lacks-roles" "Entries of History have no role." ["CO-GH-2"];
+    HistoryIsMap "history-is-map" "messages of History is a map." ["CO-GH-2"];
     TimesAreNaive "times-are-naive" "Timestamps of History are no RFC 3339 times." ["CO-GH-2"];
     HistoryLacksAnswer "history-lacks-answer" "History lacks the newest answer." ["CO-GH-3"];
     TimeGoesBack "time-goes-back" "An entry of History is older than the one before it." ["CO-GH-4"];

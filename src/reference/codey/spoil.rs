@@ -56,7 +56,9 @@ pub(super) fn spoil(defect: Option<Defect>, frame: Value) -> Vec<Message> {
             remove(&mut frame, "", "error");
             frame["message"] = error;
         }
-        (Defect::ErrorOfAnotherCall, "ToolError") => frame["call_id"] = json!("call_0"),
+        (Defect::ErrorOfAnotherCall, "ToolError") if frame["error"] != "cancelled" => {
+            frame["call_id"] = json!("call_0")
+        }
         (Defect::EndsInBothWays, "ToolCompleted") => {
             let error = json!({
                 "type": "ToolError", "agent_id": frame["agent_id"], "call_id": frame["call_id"], "error": "late",
@@ -69,11 +71,7 @@ pub(super) fn spoil(defect: Option<Defect>, frame: Value) -> Vec<Message> {
         (Defect::AttemptZero, "Retrying") => {
             frame["attempt"] = json!(frame["attempt"].as_i64().unwrap_or(1) - 1);
         }
-        (Defect::HistoryLacksRoles, "History") => {
-            for entry in frame["messages"].as_array_mut().into_iter().flatten() {
-                remove(entry, "", "role");
-            }
-        }
+        (Defect::HistoryIsMap, "History") => frame["messages"] = json!({ "all": frame["messages"] }),
         (Defect::TimesAreNaive, "History") => {
             for entry in frame["messages"].as_array_mut().into_iter().flatten() {
                 entry["timestamp"] = json!("2024-01-15 10:30");

@@ -1,6 +1,8 @@
 //! Playing one turn: the model's responses, and how the turn ends.
 
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -8,7 +10,7 @@ use serde_json::json;
 use tokio::sync::watch;
 
 use super::faults::Defect;
-use super::session::{AGENT, Call, Session};
+use super::session::{AGENT, Call, Job, Session};
 use super::tool;
 use crate::cue::Step;
 use crate::reference::script;
@@ -205,10 +207,15 @@ impl Player {
         for call in background {
             let session = Arc::clone(session);
             let cancelled = Cancelled::from(&session);
-            self.session.spawn(Box::pin(async move {
+            let mut job: Job = Box::pin(async move {
                 // Nobody waits for it.
                 let _ = tool::perform(&session, &call, cancelled).await;
-            }));
+            });
+            // It starts before the agent goes on.
+            let pending = poll_fn(|context| Poll::Ready(job.as_mut().poll(context).is_pending()));
+            if pending.await {
+                self.session.spawn(job);
+            }
         }
         let runs = here.iter().map(|call| tool::perform(session, call, Cancelled::from(session)));
         let results = join_all(runs).await;
