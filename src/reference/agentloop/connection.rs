@@ -77,6 +77,9 @@ impl Peer {
     /// What the connection leaves behind: nothing.
     fn leave(&mut self) {
         let conversation = &self.conversation;
+        if self.has(Defect::RoutesByClientId) {
+            conversation.shared.lock().routes.retain(|_, (number, _)| *number != conversation.number);
+        }
         if self.has(Defect::TurnsOutliveConnections) {
             conversation.shared.lock().orphans.insert(self.cause.clone());
             return;
@@ -135,7 +138,7 @@ impl Peer {
         match kind {
             "user_input" => self.input(id, payload),
             "approval_response" => self.answer(id, payload),
-            "get_context_info" => self.context(id),
+            "get_context_info" => self.context(id, body.contains_key("payload")),
             "manual_compact" => {
                 let report = conversation.lock().context.compact(conversation.defect());
                 if !self.has(Defect::IgnoresCompact) {
@@ -155,9 +158,6 @@ impl Peer {
 
     fn input(&mut self, id: &str, payload: &Map<String, Value>) {
         let conversation = Arc::clone(&self.conversation);
-        if self.has(Defect::IgnoresInput) {
-            return;
-        }
         let text = match self.text_of(payload) {
             Ok(text) => text,
             Err(problem) => return conversation.error(id, problem, Value::Null),
@@ -182,7 +182,7 @@ impl Peer {
         }
         {
             let mut inner = conversation.lock();
-            if self.has(Defect::OneTurnOnly) && inner.turns > 0 {
+            if self.has(Defect::OneTurnOnly) && inner.finished {
                 return;
             }
             inner.busy = true;
@@ -200,14 +200,12 @@ impl Peer {
             None if self.has(Defect::InputIsOptional) => return Ok(String::new()),
             _ => return Err("Failed to process user input: payload.input must be an array"),
         };
-        if self.has(Defect::OneItemOnly) && items.len() > 1 {
-            return Err("Failed to process user input: one item, please");
-        }
         let previous = payload.get("previousResponseId").and_then(Value::as_str);
         if self.has(Defect::KnowsResponseIds) && previous.is_some() {
             return Err("Failed to process user input: unknown previousResponseId");
         }
-        let parts = items.iter().filter_map(|item| item["content"].as_array()).flatten();
+        let most = if self.has(Defect::OneItemOnly) { 1 } else { usize::MAX };
+        let parts = items.iter().take(most).filter_map(|item| item["content"].as_array()).flatten();
         let texts: Vec<&str> = parts.filter_map(|part| part["text"].as_str()).collect();
         Ok(texts.join("\n"))
     }
@@ -221,7 +219,8 @@ impl Peer {
             (review, _) => review.flatten(),
         };
         let is_null = payload.get("customDenyMessage").is_some_and(Value::is_null);
-        let has_extra = payload.contains_key("explanation") && payload.contains_key("applyPatch");
+        let has_extra =
+            text("explanation").is_some() && payload.get("applyPatch").is_some_and(Value::is_object);
         let refused =
             (self.has(Defect::RefusesNull) && is_null) || (self.has(Defect::RefusesExplanation) && has_extra);
         let Some(review) = review.filter(|_| !refused) else {
@@ -238,7 +237,7 @@ impl Peer {
         conversation.changed.notify_waiters();
     }
 
-    fn context(&self, id: &str) {
+    fn context(&self, id: &str, has_payload: bool) {
         let conversation = &self.conversation;
         let (info, queries, busy) = {
             let mut inner = conversation.lock();
@@ -249,7 +248,7 @@ impl Peer {
             Some(Defect::SilentOnContext) => return,
             Some(Defect::ContextWaits) if busy => return,
             Some(Defect::LosesBursts) if queries > 50 => return,
-            Some(Defect::ContextStartsTurn) if !busy => {
+            Some(Defect::ContextStartsTurn) if !busy && !has_payload => {
                 conversation.lock().turns += 1;
                 conversation.send(id, "loading_state", json!({ "loading": true }));
                 let item = super::items::message("resp_info", "assistant", "let me see", None);

@@ -36,6 +36,8 @@ pub(super) struct Inner {
     /// Commands that need no more approval.
     pub always: HashSet<Vec<String>>,
     pub turns: u64,
+    /// A turn has finished.
+    pub finished: bool,
     pub calls: u64,
     pub queries: u64,
     /// Items that a defect holds back.
@@ -145,7 +147,7 @@ impl Conversation {
             _ => false,
         };
         let other = state.routes.get(cause).filter(|_| elsewhere);
-        other.unwrap_or(&self.outbox).clone()
+        other.map_or(&self.outbox, |(_, outbox)| outbox).clone()
     }
 
     /// Notes that this connection uses a message id.
@@ -153,13 +155,18 @@ impl Conversation {
         let mut state = self.shared.lock();
         match self.defect() {
             Some(Defect::RoutesByClientId) => {
-                state.routes.entry(id.to_owned()).or_insert_with(|| self.outbox.clone());
+                state.routes.entry(id.to_owned()).or_insert_with(|| (self.number, self.outbox.clone()));
             }
             Some(Defect::TurnsOutliveConnections) => {
-                state.routes.insert(id.to_owned(), self.outbox.clone());
+                state.routes.insert(id.to_owned(), (self.number, self.outbox.clone()));
             }
             _ => {}
         }
+    }
+
+    /// Whether another connection has used the id since.
+    pub fn is_rerouted(&self, id: &str) -> bool {
+        self.shared.lock().routes.get(id).is_some_and(|(number, _)| *number != self.number)
     }
 
     /// Announces that the agent takes new input.
@@ -184,8 +191,10 @@ impl Conversation {
             Some(Defect::FinishesTwice) => 2,
             _ => 1,
         };
-        for _ in 0..times {
-            let payload = json!({ "responseId": format!("resp_{}_{turn}", self.number) });
+        inner.finished = true;
+        for time in 0..times {
+            let again = if time > 0 { "_again" } else { "" };
+            let payload = json!({ "responseId": format!("resp_{}_{turn}{again}", self.number) });
             self.transmit(inner, cause, "agent_finished", payload);
         }
     }

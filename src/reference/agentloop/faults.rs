@@ -34,7 +34,7 @@ faults! {
     InputIsOptional "input-is-optional" "user_input without input starts a turn." ["AL-UI-2"];
     InputMayBeText "input-may-be-text" "user_input whose input is a string starts a turn." ["AL-UI-3"];
     KnowsResponseIds "knows-response-ids" "An unknown previousResponseId is refused." ["AL-UI-4"];
-    OneItemOnly "one-item-only" "user_input with two items is refused." ["AL-UI-6"];
+    OneItemOnly "one-item-only" "Of several items in user_input the first is read." ["AL-UI-6"];
     OneTurnOnly "one-turn-only" "A connection has one turn." ["AL-UI-9"];
     InputReplacesTurn "input-replaces-turn" "user_input during a turn ends that turn." ["AL-UI-10"];
     NoLoading "no-loading" "A turn begins without loading_state true." ["AL-SEQ-1"];
@@ -61,8 +61,8 @@ faults! {
     YesIsAlways "yes-is-always" "yes approves the same command for good." ["AL-AP-6"];
     NoExitRuns "no-exit-runs" "no-exit stops the turn, but the command runs." ["AL-AP-7"];
     NoExitGoesOn "no-exit-goes-on" "After no-exit the agent goes on." ["AL-AP-7"];
-    NoContinueRuns "no-continue-runs" "no-continue runs the command." ["AL-AP-8"];
-    NoContinueStops "no-continue-stops" "no-continue ends the turn." ["AL-AP-8"];
+    NoContinueRuns "no-continue-runs" "no-continue runs the command and says that it did not." ["AL-AP-8"];
+    NoContinueStops "no-continue-stops" "no-continue without a reason ends the turn." ["AL-AP-8"];
     AlwaysIsOnce "always-is-once" "always approves one command only." ["AL-AP-9"];
     ExplainRuns "explain-runs" "explain runs the command." ["AL-AP-10"];
     ExplainSaysNothing "explain-says-nothing" "explain yields no explanation." ["AL-AP-10"];
@@ -112,7 +112,7 @@ faults! {
     CompactionHasNoEffect "compaction-has-no-effect" "After a compaction the count is as before." ["AL-CTX-9"];
     SilentCompaction "silent-compaction" "The server compacts by itself and does not say so." ["AL-CTX-10"];
     ContextWaits "context-waits" "get_context_info is not answered during a turn." ["AL-CTX-11"];
-    ContextStartsTurn "context-starts-turn" "get_context_info starts a turn." ["AL-CTX-12"];
+    ContextStartsTurn "context-starts-turn" "get_context_info without payload starts a turn." ["AL-CTX-12"];
     OtherStrategy "other-strategy" "context_compacted names another strategy than context_info." ["AL-CTX-13"];
     ErrorWithoutMessage "error-without-message" "error has a code and no message." ["AL-ERR-1"];
     TakesAnyId "takes-any-id" "user_input with a number as id starts a turn." ["AL-ERR-2"];

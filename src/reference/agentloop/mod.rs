@@ -36,7 +36,7 @@ struct State {
     /// Commands that were approved, with the connection that did (a defect asks no other one).
     approved: HashMap<Vec<String>, u64>,
     /// The connection that uses a message id (a defect answers there).
-    routes: HashMap<String, Outbox>,
+    routes: HashMap<String, (u64, Outbox)>,
     /// Ids of turns whose connection is gone (a defect lets them go on).
     orphans: HashSet<String>,
     connections: u64,

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::conversation::{Answer, Conversation, Review};
 use super::faults::Defect;
-use super::items::{self, Command};
+use super::items::{self, Command, Kind};
 use crate::cue::{Fail, Step};
 use crate::reference::notes::Outcome;
 use crate::reference::script;
@@ -24,6 +24,10 @@ enum Stop {
 pub(super) async fn play(conversation: Arc<Conversation>, cause: String, text: String) {
     let mut player = Player { conversation, cause, texts: 0, message: String::new(), spoken: false };
     if player.is_uninitialised(&text) {
+        return;
+    }
+    if player.has(Defect::IgnoresInput) {
+        player.conversation.lock().busy = false;
         return;
     }
     player.begin();
@@ -120,7 +124,10 @@ impl Player {
                     self.item(item);
                     self.message.clear();
                 }
-                Step::Pause { pause_ms } => pause(Some(Duration::from_millis(pause_ms))).await,
+                Step::Pause { pause_ms } => {
+                    pause(Some(Duration::from_millis(pause_ms))).await;
+                    self.wait_for_successor().await;
+                }
                 Step::Fail { fail } => return Err(Stop::Failed(fail)),
                 Step::Hang { .. } => std::future::pending().await,
                 Step::Call { call } => calls.push((call.name, call.args)),
@@ -133,6 +140,17 @@ impl Player {
             self.call(Command::new(&name, args)).await?;
         }
         Ok(())
+    }
+
+    /// A defect: a turn whose connection is gone goes on when the next one has begun its own with the same id. Waiting for
+    /// that makes the defect show however slow the client is.
+    async fn wait_for_successor(&self) {
+        let mut patience = if self.has(Defect::TurnsOutliveConnections) { 250 } else { 0 };
+        while patience > 0 && !self.conversation.is_rerouted(&self.cause) {
+            pause(Some(Duration::from_millis(1))).await;
+            patience -= 1;
+        }
+        pause(Some(Duration::from_millis(5)).filter(|_| patience > 0)).await;
     }
 
     async fn say(&mut self, mut chunks: Vec<String>, every_ms: Option<u64>) {
@@ -180,8 +198,10 @@ impl Player {
             self.run(&command).await;
             return Ok(());
         }
+        // A defect has asked already.
+        let mut asked = self.has(Defect::AsksAllAtOnce);
         loop {
-            let answer = self.ask(&command).await;
+            let answer = self.ask(&command, std::mem::take(&mut asked)).await;
             match answer.review {
                 Review::Explain => {
                     let text = format!("{} changes a note.", command.words.join(" "));
@@ -204,17 +224,15 @@ impl Player {
                     return Ok(());
                 }
                 Review::NoContinue => {
-                    return match self.conversation.defect() {
+                    match self.conversation.defect() {
+                        Some(Defect::NoContinueStops) if answer.reason.is_none() => return Err(Stop::Exit),
                         Some(Defect::NoContinueRuns) => {
-                            self.run(&command).await;
-                            Ok(())
+                            command.run(&mut self.conversation.shared.lock().notes);
                         }
-                        Some(Defect::NoContinueStops) => Err(Stop::Exit),
-                        _ => {
-                            self.deny(&command, answer.reason);
-                            Ok(())
-                        }
-                    };
+                        _ => {}
+                    }
+                    self.deny(&command, answer.reason);
+                    return Ok(());
                 }
                 Review::NoExit => {
                     return match self.conversation.defect() {
@@ -260,9 +278,9 @@ impl Player {
     }
 
     /// Asks, and waits for the answer.
-    async fn ask(&self, command: &Command) -> Answer {
+    async fn ask(&self, command: &Command, asked: bool) -> Answer {
         let conversation = &self.conversation;
-        if !self.has(Defect::AsksAllAtOnce) {
+        if !asked {
             self.request(command);
         }
         loop {
@@ -282,7 +300,7 @@ impl Player {
 
     async fn run(&mut self, command: &Command) {
         let (id, defect) = (self.call_id(), self.conversation.defect());
-        let late = self.has(Defect::OutputBeforeCall);
+        let late = self.has(Defect::OutputBeforeCall) && command.kind != Kind::Shell;
         if !late {
             self.item(command.call(&id, defect));
         }
