@@ -181,3 +181,40 @@ fn a_counter_may_have_a_key() {
     assert_eq!(judge(&protocol, &[say("a", 2), ask("b"), say("a", 1)]).0, 1, "another key restarts");
     assert_eq!(judge(&protocol, &[say("a", 2), ask("a"), say("a", 1)]).0, 0, "its own restarts");
 }
+
+#[test]
+fn a_condition_looks_into_a_string_that_holds_json() {
+    let protocol = protocol(&json!({
+        "invariants": {
+            "json": { "about": "a", "monitor": { "holds": { "on": "output", "json": "/text", "schema": { "type": "object", "required": ["a"] }, "decides": ["R-1"] } } },
+        },
+    }));
+    let output = |text: Value| json!({ "type": "output", "text": text });
+    for (text, expected) in [
+        (json!("{\"a\": 1}"), (0, 1)),
+        (json!("{\"b\": 1}"), (1, 1)),
+        (json!("no JSON"), (1, 1)),
+        // What is no string at all is the schema's business.
+        (json!({ "a": 1 }), (0, 0)),
+    ] {
+        assert_eq!(judge(&protocol, &[output(text.clone())]), expected, "{text}");
+    }
+}
+
+#[test]
+fn what_an_invariant_only_warns_of_says_so() {
+    for warns in [false, true] {
+        let protocol = protocol(&json!({
+            "invariants": {
+                "no-log": { "about": "a", "warns": warns, "monitor": { "holds": { "on": "log", "schema": false, "decides": ["R-1"] } } },
+            },
+        }));
+        let mut judge = Judge::new(protocol, Limits::default(), &[]).expect("monitors");
+        let payload = Payload::Text(json!({ "type": "log" }).to_string().into());
+        let event =
+            Event { at: Duration::ZERO, case: None, client: "a".into(), dir: Direction::Recv, payload };
+        let found: Vec<bool> =
+            judge.observe(&event).violations.iter().map(|violation| violation.warns).collect();
+        assert_eq!(found, [warns]);
+    }
+}
