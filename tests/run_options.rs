@@ -205,3 +205,21 @@ fn secrets_are_shown_nowhere() {
     assert!(shown.contains("--header 'X-Key: …'"));
     assert!(!shown.contains("-secret"));
 }
+
+#[test]
+fn a_tolerated_failure_weighs_what_the_reading_says() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = Served::start(&["codey", "--fault", "silent-on-unknown-call"]);
+    for (reading, code, summary) in [
+        ("strict", 1, "1 failed, 0 warned"),
+        ("default", 0, "0 failed, 1 warned"),
+        ("lenient", 0, "0 failed, 0 warned"),
+    ] {
+        let case = ["run", "codey", "approval/nothing-pending", "--url", &server.url, "--reading", reading];
+        let arguments = [&case[..], &["--timeout-scale", "0.04"]].concat();
+        let (found, shown) = stdout(folder.path(), &arguments);
+        assert_eq!(found, Some(code), "{reading}: {shown}");
+        let line = shown.lines().find(|line| line.starts_with("requirements ")).unwrap_or_default();
+        assert!(line.contains(summary), "{reading}: {shown}");
+    }
+}
