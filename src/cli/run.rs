@@ -261,6 +261,7 @@ fn cannot_run(error: &RunError) -> Failure {
             "give the server's credentials: --header 'Authorization: env:TOKEN'"
         }
         RunError::Target(ConnectError::Http { status: 404, .. }) => "is the path of --url right?",
+        RunError::Target(ConnectError::BadUrl { .. }) => "a URL looks like ws://127.0.0.1:8765/ws",
         RunError::Target(_) => "start the server first, or leave --url out to test the reference server",
     };
     harness(error, hint)
