@@ -10,6 +10,7 @@ use super::event::RunEvent;
 use super::schedule::RunError;
 use super::{Options, Target, run};
 use crate::protocol::Protocol;
+use crate::protocol::extension::Offered;
 use crate::reference::{self, Fault};
 use crate::scenario::LoadedCase;
 
@@ -76,6 +77,12 @@ async fn one(
 ) -> Result<Kill, RunError> {
     let target = Target::Reference { fault: fault.map(|fault| fault.name.to_owned()) };
     let mut by: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    // What no server offers under this reading is left out on purpose; elsewhere a fault must not hide a case.
+    let unoffered = |case: &LoadedCase| {
+        let needs = case.case.needs.iter().filter_map(|need| protocol.extension.capabilities.get(need));
+        needs.into_iter().any(|need| need.announced.is_none() && need.offered == Offered::No)
+    };
+    let cases: Vec<LoadedCase> = cases.iter().filter(|case| !unoffered(case)).cloned().collect();
     let mut sink = |event: &RunEvent| {
         let RunEvent::CaseFinished(report) = event else { return };
         for failure in &report.failures {
@@ -95,7 +102,7 @@ async fn one(
     let (_keep, stop) = watch::channel(false);
     let mut options = options.clone();
     options.step_deadline = step_deadline.unwrap_or(options.step_deadline);
-    let summary = run(Arc::clone(protocol), cases.to_vec(), target, options, &mut sink, stop).await?;
+    let summary = run(Arc::clone(protocol), cases, target, options, &mut sink, stop).await?;
     let violates: BTreeSet<&str> = fault.iter().flat_map(|fault| fault.violates.iter().copied()).collect();
     let missing = violates.iter().filter(|id| !by.contains_key(**id)).map(|id| (*id).to_owned()).collect();
     let unrelated = by.keys().filter(|id| !violates.contains(id.as_str())).cloned().collect();
