@@ -18,6 +18,7 @@ mod existence;
 mod frame_rules;
 mod history;
 mod increasing;
+mod increments;
 mod judge;
 mod monitor;
 mod monitors;

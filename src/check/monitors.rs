@@ -3,7 +3,7 @@
 use super::monitor::Monitor;
 use super::{
     absence, agreement, bracket, cadence, concatenation, constant, correlation, dialogue, echo, existence,
-    frame_rules, increasing, precedence, projection, replay, response, series, states, unique,
+    frame_rules, increasing, increments, precedence, projection, replay, response, series, states, unique,
 };
 use crate::frame::Pointer;
 use crate::protocol::invariant::Rule;
@@ -77,6 +77,7 @@ pub(super) fn build(
         Rule::Cadence(rule) => Box::new(cadence::Cadence::new(rule, b)?),
         Rule::Echo(rule) => Box::new(echo::Echo::new(rule, b)?),
         Rule::Series(rule) => Box::new(series::Series::new(rule, b)?),
+        Rule::Increments(rule) => Box::new(increments::Increments::new(rule, b)?),
         Rule::Concatenation(rule) => Box::new(concatenation::Concatenation::new(rule, b)?),
         Rule::Dialogue(rule) => Box::new(dialogue::Dialogue::new(rule, b)?),
     };

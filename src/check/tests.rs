@@ -218,3 +218,26 @@ fn what_an_invariant_only_warns_of_says_so() {
         assert_eq!(found, [warns]);
     }
 }
+
+#[test]
+fn pieces_that_repeat_the_text_so_far_are_no_increments() {
+    let protocol = protocol(&json!({
+        "invariants": {
+            "pieces": { "about": "a", "monitor": { "increments": { "on": "say", "at": "/text", "key": "/id", "decides": ["R-1"] } } },
+        },
+    }));
+    for (pieces, broken) in [
+        (&["a", "ab", "abc", "abcd"][..], 1),
+        (&["ha", "haha"], 0),
+        (&["a", "b", "c"], 0),
+        (&["a", "ab", "c", "ca", "cab"], 0),
+        (&["x", "x", "x"], 0),
+        (&["", "a", "ab", "abc"], 1),
+    ] {
+        let say = |(id, text): (usize, &&str)| json!({ "type": "say", "id": id, "text": text });
+        let of_one: Vec<Value> = pieces.iter().map(|text| say((1, text))).collect();
+        assert_eq!(judge(&protocol, &of_one), (broken, pieces.len() as u64 - 1), "{pieces:?}");
+        let of_many: Vec<Value> = pieces.iter().enumerate().map(say).collect();
+        assert_eq!(judge(&protocol, &of_many), (0, 0), "texts of their own: {pieces:?}");
+    }
+}

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::extension::{At, Ids, OneOrMany, Pattern};
-pub use super::pieces::{Echo, Series};
+pub use super::pieces::{Echo, Increments, Series};
 use crate::frame::Pointer;
 
 /// The kind of a monitor and its parameters.
@@ -53,6 +53,8 @@ pub enum Rule {
     Cadence(Cadence),
     /// Pieces add up to a whole.
     Concatenation(Concatenation),
+    /// Pieces are increments, not the text so far.
+    Increments(Increments),
     /// A reply repeats a value of its request.
     Echo(Echo),
     /// A large value comes in numbered pieces.

@@ -48,3 +48,18 @@ pub struct Series {
     /// Broken when the whole is no JSON text.
     pub json: Ids,
 }
+
+/// The pieces of a text are increments: broken when one after the other, from the first on, begins with all of the one before
+/// it. Two pieces do not tell, for a text may stammer; three do.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Increments {
+    /// The pieces.
+    pub on: Pattern,
+    /// The text of a piece.
+    pub at: Pointer,
+    /// What the pieces of one text have in common.
+    pub key: Pointer,
+    /// Broken otherwise. Exercised from the second piece on.
+    pub decides: Ids,
+}
