@@ -158,6 +158,13 @@ impl Monitor for Correlation {
         }
     }
 
+    fn closed(&mut self, conn: Conn) {
+        // What was still to come on it, nobody can tell.
+        if let Some(requests) = self.requests.get_mut(&conn) {
+            requests.retain(|request| !request.is_open());
+        }
+    }
+
     fn finish(&mut self, end: &End<'_>, findings: &mut Findings) {
         if !end.settled || self.rule.missing.is_empty() {
             return;

@@ -156,7 +156,7 @@ pub struct Correlation {
     /// Broken when a request without an id gets a reply with one.
     #[serde(default)]
     pub invented: Ids,
-    /// Broken when at the end, after settling, a request with an id has had neither.
+    /// Broken when at the end, after settling, a request with an id has had neither, on a connection that is still open.
     #[serde(default)]
     pub missing: Ids,
 }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-pub use server::{Options, Server, StartError, start};
+pub use server::{Options, Restarter, Server, StartError, start};
 
 /// One deliberate defect of a reference server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +34,12 @@ pub struct Fault {
 trait Dialect: Send + Sync {
     /// Serves a connection until it ends. `path` is the request's, with its query.
     fn serve<'d>(&'d self, socket: Socket, path: String) -> BoxFuture<'d, ()>;
+
+    /// Gives up at once, as if the process had been killed, and makes the server that begins on what this one had
+    /// stored. None: it stores nothing.
+    fn restarted(&self) -> Option<Arc<dyn Dialect>> {
+        None
+    }
 }
 
 /// A connection after its upgrade.

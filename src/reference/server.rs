@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio_tungstenite::tungstenite::handshake::server::{Request, Response};
 
@@ -58,13 +58,32 @@ pub enum StartError {
 pub struct Server {
     url: String,
     stop: watch::Sender<bool>,
+    restarter: Restarter,
     task: tokio::task::JoinHandle<()>,
+}
+
+/// Restarts a running reference server.
+#[derive(Clone)]
+pub struct Restarter(mpsc::Sender<oneshot::Sender<()>>);
+
+impl Restarter {
+    /// Stops the server hard, as by a kill: connections are cut, work in progress is lost. Then starts it again, at its
+    /// address and on what it had stored. `false`: the server is gone.
+    pub async fn restart(&self) -> bool {
+        let (done, wait) = oneshot::channel();
+        self.0.send(done).await.is_ok() && wait.await.is_ok()
+    }
 }
 
 impl Server {
     /// Where clients connect to.
     pub fn url(&self) -> &str {
         &self.url
+    }
+
+    /// What restarts it.
+    pub fn restarter(&self) -> Restarter {
+        self.restarter.clone()
     }
 
     /// Ends all connections and waits for the server to be gone.
@@ -91,9 +110,12 @@ pub async fn start(protocol: &str, options: &Options) -> Result<Server, StartErr
     let address =
         listener.local_addr().map_err(|error| StartError::Listen { address: options.listen, error })?;
     let (stop, stopped) = watch::channel(false);
-    let dialect = (entry.make)(options.fault.as_deref());
-    let task = tokio::spawn(accept(listener, dialect, stopped));
-    Ok(Server { url: format!("ws://{address}{}", entry.path), stop, task })
+    let fault = options.fault.clone();
+    let make = move || (entry.make)(fault.as_deref());
+    let (restarter, restarts) = mpsc::channel(1);
+    let task = tokio::spawn(accept(listener, make, restarts, stopped));
+    let url = format!("ws://{address}{}", entry.path);
+    Ok(Server { url, stop, restarter: Restarter(restarter), task })
 }
 
 fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
@@ -105,7 +127,13 @@ fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
     socket.listen(1024)
 }
 
-async fn accept(listener: TcpListener, dialect: Arc<dyn Dialect>, mut stopped: watch::Receiver<bool>) {
+async fn accept(
+    listener: TcpListener,
+    make: impl Fn() -> Arc<dyn Dialect>,
+    mut restarts: mpsc::Receiver<oneshot::Sender<()>>,
+    mut stopped: watch::Receiver<bool>,
+) {
+    let mut dialect = make();
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
@@ -115,6 +143,13 @@ async fn accept(listener: TcpListener, dialect: Arc<dyn Dialect>, mut stopped: w
                 }
             }
             Some(_) = connections.join_next() => {}
+            // Whoever connects meanwhile waits: the listener stays.
+            Some(done) = restarts.recv() => {
+                connections.shutdown().await;
+                dialect = dialect.restarted().unwrap_or_else(&make);
+                // An error: nobody waits for it any more.
+                let _ = done.send(());
+            }
             // An error means that the handle is gone, which stops the server too.
             _ = stopped.changed() => break,
         }

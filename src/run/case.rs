@@ -15,6 +15,7 @@ use super::{Options, clients};
 use crate::check::{Judge, Violation};
 use crate::frame::Pointer;
 use crate::protocol::{Matcher, Protocol, ReadingName};
+use crate::reference::Restarter;
 use crate::scenario::{LoadedCase, template, turn};
 use crate::trace::{Direction, Event, Payload};
 use crate::wire::{Endpoint, Incoming};
@@ -54,6 +55,8 @@ pub(super) struct Runner<'r> {
     pub loaded: &'r LoadedCase,
     pub options: &'r Options,
     pub endpoint: Endpoint,
+    /// What restarts the server, where it is ours.
+    pub restarter: Option<Restarter>,
     pub clients: Clients,
     pub first_client: Option<String>,
     /// The client that the current templates are about.
@@ -120,6 +123,7 @@ impl<'r> Runner<'r> {
             loaded,
             options,
             endpoint,
+            restarter: None,
             clients: Clients::new(),
             first_client: None,
             current: String::new(),

@@ -5,8 +5,11 @@ use std::sync::Arc;
 use super::Options;
 use super::case::{Outcome, Runner, Stop};
 use super::event::Verdict;
+use super::steps::NO_RESTART;
 use crate::protocol::Protocol;
+use crate::reference::Restarter;
 use crate::scenario::LoadedCase;
+use crate::scenario::model::Step;
 use crate::wire::Endpoint;
 
 /// Most iterations of a sweep; a turn with more events is cut there.
@@ -18,6 +21,7 @@ pub(super) async fn run_case(
     loaded: &LoadedCase,
     options: &Options,
     endpoint: &Endpoint,
+    restarter: Option<&Restarter>,
     seed: u64,
 ) -> Outcome {
     let mut total = Outcome::default();
@@ -34,6 +38,7 @@ pub(super) async fn run_case(
                 return total;
             }
         };
+        runner.restarter = restarter.cloned();
         if let Some(name) = &loaded.case.sweep {
             runner.vars.insert(name.clone(), round.into());
         }
@@ -68,6 +73,9 @@ pub(super) async fn run_case(
 
 async fn body(runner: &mut Runner<'_>) -> Result<(), Stop> {
     let loaded = runner.loaded;
+    if runner.restarter.is_none() && loaded.case.steps.iter().any(Step::restarts) {
+        return Err(Stop::NotApplicable(NO_RESTART.to_owned()));
+    }
     runner.steps(&loaded.case.steps, "/steps").await?;
     if !loaded.case.settle {
         return Ok(());

@@ -18,6 +18,7 @@ use crate::protocol::Protocol;
 use crate::protocol::extension::Join;
 use crate::reference;
 use crate::scenario::LoadedCase;
+use crate::scenario::model::Step;
 use crate::trace::{Event, TraceFile};
 use crate::wire::{ConnectError, Connection, Endpoint};
 
@@ -56,6 +57,7 @@ struct Shared {
     protocol: Arc<Protocol>,
     options: Options,
     endpoint: Endpoint,
+    target: Target,
     start: Instant,
 }
 
@@ -92,7 +94,7 @@ pub async fn run(
     for round in 0..options.repeat.max(1) {
         queue.extend(cases.iter().map(|case| (Arc::new(case.clone()), round)));
     }
-    let shared = Arc::new(Shared { protocol, options, endpoint, start });
+    let shared = Arc::new(Shared { protocol, options, endpoint, target, start });
     let mut running = JoinSet::new();
     let mut names = HashMap::new();
     let mut stopped = None;
@@ -257,7 +259,12 @@ fn started(
 
 /// Runs a case, and again while it fails and retries are left.
 async fn attempts(shared: Arc<Shared>, loaded: Arc<LoadedCase>, round: u32) -> (CaseReport, Vec<Event>) {
-    let Shared { protocol, options, endpoint, start } = &*shared;
+    let Shared { protocol, options, endpoint, target, start } = &*shared;
+    // A server that is restarted is the case's own: others would lose their connections.
+    let restarts = matches!(target, Target::Reference { .. }) && loaded.case.steps.iter().any(Step::restarts);
+    let own = if restarts { open_target(protocol, target, options).await.ok() } else { None };
+    let restarter = own.as_ref().and_then(|(server, _)| server.as_ref()).map(reference::Server::restarter);
+    let endpoint = own.as_ref().map_or(endpoint, |(_, endpoint)| endpoint);
     let began = start.elapsed().as_secs_f64();
     let mut earlier: Vec<Vec<Failure>> = Vec::new();
     let mut traces = Vec::new();
@@ -266,7 +273,7 @@ async fn attempts(shared: Arc<Shared>, loaded: Arc<LoadedCase>, round: u32) -> (
         let seed = options.seed.wrapping_add(u64::from(round) << 32).wrapping_add(u64::from(attempt) << 48);
         let seed = seed.wrapping_add(hash_of(&loaded.id));
         let clock = Instant::now();
-        let mut outcome = run_case(protocol, &loaded, options, endpoint, seed).await;
+        let mut outcome = run_case(protocol, &loaded, options, endpoint, restarter.as_ref(), seed).await;
         traces.append(&mut outcome.trace);
         let verdict = verdict_of(&outcome, options.strict);
         let failed = matches!(verdict, Verdict::Failed | Verdict::Error);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::event::RunEvent;
+use super::event::{RunEvent, Verdict};
 use super::schedule::RunError;
 use super::{Options, Target, run};
 use crate::protocol::Protocol;
@@ -95,7 +95,9 @@ async fn one(
                 }
             }
         }
-        if let (Some(reason), true) = (&report.reason, report.failures.is_empty()) {
+        // A fault may take a capability back; the correct server has them all.
+        let excused = fault.is_some() && report.verdict == Verdict::NotApplicable;
+        if let (Some(reason), true, false) = (&report.reason, report.failures.is_empty(), excused) {
             by.entry(format!("(error: {reason})")).or_default().push(report.case.clone());
         }
     };

@@ -16,6 +16,9 @@ use crate::source::schema::Schema;
 use crate::trace::{Direction, End, Payload};
 use crate::wire::ConnectError;
 
+/// Why a case that restarts the server is left out.
+pub(super) const NO_RESTART: &str = "it restarts the server, which only the embedded one lets us do";
+
 impl Runner<'_> {
     /// Does steps one after the other.
     pub(super) async fn steps(&mut self, steps: &[Step], at: &str) -> Result<(), Stop> {
@@ -76,6 +79,7 @@ impl Runner<'_> {
                 self.barrier(&name).await?;
                 self.client(&name)?.queue.clear();
             }
+            "restart" => self.restart().await?,
             "assert" => self.assert(step.assert.as_ref(), &blame)?,
             "unchanged" => self.unchanged(&client, step, at, &blame).await?,
             "parallel" => self.parallel(step, at).await?,
@@ -86,6 +90,21 @@ impl Runner<'_> {
             self.exercise(&step.covers);
         }
         Ok(())
+    }
+
+    async fn restart(&mut self) -> Result<(), Stop> {
+        let Some(restarter) = self.restarter.clone() else {
+            return Err(Stop::NotApplicable(NO_RESTART.to_owned()));
+        };
+        // What the server says about its own death is not judged.
+        let names: Vec<String> = self.clients.keys().cloned().collect();
+        for name in names {
+            if self.client(&name)?.connection.is_some() {
+                self.record(&name, Direction::Send, Payload::End(End::Dropped));
+                self.client(&name)?.disconnect();
+            }
+        }
+        if restarter.restart().await { Ok(()) } else { Err(Stop::Error("the server is gone".to_owned())) }
     }
 
     async fn open(&mut self, step: &Step) -> Result<(), Stop> {

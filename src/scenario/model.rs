@@ -147,6 +147,9 @@ pub struct Step {
     pub joined: Option<Joined>,
     /// Do the protocol's barrier with this client, and look past everything that it has received.
     pub settle: Option<String>,
+    /// Stop the server and start it again on its data; every client's connection is cut first. A case with it has a server of
+    /// its own, and is not applicable where the target is not ours to restart.
+    pub restart: Option<Restart>,
     /// A relation between values.
     pub assert: Option<Assertion>,
     /// Do these steps and compare the server's visible state before and after.
@@ -210,6 +213,14 @@ pub struct Joined {
     pub json: bool,
 }
 
+/// How a server is stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Restart {
+    /// Without notice, as by a kill: what it has not stored is lost.
+    Hard,
+}
+
 /// A relation between values; templates are filled in. Exactly one of them.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -225,6 +236,12 @@ pub struct Assertion {
 }
 
 impl Step {
+    /// Whether the step, or one within it, restarts the server.
+    pub fn restarts(&self) -> bool {
+        let within = self.unchanged.iter().chain(self.parallel.iter().flatten()).flatten();
+        self.restart.is_some() || within.into_iter().any(Self::restarts)
+    }
+
     /// The verbs that the step has: one, in a checked scenario.
     pub fn verbs(&self) -> Vec<&'static str> {
         let verbs = [
@@ -242,6 +259,7 @@ impl Step {
             ("ping", self.ping.is_some()),
             ("joined", self.joined.is_some()),
             ("settle", self.settle.is_some()),
+            ("restart", self.restart.is_some()),
             ("assert", self.assert.is_some()),
             ("unchanged", self.unchanged.is_some()),
             ("parallel", self.parallel.is_some()),
