@@ -12,6 +12,7 @@ mod minicodex;
 mod notes;
 mod script;
 mod server;
+mod tinyvex;
 
 use std::sync::Arc;
 
@@ -80,6 +81,12 @@ const ENTRIES: &[Entry] = &[
         path: "/ws",
         faults: minicodex::FAULTS,
         make: |fault| Arc::new(minicodex::Service::new(fault)),
+    },
+    Entry {
+        name: "tinyvex",
+        path: "/ws",
+        faults: tinyvex::FAULTS,
+        make: |fault| Arc::new(tinyvex::Service::new(fault)),
     },
 ];
 

@@ -1,0 +1,307 @@
+//! One connection: its requests, carried out in the order in which they come.
+
+use std::cell::Cell;
+use std::sync::{Arc, PoisonError};
+
+use futures_util::future::BoxFuture;
+use futures_util::{SinkExt, StreamExt};
+use serde_json::{Map, Value, json};
+use tokio::sync::watch;
+use tokio_tungstenite::tungstenite::Message;
+
+use super::agent::Player;
+use super::faults::Defect;
+use super::rpc::{
+    INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE, Params, Refusal, Request, invalid, prompt_text,
+    read, refuse, response,
+};
+use super::{Core, Service};
+use crate::reference::clients::{self, Outbox};
+use crate::reference::{Dialect, Socket};
+
+/// What becomes of a request.
+pub(super) enum Answer {
+    Now(Value),
+    /// It has been answered, is answered by somebody else, or not at all.
+    Elsewhere,
+}
+
+impl Dialect for Service {
+    fn serve<'d>(&'d self, socket: Socket, _path: String) -> BoxFuture<'d, ()> {
+        Box::pin(self.connection(socket))
+    }
+
+    fn restarted(&self) -> Option<Arc<dyn Dialect>> {
+        self.players.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
+        Some(Arc::new(Self::on(self.defect, self.data.clone())))
+    }
+}
+
+impl Service {
+    async fn connection(&self, socket: Socket) {
+        let Some(core) = &self.core else { return };
+        let (mut sink, mut stream) = socket.split();
+        let (outbox, mut outgoing) = clients::channel();
+        let client = {
+            let mut state = core.lock();
+            state.next_client += 1;
+            let client = state.next_client;
+            state.streams.clients.insert(client, outbox.clone());
+            client
+        };
+        let writer = tokio::spawn(async move {
+            while let Some(message) = outgoing.next().await {
+                let last = message.is_close();
+                if sink.send(message).await.is_err() || last {
+                    return;
+                }
+                outgoing.written();
+            }
+        });
+        // Also when this future is dropped: the server is stopped, or the client is gone.
+        let _guard = Leaving { core, client, writer };
+        let peer = Peer { service: self, core, client, outbox, pings: Cell::new(0), slow: Arc::default() };
+        while let Some(message) = stream.next().await {
+            match message {
+                Ok(Message::Text(text)) => peer.frame(text.as_bytes()),
+                Ok(Message::Binary(bytes)) => peer.frame(&bytes),
+                Ok(Message::Close(_)) | Err(_) => break,
+                Ok(_) => {}
+            }
+        }
+    }
+}
+
+/// Cleans up behind a connection.
+struct Leaving<'s> {
+    core: &'s Core,
+    client: u64,
+    writer: tokio::task::JoinHandle<()>,
+}
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        let mut state = self.core.lock();
+        state.streams.leave(self.client);
+        state.newest.remove(&self.client);
+        self.writer.abort();
+    }
+}
+
+pub(super) struct Peer<'s> {
+    service: &'s Service,
+    pub core: &'s Arc<Core>,
+    pub client: u64,
+    pub outbox: Outbox,
+    /// How many pings have been answered.
+    pings: Cell<u32>,
+    /// Taken by one slow mutation at a time.
+    pub slow: Arc<tokio::sync::Mutex<()>>,
+}
+
+impl Peer<'_> {
+    pub fn has(&self, defect: Defect) -> bool {
+        self.core.defect == Some(defect)
+    }
+
+    fn send(&self, frame: &Value) {
+        let text = frame.to_string();
+        let message =
+            if self.has(Defect::BinaryFrames) { Message::binary(text) } else { Message::text(text) };
+        self.outbox.send(message);
+    }
+
+    /// Answers a request; a notification is not answered.
+    pub fn answer(&self, id: Option<&Value>, answer: &Result<Value, Refusal>) {
+        let Some(id) = id else { return };
+        let code = answer.as_ref().err().map(|refusal| refusal.code);
+        if self.has(Defect::IgnoresBrokenJson) && code == Some(PARSE) {
+            return;
+        }
+        if self.has(Defect::IgnoresBadRequests) && code == Some(INVALID_REQUEST) && !id.is_null() {
+            return;
+        }
+        let frame = response(id, answer, self.core.defect);
+        self.send(&frame);
+        if self.has(Defect::AnswersTwice) {
+            self.send(&frame);
+        }
+        self.pings.set(self.pings.get() + u32::from(frame["result"].get("t").is_some()));
+        let closes = match self.core.defect {
+            Some(Defect::ClosesAfterTenPings) => self.pings.get() == 10,
+            Some(Defect::BrokenJsonCloses) => code == Some(PARSE),
+            _ => false,
+        };
+        if closes {
+            self.outbox.send(Message::Close(None));
+        }
+    }
+
+    fn frame(&self, bytes: &[u8]) {
+        let request = match read(bytes, self.core.defect) {
+            Ok(request) => request,
+            Err(bad) => {
+                let (id, refusal) = *bad;
+                return self.answer(Some(&id), &Err(refusal));
+            }
+        };
+        match self.perform(&request) {
+            Ok(Answer::Now(result)) => self.answer(request.id.as_ref(), &Ok(result)),
+            Ok(Answer::Elsewhere) => {}
+            Err(refusal) => {
+                if self.has(Defect::ErrorsEndSubscriptions) {
+                    self.core.lock().streams.forget(self.client, false);
+                }
+                self.answer(request.id.as_ref(), &Err(refusal));
+            }
+        }
+        if request.id.is_none() && self.has(Defect::AnswersNotifications) {
+            self.send(&json!({ "jsonrpc": "2.0", "id": null, "result": {} }));
+        }
+    }
+
+    fn perform(&self, request: &Request) -> Result<Answer, Refusal> {
+        let none = Map::new();
+        let params = match &request.params {
+            None => &none,
+            Some(Value::Object(params)) => params,
+            Some(_) if self.has(Defect::PositionalParams) => &none,
+            Some(_) => return Err(invalid(&[])),
+        };
+        let params = Params(params);
+        let id = request.id.as_ref();
+        match request.method.as_str() {
+            "initialize" => self.initialize(&params),
+            "session/new" => self.new_session(id, &params),
+            "session/prompt" => self.prompt(id.cloned(), &params),
+            "session/cancel" => self.cancel(&params),
+            "tinyvex/connect" => self.connect(&params),
+            "tinyvex/subscribe" => self.subscribe(id, &params),
+            "tinyvex/unsubscribe" => self.unsubscribe(&params),
+            "tinyvex/mutation" => self.mutation(id, &params),
+            "tinyvex/action" => self.action(&params),
+            "tinyvex/auth.setToken" => self.set_token(&params),
+            "tinyvex/ping" => self.ping(id.is_some(), &params),
+            method if self.has(Defect::UnknownMethodsAreFine) && method.starts_with("tinyvex/") => {
+                Ok(Answer::Now(Value::Null))
+            }
+            method => Err(refuse(METHOD_NOT_FOUND, format!("Method not found: {method}"))),
+        }
+    }
+
+    // ---- ACP ----------------------------------------------------------------------------------------------------
+
+    fn initialize(&self, params: &Params<'_>) -> Result<Answer, Refusal> {
+        let wanted =
+            params.get("protocolVersion").and_then(Value::as_u64).filter(|version| *version <= 65535);
+        let wanted = match wanted {
+            Some(wanted) => wanted,
+            None if self.has(Defect::AnyInitialize) => 1,
+            None => return Err(invalid(&["protocolVersion"])),
+        };
+        let version = if self.has(Defect::EchoesProtocolVersion) { wanted } else { 1 };
+        let mut result = json!({
+            "protocolVersion": version,
+            "agentCapabilities": {
+                "loadSession": false,
+                "promptCapabilities": { "image": false, "audio": false, "embeddedContext": true },
+                "mcpCapabilities": { "http": false, "sse": false },
+            },
+            "authMethods": [],
+            "agentInfo": { "name": "frameproof", "title": "frameproof reference server", "version": env!("CARGO_PKG_VERSION") },
+        });
+        match self.core.defect {
+            Some(Defect::AuthMethodsAreNames) => result["authMethods"] = json!(["local"]),
+            Some(Defect::ProtocolVersionAsText) => result["protocolVersion"] = json!("0.7.0"),
+            _ => {}
+        }
+        Ok(Answer::Now(result))
+    }
+
+    fn new_session(&self, id: Option<&Value>, params: &Params<'_>) -> Result<Answer, Refusal> {
+        if self.has(Defect::PrefixedSessions) {
+            return Err(refuse(METHOD_NOT_FOUND, "Method not found: use tinyvex/session.new"));
+        }
+        params.text("cwd")?;
+        let servers = params.given("mcpServers")?.as_array().ok_or_else(|| invalid(&["mcpServers"]))?;
+        if self.has(Defect::NeedsMcpServers) && servers.is_empty() {
+            return Err(invalid(&["mcpServers"]));
+        }
+        let mut state = self.core.lock();
+        let session = match state.newest.get(&self.client) {
+            Some(newest) if self.has(Defect::SessionIdsRepeat) => newest.clone(),
+            _ => format!("sess-{}", uuid::Uuid::new_v4()),
+        };
+        state.store.add_session(&session)?;
+        state.newest.insert(self.client, session.clone());
+        let mut result = json!({ "sessionId": session, "modes": { "currentModeId": "code", "availableModes": [{ "id": "code", "name": "Code" }] } });
+        if self.has(Defect::WrapsSessions) {
+            result = json!({ "data": result });
+        }
+        self.answer(id, &Ok(result));
+        let commands =
+            json!([{ "name": "plan", "description": "Make a plan", "input": { "hint": "what for" } }]);
+        let commands = json!({ "sessionUpdate": "available_commands_update", "availableCommands": commands });
+        let field = if self.has(Defect::ModeHasNoId) { "mode" } else { "currentModeId" };
+        let mut mode = json!({ "sessionUpdate": "current_mode_update" });
+        mode[field] = json!("code");
+        for update in [commands, mode] {
+            let params = json!({ "session_id": session, "update": update });
+            state.streams.notify(self.client, "session/update", params);
+        }
+        Ok(Answer::Elsewhere)
+    }
+
+    fn prompt(&self, id: Option<Value>, params: &Params<'_>) -> Result<Answer, Refusal> {
+        let session = params.get("sessionId").or_else(|| params.get("session_id"));
+        let mut state = self.core.lock();
+        let session = match session.and_then(Value::as_str) {
+            Some(session) => session.to_owned(),
+            None if self.has(Defect::PromptsTheNewestSession) => {
+                state.newest.get(&self.client).cloned().unwrap_or_default()
+            }
+            None => return Err(invalid(&["sessionId"])),
+        };
+        let text = prompt_text(params, self.core.defect)?;
+        if !state.store.has_session(&session)? {
+            if !self.has(Defect::PromptsUnknownSessions) {
+                return Err(refuse(INVALID_PARAMS, format!("no session {session:?}")));
+            }
+            state.store.add_session(&session)?;
+        }
+        if state.running.contains_key(&session) {
+            return Err(refuse(INVALID_REQUEST, "a prompt is running"));
+        }
+        let (cancel, cancelled) = watch::channel(false);
+        state.running.insert(session.clone(), cancel);
+        drop(state);
+        let core = Arc::clone(self.core);
+        let player = Player { core, session, client: self.client, id, cancelled, unsaved: Vec::new() };
+        self.service.play(player, text);
+        Ok(Answer::Elsewhere)
+    }
+
+    fn cancel(&self, params: &Params<'_>) -> Result<Answer, Refusal> {
+        let session = params.get("session_id").or_else(|| params.get("sessionId"));
+        let session = session.and_then(Value::as_str).ok_or_else(|| invalid(&["session_id"]))?;
+        let state = self.core.lock();
+        match self.core.defect {
+            Some(Defect::IgnoresCancel) => {}
+            Some(Defect::CancelsEverything) => state.running.values().for_each(|cancel| {
+                cancel.send_replace(true);
+            }),
+            Some(Defect::CancelEndsSession) => {
+                if let Some(cancel) = state.running.get(session) {
+                    cancel.send_replace(true);
+                    state.store.remove_session(session)?;
+                }
+            }
+            _ => {
+                if let Some(cancel) = state.running.get(session) {
+                    cancel.send_replace(true);
+                }
+            }
+        }
+        Ok(Answer::Now(json!({})))
+    }
+}

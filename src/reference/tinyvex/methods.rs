@@ -1,0 +1,232 @@
+//! The tinyvex methods.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite::Message;
+
+use super::State;
+use super::connection::{Answer, Peer};
+use super::faults::Defect;
+use super::rpc::{Params, REJECTED, Refusal, invalid, refuse, response};
+use super::store::Topic;
+use super::streams::{MAX_CHUNK, Wanted};
+
+impl Peer<'_> {
+    pub fn connect(&self, params: &Params<'_>) -> Result<Answer, Refusal> {
+        let client = params.get("client").and_then(Value::as_object);
+        let is_text = |name: &str| client.and_then(|client| client.get(name)).is_some_and(Value::is_string);
+        let is_proper = is_text("name") && is_text("version");
+        if !is_proper && !self.has(Defect::AnyClient) {
+            return Err(invalid(&["client"]));
+        }
+        if !self.has(Defect::AnySkew) {
+            params.optional("clockSkewHint", Value::is_number)?;
+        }
+        let now = jiff::Timestamp::now().as_millisecond();
+        let id = if self.has(Defect::ConnectionIdsRepeat) { 1 } else { self.client };
+        let mut result = json!({
+            "serverVersion": env!("CARGO_PKG_VERSION"), "nowTs": now,
+            "features": { "chunks": true, "maxChunkBytes": MAX_CHUNK }, "sessionId": format!("conn-{id}"),
+        });
+        match self.core.defect {
+            Some(Defect::ChunksUnannounced) => result["features"]["chunks"] = json!(false),
+            Some(Defect::MaxChunkBytesAsText) => result["features"]["maxChunkBytes"] = json!("1024"),
+            Some(Defect::NowAsText) => result["nowTs"] = json!(jiff::Timestamp::now().to_string()),
+            Some(Defect::EmptyConnectionId) => result["sessionId"] = json!(""),
+            Some(Defect::NoFeatures) => {
+                result.as_object_mut().map(|result| result.remove("features"));
+            }
+            _ => {}
+        }
+        Ok(Answer::Now(result))
+    }
+
+    pub fn subscribe(&self, id: Option<&Value>, params: &Params<'_>) -> Result<Answer, Refusal> {
+        let lenient = self.has(Defect::AnyCursor);
+        let (sub_id, name, inner) = (params.text("subId")?, params.text("name")?, params.given("params"));
+        let null = Value::Null;
+        let inner = if self.has(Defect::ParamsMayLack) { inner.unwrap_or(&null) } else { inner? };
+        if self.has(Defect::IgnoresListParams) && inner.is_array() {
+            return Ok(Answer::Elsewhere);
+        }
+        let last_seq = params.optional("lastSeq", Value::is_number);
+        let last_seq = if lenient { last_seq.unwrap_or(None) } else { last_seq? };
+        let journal = params.optional("journal", Value::is_string);
+        let journal = if lenient { journal.unwrap_or(None) } else { journal? };
+        let wanted = Wanted {
+            client: self.client,
+            sub_id,
+            name,
+            params: inner,
+            last_seq: last_seq.and_then(Value::as_f64).map(|seq| seq.max(0.0) as u64),
+            journal: journal.and_then(Value::as_str),
+        };
+        let mut state = self.core.lock();
+        let State { store, streams, .. } = &mut *state;
+        let (mut result, values) = streams.subscribe(store, &wanted)?;
+        if self.has(Defect::StartSeqAsText) {
+            result["startSeq"] = json!(result["startSeq"].to_string());
+        }
+        // Under the lock: nothing newer comes in between.
+        self.answer(id, &Ok(result));
+        let silent = self.has(Defect::NoInitialValue) && last_seq.is_none();
+        for (seq, value) in values.iter().filter(|_| !silent) {
+            streams.deliver(self.client, sub_id, *seq, value);
+        }
+        Ok(Answer::Elsewhere)
+    }
+
+    pub fn unsubscribe(&self, params: &Params<'_>) -> Result<Answer, Refusal> {
+        let sub_id = match params.text("subId") {
+            Err(_) if self.has(Defect::UnsubscribesNothing) => return Ok(Answer::Now(json!({ "ok": true }))),
+            sub_id => sub_id?,
+        };
+        if !self.has(Defect::UnsubscribeIsIgnored) {
+            self.core.lock().streams.unsubscribe(self.client, sub_id);
+        }
+        Ok(Answer::Now(json!({ "ok": true })))
+    }
+
+    fn call<'p>(params: &Params<'p>, lenient: bool) -> Result<(&'p str, &'p str, &'p Value), Refusal> {
+        let id = match params.text("requestId") {
+            Err(_) if lenient && params.get("requestId").is_none() => "",
+            id => id?,
+        };
+        Ok((id, params.text("name")?, params.given("args")?))
+    }
+
+    pub fn mutation(&self, id: Option<&Value>, params: &Params<'_>) -> Result<Answer, Refusal> {
+        let (request_id, name, args) = Self::call(params, self.has(Defect::RequestIdsMayLack))?;
+        if self.has(Defect::LosesUpdates) && name == "increment" {
+            return Ok(self.increment_slowly(id, request_id, args));
+        }
+        let keep = self.has(Defect::FailuresLeaveTraces);
+        let mut state = self.core.lock();
+        let State { store, streams, .. } = &mut *state;
+        let done = match store.mutate(name, args, keep) {
+            Err(refusal) if refusal.code == REJECTED && self.has(Defect::UnknownMutationsAreFine) => {
+                Ok((Value::Null, Vec::new()))
+            }
+            done => done,
+        };
+        let touched = match &done {
+            Ok((_, topics)) if name != "breakThread" => topics.clone(),
+            Err(_) if keep => {
+                args["threadId"].as_str().map(|thread| Topic::Thread(thread.to_owned())).into_iter().collect()
+            }
+            _ => Vec::new(),
+        };
+        let mut announced = json!({ "requestId": request_id });
+        let answer = match &done {
+            Ok((value, _)) => {
+                announced["value"] = value.clone();
+                Ok(self.mutated(request_id, value))
+            }
+            Err(refusal) => {
+                announced["error"] = json!({ "code": "TVX003", "message": refusal.message });
+                Err(refusal.clone())
+            }
+        };
+        match self.core.defect {
+            Some(Defect::ResultsDisagree) if answer.is_ok() => announced["value"] = json!("another"),
+            Some(Defect::ValueBesideError) => announced["value"] = Value::Null,
+            _ => {}
+        }
+        self.answer(id, &answer);
+        streams.notify(self.client, "tinyvex/mutate_result", announced);
+        if let (Ok((_, topics)), "breakThread") = (&done, name) {
+            streams.fail(topics);
+        }
+        streams.touched(store, &touched, Some(self.client))?;
+        Ok(Answer::Elsewhere)
+    }
+
+    fn mutated(&self, request_id: &str, value: &Value) -> Value {
+        let mut result = json!({ "requestId": request_id, "value": value });
+        match self.core.defect {
+            Some(Defect::OwnRequestIds) => result["requestId"] = json!("r-1"),
+            Some(Defect::NoMutationValue) => {
+                result.as_object_mut().map(|result| result.remove("value"));
+            }
+            _ => {}
+        }
+        result
+    }
+
+    /// Reads, waits and writes: what other connections wrote in between is lost.
+    fn increment_slowly(&self, id: Option<&Value>, request_id: &str, args: &Value) -> Answer {
+        let name = args["name"].as_str().unwrap_or_default().to_owned();
+        let by = args["by"].as_i64().unwrap_or(1);
+        let id = id.cloned().unwrap_or_default();
+        let (core, outbox, request_id) = (Arc::clone(self.core), self.outbox.clone(), request_id.to_owned());
+        let slow = Arc::clone(&self.slow);
+        tokio::spawn(async move {
+            let _turn = slow.lock().await;
+            let before = core.lock().store.counter(&name).unwrap_or(0);
+            tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+            let mut state = core.lock();
+            let State { store, streams, .. } = &mut *state;
+            let _ = store.set_counter(&name, before + by);
+            let result = json!({ "requestId": request_id, "value": before + by });
+            outbox.send(Message::text(response(&id, &Ok(result), core.defect).to_string()));
+            let _ = streams.touched(store, &[Topic::Counter(name)], None);
+        });
+        Answer::Elsewhere
+    }
+
+    pub fn action(&self, params: &Params<'_>) -> Result<Answer, Refusal> {
+        let (request_id, name, args) = Self::call(params, false)?;
+        let value = match name {
+            "echo" => args.clone(),
+            _ if self.has(Defect::ActionsNeverFail) => Value::Null,
+            "fail" => return Err(refuse(REJECTED, "ActionFailed")),
+            _ => return Err(refuse(REJECTED, format!("no action {name:?}"))),
+        };
+        let mut result = json!({ "requestId": request_id, "value": value });
+        if self.has(Defect::ActionsForgetTheirRequest) {
+            result["requestId"] = json!("r-1");
+        }
+        Ok(Answer::Now(result))
+    }
+
+    pub fn set_token(&self, params: &Params<'_>) -> Result<Answer, Refusal> {
+        let token = match params.given("token") {
+            Err(_) if self.has(Defect::AnyToken) => &Value::Null,
+            token => token?,
+        };
+        if !(token.is_null() || token.is_string() || self.has(Defect::AnyToken)) {
+            return Err(invalid(&["token"]));
+        }
+        if self.has(Defect::TokensCannotBeCleared) && token.is_null() {
+            return Ok(Answer::Now(json!({ "ok": false })));
+        }
+        Ok(Answer::Now(json!({ "ok": true })))
+    }
+
+    pub fn ping(&self, is_request: bool, params: &Params<'_>) -> Result<Answer, Refusal> {
+        let t = match params.optional("t", Value::is_number) {
+            Err(_) if self.has(Defect::AnyPing) => None,
+            t => t?,
+        };
+        let mut result = json!({});
+        if self.has(Defect::AnyPing)
+            && let Some(t) = params.get("t")
+        {
+            result["t"] = t.clone();
+        }
+        if let Some(t) = t.filter(|_| !self.has(Defect::PingLosesT)) {
+            result["t"] = t.clone();
+        }
+        if self.has(Defect::PingNeedsT) && t.is_none() {
+            return Err(invalid(&["t"]));
+        }
+        if !is_request {
+            if self.has(Defect::PongsAreTexts) {
+                result["t"] = json!("now");
+            }
+            self.core.lock().streams.notify(self.client, "tinyvex/pong", result.clone());
+        }
+        Ok(Answer::Now(result))
+    }
+}

@@ -1,0 +1,92 @@
+//! The tinyvex dialect: `protocols/tinyvex/asyncapi.yaml`, default readings, on a SQLite database.
+
+mod agent;
+mod connection;
+mod faults;
+mod methods;
+mod rpc;
+mod store;
+mod streams;
+
+pub(super) use faults::FAULTS;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tempfile::TempDir;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use faults::Defect;
+use store::Store;
+use streams::Streams;
+
+use crate::reference::notes::Notes;
+
+/// A server: its state, and the prompts that are being answered, which end with it.
+pub(super) struct Service {
+    defect: Option<Defect>,
+    /// The folder of the database. It goes when the last server on it does.
+    data: Option<Arc<TempDir>>,
+    /// None where the database cannot be opened: then no connection is served.
+    core: Option<Arc<Core>>,
+    players: Mutex<JoinSet<()>>,
+}
+
+/// What connections and prompts share.
+struct Core {
+    defect: Option<Defect>,
+    state: Mutex<State>,
+}
+
+/// Everything that changes. Requests are carried out one after the other, under its lock.
+struct State {
+    store: Store,
+    streams: Streams,
+    /// Sessions with a prompt, and how to cancel it.
+    running: HashMap<String, watch::Sender<bool>>,
+    /// Notes by session.
+    notes: HashMap<String, Notes>,
+    /// The newest session that each client made.
+    newest: HashMap<u64, String>,
+    next_client: u64,
+    calls: u64,
+}
+
+impl Service {
+    /// A server on a database of its own.
+    pub(super) fn new(fault: Option<&str>) -> Self {
+        let data = tempfile::Builder::new().prefix("frameproof-").tempdir().ok();
+        Self::on(fault.and_then(Defect::named), data.map(Arc::new))
+    }
+
+    fn on(defect: Option<Defect>, data: Option<Arc<TempDir>>) -> Self {
+        let store = data.as_ref().and_then(|folder| Store::open(folder.path()).ok());
+        let core = store.map(|store| {
+            let state = State {
+                store,
+                streams: Streams::new(defect),
+                running: HashMap::new(),
+                notes: HashMap::new(),
+                newest: HashMap::new(),
+                next_client: 0,
+                calls: 0,
+            };
+            Arc::new(Core { defect, state: Mutex::new(state) })
+        });
+        Self { defect, data, core, players: Mutex::default() }
+    }
+
+    fn play(&self, player: agent::Player, text: String) {
+        let mut players = self.players.lock().unwrap_or_else(PoisonError::into_inner);
+        // Those that are done are taken out.
+        while players.try_join_next().is_some() {}
+        players.spawn(player.play(text));
+    }
+}
+
+impl Core {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

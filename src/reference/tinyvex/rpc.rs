@@ -1,0 +1,223 @@
+//! JSON-RPC 2.0: reading frames, checking params, building answers.
+
+use serde_json::{Map, Value, json};
+
+use super::faults::Defect;
+
+pub(super) const PARSE: i64 = -32700;
+pub(super) const INVALID_REQUEST: i64 = -32600;
+pub(super) const METHOD_NOT_FOUND: i64 = -32601;
+pub(super) const INVALID_PARAMS: i64 = -32602;
+pub(super) const INTERNAL: i64 = -32603;
+/// The server's own: a stream, a mutation or an action that it has not, or that failed.
+pub(super) const REJECTED: i64 = -32001;
+
+/// A refused request.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Refusal {
+    pub code: i64,
+    pub message: String,
+    pub data: Option<Value>,
+}
+
+pub(super) fn refuse(code: i64, message: impl Into<String>) -> Refusal {
+    Refusal { code, message: message.into(), data: None }
+}
+
+/// A refusal of one parameter, by its path below `params`.
+pub(super) fn invalid(path: &[&str]) -> Refusal {
+    let path: Vec<&str> = std::iter::once("params").chain(path.iter().copied()).collect();
+    Refusal { code: INVALID_PARAMS, message: "Invalid params".into(), data: Some(json!({ "path": path })) }
+}
+
+impl From<rusqlite::Error> for Refusal {
+    fn from(error: rusqlite::Error) -> Self {
+        refuse(INTERNAL, error.to_string())
+    }
+}
+
+/// A request, or a notification where it has no id.
+#[derive(Debug)]
+pub(super) struct Request {
+    pub id: Option<Value>,
+    pub method: String,
+    pub params: Option<Value>,
+}
+
+/// Reads a frame.
+///
+/// # Errors
+/// What is wrong with it, and the id to answer with: null where it has none that can be read.
+pub(super) fn read(bytes: &[u8], defect: Option<Defect>) -> Result<Request, Box<(Value, Refusal)>> {
+    let bad = |id: Value, code: i64| {
+        let message = if code == PARSE { "Parse error" } else { "Invalid Request" };
+        Box::new((id, refuse(code, message)))
+    };
+    let body = match serde_json::from_slice::<Value>(bytes) {
+        Ok(Value::Object(body)) => body,
+        Ok(_) if defect == Some(Defect::ScalarsAreParseErrors) => {
+            return Err(bad(Value::Null, PARSE));
+        }
+        Ok(_) => return Err(bad(Value::Null, INVALID_REQUEST)),
+        Err(_) => return Err(bad(Value::Null, PARSE)),
+    };
+    let id = body.get("id").cloned();
+    let readable = id.as_ref().is_none_or(|id| id.is_string() || id.is_number() || id.is_null());
+    let told = id.clone().filter(|_| readable).unwrap_or_default();
+    let version = body.get("jsonrpc") == Some(&json!("2.0")) || defect == Some(Defect::AnyVersion);
+    let Some(method) = body.get("method").and_then(Value::as_str).filter(|_| version && readable) else {
+        return Err(bad(told, INVALID_REQUEST));
+    };
+    Ok(Request { id, method: method.to_owned(), params: body.get("params").cloned() })
+}
+
+/// Named params.
+pub(super) struct Params<'p>(pub &'p Map<String, Value>);
+
+impl<'p> Params<'p> {
+    pub fn get(&self, name: &str) -> Option<&'p Value> {
+        self.0.get(name)
+    }
+
+    pub fn text(&self, name: &str) -> Result<&'p str, Refusal> {
+        self.get(name).and_then(Value::as_str).ok_or_else(|| invalid(&[name]))
+    }
+
+    pub fn given(&self, name: &str) -> Result<&'p Value, Refusal> {
+        self.get(name).ok_or_else(|| invalid(&[name]))
+    }
+
+    /// A value that may be left out, if it fits.
+    pub fn optional(&self, name: &str, fits: fn(&Value) -> bool) -> Result<Option<&'p Value>, Refusal> {
+        match self.get(name) {
+            Some(value) if !fits(value) => Err(invalid(&[name])),
+            value => Ok(value),
+        }
+    }
+}
+
+/// The content blocks of a prompt, as the text that the model gets.
+pub(super) fn prompt_text(params: &Params<'_>, defect: Option<Defect>) -> Result<String, Refusal> {
+    let prompt = params.given("prompt")?;
+    if let (Some(text), Some(Defect::PromptMayBeText)) = (prompt.as_str(), defect) {
+        return Ok(text.to_owned());
+    }
+    let blocks = prompt.as_array().ok_or_else(|| invalid(&["prompt"]))?;
+    let mut text = Vec::new();
+    for block in blocks {
+        let field = |name: &str| block.get(name).and_then(Value::as_str);
+        let said = match (field("type"), defect) {
+            (Some("text"), _) => field("text").map(str::to_owned),
+            (Some("resource_link"), Some(Defect::RefusesLinks)) => None,
+            (Some("resource_link"), _) => {
+                field("name").zip(field("uri")).map(|(name, uri)| format!("[{name}]({uri})"))
+            }
+            (Some("resource"), _) => {
+                let resource = block.get("resource");
+                let uri = resource.and_then(|resource| resource.get("uri")).and_then(Value::as_str);
+                uri.map(|uri| format!("<{uri}>"))
+            }
+            _ => None,
+        };
+        text.push(said.ok_or_else(|| invalid(&["prompt"]))?);
+    }
+    Ok(text.join("\n"))
+}
+
+/// A response.
+pub(super) fn response(id: &Value, answer: &Result<Value, Refusal>, defect: Option<Defect>) -> Value {
+    let mut frame = json!({ "jsonrpc": "2.0", "id": id });
+    match answer {
+        Ok(result) => frame["result"] = result.clone(),
+        Err(refusal) => {
+            let mut error = json!({ "code": refusal.code, "message": refusal.message });
+            if let Some(data) = &refusal.data {
+                error["data"] = data.clone();
+            }
+            frame["error"] = error;
+        }
+    }
+    match (defect, answer) {
+        (Some(Defect::IdsAsText), _) if id.is_number() => frame["id"] = json!(id.to_string()),
+        (Some(Defect::ResultBesideError), Err(_)) => frame["result"] = Value::Null,
+        (Some(Defect::NeitherResultNorError), Ok(result)) if *result == json!({ "ok": true }) => {
+            frame.as_object_mut().map(|frame| frame.remove("result"));
+        }
+        (Some(Defect::NullIdsInErrors), Err(_)) => frame["id"] = Value::Null,
+        (Some(Defect::ErrorCodesAsText), Err(refusal)) => {
+            frame["error"]["code"] = json!(refusal.code.to_string())
+        }
+        (Some(Defect::PathAsText), Err(Refusal { data: Some(data), .. })) if data.get("path").is_some() => {
+            frame["error"]["data"]["path"] = json!("params");
+        }
+        (Some(Defect::OneErrorCode), Err(_)) => frame["error"]["code"] = json!(INTERNAL),
+        _ => {}
+    }
+    frame
+}
+
+/// A notification.
+pub(super) fn notification(method: &str, params: Value, defect: Option<Defect>) -> Value {
+    let mut frame = json!({ "jsonrpc": "2.0", "method": method, "params": params });
+    match defect {
+        Some(Defect::NoVersion) => {
+            frame.as_object_mut().map(|frame| frame.remove("jsonrpc"));
+        }
+        Some(Defect::NotificationsHaveIds) => frame["id"] = json!(0),
+        Some(Defect::BareNames) => frame["method"] = json!(method.trim_start_matches("tinyvex/")),
+        _ => {}
+    }
+    frame
+}
+
+/// JSON text with the keys of every object sorted.
+pub(super) fn canonical(value: &Value) -> String {
+    match value {
+        Value::Object(map) => {
+            let mut keys: Vec<&String> = map.keys().collect();
+            keys.sort_unstable();
+            let members = keys.into_iter().map(|key| {
+                let value = map.get(key).map(canonical).unwrap_or_default();
+                format!("{}:{value}", Value::from(key.as_str()))
+            });
+            format!("{{{}}}", members.collect::<Vec<_>>().join(","))
+        }
+        Value::Array(items) => format!("[{}]", items.iter().map(canonical).collect::<Vec<_>>().join(",")),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn canonical_text_goes_by_content() {
+        let table = [
+            (json!({ "b": [1, { "d": 1, "c": 2 }], "a": "x" }), r#"{"a":"x","b":[1,{"c":2,"d":1}]}"#),
+            (json!([2, 1]), "[2,1]"),
+            (json!("1"), "\"1\""),
+            (json!(1), "1"),
+            (json!({ "\"": null }), r#"{"\"":null}"#),
+        ];
+        for (value, expected) in table {
+            assert_eq!(canonical(&value), expected);
+        }
+    }
+
+    #[test]
+    fn frames_are_read_or_refused_with_their_id() {
+        for (text, id, code) in [
+            ("{oops", Value::Null, PARSE),
+            ("[1]", Value::Null, INVALID_REQUEST),
+            (r#"{"jsonrpc":"2.0","id":7}"#, json!(7), INVALID_REQUEST),
+            (r#"{"jsonrpc":"1.0","id":"a","method":"m"}"#, json!("a"), INVALID_REQUEST),
+            (r#"{"jsonrpc":"2.0","id":{},"method":"m"}"#, Value::Null, INVALID_REQUEST),
+        ] {
+            let (told, refusal) = *read(text.as_bytes(), None).expect_err(text);
+            assert_eq!((told, refusal.code), (id, code), "{text}");
+        }
+        let request = read(br#"{"jsonrpc":"2.0","method":"m"}"#, None).expect("a notification");
+        assert!(request.id.is_none());
+    }
+}

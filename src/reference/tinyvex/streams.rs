@@ -1,0 +1,403 @@
+//! Streams: one computation each, any number of subscribers.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite::Message;
+
+use super::faults::Defect;
+use super::rpc::{REJECTED, Refusal, canonical, invalid, notification, refuse};
+use super::store::{Store, Topic};
+use crate::reference::clients::Clients;
+
+/// Longest text of a chunk in bytes, and the size above which a value is cut.
+pub(super) const MAX_CHUNK: usize = 1024;
+/// Streams without subscribers that are kept in memory.
+const MAX_IDLE: usize = 10_000;
+
+/// A stream in memory.
+struct Live {
+    name: String,
+    params: Value,
+    topic: Option<Topic>,
+    value: Value,
+    seq: u64,
+    journal: String,
+    /// Something that it shows may have changed since it was computed.
+    stale: bool,
+    /// Each a client and the subId that it chose.
+    subscribers: Vec<(u64, String)>,
+}
+
+/// All streams, and the clients that listen.
+#[derive(Default)]
+pub(super) struct Streams {
+    pub clients: Clients,
+    live: HashMap<String, Live>,
+    /// Which stream a client's subId stands for.
+    chosen: BTreeMap<(u64, String), String>,
+    /// How often each stream was computed.
+    computed: HashMap<String, u64>,
+    transitions: u64,
+    defect: Option<Defect>,
+}
+
+/// What `tinyvex/subscribe` asks for.
+pub(super) struct Wanted<'w> {
+    pub client: u64,
+    pub sub_id: &'w str,
+    pub name: &'w str,
+    pub params: &'w Value,
+    pub last_seq: Option<u64>,
+    pub journal: Option<&'w str>,
+}
+
+fn topic(name: &str, params: &Value) -> Result<Option<Topic>, Refusal> {
+    let text = |field: &str| {
+        params
+            .get(field)
+            .and_then(Value::as_str)
+            .map(str::to_owned)
+            .ok_or_else(|| invalid(&["params", field]))
+    };
+    Ok(match name {
+        "messagesByThread" | "threadStats" => Some(Topic::Thread(text("threadId")?)),
+        "counter" => Some(Topic::Counter(text("name")?)),
+        "historyBySession" => Some(Topic::Session(text("sessionId")?)),
+        "echoParams" => None,
+        _ => {
+            let data = Some(json!({ "code": "TVX002", "name": name }));
+            return Err(Refusal { data, ..refuse(REJECTED, "SubscriptionRejected") });
+        }
+    })
+}
+
+impl Streams {
+    pub fn new(defect: Option<Defect>) -> Self {
+        Self { defect, ..Self::default() }
+    }
+
+    fn has(&self, defect: Defect) -> bool {
+        self.defect == Some(defect)
+    }
+
+    fn key(&self, wanted: &Wanted<'_>) -> String {
+        let params = match self.defect {
+            Some(Defect::KeyOrderMatters) => wanted.params.to_string(),
+            Some(Defect::ParamsAreTexts) => canonical(wanted.params).replace('"', ""),
+            Some(Defect::KeysAreCut) if wanted.name == "messagesByThread" => {
+                canonical(wanted.params).chars().take(22).collect()
+            }
+            _ => canonical(wanted.params),
+        };
+        format!("{} {params}", wanted.name)
+    }
+
+    fn compute(&mut self, store: &Store, name: &str, params: &Value) -> Result<Value, Refusal> {
+        let count = self.computed.entry(format!("{name} {}", canonical(params))).or_default();
+        *count += 1;
+        let count = *count;
+        let value = match topic(name, params)? {
+            Some(Topic::Thread(thread)) if name == "threadStats" => {
+                json!({ "params": params, "messages": store.count(&thread)?, "computations": count })
+            }
+            Some(Topic::Thread(thread)) => store.messages(&thread)?,
+            Some(Topic::Counter(name)) => json!(store.counter(&name)?),
+            Some(Topic::Session(session)) => store.history(&session)?,
+            None => json!({ "params": params }),
+        };
+        Ok(match (self.defect, &value) {
+            (Some(Defect::WrapsIntegers), Value::Number(number)) => json!({ "$integer": number.to_string() }),
+            _ => value,
+        })
+    }
+
+    // ---- subscriptions ------------------------------------------------------------------------------------------
+
+    /// Adds a subscription. The result, and what is to be sent after it, by seq.
+    pub fn subscribe(
+        &mut self,
+        store: &mut Store,
+        wanted: &Wanted<'_>,
+    ) -> Result<(Value, Vec<(u64, Value)>), Refusal> {
+        let topic = match topic(wanted.name, wanted.params) {
+            Err(refusal) if refusal.code == REJECTED && self.has(Defect::UnknownStreamsAreEmpty) => None,
+            topic => topic?,
+        };
+        // A subId in use is taken over.
+        self.release(wanted.client, wanted.sub_id, false);
+        let key = self.key(wanted);
+        let resumable = wanted.last_seq.zip(store.stream(&key)?);
+        self.refresh(store, &key, wanted, topic)?;
+        let Some(live) = self.live.get_mut(&key) else { return Err(refuse(REJECTED, "gone")) };
+        let mut missed = match resumable {
+            Some((last, (seq, journal, _)))
+                if (last <= seq && wanted.journal.is_none_or(|given| given == journal))
+                    || self.defect == Some(Defect::AnyJournalWillDo) =>
+            {
+                store.after(&key, last.min(seq))?
+            }
+            _ => None,
+        };
+        let last = wanted.last_seq.unwrap_or(0);
+        match self.defect {
+            Some(Defect::ResumesNothing) => missed = missed.map(|_| Vec::new()),
+            Some(Defect::ResumeRepeats) => {
+                missed = missed.map(|values| {
+                    let seen =
+                        (last, values.first().map_or_else(|| live.value.clone(), |(_, value)| value.clone()));
+                    std::iter::once(seen).chain(values).collect()
+                });
+            }
+            Some(Defect::NeverResumes) => missed = None,
+            Some(Defect::WindowNeverEnds)
+                if missed.is_none() && wanted.last_seq.is_some_and(|last| last < live.seq) =>
+            {
+                missed = Some(Vec::new());
+            }
+            _ => {}
+        }
+        let resumed = missed.is_some();
+        let mut values = match missed {
+            Some(values) => values,
+            None => {
+                if wanted.last_seq.is_some() {
+                    // A fresh value has a seq of its own.
+                    live.seq += 1;
+                    store.log(&key, live.seq, &live.journal, &live.value)?;
+                }
+                vec![(live.seq, live.value.clone())]
+            }
+        };
+        let start = if resumed { last + 1 } else { live.seq };
+        live.subscribers.push((wanted.client, wanted.sub_id.to_owned()));
+        self.chosen.insert((wanted.client, wanted.sub_id.to_owned()), key);
+        if self.has(Defect::ComputesForEach)
+            && let Some((_, newest)) = values.last_mut()
+        {
+            *newest = self.compute(store, wanted.name, wanted.params)?;
+        }
+        let start = if self.has(Defect::StartSeqAhead) { start + 5 } else { start };
+        let resumed = resumed || self.has(Defect::AlwaysResumed);
+        Ok((json!({ "accepted": true, "resumed": resumed, "startSeq": start }), values))
+    }
+
+    /// Brings a stream into memory, computed.
+    fn refresh(
+        &mut self,
+        store: &mut Store,
+        key: &str,
+        wanted: &Wanted<'_>,
+        topic: Option<Topic>,
+    ) -> Result<(), Refusal> {
+        if self.live.get(key).is_some_and(|live| !live.stale) {
+            return Ok(());
+        }
+        let value = match self.compute(store, wanted.name, wanted.params) {
+            Err(refusal) if refusal.code == REJECTED && self.has(Defect::UnknownStreamsAreEmpty) => {
+                Value::Null
+            }
+            value => value?,
+        };
+        let (seq, journal) = match store.stream(key)? {
+            Some((seq, journal, known)) if known == value => (seq, journal),
+            known => {
+                let (seq, journal) = known.map_or_else(
+                    || (1, format!("j-{}", uuid::Uuid::new_v4())),
+                    |(seq, journal, _)| (seq + 1, journal),
+                );
+                store.log(key, seq, &journal, &value)?;
+                (seq, journal)
+            }
+        };
+        if self.live.len() >= MAX_IDLE {
+            self.live.retain(|_, live| !live.subscribers.is_empty());
+        }
+        let subscribers = self.live.remove(key).map(|live| live.subscribers).unwrap_or_default();
+        let (name, params) = (wanted.name.to_owned(), wanted.params.clone());
+        let live = Live { name, params, topic, value, seq, journal, stale: false, subscribers };
+        self.live.insert(key.to_owned(), live);
+        Ok(())
+    }
+
+    /// Ends a subscription; whether there was one.
+    pub fn unsubscribe(&mut self, client: u64, sub_id: &str) -> bool {
+        self.release(client, sub_id, self.has(Defect::UnsubscribesAll))
+    }
+
+    fn release(&mut self, client: u64, sub_id: &str, all: bool) -> bool {
+        let Some(key) = self.chosen.remove(&(client, sub_id.to_owned())) else { return false };
+        if let Some(live) = self.live.get_mut(&key) {
+            live.subscribers.retain(|(known, id)| !all && (*known != client || id != sub_id));
+        }
+        true
+    }
+
+    /// Forgets a client that is gone.
+    pub fn leave(&mut self, client: u64) {
+        self.clients.remove(&client);
+        self.forget(client, self.has(Defect::LeavingEndsStreams));
+    }
+
+    /// Ends all subscriptions of a client; under a defect, their streams with them.
+    pub fn forget(&mut self, client: u64, streams: bool) {
+        let gone: Vec<String> = self
+            .chosen
+            .keys()
+            .filter(|(known, _)| *known == client)
+            .map(|(_, sub_id)| sub_id.clone())
+            .collect();
+        for sub_id in gone {
+            if streams && let Some(key) = self.chosen.get(&(client, sub_id.clone())) {
+                self.live.remove(key);
+            }
+            self.release(client, &sub_id, false);
+        }
+    }
+
+    // ---- updates ------------------------------------------------------------------------------------------------
+
+    /// Computes anew what a change may have touched, and tells the subscribers of what has changed.
+    pub fn touched(&mut self, store: &mut Store, topics: &[Topic], by: Option<u64>) -> Result<(), Refusal> {
+        let is_touched = |live: &Live| live.topic.as_ref().is_some_and(|topic| topics.contains(topic));
+        let mut keys: Vec<String> =
+            self.live.iter().filter(|(_, live)| is_touched(live)).map(|(key, _)| key.clone()).collect();
+        keys.sort_unstable();
+        for key in keys {
+            let Some(live) = self.live.get_mut(&key) else { continue };
+            if live.subscribers.is_empty() || self.defect == Some(Defect::UpdatesNobody) {
+                live.stale = true;
+                continue;
+            }
+            let (name, params) = (live.name.clone(), live.params.clone());
+            let value = self.compute(store, &name, &params)?;
+            let sends_same = self.has(Defect::SendsUnchanged);
+            let Some(live) = self.live.get_mut(&key) else { continue };
+            if value == live.value && !sends_same {
+                continue;
+            }
+            let stands = match self.defect {
+                Some(Defect::SeqStands) => live.seq > 2,
+                Some(Defect::SeqStandsForChunks) => value.to_string().len() > MAX_CHUNK,
+                _ => false,
+            };
+            live.seq += u64::from(!stands);
+            live.value = value;
+            store.log(&key, live.seq, &live.journal, &live.value)?;
+            let (seq, value, subscribers) = (live.seq, live.value.clone(), live.subscribers.clone());
+            for (client, sub_id) in subscribers {
+                if self.has(Defect::TellsTheAuthorOnly) && by.is_some_and(|by| by != client) {
+                    continue;
+                }
+                if self.has(Defect::ComputesForEach) {
+                    let own = self.compute(store, &name, &params)?;
+                    self.deliver(client, &sub_id, seq, &own);
+                } else {
+                    self.deliver(client, &sub_id, seq, &value);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the streams of a thread with an error.
+    pub fn fail(&mut self, topics: &[Topic]) {
+        let failing = |live: &Live| live.topic.as_ref().is_some_and(|topic| topics.contains(topic));
+        let failed: Vec<(u64, String)> = self
+            .live
+            .values()
+            .filter(|live| failing(live))
+            .flat_map(|live| live.subscribers.clone())
+            .collect();
+        for (client, sub_id) in failed {
+            let mut params =
+                json!({ "subId": sub_id, "code": "STREAM_FAILED", "message": "the stream broke" });
+            match self.defect {
+                Some(Defect::FailsInSilence) => continue,
+                Some(Defect::StreamErrorsAreNumbers) => params["code"] = json!(REJECTED),
+                _ => {}
+            }
+            self.notify(client, "tinyvex/error", params);
+            self.unsubscribe(client, &sub_id);
+        }
+        self.live.retain(|_, live| !failing(live));
+    }
+
+    /// Sends a value to a subscriber, in chunks if it is large.
+    pub fn deliver(&mut self, client: u64, sub_id: &str, seq: u64, value: &Value) {
+        let sub_id = match self.defect {
+            Some(Defect::SubIdsInLowerCase) => sub_id.to_lowercase(),
+            _ => sub_id.to_owned(),
+        };
+        let client = match self.defect {
+            // The first client that chose the same subId.
+            Some(Defect::LongSubIdsAreGlobal) if sub_id.len() > 8 => {
+                self.chosen.keys().find(|(_, known)| *known == sub_id).map_or(client, |(first, _)| *first)
+            }
+            _ => client,
+        };
+        let text = value.to_string();
+        if text.len() > MAX_CHUNK {
+            return self.deliver_chunks(client, &sub_id, seq, &text);
+        }
+        let key = self.chosen.get(&(client, sub_id.clone()));
+        let journal = key.and_then(|key| self.live.get(key)).map(|live| live.journal.clone());
+        let mut params = json!({ "subId": sub_id, "seq": seq, "value": value });
+        if let Some(journal) = journal {
+            params["journal"] = json!(journal);
+        }
+        match self.defect {
+            Some(Defect::NoValue) => {
+                params.as_object_mut().map(|params| params.remove("value"));
+            }
+            Some(Defect::JournalsAreNumbers) => params["journal"] = json!(7),
+            _ => {}
+        }
+        self.notify(client, "tinyvex/data", params);
+    }
+
+    fn deliver_chunks(&mut self, client: u64, sub_id: &str, seq: u64, text: &str) {
+        self.transitions += 1;
+        let size = if self.has(Defect::ChunksTooLarge) { 3 * MAX_CHUNK } else { MAX_CHUNK };
+        let pieces = cut(text, size);
+        let total = pieces.len();
+        for (part, piece) in pieces.iter().enumerate() {
+            let mut params = json!({
+                "subId": sub_id, "seq": seq, "chunk": piece, "part": part, "total": total,
+                "transitionId": format!("tr-{}", self.transitions),
+            });
+            match self.defect {
+                Some(Defect::LastChunkIsMissing) if part + 1 == total => continue,
+                Some(Defect::ChunksReversed) => params["part"] = json!(total - 1 - part),
+                Some(Defect::ChunksLoseText) if part == 1 => {
+                    params["chunk"] = json!(piece.replacen("line", "lin", 1))
+                }
+                Some(Defect::ChunkTotalsCountDown) => params["total"] = json!(total - part),
+                Some(Defect::ChunkPartsAreTexts) => params["part"] = json!(part.to_string()),
+                _ => {}
+            }
+            self.notify(client, "tinyvex/transitionChunk", params);
+        }
+    }
+
+    pub fn notify(&self, client: u64, method: &str, params: Value) {
+        let Some(outbox) = self.clients.get(&client) else { return };
+        outbox.send(Message::text(notification(method, params, self.defect).to_string()));
+    }
+}
+
+/// Pieces of at most `size` bytes, cut between characters.
+fn cut(text: &str, size: usize) -> Vec<&str> {
+    let mut pieces = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let mut end = rest.len().min(size);
+        while !rest.is_char_boundary(end) {
+            end -= 1;
+        }
+        let (piece, tail) = rest.split_at(end);
+        pieces.push(piece);
+        rest = tail;
+    }
+    pieces
+}
