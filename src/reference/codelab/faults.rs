@@ -45,6 +45,7 @@ faults! {
     TrimsTokens "trims-tokens" "Tokens lose their leading and trailing blanks." ["CL-AM-7"];
     AsciiOnly "ascii-only" "Characters beyond ASCII are lost." ["CL-UM-7"];
     TextBeforeCallsStaysOpen "text-before-calls-stays-open" "Text before a call has no final token." ["CL-TC-9"];
+    DropsDottedCalls "drops-dotted-calls" "A call of a tool whose name has a dot is not passed on." ["CL-UM-1"];
     ContentMayBeMissing "content-may-be-missing" "A user_message without content is taken." ["CL-UM-2"];
     AnyContent "any-content" "A content that is no string is taken." ["CL-UM-3"];
     RoleIsRequired "role-is-required" "A user_message without role is refused." ["CL-UM-4"];
@@ -60,6 +61,7 @@ faults! {
     AlwaysAsks "always-asks" "Read-only calls say that they need approval." ["CL-TC-7"];
     DoesNotWaitForResults "does-not-wait-for-results" "The agent goes on without the result of its call." ["CL-TC-8"];
     DotsBecomeUnderscores "dots-become-underscores" "Dots in tool names become underscores." ["CL-TC-10"];
+    ForgetsCallsAfterText "forgets-calls-after-text" "The result of a call that followed text does not resume the turn." ["CL-TR-1"];
     UnknownResultsAreIgnored "unknown-results-are-ignored" "A result of an unknown call is passed over in silence." ["CL-TR-2"];
     ResultWithoutCallIdIsIgnored "result-without-call-id-is-ignored" "A result without call_id is passed over in silence." ["CL-TR-3"];
     ErrorResultsStall "error-results-stall" "A result that is an error never reaches the agent." ["CL-TR-4"];

@@ -42,6 +42,8 @@ pub(super) struct Inner {
     pub abandoned: bool,
     /// The user has rejected a call.
     pub rejected: bool,
+    /// The calls that are open came behind text.
+    pub after_text: bool,
     /// The last text of the user.
     pub said: Option<String>,
 }
@@ -206,7 +208,12 @@ impl Session {
             open.find(|call| call.id == id)
         };
         let Some(call) = found else { return self.stray(inner, id, false) };
-        if self.has(Defect::ErrorResultsStall) && body.contains_key("error") {
+        let stalls = match self.defect {
+            Some(Defect::ErrorResultsStall) => body.contains_key("error"),
+            Some(Defect::ForgetsCallsAfterText) => inner.after_text,
+            _ => false,
+        };
+        if stalls {
             return Ok(());
         }
         call.outcome = Some(if self.has(Defect::ResultsAreLost) { "done".to_owned() } else { outcome });

@@ -114,6 +114,10 @@ impl Turn {
             }
         }
         held.into_iter().for_each(|frame| self.emit(frame));
+        if self.has(Defect::DropsDottedCalls) {
+            calls.retain(|(tool, _)| !tool.contains('.'));
+        }
+        self.session.lock().after_text = last.is_some();
         if calls.is_empty() { Ok(Vec::new()) } else { self.call(calls).await }
     }
 
