@@ -21,7 +21,9 @@ pub(super) struct Holds {
 
 impl Holds {
     pub fn new(rule: &rule::Holds, b: &mut Builder<'_>) -> Result<Self, Diagnostics> {
-        let schema = Schema::new(&rule.schema)
+        let schema = b
+            .protocol
+            .schema(&rule.schema)
             .map_err(|error| Diagnostic::new(format!("invariant `{}`: no JSON Schema: {error}", b.name)))?;
         let (decides, json) = (rule.decides.clone(), rule.json.clone());
         Ok(Self { name: b.name.clone(), decides, on: b.pattern(&rule.on)?, schema, json })

@@ -116,6 +116,7 @@ pub(super) fn compile(
         messages,
         requirements,
         readings,
+        schemas: Default::default(),
         by_name,
     };
     super::verify::verify(&protocol, api, &document, &mut errors);

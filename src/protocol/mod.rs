@@ -24,6 +24,7 @@ pub use message::{Message, SchemaFinding};
 pub use pattern::{Matcher, is_subset};
 pub use requirement::{Level, Requirement, Requirements, RequirementsFile, Side};
 
+use crate::source::schema::Schema;
 use crate::source::{Diagnostic, Diagnostics};
 use crate::trace::Direction;
 
@@ -48,6 +49,8 @@ pub struct Protocol {
     pub readings: std::collections::BTreeMap<String, ReadingName>,
     /// Parts of messages, compiled; the index of the first is the number of messages.
     pub(crate) parts: Vec<PartOf>,
+    /// The schemas of patterns, compiled, by their text: every case has monitors of its own, on the same schemas.
+    schemas: std::sync::Mutex<FxHashMap<String, Schema>>,
     /// Message indices by name, for each direction.
     by_name: [FxHashMap<String, usize>; 2],
 }
@@ -84,6 +87,9 @@ pub struct LoadOptions {
     /// JSON Merge Patches on the document, applied last, in order.
     pub overlays: Vec<std::path::PathBuf>,
 }
+
+/// Schemas that are kept; past that they are compiled each time.
+const MAX_SCHEMAS: usize = 4096;
 
 impl Protocol {
     /// Which message a JSON object is, by its discriminator, for the given direction. `None`: missing, not a
@@ -147,6 +153,20 @@ impl Protocol {
             extension::Join::Parameter(parameter) => address::complete(&self.address, parameter, url),
             _ => Ok(url.to_owned()),
         }
+    }
+
+    /// A schema of a pattern or invariant, compiled once.
+    pub(crate) fn schema(&self, schema: &Value) -> Result<Schema, String> {
+        let mut known = self.schemas.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let text = schema.to_string();
+        if let Some(schema) = known.get(&text) {
+            return Ok(schema.clone());
+        }
+        let compiled = Schema::new(schema)?;
+        if known.len() < MAX_SCHEMAS {
+            known.insert(text, compiled.clone());
+        }
+        Ok(compiled)
     }
 
     /// The discriminator's text in a message, whether known or not.

@@ -46,7 +46,7 @@ impl Matcher {
         let messages = types.map(|types| {
             types.iter().filter_map(|name| errors.take(protocol.pattern_named(name, direction))).collect()
         });
-        let schema = conditions.schema.as_ref().and_then(|schema| match Schema::new(schema) {
+        let schema = conditions.schema.as_ref().and_then(|schema| match protocol.schema(schema) {
             Ok(schema) => Some(schema),
             Err(error) => {
                 errors.push(Diagnostic::new(format!("`where` is no JSON Schema: {error}")));

@@ -171,3 +171,49 @@ async fn connection(stream: TcpStream, dialect: Arc<dyn Dialect>) {
         dialect.serve(socket, path).await;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::{SinkExt, StreamExt};
+    use serde_json::{Value, json};
+    use tokio_tungstenite::tungstenite::Message;
+
+    /// Sends requests on a connection of their own and returns the last answer.
+    async fn ask(url: &str, requests: &[Value]) -> Value {
+        let (mut socket, _) = tokio_tungstenite::connect_async(url).await.expect("a connection");
+        let mut answer = Value::Null;
+        for request in requests {
+            socket.send(Message::text(request.to_string())).await.expect("sent");
+            while answer["id"] != request["id"] {
+                let message = socket.next().await.expect("open").expect("a message");
+                answer = serde_json::from_str(message.to_text().expect("text")).expect("JSON");
+            }
+        }
+        answer
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_restart_cuts_connections_and_keeps_address_and_data() {
+        let server = start("tinyvex", &Options::default()).await.expect("a server");
+        let increment = json!({
+            "jsonrpc": "2.0", "id": 1, "method": "tinyvex/mutation",
+            "params": { "requestId": "r", "name": "increment", "args": { "name": "n" } },
+        });
+        assert_eq!(ask(server.url(), std::slice::from_ref(&increment)).await["result"]["value"], 1);
+        let (mut old, _) = tokio_tungstenite::connect_async(server.url()).await.expect("a connection");
+        assert!(server.restarter().restart().await);
+        assert!(!matches!(old.next().await, Some(Ok(Message::Text(_)))), "the connection is cut");
+        assert_eq!(ask(server.url(), &[increment]).await["result"]["value"], 2);
+        let restarter = server.restarter();
+        server.stop().await;
+        assert!(!restarter.restart().await, "it is gone");
+    }
+
+    #[tokio::test]
+    async fn a_server_without_data_begins_anew() {
+        let server = start("minicodex", &Options::default()).await.expect("a server");
+        assert!(server.restarter().restart().await);
+        assert!(tokio_tungstenite::connect_async(server.url()).await.is_ok());
+    }
+}

@@ -161,7 +161,7 @@ impl Checker<'_> {
                 many => format!("a step has one verb, not {}", many.join(" and ")),
             };
             let hint = "verbs are open, close, drop, stall, unstall, send, raw, binary, expect, check, never, ping, joined, \
-                        settle, assert, unchanged and parallel";
+                        settle, restart, assert, unchanged and parallel";
             self.error(at, Part::Value, &message, hint);
             return;
         }
