@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::source::covered;
 use super::{Failure, usage};
 use crate::protocol::{LoadOptions, Protocol};
 use crate::reference;
@@ -122,7 +121,7 @@ pub(super) fn deciders(protocol: &Protocol, cases: &[LoadedCase], id: &str) -> V
         found.push("every turn that is waited for".to_owned());
     }
     for case in cases {
-        if covered(case).iter().any(|known| known == id) {
+        if case.covered().iter().any(|known| known == id) {
             found.push(format!("case {}: {}", case.id, case.case.title));
         }
     }

@@ -4,11 +4,13 @@ use std::io::Write;
 
 use clap::Args;
 
-use super::source::{Filter, Source, covered};
+use super::explain::deciders;
+use super::source::{Filter, Source, Suite};
 use super::{Failure, nothing};
-use crate::scenario::LoadedCase;
+use crate::reference;
+use crate::report::table::Table;
 
-/// List cases, or requirements and what decides them.
+/// List protocols, cases, or requirements and what decides them.
 #[derive(Debug, Args)]
 pub(super) struct List {
     #[command(flatten)]
@@ -18,39 +20,50 @@ pub(super) struct List {
     /// List requirements, each with what decides it: schema places, invariants, cases.
     #[arg(long)]
     requirements: bool,
+    /// Show the table of protocols as Markdown.
+    #[arg(long, conflicts_with = "requirements")]
+    markdown: bool,
 }
 
 impl List {
     pub fn run(mut self) -> Result<u8, Failure> {
-        let protocol = self.source.protocol(&mut self.filter)?;
-        let all = self.source.cases(&protocol)?;
-        if !self.requirements {
-            return cases(&self.filter.select(&protocol, all)?);
+        let suites = self.source.suites(&mut self.filter)?;
+        if self.requirements {
+            return self.requirements(&suites);
         }
-        let chosen = all;
+        if self.markdown || (suites.len() > 1 && self.filter.is_empty()) {
+            return protocols(&suites, self.markdown);
+        }
+        cases(&self.filter.select(suites)?)
+    }
+
+    fn requirements(&self, suites: &[Suite]) -> Result<u8, Failure> {
         let mut out = anstream::stdout().lock();
         let (mut decided, mut total) = (0, 0);
-        for requirement in protocol.requirements.0.values() {
-            if !self.filter.names(&requirement.id)? {
-                continue;
+        for Suite { protocol, cases } in suites {
+            for requirement in protocol.requirements.0.values() {
+                if !self.filter.names(&requirement.id)? {
+                    continue;
+                }
+                let deciders = deciders(protocol, cases, &requirement.id);
+                let status = match (&requirement.unobservable, &requirement.unexercised, deciders.is_empty())
+                {
+                    (Some(why), _, _) => format!("not observable: {why}"),
+                    (_, Some(why), _) => format!("not exercised: {why}"),
+                    _ if !requirement.is_judged() => "demands something of the client".to_owned(),
+                    (_, _, true) => "nothing decides it".to_owned(),
+                    (_, _, false) => deciders.join(", "),
+                };
+                if requirement.is_judged() {
+                    total += 1;
+                    decided += usize::from(!deciders.is_empty() && requirement.unexercised.is_none());
+                }
+                writeln!(
+                    out,
+                    "{:<12} {:<6} {}\n             {status}",
+                    requirement.id, requirement.level, requirement.text
+                )?;
             }
-            let deciders = super::explain::deciders(&protocol, &chosen, &requirement.id);
-            let status = match (&requirement.unobservable, &requirement.unexercised, deciders.is_empty()) {
-                (Some(why), _, _) => format!("not observable: {why}"),
-                (_, Some(why), _) => format!("not exercised: {why}"),
-                _ if !requirement.is_judged() => "demands something of the client".to_owned(),
-                (_, _, true) => "nothing decides it".to_owned(),
-                (_, _, false) => deciders.join(", "),
-            };
-            if requirement.is_judged() {
-                total += 1;
-                decided += usize::from(!deciders.is_empty());
-            }
-            writeln!(
-                out,
-                "{:<12} {:<6} {}\n             {status}",
-                requirement.id, requirement.level, requirement.text
-            )?;
         }
         if total == 0 {
             return Err(nothing("no requirement matches", "`frameproof list --requirements` lists all"));
@@ -60,13 +73,51 @@ impl List {
     }
 }
 
-/// One line a case.
-pub(super) fn cases(cases: &[LoadedCase]) -> Result<u8, Failure> {
-    let mut out = anstream::stdout().lock();
-    let width = cases.iter().map(|case| case.id.len()).max().unwrap_or(0);
-    for case in cases {
-        writeln!(out, "{:<width$}  {}  [{}]", case.id, case.case.title, covered(case).join(" "))?;
+/// One line a protocol.
+fn protocols(suites: &[Suite], markdown: bool) -> Result<u8, Failure> {
+    let mut table =
+        Table::new(["protocol", "title", "server requirements", "exercised", "readings", "cases", "faults"]);
+    for Suite { protocol, cases } in suites {
+        let judged: Vec<_> = protocol.requirements.0.values().filter(|one| one.is_judged()).collect();
+        let exercised = judged.iter().filter(|requirement| {
+            requirement.unexercised.is_none() && !deciders(protocol, cases, &requirement.id).is_empty()
+        });
+        table.row([
+            protocol.name.clone(),
+            protocol.title.clone(),
+            judged.len().to_string(),
+            exercised.count().to_string(),
+            protocol.extension.readings.len().to_string(),
+            cases.len().to_string(),
+            reference::faults(&protocol.name).len().to_string(),
+        ]);
     }
-    writeln!(out, "{} cases", cases.len())?;
+    let mut out = anstream::stdout().lock();
+    if markdown {
+        write!(out, "{}", table.markdown())?;
+        return Ok(0);
+    }
+    write!(out, "{}", table.text())?;
+    writeln!(
+        out,
+        "\n`frameproof list NAME` lists the cases, `--requirements` what decides each requirement"
+    )?;
+    Ok(0)
+}
+
+/// One line a case.
+pub(super) fn cases(suites: &[Suite]) -> Result<u8, Failure> {
+    let mut out = anstream::stdout().lock();
+    let all = || suites.iter().flat_map(|suite| &suite.cases);
+    let width = all().map(|case| case.id.len()).max().unwrap_or(0);
+    for Suite { protocol, cases } in suites {
+        if suites.len() > 1 {
+            writeln!(out, "{}", protocol.title)?;
+        }
+        for case in cases {
+            writeln!(out, "{:<width$}  {}  [{}]", case.id, case.case.title, case.covered().join(" "))?;
+        }
+    }
+    writeln!(out, "{} cases", all().count())?;
     Ok(0)
 }

@@ -43,10 +43,13 @@ impl Report {
             return Ok(0);
         }
         let verbosity = if self.quiet { -1 } else { i8::try_from(self.verbose).unwrap_or(i8::MAX) };
-        let mut console = Console::new(anstream::stdout(), ConsoleOptions { progress: false, verbosity });
+        let runs = events.iter().filter(|event| matches!(event, RunEvent::RunStarted(_))).count();
+        let options = ConsoleOptions { progress: false, verbosity, overview: runs > 1 };
+        let mut console = Console::new(anstream::stdout(), options);
         for event in &events {
             console.event(event)?;
         }
+        console.finish()?;
         Ok(0)
     }
 }

@@ -7,7 +7,7 @@ use clap::Args;
 use tokio::sync::watch;
 
 use super::config::{Config, Jobs, Quiet, Scale};
-use super::source::{Filter, Source, quote};
+use super::source::{Filter, Source, Suite, quote};
 use super::{Failure, harness, header, runtime, usage};
 use crate::report::console::{Console, ConsoleOptions};
 use crate::report::{file, json, junit};
@@ -15,7 +15,7 @@ use crate::run::baseline::{self, Baseline};
 use crate::run::event::{CaseReport, RunEvent};
 use crate::run::{self, Options, RunError, Target};
 
-/// Run a protocol's suite.
+/// Run a protocol's suite, or all of them.
 #[derive(Debug, Args)]
 pub(super) struct Run {
     #[command(flatten)]
@@ -65,10 +65,12 @@ pub(super) struct Run {
     /// Write every frame as NDJSON.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// Write JUnit XML. Default against the reference server: reports/NAME.junit.xml.
+    /// Write JUnit XML. Default against the reference server: reports/NAME.junit.xml
+    /// (reports/frameproof.junit.xml for all).
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
-    /// Write the run's events as JSON lines. Default against the reference server: reports/NAME.jsonl.
+    /// Write the run's events as JSON lines. Default against the reference server: reports/NAME.jsonl
+    /// (reports/frameproof.jsonl for all).
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Test the reference server with one of its faults.
@@ -89,24 +91,29 @@ impl Run {
     pub fn run(mut self) -> Result<u8, Failure> {
         let config = Config::read(self.config.as_deref())?;
         self.apply(config);
-        let protocol = self.source.protocol(&mut self.filter)?;
-        let cases = self.filter.select(&protocol, self.source.cases(&protocol)?)?;
-        if self.list {
-            return super::list::cases(&cases);
+        let suites = self.source.suites(&mut self.filter)?;
+        if suites.len() > 1 {
+            self.check_all()?;
         }
+        let suites = self.filter.select(suites)?;
+        if self.list {
+            return super::list::cases(&suites);
+        }
+        let all = suites.len() > 1;
         if self.url.is_none() {
-            self.junit.get_or_insert_with(|| format!("reports/{}.junit.xml", protocol.name).into());
-            self.json.get_or_insert_with(|| format!("reports/{}.jsonl", protocol.name).into());
+            let name = if all { "frameproof" } else { &suites[0].protocol.name };
+            self.junit.get_or_insert_with(|| format!("reports/{name}.junit.xml").into());
+            self.json.get_or_insert_with(|| format!("reports/{name}.jsonl").into());
         }
         let target = self.target()?;
-        let options = self.options()?;
         let outputs = [&self.junit, &self.json, &self.trace, &self.baseline_write];
         for path in outputs.into_iter().flatten() {
             file::check_writable(path).map_err(unwritable)?;
         }
         let verbosity = if self.quiet { -1 } else { i8::try_from(self.verbose).unwrap_or(i8::MAX) };
         let progress = std::io::stdout().is_terminal();
-        let mut console = Console::new(anstream::stdout(), ConsoleOptions { progress, verbosity });
+        let console = ConsoleOptions { progress, verbosity, overview: all };
+        let mut console = Console::new(anstream::stdout(), console);
         let mut events = Vec::new();
         let mut shown = Ok(());
         let mut sink = |event: &RunEvent| {
@@ -115,17 +122,43 @@ impl Run {
             }
             events.push(event.clone());
         };
-        let summary = runtime()?.block_on(async {
-            let (stop, stopped) = watch::channel(false);
-            tokio::spawn(stop_on_signal(stop));
-            run::run(protocol, cases, target, options, &mut sink, stopped).await
-        });
-        let summary = summary.map_err(|error| cannot_run(&error))?;
+        let mut exit_code = 0;
+        let runtime = runtime()?;
+        let (stop, stopped) = watch::channel(false);
+        runtime.spawn(stop_on_signal(stop));
+        for Suite { protocol, cases } in suites {
+            if all {
+                self.source.name = Some(protocol.name.clone());
+            }
+            let options = self.options()?;
+            let run = run::run(protocol, cases, target.clone(), options, &mut sink, stopped.clone());
+            let summary = runtime.block_on(run).map_err(|error| cannot_run(&error))?;
+            exit_code = exit_code.max(summary.exit_code);
+            if summary.stopped.is_some() {
+                break;
+            }
+        }
+        shown = shown.and_then(|()| console.finish());
         self.write(&events)?;
         match shown.map_err(Failure::from) {
             // The verdict stands, whoever has stopped reading.
-            Ok(()) | Err(Failure::BrokenPipe) => Ok(summary.exit_code),
+            Ok(()) | Err(Failure::BrokenPipe) => Ok(exit_code),
             Err(failure) => Err(failure),
+        }
+    }
+
+    /// All protocols at once are for their reference servers only.
+    fn check_all(&self) -> Result<(), Failure> {
+        let single = [
+            ("--url", self.url.is_some()),
+            ("--fault", self.fault.is_some()),
+            ("--trace", self.trace.is_some()),
+            ("--baseline", self.baseline.is_some()),
+            ("--baseline-write", self.baseline_write.is_some()),
+        ];
+        match single.iter().find(|(_, given)| *given) {
+            Some((flag, _)) => Err(self.source.which(&format!("{flag} belongs to one"))),
+            None => Ok(()),
         }
     }
 

@@ -5,7 +5,7 @@ use std::io::Write;
 use clap::Args;
 
 use super::config::Jobs;
-use super::source::{Filter, Source};
+use super::source::{Filter, Source, Suite};
 use super::{Failure, harness, nothing, runtime, usage};
 use crate::reference;
 use crate::run::Options;
@@ -29,38 +29,49 @@ pub(super) struct Selftest {
 
 impl Selftest {
     pub fn run(mut self) -> Result<u8, Failure> {
-        let protocol = self.source.protocol(&mut Filter::default())?;
-        let faults = reference::faults(&protocol.name);
-        if faults.is_empty() {
-            let message = format!("there is no reference server for `{}`", protocol.name);
-            let hint = format!("there is one for {}", reference::names().join(", "));
-            return Err(nothing(message, &hint));
-        }
-        let known = || faults.iter().map(|fault| fault.name);
-        if let Some(unknown) = self.fault.iter().find(|name| !known().any(|fault| fault == **name)) {
-            let hint = match crate::source::nearest(unknown, known()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("`frameproof serve {} --list-faults` lists them", protocol.name),
-            };
-            return Err(usage(format!("unknown fault `{unknown}`"), &hint));
-        }
-        let cases = self.source.cases(&protocol)?;
+        let suites = self.source.suites(&mut Filter::default())?;
+        self.check_faults(&suites)?;
         let options = Options { jobs: usize::from(self.jobs.0), ..Options::default() };
         let mut out = anstream::stdout();
         let (mut right, mut total) = (0, 0);
-        let mut written = Ok(());
-        let mut sink = |kill: &Kill| {
-            total += 1;
-            right += usize::from(kill.is_right());
-            if written.is_ok() {
-                written = show(&mut out, kill, self.verbose);
+        for Suite { protocol, cases } in &suites {
+            if suites.len() > 1 {
+                writeln!(out, "{}", protocol.title)?;
             }
-        };
-        let result = runtime()?.block_on(selftest(&protocol, &cases, &options, &self.fault, &mut sink));
-        result.map_err(|error| harness(error, ""))?;
-        written?;
+            let mut written = Ok(());
+            let mut sink = |kill: &Kill| {
+                total += 1;
+                right += usize::from(kill.is_right());
+                if written.is_ok() {
+                    written = show(&mut out, kill, self.verbose);
+                }
+            };
+            let result = runtime()?.block_on(selftest(protocol, cases, &options, &self.fault, &mut sink));
+            result.map_err(|error| harness(error, ""))?;
+            written?;
+        }
         writeln!(out, "{right} of {total} judged rightly")?;
         Ok(u8::from(right != total))
+    }
+
+    fn check_faults(&self, suites: &[Suite]) -> Result<(), Failure> {
+        let all = || suites.iter().flat_map(|suite| reference::faults(&suite.protocol.name));
+        if all().next().is_none() {
+            let names = suites.iter().map(|suite| suite.protocol.name.as_str());
+            let message =
+                format!("there is no reference server for `{}`", names.collect::<Vec<_>>().join(", "));
+            let hint = format!("there is one for {}", reference::names().join(", "));
+            return Err(nothing(message, &hint));
+        }
+        let known = || all().map(|fault| fault.name);
+        let Some(unknown) = self.fault.iter().find(|name| !known().any(|fault| fault == **name)) else {
+            return Ok(());
+        };
+        let hint = match crate::source::nearest(unknown, known()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "`frameproof serve NAME --list-faults` lists them".to_owned(),
+        };
+        Err(usage(format!("unknown fault `{unknown}`"), &hint))
     }
 }
 

@@ -16,7 +16,7 @@ use crate::source::nearest;
 /// Where protocol and scenarios come from.
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct Source {
-    /// A protocol that ships with frameproof.
+    /// A protocol that ships with frameproof. Without it: all of them.
     pub name: Option<String>,
     /// A protocol folder of your own, instead of a name.
     #[arg(long, value_name = "PATH")]
@@ -30,6 +30,12 @@ pub(super) struct Source {
     /// Which answer to take where the protocol's document is ambiguous.
     #[arg(long, value_name = "READING", value_enum)]
     pub reading: Option<Reading>,
+}
+
+/// A protocol and its cases.
+pub(super) struct Suite {
+    pub protocol: Arc<Protocol>,
+    pub cases: Vec<LoadedCase>,
 }
 
 /// Which answer to take where a document is ambiguous.
@@ -71,6 +77,15 @@ pub(super) struct Filter {
 impl Source {
     /// The protocol. With `--protocol` the first bare word is no name but a filter, and is moved there.
     pub fn protocol(&mut self, filter: &mut Filter) -> Result<Arc<Protocol>, Failure> {
+        match self.protocols(filter)?.as_slice() {
+            [only] => Ok(Arc::clone(only)),
+            _ => Err(self.which("this command takes one")),
+        }
+    }
+
+    /// The protocol that is named; all that ship with frameproof where none is. A first bare word that looks like a
+    /// filter is moved there.
+    pub fn protocols(&mut self, filter: &mut Filter) -> Result<Vec<Arc<Protocol>>, Failure> {
         if let Some(path) = &self.protocol {
             if let Some(word) = self.name.take() {
                 if Self::is_embedded(&word) {
@@ -82,14 +97,28 @@ impl Source {
                 }
                 filter.globs.insert(0, word);
             }
-            return Ok(Protocol::load(path, &self.load_options())?);
+            return Ok(vec![Protocol::load(path, &self.load_options())?]);
         }
-        let names = Protocol::embedded_names();
-        match (&self.name, names.as_slice()) {
-            (Some(name), _) => Ok(Protocol::embedded(name, &self.load_options())?),
-            (None, [only]) => Ok(Protocol::embedded(only, &self.load_options())?),
-            (None, names) => Err(usage("which protocol?", &format!("name one: {}", names.join(", ")))),
+        if self.name.as_deref().is_some_and(|word| word.contains(['/', '*', '?', '[', '{'])) {
+            filter.globs.splice(0..0, self.name.take());
         }
+        if let Some(name) = &self.name {
+            return Ok(vec![Protocol::embedded(name, &self.load_options())?]);
+        }
+        let given = [("--scenario", !self.scenario.is_empty()), ("--overlay", !self.overlay.is_empty())];
+        if let Some((flag, _)) = given.iter().find(|(_, given)| *given) {
+            return Err(self.which(&format!("{flag} belongs to one")));
+        }
+        let names = Protocol::embedded_names().into_iter();
+        Ok(names.map(|name| Protocol::embedded(name, &self.load_options())).collect::<Result<_, _>>()?)
+    }
+
+    /// The error where one protocol has to be named.
+    pub fn which(&self, why: &str) -> Failure {
+        usage(
+            format!("which protocol? {why}"),
+            &format!("name one: {}", Protocol::embedded_names().join(", ")),
+        )
     }
 
     /// Whether a word names a protocol that ships with frameproof.
@@ -100,6 +129,12 @@ impl Source {
     fn load_options(&self) -> LoadOptions {
         let reading = self.reading.map(ReadingName::from).unwrap_or_default();
         LoadOptions { reading, overlays: self.overlay.clone() }
+    }
+
+    /// The protocols with all their cases.
+    pub fn suites(&mut self, filter: &mut Filter) -> Result<Vec<Suite>, Failure> {
+        let protocols = self.protocols(filter)?.into_iter();
+        protocols.map(|protocol| Ok(Suite { cases: self.cases(&protocol)?, protocol })).collect()
     }
 
     pub fn cases(&self, protocol: &Protocol) -> Result<Vec<LoadedCase>, Failure> {
@@ -163,7 +198,7 @@ impl<'p> Pattern<'p> {
 
     fn matches(&self, case: &LoadedCase) -> bool {
         self.cases && self.glob.is_match(&case.id)
-            || self.requirements && covered(case).iter().any(|id| self.glob.is_match(id))
+            || self.requirements && case.covered().iter().any(|id| self.glob.is_match(id))
     }
 }
 
@@ -183,20 +218,23 @@ impl Filter {
         ])
     }
 
-    /// The cases that match one pattern of each kind that is given. A pattern that matches nothing is an error: it is
-    /// mistyped.
-    pub fn select(&self, protocol: &Protocol, cases: Vec<LoadedCase>) -> Result<Vec<LoadedCase>, Failure> {
+    /// The cases that match one pattern of each kind that is given, without the suites of which none is left. A
+    /// pattern that matches nothing is an error: it is mistyped.
+    pub fn select(&self, suites: Vec<Suite>) -> Result<Vec<Suite>, Failure> {
         let patterns = self.patterns()?;
+        let all = || suites.iter().flat_map(|suite| &suite.cases);
         for pattern in patterns.iter().flatten() {
-            if !cases.iter().any(|case| pattern.matches(case)) {
-                return Err(unmatched(pattern, protocol, &cases));
+            if !all().any(|case| pattern.matches(case)) {
+                return Err(unmatched(pattern, &suites));
             }
         }
-        let total = cases.len();
+        let total = all().count();
         let fits = |case: &LoadedCase| {
             patterns.iter().all(|kind| kind.is_empty() || kind.iter().any(|pattern| pattern.matches(case)))
         };
-        let chosen: Vec<LoadedCase> = cases.into_iter().filter(fits).collect();
+        let mut chosen = suites;
+        chosen.iter_mut().for_each(|suite| suite.cases.retain(fits));
+        chosen.retain(|suite| !suite.cases.is_empty());
         if chosen.is_empty() {
             let message = format!("no case of {total} matches all the filters");
             return Err(nothing(message, "leave one of them out"));
@@ -214,16 +252,21 @@ impl Filter {
 }
 
 /// Why a pattern selects nothing.
-fn unmatched(pattern: &Pattern<'_>, protocol: &Protocol, cases: &[LoadedCase]) -> Failure {
-    let message = format!("no case of {} matches `{}`", cases.len(), pattern.text);
-    let ids = || protocol.requirements.0.keys().filter(|_| pattern.requirements);
+fn unmatched(pattern: &Pattern<'_>, suites: &[Suite]) -> Failure {
+    let total: usize = suites.iter().map(|suite| suite.cases.len()).sum();
+    let message = format!("no case of {total} matches `{}`", pattern.text);
+    let ids = || {
+        let known = suites.iter().flat_map(|suite| suite.protocol.requirements.0.keys());
+        known.filter(|_| pattern.requirements)
+    };
     if let Some(id) = ids().find(|id| pattern.glob.is_match(id)) {
         let hint = format!(
             "{id} is judged in every case, or in none (see `frameproof explain {id}`): run without this filter"
         );
         return nothing(message, &hint);
     }
-    let cases = cases.iter().filter(|_| pattern.cases).map(|case| case.id.as_str());
+    let cases = suites.iter().flat_map(|suite| &suite.cases);
+    let cases = cases.filter(|_| pattern.cases).map(|case| case.id.as_str());
     let hint = match nearest(pattern.text, cases.chain(ids().map(String::as_str))) {
         Some(near) => format!("did you mean `{near}`?"),
         None => {
@@ -231,20 +274,4 @@ fn unmatched(pattern: &Pattern<'_>, protocol: &Protocol, cases: &[LoadedCase]) -
         }
     };
     nothing(message, &hint)
-}
-
-/// Every requirement that a case or one of its steps covers.
-pub(super) fn covered(case: &LoadedCase) -> Vec<String> {
-    fn collect(steps: &[crate::scenario::model::Step], ids: &mut Vec<String>) {
-        for step in steps {
-            ids.extend(step.covers.iter().cloned());
-            collect(step.unchanged.as_deref().unwrap_or_default(), ids);
-            step.parallel.iter().flatten().for_each(|branch| collect(branch, ids));
-        }
-    }
-    let mut ids = case.case.covers.clone();
-    collect(&case.case.steps, &mut ids);
-    ids.sort();
-    ids.dedup();
-    ids
 }

@@ -7,6 +7,7 @@ use anstyle::{AnsiColor, Style};
 
 use super::diff;
 use super::escape::terminal;
+use super::table::Table;
 use crate::run::event::{CaseReport, Failure, RunEvent, RunStarted, Summary, Verdict, WireLine};
 
 /// Frames shown of a failed case.
@@ -23,6 +24,8 @@ pub struct ConsoleOptions {
     pub progress: bool,
     /// -1: the closing line only; 0: failures and summary; 1: every case; 2: passed cases' counts, too.
     pub verbosity: i8,
+    /// Several runs: end with a table of them instead of a closing line each.
+    pub overview: bool,
 }
 
 /// Shows the events of a run. Colours are written as ANSI sequences: give it a writer that strips them where they
@@ -36,6 +39,8 @@ pub struct Console<W> {
     /// Failures already shown, by reason, with the cases that share it.
     groups: Vec<(String, Vec<String>)>,
     progress_shown: bool,
+    /// The runs that are done.
+    runs: Vec<(String, Summary)>,
 }
 
 const BOLD: Style = Style::new().bold();
@@ -68,6 +73,7 @@ impl<W: Write> Console<W> {
             counts: BTreeMap::new(),
             groups: Vec::new(),
             progress_shown: false,
+            runs: Vec::new(),
         }
     }
 
@@ -86,6 +92,7 @@ impl<W: Write> Console<W> {
 
     fn run_started(&mut self, started: &RunStarted) -> std::io::Result<()> {
         self.started = Some(started.clone());
+        (self.done, self.counts, self.groups) = (0, BTreeMap::new(), Vec::new());
         if self.options.verbosity < 0 {
             return Ok(());
         }
@@ -269,7 +276,58 @@ impl<W: Write> Console<W> {
             }
             self.requirements(summary)?;
         }
+        if self.options.overview {
+            let name = self.started.as_ref().map(|started| started.protocol.clone());
+            self.runs.push((name.unwrap_or_default(), summary.clone()));
+            return Ok(());
+        }
         self.closing(summary)
+    }
+
+    /// Ends the output: of several runs, with a table.
+    ///
+    /// # Errors
+    /// The writer's.
+    pub fn finish(&mut self) -> std::io::Result<()> {
+        if !self.options.overview {
+            return Ok(());
+        }
+        let mut table = Table::new([
+            "protocol",
+            "cases",
+            "requirements passed",
+            "failed",
+            "warned",
+            "not exercised",
+            "not applicable",
+            "seconds",
+        ]);
+        let mut total = Summary::default();
+        for (name, summary) in &self.runs {
+            let count =
+                |wanted| summary.requirements.values().filter(|result| result.verdict == wanted).count();
+            table.row([
+                name.clone(),
+                summary.cases.values().sum::<usize>().to_string(),
+                count(Verdict::Passed).to_string(),
+                count(Verdict::Failed).to_string(),
+                count(Verdict::Warned).to_string(),
+                count(Verdict::NotExercised).to_string(),
+                count(Verdict::NotApplicable).to_string(),
+                format!("{:.2}", summary.seconds),
+            ]);
+            summary
+                .cases
+                .iter()
+                .for_each(|(verdict, count)| *total.cases.entry(*verdict).or_default() += count);
+            total.seconds += summary.seconds;
+            total.exit_code = total.exit_code.max(summary.exit_code);
+            total.stopped = total.stopped.take().or_else(|| summary.stopped.clone());
+        }
+        if self.options.verbosity >= 0 {
+            writeln!(self.out, "\n{}", table.text())?;
+        }
+        self.closing(&total)
     }
 
     fn requirements(&mut self, summary: &Summary) -> std::io::Result<()> {
@@ -278,17 +336,18 @@ impl<W: Write> Console<W> {
             *counts.entry(result.verdict).or_default() += 1;
         }
         let count = |verdict| counts.get(&verdict).copied().unwrap_or(0);
-        writeln!(
-            self.out,
-            "\n{BOLD}requirements{BOLD:#}  {}",
-            [
+        if !self.options.overview {
+            let mut parts = vec![
                 format!("{} passed", count(Verdict::Passed)),
                 format!("{} failed", count(Verdict::Failed)),
                 format!("{} warned", count(Verdict::Warned)),
                 format!("{} not exercised", count(Verdict::NotExercised)),
-            ]
-            .join(", ")
-        )?;
+            ];
+            if count(Verdict::NotApplicable) > 0 {
+                parts.push(format!("{} not applicable", count(Verdict::NotApplicable)));
+            }
+            writeln!(self.out, "\n{BOLD}requirements{BOLD:#}  {}", parts.join(", "))?;
+        }
         for (id, result) in &summary.requirements {
             if !matches!(result.verdict, Verdict::Failed | Verdict::Warned) {
                 continue;

@@ -23,6 +23,7 @@ pub fn render(events: &[RunEvent]) -> Result<String, String> {
     let mut suites: BTreeMap<String, TestSuite> = BTreeMap::new();
     let mut order = Vec::new();
     let mut started: Option<&RunStarted> = None;
+    let mut seconds = 0.0;
     for event in events {
         match event {
             RunEvent::RunStarted(begin) => started = Some(begin),
@@ -41,7 +42,8 @@ pub fn render(events: &[RunEvent]) -> Result<String, String> {
                 suite.add_test_case(test_case(case, begin, &name));
             }
             RunEvent::RunFinished(summary) => {
-                report.set_time(Duration::from_secs_f64(summary.seconds.max(0.0)));
+                seconds += summary.seconds.max(0.0);
+                report.set_time(Duration::from_secs_f64(seconds));
             }
             RunEvent::CaseStarted { .. } => {}
         }

@@ -6,3 +6,4 @@ pub mod escape;
 pub mod file;
 pub mod json;
 pub mod junit;
+pub mod table;

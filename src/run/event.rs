@@ -95,6 +95,9 @@ pub struct CaseReport {
     pub file: String,
     /// Line of the case in it, from 1.
     pub line: usize,
+    /// The requirements that it and its steps name.
+    #[serde(default)]
+    pub covers: Vec<String>,
     /// What became of it (after baseline and retries).
     pub verdict: Verdict,
     /// Why it was not run, or why the harness gave up.
@@ -172,7 +175,7 @@ pub struct WireLine {
 }
 
 /// The run as a whole.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Summary {
     /// How many cases got each verdict.
     pub cases: BTreeMap<Verdict, usize>,

@@ -328,6 +328,7 @@ fn report(
         title: loaded.case.title.clone(),
         file: loaded.file.clone(),
         line: loaded.line,
+        covers: loaded.covered(),
         verdict,
         reason: outcome.reason.map(|(_, reason)| reason),
         seconds,

@@ -22,6 +22,8 @@ pub(super) struct Tally {
     failing: BTreeSet<String>,
     /// Requirements broken only in ways that the baseline knows.
     excused: BTreeSet<String>,
+    /// Requirements of cases that were not applicable.
+    not_applicable: BTreeSet<String>,
     /// Cases that were run.
     ran: BTreeSet<String>,
     failed: usize,
@@ -39,6 +41,7 @@ impl Tally {
             broken: BTreeMap::new(),
             failing: BTreeSet::new(),
             excused: BTreeSet::new(),
+            not_applicable: BTreeSet::new(),
             ran: BTreeSet::new(),
             failed: 0,
         }
@@ -78,6 +81,9 @@ impl Tally {
         for (id, count) in &report.exercised {
             *self.exercised.entry(id.clone()).or_default() += count;
         }
+        if report.verdict == Verdict::NotApplicable {
+            self.not_applicable.extend(report.covers.iter().cloned());
+        }
         self.ran.insert(report.case.clone());
         self.failed += usize::from(matches!(report.verdict, Verdict::Failed | Verdict::Error));
         *self.cases.entry(report.verdict).or_default() += 1;
@@ -98,6 +104,7 @@ impl Tally {
                 (false, _) if self.strict => Verdict::Failed,
                 (false, _) => Verdict::Warned,
                 (true, _) if exercised > 0 || self.excused.contains(&requirement.id) => Verdict::Passed,
+                (true, _) if self.not_applicable.contains(&requirement.id) => Verdict::NotApplicable,
                 (true, _) => Verdict::NotExercised,
             };
             requirements.insert(requirement.id.clone(), RequirementResult { verdict, exercised, broken_in });

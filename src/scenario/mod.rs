@@ -33,6 +33,22 @@ pub struct LoadedCase {
 }
 
 impl LoadedCase {
+    /// Every requirement that the case or one of its steps covers.
+    pub fn covered(&self) -> Vec<String> {
+        fn collect(steps: &[model::Step], ids: &mut Vec<String>) {
+            for step in steps {
+                ids.extend(step.covers.iter().cloned());
+                collect(step.unchanged.as_deref().unwrap_or_default(), ids);
+                step.parallel.iter().flatten().for_each(|branch| collect(branch, ids));
+            }
+        }
+        let mut ids = self.case.covers.clone();
+        collect(&self.case.steps, &mut ids);
+        ids.sort();
+        ids.dedup();
+        ids
+    }
+
     /// Line, column and source line of a place in the case, given relative to it.
     pub fn place(&self, below: &str) -> (usize, usize, &str) {
         self.document.place(self.document.span(&format!("{}{below}", self.pointer), Part::Key).start)
