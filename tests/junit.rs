@@ -40,6 +40,7 @@ fn events(text: &str) -> Vec<RunEvent> {
         title: text.into(),
         file: "scenarios/minichat/family.yaml".into(),
         line: 7,
+        covers: Vec::new(),
         verdict,
         reason: (verdict == Verdict::NotApplicable || verdict == Verdict::Error).then(|| text.to_owned()),
         seconds: 0.25,

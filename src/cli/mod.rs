@@ -4,6 +4,7 @@ mod check;
 mod config;
 mod explain;
 mod header;
+mod init;
 mod list;
 mod report;
 mod run;
@@ -117,6 +118,8 @@ enum Command {
     Check(check::Check),
     /// Make console output or JUnit XML from a file that `run --json` wrote.
     Report(report::Report),
+    /// Write a small protocol of your own to start from.
+    Init(init::Init),
     /// Print a JSON Schema for editors.
     Schema(schema::Schema),
 }
@@ -137,6 +140,7 @@ pub fn main() -> ExitCode {
         Command::Selftest(command) => command.run(),
         Command::Check(command) => command.run(),
         Command::Report(command) => command.run(),
+        Command::Init(command) => command.run(),
         Command::Schema(command) => command.run(),
     };
     let (errors, code) = match result {

@@ -200,6 +200,7 @@ mod tests {
             title: String::new(),
             file: String::new(),
             line: 1,
+            covers: Vec::new(),
             verdict: Verdict::Failed,
             reason: None,
             seconds: 0.0,

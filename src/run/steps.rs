@@ -263,6 +263,11 @@ impl Runner<'_> {
                 }
             }
         }
+        if step.covers.is_empty() && names.len() == 1 {
+            // What its absence would have broken.
+            let held = self.blame(step, &names, &[]);
+            self.exercise(&held);
+        }
         Ok(())
     }
 
