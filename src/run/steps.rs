@@ -229,7 +229,8 @@ impl Runner<'_> {
 
     async fn expect(&mut self, client: &str, step: &Step, blame: &[String]) -> Result<(), Stop> {
         let names = step.expect.as_ref().map(|names| names.as_slice().to_vec()).unwrap_or_default();
-        let wanted = self.wanted(&names, step.with.as_ref(), step.schema.as_ref())?;
+        let mut wanted = self.wanted(&names, step.with.as_ref(), step.schema.as_ref())?;
+        wanted.keep = step.keep;
         let own = step.within.as_deref().and_then(|text| duration(text).ok());
         let until = Instant::now() + self.deadline(own);
         for _ in 0..step.count.unwrap_or(1) {

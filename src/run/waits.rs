@@ -28,6 +28,8 @@ pub(super) struct Wanted {
     close: bool,
     with: Option<Value>,
     schema: Option<Schema>,
+    /// What is looked past stays in the queue.
+    pub keep: bool,
     /// How it is called in messages.
     pub label: String,
 }
@@ -80,6 +82,7 @@ impl Runner<'_> {
             close: false,
             with: with.map(|with| self.expand(with, None)).transpose()?,
             schema: None,
+            keep: false,
             label: names.join(" or "),
         };
         if let Some(schema) = schema {
@@ -133,6 +136,9 @@ impl Runner<'_> {
                 if wanted.matches(&received)
                     && (!wanted.is_turn_end(&received) || self.is_last(client).await?)
                 {
+                    if wanted.keep {
+                        self.put_back(client, std::mem::take(&mut passed))?;
+                    }
                     let looked = &mut self.client(client)?.looked;
                     looked.append(&mut passed);
                     looked.push(received.clone());

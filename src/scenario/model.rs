@@ -188,6 +188,9 @@ pub struct Step {
     /// `expect`: error messages do not end the wait.
     #[serde(default)]
     pub past_errors: bool,
+    /// `expect`: what it looks past stays for later steps. For messages that may come in any order.
+    #[serde(default)]
+    pub keep: bool,
     /// `expect`, `never`, `check`: an ambiguity of the document by which this may be otherwise. A failure is a warning
     /// under its default answer, nothing under the lenient one, and in full force under the strict one.
     pub tolerated: Option<String>,
@@ -269,7 +272,7 @@ impl Step {
 
     /// The modifiers that the step has, each with the verbs that it goes with.
     pub fn modifiers(&self) -> Vec<(&'static str, &'static [&'static str])> {
-        let modifiers: [(&str, bool, &[&str]); 13] = [
+        let modifiers: [(&str, bool, &[&str]); 14] = [
             (
                 "as",
                 self.client.is_some(),
@@ -286,6 +289,7 @@ impl Step {
             ("count", self.count.is_some(), &["expect", "send", "raw"]),
             ("after", self.after.is_some(), &["drop"]),
             ("past-errors", self.past_errors, &["expect"]),
+            ("keep", self.keep, &["expect"]),
             ("tolerated", self.tolerated.is_some(), &["expect", "never", "check"]),
         ];
         modifiers.into_iter().filter(|(_, given, _)| *given).map(|(name, _, fits)| (name, fits)).collect()
