@@ -282,7 +282,10 @@ impl Peer<'_> {
     }
 
     fn cancel(&self, params: &Params<'_>) -> Result<Answer, Refusal> {
-        let session = params.get("session_id").or_else(|| params.get("sessionId"));
+        let session = match params.get("session_id") {
+            Some(printed) if !self.has(Defect::CancelIsSpeltAsInAcp) => Some(printed),
+            _ => params.get("sessionId"),
+        };
         let session = session.and_then(Value::as_str).ok_or_else(|| invalid(&["session_id"]))?;
         let state = self.core.lock();
         match self.core.defect {

@@ -68,6 +68,7 @@ faults! {
     PlanIsAText "plan-is-a-text" "The entries of a plan are a string." ["TV-ACP-20"];
     ModeHasNoId "mode-has-no-id" "current_mode_update has no currentModeId." ["TV-ACP-21"];
     IgnoresCancel "ignores-cancel" "session/cancel does nothing." ["TV-ACP-22"];
+    CancelIsSpeltAsInAcp "cancel-is-spelt-as-in-acp" "session/cancel understands sessionId only." ["TV-ACP-22"];
     CancelEndsSession "cancel-ends-session" "A cancelled session takes no more prompts." ["TV-ACP-24"];
     CancelsEverything "cancels-everything" "session/cancel ends every prompt." ["TV-ACP-25"];
     ChunksOutOfOrder "chunks-out-of-order" "The chunks of a message come in the wrong order." ["TV-ACP-26"];
@@ -80,6 +81,7 @@ faults! {
     AnySkew "any-skew" "connect takes a clockSkewHint of any type." ["TV-CON-6"];
     ConnectionIdsRepeat "connection-ids-repeat" "Every connection has the same sessionId." ["TV-CON-8"];
     StartSeqAsText "start-seq-as-text" "startSeq is a string." ["TV-SUB-1"];
+    ValueBeforeResult "value-before-result" "The first value comes before the result of subscribe." ["TV-SUB-1"];
     AlwaysResumed "always-resumed" "Every subscription is called resumed." ["TV-RES-5", "TV-SUB-2"];
     NoInitialValue "no-initial-value" "A new subscription gets no value." ["TV-SUB-3"];
     NoValue "no-value" "tinyvex/data lacks its value." ["TV-SUB-4"];

@@ -69,10 +69,16 @@ impl Peer<'_> {
             result["startSeq"] = json!(result["startSeq"].to_string());
         }
         // Under the lock: nothing newer comes in between.
-        self.answer(id, &Ok(result));
+        let last = self.has(Defect::ValueBeforeResult);
+        if !last {
+            self.answer(id, &Ok(result.clone()));
+        }
         let silent = self.has(Defect::NoInitialValue) && last_seq.is_none();
         for (seq, value) in values.iter().filter(|_| !silent) {
             streams.deliver(self.client, sub_id, *seq, value);
+        }
+        if last {
+            self.answer(id, &Ok(result));
         }
         Ok(Answer::Elsewhere)
     }
