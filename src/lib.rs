@@ -2,7 +2,7 @@
 //!
 //! The floors, from the ground up; each imports only from those before it:
 //! [`source`] and [`frame`], [`trace`], [`protocol`], [`check`], [`wire`], [`mod@reference`], [`scenario`],
-//! [`run`], [`report`], [`cli`]. `docs/architecture.md` tells how they fit together.
+//! [`run`], [`fuzz`], [`report`], [`cli`]. `docs/architecture.md` tells how they fit together.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -11,6 +11,7 @@ pub mod check;
 pub mod cli;
 pub mod cue;
 pub mod frame;
+pub mod fuzz;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod protocol;

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 const FLOORS: &[&[&str]] = &[
     &["cli"],
     &["report"],
+    &["fuzz"],
     &["run"],
     &["scenario", "reference", "wire"],
     &["check"],

@@ -1,0 +1,119 @@
+//! One input: something that is done to the server, and what the protocol owes for it.
+//!
+//! A fuzzed case is a list of inputs. It is made, mutated, shrunk and stored in this one form, and turned into the steps of a
+//! scenario when it is run. Ids that only the server knows stand in it as the scenario's own templates (`{{seen.call}}`).
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// One input.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Input {
+    /// The client that does it.
+    pub client: String,
+    /// What it does.
+    pub action: Action,
+    /// The kind of command, for the table of states and commands: a message's name, `text`, `frames`, …
+    pub command: String,
+    /// How it was spoilt: `valid`, `missing-field`, `truncated`, … Part of the novelty that guides the campaign.
+    pub mutation: String,
+    /// What the protocol owes for it.
+    pub duty: Duty,
+}
+
+/// What an input does.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Action {
+    /// Sends a JSON object; templates are filled in.
+    Send(Value),
+    /// Sends a text message, whatever it is; templates are filled in.
+    Text(String),
+    /// Does further steps of a scenario, as they stand in a scenario file but for `as`: everything else that the DSL
+    /// can do — `{"binary": "…"}`, `{"drop": "alice"}`, raw RFC 6455 frames. Shrinking drops elements of its lists and
+    /// shortens its texts, and skips what the loader then refuses.
+    Steps(Vec<Value>),
+}
+
+/// What the server owes for an input.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Duty {
+    /// The protocol's error, and no change of state. `covers`: the requirements that say so; `tolerated`: the ambiguity
+    /// by which it may be otherwise.
+    Refuse {
+        /// Requirement ids.
+        covers: Vec<String>,
+        /// A reading's id.
+        tolerated: Option<String>,
+    },
+    /// Anything that the monitors allow: the input is valid, or the document leaves open what it is.
+    Survive,
+    /// Survive, or end this connection in good order: a close frame with one of these codes (none given: any that a server
+    /// may send). For violations of RFC 6455, after which a connection is not expected to live on.
+    MayClose {
+        /// Close codes.
+        codes: Vec<u16>,
+    },
+}
+
+impl Input {
+    /// The steps of a scenario that do it.
+    pub fn steps(&self) -> Vec<Value> {
+        let own = |verb: &str, value: &Value| json!({ verb: value, "as": self.client });
+        match &self.action {
+            Action::Send(message) => vec![own("send", message)],
+            Action::Text(text) => vec![own("raw", &json!(text))],
+            Action::Steps(steps) => steps.iter().map(|step| self.with_client(step)).collect(),
+        }
+    }
+
+    /// A step with its `as`, where it takes one: those that name their client themselves do not.
+    fn with_client(&self, step: &Value) -> Value {
+        const OWN: &[&str] =
+            &["open", "close", "drop", "stall", "unstall", "settle", "restart", "assert", "parallel"];
+        let mut step = step.clone();
+        if let Some(map) = step.as_object_mut()
+            && !map.contains_key("as")
+            && !OWN.iter().any(|verb| map.contains_key(*verb))
+        {
+            map.insert("as".to_owned(), json!(self.client));
+        }
+        step
+    }
+}
+
+/// A text that stands for itself in a scenario: what looks like a template in it is made one that yields it.
+pub fn literal(text: &str) -> String {
+    text.replace("{{", r#"{{_|"{{"}}"#)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::template::expand;
+
+    #[test]
+    fn inputs_are_steps() {
+        let input = |action| Input {
+            client: "alice".into(),
+            action,
+            command: "c".into(),
+            mutation: "valid".into(),
+            duty: Duty::Survive,
+        };
+        assert_eq!(input(Action::Text("x".into())).steps(), [json!({ "raw": "x", "as": "alice" })]);
+        assert_eq!(
+            input(Action::Steps(vec![json!({ "binary": "AA==" }), json!({ "drop": "bob" })])).steps(),
+            [json!({ "binary": "AA==", "as": "alice" }), json!({ "drop": "bob" })]
+        );
+    }
+
+    #[test]
+    fn a_literal_survives_its_expansion() {
+        for text in ["{{", "a{{b}}c", "}}{{{{", "{{{", "{\"a\":{\"b\":1}}"] {
+            assert_eq!(expand(&json!(literal(text)), &mut |_| None), Ok(json!(text)), "{text}");
+        }
+    }
+}
