@@ -4,8 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use futures_util::SinkExt;
+use futures_util::stream::SplitSink;
 use tokio::sync::mpsc;
 use tokio_tungstenite::tungstenite::Message;
+
+use super::Socket;
 
 /// Messages queued for a client above which it is told to drain.
 pub(super) const HIGH: usize = 48;
@@ -47,6 +51,17 @@ impl Outgoing {
     /// The next message; `None` once the connection has been given up.
     pub(super) async fn next(&mut self) -> Option<Message> {
         self.queue.recv().await
+    }
+
+    /// Writes everything to a socket until it breaks, the connection is given up, or a close has been written.
+    pub(super) async fn write_to(mut self, mut sink: SplitSink<Socket, Message>) {
+        while let Some(message) = self.next().await {
+            let last = message.is_close();
+            if sink.send(message).await.is_err() || last {
+                return;
+            }
+            self.written();
+        }
     }
 
     /// One message has been written; returns how many are left.

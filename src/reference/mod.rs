@@ -8,6 +8,7 @@ mod agentloop;
 mod clients;
 mod codelab;
 mod codey;
+mod faults;
 mod minicodex;
 mod notes;
 mod script;

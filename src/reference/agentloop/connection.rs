@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
+use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
-use futures_util::stream::SplitSink;
-use futures_util::{SinkExt, StreamExt};
 use serde_json::{Map, Value, json};
 use tokio::task::JoinHandle;
 use tokio_tungstenite::tungstenite::Message;
@@ -13,7 +12,7 @@ use super::context::{MAX_TOKENS, tokens};
 use super::conversation::{Answer, Conversation, Review};
 use super::faults::Defect;
 use super::{Service, turn};
-use crate::reference::clients::{self, Outgoing};
+use crate::reference::clients;
 use crate::reference::{Dialect, Socket};
 
 impl Dialect for Service {
@@ -31,7 +30,7 @@ impl Service {
             state.connections += 1;
             state.connections
         };
-        let writer = tokio::spawn(write(sink, outgoing));
+        let writer = tokio::spawn(outgoing.write_to(sink));
         let conversation = Arc::new(Conversation::new(&self.shared, number, outbox));
         let mut peer = Peer { conversation, turn: None, cause: String::new() };
         while let Some(Ok(message)) = stream.next().await {
@@ -47,15 +46,6 @@ impl Service {
         }
         peer.leave();
         writer.abort();
-    }
-}
-
-async fn write(mut sink: SplitSink<Socket, Message>, mut outgoing: Outgoing) {
-    while let Some(message) = outgoing.next().await {
-        if sink.send(message).await.is_err() {
-            return;
-        }
-        outgoing.written();
     }
 }
 

@@ -1,24 +1,6 @@
 //! The deliberate defects, each with the requirements that it violates.
 
-use crate::reference::Fault;
-
-macro_rules! faults {
-    ($($defect:ident $name:literal $title:literal [$($id:literal),*];)*) => {
-        /// One defect. Consulted at the one place where it matters.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub(super) enum Defect { $($defect),* }
-
-        /// All faults, in the order of the areas that they concern.
-        pub(in crate::reference) const FAULTS: &[Fault] =
-            &[$(Fault { name: $name, title: $title, violates: &[$($id),*] }),*];
-
-        impl Defect {
-            pub(super) fn named(name: &str) -> Option<Self> {
-                match name { $($name => Some(Self::$defect),)* _ => None }
-            }
-        }
-    };
-}
+use crate::reference::faults::faults;
 
 faults! {
     LoadingInAnArray "loading-in-an-array" "loading_state comes inside an array." ["AL-BASE-1"];

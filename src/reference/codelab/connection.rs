@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
-use futures_util::{SinkExt, StreamExt};
 use serde_json::{Map, Value, json};
 use tokio_tungstenite::tungstenite::Message;
 
@@ -23,18 +23,11 @@ impl Dialect for Service {
 
 impl Service {
     async fn connection(&self, socket: Socket, path: String) {
-        let (mut sink, mut stream) = socket.split();
-        let (outbox, mut outgoing) = clients::channel();
+        let (sink, mut stream) = socket.split();
+        let (outbox, outgoing) = clients::channel();
         let mut peer = Peer { service: self, outbox: outbox.clone(), joined: None };
         peer.join(&path);
-        let writer = tokio::spawn(async move {
-            while let Some(message) = outgoing.next().await {
-                if sink.send(message).await.is_err() {
-                    return;
-                }
-                outgoing.written();
-            }
-        });
+        let writer = tokio::spawn(outgoing.write_to(sink));
         while let Some(Ok(message)) = stream.next().await {
             match message {
                 Message::Text(text) => peer.command(text.as_bytes()),

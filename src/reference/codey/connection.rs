@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use futures_util::{SinkExt, StreamExt};
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_tungstenite::tungstenite::Message;
@@ -18,16 +18,9 @@ use crate::reference::clients;
 /// Serves a connection until it ends. All of it is one task: what a message sets off goes as far as it can before the
 /// next message is read, so that a Pong comes after everything that had to be said.
 pub(super) async fn serve(service: &Service, socket: Socket) {
-    let (mut sink, mut stream) = socket.split();
-    let (outbox, mut outgoing) = clients::channel();
-    let writer = tokio::spawn(async move {
-        while let Some(message) = outgoing.next().await {
-            if sink.send(message).await.is_err() {
-                break;
-            }
-            outgoing.written();
-        }
-    });
+    let (sink, mut stream) = socket.split();
+    let (outbox, outgoing) = clients::channel();
+    let writer = tokio::spawn(outgoing.write_to(sink));
     let (sender, mut spawned) = mpsc::unbounded_channel();
     let session = Arc::new(Session::new(service.defect, &service.notes, &outbox, sender));
     service.add(&session);

@@ -3,8 +3,8 @@
 use std::cell::Cell;
 use std::sync::{Arc, PoisonError};
 
+use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
-use futures_util::{SinkExt, StreamExt};
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 use tokio_tungstenite::tungstenite::Message;
@@ -40,8 +40,8 @@ impl Dialect for Service {
 impl Service {
     async fn connection(&self, socket: Socket) {
         let Some(core) = &self.core else { return };
-        let (mut sink, mut stream) = socket.split();
-        let (outbox, mut outgoing) = clients::channel();
+        let (sink, mut stream) = socket.split();
+        let (outbox, outgoing) = clients::channel();
         let client = {
             let mut state = core.lock();
             state.next_client += 1;
@@ -49,15 +49,7 @@ impl Service {
             state.streams.clients.insert(client, outbox.clone());
             client
         };
-        let writer = tokio::spawn(async move {
-            while let Some(message) = outgoing.next().await {
-                let last = message.is_close();
-                if sink.send(message).await.is_err() || last {
-                    return;
-                }
-                outgoing.written();
-            }
-        });
+        let writer = tokio::spawn(outgoing.write_to(sink));
         // Also when this future is dropped: the server is stopped, or the client is gone.
         let _guard = Leaving { core, client, writer };
         let peer = Peer { service: self, core, client, outbox, pings: Cell::new(0), slow: Arc::default() };
