@@ -1,0 +1,168 @@
+//! Monitors of what messages hold, alone or added up.
+
+use indexmap::IndexMap;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::Key;
+use crate::frame::Pointer;
+use crate::protocol::extension::{At, Ids, Pattern};
+
+/// Every message of `on` satisfies a JSON Schema. For conditions that the message's own schema does not hold,
+/// because they decide other requirements.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Holds {
+    /// The messages; exercised by each.
+    pub on: Pattern,
+    /// The JSON Schema.
+    pub schema: Value,
+    /// A string that holds JSON: the schema is about what it holds. No JSON breaks the rule; an absent string, or what
+    /// is none, is left to the message's schema.
+    pub json: Option<Pointer>,
+    /// Broken otherwise.
+    pub decides: Ids,
+}
+
+/// Two values in one message relate to each other. Where one is absent or null, nothing is judged.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Relation {
+    /// The messages.
+    pub on: Pattern,
+    /// The left value.
+    pub left: Pointer,
+    /// How they relate.
+    pub is: Comparison,
+    /// The right value.
+    pub right: Pointer,
+    /// Broken otherwise.
+    pub decides: Ids,
+}
+
+/// How two values relate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Comparison {
+    /// Equal as JSON.
+    Equal,
+    /// Numbers: left at most right.
+    AtMost,
+    /// RFC 3339 times: left not later than right.
+    NotLater,
+}
+
+/// `value` is `factor` × (`part` − `minus`) ÷ `whole`, all numbers of one message. Where one is no number, or the whole is
+/// zero, nothing is judged.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Proportion {
+    /// The messages.
+    pub on: Pattern,
+    /// The shown share.
+    pub value: Pointer,
+    /// The part.
+    pub part: Pointer,
+    /// What is taken off the part.
+    pub minus: Option<Pointer>,
+    /// The whole.
+    pub whole: Pointer,
+    /// 100 for a percentage, the default.
+    #[serde(default = "percent")]
+    pub factor: f64,
+    /// How far the shown share may be off.
+    pub tolerance: f64,
+    /// Broken otherwise.
+    pub decides: Ids,
+}
+
+fn percent() -> f64 {
+    100.0
+}
+
+/// A message that shows state (a snapshot) agrees with the events that came before it on its connection.
+///
+/// On each connection the folds start from the first state message seen there (or from the beginning, on a
+/// connection that saw the session's first event) and take in every later event of the log that is newer than
+/// that message's cursor; each later state message is compared with them. Nothing is compared with a state
+/// message whose cursor is ahead of the newest event received.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Projection {
+    /// The state messages.
+    pub on: Pattern,
+    /// The log id up to which the message shows the state.
+    pub cursor: Pointer,
+    /// What is compared, by name.
+    pub facts: IndexMap<String, Fact>,
+}
+
+/// One part of a shown state, and the events that it follows from.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Fact {
+    /// The part of the state message.
+    pub at: Pointer,
+    /// Compare only state messages of this pattern.
+    pub when: Option<Pattern>,
+    /// How it follows from the events.
+    pub fold: Fold,
+    /// Broken when they differ.
+    pub decides: Ids,
+}
+
+/// How a part of the state follows from the events.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[allow(clippy::large_enum_variant, reason = "a handful a protocol, built once")]
+pub enum Fold {
+    /// The largest log id seen (null or 0 on an empty log).
+    Newest {},
+    /// The value at a pointer of the newest `set` message; null once a `clear` message has come.
+    Latest {
+        /// Sets it.
+        set: At,
+        /// Clears it.
+        clear: Pattern,
+    },
+    /// The ids of the open items: added by one message, removed by another; a list compared as a set of ids,
+    /// `item` being the id in each element of the shown list. An absent or null list is empty.
+    Open {
+        /// Adds the id.
+        add: At,
+        /// Removes the id.
+        remove: At,
+        /// Removes all.
+        clear: Pattern,
+        /// The id in an element of the shown list.
+        item: Pointer,
+    },
+    /// The events of a pattern in order, each without the pointers of `drop`; the shown list must end with
+    /// them (it may be a window of a longer one) and bears nothing newer.
+    Items {
+        /// The events.
+        of: Pattern,
+        /// Pointers that an event has and an item of the list has not.
+        drop: Vec<Pointer>,
+    },
+    /// How many events of a pattern came since the first state message, added to what that showed.
+    Count {
+        /// The events.
+        of: Pattern,
+    },
+}
+
+/// Pieces, in order, add up to the whole, for the same key.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Concatenation {
+    /// The pieces: a string each.
+    pub piece: At,
+    /// The whole: a string. Ends a concatenation.
+    pub whole: At,
+    /// What pairs them.
+    pub key: Option<Key>,
+    /// Broken otherwise.
+    pub decides: Ids,
+}

@@ -1,0 +1,123 @@
+//! Monitors of logs and conversations: order, agreement, replay, answers.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::frame::Pointer;
+use crate::protocol::extension::{At, Ids, Pattern};
+
+/// A counter grows in arrival order on each connection. It starts anew with the connection and after a
+/// sent message of `restarts`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Increasing {
+    /// The messages that bear the counter. One without it is passed over.
+    pub on: Pattern,
+    /// The counter.
+    pub at: Pointer,
+    /// What has the counter: one for each value of this on a connection. None: the connection has it.
+    pub key: Option<Pointer>,
+    /// Broken when a value is smaller than an earlier one.
+    pub order: Ids,
+    /// Broken when a value comes twice.
+    pub repeat: Ids,
+    /// Sent messages that start a new replay, after which old ids may come again (of the same key, if it has one).
+    pub restarts: Option<Pattern>,
+}
+
+/// The same log id has the same content (volatile pointers apart) for every client of a session, live
+/// deliveries only. Uses the protocol's `log`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Agreement {
+    /// Broken when two clients see different content under one id.
+    pub content: Ids,
+    /// Broken when, at the end, a client lacks an event that lies between the first and the last live event
+    /// of its connection and that another client of the session saw.
+    pub complete: Ids,
+}
+
+/// Judges each connection that was opened with a resume against the session's history as other connections
+/// (earlier ones of the same client included) saw it. Uses the protocol's `log`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Replay {
+    /// The sent message that asks for a replay, and the cursor in it (null or absent: nothing seen).
+    pub resume: At,
+    /// Messages that say that no replay follows (a gap): then `complete` and `content` are not judged.
+    pub refused: Option<Pattern>,
+    /// Broken when an event at or below the cursor is delivered.
+    pub floor: Ids,
+    /// Broken when a known event above the cursor and below a delivered one is left out, or when at the end
+    /// the newest known one is missing.
+    pub complete: Ids,
+    /// Broken when a replayed event differs from its first delivery.
+    pub content: Ids,
+    /// Exercised when a resume at the newest known id got no replayed event; broken when it got one.
+    #[serde(default)]
+    pub current: Ids,
+}
+
+/// Replies belong to requests, connection by connection.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Correlation {
+    /// The requests (sent). A request that is no valid message of the protocol counts too, if it matches.
+    pub request: Pattern,
+    /// The replies (received).
+    pub reply: Pattern,
+    /// The correlation id, the same pointer on both sides.
+    pub id: Pointer,
+    /// Replies that end the wait for `reply` without being one, for example an error.
+    pub instead: Option<Pattern>,
+    /// Broken when a reply has no id although every open request had one.
+    #[serde(default)]
+    pub echo: Ids,
+    /// Broken when a reply has an id although no request on this connection bore it.
+    #[serde(default)]
+    pub foreign: Ids,
+    /// Broken when a reply has an id that was answered before.
+    #[serde(default)]
+    pub twice: Ids,
+    /// Broken when a request with an id got both a `reply` and an `instead`.
+    #[serde(default)]
+    pub both: Ids,
+    /// Broken when a reply comes although no request is open on this connection.
+    #[serde(default)]
+    pub unsolicited: Ids,
+    /// Broken when a request without an id gets a reply with one.
+    #[serde(default)]
+    pub invented: Ids,
+    /// Broken when at the end, after settling, a request with an id has had neither, on a connection that is still open.
+    #[serde(default)]
+    pub missing: Ids,
+}
+
+/// A message that shows the history of a conversation has what was said on its connection, in order: each question, and
+/// the pieces of its answer put together (the history may cut an answer into several elements, and has elements of
+/// other kinds). An answer that is not over may be shown in part. The history may begin before the connection.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Dialogue {
+    /// The shown history: a list.
+    pub history: At,
+    /// The text in one of its elements.
+    pub text: Pointer,
+    /// Elements that are questions: every value given here is in them.
+    pub asked: Value,
+    /// Elements that are answers, likewise.
+    pub answered: Value,
+    /// A question, and its text.
+    pub question: At,
+    /// A piece of an answer.
+    pub piece: At,
+    /// Ends an answer.
+    pub over: Pattern,
+    /// Sent or received messages after which it is not known what the history ought to hold (a cancelled answer, a refused
+    /// question): from then on the connection is not judged. So it is after a question during an answer.
+    #[serde(default)]
+    pub unsure: Vec<Pattern>,
+    /// Broken when they differ.
+    pub decides: Ids,
+}

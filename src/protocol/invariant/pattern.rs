@@ -1,0 +1,198 @@
+//! Specification patterns: what comes before, after, between, and how often.
+
+use indexmap::IndexMap;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Scope;
+use crate::frame::Pointer;
+use crate::protocol::extension::{At, Ids, OneOrMany, Pattern};
+
+/// A field follows a state machine, on each connection, keyed by an id. Repeats of a state are allowed.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct States {
+    /// The messages that bear the state.
+    pub on: Pattern,
+    /// What has the state, for example a run's id.
+    pub key: Pointer,
+    /// The state.
+    pub at: Pointer,
+    /// Each state and the states that may follow it. One without successors is terminal.
+    pub transitions: IndexMap<String, Vec<String>>,
+    /// The states that a new key may begin in.
+    pub initial: OneOrMany,
+    /// Messages that show a key that is already under way when a connection joins.
+    #[serde(default)]
+    pub known: Vec<At>,
+    /// Broken by a pair of states that `transitions` does not list.
+    pub transition: Ids,
+    /// Broken when a new key does not begin in an initial state.
+    pub start: Ids,
+    /// Broken when a terminal state comes a second time for a key.
+    pub terminal: Ids,
+    /// Broken when a new key begins while another one of the session is not terminal.
+    #[serde(default)]
+    pub overlap: Ids,
+}
+
+/// `then` comes only after `first`, for the same key. Keys that a connection may have missed the beginning of
+/// (it joined late) are not judged.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Precedence {
+    /// What must have come.
+    pub first: Pattern,
+    /// What may then come.
+    pub then: Pattern,
+    /// What pairs them, in each; none: any `first` will do. One pointer for both, or one for each.
+    pub key: Option<Key>,
+    /// Where `first` may have been seen.
+    #[serde(default)]
+    pub scope: Scope,
+    /// Broken otherwise.
+    pub decides: Ids,
+}
+
+/// A key's place: the same in both messages, or one for each.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Key {
+    /// The same pointer in both.
+    Same(Pointer),
+    /// First and second message.
+    Each(Pointer, Pointer),
+}
+
+/// `of` does not come after `after` and before `until`, for the same key.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Absence {
+    /// What must not come.
+    pub of: Pattern,
+    /// Where the scope begins (sent or received).
+    pub after: Pattern,
+    /// Where it ends; none: never.
+    pub until: Option<Pattern>,
+    /// What pairs `after`, `of` and `until`; a message without the key is not paired.
+    pub key: Option<Pointer>,
+    /// Where `after` and `until` may have been seen.
+    #[serde(default)]
+    pub scope: Scope,
+    /// Broken otherwise. Exercised when a scope was entered.
+    pub decides: Ids,
+}
+
+/// `inside` comes only between `open` and `close`, on each connection. A connection that joins late is inside
+/// or outside as `joined` tells.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Bracket {
+    /// Begins a scope.
+    pub open: Pattern,
+    /// Ends it.
+    pub close: Pattern,
+    /// What must lie within.
+    pub inside: Pattern,
+    /// Messages by which a connection learns, before any event, that a scope is open: the value there is not null.
+    #[serde(default)]
+    pub joined: Vec<At>,
+    /// Sent messages after which a connection may begin in the middle of a scope: a resume.
+    pub middle: Option<Pattern>,
+    /// Names what may come outside, too: an `inside` that has the same value at the same place as such a message
+    /// of its connection.
+    pub exempt: Option<At>,
+    /// Broken by an `inside` before the first `open` of the connection.
+    pub before: Ids,
+    /// Broken by an `inside` after a `close`.
+    pub after: Ids,
+}
+
+/// `first` is followed by `then`, for the same key, before `before` comes or the case ends.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Response {
+    /// What asks for it.
+    pub first: Pattern,
+    /// What must follow.
+    pub then: Pattern,
+    /// What releases from the duty, for the same key (or for all keys where it bears none).
+    pub unless: Option<Pattern>,
+    /// The moment at which it must have come; none: the end of the trace.
+    pub before: Option<Pattern>,
+    /// What pairs `first`, `then` and `unless`.
+    pub key: Option<Pointer>,
+    /// Broken otherwise.
+    pub decides: Ids,
+}
+
+/// How often `of` comes in each stretch from `from` to `to`, on each connection that saw the stretch whole. The
+/// stretch is counted when the next one begins or the case has settled, so `of` may come shortly after `to`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Existence {
+    /// What is counted.
+    pub of: Pattern,
+    /// Begins a stretch.
+    pub from: Pattern,
+    /// Ends a stretch. One that does not end is not judged.
+    pub to: Pattern,
+    /// Judge only stretches in which this came.
+    pub with: Option<Pattern>,
+    /// Judge only stretches in which this did not come.
+    pub without: Option<Pattern>,
+    /// Fewest.
+    #[serde(default)]
+    pub min: u32,
+    /// Most; none: any number.
+    pub max: Option<u32>,
+    /// Broken otherwise.
+    pub decides: Ids,
+}
+
+/// A value names one thing in a session: the same value with another identity is a repetition. Without
+/// `identity` a value may come once a connection.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Unique {
+    /// The messages that introduce the value.
+    pub on: Pattern,
+    /// The value.
+    pub at: Pointer,
+    /// What tells two deliveries of one message from two messages, for example the log id.
+    pub identity: Option<Pointer>,
+    /// Broken otherwise. Exercised from the second distinct value on.
+    pub decides: Ids,
+}
+
+/// All present, non-null values are equal.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Constant {
+    /// The places of the value; the first one seen is compared with all later ones.
+    pub values: Vec<At>,
+    /// What the value belongs to; a pointer that must stand in every message of `values`.
+    pub key: Option<Pointer>,
+    /// Where it must be the same.
+    #[serde(default)]
+    pub scope: Scope,
+    /// Forget the value when this comes (before its own value is looked at).
+    pub restarts: Option<Pattern>,
+    /// Broken otherwise. Exercised by a second value.
+    pub decides: Ids,
+}
+
+/// A periodic message comes about as often as it says itself: no gap between two of them on one connection is
+/// longer than `factor` times the period.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Cadence {
+    /// The message.
+    pub on: Pattern,
+    /// Its announced period in milliseconds.
+    pub period: Pointer,
+    /// How many periods a gap may last. A gap of less than 250 ms more than the period is never judged.
+    pub factor: f64,
+    /// Broken otherwise. Exercised by the second message on a connection.
+    pub decides: Ids,
+}
