@@ -4,6 +4,7 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
 use super::config::{Config, Jobs, Quiet, Scale};
@@ -125,7 +126,8 @@ impl Run {
         let mut exit_code = 0;
         let runtime = runtime()?;
         let (stop, stopped) = watch::channel(false);
-        runtime.spawn(stop_on_signal(stop));
+        let handlers = runtime.block_on(async { Handlers::new() });
+        runtime.spawn(stop_on_signal(handlers, stop));
         for Suite { protocol, cases } in suites {
             if all {
                 self.source.name = Some(protocol.name.clone());
@@ -300,14 +302,25 @@ fn cannot_run(error: &RunError) -> Failure {
     harness(error, hint)
 }
 
+/// The signals that end a run. Made before the run, so that none is missed.
+struct Handlers {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Handlers {
+    fn new() -> Option<Self> {
+        let (interrupt, terminate) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
+        Some(Self { interrupt: interrupt.ok()?, terminate: terminate.ok()? })
+    }
+}
+
 /// Ctrl-C and SIGTERM end a run in order; a second one ends the process at once.
-async fn stop_on_signal(stop: watch::Sender<bool>) {
-    let Ok(mut terminate) = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) else {
-        return;
-    };
+async fn stop_on_signal(handlers: Option<Handlers>, stop: watch::Sender<bool>) {
+    let Some(Handlers { mut interrupt, mut terminate }) = handlers else { return };
     for _ in 0..2 {
         tokio::select! {
-            _ = tokio::signal::ctrl_c() => {}
+            _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
         }
         if *stop.borrow() {
