@@ -20,5 +20,7 @@ pub mod report;
 pub mod run;
 pub mod scenario;
 pub mod source;
+pub mod target;
+pub mod template;
 pub mod trace;
 pub mod wire;

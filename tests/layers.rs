@@ -11,11 +11,12 @@ const FLOORS: &[&[&str]] = &[
     &["report"],
     &["fuzz"],
     &["run"],
-    &["scenario", "reference", "wire"],
+    &["scenario", "reference", "target"],
+    &["wire"],
     &["check"],
     &["protocol"],
     &["trace"],
-    &["frame", "source", "cue"],
+    &["frame", "source", "cue", "template"],
 ];
 
 fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) {

@@ -3,9 +3,11 @@
 mod decode;
 mod diagnostic;
 mod document;
+mod duration;
 pub mod schema;
 
 pub use decode::{decode, decode_value, schema_of};
 pub use diagnostic::{Diagnostic, Diagnostics, nearest};
 pub(crate) use document::escape_token;
 pub use document::{Document, Part, Span};
+pub use duration::duration;

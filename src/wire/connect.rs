@@ -93,6 +93,14 @@ impl Endpoint {
         self.parts().map(|_| ())
     }
 
+    /// Host and port, as `HOST:PORT`.
+    ///
+    /// # Errors
+    /// [`ConnectError::BadUrl`].
+    pub fn address(&self) -> Result<String, ConnectError> {
+        self.parts().map(|(_, host, port)| format!("{host}:{port}"))
+    }
+
     fn parts(&self) -> Result<(Uri, String, u16), ConnectError> {
         let bad = |reason: String| ConnectError::BadUrl { url: shown(&self.url), reason };
         let uri: Uri = self.url.parse().map_err(|error| bad(format!("no URL: {error}")))?;

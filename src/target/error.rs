@@ -1,0 +1,110 @@
+//! Why a target is not there.
+
+use std::time::Duration;
+
+use super::log::Line;
+use crate::wire::ConnectError;
+
+/// Why a server cannot be launched, or its sessions not set up.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum LaunchError {
+    /// The program cannot be started.
+    #[error("`{program}` of process `{process}` cannot be started: {reason}")]
+    NotStarted {
+        /// The process.
+        process: String,
+        /// The program.
+        program: String,
+        /// The system's reason.
+        reason: String,
+    },
+    /// It ended before it was ready.
+    #[error("process `{process}` {how} before it was ready")]
+    Exited {
+        /// The process.
+        process: String,
+        /// Its exit status in words.
+        how: String,
+    },
+    /// It did not become ready in time.
+    #[error("process `{process}` was not ready within {within:?}: {wanted}")]
+    NotReady {
+        /// The process.
+        process: String,
+        /// What was waited for.
+        wanted: String,
+        /// How long.
+        within: Duration,
+    },
+    /// A fixed port is taken.
+    #[error("port {0} is in use already")]
+    PortInUse(u16),
+    /// No free port is left, or no folder can be made.
+    #[error("{0}")]
+    System(String),
+    /// The scripted model does not start.
+    #[error("the scripted model does not start: {0}")]
+    Model(String),
+    /// A set-up call failed.
+    #[error("the set-up call {call} {reason}")]
+    Setup {
+        /// Method and URL.
+        call: String,
+        /// What is wrong with its answer.
+        reason: String,
+    },
+    /// A template cannot be filled in.
+    #[error("`{text}` cannot be filled in: {reason}")]
+    Template {
+        /// The template.
+        text: String,
+        /// What it lacks.
+        reason: String,
+    },
+    /// It cannot be connected to.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// It died too often.
+    #[error("{0}")]
+    Dead(String),
+}
+
+impl LaunchError {
+    /// What to do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::NotStarted { .. } => {
+                "the first word of `command` is looked up in PATH, or relative to `cwd` if it has a slash"
+            }
+            Self::Exited { .. } => "run the command by hand; the end of its output is above",
+            Self::NotReady { .. } => {
+                "is `ready` (or the port of `url`) right? `start-timeout` gives it more time; the end of its output is above"
+            }
+            Self::PortInUse(_) => {
+                "end what listens there, or let frameproof choose: `ports = { port = 0 }`, `{{port}}` in url and command; \
+                 --attach tests what is running"
+            }
+            Self::System(_) | Self::Template { .. } => "",
+            Self::Model(_) => "`model = \"127.0.0.1:0\"` takes a free port",
+            Self::Setup { .. } => "try the call with curl while the server runs; `status` and `save` say what is expected",
+            Self::Connect(_) => "is `url` right?",
+            Self::Dead(_) => "run the case that it died in alone, with -v",
+        }
+    }
+}
+
+/// A [`LaunchError`] and the end of the output that came before it.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{error}")]
+pub struct LaunchFailure {
+    /// The error.
+    pub error: LaunchError,
+    /// The last lines of the processes.
+    pub output: Vec<Line>,
+}
+
+impl From<LaunchError> for LaunchFailure {
+    fn from(error: LaunchError) -> Self {
+        Self { error, output: Vec::new() }
+    }
+}

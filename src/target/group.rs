@@ -1,0 +1,49 @@
+//! Process groups: signalling a server with all that it started, and knowing which are alive.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+
+use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
+
+/// The process groups that were started and not yet ended. Whoever ends the program in a hurry kills them first.
+#[derive(Debug, Default)]
+pub struct Groups(Mutex<BTreeSet<i32>>);
+
+impl Groups {
+    pub(super) fn add(&self, leader: u32) {
+        if let Ok(leader) = i32::try_from(leader) {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(leader);
+        }
+    }
+
+    pub(super) fn remove(&self, leader: u32) {
+        if let Ok(leader) = i32::try_from(leader) {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&leader);
+        }
+    }
+
+    /// Kills all that are left.
+    pub fn kill_all(&self) {
+        let left = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        for leader in left {
+            signal(leader.unsigned_abs(), Signal::KILL);
+        }
+    }
+}
+
+/// Signals every process of a group. One that is gone needs none.
+pub(super) fn signal(leader: u32, signal: Signal) {
+    if let Some(group) = group(leader) {
+        let _ = kill_process_group(group, signal);
+    }
+}
+
+/// Whether a process of the group is left.
+pub(super) fn is_alive(leader: u32) -> bool {
+    group(leader).is_some_and(|group| test_kill_process_group(group).is_ok())
+}
+
+fn group(leader: u32) -> Option<Pid> {
+    // Group 1 and less are not ours, whatever happened.
+    i32::try_from(leader).ok().filter(|leader| *leader > 1).and_then(Pid::from_raw)
+}

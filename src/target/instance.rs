@@ -1,0 +1,339 @@
+//! A target that runs: launched, ready, set up; restarted and stopped.
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Mutex as AsyncMutex;
+
+use super::config::{Per, Ready};
+use super::error::{LaunchError, LaunchFailure};
+use super::log::{Log, capture};
+use super::process::Running;
+use super::setup::{answers, call, fill};
+use super::spec::{Spec, Vars};
+use crate::trace::Payload;
+use crate::wire::{Connection, Endpoint};
+
+/// How often it is tried whether a server is ready. There is no event for that.
+const POLL: Duration = Duration::from_millis(20);
+/// Longest single try.
+const TRY: Duration = Duration::from_secs(2);
+/// Lines of output that an error brings along.
+const TAIL: usize = 20;
+/// Longest frame that is taken as a sign of life, in bytes.
+const MAX_FRAME: usize = 16 << 20;
+
+/// A target that is ready. Dropping it kills what was launched.
+pub struct Instance {
+    spec: Arc<Spec>,
+    vars: Mutex<Vars>,
+    log: Log,
+    scratch: tempfile::TempDir,
+    running: AsyncMutex<Vec<Running>>,
+    /// Why it is not alive any more.
+    death: Mutex<Option<String>>,
+}
+
+impl Instance {
+    /// Launches a target (or, if it has no processes, takes it as it is) and waits until it is ready and set up.
+    /// `model`: the scripted model's address.
+    ///
+    /// # Errors
+    /// See [`LaunchError`]; nothing is left running then.
+    pub async fn launch(spec: &Arc<Spec>, model: Option<&str>) -> Result<Arc<Self>, LaunchFailure> {
+        let system = |error: std::io::Error| LaunchError::System(format!("no scratch folder: {error}"));
+        let scratch = tempfile::Builder::new().prefix("frameproof-").tempdir().map_err(system)?;
+        let mut vars = Vars::new();
+        vars.insert("scratch".into(), scratch.path().display().to_string());
+        vars.extend(model.map(|model| ("model".to_owned(), model.to_owned())));
+        for (name, port) in ports(spec)? {
+            vars.insert(name, port.to_string());
+        }
+        let instance = Self {
+            spec: Arc::clone(spec),
+            vars: Mutex::new(vars),
+            log: Log::default(),
+            scratch,
+            running: AsyncMutex::default(),
+            death: Mutex::default(),
+        };
+        let started = match instance.start().await {
+            Ok(()) => instance.set_up(Per::Launch, None).await.map(|_| ()),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = started {
+            let output = instance.log.tail(TAIL);
+            instance.stop().await;
+            return Err(LaunchFailure { error, output });
+        }
+        Ok(Arc::new(instance))
+    }
+
+    /// The target.
+    pub fn spec(&self) -> &Arc<Spec> {
+        &self.spec
+    }
+
+    /// What its processes write.
+    pub fn log(&self) -> &Log {
+        &self.log
+    }
+
+    /// Its own folder.
+    pub fn scratch(&self) -> &Path {
+        self.scratch.path()
+    }
+
+    fn vars(&self) -> Vars {
+        self.vars.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// URL and headers for a session's clients; `session`: what its set-up calls found.
+    ///
+    /// # Errors
+    /// A template that lacks a variable.
+    pub fn address(&self, session: &Vars) -> Result<(String, Vec<(String, String)>), LaunchError> {
+        let mut vars = self.vars();
+        vars.extend(session.clone());
+        let headers = self.spec.headers.iter().map(|(name, value)| Ok((name.clone(), fill(value, &vars)?)));
+        Ok((fill(&self.spec.url, &vars)?, headers.collect::<Result<_, LaunchError>>()?))
+    }
+
+    /// Does the set-up calls for a new session. Empty, if there are none.
+    ///
+    /// # Errors
+    /// [`LaunchError::Setup`].
+    pub async fn new_session(&self) -> Result<Vars, LaunchError> {
+        self.set_up(Per::Session, None).await
+    }
+
+    async fn set_up(&self, per: Per, until: Option<Instant>) -> Result<Vars, LaunchError> {
+        let mut vars = self.vars();
+        let known = vars.clone();
+        for one in self.spec.setup.iter().filter(|one| one.per == per) {
+            let deadline = until.map_or(self.spec.start, |until| until.saturating_duration_since(Instant::now()));
+            call(one, &mut vars, deadline.max(POLL)).await?;
+        }
+        let found: Vars = vars.into_iter().filter(|(name, value)| known.get(name) != Some(value)).collect();
+        if per == Per::Launch {
+            self.vars.lock().unwrap_or_else(PoisonError::into_inner).extend(found.clone());
+        }
+        Ok(found)
+    }
+
+    /// Why it is not alive any more; none: it is, or it was not launched by us.
+    pub async fn died(&self) -> Option<String> {
+        if let Some(death) = self.death.lock().unwrap_or_else(PoisonError::into_inner).clone() {
+            return Some(death);
+        }
+        let running = self.running.lock().await;
+        let last = running.len().saturating_sub(1);
+        // A process before the last may have done its work and ended.
+        let dead = running.iter().enumerate().find_map(|(index, process)| {
+            let exit = process.exit().filter(|exit| index == last || !exit.success)?;
+            Some(format!("process `{}` {}", process.name, exit.how))
+        })?;
+        *self.death.lock().unwrap_or_else(PoisonError::into_inner) = Some(dead.clone());
+        Some(dead)
+    }
+
+    /// Waits a little for a death that has shown itself elsewhere already.
+    pub async fn died_within(&self, patience: Duration) -> Option<String> {
+        let until = Instant::now() + patience;
+        loop {
+            let died = self.died().await;
+            if died.is_some() || Instant::now() > until || !self.spec.is_launched() {
+                return died;
+            }
+            tokio::time::sleep(POLL).await;
+        }
+    }
+
+    /// Kills its processes and starts them again on the same ports and in the same scratch folder.
+    ///
+    /// # Errors
+    /// As [`Instance::launch`].
+    pub async fn restart(&self) -> Result<(), LaunchError> {
+        let running = std::mem::take(&mut *self.running.lock().await);
+        for process in running.into_iter().rev() {
+            process.kill().await;
+        }
+        self.start().await
+    }
+
+    /// Ends its processes: SIGTERM to all, and after the target's stop deadline SIGKILL.
+    pub async fn stop(&self) {
+        let running = std::mem::take(&mut *self.running.lock().await);
+        running.iter().for_each(Running::terminate);
+        for process in running.into_iter().rev() {
+            process.finish(self.spec.stop).await;
+        }
+    }
+
+    async fn start(&self) -> Result<(), LaunchError> {
+        let until = Instant::now() + self.spec.start;
+        let last = self.spec.processes.len().saturating_sub(1);
+        for (index, process) in self.spec.processes.iter().enumerate() {
+            let started = Running::start(process, &self.vars(), &self.log, &self.spec.groups)?;
+            let ready = match (&process.ready, &self.spec.ready) {
+                (Some(ready), _) => Some(ready.clone()),
+                (None, Some(ready)) if index == last => Some(ready.clone()),
+                (None, _) => None,
+            };
+            // Kept first: whatever happens now, it is ended.
+            self.running.lock().await.push(started);
+            if ready.is_some() || index == last {
+                self.wait_until_ready(index, ready, until).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn wait_until_ready(
+        &self,
+        index: usize,
+        ready: Option<Ready>,
+        until: Instant,
+    ) -> Result<(), LaunchError> {
+        let (name, since, exited) = {
+            let running = self.running.lock().await;
+            let Some(process) = running.get(index) else { return Ok(()) };
+            (process.name.clone(), process.since, process.watch())
+        };
+        let wanted = self.wanted(ready.as_ref())?;
+        let ready = ready.unwrap_or_else(|| Ready { tcp: wanted.1.clone(), ..Ready::default() });
+        let probe = self.probe(&name, since, &ready, until);
+        tokio::select! {
+            found = tokio::time::timeout_at(until.into(), probe) => match found {
+                Ok(found) => found,
+                Err(_) => {
+                    Err(LaunchError::NotReady { process: name.clone(), wanted: wanted.0, within: self.spec.start })
+                }
+            },
+            exit = Running::end_of(exited) => Err(LaunchError::Exited { process: name.clone(), how: exit.how }),
+        }
+    }
+
+    /// What is waited for, in words; and the address of the URL.
+    fn wanted(&self, ready: Option<&Ready>) -> Result<(String, Option<String>), LaunchError> {
+        let vars = self.vars();
+        let Some(ready) = ready else {
+            let url = fill(&loose(&self.spec.url, &vars), &vars)?;
+            let address = Endpoint { url, headers: Vec::new(), max_message: 0, deadline: TRY }.address()?;
+            return Ok((format!("nothing listens on {address}"), Some(address)));
+        };
+        let words = match ready {
+            Ready { tcp: Some(address), .. } => format!("nothing listens on {}", fill(address, &vars)?),
+            Ready { http: Some(url), .. } => {
+                format!("GET {} is not answered with a status from 200 to 399", fill(url, &vars)?)
+            }
+            Ready { log: Some(text), .. } => format!("no line of its output has `{text}`"),
+            Ready { .. } => "its URL yields no first frame".to_owned(),
+        };
+        Ok((words, None))
+    }
+
+    /// Returns once the process is ready.
+    async fn probe(&self, process: &str, since: Instant, ready: &Ready, until: Instant) -> Result<(), LaunchError> {
+        let vars = self.vars();
+        if let Some(pattern) = &ready.log {
+            // What is known already is text, what is not is to be found.
+            let known = vars.iter().fold(pattern.clone(), |text, (name, value)| {
+                if self.learned(name) { text } else { text.replace(&format!("{{{{{name}}}}}"), value) }
+            });
+            let found = self.log.wait(process, since, |line| capture(&known, line)).await;
+            self.vars.lock().unwrap_or_else(PoisonError::into_inner).extend(found);
+            return Ok(());
+        }
+        loop {
+            let is_ready = if let Some(address) = &ready.tcp {
+                let address = fill(address, &vars)?;
+                let tried = tokio::time::timeout(TRY, tokio::net::TcpStream::connect(&address)).await;
+                matches!(tried, Ok(Ok(_)))
+            } else if let Some(url) = &ready.http {
+                answers(&fill(url, &vars)?, TRY).await
+            } else {
+                self.first_frame(until).await?
+            };
+            if is_ready {
+                return Ok(());
+            }
+            tokio::time::sleep(POLL).await;
+        }
+    }
+
+    /// Whether a variable is one that a log line tells: a restarted server may tell another.
+    fn learned(&self, name: &str) -> bool {
+        let place = format!("{{{{{name}}}}}");
+        let ready = self.spec.processes.iter().map(|process| &process.ready).chain([&self.spec.ready]);
+        let told = ready.flatten().any(|ready| ready.log.as_ref().is_some_and(|log| log.contains(&place)));
+        told && !self.spec.ports.iter().any(|(port, _)| port == name)
+    }
+
+    async fn first_frame(&self, until: Instant) -> Result<bool, LaunchError> {
+        // A session needs the server: while that is not there, neither is a session.
+        let Ok(session) = self.set_up(Per::Session, Some(until)).await else { return Ok(false) };
+        let (url, headers) = self.address(&session)?;
+        let url = url.replace(['{', '}'], "");
+        let endpoint = Endpoint { url, headers, max_message: MAX_FRAME, deadline: TRY };
+        let (sender, mut receiver) = tokio::sync::mpsc::channel(8);
+        let Ok(_connection) = Connection::open(&endpoint, 0, sender).await else { return Ok(false) };
+        let frame = async {
+            while let Some(incoming) = receiver.recv().await {
+                if matches!(incoming.payload, Payload::Text(_) | Payload::Binary(_)) {
+                    return true;
+                }
+            }
+            false
+        };
+        Ok(tokio::time::timeout(TRY, frame).await.unwrap_or(false))
+    }
+}
+
+/// The URL without what only sessions know: for its host and port that does not matter.
+fn loose(url: &str, vars: &Vars) -> String {
+    let names = crate::template::names(&url.into());
+    let unknown = names.iter().filter(|name| !vars.contains_key(*name));
+    unknown.fold(url.to_owned(), |url, name| url.replace(&format!("{{{{{name}}}}}"), "session"))
+}
+
+/// The target's ports, free ones chosen; a fixed one that is taken is an error.
+fn ports(spec: &Spec) -> Result<Vec<(String, u16)>, LaunchError> {
+    let mut found = Vec::new();
+    // Held until all are chosen, so that no two are the same.
+    let mut held = Vec::new();
+    for (name, port) in &spec.ports {
+        if !spec.is_launched() {
+            found.push((name.clone(), *port));
+            continue;
+        }
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).map_err(|error| {
+            match error.kind() {
+                std::io::ErrorKind::AddrInUse => LaunchError::PortInUse(*port),
+                _ => LaunchError::System(format!("port {port} cannot be had: {error}")),
+            }
+        })?;
+        let system = |error: std::io::Error| LaunchError::System(format!("no free port: {error}"));
+        found.push((name.clone(), listener.local_addr().map_err(system)?.port()));
+        held.push(listener);
+    }
+    drop(held);
+    if spec.is_launched()
+        && let Some(port) = local_port(&spec.url)
+        && let Err(error) = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
+        && error.kind() == std::io::ErrorKind::AddrInUse
+    {
+        return Err(LaunchError::PortInUse(port));
+    }
+    Ok(found)
+}
+
+/// The port of a URL on this machine that stands there as a number.
+fn local_port(url: &str) -> Option<u16> {
+    let (_, rest) = url.split_once("://")?;
+    let (host, port) = rest.split(['/', '?']).next()?.rsplit_once(':')?;
+    let local = matches!(host, "127.0.0.1" | "localhost" | "[::1]");
+    port.parse().ok().filter(|port| local && *port != 0)
+}

@@ -1,0 +1,20 @@
+//! The server under test: launching it, waiting until it is ready, setting it up, keeping its output, stopping it.
+//!
+//! [`TargetConfig`] is `[target.NAME]` as it is written, [`Spec`] the same with the environment read and everything checked,
+//! [`Instance`] a server that runs.
+
+mod config;
+mod error;
+mod group;
+mod instance;
+mod log;
+mod process;
+mod setup;
+mod spec;
+
+pub use config::{Fresh, Per, ProcessConfig, Ready, SetupConfig, TargetConfig, Time, ToolConfig};
+pub use error::{LaunchError, LaunchFailure};
+pub use group::Groups;
+pub use instance::Instance;
+pub use log::{Line, Log};
+pub use spec::{Call, Process, Spec, SpecError, Vars};

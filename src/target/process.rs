@@ -1,0 +1,152 @@
+//! One launched process: started in a group of its own, its input held open, its output kept, its end noticed.
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use tokio::io::BufReader;
+use tokio::process::{ChildStdin, Command};
+use tokio::sync::watch;
+
+use super::error::LaunchError;
+use super::group::{self, Groups};
+use super::log::Log;
+use super::setup::fill;
+use super::spec::{Process, Vars};
+
+/// How often it is looked whether the rest of a group is gone. There is no event for that.
+const POLL: Duration = Duration::from_millis(10);
+/// How long grandchildren may outlive the process itself after SIGTERM.
+const ORPHANS: Duration = Duration::from_secs(1);
+
+/// A process that was started. Dropping it kills it with all that it started.
+pub(super) struct Running {
+    pub name: String,
+    /// Its id, which is its group's, too.
+    leader: u32,
+    /// Held open: many servers end when it is closed.
+    _stdin: Option<ChildStdin>,
+    exited: watch::Receiver<Option<Exit>>,
+    groups: Arc<Groups>,
+    /// When it was started.
+    pub since: Instant,
+}
+
+/// How a process ended.
+#[derive(Debug, Clone)]
+pub(super) struct Exit {
+    pub success: bool,
+    /// `exited with status 1`, `was ended by signal 9`.
+    pub how: String,
+}
+
+impl Running {
+    pub fn start(process: &Process, vars: &Vars, log: &Log, groups: &Arc<Groups>) -> Result<Self, LaunchError> {
+        let words = process.command.iter().map(|word| fill(word, vars)).collect::<Result<Vec<_>, _>>()?;
+        let program = words.first().cloned().unwrap_or_default();
+        let mut command = Command::new(&program);
+        let folder = match &process.cwd {
+            Some(cwd) => process.folder.join(fill(cwd, vars)?),
+            None => process.folder.clone(),
+        };
+        if folder != Path::new("") {
+            command.current_dir(&folder);
+        }
+        for (name, value) in &process.env {
+            command.env(name, fill(value, vars)?);
+        }
+        command.args(&words[1..]).process_group(0).kill_on_drop(true);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let since = Instant::now();
+        let mut child = command.spawn().map_err(|error| {
+            let missing = error.kind() == std::io::ErrorKind::NotFound && !folder.is_dir();
+            let reason = match missing && folder != Path::new("") {
+                true => format!("its working folder {} does not exist", folder.display()),
+                false => error.to_string(),
+            };
+            LaunchError::NotStarted { process: process.name.clone(), program, reason }
+        })?;
+        // It was not waited for yet, so it has an id.
+        let leader = child.id().unwrap_or_default();
+        groups.add(leader);
+        let name: Arc<str> = process.name.as_str().into();
+        if let Some(out) = child.stdout.take() {
+            tokio::spawn(log.clone().follow(Arc::clone(&name), false, BufReader::new(out)));
+        }
+        if let Some(error) = child.stderr.take() {
+            tokio::spawn(log.clone().follow(name, true, BufReader::new(error)));
+        }
+        let stdin = child.stdin.take();
+        let (ended, exited) = watch::channel(None);
+        tokio::spawn(async move {
+            let how = child.wait().await;
+            ended.send_replace(Some(describe(how)));
+        });
+        let groups = Arc::clone(groups);
+        Ok(Self { name: process.name.clone(), leader, _stdin: stdin, exited, groups, since })
+    }
+
+    /// How it ended, if it has.
+    pub fn exit(&self) -> Option<Exit> {
+        self.exited.borrow().clone()
+    }
+
+    /// Where its end will be told.
+    pub fn watch(&self) -> watch::Receiver<Option<Exit>> {
+        self.exited.clone()
+    }
+
+    /// Waits for its end.
+    async fn ended(&self) -> Exit {
+        Self::end_of(self.watch()).await
+    }
+
+    /// Waits for the end of the process whose end is told there.
+    pub async fn end_of(mut exited: watch::Receiver<Option<Exit>>) -> Exit {
+        let exit = exited.wait_for(Option::is_some).await.ok().and_then(|exit| exit.clone());
+        exit.unwrap_or(Exit { success: false, how: "is gone".to_owned() })
+    }
+
+    /// Asks the whole group to end.
+    pub fn terminate(&self) {
+        group::signal(self.leader, Signal::TERM);
+    }
+
+    /// Waits for the group to end, and kills what is left of it after `patience`.
+    pub async fn finish(self, patience: Duration) {
+        let _ = tokio::time::timeout(patience, self.ended()).await;
+        let until = Instant::now() + patience.min(ORPHANS);
+        while group::is_alive(self.leader) && Instant::now() < until && self.exit().is_some() {
+            tokio::time::sleep(POLL).await;
+        }
+        group::signal(self.leader, Signal::KILL);
+        // After SIGKILL it ends at once, but for a process that hangs in the kernel.
+        let _ = tokio::time::timeout(ORPHANS, self.ended()).await;
+    }
+
+    /// Kills the whole group and waits for its leader's end.
+    pub async fn kill(self) {
+        group::signal(self.leader, Signal::KILL);
+        let _ = tokio::time::timeout(ORPHANS, self.ended()).await;
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        group::signal(self.leader, Signal::KILL);
+        self.groups.remove(self.leader);
+    }
+}
+
+fn describe(status: std::io::Result<ExitStatus>) -> Exit {
+    let Ok(status) = status else { return Exit { success: false, how: "is gone".to_owned() } };
+    let how = match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exited with status {code}"),
+        (None, Some(signal)) => format!("was ended by signal {signal}"),
+        (None, None) => "ended".to_owned(),
+    };
+    Exit { success: status.success(), how }
+}
