@@ -86,7 +86,9 @@ impl LaunchError {
             }
             Self::System(_) | Self::Template { .. } => "",
             Self::Model(_) => "`model = \"127.0.0.1:0\"` takes a free port",
-            Self::Setup { .. } => "try the call with curl while the server runs; `status` and `save` say what is expected",
+            Self::Setup { .. } => {
+                "try the call with curl while the server runs; `status` and `save` say what is expected"
+            }
             Self::Connect(_) => "is `url` right?",
             Self::Dead(_) => "run the case that it died in alone, with -v",
         }

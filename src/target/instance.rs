@@ -113,7 +113,8 @@ impl Instance {
         let mut vars = self.vars();
         let known = vars.clone();
         for one in self.spec.setup.iter().filter(|one| one.per == per) {
-            let deadline = until.map_or(self.spec.start, |until| until.saturating_duration_since(Instant::now()));
+            let deadline =
+                until.map_or(self.spec.start, |until| until.saturating_duration_since(Instant::now()));
             call(one, &mut vars, deadline.max(POLL)).await?;
         }
         let found: Vars = vars.into_iter().filter(|(name, value)| known.get(name) != Some(value)).collect();
@@ -236,7 +237,13 @@ impl Instance {
     }
 
     /// Returns once the process is ready.
-    async fn probe(&self, process: &str, since: Instant, ready: &Ready, until: Instant) -> Result<(), LaunchError> {
+    async fn probe(
+        &self,
+        process: &str,
+        since: Instant,
+        ready: &Ready,
+        until: Instant,
+    ) -> Result<(), LaunchError> {
         let vars = self.vars();
         if let Some(pattern) = &ready.log {
             // What is known already is text, what is not is to be found.
@@ -309,12 +316,11 @@ fn ports(spec: &Spec) -> Result<Vec<(String, u16)>, LaunchError> {
             found.push((name.clone(), *port));
             continue;
         }
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).map_err(|error| {
-            match error.kind() {
+        let listener =
+            TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).map_err(|error| match error.kind() {
                 std::io::ErrorKind::AddrInUse => LaunchError::PortInUse(*port),
                 _ => LaunchError::System(format!("port {port} cannot be had: {error}")),
-            }
-        })?;
+            })?;
         let system = |error: std::io::Error| LaunchError::System(format!("no free port: {error}"));
         found.push((name.clone(), listener.local_addr().map_err(system)?.port()));
         held.push(listener);

@@ -44,7 +44,12 @@ pub(super) struct Exit {
 }
 
 impl Running {
-    pub fn start(process: &Process, vars: &Vars, log: &Log, groups: &Arc<Groups>) -> Result<Self, LaunchError> {
+    pub fn start(
+        process: &Process,
+        vars: &Vars,
+        log: &Log,
+        groups: &Arc<Groups>,
+    ) -> Result<Self, LaunchError> {
         let words = process.command.iter().map(|word| fill(word, vars)).collect::<Result<Vec<_>, _>>()?;
         let program = words.first().cloned().unwrap_or_default();
         let mut command = Command::new(&program);

@@ -35,8 +35,9 @@ pub(super) async fn call(call: &Call, vars: &mut Vars, deadline: Duration) -> Re
         template::expand(body, lookup).map_err(|error| failed(format!("cannot be filled in: {error}")))
     });
     let body = body.transpose()?.map(|body| body.to_string());
-    let (status, answer) =
-        request(&call.method, &url, headers, body, deadline).await.map_err(|why| failed(format!("failed: {why}")))?;
+    let (status, answer) = request(&call.method, &url, headers, body, deadline)
+        .await
+        .map_err(|why| failed(format!("failed: {why}")))?;
     let good = call.status.map_or((200..300).contains(&status), |wanted| wanted == status);
     if !good {
         let wanted = call.status.map_or("a status from 200 to 299".to_owned(), |status| status.to_string());
@@ -45,8 +46,9 @@ pub(super) async fn call(call: &Call, vars: &mut Vars, deadline: Duration) -> Re
     if call.save.is_empty() {
         return Ok(());
     }
-    let answer: Value = serde_json::from_str(&answer)
-        .map_err(|error| failed(format!("was answered with what is no JSON ({error}): {}", quote(&answer))))?;
+    let answer: Value = serde_json::from_str(&answer).map_err(|error| {
+        failed(format!("was answered with what is no JSON ({error}): {}", quote(&answer)))
+    })?;
     for (name, at) in &call.save {
         let value = match at.get(&answer) {
             Some(Value::String(text)) => text.clone(),

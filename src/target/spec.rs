@@ -137,7 +137,11 @@ impl Spec {
         }
         if processes.is_empty() && config.fresh != Fresh::Run && !attach {
             let hint = "give a `command`, or leave `fresh` out";
-            return Err(wrong("a server that is not launched cannot be started afresh".into(), "fresh", hint));
+            return Err(wrong(
+                "a server that is not launched cannot be started afresh".into(),
+                "fresh",
+                hint,
+            ));
         }
         let mut secrets = reader.secrets;
         secrets.extend(headers.iter().map(|(_, value)| value.clone()));
@@ -227,7 +231,11 @@ fn processes(
 ) -> Result<Vec<Process>, SpecError> {
     if !config.command.is_empty() && !config.process.is_empty() {
         let hint = "make the command the last `process`";
-        return Err(wrong("a target has a `command` or several `process`es, not both".into(), "command", hint));
+        return Err(wrong(
+            "a target has a `command` or several `process`es, not both".into(),
+            "command",
+            hint,
+        ));
     }
     let shared = reader.env(&config.env)?;
     let mut found = Vec::new();
@@ -244,7 +252,11 @@ fn processes(
     for process in &config.process {
         if process.command.is_empty() {
             let message = format!("the process `{}` has an empty command", process.name);
-            return Err(wrong(message, &process.name, "the program comes first: [\"python3\", \"server.py\"]"));
+            return Err(wrong(
+                message,
+                &process.name,
+                "the program comes first: [\"python3\", \"server.py\"]",
+            ));
         }
         let mut env = shared.clone();
         env.extend(reader.env(&process.env)?);
@@ -314,7 +326,8 @@ impl Reader<'_> {
     }
 
     fn headers(&mut self, headers: &[String]) -> Result<Vec<(String, String)>, SpecError> {
-        const HINT: &str = "write `Name: value`, or `Name: env:VARIABLE` to take the value from the environment";
+        const HINT: &str =
+            "write `Name: value`, or `Name: env:VARIABLE` to take the value from the environment";
         let mut found = Vec::new();
         for text in headers {
             let (name, value) = text.split_once(':').unwrap_or_default();
