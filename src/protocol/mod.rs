@@ -9,7 +9,6 @@ pub mod invariant;
 mod load;
 mod message;
 mod pattern;
-mod pieces;
 mod requirement;
 mod verify;
 

@@ -7,6 +7,7 @@
 mod content;
 mod log;
 mod pattern;
+mod pieces;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,8 +15,7 @@ use serde::{Deserialize, Serialize};
 pub use content::*;
 pub use log::*;
 pub use pattern::*;
-
-pub use super::pieces::{Echo, Increments, Series};
+pub use pieces::*;
 
 /// The kind of a monitor and its parameters.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]

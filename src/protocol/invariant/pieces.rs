@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::extension::{Ids, Pattern};
 use crate::frame::Pointer;
+use crate::protocol::extension::{Ids, Pattern};
 
 /// A reply repeats a value of its request: the two are paired by a correlation id, connection by connection. A request
 /// without the value asks for nothing.
