@@ -297,9 +297,12 @@ impl Runner<'_> {
         };
         let violations = compiled.violations(&taken.body);
         let Some(violation) = violations.first() else { return Ok(()) };
-        let message =
-            format!("{} {}", if violation.at.is_empty() { "it" } else { &violation.at }, violation.problem);
-        self.missed(blame, message, Some(&taken), Some(schema))
+        let message = match violation.at.as_str() {
+            "" => violation.problem.to_string(),
+            at => format!("{at} {}", violation.problem),
+        };
+        // No expected value: the step, which is shown, says what it wants.
+        self.missed(blame, message, Some(&taken), None)
     }
 
     async fn ping(&mut self, client: &str, step: &Step, blame: &[String]) -> Result<(), Stop> {
@@ -337,7 +340,7 @@ impl Runner<'_> {
         let Some(violation) = violations.first() else { return Ok(()) };
         let message =
             format!("the pieces make {}, which {}", crate::protocol::shorten(&text), violation.problem);
-        self.missed(blame, message, Some(&Received { event, body: text, message: None }), Some(schema))
+        self.missed(blame, message, Some(&Received { event, body: text, message: None }), None)
     }
 
     fn assert(&mut self, assertion: Option<&Assertion>, blame: &[String]) -> Result<(), Stop> {
