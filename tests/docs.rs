@@ -121,7 +121,8 @@ fn the_table_of_the_readme_is_what_the_command_prints() {
     let folder = tempfile::tempdir().expect("a folder");
     let output = frameproof(folder.path(), &["list", "--markdown"]);
     let readme = read("README.md");
-    let (_, rest) = readme.split_once("<!-- `frameproof list --markdown` -->\n").expect("the table's beginning");
+    let (_, rest) =
+        readme.split_once("<!-- `frameproof list --markdown` -->\n").expect("the table's beginning");
     let (table, _) = rest.split_once("<!-- end -->").expect("the table's end");
     assert_eq!(table, text(&output.stdout), "paste what `frameproof list --markdown` prints");
 }

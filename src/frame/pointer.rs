@@ -2,6 +2,9 @@
 
 use serde_json::Value;
 
+/// Objects up to this many keys are searched one after the other.
+const SMALL: usize = 12;
+
 /// A compiled JSON Pointer, such as `/run_state/status`. The empty pointer is the whole value.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Pointer {
@@ -45,6 +48,10 @@ impl Pointer {
     /// The value that the pointer names in `value`, if there is one.
     pub fn get<'v>(&self, value: &'v Value) -> Option<&'v Value> {
         self.tokens.iter().try_fold(value, |at, token| match at {
+            // Frames are small: to compare a few keys is cheaper than to hash one.
+            Value::Object(map) if map.len() <= SMALL => {
+                map.iter().find(|(key, _)| **key == token.key).map(|(_, value)| value)
+            }
             Value::Object(map) => map.get(&token.key),
             Value::Array(items) => items.get(token.index?),
             _ => None,

@@ -13,6 +13,8 @@ use crate::trace::Direction;
 pub struct Matcher {
     direction: Direction,
     messages: Option<Vec<usize>>,
+    /// For each message, whether it is among `messages`.
+    wanted: Box<[bool]>,
     /// Indices from here on are parts of messages, which only a pattern that names them means.
     parts_from: usize,
     with: Option<Value>,
@@ -43,7 +45,7 @@ impl Matcher {
             PatternDirection::Send => Direction::Send,
         };
         let mut errors = Diagnostics::default();
-        let messages = types.map(|types| {
+        let messages: Option<Vec<usize>> = types.map(|types| {
             types.iter().filter_map(|name| errors.take(protocol.pattern_named(name, direction))).collect()
         });
         let schema = conditions.schema.as_ref().and_then(|schema| match protocol.schema(schema) {
@@ -55,7 +57,8 @@ impl Matcher {
         });
         let parts_from = protocol.messages.len();
         let (with, any) = (conditions.with.clone(), Vec::new());
-        errors.or(Self { direction, messages, parts_from, with, schema, any })
+        let wanted = wanted(messages.as_deref().unwrap_or_default());
+        errors.or(Self { direction, messages, wanted, parts_from, with, schema, any })
     }
 
     fn any(patterns: &[Pattern], protocol: &Protocol) -> Result<Self, Diagnostics> {
@@ -66,7 +69,8 @@ impl Matcher {
             errors.push(Diagnostic::new("`any` lists no pattern"));
         }
         let direction = Direction::Recv;
-        errors.or(Self { direction, messages: None, parts_from: 0, with: None, schema: None, any })
+        let wanted = wanted(&[]);
+        errors.or(Self { direction, messages: None, wanted, parts_from: 0, with: None, schema: None, any })
     }
 
     /// The patterns of which one must match: those of `any`, or this one alone.
@@ -81,7 +85,9 @@ impl Matcher {
         }
         dir == self.direction
             && match &self.messages {
-                Some(known) => message.is_some_and(|message| known.contains(&message)),
+                Some(_) => {
+                    message.is_some_and(|message| self.wanted.get(message).is_some_and(|wanted| *wanted))
+                }
                 None => message.is_none_or(|message| message < self.parts_from),
             }
             && self.with.as_ref().is_none_or(|with| is_subset(with, body))
@@ -98,6 +104,12 @@ impl Matcher {
     pub fn direction(&self) -> Direction {
         self.direction
     }
+}
+
+fn wanted(messages: &[usize]) -> Box<[bool]> {
+    let mut wanted = vec![false; messages.iter().max().map_or(0, |most| most + 1)];
+    messages.iter().for_each(|message| wanted[*message] = true);
+    wanted.into()
 }
 
 /// Whether every value of `part` is in `whole`, at the same place: objects by key, arrays by length and
