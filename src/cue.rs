@@ -1,6 +1,6 @@
 //! The cue: the model's script, carried inside the user's text as `[[cue:BASE64URL]]`.
 //!
-//! The scenario side encodes it, the reference servers (and a scripted model) decode and play it.
+//! The scenario side encodes it, the reference servers and the scripted model decode and play it.
 //! See `docs/scenarios.md`.
 
 use base64::Engine as _;
@@ -8,7 +8,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-const OPEN: &str = "[[cue:";
+/// What a cue begins with.
+pub(crate) const OPEN: &str = "[[cue:";
 const CLOSE: &str = "]]";
 
 /// What the model does in one turn.
@@ -74,14 +75,23 @@ pub struct Call {
 }
 
 /// A provider's HTTP error.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fail {
     /// HTTP status.
     pub status: u16,
     /// Message.
     pub message: String,
+    /// What the scripted model's `retry-after` says, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after_ms: Option<u64>,
+    /// How many tries fail, for clients that number them; none: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub times: Option<u32>,
 }
+
+/// One model response: steps, ending with the tool calls that stand next to each other.
+pub type Response = Vec<Step>;
 
 /// Why a text's cue cannot be played.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -119,6 +129,29 @@ impl Cue {
     }
 }
 
+/// The model responses that a text asks for. No cue: the reply `ok`. A bad cue: its error as a reply.
+pub fn responses(text: &str) -> Vec<Response> {
+    let say = |text: String| vec![vec![Step::Say { say: vec![text], every_ms: None }]];
+    let turn = match Cue::find(text) {
+        Ok(Some(cue)) => cue.turn,
+        Ok(None) => return say("ok".to_owned()),
+        Err(error) => return say(error.to_string()),
+    };
+    let mut responses: Vec<Response> = vec![Vec::new()];
+    let mut after_call = false;
+    for step in turn {
+        let is_call = matches!(step, Step::Call { .. });
+        if after_call && !is_call {
+            responses.push(Vec::new());
+        }
+        after_call = is_call;
+        if let Some(last) = responses.last_mut() {
+            last.push(step);
+        }
+    }
+    responses
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -128,7 +161,7 @@ mod tests {
         let cue = Cue::new(vec![
             Step::Say { say: vec!["Hel".into(), "ló".into()], every_ms: None },
             Step::Call { call: Call { name: "write_note".into(), args: Map::new() } },
-            Step::Fail { fail: Fail { status: 500, message: "no".into() } },
+            Step::Fail { fail: Fail { status: 500, message: "no".into(), ..Fail::default() } },
         ]);
         let text = format!("say hello {} please", cue.encode());
         assert_eq!(Cue::find(&text), Ok(Some(cue)));
@@ -146,5 +179,18 @@ mod tests {
         }
         assert!(Cue::find("[[cue:%%]]").is_err());
         assert!(Cue::find("[[cue:abc").is_err());
+    }
+
+    #[test]
+    fn a_response_ends_after_its_calls() {
+        let call = |name: &str| Step::Call { call: Call { name: name.into(), args: serde_json::Map::new() } };
+        let say = |text: &str| Step::Say { say: vec![text.into()], every_ms: None };
+        let cue = Cue::new(vec![say("a"), call("x"), call("y"), say("b"), call("z")]);
+        let lengths: Vec<usize> = responses(&cue.encode()).iter().map(Vec::len).collect();
+        assert_eq!(lengths, [3, 2]);
+        assert_eq!(responses("hello"), vec![vec![say("ok")]]);
+        assert!(
+            matches!(&responses("[[cue:x]]")[0][0], Step::Say { say, .. } if say[0].starts_with("cue error"))
+        );
     }
 }

@@ -11,7 +11,7 @@ const FLOORS: &[&[&str]] = &[
     &["report"],
     &["fuzz"],
     &["run"],
-    &["scenario", "reference", "target"],
+    &["scenario", "reference", "model", "target"],
     &["wire"],
     &["check"],
     &["protocol"],

@@ -6,6 +6,7 @@ mod explain;
 mod header;
 mod init;
 mod list;
+mod model;
 mod report;
 mod run;
 mod schema;
@@ -112,6 +113,8 @@ enum Command {
     Explain(explain::Explain),
     /// Start a reference server, correct or with a fault.
     Serve(serve::Serve),
+    /// Start the scripted language model, for a server under test to talk to.
+    Model(model::Model),
     /// Prove the suite: run it against every fault of the reference server.
     Selftest(selftest::Selftest),
     /// Judge a recorded trace.
@@ -137,6 +140,7 @@ pub fn main() -> ExitCode {
         Command::List(command) => command.run(),
         Command::Explain(command) => command.run(),
         Command::Serve(command) => command.run(),
+        Command::Model(command) => command.run(),
         Command::Selftest(command) => command.run(),
         Command::Check(command) => command.run(),
         Command::Report(command) => command.run(),

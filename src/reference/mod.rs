@@ -11,7 +11,6 @@ mod codey;
 mod faults;
 mod minicodex;
 mod notes;
-mod script;
 mod server;
 mod tinyvex;
 

@@ -44,7 +44,8 @@ fn compile(
     }
     if let Some(fail) = &step.fail {
         words.push("fail".to_owned());
-        return Ok(Step::Fail { fail: Fail { status: fail.status, message: fail.message.clone() } });
+        let (status, message) = (fail.status, fail.message.clone());
+        return Ok(Step::Fail { fail: Fail { status, message, ..Fail::default() } });
     }
     if let Some(flood) = &step.flood {
         words.push("say very much".to_owned());

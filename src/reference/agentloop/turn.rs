@@ -8,9 +8,8 @@ use serde_json::{Map, Value, json};
 use super::conversation::{Answer, Conversation, Review};
 use super::faults::Defect;
 use super::items::{self, Command, Kind};
-use crate::cue::{Fail, Step};
+use crate::cue::{self, Fail, Step};
 use crate::reference::notes::Outcome;
-use crate::reference::script;
 
 /// How a turn leaves the path to its end.
 enum Stop {
@@ -32,7 +31,7 @@ pub(super) async fn play(conversation: Arc<Conversation>, cause: String, text: S
     }
     player.begin();
     player.conversation.count(&player.cause, &text);
-    let responses = script::responses(&text);
+    let responses = cue::responses(&text);
     let is_short = matches!(responses.as_slice(), [one] if matches!(one.as_slice(), [Step::Say { say, .. }] if say.len() == 1));
     let mut result = Ok(());
     for (index, response) in responses.into_iter().enumerate() {
@@ -68,7 +67,7 @@ impl Player {
 
     /// A provider that knows no key stands for an agent that was never initialised: the fixture of such a server.
     fn is_uninitialised(&self, text: &str) -> bool {
-        let responses = script::responses(text);
+        let responses = cue::responses(text);
         let first = responses.first().and_then(|response| response.first());
         let missing = matches!(first, Some(Step::Fail { fail }) if fail.status == 401);
         if missing {
@@ -109,7 +108,7 @@ impl Player {
         format!("{kind}_{}_{}_{}", self.conversation.number, self.conversation.lock().turns, self.texts)
     }
 
-    async fn respond(&mut self, response: script::Response) -> Result<(), Stop> {
+    async fn respond(&mut self, response: cue::Response) -> Result<(), Stop> {
         let mut calls = Vec::new();
         self.message.clear();
         for step in response {

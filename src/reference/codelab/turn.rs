@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::faults::Defect;
 use super::session::{Inner, Session};
-use crate::cue::Step;
-use crate::reference::{notes, script};
+use crate::cue::{self, Step};
+use crate::reference::notes;
 
 /// How long the IDE may take over a call, unless the tool itself says how long it takes.
 const CALL_LIMIT: Duration = Duration::from_secs(60);
@@ -39,7 +39,7 @@ async fn play(session: Arc<Session>, mut text: String) {
     loop {
         let turn = Turn { session: Arc::clone(&session), said: spoken(&text) };
         let mut results = Vec::new();
-        for response in script::responses(&text) {
+        for response in cue::responses(&text) {
             match turn.respond(response, &results).await {
                 Ok(outcomes) => results = outcomes,
                 Err(Over) => break,
@@ -81,7 +81,7 @@ impl Turn {
     }
 
     /// One model response; what its calls came to.
-    async fn respond(&self, response: script::Response, results: &[String]) -> Result<Vec<String>, Over> {
+    async fn respond(&self, response: cue::Response, results: &[String]) -> Result<Vec<String>, Over> {
         let last = response.iter().rposition(|step| matches!(step, Step::Say { .. }));
         let calls_follow = response.iter().any(|step| matches!(step, Step::Call { .. }));
         let unfinished = response.iter().any(|step| matches!(step, Step::Hang { .. } | Step::Fail { .. }))

@@ -12,8 +12,7 @@ use tokio::sync::watch;
 use super::faults::Defect;
 use super::session::{AGENT, Call, Job, Session};
 use super::tool;
-use crate::cue::Step;
-use crate::reference::script;
+use crate::cue::{self, Step};
 
 /// How often a transient error is tried again.
 const RETRIES: u64 = 2;
@@ -77,7 +76,7 @@ pub(super) fn start(session: &Arc<Session>, content: &str) {
     drop(inner);
     let player =
         Player { session: Arc::clone(session), cancelled: Cancelled::from(session), tools_ran: false };
-    session.spawn(Box::pin(player.play(script::responses(content))));
+    session.spawn(Box::pin(player.play(cue::responses(content))));
 }
 
 struct Player {
@@ -87,7 +86,7 @@ struct Player {
 }
 
 impl Player {
-    async fn play(mut self, responses: Vec<script::Response>) {
+    async fn play(mut self, responses: Vec<cue::Response>) {
         let mut result = Ok(());
         for response in responses {
             result = self.respond(response).await;
@@ -104,7 +103,7 @@ impl Player {
         self.end(result);
     }
 
-    async fn respond(&mut self, response: script::Response) -> Result<(), Stop> {
+    async fn respond(&mut self, response: cue::Response) -> Result<(), Stop> {
         let mut calls = Vec::new();
         let mut begins = true;
         for step in response {

@@ -9,9 +9,8 @@ use uuid::Uuid;
 
 use super::faults::Defect;
 use super::session::{Call, Inner, Run, Session, now};
-use crate::cue::Step;
+use crate::cue::{self, Step};
 use crate::reference::notes::{self, Class, Outcome};
-use crate::reference::script;
 
 /// How a run leaves the path to `finished`.
 enum Stop {
@@ -55,11 +54,11 @@ pub(super) fn start(session: &Arc<Session>, inner: &mut Inner, text: &str, messa
         inner.calls = 0;
     }
     let session = Arc::clone(session);
-    let responses = script::responses(text);
+    let responses = cue::responses(text);
     tokio::spawn(async move { play(session, responses, aborted).await });
 }
 
-async fn play(session: Arc<Session>, responses: Vec<script::Response>, aborted: watch::Receiver<bool>) {
+async fn play(session: Arc<Session>, responses: Vec<cue::Response>, aborted: watch::Receiver<bool>) {
     let mut player = Player { session, aborted };
     let mut result = Ok(());
     for response in responses {
@@ -94,7 +93,7 @@ impl Player {
         }
     }
 
-    async fn respond(&mut self, response: script::Response) -> Result<(), Stop> {
+    async fn respond(&mut self, response: cue::Response) -> Result<(), Stop> {
         let mut calls = Vec::new();
         for step in response {
             self.wait(None).await?;

@@ -11,8 +11,8 @@ use super::faults::Defect;
 use super::rpc::{INTERNAL, Refusal, refuse, response};
 use super::store::Topic;
 use super::{Core, State};
-use crate::cue::Step;
-use crate::reference::{notes, script};
+use crate::cue::{self, Step};
+use crate::reference::notes;
 
 /// How a prompt leaves the path to `end_turn`.
 enum Stop {
@@ -39,7 +39,7 @@ impl Player {
         let said = json!({ "role": "user", "text": text });
         self.update(json!({ "sessionUpdate": "user_message_chunk", "content": content }), Some(said));
         let mut result = Ok(());
-        for answer in script::responses(&text) {
+        for answer in cue::responses(&text) {
             result = self.respond(answer).await;
             if result.is_err() {
                 break;
@@ -111,7 +111,7 @@ impl Player {
         }
     }
 
-    async fn respond(&mut self, answer: script::Response) -> Result<(), Stop> {
+    async fn respond(&mut self, answer: cue::Response) -> Result<(), Stop> {
         let mut calls = Vec::new();
         for step in answer {
             self.wait(None).await?;

@@ -1,0 +1,70 @@
+//! `frameproof model`.
+
+use std::fs::File;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use clap::Args;
+
+use super::{Failure, runtime, usage};
+use crate::model::{self, Observer, Options, Record};
+
+/// Start the scripted language model.
+///
+/// It speaks OpenAI's Chat Completions and Responses and Anthropic's Messages, takes any model name and any key, and
+/// plays the cue `[[cue:…]]` in the newest user text. It prints its base URL and runs until it is ended. Point your
+/// server to it, for example:
+///
+///   OPENAI_BASE_URL=http://127.0.0.1:8766/v1  OPENAI_API_KEY=any
+///   ANTHROPIC_BASE_URL=http://127.0.0.1:8766  ANTHROPIC_API_KEY=any
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(super) struct Model {
+    /// Where to listen; port 0 takes a free one.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
+    listen: SocketAddr,
+    /// Write each request and how it ended as a line of JSON; headers and keys are left out.
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
+}
+
+impl Model {
+    pub fn run(self) -> Result<u8, Failure> {
+        let observer = self.log.map(log).transpose()?;
+        let options = Options { listen: self.listen, observer };
+        let mut out = anstream::stdout();
+        runtime()?.block_on(async {
+            let started = model::start(options).await;
+            let model =
+                started.map_err(|error| usage(error, "port 0 takes a free one: --listen 127.0.0.1:0"))?;
+            writeln!(out, "{}", model.url())?;
+            out.flush()?;
+            let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+            tokio::select! {
+                _ = tokio::signal::ctrl_c() => {}
+                _ = terminate.recv() => {}
+            }
+            model.stop().await;
+            Ok(0)
+        })
+    }
+}
+
+/// An observer that writes to this file.
+fn log(path: PathBuf) -> Result<Observer, Failure> {
+    let file = File::create(&path)
+        .map_err(|error| usage(format!("{} cannot be written: {error}", path.display()), "check the path"))?;
+    let file = Mutex::new(Some(file));
+    Ok(Arc::new(move |record: &Record| {
+        let Ok(mut file) = file.lock() else { return };
+        // A record is plain data, which always serialises.
+        let line = serde_json::to_string(record).unwrap_or_default();
+        if let Some(Err(error)) = file.as_mut().map(|file| writeln!(file, "{line}")) {
+            // Once: what follows would fail, too.
+            *file = None;
+            let _ = writeln!(anstream::stderr(), "{} cannot be written any more: {error}", path.display());
+        }
+    }))
+}
