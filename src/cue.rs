@@ -10,7 +10,8 @@ use serde_json::{Map, Value};
 
 /// What a cue begins with.
 pub(crate) const OPEN: &str = "[[cue:";
-const CLOSE: &str = "]]";
+/// What it ends with.
+pub(crate) const CLOSE: &str = "]]";
 
 /// What the model does in one turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -34,7 +34,7 @@ pub(super) struct Part {
     pub cue: CueState,
     /// Which response it is, from 0.
     pub index: usize,
-    /// The text that decided it.
+    /// The user message that decided it.
     pub text: String,
 }
 
@@ -47,16 +47,16 @@ impl Conversation {
     pub fn part(&self) -> Part {
         let users = || self.entries.iter().enumerate().rev();
         let cued = users().find_map(|(at, entry)| match entry {
-            Entry::User(text) => text.rfind(cue::OPEN).map(|from| (at, &text[from..])),
+            Entry::User(text) => newest_cue(text).map(|cue| (at, text, cue)),
             _ => None,
         });
         let newest = users().find_map(|(at, entry)| match entry {
             Entry::User(text) => Some((at, text.as_str())),
             _ => None,
         });
-        if let Some((at, text)) = cued {
-            let cue = Cue::find(text).ok().flatten();
-            let mut responses = cue::responses(text);
+        if let Some((at, text, from_cue)) = cued {
+            let cue = Cue::find(from_cue).ok().flatten();
+            let mut responses = cue::responses(from_cue);
             let mut state = if cue.is_some() { CueState::Found } else { CueState::Bad };
             if let Some(reason) = cue.as_ref().and_then(unplayable) {
                 responses = vec![vec![say(&format!("cue error: {reason}"))]];
@@ -119,6 +119,11 @@ pub(super) enum Dangling {
     Call(String),
     /// There was no call with this result's id.
     Result(String),
+}
+
+/// A text from its last cue on: what a text repeats of earlier turns comes first.
+pub(super) fn newest_cue(text: &str) -> Option<&str> {
+    text.rfind(cue::OPEN).and_then(|from| text.get(from..))
 }
 
 fn say(text: &str) -> Step {

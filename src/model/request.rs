@@ -1,13 +1,12 @@
 //! Requests: from each API's body to the conversation that it carries.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
 
 use super::api::Api;
-use super::conversation::{Conversation, Dangling, Entry};
+use super::conversation::{Conversation, Dangling, Entry, newest_cue};
 use super::error::ApiError;
 use super::reply::{key, tokens_in};
+use crate::cue::{CLOSE, OPEN};
 
 /// Characters of a model's name that are kept.
 const NAME: usize = 256;
@@ -243,17 +242,27 @@ fn completions(body: &Value) -> Result<Conversation, ApiError> {
     Ok(Conversation { entries: vec![Entry::User(prompt)], continued: false })
 }
 
-/// An id for a response that says what `previous_response_id` has to: the cue, and how many answers there were. So that
-/// the model need not keep them.
-pub(super) fn response_id(cue: &str, index: usize) -> String {
-    format!("resp_{}_{}_{}", key(), index + 1, URL_SAFE_NO_PAD.encode(cue))
+/// An id for a response that says what `previous_response_id` has to: the cue of the text that decided it, and how many
+/// answers there were. So that the model need not keep them.
+pub(super) fn response_id(text: &str, index: usize) -> String {
+    let payload = newest_cue(text).and_then(|cue| cue.strip_prefix(OPEN)?.split_once(CLOSE));
+    let payload = payload.map_or("", |(payload, _)| payload);
+    let payload = if payload.bytes().all(is_base64url) { payload } else { "" };
+    format!("resp_{}_{}_{payload}", key(), index + 1)
+}
+
+fn is_base64url(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_')
 }
 
 fn previous_turn(id: &str) -> Option<(String, usize)> {
     let mut parts = id.strip_prefix("resp_")?.splitn(3, '_');
-    let (_, answers, cue) = (parts.next()?, parts.next()?, parts.next()?);
-    let cue = String::from_utf8(URL_SAFE_NO_PAD.decode(cue).ok()?).ok()?;
+    let (_, answers, payload) = (parts.next()?, parts.next()?, parts.next()?);
     let answers = answers.parse().ok().filter(|answers| *answers <= RESPONSES)?;
+    if !payload.bytes().all(is_base64url) {
+        return None;
+    }
+    let cue = if payload.is_empty() { String::new() } else { format!("{OPEN}{payload}{CLOSE}") };
     Some((cue, answers))
 }
 
@@ -315,12 +324,13 @@ mod tests {
 
     #[test]
     fn an_id_carries_what_a_continuation_needs() {
-        let id = response_id("[[cue:abc_def]]", 2);
+        let id = response_id("a [[cue:x]] b [[cue:abc_def]] c", 2);
         assert_eq!(previous_turn(&id), Some(("[[cue:abc_def]]".into(), 3)));
+        assert_eq!(previous_turn(&response_id("hello", 0)), Some((String::new(), 1)));
         let input = json!([{ "type": "function_call_output", "call_id": "c", "output": "" }]);
         let body = json!({ "model": "m", "previous_response_id": id, "input": input });
         assert_eq!(entries(Api::Responses, body).len(), 8);
-        for id in ["resp_x", "resp_a_99999_YQ", "resp_a_1_%%", "msg_1", "resp_a_-1_YQ"] {
+        for id in ["resp_x", "resp_a_99999_YQ", "resp_a_1_%%", "resp_a_x_YQ", "msg_1", "resp_a_-1_YQ"] {
             let body = json!({ "model": "m", "previous_response_id": id, "input": "x" });
             assert_eq!(Ask::read(Api::Responses, body).expect_err(id).status, 404);
         }

@@ -23,7 +23,6 @@ use super::play::{Player, Stop, refusal};
 use super::record::{Asked, CueState, Exchange, Observer};
 use super::reply::{Reply, key};
 use super::request::{Ask, response_id};
-use crate::cue;
 
 /// The largest body of a request in bytes: Anthropic's own limit, and far above what a conversation in a test has.
 const LARGEST_BODY: usize = 32 * 1024 * 1024;
@@ -220,13 +219,7 @@ async fn play(
         Api::Chat => format!("chatcmpl-{}", key()),
         Api::Completions => format!("cmpl-{}", key()),
         Api::Messages => format!("msg_{}", key()),
-        Api::Responses => {
-            let cue = part.text.rfind(cue::OPEN).and_then(|from| {
-                let rest = &part.text[from..];
-                rest.find("]]").map(|end| &rest[..end + 2])
-            });
-            response_id(cue.unwrap_or_default(), part.index)
-        }
+        Api::Responses => response_id(&part.text, part.index),
     };
     let reply = Reply::new(id, ask.model.clone(), ask.input_tokens);
     let mut player = Player::new(api.dialect(&ask), reply, head.retry);

@@ -31,8 +31,13 @@ pub struct Served {
 impl Served {
     /// Starts `frameproof serve` with these arguments and waits for its URL.
     pub fn start(arguments: &[&str]) -> Self {
+        Self::command("serve", arguments)
+    }
+
+    /// Starts a subcommand that prints where it listens.
+    pub fn command(subcommand: &str, arguments: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_frameproof"))
-            .arg("serve")
+            .arg(subcommand)
             .args(arguments)
             .stdout(Stdio::piped())
             .spawn()
