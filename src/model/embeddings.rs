@@ -59,7 +59,9 @@ pub(super) fn answer(body: &Value) -> Result<Value, ApiError> {
 /// A vector of length 1 that counts the text's words, hashed (FNV-1a) to places: texts that share words are near.
 fn embed(text: &str, dimensions: u64) -> Vec<f32> {
     let mut counts = vec![0.0_f32; usize::try_from(dimensions).unwrap_or(1)];
-    for word in text.split(|c: char| !c.is_alphanumeric()).chain(std::iter::once("")) {
+    let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    // The empty word is in every text, so that no vector is zero.
+    for word in words.chain(std::iter::once("")) {
         let hash = word.to_lowercase().bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         });
