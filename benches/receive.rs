@@ -48,6 +48,7 @@ async fn checked(url: &str, turn: &frames::Turn) -> Duration {
         headers: Vec::new(),
         max_message: 1 << 20,
         deadline: Duration::from_secs(5),
+        trust: frameproof::wire::Trust::default(),
     };
     let (sender, mut receiver) = mpsc::channel(256);
     let _connection = Connection::open(&endpoint, 1, sender).await.expect("a connection");

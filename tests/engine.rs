@@ -79,6 +79,26 @@ fn sends_bad_text(stream: TcpStream) {
     }
 }
 
+/// Announces a message of a gigabyte.
+fn sends_too_much(stream: TcpStream) {
+    if let Some(mut socket) = upgraded(stream) {
+        let _ = socket.read();
+        let _ = socket.get_mut().write_all(&[0x81, 127, 0, 0, 0, 0, 0x40, 0, 0, 0]);
+        while socket.read().is_ok() {}
+    }
+}
+
+/// Sends one message in fragments that never end.
+fn sends_endless_fragments(stream: TcpStream) {
+    if let Some(mut socket) = upgraded(stream) {
+        let _ = socket.read();
+        let mut fragment = vec![0, 127, 0, 0, 0, 0, 0, 0x10, 0, 0];
+        fragment.resize(10 + (1 << 20), b' ');
+        let _ = socket.get_mut().write_all(&[0x01, 1, b'{']);
+        while socket.get_mut().write_all(&fragment).is_ok() {}
+    }
+}
+
 /// Answers with frames and never stops.
 fn floods(stream: TcpStream) {
     if let Some(mut socket) = upgraded(stream) {
@@ -107,6 +127,8 @@ fn each_way_to_fail_is_told_apart_and_bounded() {
         (closes, 1, "closed the connection with code 1011 instead of sending welcome"),
         (hangs_up, 1, "instead of sending welcome"),
         (sends_bad_text, 1, "bytes that are no WebSocket frame instead of sending welcome"),
+        (sends_too_much, 1, "a message beyond the length limit instead of sending welcome"),
+        (sends_endless_fragments, 1, "a message beyond the length limit instead of sending welcome"),
         (floods, 1, "welcome did not come in time"),
         (speaks_another_protocol, 1, "/type is missing: the frame says not what it is"),
     ];

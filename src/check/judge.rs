@@ -125,7 +125,11 @@ impl Judge {
                 let ids = self.protocol.extension.frames.object.clone();
                 self.findings.broken("frame", &ids, index, "the frame is binary, not text".to_owned());
             }
-            Payload::Binary(_) | Payload::Ping(_) | Payload::Pong(_) | Payload::Close { .. } => {
+            Payload::Binary(_)
+            | Payload::Raw(_)
+            | Payload::Ping(_)
+            | Payload::Pong(_)
+            | Payload::Close { .. } => {
                 self.connection(&event.client);
             }
         }

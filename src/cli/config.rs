@@ -33,6 +33,8 @@ pub(super) struct Config {
     /// Headers of the upgrade request: `Name: value`, or `Name: env:VARIABLE`.
     #[serde(default)]
     pub header: Vec<String>,
+    /// A PEM file with certificates that are trusted besides those that browsers trust, for `wss://`.
+    pub ca_file: Option<PathBuf>,
     /// Cases side by side, from 1 to 1024.
     pub jobs: Option<Jobs>,
     /// Factor on every deadline, from 0.001 to 1000.
@@ -140,8 +142,14 @@ impl Config {
     }
 
     fn relative_to(mut self, folder: &Path) -> Self {
-        let single =
-            [&mut self.protocol, &mut self.baseline, &mut self.trace, &mut self.junit, &mut self.json];
+        let single = [
+            &mut self.protocol,
+            &mut self.ca_file,
+            &mut self.baseline,
+            &mut self.trace,
+            &mut self.junit,
+            &mut self.json,
+        ];
         let paths = single.into_iter().flatten().chain(&mut self.scenario).chain(&mut self.overlay);
         paths.for_each(|path| *path = folder.join(&*path));
         self

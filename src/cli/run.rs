@@ -15,6 +15,7 @@ use crate::report::{file, json, junit};
 use crate::run::baseline::{self, Baseline};
 use crate::run::event::{CaseReport, RunEvent};
 use crate::run::{self, Options, RunError, Target};
+use crate::wire::Trust;
 
 /// Run a protocol's suite, or all of them.
 #[derive(Debug, Args)]
@@ -30,6 +31,9 @@ pub(super) struct Run {
     /// be repeated. Values are never shown.
     #[arg(long, value_name = "HEADER")]
     header: Vec<String>,
+    /// A PEM file with certificates that are trusted besides those that browsers trust, for `wss://`.
+    #[arg(long, value_name = "FILE")]
+    ca_file: Option<PathBuf>,
     /// Show what would run, and run nothing.
     #[arg(long)]
     list: bool,
@@ -184,6 +188,7 @@ impl Run {
         if self.header.is_empty() {
             self.header = config.header;
         }
+        self.ca_file = self.ca_file.take().or(config.ca_file);
         self.jobs = self.jobs.or(config.jobs);
         self.timeout_scale = self.timeout_scale.or(config.timeout_scale);
         self.quiet_period = self.quiet_period.or(config.quiet_period);
@@ -206,6 +211,7 @@ impl Run {
             headers: headers.clone(),
             max_message: 0,
             deadline: std::time::Duration::ZERO,
+            trust: Trust::default(),
         };
         endpoint.check().map_err(|error| usage(error, "a URL looks like ws://127.0.0.1:8765/ws"))?;
         Ok(Target::Url { url: url.clone(), headers })
@@ -218,8 +224,15 @@ impl Run {
         if let Some(baseline) = &mut baseline {
             baseline.partial = !self.filter.is_empty();
         }
+        let trust = self.ca_file.as_deref().map(Trust::with_file).transpose().map_err(|error| {
+            usage(
+                error,
+                "--ca-file takes a PEM file: the certificate of the authority that signed the server's",
+            )
+        })?;
         let options = Options::default();
         Ok(Options {
+            trust: trust.unwrap_or_default(),
             jobs: self.jobs.map_or(options.jobs, |jobs| usize::from(jobs.0)),
             timeout_scale: self.timeout_scale.map_or(options.timeout_scale, |scale| scale.0),
             quiet: self.quiet_period.map(|quiet| quiet.0),
@@ -250,6 +263,9 @@ impl Run {
         }
         for header in &self.header {
             text += &format!(" --header {}", quote(&header::redacted(header)));
+        }
+        if let Some(path) = &self.ca_file {
+            text += &format!(" --ca-file {}", quote(&path.display().to_string()));
         }
         if let Some(scale) = self.timeout_scale {
             text += &format!(" --timeout-scale {}", scale.0);
@@ -297,6 +313,10 @@ fn cannot_run(error: &RunError) -> Failure {
         }
         RunError::Target(ConnectError::Http { status: 404, .. }) => "is the path of --url right?",
         RunError::Target(ConnectError::BadUrl { .. }) => "a URL looks like ws://127.0.0.1:8765/ws",
+        RunError::Target(ConnectError::Tls(_)) => {
+            "a certificate of one's own is trusted with --ca-file FILE, the PEM file of whoever signed it; a server \
+             certificate needs basicConstraints CA:FALSE and the host in subjectAltName"
+        }
         RunError::Target(_) => "start the server first, or leave --url out to test the reference server",
     };
     harness(error, hint)

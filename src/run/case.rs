@@ -18,7 +18,7 @@ use crate::protocol::{Matcher, Protocol, ReadingName};
 use crate::reference::Restarter;
 use crate::scenario::{LoadedCase, template, turn};
 use crate::trace::{Direction, Event, Payload};
-use crate::wire::{Endpoint, Incoming};
+use crate::wire::{Endpoint, Incoming, Standing};
 
 /// Messages that wait for the interpreter; a server that sends more is kept waiting by TCP.
 const QUEUE: usize = 256;
@@ -71,6 +71,8 @@ pub(super) struct Runner<'r> {
     pub step: String,
     /// The answer taken for the ambiguity by which the current step may fail.
     pub tolerated: Option<ReadingName>,
+    /// A failure of the current step is no more than a warning.
+    pub warns: bool,
     pub(super) rng: ChaCha8Rng,
     start: Instant,
     pub(super) sender: mpsc::Sender<Incoming>,
@@ -133,6 +135,7 @@ impl<'r> Runner<'r> {
             settled: false,
             step: String::new(),
             tolerated: None,
+            warns: false,
             rng: ChaCha8Rng::seed_from_u64(seed),
             start: Instant::now(),
             sender,
@@ -314,7 +317,7 @@ impl<'r> Runner<'r> {
         self.frames += 1;
         self.bytes += match payload {
             Payload::Text(text) => text.len() as u64,
-            Payload::Binary(bytes) => bytes.len() as u64,
+            Payload::Binary(bytes) | Payload::Raw(bytes) => bytes.len() as u64,
             _ => 0,
         };
         let limits = &self.options.limits;
@@ -409,9 +412,26 @@ impl<'r> Runner<'r> {
         self.broken = true;
     }
 
+    /// An error where the client has written half a frame, to which anything sent now would belong.
+    pub fn whole(&mut self, client: &str) -> Result<(), Stop> {
+        let connection = self.client(client)?.connection.as_ref();
+        if connection.is_some_and(|connection| connection.standing() == Standing::MidFrame) {
+            let message =
+                format!("`{client}` has written half a frame: finish it with `bytes`, or `drop: {client}`");
+            return Err(Stop::Error(message));
+        }
+        Ok(())
+    }
+
     pub fn client(&mut self, name: &str) -> Result<&mut clients::Client, Stop> {
         self.clients.get_mut(name).ok_or_else(|| Stop::Error(format!("client `{name}` was never opened")))
     }
+}
+
+/// The first bytes of what was written raw.
+fn hex(bytes: &[u8]) -> String {
+    let shown: Vec<String> = bytes.iter().take(32).map(|byte| format!("{byte:02x}")).collect();
+    shown.join(" ") + if bytes.len() > 32 { " …" } else { "" }
 }
 
 fn wire_line(index: u64, event: &Event) -> WireLine {
@@ -425,6 +445,7 @@ fn wire_line(index: u64, event: &Event) -> WireLine {
         }
         Payload::Text(text) => ("", text.to_string()),
         Payload::Binary(data) => ("", format!("binary, {}", bytes(data))),
+        Payload::Raw(data) => ("", format!("raw, {} bytes: {}", data.len(), hex(data))),
         Payload::Ping(data) => ("", format!("ping, {}", bytes(data))),
         Payload::Pong(data) => ("", format!("pong, {}", bytes(data))),
     };

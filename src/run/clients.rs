@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, VecDeque};
 use serde_json::Value;
 
 use crate::trace::{End, Payload};
-use crate::wire::Connection;
+use crate::wire::{Link, Standing};
 
 /// A client of a case. It keeps its name, session and newest event over reconnects.
 pub(super) struct Client {
     pub session: String,
-    pub connection: Option<Connection>,
+    pub connection: Option<Link>,
     /// Number of its current connection.
     pub number: u64,
     /// Received messages that no step has taken yet.
@@ -93,6 +93,18 @@ impl Client {
             received: 0,
             ended: None,
         }
+    }
+
+    /// What is said next begins a new exchange.
+    pub fn speaks(&mut self) {
+        self.since_send.clear();
+        self.looked.clear();
+        self.turn_over = false;
+    }
+
+    /// What it sends now can be understood: it has written no half frame, and nothing that is forbidden.
+    pub fn is_understood(&self) -> bool {
+        self.connection.as_ref().is_none_or(|connection| connection.standing() == Standing::Clear)
     }
 
     /// Forgets the connection, but neither name nor session nor newest event.

@@ -6,8 +6,9 @@ use serde_json::Value;
 use super::case::Runner;
 use super::clients::{Client, Ended};
 use crate::protocol::extension::Join;
+use crate::scenario::model::Step;
 use crate::trace::{Direction, Payload};
-use crate::wire::ConnectError;
+use crate::wire::{ConnectError, Link};
 
 impl Runner<'_> {
     /// Connects a client. The opening exchange is another matter. After a refusal the client is there all the
@@ -31,7 +32,9 @@ impl Runner<'_> {
         self.sessions.entry(session.clone()).or_insert(None);
         self.next_number += 1;
         let number = self.next_number;
-        let opened = crate::wire::Connection::open(&endpoint, number, self.sender.clone()).await;
+        // Only a case that writes frames of its own pays for a connection that lets it.
+        let raw = self.loaded.case.steps.iter().any(Step::is_raw);
+        let opened = Link::open(&endpoint, number, self.sender.clone(), raw).await;
         let client = self.clients.entry(name.to_owned()).or_insert_with(|| Client::new(&session));
         client.disconnect();
         client.session = session;

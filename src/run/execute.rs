@@ -88,7 +88,7 @@ async fn body(runner: &mut Runner<'_>) -> Result<(), Stop> {
         if client.connection.is_none() {
             continue;
         }
-        if client.opened && !client.stalled && client.ended.is_none() {
+        if client.opened && !client.stalled && client.ended.is_none() && client.is_understood() {
             runner.current.clone_from(&name);
             runner.barrier(&name).await?;
         } else {

@@ -6,6 +6,7 @@ mod clients;
 mod connect;
 pub mod event;
 mod execute;
+mod raw;
 mod redact;
 mod schedule;
 pub mod selftest;
@@ -19,6 +20,7 @@ use std::time::Duration;
 pub use schedule::{RunError, run};
 
 use crate::frame;
+use crate::wire::Trust;
 
 /// The server under test.
 #[derive(Debug, Clone)]
@@ -70,6 +72,8 @@ pub struct Options {
     pub trace: Option<PathBuf>,
     /// Bounds on what the target may send.
     pub limits: Limits,
+    /// Whose certificates count, for `wss://`.
+    pub trust: Trust,
     /// The command to which a case's name is added in `reproduce`.
     pub reproduce: String,
 }
@@ -109,6 +113,7 @@ impl Default for Options {
             baseline: None,
             trace: None,
             limits: Limits::default(),
+            trust: Trust::default(),
             reproduce: "frameproof run".to_owned(),
         }
     }

@@ -87,7 +87,7 @@ impl Secrets {
             Payload::Text(text) | Payload::Close { reason: text, .. } | Payload::Open { url: text } => {
                 mask(text)
             }
-            Payload::Binary(_) | Payload::Ping(_) | Payload::Pong(_) | Payload::End(_) => {}
+            Payload::Binary(_) | Payload::Raw(_) | Payload::Ping(_) | Payload::Pong(_) | Payload::End(_) => {}
         }
         event
     }

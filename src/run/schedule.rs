@@ -166,6 +166,7 @@ async fn open_target(
         headers: headers.to_vec(),
         max_message: options.limits.frame.max_bytes,
         deadline: options.scaled(options.step_deadline),
+        trust: options.trust.clone(),
     };
     match target {
         Target::Reference { fault } => {

@@ -37,6 +37,7 @@ impl Runner<'_> {
         self.step = format!("{at}/{verb}");
         let tolerated = step.tolerated.as_ref().and_then(|id| self.protocol.readings.get(id));
         self.tolerated = tolerated.copied();
+        self.warns = step.warns;
         let failures = self.outcome.failures.len();
         let client = step.client.clone().or_else(|| self.first_client.clone()).unwrap_or_default();
         self.current.clone_from(&client);
@@ -68,6 +69,8 @@ impl Runner<'_> {
                     self.send_text(&client, text.as_str().unwrap_or_default().to_owned()).await?;
                 }
             }
+            "frame" => self.frame(&client, step).await?,
+            "bytes" => self.bytes(&client, step).await?,
             "binary" => self.binary(&client, step).await?,
             "expect" => self.expect(&client, step, &blame).await?,
             "check" => self.check(&client, step, &blame)?,
@@ -86,6 +89,7 @@ impl Runner<'_> {
             _ => return Err(Stop::Error("a step without a verb".to_owned())),
         }
         self.tolerated = None;
+        self.warns = false;
         if self.outcome.failures.len() == failures {
             self.exercise(&step.covers);
         }
@@ -158,7 +162,8 @@ impl Runner<'_> {
     async fn close(&mut self, name: &str) -> Result<(), Stop> {
         let deadline = self.deadline(None);
         let state = self.client(name)?;
-        if let Some(connection) = &mut state.connection {
+        let understood = state.is_understood();
+        if let Some(connection) = &mut state.connection.as_mut().filter(|_| understood) {
             // A connection that is gone already is as closed as can be.
             let _ = connection.close(deadline).await;
         }
@@ -220,6 +225,7 @@ impl Runner<'_> {
             .decode(text)
             .map_err(|error| Stop::Error(format!("`binary` is no base64: {error}")))?;
         let deadline = self.deadline(None);
+        self.whole(client)?;
         if let Some(connection) = &mut self.client(client)?.connection {
             connection.binary(bytes.clone(), deadline).await.map_err(Stop::Error)?;
         }
@@ -309,6 +315,7 @@ impl Runner<'_> {
         let text = self.expand(&json!(step.ping), None)?;
         let bytes: Vec<u8> = text.as_str().unwrap_or_default().into();
         let deadline = self.deadline(None);
+        self.whole(client)?;
         let state = self.client(client)?;
         state.pongs.clear();
         if let Some(connection) = &mut state.connection {

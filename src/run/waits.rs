@@ -332,7 +332,7 @@ impl Runner<'_> {
             return Ok(());
         }
         let tolerated = self.tolerated == Some(ReadingName::Default);
-        let fails = self.protocol.requirements.fails(blame) && !tolerated;
+        let fails = self.protocol.requirements.fails(blame) && !tolerated && !self.warns;
         let verdict = if fails { Verdict::Failed } else { Verdict::Warned };
         let frames = instead.map(|received| received.event).into_iter().collect();
         let actual = instead.map(|received| received.body.clone());
@@ -346,10 +346,9 @@ impl Runner<'_> {
 
     pub(super) async fn send_text(&mut self, client: &str, text: String) -> Result<(), Stop> {
         let deadline = self.deadline(None);
+        self.whole(client)?;
         let state = self.client(client)?;
-        state.since_send.clear();
-        state.looked.clear();
-        state.turn_over = false;
+        state.speaks();
         let Some(connection) = &mut state.connection else {
             return Err(Stop::Error(format!("client `{client}` is not connected")));
         };

@@ -1,5 +1,6 @@
 //! The scenario DSL: model, loader, templates, turns.
 
+pub mod frame;
 mod load;
 pub mod model;
 pub mod turn;

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::frame::RawFrame;
 use crate::frame::Pointer;
 use crate::protocol::{OneOrMany, Pattern};
 
@@ -130,6 +131,11 @@ pub struct Step {
     pub raw: Option<String>,
     /// Send a binary message (base64).
     pub binary: Option<String>,
+    /// Write this frame as it is, whether RFC 6455 allows it or not. What a well-behaved server understands of it is
+    /// judged as if it had been sent.
+    pub frame: Option<RawFrame>,
+    /// Write these bytes (hexadecimal digits), whatever they are.
+    pub bytes: Option<String>,
     /// Wait for a message of this type, or of any of these types. `turn-end` is what ends a turn in the
     /// protocol (and, where that has a quiet period, is followed by silence); `close` is the end of the connection. Looks past other messages, but not past an error
     /// message, the end of the connection or a violation.
@@ -181,7 +187,7 @@ pub struct Step {
     pub within: Option<String>,
     /// `never`: how long to watch instead of using the barrier.
     pub window: Option<String>,
-    /// `expect`: this many of them. `send`, `raw`: this many times, back to back. Default 1.
+    /// `expect`: this many of them. `send`, `raw`, `frame`, `bytes`: this many times, back to back. Default 1.
     pub count: Option<u32>,
     /// `drop`: after this many events of the log. A number or a template.
     pub after: Option<Value>,
@@ -194,6 +200,9 @@ pub struct Step {
     /// `expect`, `never`, `check`: an ambiguity of the document by which this may be otherwise. A failure is a warning
     /// under its default answer, nothing under the lenient one, and in full force under the strict one.
     pub tolerated: Option<String>,
+    /// `expect`, `never`, `check`: a failure is no more than a warning, whatever it breaks.
+    #[serde(default)]
+    pub warns: bool,
     /// Requirements held against the server when this step fails, and exercised when it is done.
     #[serde(default)]
     pub covers: Vec<String>,
@@ -239,6 +248,12 @@ pub struct Assertion {
 }
 
 impl Step {
+    /// Whether the step, or one within it, writes below the messages.
+    pub fn is_raw(&self) -> bool {
+        let within = self.unchanged.iter().chain(self.parallel.iter().flatten()).flatten();
+        self.frame.is_some() || self.bytes.is_some() || within.into_iter().any(Self::is_raw)
+    }
+
     /// Whether the step, or one within it, restarts the server.
     pub fn restarts(&self) -> bool {
         let within = self.unchanged.iter().chain(self.parallel.iter().flatten()).flatten();
@@ -256,6 +271,8 @@ impl Step {
             ("send", self.send.is_some()),
             ("raw", self.raw.is_some()),
             ("binary", self.binary.is_some()),
+            ("frame", self.frame.is_some()),
+            ("bytes", self.bytes.is_some()),
             ("expect", self.expect.is_some()),
             ("check", self.check.is_some()),
             ("never", self.never.is_some()),
@@ -272,11 +289,23 @@ impl Step {
 
     /// The modifiers that the step has, each with the verbs that it goes with.
     pub fn modifiers(&self) -> Vec<(&'static str, &'static [&'static str])> {
-        let modifiers: [(&str, bool, &[&str]); 14] = [
+        let modifiers: [(&str, bool, &[&str]); 15] = [
             (
                 "as",
                 self.client.is_some(),
-                &["send", "raw", "binary", "expect", "check", "never", "ping", "joined", "unchanged"],
+                &[
+                    "send",
+                    "raw",
+                    "binary",
+                    "frame",
+                    "bytes",
+                    "expect",
+                    "check",
+                    "never",
+                    "ping",
+                    "joined",
+                    "unchanged",
+                ],
             ),
             ("session", self.session.is_some(), &["open"]),
             ("opening", self.opening.is_some(), &["open"]),
@@ -286,11 +315,12 @@ impl Step {
             ("save", !self.save.is_empty(), &["expect"]),
             ("within", self.within.is_some(), &["expect"]),
             ("window", self.window.is_some(), &["never"]),
-            ("count", self.count.is_some(), &["expect", "send", "raw"]),
+            ("count", self.count.is_some(), &["expect", "send", "raw", "frame", "bytes"]),
             ("after", self.after.is_some(), &["drop"]),
             ("past-errors", self.past_errors, &["expect"]),
             ("keep", self.keep, &["expect"]),
             ("tolerated", self.tolerated.is_some(), &["expect", "never", "check"]),
+            ("warns", self.warns, &["expect", "never", "check"]),
         ];
         modifiers.into_iter().filter(|(_, given, _)| *given).map(|(name, _, fits)| (name, fits)).collect()
     }

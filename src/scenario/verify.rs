@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use super::frame::{RawFrame, unhex};
 use super::model::{Case, Step, TurnStep};
 use super::{duration, template};
 use crate::protocol::{Matcher, Protocol};
@@ -160,7 +161,7 @@ impl Checker<'_> {
                 [] => "a step needs a verb".to_owned(),
                 many => format!("a step has one verb, not {}", many.join(" and ")),
             };
-            let hint = "verbs are open, close, drop, stall, unstall, send, raw, binary, expect, check, never, ping, joined, \
+            let hint = "verbs are open, close, drop, stall, unstall, send, raw, binary, frame, bytes, expect, check, never, ping, joined, \
                         settle, restart, assert, unchanged and parallel";
             self.error(at, Part::Value, &message, hint);
             return;
@@ -239,9 +240,25 @@ impl Checker<'_> {
                 self.push(diagnostic, &format!("{at}/{field}"));
             }
         }
-        let acts = step.send.is_some() || step.raw.is_some() || step.expect.is_some() || step.never.is_some();
+        let acts = step.is_raw()
+            || step.send.is_some()
+            || step.raw.is_some()
+            || step.expect.is_some()
+            || step.never.is_some();
         if acts && step.client.is_none() && self.clients.is_empty() {
             self.error(at, Part::Value, "no client has been opened yet", "begin with `- open: alice`");
+        }
+    }
+
+    fn frame(&mut self, frame: &RawFrame, at: &str) {
+        for (field, message, hint) in frame.mistakes() {
+            self.error(&format!("{at}/{field}"), Part::Value, &message, hint);
+        }
+        if let Some(payload) = &frame.payload {
+            self.templates(payload, &format!("{at}/payload"));
+        }
+        if let Some(between) = &frame.between {
+            self.frame(between, &format!("{at}/between"));
         }
     }
 
@@ -256,6 +273,12 @@ impl Checker<'_> {
         }
         if let Some(raw) = &step.raw {
             self.templates(&Value::String(raw.clone()), &format!("{at}/raw"));
+        }
+        if let Some(frame) = &step.frame {
+            self.frame(frame, &format!("{at}/frame"));
+        }
+        if let Some(Err(message)) = step.bytes.as_deref().map(unhex) {
+            self.error(&format!("{at}/bytes"), Part::Value, &format!("`bytes`: {message}"), "");
         }
         if let Some(Err(error)) = step.schema.as_ref().map(Schema::new) {
             self.error(

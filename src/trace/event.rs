@@ -51,6 +51,9 @@ pub enum Payload {
     Text(Arc<str>),
     /// A binary message, or text that is not UTF-8.
     Binary(Arc<[u8]>),
+    /// Bytes below the messages: what a client wrote as they are (the messages that they complete follow as events of
+    /// their own), or what a server sent that is no frame.
+    Raw(Arc<[u8]>),
     /// A ping frame.
     Ping(Arc<[u8]>),
     /// A pong frame.

@@ -26,13 +26,14 @@ pub struct Line {
     pub client: String,
     /// `send` (by the client) or `recv`.
     pub dir: String,
-    /// `text` (the default), `binary`, `ping`, `pong`, `close`, `open` or `end`.
+    /// `text` (the default), `binary`, `ping`, `pong`, `close`, `open`, `end`, or `raw`: bytes below the messages, which no
+    /// monitor sees.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
     /// The text of a text frame.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// The bytes of a binary, ping or pong frame, in base64.
+    /// The bytes of a binary, ping or pong frame, or raw bytes, in base64.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base64: Option<String>,
     /// Close code.
@@ -44,7 +45,7 @@ pub struct Line {
     /// Where a connection was opened to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// How a connection ended: `closed`, `eof`, `reset`, `protocol` or `dropped`.
+    /// How a connection ended: `closed`, `eof`, `reset`, `protocol`, `too-long` or `dropped`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub how: Option<String>,
 }
@@ -136,6 +137,7 @@ impl Line {
         let payload = match self.kind.as_deref().unwrap_or("text") {
             "text" => Payload::Text(self.text.ok_or("a text frame needs `text`")?.into()),
             "binary" => Payload::Binary(bytes(self.base64)?),
+            "raw" => Payload::Raw(bytes(self.base64)?),
             "ping" => Payload::Ping(bytes(self.base64)?),
             "pong" => Payload::Pong(bytes(self.base64)?),
             "close" => Payload::Close { code: self.code, reason: self.reason.unwrap_or_default().into() },
@@ -144,12 +146,12 @@ impl Line {
                 let how = self.how.unwrap_or_default();
                 let end = ENDS.iter().find(|(_, name)| *name == how).map(|(end, _)| *end);
                 Payload::End(end.ok_or_else(|| {
-                    format!("`how` is {how:?}; expected closed, eof, reset, protocol or dropped")
+                    format!("`how` is {how:?}; expected closed, eof, reset, protocol, too-long or dropped")
                 })?)
             }
             other => {
                 return Err(format!(
-                    "`kind` is {other:?}; expected text, binary, ping, pong, close, open or end"
+                    "`kind` is {other:?}; expected text, binary, ping, pong, close, open, end or raw"
                 ));
             }
         };

@@ -19,6 +19,7 @@ pub fn write_line(event: &Event, out: &mut Vec<u8>) {
     match &event.payload {
         Payload::Text(_) => {}
         Payload::Binary(_) => kind("binary"),
+        Payload::Raw(_) => kind("raw"),
         Payload::Ping(_) => kind("ping"),
         Payload::Pong(_) => kind("pong"),
         Payload::Close { .. } => kind("close"),
@@ -27,7 +28,7 @@ pub fn write_line(event: &Event, out: &mut Vec<u8>) {
     }
     match &event.payload {
         Payload::Text(text) => line.text = Some(text.to_string()),
-        Payload::Binary(bytes) | Payload::Ping(bytes) | Payload::Pong(bytes) => {
+        Payload::Binary(bytes) | Payload::Raw(bytes) | Payload::Ping(bytes) | Payload::Pong(bytes) => {
             line.base64 = Some(STANDARD.encode(bytes));
         }
         Payload::Close { code, reason } => {
@@ -57,6 +58,7 @@ mod tests {
             Payload::Open { url: "ws://127.0.0.1:1/ws".into() },
             Payload::Text("{\"a\":\"\u{1b}\n\"}".into()),
             Payload::Binary([0u8, 255, 10].as_slice().into()),
+            Payload::Raw([0x81u8, 0x7f].as_slice().into()),
             Payload::Ping([1u8].as_slice().into()),
             Payload::Pong([].as_slice().into()),
             Payload::Close { code: Some(1000), reason: "bye".into() },

@@ -2,12 +2,16 @@
 
 use std::time::Duration;
 
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::http::{HeaderName, HeaderValue, Uri};
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{Error, error::UrlError};
-use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, client_async_tls_with_config};
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, client_async_with_config};
+
+use super::ahead::Ahead;
+use super::tls::{self, Trust};
 
 /// How much of a refusing server's answer is quoted, in characters.
 const MAX_BODY: usize = 400;
@@ -23,6 +27,8 @@ pub struct Endpoint {
     pub max_message: usize,
     /// Longest wait for the connection and the upgrade.
     pub deadline: Duration,
+    /// Whose certificates count, for `wss://`.
+    pub trust: Trust,
 }
 
 /// Why there is no connection.
@@ -69,7 +75,8 @@ pub enum ConnectError {
     Broken(String),
 }
 
-pub(super) type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
+pub(super) type Stream = MaybeTlsStream<TcpStream>;
+pub(super) type Socket = WebSocketStream<Stream>;
 
 /// A URL as it may be shown: without user name, password and query, which may hold secrets.
 pub fn shown(url: &str) -> String {
@@ -122,30 +129,61 @@ impl Endpoint {
 
     /// Connects and upgrades.
     pub(super) async fn connect(&self) -> Result<Socket, ConnectError> {
-        let (uri, host, port) = self.parts()?;
-        let work = async {
-            let stream = dial(&host, port).await?;
-            let _ = stream.set_nodelay(true);
-            // A test opens and cuts many connections: none may linger in TIME_WAIT, and a cut is a reset.
-            let _ = stream.set_zero_linger();
-            let mut request = uri.clone().into_client_request().map_err(classify)?;
-            for (name, value) in &self.headers {
-                let name: HeaderName = name.parse().map_err(|_| self.bad_header(name))?;
-                let value: HeaderValue = value.parse().map_err(|_| self.bad_header(name.as_str()))?;
-                request.headers_mut().insert(name, value);
-            }
-            let config = WebSocketConfig::default()
-                .max_message_size(Some(self.max_message))
-                .max_frame_size(Some(self.max_message));
-            // The process-wide provider may be set already: that is as good.
-            let _ = rustls::crypto::ring::default_provider().install_default();
-            let upgraded = client_async_tls_with_config(request, stream, Some(config), None).await;
-            upgraded.map(|(socket, _)| socket).map_err(classify)
-        };
+        self.in_time(async {
+            let stream = self.dial().await?;
+            self.upgrade(stream).await
+        })
+        .await
+    }
+
+    /// Connects and upgrades, and gives the bare stream, with what came right behind the upgrade's answer.
+    pub(super) async fn connect_bare(&self) -> Result<(Stream, Vec<u8>), ConnectError> {
+        self.in_time(async {
+            let stream = self.dial().await?;
+            let socket = self.upgrade(Ahead::new(stream)).await?;
+            Ok(socket.into_inner().into_parts())
+        })
+        .await
+    }
+
+    async fn in_time<T>(
+        &self,
+        work: impl Future<Output = Result<T, ConnectError>>,
+    ) -> Result<T, ConnectError> {
         match tokio::time::timeout(self.deadline, work).await {
             Ok(result) => result,
             Err(_) => Err(ConnectError::Silence(self.deadline)),
         }
+    }
+
+    async fn dial(&self) -> Result<Stream, ConnectError> {
+        let (uri, host, port) = self.parts()?;
+        let stream = dial(&host, port).await?;
+        let _ = stream.set_nodelay(true);
+        // A test opens and cuts many connections: none may linger in TIME_WAIT, and a cut is a reset.
+        let _ = stream.set_zero_linger();
+        match uri.scheme_str() {
+            Some("wss") => tls::secure(&host, stream, &self.trust).await,
+            _ => Ok(MaybeTlsStream::Plain(stream)),
+        }
+    }
+
+    async fn upgrade<S: AsyncRead + AsyncWrite + Unpin>(
+        &self,
+        stream: S,
+    ) -> Result<WebSocketStream<S>, ConnectError> {
+        let (uri, ..) = self.parts()?;
+        let mut request = uri.into_client_request().map_err(classify)?;
+        for (name, value) in &self.headers {
+            let name: HeaderName = name.parse().map_err(|_| self.bad_header(name))?;
+            let value: HeaderValue = value.parse().map_err(|_| self.bad_header(name.as_str()))?;
+            request.headers_mut().insert(name, value);
+        }
+        let config = WebSocketConfig::default()
+            .max_message_size(Some(self.max_message))
+            .max_frame_size(Some(self.max_message));
+        let upgraded = client_async_with_config(request, stream, Some(config)).await;
+        upgraded.map(|(socket, _)| socket).map_err(classify)
     }
 
     fn bad_header(&self, name: &str) -> ConnectError {
@@ -180,13 +218,7 @@ fn classify(error: Error) -> ConnectError {
             let body: String = String::from_utf8_lossy(body).chars().take(MAX_BODY).collect();
             ConnectError::Http { status: response.status().as_u16(), body: body.trim().to_owned() }
         }
-        Error::Tls(error) => ConnectError::Tls(error.to_string()),
         Error::Url(UrlError::UnableToConnect(address)) => ConnectError::Refused(address),
-        Error::Io(error)
-            if error.to_string().contains("tls") || error.to_string().contains("certificate") =>
-        {
-            ConnectError::Tls(error.to_string())
-        }
         Error::Io(error) => ConnectError::Broken(error.to_string()),
         Error::Protocol(error) => ConnectError::NotWebSocket(error.to_string()),
         Error::HttpFormat(error) => ConnectError::NotWebSocket(error.to_string()),

@@ -1,7 +1,17 @@
-//! WebSocket clients: connecting, limits, and how a connection fails.
+//! WebSocket clients: connecting, limits, raw frames, and how a connection fails.
 
+mod ahead;
 mod connect;
 mod connection;
+pub mod frame;
+mod link;
+mod messages;
+mod raw;
+mod tls;
 
 pub use connect::{ConnectError, Endpoint, shown};
 pub use connection::{Connection, Incoming};
+pub use link::Link;
+pub use messages::{Breach, Messages, Writer};
+pub use raw::{RawConnection, Standing};
+pub use tls::{Trust, TrustError};

@@ -1,0 +1,98 @@
+//! The verbs below the messages: `frame` and `bytes`.
+
+use serde_json::Value;
+
+use super::case::{Runner, Stop};
+use super::clients::Ended;
+use crate::scenario::frame::{RawFrame, unhex};
+use crate::scenario::model::Step;
+use crate::trace::{Direction, End, Payload};
+use crate::wire::frame::{Frame, LengthForm, MASK};
+
+impl Runner<'_> {
+    /// Writes a frame as the scenario describes it.
+    pub(super) async fn frame(&mut self, client: &str, step: &Step) -> Result<(), Stop> {
+        let Some(raw) = &step.frame else { return Ok(()) };
+        for _ in 0..step.count.unwrap_or(1) {
+            let mut bytes = self.encoded(raw)?;
+            if let Some(cut) = raw.cut {
+                bytes.truncate(usize::try_from(cut).unwrap_or(usize::MAX));
+            }
+            let piece = raw.piece.map_or(usize::MAX, |piece| piece as usize);
+            self.write(client, &bytes, piece).await?;
+        }
+        Ok(())
+    }
+
+    /// Writes the bytes of a `bytes` step.
+    pub(super) async fn bytes(&mut self, client: &str, step: &Step) -> Result<(), Stop> {
+        let bytes = unhex(step.bytes.as_deref().unwrap_or_default())
+            .map_err(|error| Stop::Error(format!("`bytes`: {error}")))?;
+        for _ in 0..step.count.unwrap_or(1) {
+            self.write(client, &bytes, usize::MAX).await?;
+        }
+        Ok(())
+    }
+
+    fn encoded(&mut self, raw: &RawFrame) -> Result<Vec<u8>, Stop> {
+        let mut payload = raw.code.map_or_else(Vec::new, |code| code.to_be_bytes().to_vec());
+        match &raw.payload {
+            Some(value) => match self.expand(value, None)? {
+                Value::String(text) => payload.extend(text.into_bytes()),
+                other => payload.extend(other.to_string().into_bytes()),
+            },
+            None => payload.extend(
+                unhex(raw.hex.as_deref().unwrap_or_default())
+                    .map_err(|error| Stop::Error(format!("`hex`: {error}")))?,
+            ),
+        }
+        let pad = raw.pad.map_or(0, |pad| usize::try_from(pad).unwrap_or(usize::MAX));
+        if payload.len() < pad {
+            payload.resize(pad, b' ');
+        }
+        let frame = Frame {
+            fin: raw.fin,
+            rsv: raw.rsv,
+            opcode: raw.opcode.number(),
+            mask: raw.masked.then_some(MASK),
+            payload,
+            length: raw.length,
+            form: raw.length_bits.map(|bits| match bits {
+                7 => LengthForm::Seven,
+                16 => LengthForm::Sixteen,
+                _ => LengthForm::SixtyFour,
+            }),
+        };
+        let Some(size) = raw.fragment else { return Ok(frame.encode()) };
+        let between = match &raw.between {
+            Some(between) => self.encoded(between)?,
+            None => Vec::new(),
+        };
+        let fragments: Vec<Vec<u8>> = frame.fragments(size as usize).iter().map(Frame::encode).collect();
+        Ok(fragments.join(&between[..]))
+    }
+
+    async fn write(&mut self, client: &str, bytes: &[u8], piece: usize) -> Result<(), Stop> {
+        let deadline = self.deadline(None);
+        let Some(connection) = &mut self.client(client)?.connection else {
+            return Err(Stop::Error(format!("client `{client}` is not connected")));
+        };
+        let written = connection.write(bytes, piece, deadline).await;
+        self.record(client, Direction::Send, Payload::Raw(bytes.into()));
+        match written {
+            Ok(completed) => {
+                for payload in completed {
+                    if matches!(payload, Payload::Text(_)) {
+                        self.client(client)?.speaks();
+                    }
+                    self.record(client, Direction::Send, payload);
+                }
+            }
+            // Whoever waits for an answer finds the connection ended and says so.
+            Err(_) => {
+                self.client(client)?.ended.get_or_insert(Ended { code: None, how: Some(End::Reset) });
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,274 @@
+//! A connection below the messages: it writes any bytes, and judges what comes back by the letter of RFC 6455.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+
+use super::connect::Stream;
+use super::frame::Frame;
+use super::messages::{Breach, Messages, Writer};
+use super::{ConnectError, Endpoint, Incoming};
+use crate::trace::{End, Payload};
+
+/// Bytes read at a time.
+const CHUNK: usize = 16 * 1024;
+/// Answers (pongs, mostly) that wait for the end of a half-written frame. A server that pings more than that often
+/// goes without the oldest.
+const MAX_OWED: usize = 64;
+/// How long an answer may take to be written before it is given up: the server does not read.
+const ANSWER: Duration = Duration::from_secs(1);
+/// How much is kept of the bytes that broke the RFC.
+const MAX_SHOWN: usize = 64;
+
+/// How far the frames that this side has written are understood.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Standing {
+    /// Between two messages.
+    Clear,
+    /// Between two fragments of a message.
+    MidMessage,
+    /// In the middle of a frame: whatever is written next belongs to it.
+    MidFrame,
+    /// Behind bytes that RFC 6455 forbids, or a close frame.
+    Over,
+}
+
+/// An open connection on which anything can be written. Pings are answered and a close is returned, as the RFC wants
+/// it, but never within a frame that is half written. Dropping it cuts the TCP connection (with a reset).
+pub struct RawConnection {
+    shared: Arc<Shared>,
+    reader: JoinHandle<()>,
+    stall: watch::Sender<bool>,
+}
+
+struct Shared {
+    half: tokio::sync::Mutex<Half>,
+    owed: Mutex<VecDeque<Frame>>,
+    standing: AtomicU8,
+}
+
+struct Half {
+    stream: WriteHalf<Stream>,
+    /// What the server makes of what was written.
+    mirror: Messages,
+    closed: bool,
+}
+
+impl RawConnection {
+    /// Connects and upgrades as any client does. From then on everything received goes to `queue`, whose bound keeps a
+    /// flooding server waiting. Bytes that break the RFC come as [`Payload::Raw`], and end the connection.
+    ///
+    /// # Errors
+    /// See [`ConnectError`].
+    pub async fn open(
+        endpoint: &Endpoint,
+        number: u64,
+        queue: mpsc::Sender<Incoming>,
+    ) -> Result<Self, ConnectError> {
+        let (stream, ahead) = endpoint.connect_bare().await?;
+        let (read, write) = tokio::io::split(stream);
+        // What is written may be as long as the case wants it.
+        let mirror = Messages::new(Writer::Client, usize::MAX);
+        let shared = Arc::new(Shared {
+            half: tokio::sync::Mutex::new(Half { stream: write, mirror, closed: false }),
+            owed: Mutex::default(),
+            standing: AtomicU8::new(Standing::Clear as u8),
+        });
+        let (stall, stalled) = watch::channel(false);
+        let mut messages = Messages::new(Writer::Server, endpoint.max_message);
+        messages.feed(&ahead);
+        let reader = Reader { stream: read, messages, number, queue, stalled, shared: Arc::clone(&shared) };
+        let reader = tokio::spawn(reader.run());
+        Ok(Self { shared, reader, stall })
+    }
+
+    /// Writes a frame as it is. See [`RawConnection::write`].
+    ///
+    /// # Errors
+    /// As [`RawConnection::write`].
+    pub async fn frame(&mut self, frame: &Frame, deadline: Duration) -> Result<Vec<Payload>, String> {
+        self.write(&frame.encode(), usize::MAX, deadline).await
+    }
+
+    /// Writes bytes, at most `piece` of them (at least 1) at a time, each flushed. Returns the messages that they
+    /// complete for a server that goes by the RFC.
+    ///
+    /// # Errors
+    /// The connection is gone, or takes nothing within the deadline.
+    pub async fn write(
+        &mut self,
+        bytes: &[u8],
+        piece: usize,
+        deadline: Duration,
+    ) -> Result<Vec<Payload>, String> {
+        let mut half = self.shared.half.lock().await;
+        let completed = half.mirrored(bytes);
+        let written = tokio::time::timeout(deadline, half.pieces(bytes, piece)).await;
+        half.pay(&self.shared.owed).await;
+        self.shared.standing.store(half.standing() as u8, Ordering::Release);
+        match written {
+            Ok(Ok(())) => Ok(completed),
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(_) => Err(format!("the server took nothing for {deadline:?}")),
+        }
+    }
+
+    /// How far what was written is understood.
+    pub fn standing(&self) -> Standing {
+        let standing = self.shared.standing.load(Ordering::Acquire);
+        [Standing::Clear, Standing::MidMessage, Standing::MidFrame]
+            .into_iter()
+            .find(|known| *known as u8 == standing)
+            .unwrap_or(Standing::Over)
+    }
+
+    /// Stops or resumes reading from the socket.
+    pub fn stall(&self, stalled: bool) {
+        // An error means that the reader is gone, and there is nothing to stall.
+        let _ = self.stall.send(stalled);
+    }
+}
+
+impl Drop for RawConnection {
+    fn drop(&mut self) {
+        self.reader.abort();
+    }
+}
+
+impl Half {
+    async fn pieces(&mut self, bytes: &[u8], piece: usize) -> std::io::Result<()> {
+        for part in bytes.chunks(piece.max(1)) {
+            self.stream.write_all(part).await?;
+            self.stream.flush().await?;
+        }
+        Ok(())
+    }
+
+    fn mirrored(&mut self, bytes: &[u8]) -> Vec<Payload> {
+        self.mirror.feed(bytes);
+        let mut completed = Vec::new();
+        while let Ok(Some(payload)) = self.mirror.take() {
+            self.closed |= matches!(payload, Payload::Close { .. });
+            completed.push(payload);
+        }
+        completed
+    }
+
+    fn standing(&self) -> Standing {
+        if self.closed || self.mirror.is_broken() {
+            Standing::Over
+        } else if self.mirror.is_between_messages() {
+            Standing::Clear
+        } else if self.mirror.at_boundary() {
+            Standing::MidMessage
+        } else {
+            Standing::MidFrame
+        }
+    }
+
+    /// Writes the answers that are owed, if what stands on the wire lets the server understand them.
+    async fn pay(&mut self, owed: &Mutex<VecDeque<Frame>>) {
+        while matches!(self.standing(), Standing::Clear | Standing::MidMessage) {
+            let next = owed.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+            let Some(frame) = next else { return };
+            let bytes = frame.encode();
+            self.mirrored(&bytes);
+            // A server that takes no answer is noticed by whoever waits for something of it.
+            let _ = tokio::time::timeout(ANSWER, self.pieces(&bytes, usize::MAX)).await;
+        }
+    }
+}
+
+struct Reader {
+    stream: ReadHalf<Stream>,
+    messages: Messages,
+    number: u64,
+    queue: mpsc::Sender<Incoming>,
+    stalled: watch::Receiver<bool>,
+    shared: Arc<Shared>,
+}
+
+impl Reader {
+    async fn run(mut self) {
+        let mut chunk = vec![0; CHUNK];
+        let mut closing = false;
+        loop {
+            loop {
+                match self.messages.take() {
+                    Ok(None) => break,
+                    Ok(Some(payload)) => {
+                        closing |= matches!(payload, Payload::Close { .. });
+                        self.answer(&payload).await;
+                        if !self.tell(payload).await {
+                            return;
+                        }
+                    }
+                    Err(breach) => {
+                        let end = if breach == Breach::TooLong { End::TooLong } else { End::Protocol };
+                        let bytes = self.messages.pending();
+                        let shown = Payload::Raw(bytes[..bytes.len().min(MAX_SHOWN)].into());
+                        let _ = self.tell(shown).await && self.tell(Payload::End(end)).await;
+                        return;
+                    }
+                }
+            }
+            if self.stalled.wait_for(|stalled| !stalled).await.is_err() {
+                return;
+            }
+            let read = tokio::select! {
+                read = self.stream.read(&mut chunk) => read,
+                changed = self.stalled.changed() => match changed {
+                    Ok(()) => continue,
+                    Err(_) => return,
+                },
+            };
+            let end = match read {
+                Ok(length) if length > 0 => {
+                    self.messages.feed(&chunk[..length]);
+                    continue;
+                }
+                _ if closing => End::Closed,
+                Ok(_) => End::Eof,
+                Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => End::Eof,
+                Err(_) => End::Reset,
+            };
+            self.tell(Payload::End(end)).await;
+            return;
+        }
+    }
+
+    /// `false`: nobody listens any more.
+    async fn tell(&self, payload: Payload) -> bool {
+        let incoming = Incoming { connection: self.number, at: Instant::now(), payload };
+        self.queue.send(incoming).await.is_ok()
+    }
+
+    /// Answers a ping and returns a close.
+    async fn answer(&self, payload: &Payload) {
+        let frame = match payload {
+            Payload::Ping(bytes) => Frame::new(10, &bytes[..]),
+            Payload::Close { code, .. } => {
+                Frame::new(8, code.map_or_else(Vec::new, |code| code.to_be_bytes().to_vec()))
+            }
+            _ => return,
+        };
+        {
+            let mut owed = self.shared.owed.lock().unwrap_or_else(PoisonError::into_inner);
+            owed.push_back(frame);
+            while owed.len() > MAX_OWED {
+                owed.pop_front();
+            }
+        }
+        // Whoever holds the lock for longer pays when it is done.
+        if let Ok(mut half) = tokio::time::timeout(ANSWER, self.shared.half.lock()).await {
+            half.pay(&self.shared.owed).await;
+            self.shared.standing.store(half.standing() as u8, Ordering::Release);
+        }
+    }
+}

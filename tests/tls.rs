@@ -1,0 +1,111 @@
+//! `wss://`: whose certificate counts, and what is said of one that does not.
+
+mod support;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use support::{Served, frameproof, text};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
+
+/// Ends TLS in front of a server that speaks plain WebSocket. Returns its port.
+fn tls_in_front_of(url: &str, certificate: &rcgen::Certificate, key: &KeyPair) -> u16 {
+    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.der().clone()], key)
+        .expect("a certificate with its key");
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let behind = url.trim_start_matches("ws://").split('/').next().expect("an address").to_owned();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.set_nonblocking(true).expect("not blocking");
+    let port = listener.local_addr().expect("an address").port();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(async move {
+            let listener = TcpListener::from_std(listener).expect("a listener");
+            while let Ok((stream, _)) = listener.accept().await {
+                let (acceptor, behind) = (acceptor.clone(), behind.clone());
+                tokio::spawn(async move {
+                    let Ok(mut tls) = acceptor.accept(stream).await else { return };
+                    let Ok(mut plain) = TcpStream::connect(behind).await else { return };
+                    let _ = tokio::io::copy_bidirectional(&mut tls, &mut plain).await;
+                });
+            }
+        });
+    });
+    port
+}
+
+fn parameters(name: &str, authority: bool) -> CertificateParams {
+    let mut parameters = CertificateParams::new(vec![name.to_owned()]).expect("a name");
+    let role = if authority { "authority of" } else { "server" };
+    parameters.distinguished_name.push(rcgen::DnType::CommonName, format!("{role} {name}"));
+    if authority {
+        parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    }
+    parameters
+}
+
+fn run(folder: &Path, port: u16, more: &[&str]) -> (Option<i32>, String) {
+    let url = format!("wss://127.0.0.1:{port}/ws");
+    let arguments = ["run", "minicodex", "--url", &url, "--case", "streaming/text-turn"];
+    let output = frameproof(folder, &[&arguments[..], more].concat());
+    (output.status.code(), text(&output.stdout) + &text(&output.stderr))
+}
+
+#[test]
+fn a_certificate_counts_if_somebody_trusted_has_signed_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = Served::start(&["minicodex"]);
+    let key = KeyPair::generate().expect("a key");
+    let own = parameters("127.0.0.1", false).self_signed(&key).expect("signed");
+    let foreign_key = KeyPair::generate().expect("a key");
+    let foreign = parameters("example.org", false).self_signed(&foreign_key).expect("signed");
+    let root = parameters("127.0.0.1", true).self_signed(&key).expect("signed");
+    let leaf_key = KeyPair::generate().expect("a key");
+    let issuer = Issuer::new(parameters("127.0.0.1", true), &key);
+    let leaf = parameters("127.0.0.1", false).signed_by(&leaf_key, &issuer).expect("signed");
+    for (name, pem) in [("own.pem", own.pem()), ("foreign.pem", foreign.pem()), ("root.pem", root.pem())] {
+        std::fs::write(folder.path().join(name), pem).expect("written");
+    }
+    let self_signed = tls_in_front_of(&server.url, &own, &key);
+    let elsewhere = tls_in_front_of(&server.url, &foreign, &foreign_key);
+    let authority = tls_in_front_of(&server.url, &root, &key);
+    let signed = tls_in_front_of(&server.url, &leaf, &leaf_key);
+    let table: &[(u16, &[&str], i32, &str)] = &[
+        (self_signed, &[], 3, "nobody that is trusted has signed the server's certificate"),
+        (self_signed, &["--ca-file", "own.pem"], 0, "1 passed"),
+        (self_signed, &["--ca-file", "foreign.pem"], 3, "nobody that is trusted"),
+        (elsewhere, &["--ca-file", "foreign.pem"], 3, "the server's certificate is for another name"),
+        (authority, &["--ca-file", "root.pem"], 3, "shows an authority's certificate as its own"),
+        (signed, &["--ca-file", "root.pem"], 0, "1 passed"),
+        (signed, &[], 3, "--ca-file FILE"),
+        (signed, &["--ca-file", "absent.pem"], 2, "absent.pem cannot be read"),
+    ];
+    for (port, more, code, expected) in table {
+        let (status, shown) = run(folder.path(), *port, more);
+        assert_eq!(status, Some(*code), "{more:?} {expected}\n{shown}");
+        assert!(shown.contains(expected), "{more:?}: {expected} is not in\n{shown}");
+    }
+    // As the configuration's key; the path is relative to the file.
+    std::fs::write(folder.path().join("frameproof.toml"), "ca-file = 'root.pem'\n").expect("written");
+    let (status, shown) = run(folder.path(), signed, &[]);
+    assert_eq!(status, Some(0), "{shown}");
+}
+
+#[test]
+fn a_server_without_tls_is_told_apart() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = Served::start(&["minicodex"]);
+    let port = server.url.rsplit(':').next().and_then(|rest| rest.split('/').next()).expect("a port");
+    let (status, shown) = run(folder.path(), port.parse().expect("a port"), &[]);
+    assert_eq!(status, Some(3), "{shown}");
+    assert!(shown.contains("is it a ws:// server?"), "{shown}");
+}
