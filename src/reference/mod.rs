@@ -12,6 +12,7 @@ mod faults;
 mod minicodex;
 mod notes;
 mod server;
+mod socket;
 mod tinyvex;
 
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 pub use server::{Options, Restarter, Server, StartError, start};
+use socket::Socket;
 
 /// One deliberate defect of a reference server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,9 +44,6 @@ trait Dialect: Send + Sync {
         None
     }
 }
-
-/// A connection after its upgrade.
-type Socket = tokio_tungstenite::WebSocketStream<tokio::net::TcpStream>;
 
 /// A protocol that has a reference server.
 struct Entry {

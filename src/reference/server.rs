@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio_tungstenite::tungstenite::handshake::server::{Request, Response};
 
-use super::{Dialect, entry, names};
+use super::{Dialect, Socket, entry, names};
 use crate::source::nearest;
 
 /// Send buffer of an accepted connection in bytes: small, so that a client that does not read is noticed soon.
@@ -168,7 +168,7 @@ async fn connection(stream: TcpStream, dialect: Arc<dyn Dialect>) {
     let handshake = tokio_tungstenite::accept_hdr_async(stream, note);
     // Ten seconds: a client that has not finished its upgrade by then never will.
     if let Ok(Ok(socket)) = tokio::time::timeout(Duration::from_secs(10), handshake).await {
-        dialect.serve(socket, path).await;
+        dialect.serve(Socket::new(socket), path).await;
     }
 }
 

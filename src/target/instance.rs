@@ -14,7 +14,7 @@ use super::process::Running;
 use super::setup::{answers, call, fill};
 use super::spec::{Spec, Vars};
 use crate::trace::Payload;
-use crate::wire::{Connection, Endpoint};
+use crate::wire::{Connection, Endpoint, Trust};
 
 /// How often it is tried whether a server is ready. There is no event for that.
 const POLL: Duration = Duration::from_millis(20);
@@ -222,7 +222,9 @@ impl Instance {
         let vars = self.vars();
         let Some(ready) = ready else {
             let url = fill(&loose(&self.spec.url, &vars), &vars)?;
-            let address = Endpoint { url, headers: Vec::new(), max_message: 0, deadline: TRY }.address()?;
+            let address =
+                Endpoint { url, headers: Vec::new(), max_message: 0, deadline: TRY, trust: Trust::default() }
+                    .address()?;
             return Ok((format!("nothing listens on {address}"), Some(address)));
         };
         let words = match ready {
@@ -284,7 +286,8 @@ impl Instance {
         let Ok(session) = self.set_up(Per::Session, Some(until)).await else { return Ok(false) };
         let (url, headers) = self.address(&session)?;
         let url = url.replace(['{', '}'], "");
-        let endpoint = Endpoint { url, headers, max_message: MAX_FRAME, deadline: TRY };
+        let endpoint =
+            Endpoint { url, headers, max_message: MAX_FRAME, deadline: TRY, trust: Trust::default() };
         let (sender, mut receiver) = tokio::sync::mpsc::channel(8);
         let Ok(_connection) = Connection::open(&endpoint, 0, sender).await else { return Ok(false) };
         let frame = async {

@@ -174,10 +174,11 @@ impl Messages {
         let before = self.partial.as_ref().map_or(0, |(_, payload)| payload.len());
         let fits = usize::try_from(length).ok().filter(|length| *length <= self.max.saturating_sub(before));
         let length = fits.ok_or(Breach::TooLong)?;
-        let header = 2 + width + if masked { 4 } else { 0 };
+        let key = 2 + width;
+        let header = if masked { key + 4 } else { key };
         let Some(payload) = bytes.get(header..).and_then(|rest| rest.get(..length)) else { return Ok(None) };
         let mut payload = payload.to_vec();
-        let mask = bytes.get(header - 4..header).filter(|_| masked).and_then(|key| key.try_into().ok());
+        let mask: Option<[u8; 4]> = bytes.get(key..header).and_then(|key| key.try_into().ok());
         if let Some(mask) = mask {
             apply(mask, &mut payload);
         }
