@@ -51,7 +51,10 @@ impl Monitor for Holds {
         let message = violations.first().map_or_else(String::new, |violation| {
             let shown = body.pointer(&violation.at).map(crate::protocol::shorten).unwrap_or_default();
             let place = self.json.as_ref().map(ToString::to_string).unwrap_or_default();
-            format!("{place}{}: {shown} {}", violation.at, violation.problem)
+            match format!("{place}{}", violation.at).as_str() {
+                "" => format!("{shown}: {}", violation.problem),
+                at => format!("{at}: {shown} {}", violation.problem),
+            }
         });
         if let Some(violation) = findings.broken(&self.name, &self.decides, seen.event, message) {
             violation.actual = Some(seen.body.clone());

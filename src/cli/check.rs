@@ -63,6 +63,10 @@ impl Check {
     }
 }
 
+/// Cases of a trace that are judged side by side. `run` writes a case's frames together, so that more are only met in
+/// traces that were mixed afterwards; memory is bounded in any case.
+const MAX_OPEN: usize = 64;
+
 /// Judges the cases of a trace apart; a plain recording is one.
 fn judge(
     protocol: &Arc<Protocol>,
@@ -70,7 +74,8 @@ fn judge(
     reader: Reader<impl std::io::BufRead>,
     show: usize,
 ) -> Result<u8, Failure> {
-    let mut judges: BTreeMap<Option<Arc<str>>, Judge> = BTreeMap::new();
+    // The one used last stands last.
+    let mut judges: Vec<(Option<Arc<str>>, Judge)> = Vec::new();
     let mut out = anstream::stdout().lock();
     let mut tally = Tally { show, ..Tally::default() };
     let mut events = 0u64;
@@ -78,17 +83,24 @@ fn judge(
         let hint = "`frameproof schema trace` describes a line";
         let event = event.map_err(|error| usage(error, hint))?;
         events += 1;
-        let judge = match judges.entry(event.case.clone()) {
-            std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
-            std::collections::btree_map::Entry::Vacant(entry) => {
-                // What a shipped case breaks on purpose is not judged in its recording either.
-                let case = cases.iter().find(|case| Some(case.id.as_str()) == event.case.as_deref());
-                let suspended = case.map_or(&[][..], |case| &case.case.suspend);
-                entry.insert(Judge::new(Arc::clone(protocol), Limits::default(), suspended)?)
+        if judges.last().is_none_or(|(case, _)| *case != event.case) {
+            let known = judges.iter().position(|(case, _)| *case == event.case);
+            let next = match known {
+                Some(index) => judges.remove(index),
+                None => {
+                    // What a shipped case breaks on purpose is not judged in its recording either.
+                    let case = cases.iter().find(|case| Some(case.id.as_str()) == event.case.as_deref());
+                    let suspended = case.map_or(&[][..], |case| &case.case.suspend);
+                    (event.case.clone(), Judge::new(Arc::clone(protocol), Limits::default(), suspended)?)
+                }
+            };
+            if judges.len() >= MAX_OPEN {
+                tally.finish(&mut out, protocol, judges.remove(0).1)?;
             }
-        };
-        let judged = judge.observe(&event);
-        for violation in &judged.violations {
+            judges.push(next);
+        }
+        let Some((_, judge)) = judges.last_mut() else { continue };
+        for violation in &judge.observe(&event).violations {
             tally.add(&mut out, protocol, violation, event.at.as_secs_f64() * 1e3, &event.client)?;
         }
     }
@@ -96,14 +108,7 @@ fn judge(
         return Err(nothing("the trace is empty", "was it written to the end?"));
     }
     for (_, judge) in judges {
-        // A recording may end at any moment: what is open then is not judged.
-        let (violations, exercised) = judge.finish(false);
-        for violation in &violations {
-            tally.add(&mut out, protocol, violation, f64::NAN, "")?;
-        }
-        for (id, count) in exercised {
-            *tally.exercised.entry(id).or_default() += count;
-        }
+        tally.finish(&mut out, protocol, judge)?;
     }
     tally.close(&mut out, protocol, events)
 }
@@ -119,6 +124,18 @@ struct Tally {
 }
 
 impl Tally {
+    /// Ends a case. A recording may end at any moment: what is open then is not judged.
+    fn finish(&mut self, out: &mut impl Write, protocol: &Protocol, judge: Judge) -> std::io::Result<()> {
+        let (violations, exercised) = judge.finish(false);
+        for violation in &violations {
+            self.add(out, protocol, violation, f64::NAN, "")?;
+        }
+        for (id, count) in exercised {
+            *self.exercised.entry(id).or_default() += count;
+        }
+        Ok(())
+    }
+
     fn add(
         &mut self,
         out: &mut impl Write,
