@@ -1,4 +1,4 @@
-//! The connection as the dialects see it: it closes with the proper code when a client breaks RFC 6455.
+//! The connection as the dialects see it: it answers a close, and closes with the proper code when a client breaks RFC 6455.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -25,6 +25,8 @@ pub(super) struct Socket {
 
 enum Refusal {
     None,
+    /// The client has closed; the library has queued the answer.
+    Closed(Message),
     /// The close frame is to be sent.
     Due(Error, CloseCode),
     /// It has been queued.
@@ -42,6 +44,13 @@ impl Socket {
         loop {
             self.refusal = match std::mem::replace(&mut self.refusal, Refusal::None) {
                 Refusal::None => return Poll::Ready(None),
+                Refusal::Closed(message) => match Pin::new(&mut self.inner).poll_flush(context) {
+                    Poll::Pending => {
+                        self.refusal = Refusal::Closed(message);
+                        return Poll::Pending;
+                    }
+                    Poll::Ready(_) => return Poll::Ready(Some(Ok(message))),
+                },
                 Refusal::Due(error, code) => {
                     let mut sink = Pin::new(&mut self.inner);
                     match sink.as_mut().poll_ready(context) {
@@ -107,7 +116,14 @@ impl Stream for Socket {
             return self.refuse(context);
         }
         let next = ready!(Pin::new(&mut self.inner).poll_next(context));
-        let Some(Err(error)) = next else { return Poll::Ready(next) };
+        let error = match next {
+            Some(Ok(message @ Message::Close(_))) => {
+                self.refusal = Refusal::Closed(message);
+                return self.refuse(context);
+            }
+            Some(Err(error)) => error,
+            other => return Poll::Ready(other),
+        };
         match code_for(&error) {
             Some(code) => {
                 self.refusal = Refusal::Due(error, code);
