@@ -80,7 +80,7 @@ impl Endpoint {
         let known = ENDS.iter().find(|(end, _)| path.ends_with(end));
         known
             .map(|(_, endpoint)| endpoint.clone())
-            .or_else(|| path.split_once("/models/").map(|(_, id)| Self::Model(id.to_owned())))
+            .or_else(|| path.split_once("/models/").map(|(_, id)| Self::Model(decoded(id))))
     }
 
     pub fn method(&self) -> &'static str {
@@ -93,6 +93,10 @@ impl Endpoint {
             _ => None,
         }
     }
+}
+
+fn decoded(id: &str) -> String {
+    percent_encoding::percent_decode_str(id).decode_utf8_lossy().into_owned()
 }
 
 /// How an API words an answer: as a whole, or event by event while it comes into being. `block` is always the newest of
@@ -166,6 +170,7 @@ mod tests {
             ("/v1/models", Some(Endpoint::Models)),
             ("/v1/models/org/name:7b", Some(Endpoint::Model("org/name:7b".into()))),
             ("/", Some(Endpoint::Root)),
+            ("/v1/models/org%2Fname", Some(Endpoint::Model("org/name".into()))),
             ("/v1/threads", None),
             ("/v1/responses/resp_1", None),
         ] {
