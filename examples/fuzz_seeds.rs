@@ -1,39 +1,54 @@
-//! Writes the seed corpus of the frame fuzz targets: every example of every shipped protocol, and broken texts.
+//! Makes what fuzzing begins with: `cargo run --example fuzz_seeds`.
 //!
-//! `cargo run --example fuzz_seeds` writes to `fuzz/seeds/frame`.
+//! - `fuzz/seeds/TARGET/`: seeds from the protocols' examples and scenarios (committed; a test replays them);
+//! - `fuzz/dictionaries/TARGET.dict`: words from the schemas (committed);
+//! - `fuzz/corpus/TARGET/`: what `cargo fuzz run TARGET` reads and grows: seeds and regressions, copied (not committed).
 
-use frameproof::protocol::{LoadOptions, Protocol};
+use std::fs;
+use std::path::Path;
 
-/// Texts near the border of what a frame is.
-const BORDER: &[&str] = &[
-    "{}",
-    "[]",
-    "null",
-    "{\"a\":1,\"a\":2}",
-    "{\"a\":1,\"\\u0061\":2}",
-    "{\"n\":18446744073709551616,\"m\":-9223372036854775809,\"f\":1e400}",
-    "{\"s\":\"\\ud800\"}",
-    "{\"a\":NaN}",
-    "{\"a\":1}{\"b\":2}",
-    "{\"a\":[[[[[[[[[[1]]]]]]]]]]}",
-    "\u{feff}{}",
-    "{\"a\":\"\\u0000\"}",
-];
+use frameproof::fuzzing;
 
 fn main() -> std::io::Result<()> {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds/frame");
-    std::fs::create_dir_all(&folder)?;
-    for name in Protocol::embedded_names() {
-        let protocol = Protocol::embedded(name, &LoadOptions::default()).map_err(std::io::Error::other)?;
-        for message in &protocol.messages {
-            for (index, example) in message.examples.iter().enumerate() {
-                let file = format!("{name}-{}-{index}.json", message.name);
-                std::fs::write(folder.join(file), example.to_string())?;
-            }
-        }
+    let fuzz = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz");
+    let dictionaries = fuzz.join("dictionaries");
+    let targets = fuzzing::targets();
+    for old in [&dictionaries, &fuzz.join("seeds")].into_iter().filter(|folder| folder.exists()) {
+        fs::remove_dir_all(old)?;
     }
-    for (index, text) in BORDER.iter().enumerate() {
-        std::fs::write(folder.join(format!("border-{index}.json")), text)?;
+    fs::create_dir_all(&dictionaries)?;
+    for target in &targets {
+        let seeds = fuzzing::seeds(&target.name);
+        let folder = fuzz.join("seeds").join(&target.name);
+        if !seeds.is_empty() {
+            fs::create_dir_all(&folder)?;
+        }
+        for (name, bytes) in &seeds {
+            fs::write(folder.join(name), bytes)?;
+        }
+        if let Some(text) = fuzzing::dictionary(&target.name) {
+            fs::write(dictionaries.join(format!("{}.dict", target.name)), text)?;
+        }
+        println!("{}: {} seeds", target.name, seeds.len());
+    }
+    for target in &targets {
+        let corpus = fuzz.join("corpus").join(&target.name);
+        fs::create_dir_all(&corpus)?;
+        for folder in target.seeds.iter().map(|folder| fuzz.join("seeds").join(folder)) {
+            copy_into(&folder, &corpus)?;
+        }
+        copy_into(&fuzz.join("regressions").join(&target.name), &corpus)?;
+    }
+    Ok(())
+}
+
+fn copy_into(folder: &Path, corpus: &Path) -> std::io::Result<()> {
+    if !folder.exists() {
+        return Ok(());
+    }
+    let label = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    for entry in fs::read_dir(folder)?.flatten() {
+        fs::copy(entry.path(), corpus.join(format!("{label}-{}", entry.file_name().to_string_lossy())))?;
     }
     Ok(())
 }

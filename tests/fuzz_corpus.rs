@@ -1,26 +1,160 @@
-//! The fuzz targets' bodies on the committed seeds and on the protocols' examples, as ordinary tests.
+//! The fuzz targets' bodies on the committed seeds, on every input that once broke something, and on real traces, as
+//! ordinary tests.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use frameproof::fuzzing;
 use frameproof::protocol::{LoadOptions, Protocol};
+use frameproof::trace::{Event, Reader};
 use proptest::prelude::*;
 
-#[test]
-fn the_seeds_hold() {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds/frame");
-    let mut count = 0;
-    for entry in std::fs::read_dir(folder).expect("the seeds").flatten() {
-        fuzzing::frame(&std::fs::read(entry.path()).expect("a seed"));
-        count += 1;
+fn fuzz() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz")
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> =
+        fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    files.sort();
+    files
+}
+
+/// Runs a body, and says which input broke it.
+fn hold(target: &fuzzing::Target, bytes: &[u8], name: &str) {
+    let run = std::panic::AssertUnwindSafe(|| target.run(bytes));
+    if let Err(panic) = std::panic::catch_unwind(run) {
+        let why =
+            panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
+        panic!("{} on {name}: {}", target.name, why.unwrap_or("a panic"));
     }
-    assert!(count >= 20, "only {count} seeds");
 }
 
 #[test]
-fn the_examples_hold() {
+fn seeds_and_regressions_hold() {
+    for target in fuzzing::targets() {
+        let mut folders: Vec<PathBuf> =
+            target.seeds.iter().map(|name| fuzz().join("seeds").join(name)).collect();
+        folders.push(fuzz().join("regressions").join(&target.name));
+        let mut count = 0;
+        for file in folders.iter().flat_map(|folder| files(folder)) {
+            hold(&target, &fs::read(&file).expect("a seed"), &file.display().to_string());
+            count += 1;
+        }
+        assert!(count >= 4, "{}: only {count} seeds", target.name);
+    }
+}
+
+#[test]
+fn regressions_belong_to_targets() {
+    let names: BTreeSet<String> = fuzzing::targets().into_iter().map(|target| target.name).collect();
+    for folder in files(&fuzz().join("regressions")) {
+        let name = folder.file_name().expect("a name").to_string_lossy().into_owned();
+        assert!(
+            names.contains(&name) || name == "README.md",
+            "{name} is no target: its inputs would not be replayed"
+        );
+    }
+}
+
+#[test]
+fn reports_are_xml_to_another_parser() {
+    for file in ["seeds", "regressions"].iter().flat_map(|kind| files(&fuzz().join(kind).join("report"))) {
+        let xml = fuzzing::junit_of(&fs::read(&file).expect("a seed"));
+        roxmltree::Document::parse(&xml).unwrap_or_else(|error| panic!("{}: {error}\n{xml}", file.display()));
+    }
+}
+
+#[test]
+fn what_is_committed_is_what_the_command_makes() {
+    let command = "run `cargo run --example fuzz_seeds` and commit";
+    let mut dictionaries = BTreeSet::new();
+    let mut folders = BTreeSet::new();
+    for target in fuzzing::targets() {
+        if let Some(text) = fuzzing::dictionary(&target.name) {
+            let path = fuzz().join(format!("dictionaries/{}.dict", target.name));
+            assert_eq!(read(&path), text, "{}: {command}", path.display());
+            dictionaries.insert(path);
+        }
+        let folder = fuzz().join("seeds").join(&target.name);
+        let seeds = fuzzing::seeds(&target.name);
+        for (name, bytes) in &seeds {
+            assert!(
+                fs::read(folder.join(name)).is_ok_and(|file| file == *bytes),
+                "{folder:?} {name}: {command}"
+            );
+        }
+        assert_eq!(files(&folder).len(), seeds.len(), "{}: {command}", folder.display());
+        folders.extend((!seeds.is_empty()).then_some(folder));
+    }
+    assert_eq!(files(&fuzz().join("dictionaries")), Vec::from_iter(dictionaries), "{command}");
+    assert_eq!(files(&fuzz().join("seeds")), Vec::from_iter(folders), "{command}");
+}
+
+#[test]
+fn every_target_is_built_and_run_everywhere() {
+    let names: BTreeSet<String> = fuzzing::targets().into_iter().map(|target| target.name).collect();
+    for protocol in Protocol::embedded_names() {
+        assert!(names.contains(&format!("message_{protocol}")), "{protocol}");
+    }
+    let sources: BTreeSet<String> = files(&fuzz().join("fuzz_targets"))
+        .iter()
+        .map(|file| file.file_stem().expect("a name").to_string_lossy().into_owned())
+        .collect();
+    assert_eq!(sources, names, "fuzz/fuzz_targets");
+    let manifest: toml::Table = read(&fuzz().join("Cargo.toml")).parse().expect("TOML");
+    let binaries = manifest["bin"].as_array().expect("binaries").iter();
+    let binaries: BTreeSet<String> =
+        binaries.map(|bin| bin["name"].as_str().expect("a name").to_owned()).collect();
+    assert_eq!(binaries, names, "fuzz/Cargo.toml");
+    // Scripts that cannot ask the library list the names between two lines.
+    for script in [".clusterfuzzlite/build.sh", "fuzz/smoke.sh"] {
+        let text = read(&fuzz().join("..").join(script));
+        let list = text
+            .split_once("\nTARGETS=\"\n")
+            .and_then(|(_, rest)| rest.split_once("\n\""))
+            .expect("the list")
+            .0;
+        let listed: BTreeSet<String> = list.lines().map(str::to_owned).collect();
+        assert_eq!(listed, names, "{script}");
+    }
+    for name in &names {
+        let text = read(&fuzz().join(format!("fuzz_targets/{name}.rs")));
+        let body =
+            name.strip_prefix("message_").map_or_else(|| format!("{name}(bytes)"), |of| format!("\"{of}\""));
+        assert!(text.contains(&body), "fuzz_targets/{name}.rs runs something else");
+    }
+}
+
+/// The traces of a run of the whole suite against the reference server, case by case.
+#[test]
+fn monitors_agree_on_real_traces() {
+    let folder = tempfile::tempdir().expect("a folder");
     for name in Protocol::embedded_names() {
+        let trace = folder.path().join(format!("{name}.ndjson"));
+        let run = Command::new(env!("CARGO_BIN_EXE_frameproof"))
+            .args(["run", name, "--quiet", "--trace"])
+            .arg(&trace)
+            .output()
+            .expect("it runs");
+        assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stdout));
         let protocol = Protocol::embedded(name, &LoadOptions::default()).expect("it loads");
-        for example in protocol.messages.iter().flat_map(|message| &message.examples) {
-            fuzzing::frame(example.to_string().as_bytes());
+        let file = std::io::BufReader::new(fs::File::open(&trace).expect("the trace"));
+        let mut cases: std::collections::BTreeMap<_, Vec<Event>> = Default::default();
+        for event in Reader::new("trace", file) {
+            let event = event.expect("an event");
+            cases.entry(event.case.clone()).or_default().push(event);
+        }
+        assert!(cases.len() > 30, "{name}: only {} cases", cases.len());
+        // The naive monitors look at every pair of events: long traces would take minutes.
+        for events in cases.values().filter(|events| events.len() <= 400) {
+            fuzzing::agrees(&protocol, events, true);
         }
     }
 }
@@ -29,10 +163,20 @@ proptest! {
     #[test]
     fn any_bytes_hold(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         fuzzing::frame(&bytes);
+        fuzzing::frame_agrees(&bytes);
+        fuzzing::trace(&bytes);
     }
 
     #[test]
     fn json_like_text_holds(text in r#"[{}\[\]",:0-9a-z\\ .eE+-]{0,60}"#) {
         fuzzing::frame(text.as_bytes());
+        fuzzing::frame_agrees(text.as_bytes());
+    }
+
+    #[test]
+    fn built_inputs_hold(bytes in proptest::collection::vec(any::<u8>(), 0..800)) {
+        fuzzing::frame_structured(&bytes);
+        fuzzing::monitors(&bytes);
+        fuzzing::report(&bytes);
     }
 }

@@ -1,4 +1,4 @@
-//! Built JSON objects: serialised, parsed, and compared.
+//! Frames from a walk over a message's JSON Schema: serialised, parsed, validated.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| frameproof::fuzzing::frame_structured(bytes));

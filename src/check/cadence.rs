@@ -44,7 +44,9 @@ impl Monitor for Cadence {
         findings.exercise(&self.rule.decides);
         let gap = seen.at.saturating_sub(last);
         let period = Duration::from_millis(period);
-        if gap > period.mul_f64(self.rule.factor.max(1.0)) && gap > period + SLACK {
+        // As numbers, which do not overflow: the period is the server's to say, the factor the protocol file's.
+        let longest = period.as_secs_f64() * self.rule.factor.max(1.0);
+        if gap.as_secs_f64() > longest && gap > period.saturating_add(SLACK) {
             let message = format!("{gap:.0?} after the last one, though {period:?} were announced");
             if let Some(violation) = findings.broken(&self.name, &self.rule.decides, seen.event, message) {
                 violation.related = Some(event);

@@ -154,17 +154,33 @@ pub(crate) fn key_text(value: &Value) -> String {
     }
 }
 
+/// The whole number that a number is, however it is written: 1 and 1.0 are one, 2^53 and 2^53 + 1 are two.
+fn whole_number(number: &serde_json::Number) -> Option<i128> {
+    let exact = number.as_i64().map(i128::from).or(number.as_u64().map(i128::from));
+    let float = || {
+        number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() < 1e30).map(|float| float as i128)
+    };
+    exact.or_else(float)
+}
+
 /// A hash of a JSON value that does not depend on the order of keys, without the parts named by `volatile` (top-level
 /// keys). Equal values have equal hashes; numbers by value.
 pub(crate) fn content_hash(value: &Value, volatile: &[String]) -> u64 {
     use std::hash::{Hash, Hasher};
     let mut hasher = rustc_hash::FxHasher::default();
+    // Each type begins with a byte of its own: null is not false, nor is [] {}.
     match value {
         Value::Null => 0u8.hash(&mut hasher),
-        Value::Bool(value) => value.hash(&mut hasher),
-        Value::Number(number) => number.as_f64().unwrap_or(0.0).to_bits().hash(&mut hasher),
-        Value::String(text) => text.hash(&mut hasher),
-        Value::Array(items) => items.iter().for_each(|item| content_hash(item, &[]).hash(&mut hasher)),
+        Value::Bool(value) => (1u8, value).hash(&mut hasher),
+        Value::Number(number) => match whole_number(number) {
+            Some(whole) => (2u8, whole).hash(&mut hasher),
+            None => (3u8, number.as_f64().unwrap_or(0.0).to_bits()).hash(&mut hasher),
+        },
+        Value::String(text) => (4u8, text).hash(&mut hasher),
+        Value::Array(items) => {
+            (5u8, items.len()).hash(&mut hasher);
+            items.iter().for_each(|item| content_hash(item, &[]).hash(&mut hasher));
+        }
         Value::Object(map) => {
             let mut sum = 0u64;
             for (key, value) in map.iter().filter(|(key, _)| !volatile.iter().any(|name| name == *key)) {
@@ -173,8 +189,52 @@ pub(crate) fn content_hash(value: &Value, volatile: &[String]) -> u64 {
                 content_hash(value, &[]).hash(&mut entry);
                 sum = sum.wrapping_add(entry.finish());
             }
-            sum.hash(&mut hasher);
+            (6u8, sum).hash(&mut hasher);
         }
     }
     hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn contents_are_told_apart() {
+        let values = [
+            json!(null),
+            json!(false),
+            json!(true),
+            json!(0),
+            json!(1),
+            json!(0.5),
+            json!(""),
+            json!("0"),
+            json!([]),
+            json!({}),
+            json!([[]]),
+            json!([null]),
+            json!({ "a": null }),
+            json!({ "a": {} }),
+            json!({ "a": [] }),
+            json!(9_007_199_254_740_992_u64),
+            json!(9_007_199_254_740_993_u64),
+            json!([0, 1]),
+            json!([1, 0]),
+        ];
+        for (at, left) in values.iter().enumerate() {
+            for right in &values[at + 1..] {
+                assert_ne!(content_hash(left, &[]), content_hash(right, &[]), "{left} {right}");
+            }
+        }
+        for (left, right) in [
+            (json!({ "a": 1, "b": [2.0] }), json!({ "b": [2], "a": 1.0 })),
+            (json!(0), json!(-0.0)),
+            (json!({ "a": 1, "at": 5 }), json!({ "a": 1 })),
+        ] {
+            let volatile = ["at".to_owned()];
+            assert_eq!(content_hash(&left, &volatile), content_hash(&right, &volatile), "{left} {right}");
+        }
+    }
 }

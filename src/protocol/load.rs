@@ -35,6 +35,20 @@ impl Protocol {
         let [Some(api), Some(catalogue)] = files else { return Err(errors) };
         compile(&name, &api, &catalogue, options)
     }
+
+    /// Compiles a protocol from the texts of its two files and of overlays, which are applied in order.
+    ///
+    /// # Errors
+    /// As [`Protocol::load`].
+    pub fn from_documents(
+        name: &str,
+        api: &Document,
+        catalogue: &Document,
+        reading: ReadingName,
+        overlays: &[Document],
+    ) -> Result<Arc<Self>, Diagnostics> {
+        compile_with(name, api, catalogue, reading, overlays)
+    }
 }
 
 /// Compiles a protocol from its two documents.
@@ -44,6 +58,19 @@ pub(super) fn compile(
     catalogue: &Document,
     options: &LoadOptions,
 ) -> Result<Arc<Protocol>, Diagnostics> {
+    let mut errors = Diagnostics::default();
+    let overlays = options.overlays.iter().filter_map(|path| errors.take(Document::read(path))).collect();
+    let overlays: Vec<Document> = errors.or(overlays)?;
+    compile_with(name, api, catalogue, options.reading, &overlays)
+}
+
+fn compile_with(
+    name: &str,
+    api: &Document,
+    catalogue: &Document,
+    reading: ReadingName,
+    overlays: &[Document],
+) -> Result<Arc<Protocol>, Diagnostics> {
     let requirements = load_requirements(catalogue)?;
     let mut document = (*api.value).clone();
     if !document["asyncapi"].as_str().is_some_and(|version| version.starts_with("3.")) {
@@ -52,13 +79,12 @@ pub(super) fn compile(
             .hint("begin the file with `asyncapi: 3.0.0`")
             .into());
     }
-    let readings = apply_readings(&mut document, api, options.reading)?;
-    for path in &options.overlays {
-        let overlay = Document::read(path)?;
+    let readings = apply_readings(&mut document, api, reading)?;
+    for overlay in overlays {
         if !overlay.value.is_object() {
             let hint = "an overlay is a JSON Merge Patch on asyncapi.yaml: a map";
             return Err(Diagnostic::new("the overlay is no map")
-                .at(&overlay, "", Part::Value)
+                .at(overlay, "", Part::Value)
                 .hint(hint)
                 .into());
         }

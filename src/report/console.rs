@@ -104,7 +104,7 @@ impl<W: Write> Console<W> {
             started.cases,
             started.jobs,
             started.seed,
-            started.reading
+            terminal(&started.reading)
         )
     }
 
@@ -124,7 +124,7 @@ impl<W: Write> Console<W> {
                 writeln!(
                     self.out,
                     "{style}{word:>5}{style:#} {DIM}{ms:>7.1} ms{DIM:#}  {} {DIM}{}{}{DIM:#}",
-                    case.case,
+                    terminal(&case.case),
                     terminal(&case.title),
                     known.unwrap_or_default()
                 )?;
@@ -156,21 +156,21 @@ impl<W: Write> Console<W> {
         let reason = reason(case);
         let (style, word) = look(case.verdict);
         if let Some((_, cases)) = self.groups.iter_mut().find(|(known, _)| *known == reason) {
-            cases.push(case.case.clone());
+            cases.push(terminal(&case.case).into_owned());
             if self.options.verbosity >= 1 {
                 writeln!(
                     self.out,
                     "{style}{word:>5}{style:#} {} {DIM}(same reason as above){DIM:#}",
-                    case.case
+                    terminal(&case.case)
                 )?;
             }
             return Ok(());
         }
-        self.groups.push((reason, vec![case.case.clone()]));
+        self.groups.push((reason, vec![terminal(&case.case).into_owned()]));
         writeln!(
             self.out,
             "\n{style}{word}{style:#} {BOLD}{}{BOLD:#}: {}",
-            case.case,
+            terminal(&case.case),
             terminal(&case.title)
         )?;
         if let Some(reason) = &case.reason {
@@ -191,13 +191,14 @@ impl<W: Write> Console<W> {
         for id in &failure.requirements {
             let text = self.started.as_ref().and_then(|started| started.requirements.get(id));
             let Some(text) = text else {
-                writeln!(self.out, "    {CYAN}{id}{CYAN:#}")?;
+                writeln!(self.out, "    {CYAN}{}{CYAN:#}", terminal(id))?;
                 continue;
             };
             writeln!(
                 self.out,
-                "    {CYAN}{id}{CYAN:#} {} {} {DIM}({}){DIM:#}",
-                text.level,
+                "    {CYAN}{}{CYAN:#} {} {} {DIM}({}){DIM:#}",
+                terminal(id),
+                terminal(&text.level),
                 terminal(&text.text),
                 terminal(&text.source)
             )?;
@@ -255,7 +256,7 @@ impl<W: Write> Console<W> {
                 "    {style}{sign}{style:#} {DIM}{:>8.1} ms{DIM:#} {:<8} {} {style}{}{style:#}",
                 line.ms,
                 terminal(&line.client),
-                line.dir,
+                terminal(&line.dir),
                 clip(&line.text)
             )?;
         }
@@ -307,7 +308,7 @@ impl<W: Write> Console<W> {
             let count =
                 |wanted| summary.requirements.values().filter(|result| result.verdict == wanted).count();
             table.row([
-                name.clone(),
+                terminal(name).into_owned(),
                 summary.cases.values().sum::<usize>().to_string(),
                 count(Verdict::Passed).to_string(),
                 count(Verdict::Failed).to_string(),
@@ -358,7 +359,8 @@ impl<W: Write> Console<W> {
             let cases = result.broken_in.len();
             writeln!(
                 self.out,
-                "  {style}{word}{style:#} {CYAN}{id}{CYAN:#} {} {DIM}({cases} cases){DIM:#}",
+                "  {style}{word}{style:#} {CYAN}{}{CYAN:#} {} {DIM}({cases} cases){DIM:#}",
+                terminal(id),
                 terminal(text)
             )?;
         }
@@ -382,7 +384,8 @@ impl<W: Write> Console<W> {
                 .filter(|(verdict, _)| count(*verdict) > 0)
                 .map(|(verdict, word)| format!("{} {word}", count(*verdict))),
         );
-        let stopped = summary.stopped.as_deref().map(|why| format!(", stopped: {why}")).unwrap_or_default();
+        let stopped =
+            summary.stopped.as_deref().map(|why| format!(", stopped: {}", terminal(why))).unwrap_or_default();
         let verdict = if summary.exit_code == 0 { "conformant" } else { "not conformant" };
         let verdict = if matches!(summary.exit_code, 3 | 130) { "no verdict" } else { verdict };
         writeln!(

@@ -30,20 +30,20 @@ pub fn render(events: &[RunEvent]) -> Result<String, String> {
             RunEvent::CaseFinished(case) => {
                 let Some(begin) = started else { continue };
                 let family = case.case.split('/').next().unwrap_or_default();
-                let name = format!("{}.{family}", begin.protocol);
+                let name = xml(&format!("{}.{family}", begin.protocol)).into_owned();
                 let suite = suites.entry(name.clone()).or_insert_with(|| {
                     order.push(name.clone());
                     let mut suite = TestSuite::new(name.clone());
                     suite.add_property(Property::new("seed", begin.seed.to_string()));
                     suite.add_property(Property::new("target", xml(&begin.target).into_owned()));
-                    suite.add_property(Property::new("reading", begin.reading.clone()));
+                    suite.add_property(Property::new("reading", xml(&begin.reading).into_owned()));
                     suite
                 });
                 suite.add_test_case(test_case(case, begin, &name));
             }
             RunEvent::RunFinished(summary) => {
-                seconds += summary.seconds.max(0.0);
-                report.set_time(Duration::from_secs_f64(seconds));
+                seconds += summary.seconds;
+                report.set_time(duration(seconds));
             }
             RunEvent::CaseStarted { .. } => {}
         }
@@ -62,7 +62,7 @@ fn test_case(case: &CaseReport, begin: &RunStarted, class: &str) -> TestCase {
                 if case.verdict == Verdict::Failed { NonSuccessKind::Failure } else { NonSuccessKind::Error };
             let mut status = TestCaseStatus::non_success(kind);
             status.set_message(message_of(case));
-            status.set_type(case.failures.first().map_or("error", |failure| failure.check.as_str()));
+            status.set_type(type_of(&case.failures));
             status.set_description(text_of(case, &case.failures, begin));
             status.add_reruns(case.earlier.iter().map(|failures| rerun(case, failures, begin)));
             status
@@ -79,7 +79,7 @@ fn test_case(case: &CaseReport, begin: &RunStarted, class: &str) -> TestCase {
     };
     let mut test = TestCase::new(xml(name).into_owned(), status);
     test.set_classname(xml(class).into_owned());
-    test.set_time(Duration::from_secs_f64(case.seconds.max(0.0)));
+    test.set_time(duration(case.seconds));
     test.extra.insert("file".into(), xml(&case.file).into_owned().into());
     test.extra.insert("line".into(), case.line.to_string().into());
     let mut ids: Vec<&String> = case.exercised.keys().collect();
@@ -98,12 +98,23 @@ fn test_case(case: &CaseReport, begin: &RunStarted, class: &str) -> TestCase {
     test
 }
 
+/// Seconds as a duration. The events may come from a file, and say anything: from nothing to a thousand years.
+fn duration(seconds: f64) -> Duration {
+    const LONGEST: f64 = 3.2e10;
+    // Not `clamp`, which keeps NaN.
+    Duration::from_secs_f64(if seconds > 0.0 { seconds.min(LONGEST) } else { 0.0 })
+}
+
+fn type_of(failures: &[Failure]) -> String {
+    xml(failures.first().map_or("error", |failure| failure.check.as_str())).into_owned()
+}
+
 fn rerun(case: &CaseReport, failures: &[Failure], begin: &RunStarted) -> TestRerun {
     // Always a failure: consumers know flakyFailure and rerunFailure, not the error forms.
     let mut rerun = TestRerun::new(NonSuccessKind::Failure);
     let message = failures.first().map_or("failed", |failure| failure.message.as_str());
     rerun.set_message(xml(message).into_owned());
-    rerun.set_type(failures.first().map_or("error", |failure| failure.check.as_str()));
+    rerun.set_type(type_of(failures));
     rerun.set_description(text_of(case, failures, begin));
     rerun
 }

@@ -57,10 +57,14 @@ impl Baseline {
     /// # Errors
     /// Everything that is wrong with the file, with its place.
     pub fn load(path: &Path, today: &str) -> Result<Self, Diagnostics> {
-        Self::read(&Document::read(path)?, today)
+        Self::from_document(&Document::read(path)?, today)
     }
 
-    fn read(document: &Document, today: &str) -> Result<Self, Diagnostics> {
+    /// As [`Baseline::load`], from a file that has been read already.
+    ///
+    /// # Errors
+    /// As [`Baseline::load`].
+    pub fn from_document(document: &Document, today: &str) -> Result<Self, Diagnostics> {
         let file: BaselineFile = decode(document, "")?;
         let mut errors = Diagnostics::default();
         let mut entries = Vec::new();
@@ -178,7 +182,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str, today: &str) -> Result<Baseline, Diagnostics> {
-        Baseline::read(&Document::parse("b.yaml", text)?, today)
+        Baseline::from_document(&Document::parse("b.yaml", text)?, today)
     }
 
     fn failure(id: &str, message: &str) -> Failure {

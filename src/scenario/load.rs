@@ -46,6 +46,17 @@ pub fn load(path: &Path, protocol: &Protocol) -> Result<Vec<LoadedCase>, Diagnos
     collect(files.iter().map(|file| Document::read(file)), protocol)
 }
 
+/// The cases of scenario files that have been read already.
+///
+/// # Errors
+/// As [`load`].
+pub fn from_documents(
+    documents: impl IntoIterator<Item = Document>,
+    protocol: &Protocol,
+) -> Result<Vec<LoadedCase>, Diagnostics> {
+    collect(documents.into_iter().map(Ok), protocol)
+}
+
 fn is_yaml(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml")
 }

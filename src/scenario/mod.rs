@@ -8,7 +8,7 @@ mod verify;
 
 use std::sync::Arc;
 
-pub use load::{embedded, load};
+pub use load::{embedded, from_documents, load};
 
 pub use crate::source::duration;
 pub use crate::template;

@@ -1,0 +1,4 @@
+//! Streaming monitors against naive ones.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| frameproof::fuzzing::monitors(bytes));

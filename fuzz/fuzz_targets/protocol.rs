@@ -1,0 +1,4 @@
+//! The protocol loader.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| frameproof::fuzzing::protocol(bytes));

@@ -1,0 +1,4 @@
+//! The trace reader.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| frameproof::fuzzing::trace(bytes));

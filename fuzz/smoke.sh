@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# A bounded run of every fuzz target, from the seeds, on the toolchain at hand. `fuzz/smoke.sh [TARGET…]`.
+# RUNS: executions a target (default 20000); SECONDS_EACH: a bound on its time (default 30); SANITIZER: none or address.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+RUNS="${RUNS:-20000}"
+SECONDS_EACH="${SECONDS_EACH:-30}"
+SANITIZER="${SANITIZER:-none}"
+TARGETS="
+frame
+frame_agrees
+frame_value
+frame_structured
+trace
+scenario
+protocol
+overlay
+baseline
+monitors
+report
+message_agentloop
+message_codelab
+message_codey
+message_minicodex
+message_tinyvex
+"
+cargo run --quiet --example fuzz_seeds >/dev/null
+# All at once: cargo then builds what they share once.
+cargo fuzz build --sanitizer "$SANITIZER"
+for target in ${@:-$TARGETS}; do
+  dictionary=()
+  if [ -f "fuzz/dictionaries/$target.dict" ]; then
+    dictionary=("-dict=fuzz/dictionaries/$target.dict")
+  fi
+  # Finds of a smoke are thrown away: the corpus that somebody grows is theirs.
+  finds="$(mktemp -d)"
+  printf '%-20s ' "$target"
+  cargo fuzz run --sanitizer "$SANITIZER" "$target" "$finds" "fuzz/corpus/$target" -- \
+    -runs="$RUNS" -max_total_time="$SECONDS_EACH" -max_len=4096 -timeout=20 -rss_limit_mb=2048 \
+    -print_final_stats=1 "${dictionary[@]}" >"$finds.log" 2>&1 || {
+      tail -n 40 "$finds.log"
+      echo "$target found something: see fuzz/artifacts/$target and docs/fuzzing.md"
+      exit 1
+    }
+  grep -E '^Done|stat::(number_of_executed_units|average_exec_per_sec)' "$finds.log" | tr -s ' \n' ' '
+  echo
+  rm -rf "$finds" "$finds.log"
+done

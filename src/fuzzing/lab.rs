@@ -1,0 +1,48 @@
+//! A protocol of the fuzz targets' own: few messages with the same few fields, and every kind of monitor.
+
+use std::sync::{Arc, LazyLock};
+
+use crate::protocol::{Protocol, ReadingName};
+use crate::source::Document;
+
+/// Its `asyncapi.yaml`.
+pub(super) const API: &str = include_str!("lab/asyncapi.yaml");
+/// Its `requirements.yaml`.
+pub(super) const REQUIREMENTS: &str = include_str!("lab/requirements.yaml");
+
+/// Both files, parsed once a process.
+pub(super) fn documents() -> (&'static Document, &'static Document) {
+    static DOCUMENTS: LazyLock<[Document; 2]> = LazyLock::new(|| {
+        [("asyncapi.yaml", API), ("requirements.yaml", REQUIREMENTS)].map(|(name, text)| {
+            Document::parse(&format!("lab/{name}"), text).unwrap_or_else(|errors| panic!("{errors}"))
+        })
+    });
+    (&DOCUMENTS[0], &DOCUMENTS[1])
+}
+
+/// The protocol, compiled once a process.
+pub(super) fn lab() -> &'static Arc<Protocol> {
+    static LAB: LazyLock<Arc<Protocol>> = LazyLock::new(|| {
+        let (api, catalogue) = documents();
+        Protocol::from_documents("lab", api, catalogue, ReadingName::Default, &[])
+            .unwrap_or_else(|errors| panic!("{errors}"))
+    });
+    &LAB
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_has_every_kind_of_monitor() {
+        let kinds: std::collections::BTreeSet<String> = (lab().extension.invariants.values())
+            .filter_map(|invariant| {
+                serde_json::to_value(&invariant.monitor).ok()?.as_object()?.keys().next().cloned()
+            })
+            .collect();
+        let schema = crate::source::schema_of::<crate::protocol::invariant::Rule>();
+        let known = schema["oneOf"].as_array().expect("the kinds").len();
+        assert_eq!(kinds.len(), known, "{kinds:?}");
+    }
+}

@@ -1,0 +1,275 @@
+//! The streaming monitors against naive ones that read the whole trace again for every event.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arbitrary::{Arbitrary, Result, Unstructured};
+use serde_json::{Map, Value, json};
+
+use super::lab::lab;
+use super::naive::{self, Finding};
+use super::shipped;
+use super::walk::{Walk, anything};
+use crate::check::Judge;
+use crate::frame::Limits;
+use crate::protocol::Protocol;
+use crate::trace::{Direction, End, Event, Payload};
+
+/// Longest trace that is made.
+const MAX_EVENTS: usize = 120;
+
+/// A made-up trace is judged alike by the streaming monitors and by the naive ones.
+pub fn monitors(bytes: &[u8]) {
+    let Ok(made) = Made::arbitrary_take_rest(Unstructured::new(bytes)) else { return };
+    agrees(&made.protocol, &made.events, made.settled);
+}
+
+/// Judges a trace of one case twice, and compares.
+///
+/// # Panics
+/// The two disagree: the message shows what each found.
+pub fn agrees(protocol: &Arc<Protocol>, events: &[Event], settled: bool) {
+    let mut judge = Judge::new(Arc::clone(protocol), Limits::default(), &[])
+        .unwrap_or_else(|errors| panic!("what loads has monitors: {errors}"));
+    let mut found = Vec::new();
+    for (index, event) in events.iter().enumerate() {
+        for violation in judge.observe(event).violations {
+            // A stretch is judged when the next one begins, and then names its end.
+            let past = violation.event.is_some_and(|event| event <= index as u64);
+            assert!(past, "a violation belongs to the past, not to {:?}", violation.event);
+            assert!(
+                violation.related.is_none_or(|related| related <= index as u64),
+                "it conflicts with the past"
+            );
+            found.push(violation);
+        }
+    }
+    let (rest, exercised) = judge.finish(settled);
+    found.extend(rest);
+    for violation in &found {
+        for id in &violation.requirements {
+            assert!(protocol.requirements.get(id).is_some(), "{id} is no requirement");
+            let counted = exercised.get(id).copied().unwrap_or(0);
+            let by_frame = !protocol.extension.invariants.contains_key(&violation.check);
+            assert!(
+                counted > 0 || by_frame || !counts(protocol, &violation.check),
+                "{id} is broken, not exercised"
+            );
+        }
+    }
+    let items = naive::read(protocol, events);
+    for (name, invariant) in &protocol.extension.invariants {
+        let mut streamed: Vec<Finding> = found
+            .iter()
+            .filter(|violation| violation.check == *name)
+            .map(|violation| (violation.event, violation.requirements.clone()))
+            .collect();
+        streamed.sort();
+        let mut naive = naive::judge(&invariant.monitor, protocol, &items, settled);
+        naive.retain(|(_, ids)| !ids.is_empty());
+        naive.sort();
+        assert_eq!(
+            streamed,
+            naive,
+            "`{name}`: streamed (left), naive (right), settled {settled}:\n{}",
+            show(events)
+        );
+    }
+}
+
+/// Whether an invariant counts the occasion of each violation under the same ids: correlations and replays break some
+/// rules without having counted them.
+fn counts(protocol: &Protocol, name: &str) -> bool {
+    use crate::protocol::invariant::Rule;
+    !matches!(
+        protocol.extension.invariants.get(name).map(|invariant| &invariant.monitor),
+        Some(Rule::Correlation(_) | Rule::Replay(_) | Rule::Series(_))
+    )
+}
+
+fn show(events: &[Event]) -> String {
+    let line = |(index, event): (usize, &Event)| {
+        format!("{index} {:?} {} {:?} {:?}", event.at, event.client, event.dir, event.payload)
+    };
+    events.iter().enumerate().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// A made-up trace of a protocol.
+struct Made {
+    protocol: Arc<Protocol>,
+    events: Vec<Event>,
+    settled: bool,
+}
+
+impl<'a> Arbitrary<'a> for Made {
+    fn arbitrary(source: &mut Unstructured<'a>) -> Result<Self> {
+        // One in four is of a shipped protocol.
+        let pick = source.int_in_range(0..=15u8)?;
+        let protocol = match pick {
+            0..=3 => &shipped()[source.choose_index(shipped().len())?],
+            _ => lab(),
+        };
+        let settled = source.ratio(3, 4)?;
+        let mut at = Duration::ZERO;
+        let mut events: Vec<Event> = Vec::new();
+        while !source.is_empty() && events.len() < MAX_EVENTS {
+            at += *source.choose(&[0, 0, 1, 3, 400, 2000].map(Duration::from_millis))?;
+            let client = *source.choose(&["a", "b", "a", "c"])?;
+            let (dir, payload) = if events.is_empty() || source.ratio(2, 3)? {
+                if pick <= 3 { walked(protocol, source)? } else { simple(source)? }
+            } else {
+                again(source.choose(&events)?.clone(), source)?
+            };
+            events.push(Event { at, case: None, client: client.into(), dir, payload });
+        }
+        Ok(Self { protocol: Arc::clone(protocol), events, settled })
+    }
+}
+
+/// An earlier event once more, perhaps with a field changed: to another client, mostly, that is a replay or a fan-out.
+fn again(event: Event, source: &mut Unstructured<'_>) -> Result<(Direction, Payload)> {
+    let Payload::Text(text) = &event.payload else { return Ok((event.dir, event.payload)) };
+    let Ok(Value::Object(mut body)) = serde_json::from_str(text) else {
+        return Ok((event.dir, event.payload));
+    };
+    if source.arbitrary()? {
+        let changed = fields(source)?;
+        let at = source.choose_index(changed.len().max(1))?;
+        body.extend(changed.into_iter().skip(at).take(1));
+    } else if let Some(Value::String(text)) =
+        body.get_mut("t").filter(|_| source.arbitrary().unwrap_or(false))
+    {
+        // Texts that grow.
+        text.push('b');
+    }
+    Ok((event.dir, Payload::Text(Value::Object(body).to_string().into())))
+}
+
+/// What is no message: an opened or ended connection, a close frame, rubbish.
+fn other(source: &mut Unstructured<'_>) -> Result<(Direction, Payload)> {
+    let dir = *source.choose(&[Direction::Recv, Direction::Send])?;
+    Ok((
+        dir,
+        match source.int_in_range(0..=7u8)? {
+            0..=2 => Payload::Open { url: format!("ws://h/lab/{}", source.choose(&["r", "q", ""])?).into() },
+            3 | 4 => Payload::End(End::Closed),
+            5 => Payload::Text("{oops".into()),
+            6 => Payload::Binary([0u8].as_slice().into()),
+            _ => Payload::Close { code: Some(1000), reason: "".into() },
+        },
+    ))
+}
+
+/// Something of the lab: few fields with few values, so that events have to do with each other.
+fn simple(source: &mut Unstructured<'_>) -> Result<(Direction, Payload)> {
+    const RECEIVED: [&str; 9] = ["say", "done", "work", "out", "log", "state", "res", "joined", "odd"];
+    let (dir, kind) = match source.int_in_range(0..=15u8)? {
+        0 => return other(source),
+        1..=4 => (Direction::Send, "ask"),
+        5 => (Direction::Send, "stop"),
+        _ => (Direction::Recv, *source.choose(&RECEIVED)?),
+    };
+    let mut body = fields(source)?;
+    body.insert("type".into(), kind.into());
+    if source.ratio(1, 4)? {
+        let length = source.int_in_range(0..=3)?;
+        let list = (0..length).map(|_| Ok(Value::Object(fields(source)?))).collect::<Result<Vec<_>>>()?;
+        body.insert("list".into(), list.into());
+    }
+    Ok((dir, Payload::Text(Value::Object(body).to_string().into())))
+}
+
+fn fields(source: &mut Unstructured<'_>) -> Result<Map<String, Value>> {
+    let pools: [(&str, &[Value]); 7] = [
+        ("id", &[json!(1), json!(2), json!(3), json!(0), json!(5), json!(-1), json!("1"), Value::Null]),
+        (
+            "k",
+            &[
+                json!("u"),
+                json!("a"),
+                json!("1"),
+                json!(1),
+                Value::Null,
+                json!("2026-01-01T00:00:02Z"),
+                json!(false),
+            ],
+        ),
+        ("n", &[json!(0), json!(1), json!(2), json!(3), json!(100), json!(1.5), Value::Null]),
+        (
+            "t",
+            &[
+                json!("a"),
+                json!("ab"),
+                json!(""),
+                json!("aba"),
+                json!("1"),
+                json!("{}"),
+                json!("[1,"),
+                json!("2]"),
+            ],
+        ),
+        (
+            "s",
+            &[
+                json!("new"),
+                json!("run"),
+                json!("end"),
+                json!("odd"),
+                json!("2026-01-01T00:00:01Z"),
+                json!("u"),
+            ],
+        ),
+        ("v", &[json!(0), json!(50.0), json!(2), json!(100)]),
+        ("w", &[json!(1), json!(4), json!(0)]),
+    ];
+    let mut map = Map::new();
+    // A bit for each field, so that a mutation of one byte adds or takes away one.
+    let present: u8 = source.arbitrary()?;
+    for (bit, (name, pool)) in pools.iter().enumerate() {
+        if present >> bit & 1 == 1 {
+            map.insert((*name).to_owned(), source.choose(pool)?.clone());
+        }
+    }
+    Ok(map)
+}
+
+/// A message of a shipped protocol, by its schema.
+fn walked(protocol: &Protocol, source: &mut Unstructured<'_>) -> Result<(Direction, Payload)> {
+    if source.ratio(1, 16)? {
+        return other(source);
+    }
+    let message = source.choose(&protocol.messages)?;
+    let body =
+        if source.ratio(1, 32)? { anything(source, 4)? } else { Walk::new(message, false).body(source)? };
+    Ok((message.dir, Payload::Text(body.to_string().into())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand_chacha::ChaCha8Rng;
+    use rand_chacha::rand_core::{Rng, SeedableRng};
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn made_up_traces_break_every_invariant() {
+        let mut random = ChaCha8Rng::seed_from_u64(1);
+        let mut broken: BTreeMap<&str, usize> =
+            lab().extension.invariants.keys().map(|name| (name.as_str(), 0)).collect();
+        for _ in 0..1500 {
+            let mut bytes = vec![0; 900];
+            random.fill_bytes(&mut bytes);
+            let Ok(made) = Made::arbitrary_take_rest(Unstructured::new(&bytes)) else { continue };
+            if made.protocol.name != "lab" {
+                continue;
+            }
+            let items = naive::read(&made.protocol, &made.events);
+            for (name, invariant) in &lab().extension.invariants {
+                let found = naive::judge(&invariant.monitor, lab(), &items, made.settled);
+                broken.entry(name).and_modify(|count| *count += found.len());
+            }
+        }
+        let never: Vec<_> = broken.iter().filter(|(_, count)| **count == 0).collect();
+        assert!(never.is_empty(), "never broken, so never compared: {never:?}");
+    }
+}

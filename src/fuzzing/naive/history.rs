@@ -1,0 +1,261 @@
+//! Logs, replays of them, and what is shown of them.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::{Compile, Finding, Item, Items, key};
+use crate::protocol::Matcher;
+use crate::protocol::invariant::{self as rule, Fold};
+
+/// The first delivery of each id of a session among the first `until` items.
+fn first_of(items: &Items, until: usize, session: usize, id: i64) -> Option<&Item> {
+    items.all[..until]
+        .iter()
+        .find(|item| item.session == session && item.logged.as_ref().is_some_and(|(own, _)| *own == id))
+}
+
+/// The ids of a session that other connections delivered first, among the first `until` items.
+fn of_others(items: &Items, until: usize, session: usize, conn: usize) -> BTreeSet<i64> {
+    let ids: BTreeSet<i64> = items.all[..until]
+        .iter()
+        .filter(|item| item.session == session)
+        .filter_map(|item| item.logged.as_ref().map(|(id, _)| *id))
+        .collect();
+    ids.into_iter()
+        .filter(|id| first_of(items, until, session, *id).is_some_and(|first| first.conn != conn))
+        .collect()
+}
+
+/// Equal as JSON, numbers by value.
+fn same(left: &Value, right: &Value) -> bool {
+    match (left, right) {
+        (Value::Number(left), Value::Number(right)) => {
+            left == right || ((left.is_f64() || right.is_f64()) && left.as_f64() == right.as_f64())
+        }
+        (Value::Array(left), Value::Array(right)) => {
+            left.len() == right.len() && left.iter().zip(right).all(|(left, right)| same(left, right))
+        }
+        (Value::Object(left), Value::Object(right)) => {
+            left.len() == right.len()
+                && left.iter().all(|(key, left)| right.get(key).is_some_and(|right| same(left, right)))
+        }
+        (left, right) => left == right,
+    }
+}
+
+pub(super) fn agreement(rule: &rule::Agreement, items: &Items, settled: bool) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for (index, item) in items.iter() {
+        let Some((id, content)) = &item.logged else { continue };
+        let again = items
+            .before_on_conn(index)
+            .any(|(_, other)| other.logged.as_ref().is_some_and(|(own, _)| own == id));
+        let first =
+            first_of(items, index, item.session, *id).filter(|first| first.conn != item.conn && !again);
+        if let Some((_, other)) = first.and_then(|first| first.logged.as_ref())
+            && !same(other, content)
+        {
+            found.push((Some(item.event), rule.content.clone()));
+        }
+    }
+    for conn in (0..items.ended.len()).filter(|_| settled) {
+        let own: Vec<(&Item, i64)> = items
+            .all
+            .iter()
+            .filter(|item| item.conn == conn)
+            .filter_map(|item| Some((item, item.logged.as_ref()?.0)))
+            .collect();
+        let (Some((_, first)), Some((last_item, _))) = (own.first(), own.last()) else { continue };
+        let last = own.iter().map(|(_, id)| *id).max().unwrap_or(*first);
+        let others = of_others(items, items.all.len(), last_item.session, conn);
+        if others.range(*first..=last).any(|id| !own.iter().any(|(_, have)| have == id)) {
+            found.push((None, rule.complete.clone()));
+        }
+    }
+    found
+}
+
+/// A resume and what came after it on its connection.
+struct Resumed<'i> {
+    cursor: i64,
+    event: u64,
+    /// Logged items, with their indices.
+    logged: Vec<(usize, &'i Item, i64)>,
+}
+
+impl Resumed<'_> {
+    /// The newest id of a session that was known when the resume was sent.
+    fn newest_then(&self, items: &Items, session: usize) -> Option<i64> {
+        let before = items.all.iter().filter(|item| item.event < self.event && item.session == session);
+        before.filter_map(|item| item.logged.as_ref().map(|(id, _)| *id)).max()
+    }
+
+    /// How far the row of delivered events reaches after the first `count` of them.
+    fn reached(&self, count: usize) -> i64 {
+        let delivered = self.logged[..count].iter().map(|(_, _, id)| *id);
+        delivered.filter(|id| *id > self.cursor).fold(self.cursor, i64::max)
+    }
+}
+
+pub(super) fn replay(rule: &rule::Replay, c: &Compile<'_>, items: &Items, settled: bool) -> Vec<Finding> {
+    let (resume, refused) = (c.place(&rule.resume), c.optional(rule.refused.as_ref()));
+    let mut found = Vec::new();
+    for (index, item) in items.iter().filter(|(_, item)| item.is(&resume.0)) {
+        let rest: Vec<(usize, &Item)> = items.all[index + 1..]
+            .iter()
+            .enumerate()
+            .map(|(at, other)| (index + 1 + at, other))
+            .filter(|(_, other)| other.conn == item.conn)
+            .collect();
+        let last = !rest.iter().any(|(_, other)| other.is(&resume.0));
+        let rest: Vec<_> = rest.into_iter().take_while(|(_, other)| !other.is(&resume.0)).collect();
+        // A refusal counts as long as nothing of the log has come.
+        let silent = rest.iter().take_while(|(_, other)| other.logged.is_none()).count();
+        if rest.iter().take(silent + 1).any(|(_, other)| other.is_any(refused.as_ref())) {
+            continue;
+        }
+        let logged: Vec<_> =
+            rest.iter().filter_map(|(at, other)| Some((*at, *other, other.logged.as_ref()?.0))).collect();
+        let cursor = item.get(&resume.1).and_then(Value::as_i64);
+        let resumed = Resumed { cursor: cursor.unwrap_or(i64::MIN), event: item.event, logged };
+        for count in 0..resumed.logged.len() {
+            replayed(rule, items, &resumed, cursor.is_some(), count, &mut found);
+        }
+        let Some((_, newest, _)) = resumed.logged.last().filter(|_| settled && last && cursor.is_some())
+        else {
+            continue;
+        };
+        let owed = resumed.newest_then(items, newest.session).unwrap_or(resumed.cursor);
+        let reached = resumed.reached(resumed.logged.len());
+        let others = of_others(items, items.all.len(), newest.session, item.conn);
+        if others.iter().any(|id| *id > reached && *id <= owed) {
+            found.push((None, rule.complete.clone()));
+        }
+    }
+    found
+}
+
+/// One delivered event after a resume.
+fn replayed(
+    rule: &rule::Replay,
+    items: &Items,
+    resumed: &Resumed<'_>,
+    has_cursor: bool,
+    count: usize,
+    found: &mut Vec<Finding>,
+) {
+    let (index, item, id) = resumed.logged[count];
+    if has_cursor && id <= resumed.cursor {
+        let mut ids = rule.floor.clone();
+        if resumed.newest_then(items, item.session) == Some(resumed.cursor) {
+            ids.extend(rule.current.clone());
+        }
+        found.push((Some(item.event), ids));
+        return;
+    }
+    let first = first_of(items, index, item.session, id).filter(|first| first.conn != item.conn);
+    if let (Some((_, first)), Some((_, content))) =
+        (first.and_then(|first| first.logged.as_ref()), &item.logged)
+        && !same(first, content)
+    {
+        found.push((Some(item.event), rule.content.clone()));
+    }
+    let reached = resumed.reached(count);
+    let others = of_others(items, index, item.session, item.conn);
+    if has_cursor && others.iter().any(|other| *other > reached && *other < id) {
+        found.push((Some(item.event), rule.complete.clone()));
+    }
+}
+
+pub(super) fn projection(rule: &rule::Projection, c: &Compile<'_>, items: &Items) -> Vec<Finding> {
+    let on = c.pattern(&rule.on);
+    let cursor = |item: &Item| item.get(&rule.cursor).and_then(Value::as_i64).filter(|_| item.is(&on));
+    let mut found = Vec::new();
+    for (index, item) in items.iter() {
+        let Some(shown_at) = cursor(item) else { continue };
+        let on_conn: Vec<&Item> = items.all[..index].iter().filter(|other| other.conn == item.conn).collect();
+        let Some(from) = on_conn.iter().position(|other| cursor(other).is_some()) else { continue };
+        let seed = on_conn[from];
+        let mut newest = cursor(seed).unwrap_or_default();
+        let mut log: Vec<(&Item, i64)> = Vec::new();
+        for other in on_conn[from + 1..].iter().filter(|other| !other.is(&on)) {
+            if let Some((id, _)) = other.logged.as_ref().filter(|(id, _)| *id > newest) {
+                newest = *id;
+                log.push((other, *id));
+            }
+        }
+        if shown_at > newest {
+            continue;
+        }
+        for fact in rule.facts.values() {
+            let compared = c.optional(fact.when.as_ref()).is_none_or(|when| item.is(&when));
+            let current = shown_at == newest || matches!(fact.fold, Fold::Newest {});
+            if compared && current && !agrees(fact, c, seed, &log, item) {
+                found.push((Some(item.event), fact.decides.clone()));
+            }
+        }
+    }
+    found
+}
+
+/// Whether a part of a shown state follows from the seed and the events since.
+fn agrees(fact: &rule::Fact, c: &Compile<'_>, seed: &Item, log: &[(&Item, i64)], item: &Item) -> bool {
+    let seeded = seed.get(&fact.at).cloned().unwrap_or_default();
+    let shown = item.get(&fact.at).cloned().unwrap_or_default();
+    let is = |item: &Item, matcher: &Matcher| item.is(matcher);
+    match &fact.fold {
+        Fold::Newest {} => {
+            let newest = log.last().map_or(seeded, |(_, id)| (*id).into());
+            let empty = |value: &Value| value.is_null() || value.as_i64() == Some(0);
+            newest == shown || (empty(&newest) && empty(&shown))
+        }
+        Fold::Latest { set, clear } => {
+            let ((set, at), clear) = (c.place(set), c.pattern(clear));
+            let turn =
+                log.iter().rev().map(|(event, _)| *event).find(|event| is(event, &set) || is(event, &clear));
+            let value = turn.map_or(seeded, |event| {
+                if is(event, &set) { event.get(&at).cloned().unwrap_or_default() } else { Value::Null }
+            });
+            value == shown
+        }
+        Fold::Open { add, remove, clear, item: id } => {
+            let (add, remove, clear) = (c.place(add), c.place(remove), c.pattern(clear));
+            let ids = |list: &Value| -> BTreeSet<String> {
+                list.as_array().into_iter().flatten().filter_map(|element| id.get(element)).map(key).collect()
+            };
+            let mut open = ids(&seeded);
+            for (event, _) in log {
+                if is(event, &add.0) {
+                    open.extend(event.key(&add.1));
+                } else if is(event, &remove.0) {
+                    let gone = event.key(&remove.1);
+                    open.retain(|own| Some(own) != gone.as_ref());
+                } else if is(event, &clear) {
+                    open.clear();
+                }
+            }
+            ids(&shown) == open
+        }
+        Fold::Items { of, drop } => {
+            let of = c.pattern(of);
+            let bare = |event: &Item| {
+                let mut body = event.body.clone();
+                for at in drop {
+                    body.as_object_mut().map(|map| map.remove(at.as_str().trim_start_matches('/')));
+                }
+                body
+            };
+            let items: Vec<Value> =
+                log.iter().filter(|(event, _)| is(event, &of)).map(|(event, _)| bare(event)).collect();
+            let list = shown.as_array().map(Vec::as_slice).unwrap_or_default();
+            list.len() >= items.len()
+                && list[list.len() - items.len()..].iter().zip(&items).all(|(shown, item)| same(shown, item))
+        }
+        Fold::Count { of } => {
+            let of = c.pattern(of);
+            let count = log.iter().filter(|(event, _)| is(event, &of)).count() as i64;
+            shown.as_i64() == Some(seeded.as_i64().unwrap_or(0) + count)
+        }
+    }
+}

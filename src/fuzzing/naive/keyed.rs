@@ -1,0 +1,173 @@
+//! Values that belong to something, and values in one message.
+
+use serde_json::Value;
+
+use super::order::place;
+use super::{Compile, Finding, Item, Items, key};
+use crate::frame::Pointer;
+use crate::protocol::invariant::{self as rule, Comparison};
+use crate::source::schema::Schema;
+
+pub(super) fn unique(rule: &rule::Unique, c: &Compile<'_>, items: &Items) -> Vec<Finding> {
+    let on = c.pattern(&rule.on);
+    // Where a value counts, the value, and what it names.
+    let names = |item: &Item| {
+        let value = item.get(&rule.at).filter(|value| !value.is_null() && item.is(&on)).map(key)?;
+        match &rule.identity {
+            Some(at) => Some((item.session, value, item.key(at)?)),
+            None => Some((item.conn, value, item.event.to_string())),
+        }
+    };
+    let mut found = Vec::new();
+    for (index, item) in items.iter() {
+        let Some((place, value, identity)) = names(item) else { continue };
+        let earlier = items.all[..index].iter().filter_map(names);
+        let first = earlier.into_iter().find(|(other, same, _)| *other == place && *same == value);
+        if first.is_some_and(|(_, _, first)| first != identity) {
+            found.push((Some(item.event), rule.decides.clone()));
+        }
+    }
+    found
+}
+
+pub(super) fn constant(rule: &rule::Constant, c: &Compile<'_>, items: &Items) -> Vec<Finding> {
+    let (places, restarts) = (c.places(&rule.values), c.optional(rule.restarts.as_ref()));
+    let owner = |item: &Item| rule.key.as_ref().map(|at| item.key(at));
+    let values = |item: &Item| -> Vec<Value> {
+        if owner(item).is_some_and(|owner| owner.is_none()) {
+            return Vec::new();
+        }
+        let value = |(on, at): &(crate::protocol::Matcher, Pointer)| {
+            item.get(at).filter(|value| item.is(on) && !value.is_null()).cloned()
+        };
+        places.iter().filter_map(value).collect()
+    };
+    let mut found = Vec::new();
+    for (index, item) in items.iter() {
+        let same_place = |other: &Item| place(other, rule.scope) == place(item, rule.scope);
+        let restart = (0..=index).rev().find(|at| {
+            let other = &items.all[*at];
+            same_place(other) && other.is_any(restarts.as_ref())
+        });
+        let since = &items.all[restart.unwrap_or(0)..index];
+        let earlier =
+            since.iter().filter(|other| same_place(other) && owner(other) == owner(item)).flat_map(values);
+        let own = values(item);
+        let Some(first) = earlier.chain(own.iter().cloned()).next() else { continue };
+        let differing = own.iter().filter(|value| **value != first);
+        found.extend(differing.map(|_| (Some(item.event), rule.decides.clone())));
+    }
+    found
+}
+
+pub(super) fn states(rule: &rule::States, c: &Compile<'_>, items: &Items) -> Vec<Finding> {
+    let (on, known) = (c.pattern(&rule.on), c.places(&rule.known));
+    let state_of = |item: &Item| {
+        let state = item.text(&rule.at).filter(|_| item.is(&on))?.to_owned();
+        Some((item.key(&rule.key)?, state))
+    };
+    let is_end = |state: &str| rule.transitions.get(state).is_some_and(Vec::is_empty);
+    let shows = |item: &Item, wanted: &str| {
+        known.iter().any(|(on, at)| {
+            item.is(on) && item.get(at).filter(|key| !key.is_null()).map(key).as_deref() == Some(wanted)
+        })
+    };
+    let mut found = Vec::new();
+    for (index, item) in items.iter() {
+        let Some((own, state)) = state_of(item) else { continue };
+        let mut on_conn = items.before_on_conn(index).filter_map(|(_, other)| state_of(other));
+        let ids = if let Some((_, last)) = on_conn.find(|(other, _)| *other == own) {
+            let allowed =
+                last == state || rule.transitions.get(&last).is_some_and(|next| next.contains(&state));
+            match (is_end(&last) && is_end(&state), allowed) {
+                (true, _) => vec![&rule.terminal],
+                (false, false) => vec![&rule.transition],
+                (false, true) => vec![],
+            }
+        } else {
+            let seen = |other: &Item| {
+                other.session == item.session
+                    && (shows(other, &own) || state_of(other).is_some_and(|(key, _)| key == own))
+            };
+            // A key that this connection shows for the first time counts for the session that it was in by then; later
+            // ones of the same connection do not carry it into another session.
+            let first_on_conn = |at: usize, other: &Item| {
+                !state_of(other).is_some_and(|(key, _)| {
+                    items
+                        .before_on_conn(at)
+                        .filter_map(|(_, one)| state_of(one))
+                        .any(|(earlier, _)| earlier == key)
+                }) || shows(other, &own)
+            };
+            let before = items.before(index).any(|(at, other)| seen(other) && first_on_conn(at, other));
+            if before || shows(item, &own) {
+                continue;
+            }
+            let mut ids = Vec::new();
+            if !rule.initial.as_slice().contains(&state) {
+                ids.push(&rule.start);
+            }
+            let newest = items.before_on_conn(index).find_map(|(_, other)| state_of(other));
+            if newest.is_some_and(|(other, state)| other != own && !is_end(&state)) {
+                ids.push(&rule.overlap);
+            }
+            ids
+        };
+        found.extend(ids.into_iter().map(|ids| (Some(item.event), ids.clone())));
+    }
+    found
+}
+
+pub(super) fn holds(rule: &rule::Holds, c: &Compile<'_>, items: &Items) -> Vec<Finding> {
+    let on = c.pattern(&rule.on);
+    // Compiled apart from the one that the protocol keeps.
+    let schema =
+        Schema::new(&rule.schema).unwrap_or_else(|error| panic!("the schema compiled before: {error}"));
+    let holds = |item: &Item| match &rule.json {
+        None => schema.is_valid(&item.body),
+        Some(at) => item.text(at).is_none_or(|text| match serde_json::from_str(text) {
+            Ok(value) => schema.is_valid(&value),
+            Err(_) => schema.is_valid(&Value::from(text)),
+        }),
+    };
+    let broken = items.all.iter().filter(|item| item.is(&on) && !holds(item));
+    broken.map(|item| (Some(item.event), rule.decides.clone())).collect()
+}
+
+pub(super) fn relation(rule: &rule::Relation, c: &Compile<'_>, items: &Items) -> Vec<Finding> {
+    let on = c.pattern(&rule.on);
+    let broken = |item: &&Item| {
+        let value = |at: &Pointer| item.get(at).filter(|value| !value.is_null());
+        let (Some(left), Some(right)) = (value(&rule.left), value(&rule.right)) else { return false };
+        match rule.is {
+            Comparison::Equal => left != right,
+            Comparison::AtMost => match (left.as_f64(), right.as_f64()) {
+                (Some(left), Some(right)) => left > right,
+                _ => false,
+            },
+            Comparison::NotLater => {
+                let time =
+                    |value: &Value| value.as_str().and_then(|text| text.parse::<jiff::Timestamp>().ok());
+                time(left).zip(time(right)).is_some_and(|(left, right)| left > right)
+            }
+        }
+    };
+    let broken = items.all.iter().filter(|item| item.is(&on)).filter(broken);
+    broken.map(|item| (Some(item.event), rule.decides.clone())).collect()
+}
+
+pub(super) fn proportion(rule: &rule::Proportion, c: &Compile<'_>, items: &Items) -> Vec<Finding> {
+    let on = c.pattern(&rule.on);
+    let broken = |item: &&Item| {
+        let number = |at: &Pointer| item.get(at).and_then(Value::as_f64);
+        let minus = rule.minus.as_ref().map_or(Some(0.0), number);
+        let (Some(value), Some(part), Some(minus), Some(whole)) =
+            (number(&rule.value), number(&rule.part), minus, number(&rule.whole))
+        else {
+            return false;
+        };
+        whole != 0.0 && (rule.factor * (part - minus) / whole - value).abs() > rule.tolerance + 1e-9
+    };
+    let broken = items.all.iter().filter(|item| item.is(&on)).filter(broken);
+    broken.map(|item| (Some(item.event), rule.decides.clone())).collect()
+}

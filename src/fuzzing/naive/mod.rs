@@ -1,0 +1,235 @@
+//! What the monitors say, worked out anew for each event from the whole trace before it: slow, and without state that
+//! could go stale. Written from the rules' documentation (`protocol::invariant`), not from the monitors.
+
+mod history;
+mod keyed;
+mod order;
+mod pieces;
+mod replies;
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::frame::{self, Limits, Pointer};
+use crate::protocol::extension::At;
+use crate::protocol::invariant::Rule;
+use crate::protocol::{Matcher, Pattern, Protocol};
+use crate::trace::{Direction, Event, Payload};
+
+/// The event that a violation belongs to (none: a duty that is open at the end of all), and the requirements broken.
+pub(super) type Finding = (Option<u64>, Vec<String>);
+
+/// One message, or one part of one, with where it belongs.
+pub(super) struct Item {
+    pub event: u64,
+    pub at: Duration,
+    /// Number of the connection, in the order of opening.
+    pub conn: usize,
+    /// Number of the session, as far as it is known at this message.
+    pub session: usize,
+    pub dir: Direction,
+    pub message: Option<usize>,
+    pub body: Value,
+    /// Id in the log and content without what may differ.
+    pub logged: Option<(i64, Value)>,
+}
+
+/// A trace as the monitors see it.
+pub(super) struct Items {
+    pub all: Vec<Item>,
+    /// The event with which each connection ended, if it did.
+    pub ended: Vec<Option<u64>>,
+}
+
+impl Items {
+    /// What came before the item at `index`, newest first, with their indices.
+    pub fn before(&self, index: usize) -> impl Iterator<Item = (usize, &Item)> {
+        self.all[..index].iter().enumerate().rev()
+    }
+
+    /// The same, on the same connection.
+    pub fn before_on_conn(&self, index: usize) -> impl Iterator<Item = (usize, &Item)> {
+        let conn = self.all[index].conn;
+        self.before(index).filter(move |(_, item)| item.conn == conn)
+    }
+
+    /// What came after it on the same connection, oldest first.
+    pub fn after_on_conn(&self, index: usize) -> impl Iterator<Item = &Item> {
+        let conn = self.all[index].conn;
+        self.all[index + 1..].iter().filter(move |item| item.conn == conn)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (usize, &Item)> {
+        self.all.iter().enumerate()
+    }
+
+    /// Whether a connection is open at the end.
+    pub fn is_open(&self, conn: usize) -> bool {
+        self.ended[conn].is_none()
+    }
+}
+
+impl Item {
+    pub fn is(&self, matcher: &Matcher) -> bool {
+        matcher.matches(self.message, self.dir, &self.body)
+    }
+
+    pub fn is_any(&self, matcher: Option<&Matcher>) -> bool {
+        matcher.is_some_and(|matcher| self.is(matcher))
+    }
+
+    pub fn get(&self, at: &Pointer) -> Option<&Value> {
+        at.get(&self.body)
+    }
+
+    pub fn text(&self, at: &Pointer) -> Option<&str> {
+        self.get(at).and_then(Value::as_str)
+    }
+
+    /// A key: strings as they are, other values as JSON.
+    pub fn key(&self, at: &Pointer) -> Option<String> {
+        self.get(at).map(key)
+    }
+}
+
+pub(super) fn key(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// Compiles what the protocol has been checked to have.
+pub(super) struct Compile<'p>(pub &'p Protocol);
+
+impl Compile<'_> {
+    pub fn pattern(&self, pattern: &Pattern) -> Matcher {
+        Matcher::new(pattern, self.0).unwrap_or_else(|errors| panic!("the pattern compiled before: {errors}"))
+    }
+
+    pub fn optional(&self, pattern: Option<&Pattern>) -> Option<Matcher> {
+        pattern.map(|pattern| self.pattern(pattern))
+    }
+
+    pub fn place(&self, place: &At) -> (Matcher, Pointer) {
+        (self.pattern(&place.on), place.at.clone())
+    }
+
+    pub fn places(&self, places: &[At]) -> Vec<(Matcher, Pointer)> {
+        places.iter().map(|place| self.place(place)).collect()
+    }
+}
+
+/// What a monitor must find.
+pub(super) fn judge(rule: &Rule, protocol: &Protocol, items: &Items, settled: bool) -> Vec<Finding> {
+    let c = &Compile(protocol);
+    match rule {
+        Rule::Increasing(rule) => order::increasing(rule, c, items),
+        Rule::Precedence(rule) => order::precedence(rule, c, items),
+        Rule::Absence(rule) => order::absence(rule, c, items),
+        Rule::Bracket(rule) => order::bracket(rule, c, items),
+        Rule::Response(rule) => order::response(rule, c, items, settled),
+        Rule::Existence(rule) => order::existence(rule, c, items, settled),
+        Rule::Cadence(rule) => order::cadence(rule, c, items),
+        Rule::Unique(rule) => keyed::unique(rule, c, items),
+        Rule::Constant(rule) => keyed::constant(rule, c, items),
+        Rule::States(rule) => keyed::states(rule, c, items),
+        Rule::Holds(rule) => keyed::holds(rule, c, items),
+        Rule::Relation(rule) => keyed::relation(rule, c, items),
+        Rule::Proportion(rule) => keyed::proportion(rule, c, items),
+        Rule::Concatenation(rule) => pieces::concatenation(rule, c, items),
+        Rule::Increments(rule) => pieces::increments(rule, c, items),
+        Rule::Series(rule) => pieces::series(rule, c, items, settled),
+        Rule::Dialogue(rule) => pieces::dialogue(rule, c, items),
+        Rule::Echo(rule) => replies::echo(rule, c, items),
+        Rule::Correlation(rule) => replies::correlation(rule, c, items, settled),
+        Rule::Agreement(rule) => history::agreement(rule, items, settled),
+        Rule::Replay(rule) => history::replay(rule, c, items, settled),
+        Rule::Projection(rule) => history::projection(rule, c, items),
+    }
+}
+
+/// Reads a trace: who sent what on which connection and in which session.
+pub(super) fn read(protocol: &Protocol, events: &[Event]) -> Items {
+    let c = Compile(protocol);
+    let ids = c.places(&protocol.extension.session.id);
+    let log = protocol.extension.log.as_ref().map(|log| (c.pattern(&log.on), log));
+    let mut items = Items { all: Vec::new(), ended: Vec::new() };
+    let mut conns: Vec<(String, usize)> = Vec::new();
+    // The session that each connection is in, and the ids that were told.
+    let mut sessions: Vec<usize> = Vec::new();
+    let mut told: Vec<(String, usize)> = Vec::new();
+    for (index, event) in events.iter().enumerate() {
+        let (opens, ends) =
+            (matches!(event.payload, Payload::Open { .. }), matches!(event.payload, Payload::End(_)));
+        if opens || ends {
+            if let Some(at) = conns.iter().position(|(client, _)| *client == *event.client) {
+                items.ended[conns.remove(at).1] = Some(index as u64);
+            }
+            if ends {
+                continue;
+            }
+        }
+        let known = conns.iter().find(|(client, _)| *client == *event.client).map(|(_, conn)| *conn);
+        let conn = known.unwrap_or_else(|| {
+            conns.push((event.client.to_string(), sessions.len()));
+            items.ended.push(None);
+            sessions.push(sessions.len());
+            sessions.len() - 1
+        });
+        let mut join = |id: &str, sessions: &mut Vec<usize>| {
+            if !told.iter().any(|(known, _)| known == id) {
+                told.push((id.to_owned(), sessions[conn]));
+            }
+            sessions[conn] =
+                told.iter().find(|(known, _)| known == id).map_or(sessions[conn], |(_, own)| *own);
+        };
+        if let Payload::Open { url } = &event.payload
+            && let Some(id) = protocol.session_in(url)
+        {
+            join(id, &mut sessions);
+        }
+        let Payload::Text(text) = &event.payload else { continue };
+        let item = |message, body, session, logged| Item {
+            event: index as u64,
+            at: event.at,
+            conn,
+            session,
+            dir: event.dir,
+            message,
+            body,
+            logged,
+        };
+        let Ok(body) = frame::parse(text.as_bytes(), &Limits::default()) else {
+            if event.dir == Direction::Send {
+                items.all.push(item(None, Value::Null, sessions[conn], None));
+            }
+            continue;
+        };
+        let message = replies::identify(protocol, &items, conn, event.dir, &body);
+        let place = ids.iter().find(|(on, _)| on.matches(message, event.dir, &body));
+        if let Some(id) = place.and_then(|(_, at)| at.get(&body)).and_then(Value::as_str) {
+            join(id, &mut sessions);
+        }
+        let logged =
+            log.as_ref().filter(|(on, _)| on.matches(message, event.dir, &body)).and_then(|(_, log)| {
+                let mut content = body.clone();
+                for at in &log.volatile {
+                    content.as_object_mut().map(|map| map.remove(at.as_str().trim_start_matches('/')));
+                }
+                Some((log.id.get(&body)?.as_i64()?, content))
+            });
+        items.all.push(item(message, body.clone(), sessions[conn], logged));
+        for (number, part) in protocol.parts.iter().enumerate() {
+            if message.is_some_and(|message| part.of.contains(&message)) {
+                for element in part.elements(&body) {
+                    items.all.push(item(
+                        Some(protocol.messages.len() + number),
+                        element,
+                        sessions[conn],
+                        None,
+                    ));
+                }
+            }
+        }
+    }
+    items
+}

@@ -1,0 +1,221 @@
+//! What comes before, after and between what.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::{Compile, Finding, Item, Items};
+use crate::protocol::invariant::{self as rule, Key, Scope};
+
+/// Connection or session of an item.
+pub(super) fn place(item: &Item, scope: Scope) -> usize {
+    match scope {
+        Scope::Connection => item.conn,
+        Scope::Session => item.session,
+    }
+}
+
+pub(super) fn increasing(rule: &rule::Increasing, c: &Compile<'_>, items: &Items) -> Vec<Finding> {
+    let (on, restarts) = (c.pattern(&rule.on), c.optional(rule.restarts.as_ref()));
+    let key = |item: &Item| rule.key.as_ref().and_then(|at| item.key(at));
+    let counter = |item: &Item| rule.at.get(&item.body).and_then(Value::as_i64).filter(|_| item.is(&on));
+    let mut found = Vec::new();
+    for (index, item) in items.iter() {
+        let Some(value) = counter(item) else { continue };
+        let restarted = |other: &Item| {
+            other.is_any(restarts.as_ref()) && (key(other).is_none() || key(other) == key(item))
+        };
+        if restarted(item) {
+            continue;
+        }
+        let earlier = items.before_on_conn(index).take_while(|(_, other)| {
+            // A restart that bears the counter counts from its own value on.
+            !restarted(other)
+        });
+        let mut values: Vec<i64> = earlier
+            .filter(|(_, other)| key(other) == key(item))
+            .filter_map(|(_, other)| counter(other))
+            .collect();
+        let restart = items.before_on_conn(index).find(|(_, other)| restarted(other));
+        values.extend(
+            restart.filter(|(_, other)| key(other) == key(item)).and_then(|(_, other)| counter(other)),
+        );
+        match values.into_iter().max() {
+            Some(newest) if newest == value => found.push((Some(item.event), rule.repeat.clone())),
+            Some(newest) if newest > value => found.push((Some(item.event), rule.order.clone())),
+            _ => {}
+        }
+    }
+    found
+}
+
+pub(super) fn precedence(rule: &rule::Precedence, c: &Compile<'_>, items: &Items) -> Vec<Finding> {
+    let (first, then) = (c.pattern(&rule.first), c.pattern(&rule.then));
+    let keys = rule.key.as_ref().map(|key| match key {
+        Key::Same(at) => (at, at),
+        Key::Each(first, then) => (first, then),
+    });
+    // Keys name one thing in a session, wherever it was seen.
+    let scope = if keys.is_some() { Scope::Session } else { rule.scope };
+    let mut found = Vec::new();
+    for (index, item) in items.iter().filter(|(_, item)| item.is(&then)) {
+        let wanted = match keys {
+            None => None,
+            Some((_, at)) => match item.key(at) {
+                Some(key) => Some(key),
+                None => continue,
+            },
+        };
+        let came = items.before(index).any(|(_, other)| {
+            other.is(&first)
+                && place(other, scope) == place(item, scope)
+                && keys.is_none_or(|(at, _)| other.key(at).is_some() && other.key(at) == wanted)
+        });
+        if !came {
+            found.push((Some(item.event), rule.decides.clone()));
+        }
+    }
+    found
+}
+
+pub(super) fn absence(rule: &rule::Absence, c: &Compile<'_>, items: &Items) -> Vec<Finding> {
+    let (of, after, until) = (c.pattern(&rule.of), c.pattern(&rule.after), c.optional(rule.until.as_ref()));
+    let key = |item: &Item| rule.key.as_ref().map(|at| item.key(at));
+    let paired = |item: &Item| key(item).is_none_or(|key| key.is_some());
+    let mut found = Vec::new();
+    for (index, item) in items.iter().filter(|(_, item)| item.is(&of) && paired(item)) {
+        if item.is_any(until.as_ref()) {
+            continue;
+        }
+        let mut same = items.before(index).filter(|(_, other)| {
+            paired(other) && key(other) == key(item) && place(other, rule.scope) == place(item, rule.scope)
+        });
+        // The newest of the two decides; a message that is both begins anew.
+        let border = same.find(|(_, other)| other.is(&after) || other.is_any(until.as_ref()));
+        if border.is_some_and(|(_, other)| other.is(&after)) {
+            found.push((Some(item.event), rule.decides.clone()));
+        }
+    }
+    found
+}
+
+pub(super) fn bracket(rule: &rule::Bracket, c: &Compile<'_>, items: &Items) -> Vec<Finding> {
+    let (open, close, inside) = (c.pattern(&rule.open), c.pattern(&rule.close), c.pattern(&rule.inside));
+    let (joined, middle) = (c.places(&rule.joined), c.optional(rule.middle.as_ref()));
+    let exempt = rule.exempt.as_ref().map(|place| c.place(place));
+    let is_free = |index: usize, item: &Item| {
+        exempt.as_ref().is_some_and(|(on, at)| {
+            let named =
+                |other: &Item| other.is(on) && other.key(at).is_some() && other.key(at) == item.key(at);
+            item.is(&inside) && !named(item) && items.before_on_conn(index).any(|(_, other)| named(other))
+        })
+    };
+    // Inside or outside from this item on; none: it changes nothing.
+    let turns = |index: usize, item: &Item| {
+        if is_free(index, item) {
+            None
+        } else if item.is(&open) {
+            Some(true)
+        } else if item.is(&close) {
+            Some(false)
+        } else {
+            item.is_any(middle.as_ref()).then_some(true)
+        }
+    };
+    let joins = |item: &Item| {
+        joined.iter().any(|(on, at)| item.is(on) && item.get(at).is_some_and(|value| !value.is_null()))
+    };
+    let mut found = Vec::new();
+    for (index, item) in
+        items.iter().filter(|(_, item)| item.is(&inside) && !item.is(&open) && !item.is(&close))
+    {
+        if is_free(index, item) || item.is_any(middle.as_ref()) {
+            continue;
+        }
+        match items.before_on_conn(index).find_map(|(at, other)| turns(at, other)) {
+            Some(true) => {}
+            Some(false) => found.push((Some(item.event), rule.after.clone())),
+            None if joins(item) || items.before_on_conn(index).any(|(_, other)| joins(other)) => {}
+            None => found.push((Some(item.event), rule.before.clone())),
+        }
+    }
+    found
+}
+
+pub(super) fn response(rule: &rule::Response, c: &Compile<'_>, items: &Items, settled: bool) -> Vec<Finding> {
+    let (first, then) = (c.pattern(&rule.first), c.pattern(&rule.then));
+    let (unless, before) = (c.optional(rule.unless.as_ref()), c.optional(rule.before.as_ref()));
+    let key = |item: &Item| rule.key.as_ref().and_then(|at| item.key(at));
+    let mut found = Vec::new();
+    for (index, item) in items.iter().filter(|(_, item)| item.is(&first)) {
+        let own = key(item);
+        let released = |other: &Item| {
+            (other.is(&then) && key(other) == own)
+                || (other.is_any(unless.as_ref()) && (key(other).is_none() || key(other) == own))
+        };
+        // A later one of the same key takes the duty over.
+        let settles = |other: &&Item| {
+            released(other) || other.is_any(before.as_ref()) || (other.is(&first) && key(other) == own)
+        };
+        match items.after_on_conn(index).find(settles) {
+            Some(other) if !released(other) && other.is_any(before.as_ref()) => {
+                found.push((Some(other.event), rule.decides.clone()));
+            }
+            Some(_) => {}
+            None if settled && before.is_none() && items.is_open(item.conn) => {
+                found.push((Some(item.event), rule.decides.clone()));
+            }
+            None => {}
+        }
+    }
+    found
+}
+
+pub(super) fn existence(
+    rule: &rule::Existence,
+    c: &Compile<'_>,
+    items: &Items,
+    settled: bool,
+) -> Vec<Finding> {
+    let (of, from, to) = (c.pattern(&rule.of), c.pattern(&rule.from), c.pattern(&rule.to));
+    let (with, without) = (c.optional(rule.with.as_ref()), c.optional(rule.without.as_ref()));
+    let mut found = Vec::new();
+    for (index, item) in items.iter().filter(|(_, item)| item.is(&from)) {
+        let rest: Vec<&Item> = items.after_on_conn(index).take_while(|other| !other.is(&from)).collect();
+        let another = items.after_on_conn(index).any(|other| other.is(&from));
+        let stretch: Vec<&Item> = std::iter::once(item).chain(rest).collect();
+        let Some(ended) = stretch.iter().rev().find(|other| other.is(&to)) else { continue };
+        let over = another || (settled && items.is_open(item.conn));
+        if !over {
+            continue;
+        }
+        let any =
+            |matcher: Option<&crate::protocol::Matcher>| stretch.iter().any(|other| other.is_any(matcher));
+        if (with.is_some() && !any(with.as_ref())) || any(without.as_ref()) {
+            continue;
+        }
+        let count = stretch.iter().filter(|other| other.is(&of)).count() as u64;
+        if count < u64::from(rule.min) || rule.max.is_some_and(|most| count > u64::from(most)) {
+            found.push((Some(ended.event), rule.decides.clone()));
+        }
+    }
+    found
+}
+
+pub(super) fn cadence(rule: &rule::Cadence, c: &Compile<'_>, items: &Items) -> Vec<Finding> {
+    let on = c.pattern(&rule.on);
+    let period = |item: &Item| rule.period.get(&item.body).and_then(Value::as_u64).filter(|_| item.is(&on));
+    let mut found = Vec::new();
+    for (index, item) in items.iter() {
+        let Some(millis) = period(item) else { continue };
+        let Some((_, last)) = items.before_on_conn(index).find(|(_, other)| period(other).is_some()) else {
+            continue;
+        };
+        let gap = item.at.saturating_sub(last.at);
+        let late = gap.as_secs_f64() > millis as f64 / 1e3 * rule.factor.max(1.0);
+        if late && gap > Duration::from_millis(millis).saturating_add(Duration::from_millis(250)) {
+            found.push((Some(item.event), rule.decides.clone()));
+        }
+    }
+    found
+}

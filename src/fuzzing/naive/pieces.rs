@@ -1,0 +1,194 @@
+//! Texts that come in pieces.
+
+use serde_json::Value;
+
+use super::{Compile, Finding, Item, Items};
+use crate::protocol::invariant::{self as rule, Key};
+use crate::protocol::is_subset;
+
+pub(super) fn concatenation(rule: &rule::Concatenation, c: &Compile<'_>, items: &Items) -> Vec<Finding> {
+    let (piece, whole) = (c.place(&rule.piece), c.place(&rule.whole));
+    let keys = rule.key.as_ref().map(|key| match key {
+        Key::Same(at) => (at, at),
+        Key::Each(piece, whole) => (piece, whole),
+    });
+    let whole_of = |item: &Item| {
+        let text = item.text(&whole.1).filter(|_| item.is(&whole.0))?.to_owned();
+        Some((keys.and_then(|(_, at)| item.key(at)), text))
+    };
+    let piece_of = |item: &Item| {
+        let text = item.text(&piece.1).filter(|_| item.is(&piece.0))?.to_owned();
+        Some((keys.and_then(|(at, _)| item.key(at)), text))
+    };
+    let mut found = Vec::new();
+    for (index, item) in items.iter() {
+        let Some((own, text)) = whole_of(item) else { continue };
+        let since = items
+            .before_on_conn(index)
+            .find(|(_, other)| whole_of(other).is_some_and(|(key, _)| key == own))
+            .map_or(0, |(at, _)| at + 1);
+        let pieces: Vec<String> = items.all[since..=index]
+            .iter()
+            .filter(|other| other.conn == item.conn)
+            .filter_map(piece_of)
+            .filter(|(key, _)| *key == own)
+            .map(|(_, text)| text)
+            .collect();
+        if !pieces.is_empty() && pieces.concat() != text {
+            found.push((Some(item.event), rule.decides.clone()));
+        }
+    }
+    found
+}
+
+pub(super) fn increments(rule: &rule::Increments, c: &Compile<'_>, items: &Items) -> Vec<Finding> {
+    let on = c.pattern(&rule.on);
+    let piece =
+        |item: &Item| Some((item.key(&rule.key)?, item.text(&rule.at).filter(|_| item.is(&on))?.to_owned()));
+    let mut found = Vec::new();
+    for (index, item) in items.iter() {
+        let Some((own, _)) = piece(item) else { continue };
+        let pieces: Vec<String> = items.all[..=index]
+            .iter()
+            .filter(|other| other.conn == item.conn)
+            .filter_map(piece)
+            .filter(|(key, _)| *key == own)
+            .map(|(_, text)| text)
+            .collect();
+        // Leading empty pieces tell nothing.
+        let begun: Vec<&String> = pieces.iter().skip_while(|text| text.is_empty()).collect();
+        let repeats =
+            begun.windows(2).all(|pair| pair[1].len() > pair[0].len() && pair[1].starts_with(pair[0]));
+        if repeats && begun.len() == 3 {
+            found.push((Some(item.event), rule.decides.clone()));
+        }
+    }
+    found
+}
+
+/// A piece of a value.
+#[derive(Clone)]
+struct Piece {
+    event: u64,
+    part: u64,
+    total: u64,
+    text: String,
+    same: Vec<Value>,
+}
+
+pub(super) fn series(rule: &rule::Series, c: &Compile<'_>, items: &Items, settled: bool) -> Vec<Finding> {
+    let on = c.pattern(&rule.on);
+    let piece = |item: &Item| {
+        let number = |at| item.get(at).and_then(Value::as_u64);
+        let same = rule.same.iter().map(|at| item.get(at).cloned().unwrap_or_default()).collect();
+        let (part, total) = (number(&rule.part)?, number(&rule.total)?);
+        let text = item.text(&rule.text).filter(|_| item.is(&on))?.to_owned();
+        Some((item.key(&rule.key)?, Piece { event: item.event, part, total, text, same }))
+    };
+    let mut found = Vec::new();
+    let mut done: Vec<(usize, String)> = Vec::new();
+    for item in &items.all {
+        let Some((key, _)) = piece(item) else { continue };
+        if done.contains(&(item.conn, key.clone())) {
+            continue;
+        }
+        done.push((item.conn, key.clone()));
+        let all = items.all.iter().filter(|other| other.conn == item.conn).filter_map(piece);
+        let pieces: Vec<Piece> = all.filter(|(other, _)| *other == key).map(|(_, piece)| piece).collect();
+        values(rule, &pieces, settled && items.is_open(item.conn), &mut found);
+    }
+    found
+}
+
+/// The pieces of one key, value after value.
+fn values(rule: &rule::Series, pieces: &[Piece], to_the_end: bool, found: &mut Vec<Finding>) {
+    let mut begin = 0;
+    for end in 0..pieces.len() {
+        let (group, newest) = (&pieces[begin..=end], &pieces[end]);
+        let (first, before) = (&pieces[begin], &pieces[begin..end]);
+        let has = |part: u64| group.iter().any(|piece| piece.part == part);
+        let twice = before.iter().any(|piece| piece.part == newest.part);
+        if newest.same != first.same || newest.part > first.total || twice || (has(0) && has(first.total)) {
+            found.push((Some(newest.event), rule.complete.clone()));
+            // Of what is broken nothing more can be said, to the end of the connection.
+            return;
+        }
+        if group.len() as u64 == first.total {
+            let mut sorted = group.to_vec();
+            sorted.sort_by_key(|piece| piece.part);
+            let text: String = sorted.into_iter().map(|piece| piece.text).collect();
+            if serde_json::from_str::<Value>(&text).is_err() {
+                found.push((Some(newest.event), rule.json.clone()));
+            }
+            begin = end + 1;
+        }
+    }
+    if to_the_end && begin < pieces.len() {
+        found.push((Some(pieces[begin].event), rule.complete.clone()));
+    }
+}
+
+pub(super) fn dialogue(rule: &rule::Dialogue, c: &Compile<'_>, items: &Items) -> Vec<Finding> {
+    let (history, question, piece) = (c.place(&rule.history), c.place(&rule.question), c.place(&rule.piece));
+    let over = c.pattern(&rule.over);
+    let unsure: Vec<_> = rule.unsure.iter().map(|pattern| c.pattern(pattern)).collect();
+    let asks = |item: &Item| item.text(&question.1).filter(|_| item.is(&question.0)).map(str::to_owned);
+    let says = |item: &Item| item.text(&piece.1).filter(|_| item.is(&piece.0)).map(str::to_owned);
+    let mut found = Vec::new();
+    for (index, item) in items.iter().filter(|(_, item)| item.is(&history.0)) {
+        let Some(list) = item.get(&history.1).and_then(Value::as_array) else { continue };
+        let on_conn: Vec<&Item> =
+            items.all[..=index].iter().filter(|other| other.conn == item.conn).collect();
+        if on_conn.iter().any(|other| unsure.iter().any(|pattern| other.is(pattern))) {
+            continue;
+        }
+        let mut said: Vec<(String, String)> = Vec::new();
+        let (mut open, mut lost) = (false, false);
+        for other in &on_conn[..on_conn.len() - 1] {
+            if let Some(text) = asks(other) {
+                lost |= open;
+                open = true;
+                said.push((text, String::new()));
+            } else if let (Some(text), false) = (says(other), said.is_empty()) {
+                said.iter_mut().last().into_iter().for_each(|(_, answer)| answer.push_str(&text));
+            } else if other.is(&over) {
+                open = false;
+            }
+        }
+        // What is a question, a piece or an end itself is taken as that.
+        let other_part = asks(item).is_some() || (says(item).is_some() && !said.is_empty()) || item.is(&over);
+        if !lost && !other_part && !is_shown(&said, open, &shown(rule, list)) {
+            found.push((Some(item.event), rule.decides.clone()));
+        }
+    }
+    found
+}
+
+fn shown(rule: &rule::Dialogue, list: &[Value]) -> Vec<(String, String)> {
+    let text =
+        |element: &Value| rule.text.get(element).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let is_question = |element: &&Value| is_subset(&rule.asked, element);
+    let begins = list.iter().enumerate().filter(|(_, element)| is_question(element)).map(|(at, _)| at);
+    begins
+        .map(|at| {
+            let rest = list[at + 1..].iter().take_while(|element| !is_question(element));
+            let answer: String =
+                rest.filter(|element| is_subset(&rule.answered, element)).map(text).collect();
+            (text(&list[at]), answer)
+        })
+        .collect()
+}
+
+/// Whether a shown history ends with what was said; a last answer that is not over may be there in part or not at all.
+fn is_shown(said: &[(String, String)], open: bool, shown: &[(String, String)]) -> bool {
+    let Some(((question, answer), finished)) = said.split_last().filter(|_| open) else {
+        return shown.ends_with(said);
+    };
+    let in_part = shown.split_last().is_some_and(|((asked, part), before)| {
+        asked == question
+            && (answer.starts_with(part.as_str()) || part.starts_with(answer))
+            && before.ends_with(finished)
+    });
+    let names_it = shown.last().is_some_and(|(asked, _)| asked == question);
+    in_part || (shown.ends_with(finished) && (!names_it || !finished.is_empty()))
+}

@@ -1,0 +1,137 @@
+//! Requests and their replies.
+
+use serde_json::Value;
+
+use super::{Compile, Finding, Item, Items};
+use crate::protocol::Protocol;
+use crate::protocol::invariant as rule;
+use crate::trace::Direction;
+
+/// Which message a body is; of a reply, by the newest request of its id that was not answered before.
+pub(super) fn identify(
+    protocol: &Protocol,
+    items: &Items,
+    conn: usize,
+    dir: Direction,
+    body: &Value,
+) -> Option<usize> {
+    let Some(replies) = &protocol.extension.replies else { return protocol.message_of(body, dir) };
+    if !protocol.is_reply(body) {
+        return protocol.message_of(body, dir);
+    }
+    let id = replies.id.get(body)?;
+    // Parts of messages are no messages of their own here.
+    let whole =
+        items.all.iter().rev().filter(|item| item.message.is_none_or(|at| at < protocol.messages.len()));
+    let mut same = whole.filter(|item| item.conn == conn && item.get(&replies.id) == Some(id));
+    let newest = same.find(|item| (item.dir != dir) != protocol.is_reply(&item.body));
+    let request =
+        newest.filter(|item| item.dir != dir).map(|item| protocol.type_of(&item.body).unwrap_or_default());
+    protocol.reply_of(body, dir, request)
+}
+
+pub(super) fn echo(rule: &rule::Echo, c: &Compile<'_>, items: &Items) -> Vec<Finding> {
+    let (request, reply) = (c.pattern(&rule.request), c.pattern(&rule.reply));
+    let asks = |item: &Item| item.is(&request) && item.get(&rule.asked).is_some();
+    let mut found = Vec::new();
+    for (index, item) in items.iter().filter(|(_, item)| item.is(&reply) && !asks(item)) {
+        let Some(id) = item.get(&rule.id).map(Value::to_string) else { continue };
+        let mut same = items
+            .before_on_conn(index)
+            .map(|(_, other)| other)
+            .filter(|other| other.get(&rule.id).map(Value::to_string).as_ref() == Some(&id));
+        let newest = same.find(|other| asks(other) || other.is(&reply));
+        if let Some(asked) = newest.filter(|other| asks(other))
+            && asked.get(&rule.asked) != item.get(&rule.told)
+        {
+            found.push((Some(item.event), rule.decides.clone()));
+        }
+    }
+    found
+}
+
+/// A request with the answers that it has had.
+struct Asked {
+    event: u64,
+    id: Option<String>,
+    replies: usize,
+    insteads: usize,
+}
+
+pub(super) fn correlation(
+    rule: &rule::Correlation,
+    c: &Compile<'_>,
+    items: &Items,
+    settled: bool,
+) -> Vec<Finding> {
+    let (request, reply) = (c.pattern(&rule.request), c.pattern(&rule.reply));
+    let instead = c.optional(rule.instead.as_ref());
+    let id = |item: &Item| item.get(&rule.id).filter(|id| !id.is_null()).map(Value::to_string);
+    let mut found = Vec::new();
+    for conn in 0..items.ended.len() {
+        let mut asked: Vec<Asked> = Vec::new();
+        for item in items.all.iter().filter(|item| item.conn == conn) {
+            let broken = if item.is(&reply) {
+                answered(rule, &mut asked, id(item))
+            } else if item.is_any(instead.as_ref()) {
+                refused(rule, &mut asked, id(item))
+            } else {
+                if item.is(&request) {
+                    asked.push(Asked { event: item.event, id: id(item), replies: 0, insteads: 0 });
+                }
+                None
+            };
+            found.extend(broken.map(|ids| (Some(item.event), ids.clone())));
+        }
+        if settled && items.is_open(conn) {
+            let open = asked.iter().filter(|one| one.id.is_some() && one.replies + one.insteads == 0);
+            found.extend(open.map(|one| (Some(one.event), rule.missing.clone())));
+        }
+    }
+    found
+}
+
+fn answered<'r>(
+    rule: &'r rule::Correlation,
+    asked: &mut [Asked],
+    id: Option<String>,
+) -> Option<&'r Vec<String>> {
+    if let Some(one) = asked.iter_mut().find(|one| one.id.is_some() && one.id == id) {
+        one.replies += 1;
+        return if one.insteads > 0 { Some(&rule.both) } else { (one.replies > 1).then_some(&rule.twice) };
+    }
+    let mut open = asked.iter_mut().filter(|one| one.replies + one.insteads == 0);
+    let nameless = open.find(|one| one.id.is_none());
+    match (id.is_some(), nameless) {
+        (false, Some(one)) => {
+            one.replies += 1;
+            None
+        }
+        (true, Some(one)) => {
+            one.replies += 1;
+            Some(&rule.invented)
+        }
+        (true, None) if !rule.foreign.is_empty() => Some(&rule.foreign),
+        (_, None) => match asked.iter_mut().find(|one| one.replies + one.insteads == 0) {
+            Some(one) => {
+                one.replies += 1;
+                Some(&rule.echo)
+            }
+            None => Some(&rule.unsolicited),
+        },
+    }
+}
+
+fn refused<'r>(
+    rule: &'r rule::Correlation,
+    asked: &mut [Asked],
+    id: Option<String>,
+) -> Option<&'r Vec<String>> {
+    if let Some(one) = asked.iter_mut().find(|one| one.id.is_some() && one.id == id) {
+        one.insteads += 1;
+        return (one.replies > 0).then_some(&rule.both);
+    }
+    let oldest = asked.iter_mut().find(|one| one.replies + one.insteads == 0);
+    oldest.into_iter().for_each(|one| one.insteads += 1);
+    None
+}
