@@ -150,7 +150,7 @@ fn monitors_agree_on_real_traces() {
         }
         assert!(cases.len() > 30, "{name}: only {} cases", cases.len());
         // The naive monitors look at every pair of events: long traces would take minutes.
-        for events in cases.values().filter(|events| events.len() <= 400) {
+        for events in cases.values().filter(|events| events.len() <= 150) {
             fuzzing::agrees(&protocol, events, true);
         }
     }
