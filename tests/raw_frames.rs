@@ -270,7 +270,11 @@ fn the_trace_has_the_bytes_and_the_messages_that_they_make() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stdout));
     let trace = std::fs::read_to_string(folder.path().join("t.ndjson")).expect("a trace");
     assert_eq!(trace.matches(r#""kind":"raw""#).count(), 1, "{trace}");
-    assert_eq!(trace.matches(r#"\"get_snapshot\",\"req_id\":\"q1\""#).count(), 1, "the message, once: {trace}");
+    assert_eq!(
+        trace.matches(r#"\"get_snapshot\",\"req_id\":\"q1\""#).count(),
+        1,
+        "the message, once: {trace}"
+    );
     let output = frameproof(folder.path(), &["check", "t.ndjson", "--protocol", "minicodex"]);
     assert_eq!(output.status.code(), Some(0), "{}{}", text(&output.stdout), text(&output.stderr));
 }

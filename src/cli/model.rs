@@ -11,16 +11,20 @@ use clap::Args;
 use super::{Failure, runtime, usage};
 use crate::model::{self, Observer, Options, Record};
 
+/// What a newcomer needs besides the options.
+const HELP: &str = "\
+It speaks OpenAI's Chat Completions and Responses and Anthropic's Messages, takes any model name and any key, and plays the \
+cue `[[cue:…]]` in the newest user text; a text without one gets `ok`. It prints its base URL and runs until it is ended. Point \
+the server under test to it; with `--listen 127.0.0.1:8766`:
+
+  OPENAI_BASE_URL=http://127.0.0.1:8766/v1 OPENAI_API_KEY=any
+  ANTHROPIC_BASE_URL=http://127.0.0.1:8766 ANTHROPIC_API_KEY=any
+
+More in docs/model.md.";
+
 /// Start the scripted language model.
-///
-/// It speaks OpenAI's Chat Completions and Responses and Anthropic's Messages, takes any model name and any key, and
-/// plays the cue `[[cue:…]]` in the newest user text. It prints its base URL and runs until it is ended. Point your
-/// server to it, for example:
-///
-///   OPENAI_BASE_URL=http://127.0.0.1:8766/v1  OPENAI_API_KEY=any
-///   ANTHROPIC_BASE_URL=http://127.0.0.1:8766  ANTHROPIC_API_KEY=any
 #[derive(Debug, Args)]
-#[command(verbatim_doc_comment)]
+#[command(after_help = HELP)]
 pub(super) struct Model {
     /// Where to listen; port 0 takes a free one.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]

@@ -23,6 +23,7 @@ use super::play::{Player, Stop, refusal};
 use super::record::{Asked, CueState, Exchange, Observer};
 use super::reply::{Reply, key};
 use super::request::{Ask, response_id};
+use crate::cue::Step;
 
 /// The largest body of a request in bytes: Anthropic's own limit, and far above what a conversation in a test has.
 const LARGEST_BODY: usize = 32 * 1024 * 1024;
@@ -227,23 +228,26 @@ async fn play(
         Ok(steps) => steps,
         Err(error) => return Err((error, Box::new(exchange))),
     };
-    if !ask.stream {
-        match player.play(steps).await {
-            Ok(()) => {}
-            Err(Stop::Failed(error)) => return Err((error, Box::new(exchange))),
-            Err(Stop::Gone | Stop::Hung) => {
-                return Err((
-                    ApiError::new(504, "the cue's hang was not cancelled for an hour"),
-                    Box::new(exchange),
-                ));
-            }
-        }
+    if ask.stream {
         exchange.status = Some(200);
-        let response = whole(StatusCode::OK, &player.dialect.whole(&player.reply));
-        exchange.complete();
-        return Ok(response);
+        return Ok(streamed(player, steps, exchange));
+    }
+    match player.play(steps).await {
+        Ok(()) => {}
+        Err(Stop::Failed(error)) => return Err((error, Box::new(exchange))),
+        Err(Stop::Gone | Stop::Hung) => {
+            let error = ApiError::new(504, "the cue's hang was not cancelled for an hour");
+            return Err((error, Box::new(exchange)));
+        }
     }
     exchange.status = Some(200);
+    let response = whole(StatusCode::OK, &player.dialect.whole(&player.reply));
+    exchange.complete();
+    Ok(response)
+}
+
+/// An answer that is played while it is read.
+fn streamed(mut player: Player, steps: Vec<Step>, exchange: Exchange) -> Response<AnswerBody> {
     let (sender, receiver) = mpsc::channel(WAITING);
     player.stream = Some(sender);
     tokio::spawn(async move {
@@ -258,9 +262,10 @@ async fn play(
         }
     });
     let mut response = Response::new(Either::Right(Stream(receiver)));
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8"));
-    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    Ok(response)
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    response
 }
 
 /// A request's body as JSON.
