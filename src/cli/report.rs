@@ -14,7 +14,7 @@ use crate::run::event::RunEvent;
 /// Make a report from a file that `run --json` wrote.
 #[derive(Debug, Args)]
 pub(super) struct Report {
-    /// The JSON lines.
+    /// The file that `run --json` wrote.
     events: PathBuf,
     /// Write JUnit XML instead of console output.
     #[arg(long, value_name = "FILE")]

@@ -37,10 +37,10 @@ pub(super) struct Run {
     /// Show what would run, and run nothing.
     #[arg(long)]
     list: bool,
-    /// Cases side by side.
+    /// Cases side by side. Default: 8.
     #[arg(long, short, value_name = "N")]
     jobs: Option<Jobs>,
-    /// Factor on every deadline.
+    /// Factor on every deadline: 2 for a slow machine. Default: 1.
     #[arg(long, value_name = "FACTOR")]
     timeout_scale: Option<Scale>,
     /// The silence that ends a turn, where the protocol knows no other end: `500ms`, `2s`. Default: the protocol's.
@@ -61,7 +61,7 @@ pub(super) struct Run {
     /// Treat warnings (a broken SHOULD or MAY) as failures.
     #[arg(long)]
     strict: bool,
-    /// Known failures.
+    /// A file of known failures, as `--baseline-write` makes it: they do not fail the run.
     #[arg(long, value_name = "FILE")]
     baseline: Option<PathBuf>,
     /// Write the failures of this run as a baseline.

@@ -15,7 +15,7 @@ use crate::trace::Line;
 /// Print a JSON Schema for editors.
 #[derive(Debug, Args)]
 pub(super) struct Schema {
-    /// Of what.
+    /// The files that it describes.
     #[arg(value_enum)]
     of: Of,
 }

@@ -16,7 +16,7 @@ pub(super) struct Serve {
     /// Where to listen; port 0 takes a free one.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
     listen: SocketAddr,
-    /// The fault to have.
+    /// The fault to have; `--list-faults` shows them.
     #[arg(long, value_name = "NAME")]
     fault: Option<String>,
     /// List the faults, and start nothing.

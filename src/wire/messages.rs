@@ -356,7 +356,9 @@ mod tests {
             let mut bytes = vec![0; 1 + random.next_u32() as usize % 40];
             random.fill_bytes(&mut bytes);
             bytes[0] &= 0x8f;
-            bytes.iter_mut().nth(1).into_iter().for_each(|byte| *byte &= 0x7f);
+            if let Some(byte) = bytes.get_mut(1) {
+                *byte &= 0x7f;
+            }
             for part in bytes.chunks(3) {
                 messages.feed(part);
                 while let Ok(Some(payload)) = messages.take() {
