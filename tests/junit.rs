@@ -60,6 +60,11 @@ fn events(text: &str) -> Vec<RunEvent> {
             cut: 0,
         }],
         wire_omitted: 0,
+        log: Vec::new(),
+        log_omitted: 0,
+        opening: None,
+        same_as: None,
+        excused: Vec::new(),
         reproduce: "frameproof run".into(),
         known: None,
     };

@@ -2,12 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
+use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::source::Reading;
 use super::{Failure, unreadable};
 use crate::source::{Diagnostic, Document, Span, nearest};
+use crate::target::TargetConfig;
 
 /// The file that is read from the working folder if it is there.
 const NAME: &str = "frameproof.toml";
@@ -59,6 +61,12 @@ pub(super) struct Config {
     pub junit: Option<PathBuf>,
     /// Where to write the run's events as JSON lines.
     pub json: Option<PathBuf>,
+    /// Servers under test by name, for `--target`.
+    #[serde(default)]
+    pub target: IndexMap<String, TargetConfig>,
+    /// The file's folder and text.
+    #[serde(skip)]
+    pub place: Option<(PathBuf, Document)>,
 }
 
 /// Cases side by side.
@@ -138,7 +146,10 @@ impl Config {
         let text = std::fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;
         let config: Self =
             toml::from_str(&text).map_err(|error| Failure::Usage(explain(path, &text, &error).into()))?;
-        Ok(config.relative_to(path.parent().unwrap_or(Path::new(""))))
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let mut config = config.relative_to(folder);
+        config.place = Some((folder.to_owned(), Document::foreign(&path.display().to_string(), &text)));
+        Ok(config)
     }
 
     fn relative_to(mut self, folder: &Path) -> Self {
@@ -152,6 +163,8 @@ impl Config {
         ];
         let paths = single.into_iter().flatten().chain(&mut self.scenario).chain(&mut self.overlay);
         paths.for_each(|path| *path = folder.join(&*path));
+        let targets = std::mem::take(&mut self.target).into_iter();
+        self.target = targets.map(|(name, target)| (name, target.relative_to(folder))).collect();
         self
     }
 }

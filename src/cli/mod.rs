@@ -13,6 +13,7 @@ mod schema;
 mod selftest;
 mod serve;
 mod source;
+mod target;
 
 use std::fmt::Display;
 use std::io::Write as _;

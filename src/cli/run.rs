@@ -2,12 +2,14 @@
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Args;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
 use super::config::{Config, Jobs, Quiet, Scale};
+use super::target::{Chosen, TargetChoice, cannot_launch};
 use super::source::{Filter, Source, Suite, quote};
 use super::{Failure, harness, header, runtime, usage};
 use crate::report::console::{Console, ConsoleOptions};
@@ -16,6 +18,7 @@ use crate::run::baseline::{self, Baseline};
 use crate::run::event::{CaseReport, RunEvent};
 use crate::run::{self, Options, RunError, Target};
 use crate::wire::Trust;
+use crate::target::Groups;
 
 /// Run a protocol's suite, or all of them.
 #[derive(Debug, Args)]
@@ -27,6 +30,8 @@ pub(super) struct Run {
     /// The server to test, `ws://…` or `wss://…`. Default: the built-in reference server.
     #[arg(long)]
     url: Option<String>,
+    #[command(flatten)]
+    choice: TargetChoice,
     /// A header of the upgrade request, `Name: value`; `Name: env:VARIABLE` takes the value from the environment. May
     /// be repeated. Values are never shown.
     #[arg(long, value_name = "HEADER")]
@@ -79,7 +84,7 @@ pub(super) struct Run {
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Test the reference server with one of its faults.
-    #[arg(long, value_name = "NAME", conflicts_with = "url")]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["url", "target"])]
     fault: Option<String>,
     /// Defaults for these options; read from frameproof.toml of the working folder if it is there.
     #[arg(long, value_name = "FILE")]
@@ -90,27 +95,35 @@ pub(super) struct Run {
     /// Show every case.
     #[arg(long, short, action = clap::ArgAction::Count)]
     verbose: u8,
+    /// The arguments about protocol and scenarios, as they were given.
+    #[arg(skip)]
+    given: String,
 }
 
 impl Run {
     pub fn run(mut self) -> Result<u8, Failure> {
         let config = Config::read(self.config.as_deref())?;
-        self.apply(config);
-        let suites = self.source.suites(&mut self.filter)?;
+        self.given = self.source.arguments();
+        let chosen = self.choice.read(&config, self.config.as_deref())?;
+        self.apply(config, chosen.as_ref());
+        let mut suites = self.source.suites(&mut self.filter)?;
         if suites.len() > 1 {
             self.check_all()?;
+        }
+        if let Some(chosen) = &chosen {
+            chosen.tools(&mut suites)?;
         }
         let suites = self.filter.select(suites)?;
         if self.list {
             return super::list::cases(&suites);
         }
         let all = suites.len() > 1;
-        if self.url.is_none() {
+        if self.url.is_none() && chosen.is_none() {
             let name = if all { "frameproof" } else { &suites[0].protocol.name };
             self.junit.get_or_insert_with(|| format!("reports/{name}.junit.xml").into());
             self.json.get_or_insert_with(|| format!("reports/{name}.jsonl").into());
         }
-        let target = self.target()?;
+        let target = self.target(chosen.as_ref())?;
         let outputs = [&self.junit, &self.json, &self.trace, &self.baseline_write];
         for path in outputs.into_iter().flatten() {
             file::check_writable(path).map_err(unwritable)?;
@@ -131,12 +144,12 @@ impl Run {
         let runtime = runtime()?;
         let (stop, stopped) = watch::channel(false);
         let handlers = runtime.block_on(async { Handlers::new() });
-        runtime.spawn(stop_on_signal(handlers, stop));
+        runtime.spawn(stop_on_signal(handlers, stop, chosen.as_ref().map(|chosen| Arc::clone(&chosen.spec.groups))));
         for Suite { protocol, cases } in suites {
             if all {
                 self.source.name = Some(protocol.name.clone());
             }
-            let options = self.options()?;
+            let options = self.options(chosen.as_ref())?;
             let run = run::run(protocol, cases, target.clone(), options, &mut sink, stopped.clone());
             let summary = runtime.block_on(run).map_err(|error| cannot_run(&error))?;
             exit_code = exit_code.max(summary.exit_code);
@@ -157,6 +170,7 @@ impl Run {
     fn check_all(&self) -> Result<(), Failure> {
         let single = [
             ("--url", self.url.is_some()),
+            ("--target", self.choice.target.is_some()),
             ("--fault", self.fault.is_some()),
             ("--trace", self.trace.is_some()),
             ("--baseline", self.baseline.is_some()),
@@ -168,7 +182,20 @@ impl Run {
         }
     }
 
-    fn apply(&mut self, config: Config) {
+    fn apply(&mut self, config: Config, chosen: Option<&Chosen>) {
+        if let Some(chosen) = chosen {
+            chosen.apply(&mut self.source);
+            let own = &chosen.config;
+            let sessions = own.sessions.map(|sessions| Jobs(sessions.get().min(1024)));
+            // The server says how many it bears; less may be asked of it, not more.
+            self.jobs = match (self.jobs.or(config.jobs), sessions) {
+                (Some(jobs), Some(most)) => Some(Jobs(jobs.0.min(most.0))),
+                (jobs, sessions) => jobs.or(sessions),
+            };
+            self.timeout_scale = self.timeout_scale.or(own.timeout_scale.map(Scale));
+            self.quiet_period = self.quiet_period.or(own.quiet_period.map(|time| Quiet(time.0)));
+            self.baseline = self.baseline.take().or(own.baseline.clone());
+        }
         let source = &mut self.source;
         let own = config.name.is_some() || config.protocol.is_some();
         if own && source.protocol.is_none() && !source.name.as_deref().is_some_and(Source::is_embedded) {
@@ -184,7 +211,7 @@ impl Run {
             source.overlay = config.overlay;
         }
         source.reading = source.reading.or(config.reading);
-        self.url = self.url.take().or(config.url.filter(|_| self.fault.is_none()));
+        self.url = self.url.take().or(config.url.filter(|_| self.fault.is_none() && chosen.is_none()));
         if self.header.is_empty() {
             self.header = config.header;
         }
@@ -203,7 +230,10 @@ impl Run {
         self.json = self.json.take().or(config.json);
     }
 
-    fn target(&self) -> Result<Target, Failure> {
+    fn target(&self, chosen: Option<&Chosen>) -> Result<Target, Failure> {
+        if let Some(chosen) = chosen {
+            return Ok(Target::Configured(Arc::clone(&chosen.spec)));
+        }
         let headers = self.header.iter().map(|text| header::parse(text)).collect::<Result<Vec<_>, _>>()?;
         let Some(url) = &self.url else { return Ok(Target::Reference { fault: self.fault.clone() }) };
         let endpoint = crate::wire::Endpoint {
@@ -217,7 +247,7 @@ impl Run {
         Ok(Target::Url { url: url.clone(), headers })
     }
 
-    fn options(&self) -> Result<Options, Failure> {
+    fn options(&self, chosen: Option<&Chosen>) -> Result<Options, Failure> {
         let today = jiff::Timestamp::now().to_string()[..10].to_owned();
         let load = |path: &Path| Baseline::load(path, &today);
         let mut baseline = self.baseline.as_deref().map(load).transpose()?;
@@ -243,7 +273,10 @@ impl Run {
             strict: self.strict,
             baseline,
             trace: self.trace.clone(),
-            reproduce: self.reproduce(),
+            reproduce: self.reproduce(chosen),
+            no_deadline: self.choice.no_deadline,
+            prompts: chosen.map(|chosen| chosen.prompts.clone()).unwrap_or_default(),
+            bare: self.source.bare()?,
             ..options
         })
     }
@@ -253,8 +286,12 @@ impl Run {
     }
 
     /// The command that, with a case's name added, does the same to that case alone.
-    fn reproduce(&self) -> String {
-        let mut text = format!("frameproof run{}", self.source.arguments());
+    fn reproduce(&self, chosen: Option<&Chosen>) -> String {
+        let mut text = match chosen {
+            // What the target says of protocol and overlay it says again.
+            Some(chosen) => format!("frameproof run{}{}", self.given, chosen.arguments),
+            None => format!("frameproof run{}", self.source.arguments()),
+        };
         if let Some(url) = &self.url {
             text += &format!(" --url {}", quote(&crate::wire::shown(url)));
         }
@@ -305,6 +342,7 @@ fn unwritable(error: String) -> Failure {
 fn cannot_run(error: &RunError) -> Failure {
     use crate::wire::ConnectError;
     let hint = match error {
+        RunError::Launch(failure) => return cannot_launch(failure),
         RunError::Interrupted => return Failure::Interrupted,
         RunError::Reference(start) => return super::serve::cannot_start(start),
         RunError::Trace { .. } => "the trace is written to a temporary file beside its place and renamed",
@@ -336,7 +374,7 @@ impl Handlers {
 }
 
 /// Ctrl-C and SIGTERM end a run in order; a second one ends the process at once.
-async fn stop_on_signal(handlers: Option<Handlers>, stop: watch::Sender<bool>) {
+async fn stop_on_signal(handlers: Option<Handlers>, stop: watch::Sender<bool>, groups: Option<Arc<Groups>>) {
     let Some(Handlers { mut interrupt, mut terminate }) = handlers else { return };
     for _ in 0..2 {
         tokio::select! {
@@ -344,6 +382,9 @@ async fn stop_on_signal(handlers: Option<Handlers>, stop: watch::Sender<bool>) {
             _ = terminate.recv() => {}
         }
         if *stop.borrow() {
+            if let Some(groups) = groups {
+                groups.kill_all();
+            }
             std::process::exit(130);
         }
         // An error means that the run is over.

@@ -50,6 +50,16 @@ pub(super) enum Reading {
     Lenient,
 }
 
+impl From<ReadingName> for Reading {
+    fn from(reading: ReadingName) -> Self {
+        match reading {
+            ReadingName::Strict => Self::Strict,
+            ReadingName::Default => Self::Default,
+            ReadingName::Lenient => Self::Lenient,
+        }
+    }
+}
+
 impl From<Reading> for ReadingName {
     fn from(reading: Reading) -> Self {
         match reading {
@@ -111,6 +121,15 @@ impl Source {
         }
         let names = Protocol::embedded_names().into_iter();
         Ok(names.map(|name| Protocol::embedded(name, &self.load_options())).collect::<Result<_, _>>()?)
+    }
+
+    /// The protocol without the overlays, if there are some.
+    pub fn bare(&self) -> Result<Option<Arc<Protocol>>, Failure> {
+        if self.overlay.is_empty() {
+            return Ok(None);
+        }
+        let mut bare = Self { overlay: Vec::new(), ..self.clone() };
+        bare.protocol(&mut Filter::default()).map(Some)
     }
 
     /// The error where one protocol has to be named.

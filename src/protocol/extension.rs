@@ -308,6 +308,9 @@ pub struct Tool {
     /// Arguments; a scenario may replace them.
     #[serde(default)]
     pub args: serde_json::Map<String, Value>,
+    /// The target's configuration gives it: a scenario's arguments are not for it.
+    #[serde(skip)]
+    pub of_target: bool,
 }
 
 /// The elements of a list in a server's message, each shown to monitors as if it were a message: right after the

@@ -153,7 +153,11 @@ impl<W: Write> Console<W> {
 
     /// A failed or warned case: in full the first time that its reason comes, by name afterwards.
     fn notable(&mut self, case: &CaseReport) -> std::io::Result<()> {
-        let reason = reason(case);
+        let mut reason = reason(case);
+        if case.opening.is_some() {
+            // One root cause, however many cases begin with it.
+            reason = format!("opening of {}", case.same_as.as_deref().unwrap_or(&case.case));
+        }
         let (style, word) = look(case.verdict);
         if let Some((_, cases)) = self.groups.iter_mut().find(|(known, _)| *known == reason) {
             cases.push(terminal(&case.case).into_owned());
@@ -182,6 +186,7 @@ impl<W: Write> Console<W> {
             self.failure(failure)?;
         }
         self.wire(case, &failures)?;
+        self.output(case)?;
         writeln!(self.out, "  {DIM}reproduce:{DIM:#} {}", terminal(&case.reproduce))
     }
 
@@ -263,6 +268,40 @@ impl<W: Write> Console<W> {
         Ok(())
     }
 
+    /// The last lines that the server wrote while the case ran.
+    fn output(&mut self, case: &CaseReport) -> std::io::Result<()> {
+        let skipped = case.log.len().saturating_sub(FRAMES);
+        if !case.log.is_empty() {
+            writeln!(self.out, "  {DIM}the server wrote meanwhile:{DIM:#}")?;
+        }
+        if skipped + case.log_omitted > 0 {
+            writeln!(self.out, "    {DIM}  … {} more lines{DIM:#}", skipped + case.log_omitted)?;
+        }
+        for line in &case.log[skipped..] {
+            let process = terminal(&line.process);
+            writeln!(self.out, "      {DIM}{:>8.1} ms {process} |{DIM:#} {}", line.ms, clip(&line.text))?;
+        }
+        Ok(())
+    }
+
+    /// What the overlay excuses, so that nobody forgets it.
+    fn excused(&mut self, summary: &Summary) -> std::io::Result<()> {
+        if !summary.excused.is_empty() {
+            writeln!(self.out, "\n{YELLOW}excused by the overlay:{YELLOW:#}")?;
+        }
+        for one in &summary.excused {
+            let ids = if one.requirements.is_empty() { String::new() } else { one.requirements.join(" ") + " " };
+            writeln!(
+                self.out,
+                "  {CYAN}{ids}{CYAN:#}{} {DIM}({} times, first in {}){DIM:#}",
+                clip(&one.message),
+                one.count,
+                one.case
+            )?;
+        }
+        Ok(())
+    }
+
     fn run_finished(&mut self, summary: &Summary) -> std::io::Result<()> {
         self.clear_progress()?;
         if self.options.verbosity >= 0 {
@@ -275,6 +314,7 @@ impl<W: Write> Console<W> {
             for message in &summary.stale_baseline {
                 writeln!(self.out, "\n{RED}stale baseline entry{RED:#} {}", terminal(message))?;
             }
+            self.excused(summary)?;
             self.requirements(summary)?;
         }
         if self.options.overview {

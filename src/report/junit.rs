@@ -150,12 +150,24 @@ fn text_of(case: &CaseReport, failures: &[Failure], begin: &RunStarted) -> Strin
             let _ = writeln!(out, "  actual:   {actual}");
         }
     }
+    if let Some(first) = &case.same_as {
+        let _ = writeln!(out, "\nthe opening failed for the same reason as in {first}, which tells the story");
+        let _ = write!(out, "\nreproduce: {}", case.reproduce);
+        return xml(&out).into_owned();
+    }
     let skipped = case.wire.len().saturating_sub(FRAMES);
     if !case.wire.is_empty() {
         let _ = writeln!(out, "\nlast frames:");
     }
     for line in &case.wire[skipped..] {
         let _ = writeln!(out, "{:>9.1} ms  {:<8} {} {}", line.ms, line.client, line.dir, line.text);
+    }
+    let skipped = case.log.len().saturating_sub(FRAMES);
+    if !case.log.is_empty() {
+        let _ = writeln!(out, "\nthe server wrote meanwhile:");
+    }
+    for line in &case.log[skipped..] {
+        let _ = writeln!(out, "{:>9.1} ms  {} | {}", line.ms, line.process, line.text);
     }
     let _ = write!(out, "\nreproduce: {}", case.reproduce);
     let mut end = out.len().min(MAX_TEXT);

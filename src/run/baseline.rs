@@ -214,6 +214,11 @@ mod tests {
             exercised: Default::default(),
             wire: Vec::new(),
             wire_omitted: 0,
+            log: Vec::new(),
+            log_omitted: 0,
+            opening: None,
+            same_as: None,
+            excused: Vec::new(),
             reproduce: String::new(),
             known: None,
         }

@@ -10,12 +10,14 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::clients::{Clients, Ended, Received};
-use super::event::{Failure, StepPlace, Verdict, WireLine};
+use super::host::Restarter;
+use super::summary::same;
+use super::event::{Excused, Failure, LogLine, StepPlace, Verdict, WireLine};
 use super::{Options, clients};
 use crate::check::{Judge, Violation};
 use crate::frame::Pointer;
 use crate::protocol::{Matcher, Protocol, ReadingName};
-use crate::reference::Restarter;
+use crate::target::{Instance, Vars};
 use crate::scenario::{LoadedCase, template, turn};
 use crate::trace::{Direction, Event, Payload};
 use crate::wire::{Endpoint, Incoming, Standing};
@@ -34,6 +36,29 @@ pub(super) struct Outcome {
     pub trace: Vec<Event>,
     /// Not applicable, or a harness error.
     pub reason: Option<(Verdict, String)>,
+    /// Why the opening failed, if that ended the case.
+    pub opening: Option<String>,
+    /// What the launched server wrote meanwhile.
+    pub log: Vec<LogLine>,
+    /// Deviations that the overlay excuses.
+    pub excused: Vec<Excused>,
+}
+
+impl Outcome {
+    /// Whether a connection ended that no client ended, or could not be had.
+    pub fn lost_connection(&self) -> bool {
+        let lost = |line: &WireLine| line.dir == "--" && !line.text.starts_with("connected") && !line.text.contains("cut by");
+        self.wire.iter().any(lost) || self.opening.is_some() || self.reason.is_some()
+    }
+
+    /// The server died meanwhile: what failed is its death and no requirement.
+    pub fn died(&mut self, how: &str) {
+        for failure in &mut self.failures {
+            failure.verdict = Verdict::Error;
+            failure.requirements.clear();
+        }
+        self.reason = Some((Verdict::Error, format!("the server died while this case ran: {how}")));
+    }
 }
 
 /// Why the steps ended early.
@@ -57,6 +82,12 @@ pub(super) struct Runner<'r> {
     pub endpoint: Endpoint,
     /// What restarts the server, where it is ours.
     pub restarter: Option<Restarter>,
+    /// The launched server.
+    pub instance: Option<Arc<Instance>>,
+    /// What the set-up calls of each session found.
+    pub session_vars: HashMap<String, Vars>,
+    /// The protocol without the overlays, judging the same frames.
+    shadow: Option<Judge>,
     pub clients: Clients,
     pub first_client: Option<String>,
     /// The client that the current templates are about.
@@ -100,6 +131,10 @@ impl<'r> Runner<'r> {
         let text = |error: crate::source::Diagnostics| error.to_string();
         let judge =
             Judge::new(Arc::clone(protocol), options.limits.frame, &loaded.case.suspend).map_err(text)?;
+        // A case may suspend what the bare protocol does not know.
+        let bare = options.bare.as_ref();
+        let bare = bare.map(|bare| Judge::new(Arc::clone(bare), options.limits.frame, &loaded.case.suspend));
+        let shadow = bare.transpose().map_err(text)?;
         let extension = &protocol.extension;
         let ids = extension.session.id.iter();
         let session_ids = ids
@@ -126,6 +161,9 @@ impl<'r> Runner<'r> {
             options,
             endpoint,
             restarter: None,
+            instance: None,
+            session_vars: HashMap::new(),
+            shadow,
             clients: Clients::new(),
             first_client: None,
             current: String::new(),
@@ -150,7 +188,7 @@ impl<'r> Runner<'r> {
 
     /// A step's own deadline, or the run's.
     pub fn deadline(&self, own: Option<Duration>) -> Duration {
-        self.options.scaled(own.unwrap_or(self.options.step_deadline))
+        self.options.deadline(own.unwrap_or(self.options.step_deadline))
     }
 
     // ---- templates ---------------------------------------------------------------------------------------------
@@ -207,6 +245,9 @@ impl<'r> Runner<'r> {
             None => case.turn.as_ref()?,
         };
         let protocol = Arc::clone(&self.protocol);
+        if let Some(prompt) = self.options.prompts.of(&self.loaded.id, name) {
+            return Some(Value::from(prompt));
+        }
         turn::cue_text(steps, &protocol, &mut |name| self.lookup(name, None)).ok().map(Value::String)
     }
 
@@ -234,6 +275,10 @@ impl<'r> Runner<'r> {
         let index = self.outcome.wire.len() as u64;
         self.outcome.wire.push(wire_line(index, &event));
         let mut judged = self.judge.observe(&event);
+        if let Some(shadow) = &mut self.shadow {
+            let bare = shadow.observe(&event).violations;
+            self.excuse(bare, &judged.violations);
+        }
         if self.options.trace.is_some() {
             self.outcome.trace.push(event);
         }
@@ -334,6 +379,29 @@ impl<'r> Runner<'r> {
         }
     }
 
+    /// Notes what breaks the bare protocol and not the adapted one.
+    fn excuse(&mut self, bare: Vec<Violation>, judged: &[Violation]) {
+        for one in bare {
+            let broken = |other: &Violation| {
+                other.check == one.check && (other.requirements == one.requirements || same(&other.message, &one.message))
+            };
+            if judged.iter().any(broken) {
+                continue;
+            }
+            let excused = &mut self.outcome.excused;
+            let known = excused.iter_mut().find(|known| known.requirements == one.requirements && same(&known.message, &one.message));
+            match known {
+                Some(known) => known.count += 1,
+                None => excused.push(Excused {
+                    requirements: one.requirements,
+                    message: one.message,
+                    count: 1,
+                    case: self.loaded.id.clone(),
+                }),
+            }
+        }
+    }
+
     // ---- failures ----------------------------------------------------------------------------------------------
 
     fn violated(&mut self, violation: Violation) {
@@ -358,7 +426,11 @@ impl<'r> Runner<'r> {
         let fresh = Judge::new(protocol, runner.options.limits.frame, &[]);
         let Ok(fresh) = fresh else { return runner.outcome };
         let judge = std::mem::replace(&mut runner.judge, fresh);
-        let (violations, exercised) = judge.finish(runner.settled && !runner.broken);
+        let settled = runner.settled && !runner.broken;
+        let (violations, exercised) = judge.finish(settled);
+        if let Some(shadow) = runner.shadow.take() {
+            runner.excuse(shadow.finish(settled).0, &violations);
+        }
         runner.step.clear();
         for violation in violations {
             runner.violated(violation);

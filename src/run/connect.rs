@@ -5,10 +5,11 @@ use serde_json::Value;
 
 use super::case::Runner;
 use super::clients::{Client, Ended};
+use super::host::session_endpoint;
 use crate::protocol::extension::Join;
 use crate::scenario::model::Step;
 use crate::trace::{Direction, Payload};
-use crate::wire::{ConnectError, Link};
+use crate::wire::{ConnectError, Endpoint, Link};
 
 impl Runner<'_> {
     /// Connects a client. The opening exchange is another matter. After a refusal the client is there all the
@@ -21,7 +22,7 @@ impl Runner<'_> {
     ) -> Result<(), ConnectError> {
         let known = self.clients.get(name).map(|client| client.session.clone());
         let session = session.map(str::to_owned).or(known).unwrap_or_else(|| "main".to_owned());
-        let mut endpoint = self.endpoint.clone();
+        let mut endpoint = self.endpoint_of(&session).await?;
         if let Join::Parameter(parameter) = self.protocol.extension.session.join.clone() {
             let named = with.and_then(|with| with.get(&parameter)).and_then(Value::as_str).map(str::to_owned);
             let known = self.sessions.get(&session).cloned().flatten();
@@ -47,6 +48,24 @@ impl Runner<'_> {
         let url = crate::wire::shown(&endpoint.url).into();
         self.record(name, Direction::Send, Payload::Open { url });
         Ok(())
+    }
+
+    /// Where a session's clients connect to. A new session is set up first, where the target says how.
+    async fn endpoint_of(&mut self, session: &str) -> Result<Endpoint, ConnectError> {
+        let Some(instance) = self.instance.clone() else { return Ok(self.endpoint.clone()) };
+        let cannot = |reason: String| ConnectError::BadUrl { url: instance.shown_url(), reason };
+        let join = self.protocol.extension.session.join.clone();
+        if matches!(join, Join::Connection) || !self.session_vars.contains_key(session) {
+            let found = instance.new_session().await.map_err(|error| cannot(error.to_string()))?;
+            if let Join::Parameter(parameter) = &join
+                && let Some(id) = found.get(parameter)
+            {
+                self.sessions.insert(session.to_owned(), Some(id.clone()));
+            }
+            self.session_vars.insert(session.to_owned(), found);
+        }
+        let vars = self.session_vars.get(session).cloned().unwrap_or_default();
+        session_endpoint(&self.protocol, &self.endpoint, &instance, &vars).map_err(|error| cannot(error.to_string()))
     }
 
     /// A new session's id. It differs from run to run: a server may remember the sessions of the last one.

@@ -116,6 +116,21 @@ pub struct CaseReport {
     pub wire: Vec<WireLine>,
     /// Frames left out at the beginning of `wire`.
     pub wire_omitted: usize,
+    /// What the launched server wrote while a failed case ran; those beside it ran, too.
+    #[serde(default)]
+    pub log: Vec<LogLine>,
+    /// Lines left out at the beginning of `log`.
+    #[serde(default)]
+    pub log_omitted: usize,
+    /// Why the opening failed, if that is why the case did.
+    #[serde(default)]
+    pub opening: Option<String>,
+    /// The case whose opening failed first for the same reason.
+    #[serde(default)]
+    pub same_as: Option<String>,
+    /// Deviations from the protocol that the overlay excuses.
+    #[serde(default)]
+    pub excused: Vec<Excused>,
     /// The command that runs this case alone again.
     pub reproduce: String,
     /// The baseline entry that excuses its failures, if one does.
@@ -174,6 +189,48 @@ pub struct WireLine {
     pub cut: usize,
 }
 
+/// A deviation that an overlay excuses.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Excused {
+    /// The requirements that the protocol without the overlay finds broken.
+    pub requirements: Vec<String>,
+    /// One sentence.
+    pub message: String,
+    /// How often: in one case, or in all.
+    pub count: u64,
+    /// The case in which it was seen first.
+    pub case: String,
+}
+
+/// A line that a launched process wrote.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct LogLine {
+    /// Milliseconds since the case began; less than 0: before.
+    pub ms: f64,
+    /// The process.
+    pub process: String,
+    /// It was written to standard error.
+    pub error: bool,
+    /// The text.
+    pub text: String,
+}
+
+impl LogLine {
+    pub(super) fn of(lines: &[crate::target::Line], start: std::time::Instant) -> Vec<Self> {
+        let ms = |at: std::time::Instant| {
+            let after = at.saturating_duration_since(start).as_secs_f64();
+            (after - start.saturating_duration_since(at).as_secs_f64()) * 1e3
+        };
+        let line = |line: &crate::target::Line| Self {
+            ms: ms(line.at),
+            process: line.process.to_string(),
+            error: line.error,
+            text: line.text.clone(),
+        };
+        lines.iter().map(line).collect()
+    }
+}
+
 /// The run as a whole.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Summary {
@@ -183,6 +240,9 @@ pub struct Summary {
     pub requirements: BTreeMap<String, RequirementResult>,
     /// Baseline entries that no longer fail, as messages.
     pub stale_baseline: Vec<String>,
+    /// Deviations from the protocol that the overlay excuses, over all cases.
+    #[serde(default)]
+    pub excused: Vec<Excused>,
     /// Ended early: `fail-fast` or `interrupted`.
     pub stopped: Option<String>,
     /// Seconds.

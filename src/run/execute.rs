@@ -5,12 +5,12 @@ use std::sync::Arc;
 use super::Options;
 use super::case::{Outcome, Runner, Stop};
 use super::event::Verdict;
+use super::host::Lease;
 use super::steps::NO_RESTART;
+use super::summary::same;
 use crate::protocol::Protocol;
-use crate::reference::Restarter;
 use crate::scenario::LoadedCase;
 use crate::scenario::model::Step;
-use crate::wire::Endpoint;
 
 /// Most iterations of a sweep; a turn with more events is cut there.
 const MAX_SWEEP: u32 = 200;
@@ -20,8 +20,7 @@ pub(super) async fn run_case(
     protocol: &Arc<Protocol>,
     loaded: &LoadedCase,
     options: &Options,
-    endpoint: &Endpoint,
-    restarter: Option<&Restarter>,
+    lease: &Lease,
     seed: u64,
 ) -> Outcome {
     let mut total = Outcome::default();
@@ -31,14 +30,15 @@ pub(super) async fn run_case(
     };
     for round in 1..=times {
         let seed = seed.wrapping_add(u64::from(round).wrapping_mul(0x9E37_79B9_7F4A_7C15));
-        let mut runner = match Runner::new(protocol, loaded, options, endpoint.clone(), seed) {
+        let mut runner = match Runner::new(protocol, loaded, options, lease.endpoint.clone(), seed) {
             Ok(runner) => runner,
             Err(error) => {
                 total.reason = Some((Verdict::Error, error));
                 return total;
             }
         };
-        runner.restarter = restarter.cloned();
+        runner.restarter = lease.restarter.clone();
+        runner.instance = lease.instance.clone();
         if let Some(name) = &loaded.case.sweep {
             runner.vars.insert(name.clone(), round.into());
         }
@@ -49,6 +49,13 @@ pub(super) async fn run_case(
         }
         total.trace.append(&mut outcome.trace);
         total.wire = outcome.wire;
+        total.opening = outcome.opening.take();
+        for one in std::mem::take(&mut outcome.excused) {
+            match total.excused.iter_mut().find(|known| known.requirements == one.requirements && same(&known.message, &one.message)) {
+                Some(known) => known.count += one.count,
+                None => total.excused.push(one),
+            }
+        }
         if let Some(name) = loaded.case.sweep.as_ref().filter(|_| !outcome.failures.is_empty()) {
             outcome.failures.iter_mut().for_each(|failure| {
                 failure.message = format!("{} (with {name} = {round})", failure.message);
@@ -76,6 +83,7 @@ async fn body(runner: &mut Runner<'_>) -> Result<(), Stop> {
     if runner.restarter.is_none() && loaded.case.steps.iter().any(Step::restarts) {
         return Err(Stop::NotApplicable(NO_RESTART.to_owned()));
     }
+    runner.has_prompts()?;
     runner.steps(&loaded.case.steps, "/steps").await?;
     if !loaded.case.settle {
         return Ok(());

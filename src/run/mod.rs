@@ -7,20 +7,26 @@ mod connect;
 pub mod event;
 mod execute;
 mod raw;
+mod host;
+pub mod prompts;
 mod redact;
 mod schedule;
+mod scratch;
 pub mod selftest;
 mod steps;
 mod summary;
 mod waits;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use schedule::{RunError, run};
 
 use crate::frame;
 use crate::wire::Trust;
+use crate::protocol::Protocol;
+use crate::target::Spec;
 
 /// The server under test.
 #[derive(Debug, Clone)]
@@ -37,6 +43,8 @@ pub enum Target {
         /// The fault that it has; none: the correct one.
         fault: Option<String>,
     },
+    /// A server that the configuration describes: launched, or running already.
+    Configured(Arc<Spec>),
 }
 
 /// How to run.
@@ -56,6 +64,12 @@ pub struct Options {
     /// Makes the sessions of this run others than those of a run before, whose ids the same seed gave. Set by
     /// [`run`] for a server that was there before.
     pub salt: u64,
+    /// Wait for ever (a day): the server sits in a debugger.
+    pub no_deadline: bool,
+    /// Plain prompts in place of cues, for a server that cannot be pointed at the scripted model.
+    pub prompts: prompts::Prompts,
+    /// The protocol without the overlays: what breaks it, but not the adapted one, is reported as excused.
+    pub bare: Option<Arc<Protocol>>,
     /// Stop after this many failed cases.
     pub fail_fast: Option<usize>,
     /// Run a failed case again up to this many times.
@@ -105,6 +119,9 @@ impl Default for Options {
             quiet: None,
             reference: false,
             salt: 0,
+            no_deadline: false,
+            prompts: prompts::Prompts::default(),
+            bare: None,
             fail_fast: None,
             retries: 0,
             repeat: 1,
@@ -119,9 +136,17 @@ impl Default for Options {
     }
 }
 
+/// Longer than anybody sits before a debugger.
+const DAY: Duration = Duration::from_secs(86_400);
+
 impl Options {
     /// A deadline, scaled.
     pub(crate) fn scaled(&self, time: Duration) -> Duration {
         time.mul_f64(self.timeout_scale.clamp(0.001, 1000.0))
+    }
+
+    /// A deadline, scaled; or one that is never reached.
+    pub(crate) fn deadline(&self, time: Duration) -> Duration {
+        if self.no_deadline { DAY } else { self.scaled(time) }
     }
 }

@@ -21,8 +21,11 @@ pub(super) struct Secrets(Vec<String>);
 impl Secrets {
     /// Header values, and what a URL has besides scheme, host and path.
     pub fn of(target: &Target) -> Self {
-        let Target::Url { url, headers } = target else { return Self::default() };
-        let mut found: Vec<String> = Vec::new();
+        let (url, headers, mut found) = match target {
+            Target::Reference { .. } => return Self::default(),
+            Target::Url { url, headers } => (url, headers, Vec::new()),
+            Target::Configured(spec) => (&spec.url, &spec.headers, spec.secrets.clone()),
+        };
         for (_, value) in headers {
             // The token of `Bearer TOKEN` is echoed without its scheme.
             found.extend(value.split_once(' ').map(|(_, token)| token.trim().to_owned()));

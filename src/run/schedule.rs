@@ -9,27 +9,26 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::case::Outcome;
-use super::event::{CaseReport, Failure, RequirementText, RunEvent, RunStarted, Summary, Verdict};
+use super::event::{CaseReport, Failure, LogLine, RequirementText, RunEvent, RunStarted, Summary, Verdict};
 use super::execute::run_case;
+use super::host::Hosts;
 use super::redact::Secrets;
 use super::summary::Tally;
 use super::{Options, Target};
 use crate::protocol::Protocol;
-use crate::protocol::extension::Join;
 use crate::reference;
 use crate::scenario::LoadedCase;
-use crate::scenario::model::Step;
 use crate::trace::{Event, TraceFile};
-use crate::wire::{ConnectError, Connection, Endpoint};
+use crate::target::LaunchFailure;
+use crate::wire::ConnectError;
 
 /// Lines of the wire log that a report keeps of a failed case.
 const WIRE_LINES: usize = 400;
+/// Lines of the server's output that a report keeps of a failed case: the last ones.
+const LOG_LINES: usize = 200;
 /// The silence that ends a turn of the reference server: it says what it has to say at once. Its own writes take
 /// well under a millisecond, and the scenarios' pauses are longer than this.
 const REFERENCE_QUIET: Duration = Duration::from_millis(10);
-/// The session that the first connection, which only finds out whether there is a server, opens.
-const PROBE: &str = "frameproof-probe";
-
 /// Why a run cannot begin, or cannot go on.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
@@ -39,6 +38,9 @@ pub enum RunError {
     /// The target cannot be reached.
     #[error("the target cannot be tested: {0}")]
     Target(#[from] ConnectError),
+    /// The target does not start, or cannot be set up.
+    #[error("target cannot be tested: {0}")]
+    Launch(#[from] LaunchFailure),
     /// Stopped before the first case.
     #[error("interrupted before the first case")]
     Interrupted,
@@ -56,8 +58,7 @@ pub enum RunError {
 struct Shared {
     protocol: Arc<Protocol>,
     options: Options,
-    endpoint: Endpoint,
-    target: Target,
+    hosts: Hosts,
     start: Instant,
 }
 
@@ -80,27 +81,33 @@ pub async fn run(
             options.reference = true;
             options.quiet.get_or_insert(REFERENCE_QUIET);
         }
-        Target::Url { .. } => options.salt = uuid::Uuid::new_v4().as_u64_pair().1,
+        Target::Url { .. } | Target::Configured(_) => options.salt = uuid::Uuid::new_v4().as_u64_pair().1,
     }
-    let (server, endpoint) = tokio::select! {
-        opened = open_target(&protocol, &target, &options) => opened.map_err(|error| masked(error, &secrets))?,
+    let hosts = tokio::select! {
+        opened = Hosts::open(&protocol, &target, &options, None) => opened.map_err(|error| masked(error, &secrets))?,
         true = interrupted(&mut stop) => return Err(RunError::Interrupted),
     };
     let mut trace = open_trace(&options)?;
     let start = Instant::now();
     let mut tally = Tally::new(&protocol, &options);
-    sink(&RunEvent::RunStarted(started(&protocol, &target, &endpoint, &options, cases.len())));
+    sink(&RunEvent::RunStarted(started(&protocol, &target, &hosts.url().await, &options, cases.len())));
     let mut queue: VecDeque<(Arc<LoadedCase>, u32)> = VecDeque::new();
     for round in 0..options.repeat.max(1) {
         queue.extend(cases.iter().map(|case| (Arc::new(case.clone()), round)));
     }
-    let shared = Arc::new(Shared { protocol, options, endpoint, target, start });
+    // What needs a server of its own comes last, so that the shared one is not stopped in between.
+    queue.make_contiguous().sort_by_key(|(case, _)| hosts.is_exclusive(case));
+    let shared = Arc::new(Shared { protocol, options, hosts, start });
     let mut running = JoinSet::new();
-    let mut names = HashMap::new();
+    let mut names: HashMap<tokio::task::Id, Arc<LoadedCase>> = HashMap::new();
+    let mut causes = Causes::default();
     let mut stopped = None;
     loop {
         while stopped.is_none()
             && running.len() < shared.options.jobs.max(1)
+            && queue.front().is_some_and(|(next, _)| {
+                names.values().all(|case| shared.hosts.are_compatible(case, next))
+            })
             && let Some((case, round)) = queue.pop_front()
         {
             sink(&RunEvent::CaseStarted { case: case.id.clone(), attempt: 1 });
@@ -124,6 +131,7 @@ pub async fn run(
                     }
                 }
                 let mut report = secrets.report(report);
+                causes.group(&mut report);
                 tally.add(&mut report);
                 sink(&RunEvent::CaseFinished(Box::new(report)));
                 if shared.options.fail_fast.is_some_and(|most| tally.failed() >= most) {
@@ -136,9 +144,7 @@ pub async fn run(
             }
         }
     }
-    if let Some(server) = server {
-        server.stop().await;
-    }
+    shared.hosts.stop().await;
     if let Some(file) = trace {
         file.finish().map_err(|error| no_trace(&shared.options, error))?;
     }
@@ -153,43 +159,6 @@ async fn interrupted(stop: &mut watch::Receiver<bool>) -> bool {
         Ok(_) => true,
         // Nobody is left who could stop the run.
         Err(_) => std::future::pending().await,
-    }
-}
-
-async fn open_target(
-    protocol: &Protocol,
-    target: &Target,
-    options: &Options,
-) -> Result<(Option<reference::Server>, Endpoint), RunError> {
-    let endpoint = |url: &str, headers: &[(String, String)]| Endpoint {
-        url: url.to_owned(),
-        headers: headers.to_vec(),
-        max_message: options.limits.frame.max_bytes,
-        deadline: options.scaled(options.step_deadline),
-        trust: options.trust.clone(),
-    };
-    match target {
-        Target::Reference { fault } => {
-            let options = reference::Options { fault: fault.clone(), ..reference::Options::default() };
-            let server = reference::start(&protocol.name, &options).await?;
-            let endpoint = endpoint(server.url(), &[]);
-            Ok((Some(server), endpoint))
-        }
-        Target::Url { url, headers } => {
-            let url = protocol.url_of(url).map_err(|place| {
-                let reason = format!("the URL must say where the session's id goes: `{place}`");
-                ConnectError::BadUrl { url: crate::wire::shown(url), reason }
-            })?;
-            let endpoint = endpoint(&url, headers);
-            // One connection first: a wall is reported once, not once a case.
-            let mut probe = endpoint.clone();
-            if let Join::Parameter(parameter) = &protocol.extension.session.join {
-                probe.url = probe.url.replace(&format!("{{{parameter}}}"), PROBE);
-            }
-            let (sender, _receiver) = tokio::sync::mpsc::channel(1);
-            drop(Connection::open(&probe, 0, sender).await?);
-            Ok((None, endpoint))
-        }
     }
 }
 
@@ -209,6 +178,15 @@ fn masked(error: RunError, secrets: &Secrets) -> RunError {
         RunError::Target(ConnectError::Http { status, body }) => {
             RunError::Target(ConnectError::Http { status, body: secrets.text(body) })
         }
+        RunError::Launch(mut failure) => {
+            let text = format!("{:?}", failure.error);
+            if secrets.text(text.clone()) != text {
+                let shown = secrets.text(failure.error.to_string());
+                failure.error = crate::target::LaunchError::System(shown);
+            }
+            failure.output.iter_mut().for_each(|line| line.text = secrets.text(std::mem::take(&mut line.text)));
+            RunError::Launch(failure)
+        }
         other => other,
     }
 }
@@ -216,7 +194,7 @@ fn masked(error: RunError, secrets: &Secrets) -> RunError {
 fn started(
     protocol: &Protocol,
     target: &Target,
-    endpoint: &Endpoint,
+    url: &str,
     options: &Options,
     cases: usize,
 ) -> RunStarted {
@@ -238,13 +216,14 @@ fn started(
         };
         (requirement.id.clone(), text)
     });
-    let shown = crate::wire::shown(&endpoint.url);
+    let shown = crate::wire::shown(url);
     RunStarted {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         protocol: protocol.name.clone(),
         title: format!("{} {}", protocol.title, protocol.version),
         target: match target {
             Target::Url { .. } => shown,
+            Target::Configured(spec) => format!("{} ({shown})", spec.name),
             Target::Reference { fault: None } => "the reference server".to_owned(),
             Target::Reference { fault: Some(fault) } => format!("the reference server with fault {fault}"),
         },
@@ -260,12 +239,7 @@ fn started(
 
 /// Runs a case, and again while it fails and retries are left.
 async fn attempts(shared: Arc<Shared>, loaded: Arc<LoadedCase>, round: u32) -> (CaseReport, Vec<Event>) {
-    let Shared { protocol, options, endpoint, target, start } = &*shared;
-    // A server that is restarted is the case's own: others would lose their connections.
-    let restarts = matches!(target, Target::Reference { .. }) && loaded.case.steps.iter().any(Step::restarts);
-    let own = if restarts { open_target(protocol, target, options).await.ok() } else { None };
-    let restarter = own.as_ref().and_then(|(server, _)| server.as_ref()).map(reference::Server::restarter);
-    let endpoint = own.as_ref().map_or(endpoint, |(_, endpoint)| endpoint);
+    let Shared { protocol, options, hosts, start } = &*shared;
     let began = start.elapsed().as_secs_f64();
     let mut earlier: Vec<Vec<Failure>> = Vec::new();
     let mut traces = Vec::new();
@@ -274,7 +248,7 @@ async fn attempts(shared: Arc<Shared>, loaded: Arc<LoadedCase>, round: u32) -> (
         let seed = options.seed.wrapping_add(u64::from(round) << 32).wrapping_add(u64::from(attempt) << 48);
         let seed = seed.wrapping_add(hash_of(&loaded.id));
         let clock = Instant::now();
-        let mut outcome = run_case(protocol, &loaded, options, endpoint, restarter.as_ref(), seed).await;
+        let mut outcome = served(hosts, protocol, &loaded, options, seed).await;
         traces.append(&mut outcome.trace);
         let verdict = verdict_of(&outcome, options.strict);
         let failed = matches!(verdict, Verdict::Failed | Verdict::Error);
@@ -285,6 +259,54 @@ async fn attempts(shared: Arc<Shared>, loaded: Arc<LoadedCase>, round: u32) -> (
         let verdict = if !failed && !earlier.is_empty() { Verdict::Flaky } else { verdict };
         let seconds = clock.elapsed().as_secs_f64();
         return (report(&loaded, outcome, verdict, earlier, began, seconds, options), traces);
+    }
+}
+
+/// Runs a case once, on the server that it is given.
+async fn served(
+    hosts: &Hosts,
+    protocol: &Arc<Protocol>,
+    loaded: &LoadedCase,
+    options: &Options,
+    seed: u64,
+) -> Outcome {
+    let clock = Instant::now();
+    let lease = match hosts.lease(loaded).await {
+        Ok(lease) => lease,
+        Err(error) => {
+            let output = if let RunError::Launch(failure) = &error { failure.output.as_slice() } else { &[] };
+            let log = LogLine::of(output, clock);
+            return Outcome { reason: Some((Verdict::Error, error.to_string())), log, ..Outcome::default() };
+        }
+    };
+    let mut outcome = run_case(protocol, loaded, options, &lease, seed).await;
+    if let Some(instance) = &lease.instance
+        && (!outcome.failures.is_empty() || outcome.reason.is_some())
+    {
+        if outcome.lost_connection()
+            && let Some(how) = lease.death().await
+        {
+            outcome.died(&how);
+        }
+        outcome.log = LogLine::of(&instance.log().between(clock, Instant::now()), clock);
+    }
+    lease.finish().await;
+    outcome
+}
+
+/// Openings that failed for the same reason: the first case tells the story, the others point to it.
+#[derive(Default)]
+struct Causes(HashMap<String, String>);
+
+impl Causes {
+    fn group(&mut self, report: &mut CaseReport) {
+        let Some(cause) = report.opening.clone() else { return };
+        // Numbers differ from case to case where the cause does not.
+        let key: String = cause.chars().filter(|c| !c.is_ascii_digit()).collect();
+        match self.0.get(&key) {
+            Some(first) => report.same_as = Some(first.clone()),
+            None => drop(self.0.insert(key, report.case.clone())),
+        }
     }
 }
 
@@ -324,6 +346,10 @@ fn report(
     }
     let omitted = wire.len().saturating_sub(WIRE_LINES);
     wire.drain(..omitted);
+    let mut log = outcome.log;
+    let log_omitted = log.len().saturating_sub(LOG_LINES);
+    log.drain(..log_omitted);
+    let failed = matches!(verdict, Verdict::Failed | Verdict::Error);
     CaseReport {
         case: loaded.id.clone(),
         title: loaded.case.title.clone(),
@@ -339,6 +365,11 @@ fn report(
         exercised: outcome.exercised,
         wire,
         wire_omitted: omitted,
+        log,
+        log_omitted,
+        opening: outcome.opening.filter(|_| failed),
+        same_as: None,
+        excused: outcome.excused,
         reproduce: format!("{} --case {}", options.reproduce, loaded.id),
         known: None,
     }

@@ -17,7 +17,7 @@ use crate::trace::{Direction, End, Payload};
 use crate::wire::ConnectError;
 
 /// Why a case that restarts the server is left out.
-pub(super) const NO_RESTART: &str = "it restarts the server, which only the embedded one lets us do";
+pub(super) const NO_RESTART: &str = "it restarts the server, which only one that frameproof starts itself lets us do";
 
 impl Runner<'_> {
     /// Does steps one after the other.
@@ -44,7 +44,14 @@ impl Runner<'_> {
         let blame =
             if step.covers.is_empty() { self.loaded.case.covers.clone() } else { step.covers.clone() };
         match verb {
-            "open" => self.open(step).await?,
+            "open" => {
+                let opened = self.open(step).await;
+                if let Err(stop @ (Stop::Failed | Stop::Error(_))) = &opened {
+                    self.note_opening(stop, failures);
+                }
+                opened?;
+            }
+            "expect_file" => self.expect_file(step, &blame).await?,
             "close" => self.close(step.close.as_deref().unwrap_or_default()).await?,
             "drop" => self.drop_client(step).await?,
             "stall" | "unstall" => {
@@ -108,7 +115,7 @@ impl Runner<'_> {
                 self.client(&name)?.disconnect();
             }
         }
-        if restarter.restart().await { Ok(()) } else { Err(Stop::Error("the server is gone".to_owned())) }
+        restarter.restart().await.map_err(Stop::Error)
     }
 
     async fn open(&mut self, step: &Step) -> Result<(), Stop> {
@@ -135,6 +142,13 @@ impl Runner<'_> {
         self.exchange(&name, &steps, with.as_ref(), true).await?;
         self.client(&name)?.opened = true;
         self.needs(&name)
+    }
+
+    /// Keeps why an opening failed: cases that fail for the same reason are told together.
+    fn note_opening(&mut self, stop: &Stop, before: usize) {
+        let told = self.outcome.failures.get(before).map(|failure| failure.message.clone());
+        let reason = if let Stop::Error(reason) = stop { Some(reason.clone()) } else { None };
+        self.outcome.opening = reason.or(told);
     }
 
     /// Whether the server offers what the case needs. Judged once, by the messages of the first opening.
@@ -297,6 +311,7 @@ impl Runner<'_> {
     fn check(&mut self, client: &str, step: &Step, blame: &[String]) -> Result<(), Stop> {
         let schema = step.check.clone().unwrap_or_default();
         let schema = self.expand(&schema, None)?;
+        let schema = self.loosened_schema(schema);
         let compiled = Schema::new(&schema).map_err(Stop::Error)?;
         let Some(taken) = self.client(client)?.taken.clone() else {
             return Err(Stop::Error("`check` comes after an `expect`".to_owned()));
@@ -337,6 +352,7 @@ impl Runner<'_> {
     fn joined(&mut self, client: &str, step: &Step, blame: &[String]) -> Result<(), Stop> {
         let (Some(joined), Some(schema)) = (&step.joined, &step.schema) else { return Ok(()) };
         let schema = self.expand(schema, None)?;
+        let schema = self.loosened_schema(schema);
         let compiled = Schema::new(&schema).map_err(Stop::Error)?;
         let of = Matcher::new(&joined.of, &self.protocol).map_err(|error| Stop::Error(error.to_string()))?;
         let looked = &self.client(client)?.looked;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::Options;
 use super::baseline::Baseline;
-use super::event::{CaseReport, RequirementResult, Summary, Verdict};
+use super::event::{CaseReport, Excused, RequirementResult, Summary, Verdict};
 use crate::protocol::{Level, Protocol};
 
 /// The run so far.
@@ -27,6 +27,7 @@ pub(super) struct Tally {
     /// Cases that were run.
     ran: BTreeSet<String>,
     failed: usize,
+    excused_by_overlay: Vec<Excused>,
 }
 
 impl Tally {
@@ -44,6 +45,7 @@ impl Tally {
             not_applicable: BTreeSet::new(),
             ran: BTreeSet::new(),
             failed: 0,
+            excused_by_overlay: Vec::new(),
         }
     }
 
@@ -83,6 +85,15 @@ impl Tally {
         }
         if report.verdict == Verdict::NotApplicable {
             self.not_applicable.extend(report.covers.iter().cloned());
+        }
+        for one in &report.excused {
+            let known = self.excused_by_overlay.iter_mut().find(|known| {
+                known.requirements == one.requirements && same(&known.message, &one.message)
+            });
+            match known {
+                Some(known) => known.count += one.count,
+                None => self.excused_by_overlay.push(one.clone()),
+            }
         }
         self.ran.insert(report.case.clone());
         self.failed += usize::from(matches!(report.verdict, Verdict::Failed | Verdict::Error));
@@ -130,9 +141,16 @@ impl Tally {
             cases: self.cases,
             requirements,
             stale_baseline: stale,
+            excused: self.excused_by_overlay,
             stopped,
             seconds: time.as_secs_f64(),
             exit_code,
         }
     }
+}
+
+/// Two messages are about the same but for numbers in them, which are ids and places.
+pub(super) fn same(one: &str, other: &str) -> bool {
+    let letters = |text: &str| text.chars().filter(|c| !c.is_ascii_digit()).collect::<String>();
+    letters(one) == letters(other)
 }

@@ -80,13 +80,14 @@ impl Runner<'_> {
             messages: Vec::new(),
             turn_end: None,
             close: false,
-            with: with.map(|with| self.expand(with, None)).transpose()?,
+            with: with.map(|with| Ok(self.loosened(self.expand(with, None)?))).transpose()?,
             schema: None,
             keep: false,
             label: names.join(" or "),
         };
         if let Some(schema) = schema {
             let schema = self.expand(schema, None)?;
+            let schema = self.loosened_schema(schema);
             wanted.schema = Some(Schema::new(&schema).map_err(bad)?);
         }
         for name in names {

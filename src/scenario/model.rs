@@ -156,6 +156,11 @@ pub struct Step {
     /// Stop the server and start it again on its data; every client's connection is cut first. A case with it has a server of
     /// its own, and is not applicable where the target is not ours to restart.
     pub restart: Option<Restart>,
+    /// This file of the launched server's scratch folder satisfies `where`: its text, or null where there is none. Waits for
+    /// that, for a server may write late. Not applicable where frameproof did not launch the server. Modifiers: `where`,
+    /// `within`.
+    #[serde(rename = "expect_file")]
+    pub expect_file: Option<String>,
     /// A relation between values.
     pub assert: Option<Assertion>,
     /// Do these steps and compare the server's visible state before and after.
@@ -280,6 +285,7 @@ impl Step {
             ("joined", self.joined.is_some()),
             ("settle", self.settle.is_some()),
             ("restart", self.restart.is_some()),
+            ("expect_file", self.expect_file.is_some()),
             ("assert", self.assert.is_some()),
             ("unchanged", self.unchanged.is_some()),
             ("parallel", self.parallel.is_some()),
@@ -310,10 +316,10 @@ impl Step {
             ("session", self.session.is_some(), &["open"]),
             ("opening", self.opening.is_some(), &["open"]),
             ("with", self.with.is_some(), &["open", "expect", "never"]),
-            ("where", self.schema.is_some(), &["expect", "never", "joined"]),
+            ("where", self.schema.is_some(), &["expect", "never", "joined", "expect_file"]),
             ("may-refuse", self.may_refuse, &["open"]),
             ("save", !self.save.is_empty(), &["expect"]),
-            ("within", self.within.is_some(), &["expect"]),
+            ("within", self.within.is_some(), &["expect", "expect_file"]),
             ("window", self.window.is_some(), &["never"]),
             ("count", self.count.is_some(), &["expect", "send", "raw", "frame", "bytes"]),
             ("after", self.after.is_some(), &["drop"]),

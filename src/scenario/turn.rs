@@ -57,7 +57,8 @@ fn compile(
         let class = call["class"].as_str().and_then(|class| protocol.extension.tools.get(class));
         let name = call["name"].as_str().map(str::to_owned);
         let name = name.or(class.map(|tool| tool.name.clone())).unwrap_or_default();
-        let args = call["args"].as_object().cloned();
+        let own = class.is_some_and(|tool| tool.of_target);
+        let args = call["args"].as_object().filter(|_| !own).cloned();
         let args = args.or(class.map(|tool| tool.args.clone())).unwrap_or_default();
         words.push(format!("call {name}"));
         return Ok(Step::Call { call: Call { name, args } });

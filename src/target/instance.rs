@@ -101,6 +101,12 @@ impl Instance {
         Ok((fill(&self.spec.url, &vars)?, headers.collect::<Result<_, LaunchError>>()?))
     }
 
+    /// The URL for reports: what only sessions know is left as a word.
+    pub fn shown_url(&self) -> String {
+        let vars = self.vars();
+        fill(&loose(&self.spec.url, &vars), &vars).unwrap_or_else(|_| self.spec.url.clone())
+    }
+
     /// Does the set-up calls for a new session. Empty, if there are none.
     ///
     /// # Errors

@@ -1,0 +1,159 @@
+//! `--target`: from `[target.NAME]` to something that can be run.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use clap::Args;
+
+use super::config::Config;
+use super::source::{Source, Suite, quote};
+use super::{Failure, usage};
+use crate::protocol::extension::Tool;
+use crate::run::prompts::Prompts;
+use crate::source::{Diagnostic, Document, Span, nearest};
+use crate::target::{LaunchFailure, Spec, TargetConfig};
+
+/// A day: nobody sits before a debugger for longer.
+const DAY: std::time::Duration = std::time::Duration::from_secs(86_400);
+
+/// Which configured server, and how to treat it.
+#[derive(Debug, Clone, Default, Args)]
+pub(super) struct TargetChoice {
+    /// A server of the configuration: `[target.NAME]` of frameproof.toml. It is launched, tested and stopped.
+    #[arg(long, value_name = "NAME", conflicts_with = "url")]
+    pub target: Option<String>,
+    /// Launch nothing: the target is running already, perhaps in a debugger.
+    #[arg(long, requires = "target")]
+    pub attach: bool,
+    /// Wait for ever: the server may stand at a breakpoint.
+    #[arg(long)]
+    pub no_deadline: bool,
+}
+
+/// A chosen target, read and checked.
+pub(super) struct Chosen {
+    pub config: TargetConfig,
+    pub spec: Arc<Spec>,
+    pub prompts: Prompts,
+    /// The file that it stands in.
+    document: Document,
+    /// The arguments that choose it again.
+    pub arguments: String,
+}
+
+impl TargetChoice {
+    /// The chosen target, if one is chosen.
+    pub fn read(&self, config: &Config, file: Option<&Path>) -> Result<Option<Chosen>, Failure> {
+        let Some(name) = &self.target else { return Ok(None) };
+        let known = || config.target.keys().map(String::as_str);
+        let Some(target) = config.target.get(name) else {
+            let hint = match nearest(name, known()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None if config.target.is_empty() => {
+                    format!("describe it in frameproof.toml, under [target.{name}]; see docs/targets.md")
+                }
+                None => format!("there are {}", known().collect::<Vec<_>>().join(", ")),
+            };
+            return Err(usage(format!("there is no target `{name}`"), &hint));
+        };
+        let Some((folder, document)) = config.place.clone() else {
+            return Err(usage("a target stands in a file", "--config FILE"));
+        };
+        let environment = |variable: &str| std::env::var(variable).ok();
+        let wrong = |message: &str, near: &str, hint: &str| place(message, near, hint, name, &document);
+        let spec = Spec::new(name, target, &folder, self.attach, &environment)
+            .map_err(|error| wrong(&error.message, &error.near, &error.hint))?;
+        let prompts = Prompts::new(&target.prompts).map_err(|(glob, why)| {
+            wrong(&format!("`{glob}` is no glob: {why}"), &glob, "a glob over cases: `family/case`, `family/*`, `*`")
+        })?;
+        let mut spec = spec;
+        if self.no_deadline {
+            spec.start = DAY;
+        }
+        let mut arguments = String::new();
+        if let Some(file) = file {
+            arguments += &format!(" --config {}", quote(&file.display().to_string()));
+        }
+        arguments += &format!(" --target {}", quote(name));
+        arguments += if self.attach { " --attach" } else { "" };
+        arguments += if self.no_deadline { " --no-deadline" } else { "" };
+        Ok(Some(Chosen { config: target.clone(), spec: Arc::new(spec), prompts, document, arguments }))
+    }
+}
+
+impl Chosen {
+    /// Fills in what the command line leaves open.
+    pub fn apply(&self, source: &mut Source) {
+        let config = &self.config;
+        if let Some(protocol) = &config.protocol
+            && source.protocol.is_none()
+            && !source.name.as_deref().is_some_and(Source::is_embedded)
+        {
+            let own = !Source::is_embedded(protocol);
+            source.protocol = own.then(|| protocol.into());
+            if !own {
+                source.name = Some(protocol.clone());
+            }
+        }
+        if source.scenario.is_empty() {
+            source.scenario.clone_from(&config.scenario);
+        }
+        if source.overlay.is_empty() {
+            source.overlay.clone_from(&config.overlay);
+        }
+        source.reading = source.reading.or(config.reading.map(Into::into));
+    }
+
+    /// Gives the protocol the target's own tools.
+    pub fn tools(&self, suites: &mut [Suite]) -> Result<(), Failure> {
+        for suite in suites {
+            for (class, tool) in &self.config.tools {
+                let classes: Vec<&str> = suite.protocol.extension.tools.keys().map(String::as_str).collect();
+                if !classes.contains(&class.as_str()) {
+                    let hint = match nearest(class, classes.iter().copied()) {
+                        Some(near) => format!("did you mean `{near}`?"),
+                        None => format!("the classes are {}", classes.join(", ")),
+                    };
+                    let message = format!("there is no class of tools `{class}`");
+                    return Err(place(&message, class, &hint, &self.spec.name, &self.document));
+                }
+                // Nobody else has it yet.
+                if let Some(protocol) = Arc::get_mut(&mut suite.protocol) {
+                    let own = Tool { name: tool.name.clone(), args: tool.args.clone(), of_target: true };
+                    protocol.extension.tools.insert(class.clone(), own);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An error at the first place of the target's table where the text stands.
+fn place(message: &str, near: &str, hint: &str, target: &str, document: &Document) -> Failure {
+    let text = &document.text;
+    let from = [format!("[target.{target}"), format!("[[target.{target}"), format!("{target} ")]
+        .iter()
+        .filter_map(|header| text.find(header.as_str()))
+        .min()
+        .unwrap_or(0);
+    let at = text[from..].find(near).map_or(from, |at| from + at);
+    let end = if text[at..].starts_with(near) { at + near.len() } else { at + 1 };
+    let mut diagnostic = Diagnostic::new(message);
+    diagnostic.place = Some((document.clone(), Span { start: at, end }));
+    if !hint.is_empty() {
+        diagnostic = diagnostic.hint(hint);
+    }
+    Failure::Usage(diagnostic.into())
+}
+
+/// Shows the end of the output of a server that did not start, and says what to do.
+pub(super) fn cannot_launch(failure: &LaunchFailure) -> Failure {
+    use std::io::Write;
+    let mut out = anstream::stderr();
+    for line in &failure.output {
+        let text = crate::report::escape::terminal(&line.text).into_owned();
+        // Nothing is left to do when standard error is gone, too.
+        let _ = writeln!(out, "{} | {text}", crate::report::escape::terminal(&line.process));
+    }
+    super::harness(&failure.error, failure.error.hint())
+}

@@ -1,0 +1,295 @@
+//! Who serves the cases: a server started for the run, for a family, or for one case, or one that was there before.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Mutex;
+
+use super::schedule::RunError;
+use super::{Options, Target};
+use crate::model::{self, Model};
+use crate::protocol::Protocol;
+use crate::protocol::extension::Join;
+use crate::reference;
+use crate::scenario::LoadedCase;
+use crate::scenario::model::Step;
+use crate::target::{Fresh, Instance, LaunchError, LaunchFailure, Vars};
+use crate::wire::{ConnectError, Connection, Endpoint};
+
+/// How often a server that dies is launched again in one run.
+const MAX_DEATHS: u32 = 5;
+/// The session that the first connection, which only finds out whether there is a server, opens.
+const PROBE: &str = "frameproof-probe";
+/// How long the end of a process may take to show after its connections broke.
+const GRACE: Duration = Duration::from_millis(300);
+
+/// Restarts a server that is ours.
+#[derive(Clone)]
+pub(super) enum Restarter {
+    Reference(reference::Restarter),
+    Launched(Arc<Instance>),
+}
+
+impl Restarter {
+    /// Kills the server and starts it again on its data.
+    pub async fn restart(&self) -> Result<(), String> {
+        match self {
+            Self::Reference(restarter) => match restarter.restart().await {
+                true => Ok(()),
+                false => Err("the server is gone".to_owned()),
+            },
+            Self::Launched(instance) => {
+                instance.restart().await.map_err(|error| format!("the server does not start again: {error}"))
+            }
+        }
+    }
+}
+
+enum Server {
+    /// Somebody else's.
+    Foreign,
+    Reference(reference::Server),
+    Launched(Arc<Instance>),
+}
+
+impl Server {
+    async fn stop(self) {
+        match self {
+            Self::Foreign => {}
+            Self::Reference(server) => server.stop().await,
+            Self::Launched(instance) => instance.stop().await,
+        }
+    }
+}
+
+/// What serves one case.
+pub(super) struct Lease {
+    pub endpoint: Endpoint,
+    pub restarter: Option<Restarter>,
+    pub instance: Option<Arc<Instance>>,
+    own: Option<Server>,
+}
+
+impl Lease {
+    /// Ends what was started for this case alone.
+    pub async fn finish(self) {
+        if let Some(server) = self.own {
+            server.stop().await;
+        }
+    }
+
+    /// Why the launched server is dead, if it is.
+    pub async fn death(&self) -> Option<String> {
+        match &self.instance {
+            Some(instance) => instance.died_within(GRACE).await,
+            None => None,
+        }
+    }
+}
+
+/// Starts and ends servers as the cases need them.
+pub(super) struct Hosts {
+    protocol: Arc<Protocol>,
+    target: Target,
+    endpoint: Endpoint,
+    model: Option<Model>,
+    shared: Mutex<Shared>,
+}
+
+struct Shared {
+    server: Option<Server>,
+    endpoint: Endpoint,
+    family: Option<String>,
+    deaths: u32,
+}
+
+impl Hosts {
+    /// Starts the model and the server that a run begins with, and sees whether it takes connections.
+    pub async fn open(
+        protocol: &Arc<Protocol>,
+        target: &Target,
+        options: &Options,
+        observer: Option<model::Observer>,
+    ) -> Result<Self, RunError> {
+        let model = match target {
+            Target::Configured(spec) => match spec.model {
+                Some(listen) => {
+                    let started = model::start(model::Options { listen, observer }).await;
+                    let failed = |error: model::StartError| LaunchError::Model(error.to_string());
+                    Some(started.map_err(|error| LaunchFailure::from(failed(error)))?)
+                }
+                None => None,
+            },
+            _ => None,
+        };
+        let endpoint = Endpoint {
+            url: String::new(),
+            headers: Vec::new(),
+            max_message: options.limits.frame.max_bytes,
+            deadline: options.deadline(options.step_deadline),
+        };
+        let shared = Shared { server: None, endpoint: endpoint.clone(), family: None, deaths: 0 };
+        let (protocol, target) = (Arc::clone(protocol), target.clone());
+        let hosts = Self { protocol, target, endpoint, model, shared: Mutex::new(shared) };
+        let (server, endpoint) = hosts.start().await?;
+        let probed = hosts.probe(&server, &endpoint).await;
+        let mut shared = hosts.shared.lock().await;
+        (shared.server, shared.endpoint) = (Some(server), endpoint);
+        drop(shared);
+        if let Err(error) = probed {
+            hosts.stop().await;
+            return Err(error);
+        }
+        Ok(hosts)
+    }
+
+    /// Ends everything that was started.
+    pub async fn stop(&self) {
+        if let Some(server) = self.shared.lock().await.server.take() {
+            server.stop().await;
+        }
+    }
+
+    /// Where clients connect to, for reports.
+    pub async fn url(&self) -> String {
+        self.shared.lock().await.endpoint.url.clone()
+    }
+
+    /// Cases that must run while no other does: they need a server of their own on ports that another one has.
+    pub fn is_exclusive(&self, case: &LoadedCase) -> bool {
+        match &self.target {
+            Target::Configured(spec) => spec.is_launched() && !spec.is_portable() && self.needs_own(case),
+            _ => false,
+        }
+    }
+
+    /// Whether a case may run beside another.
+    pub fn are_compatible(&self, one: &LoadedCase, other: &LoadedCase) -> bool {
+        let by_family = matches!(&self.target, Target::Configured(spec) if spec.fresh == Fresh::Family);
+        !self.is_exclusive(one) && !self.is_exclusive(other) && (!by_family || one.family == other.family)
+    }
+
+    fn needs_own(&self, case: &LoadedCase) -> bool {
+        // A server that is restarted is the case's own: others would lose their connections.
+        let restarts = case.case.steps.iter().any(Step::restarts);
+        match &self.target {
+            Target::Url { .. } => false,
+            Target::Reference { .. } => restarts,
+            Target::Configured(spec) => spec.is_launched() && (restarts || spec.fresh == Fresh::Case),
+        }
+    }
+
+    /// The server for a case: its own, or the shared one, launched anew where it has died.
+    pub async fn lease(&self, case: &LoadedCase) -> Result<Lease, RunError> {
+        if self.needs_own(case) {
+            if self.is_exclusive(case) {
+                self.stop().await;
+            }
+            let (server, endpoint) = self.start().await?;
+            let mut lease = lease(&server, endpoint);
+            lease.restarter = match &server {
+                Server::Foreign => None,
+                Server::Reference(server) => Some(Restarter::Reference(server.restarter())),
+                Server::Launched(instance) => Some(Restarter::Launched(Arc::clone(instance))),
+            };
+            lease.own = Some(server);
+            return Ok(lease);
+        }
+        let mut shared = self.shared.lock().await;
+        let mut stale = false;
+        if let Some(Server::Launched(instance)) = &shared.server {
+            let dead = instance.died().await;
+            shared.deaths += u32::from(dead.is_some());
+            if let Some(how) = dead.as_ref().filter(|_| shared.deaths > MAX_DEATHS) {
+                let dead = format!("the server died {MAX_DEATHS} times and is not launched again: {how}");
+                return Err(LaunchFailure::from(LaunchError::Dead(dead)).into());
+            }
+            let other = shared.family.as_ref().is_some_and(|family| *family != case.family);
+            stale = dead.is_some() || (other && instance.spec().fresh == Fresh::Family);
+        }
+        if stale && let Some(server) = shared.server.take() {
+            server.stop().await;
+        }
+        if shared.server.is_none() {
+            let (server, endpoint) = self.start().await?;
+            (shared.server, shared.endpoint) = (Some(server), endpoint);
+        }
+        shared.family = Some(case.family.clone());
+        let endpoint = shared.endpoint.clone();
+        Ok(shared.server.as_ref().map_or_else(|| lease(&Server::Foreign, endpoint.clone()), |server| lease(server, endpoint.clone())))
+    }
+
+    async fn start(&self) -> Result<(Server, Endpoint), RunError> {
+        let mut endpoint = self.endpoint.clone();
+        match &self.target {
+            Target::Reference { fault } => {
+                let options = reference::Options { fault: fault.clone(), ..reference::Options::default() };
+                let server = reference::start(&self.protocol.name, &options).await?;
+                server.url().clone_into(&mut endpoint.url);
+                Ok((Server::Reference(server), endpoint))
+            }
+            Target::Url { url, headers } => {
+                endpoint.url = complete(&self.protocol, url)?;
+                endpoint.headers.clone_from(headers);
+                Ok((Server::Foreign, endpoint))
+            }
+            Target::Configured(spec) => {
+                let model = self.model.as_ref().map(Model::url);
+                let instance = Instance::launch(spec, model.as_deref()).await?;
+                endpoint.url = instance.shown_url();
+                Ok((Server::Launched(instance), endpoint))
+            }
+        }
+    }
+
+    /// One connection first: a wall is reported once, not once a case.
+    async fn probe(&self, server: &Server, endpoint: &Endpoint) -> Result<(), RunError> {
+        let mut probe = endpoint.clone();
+        match server {
+            Server::Reference(_) => return Ok(()),
+            Server::Foreign => {}
+            Server::Launched(instance) => {
+                let found = instance.new_session().await;
+                let vars = found.map_err(|error| LaunchFailure { error, output: instance.log().tail(20) })?;
+                probe = session_endpoint(&self.protocol, endpoint, instance, &vars)?;
+                if let Join::Parameter(parameter) = &self.protocol.extension.session.join
+                    && let Some(id) = vars.get(parameter)
+                {
+                    probe.url = probe.url.replace(&format!("{{{parameter}}}"), id);
+                }
+            }
+        }
+        if let Join::Parameter(parameter) = &self.protocol.extension.session.join {
+            probe.url = probe.url.replace(&format!("{{{parameter}}}"), PROBE);
+        }
+        let (sender, _receiver) = tokio::sync::mpsc::channel(1);
+        drop(Connection::open(&probe, 0, sender).await?);
+        Ok(())
+    }
+}
+
+fn lease(server: &Server, endpoint: Endpoint) -> Lease {
+    let instance = match server {
+        Server::Launched(instance) => Some(Arc::clone(instance)),
+        _ => None,
+    };
+    Lease { endpoint, restarter: None, instance, own: None }
+}
+
+/// The endpoint of a session whose set-up calls found these variables.
+pub(super) fn session_endpoint(
+    protocol: &Protocol,
+    base: &Endpoint,
+    instance: &Instance,
+    vars: &Vars,
+) -> Result<Endpoint, RunError> {
+    let (url, headers) = instance.address(vars).map_err(LaunchFailure::from)?;
+    Ok(Endpoint { url: complete(protocol, &url)?, headers, ..base.clone() })
+}
+
+fn complete(protocol: &Protocol, url: &str) -> Result<String, ConnectError> {
+    protocol.url_of(url).map_err(|place| {
+        let reason = format!("the URL must say where the session's id goes: `{place}`");
+        ConnectError::BadUrl { url: crate::wire::shown(url), reason }
+    })
+}
