@@ -9,8 +9,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
 use super::config::{Config, Jobs, Quiet, Scale};
-use super::target::{Chosen, TargetChoice, cannot_launch};
 use super::source::{Filter, Source, Suite, quote};
+use super::target::{Chosen, TargetChoice, cannot_launch};
 use super::{Failure, harness, header, runtime, usage};
 use crate::report::console::{Console, ConsoleOptions};
 use crate::report::{file, json, junit};
@@ -144,7 +144,11 @@ impl Run {
         let runtime = runtime()?;
         let (stop, stopped) = watch::channel(false);
         let handlers = runtime.block_on(async { Handlers::new() });
-        runtime.spawn(stop_on_signal(handlers, stop, chosen.as_ref().map(|chosen| Arc::clone(&chosen.spec.groups))));
+        runtime.spawn(stop_on_signal(
+            handlers,
+            stop,
+            chosen.as_ref().map(|chosen| Arc::clone(&chosen.spec.groups)),
+        ));
         for Suite { protocol, cases } in suites {
             if all {
                 self.source.name = Some(protocol.name.clone());

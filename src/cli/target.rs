@@ -64,7 +64,11 @@ impl TargetChoice {
         let spec = Spec::new(name, target, &folder, self.attach, &environment)
             .map_err(|error| wrong(&error.message, &error.near, &error.hint))?;
         let prompts = Prompts::new(&target.prompts).map_err(|(glob, why)| {
-            wrong(&format!("`{glob}` is no glob: {why}"), &glob, "a glob over cases: `family/case`, `family/*`, `*`")
+            wrong(
+                &format!("`{glob}` is no glob: {why}"),
+                &glob,
+                "a glob over cases: `family/case`, `family/*`, `*`",
+            )
         })?;
         let mut spec = spec;
         if self.no_deadline {

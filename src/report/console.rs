@@ -290,7 +290,8 @@ impl<W: Write> Console<W> {
             writeln!(self.out, "\n{YELLOW}excused by the overlay:{YELLOW:#}")?;
         }
         for one in &summary.excused {
-            let ids = if one.requirements.is_empty() { String::new() } else { one.requirements.join(" ") + " " };
+            let ids =
+                if one.requirements.is_empty() { String::new() } else { one.requirements.join(" ") + " " };
             writeln!(
                 self.out,
                 "  {CYAN}{ids}{CYAN:#}{} {DIM}({} times, first in {}){DIM:#}",

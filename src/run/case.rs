@@ -10,15 +10,15 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::clients::{Clients, Ended, Received};
+use super::event::{Excused, Failure, LogLine, StepPlace, Verdict, WireLine};
 use super::host::Restarter;
 use super::summary::same;
-use super::event::{Excused, Failure, LogLine, StepPlace, Verdict, WireLine};
 use super::{Options, clients};
 use crate::check::{Judge, Violation};
 use crate::frame::Pointer;
 use crate::protocol::{Matcher, Protocol, ReadingName};
-use crate::target::{Instance, Vars};
 use crate::scenario::{LoadedCase, template, turn};
+use crate::target::{Instance, Vars};
 use crate::trace::{Direction, Event, Payload};
 use crate::wire::{Endpoint, Incoming, Standing};
 
@@ -47,7 +47,9 @@ pub(super) struct Outcome {
 impl Outcome {
     /// Whether a connection ended that no client ended, or could not be had.
     pub fn lost_connection(&self) -> bool {
-        let lost = |line: &WireLine| line.dir == "--" && !line.text.starts_with("connected") && !line.text.contains("cut by");
+        let lost = |line: &WireLine| {
+            line.dir == "--" && !line.text.starts_with("connected") && !line.text.contains("cut by")
+        };
         self.wire.iter().any(lost) || self.opening.is_some() || self.reason.is_some()
     }
 
@@ -383,13 +385,16 @@ impl<'r> Runner<'r> {
     fn excuse(&mut self, bare: Vec<Violation>, judged: &[Violation]) {
         for one in bare {
             let broken = |other: &Violation| {
-                other.check == one.check && (other.requirements == one.requirements || same(&other.message, &one.message))
+                other.check == one.check
+                    && (other.requirements == one.requirements || same(&other.message, &one.message))
             };
             if judged.iter().any(broken) {
                 continue;
             }
             let excused = &mut self.outcome.excused;
-            let known = excused.iter_mut().find(|known| known.requirements == one.requirements && same(&known.message, &one.message));
+            let known = excused
+                .iter_mut()
+                .find(|known| known.requirements == one.requirements && same(&known.message, &one.message));
             match known {
                 Some(known) => known.count += 1,
                 None => excused.push(Excused {

@@ -65,7 +65,8 @@ impl Runner<'_> {
             self.session_vars.insert(session.to_owned(), found);
         }
         let vars = self.session_vars.get(session).cloned().unwrap_or_default();
-        session_endpoint(&self.protocol, &self.endpoint, &instance, &vars).map_err(|error| cannot(error.to_string()))
+        session_endpoint(&self.protocol, &self.endpoint, &instance, &vars)
+            .map_err(|error| cannot(error.to_string()))
     }
 
     /// A new session's id. It differs from run to run: a server may remember the sessions of the last one.

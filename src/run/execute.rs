@@ -51,7 +51,11 @@ pub(super) async fn run_case(
         total.wire = outcome.wire;
         total.opening = outcome.opening.take();
         for one in std::mem::take(&mut outcome.excused) {
-            match total.excused.iter_mut().find(|known| known.requirements == one.requirements && same(&known.message, &one.message)) {
+            match total
+                .excused
+                .iter_mut()
+                .find(|known| known.requirements == one.requirements && same(&known.message, &one.message))
+            {
                 Some(known) => known.count += one.count,
                 None => total.excused.push(one),
             }

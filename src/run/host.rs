@@ -196,6 +196,7 @@ impl Hosts {
             return Ok(lease);
         }
         let mut shared = self.shared.lock().await;
+        let shared = &mut *shared;
         let mut stale = false;
         if let Some(Server::Launched(instance)) = &shared.server {
             let dead = instance.died().await;
@@ -216,7 +217,10 @@ impl Hosts {
         }
         shared.family = Some(case.family.clone());
         let endpoint = shared.endpoint.clone();
-        Ok(shared.server.as_ref().map_or_else(|| lease(&Server::Foreign, endpoint.clone()), |server| lease(server, endpoint.clone())))
+        Ok(shared.server.as_ref().map_or_else(
+            || lease(&Server::Foreign, endpoint.clone()),
+            |server| lease(server, endpoint.clone()),
+        ))
     }
 
     async fn start(&self) -> Result<(Server, Endpoint), RunError> {

@@ -16,7 +16,9 @@ impl Prompts {
     ///
     /// # Errors
     /// The glob that is none, and why.
-    pub fn new<'p>(prompts: impl IntoIterator<Item = (&'p String, &'p String)>) -> Result<Self, (String, String)> {
+    pub fn new<'p>(
+        prompts: impl IntoIterator<Item = (&'p String, &'p String)>,
+    ) -> Result<Self, (String, String)> {
         let compile = |(glob, text): (&'p String, &'p String)| match Glob::new(glob) {
             Ok(compiled) => Ok((compiled.compile_matcher(), text.clone())),
             Err(error) => Err((glob.clone(), error.kind().to_string())),
@@ -39,7 +41,12 @@ impl Runner<'_> {
     /// Where prompts stand in place of cues, every turn of the case has one.
     pub(super) fn has_prompts(&self) -> Result<(), Stop> {
         let (prompts, case) = (&self.options.prompts, &self.loaded.case);
-        let turns = case.turn.as_ref().map(|_| None).into_iter().chain(case.turns.keys().map(|name| Some(name.as_str())));
+        let turns = case
+            .turn
+            .as_ref()
+            .map(|_| None)
+            .into_iter()
+            .chain(case.turns.keys().map(|name| Some(name.as_str())));
         if prompts.is_empty() || turns.into_iter().all(|turn| prompts.of(&self.loaded.id, turn).is_some()) {
             return Ok(());
         }
@@ -51,7 +58,10 @@ impl Runner<'_> {
         let case = &self.loaded.case;
         let turns = case.turn.iter().chain(case.turns.values());
         let texts = turns.flatten().filter_map(|step: &TurnStep| step.say.as_ref().or(step.think.as_ref()));
-        texts.flat_map(|chunks| chunks.iter().cloned().chain([chunks.concat()])).filter(|text| !text.is_empty()).collect()
+        texts
+            .flat_map(|chunks| chunks.iter().cloned().chain([chunks.concat()]))
+            .filter(|text| !text.is_empty())
+            .collect()
     }
 
     /// A subset match without what depends on the model's exact words, where a prompt stands in place of the cue.
@@ -99,7 +109,9 @@ fn schema_without(schema: Value, words: &[String]) -> Value {
     }
     match schema {
         Value::Object(map) => {
-            let kept = map.into_iter().filter(|(key, value)| !(EXACT.contains(&key.as_str()) && tells(value, words)));
+            let kept = map
+                .into_iter()
+                .filter(|(key, value)| !(EXACT.contains(&key.as_str()) && tells(value, words)));
             kept.map(|(key, value)| (key, schema_without(value, words))).collect()
         }
         Value::Array(items) => items.into_iter().map(|item| schema_without(item, words)).collect(),
@@ -115,7 +127,10 @@ mod tests {
     #[test]
     fn exact_words_are_let_go_and_shape_stays() {
         let words = ["Hel".to_owned(), "lo".to_owned(), "Hello".to_owned()];
-        assert_eq!(without(json!({ "type": "x", "text": "Hello", "n": 1 }), &words), Some(json!({ "type": "x", "n": 1 })));
+        assert_eq!(
+            without(json!({ "type": "x", "text": "Hello", "n": 1 }), &words),
+            Some(json!({ "type": "x", "n": 1 }))
+        );
         assert_eq!(without(json!({ "list": ["a", "Hel"] }), &words), Some(json!({})));
         let schema = json!({ "properties": { "text": { "type": "string", "const": "Hello" }, "k": { "enum": ["a"] } } });
         let loose = json!({ "properties": { "text": { "type": "string" }, "k": { "enum": ["a"] } } });

@@ -18,8 +18,8 @@ use super::{Options, Target};
 use crate::protocol::Protocol;
 use crate::reference;
 use crate::scenario::LoadedCase;
-use crate::trace::{Event, TraceFile};
 use crate::target::LaunchFailure;
+use crate::trace::{Event, TraceFile};
 use crate::wire::ConnectError;
 
 /// Lines of the wire log that a report keeps of a failed case.
@@ -105,9 +105,9 @@ pub async fn run(
     loop {
         while stopped.is_none()
             && running.len() < shared.options.jobs.max(1)
-            && queue.front().is_some_and(|(next, _)| {
-                names.values().all(|case| shared.hosts.are_compatible(case, next))
-            })
+            && queue
+                .front()
+                .is_some_and(|(next, _)| names.values().all(|case| shared.hosts.are_compatible(case, next)))
             && let Some((case, round)) = queue.pop_front()
         {
             sink(&RunEvent::CaseStarted { case: case.id.clone(), attempt: 1 });
@@ -184,20 +184,17 @@ fn masked(error: RunError, secrets: &Secrets) -> RunError {
                 let shown = secrets.text(failure.error.to_string());
                 failure.error = crate::target::LaunchError::System(shown);
             }
-            failure.output.iter_mut().for_each(|line| line.text = secrets.text(std::mem::take(&mut line.text)));
+            failure
+                .output
+                .iter_mut()
+                .for_each(|line| line.text = secrets.text(std::mem::take(&mut line.text)));
             RunError::Launch(failure)
         }
         other => other,
     }
 }
 
-fn started(
-    protocol: &Protocol,
-    target: &Target,
-    url: &str,
-    options: &Options,
-    cases: usize,
-) -> RunStarted {
+fn started(protocol: &Protocol, target: &Target, url: &str, options: &Options, cases: usize) -> RunStarted {
     let requirements = protocol.requirements.0.values().map(|requirement| {
         let reading = requirement.reading.as_ref().and_then(|id| {
             let reading = protocol.extension.readings.get(id)?;

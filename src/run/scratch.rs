@@ -30,7 +30,10 @@ impl Runner<'_> {
             return Err(Stop::Error(format!("`expect_file: {path}` leads out of the scratch folder")));
         }
         let schema = match &step.schema {
-            Some(schema) => self.loosened_schema(self.expand(schema, None)?),
+            Some(schema) => {
+                let schema = self.expand(schema, None)?;
+                self.loosened_schema(schema)
+            }
             None => json!({ "type": "string" }),
         };
         let compiled = Schema::new(&schema).map_err(Stop::Error)?;
@@ -67,7 +70,9 @@ fn read(folder: &Path, path: &str) -> Result<Value, String> {
     }
     let Ok(file) = std::fs::File::open(real) else { return Ok(Value::Null) };
     let mut bytes = Vec::new();
-    file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(|error| format!("{path} cannot be read: {error}"))?;
+    file.take(MAX_FILE + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| format!("{path} cannot be read: {error}"))?;
     if bytes.len() as u64 > MAX_FILE {
         return Err(format!("`{path}` is longer than {MAX_FILE} bytes"));
     }

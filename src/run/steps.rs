@@ -17,7 +17,8 @@ use crate::trace::{Direction, End, Payload};
 use crate::wire::ConnectError;
 
 /// Why a case that restarts the server is left out.
-pub(super) const NO_RESTART: &str = "it restarts the server, which only one that frameproof starts itself lets us do";
+pub(super) const NO_RESTART: &str =
+    "it restarts the server, which only one that frameproof starts itself lets us do";
 
 impl Runner<'_> {
     /// Does steps one after the other.

@@ -87,9 +87,10 @@ impl Tally {
             self.not_applicable.extend(report.covers.iter().cloned());
         }
         for one in &report.excused {
-            let known = self.excused_by_overlay.iter_mut().find(|known| {
-                known.requirements == one.requirements && same(&known.message, &one.message)
-            });
+            let known = self
+                .excused_by_overlay
+                .iter_mut()
+                .find(|known| known.requirements == one.requirements && same(&known.message, &one.message));
             match known {
                 Some(known) => known.count += one.count,
                 None => self.excused_by_overlay.push(one.clone()),

@@ -76,11 +76,12 @@ impl Runner<'_> {
         schema: Option<&Value>,
     ) -> Result<Wanted, Stop> {
         let bad = |error: String| Stop::Error(error);
+        let with = with.map(|with| self.expand(with, None)).transpose()?;
         let mut wanted = Wanted {
             messages: Vec::new(),
             turn_end: None,
             close: false,
-            with: with.map(|with| Ok(self.loosened(self.expand(with, None)?))).transpose()?,
+            with: with.map(|with| self.loosened(with)),
             schema: None,
             keep: false,
             label: names.join(" or "),
