@@ -2,6 +2,7 @@
 
 mod check;
 mod config;
+mod doctor;
 mod explain;
 mod header;
 mod init;
@@ -108,6 +109,8 @@ struct Arguments {
 enum Command {
     /// Run a protocol's suite against its reference server or a server of yours.
     Run(Box<run::Run>),
+    /// Walk through a server of yours step by step and say what is missing.
+    Doctor(Box<doctor::Doctor>),
     /// List cases, or requirements and what decides them.
     List(list::List),
     /// Explain a requirement: text, source, reading, what decides it, which faults break it.
@@ -138,6 +141,7 @@ pub fn main() -> ExitCode {
     }
     let result = match arguments.command {
         Command::Run(command) => command.run(),
+        Command::Doctor(command) => command.run(),
         Command::List(command) => command.run(),
         Command::Explain(command) => command.run(),
         Command::Serve(command) => command.run(),

@@ -343,7 +343,7 @@ fn unwritable(error: String) -> Failure {
     usage(error, "reports are written to a temporary file beside their place and renamed")
 }
 
-fn cannot_run(error: &RunError) -> Failure {
+pub(super) fn cannot_run(error: &RunError) -> Failure {
     use crate::wire::ConnectError;
     let hint = match error {
         RunError::Launch(failure) => return cannot_launch(failure),
@@ -365,20 +365,20 @@ fn cannot_run(error: &RunError) -> Failure {
 }
 
 /// The signals that end a run. Made before the run, so that none is missed.
-struct Handlers {
+pub(super) struct Handlers {
     interrupt: Signal,
     terminate: Signal,
 }
 
 impl Handlers {
-    fn new() -> Option<Self> {
+    pub(super) fn new() -> Option<Self> {
         let (interrupt, terminate) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
         Some(Self { interrupt: interrupt.ok()?, terminate: terminate.ok()? })
     }
 }
 
 /// Ctrl-C and SIGTERM end a run in order; a second one ends the process at once.
-async fn stop_on_signal(handlers: Option<Handlers>, stop: watch::Sender<bool>, groups: Option<Arc<Groups>>) {
+pub(super) async fn stop_on_signal(handlers: Option<Handlers>, stop: watch::Sender<bool>, groups: Option<Arc<Groups>>) {
     let Some(Handlers { mut interrupt, mut terminate }) = handlers else { return };
     for _ in 0..2 {
         tokio::select! {

@@ -78,6 +78,11 @@ impl Lease {
         }
     }
 
+    /// As [`Lease::death`], where there is reason to ask.
+    pub async fn death_if(&self, suspected: bool) -> Option<String> {
+        if suspected { self.death().await } else { None }
+    }
+
     /// Why the launched server is dead, if it is.
     pub async fn death(&self) -> Option<String> {
         match &self.instance {

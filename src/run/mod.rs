@@ -4,6 +4,7 @@ pub mod baseline;
 mod case;
 mod clients;
 mod connect;
+pub mod doctor;
 pub mod event;
 mod execute;
 mod raw;

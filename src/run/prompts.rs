@@ -32,6 +32,11 @@ impl Prompts {
         self.0.iter().find(|(glob, _)| glob.is_match(&id)).map(|(_, text)| text.as_str())
     }
 
+    /// Whether there are none.
+    pub(super) fn is_default(&self) -> bool {
+        self.is_empty()
+    }
+
     fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -173,7 +173,7 @@ fn no_trace(options: &Options, error: std::io::Error) -> RunError {
 }
 
 /// A server that refuses may quote what it was sent.
-fn masked(error: RunError, secrets: &Secrets) -> RunError {
+pub(super) fn masked(error: RunError, secrets: &Secrets) -> RunError {
     match error {
         RunError::Target(ConnectError::Http { status, body }) => {
             RunError::Target(ConnectError::Http { status, body: secrets.text(body) })

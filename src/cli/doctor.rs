@@ -1,0 +1,152 @@
+//! `frameproof doctor`.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+use tokio::sync::watch;
+
+use super::config::Config;
+use super::run::{Handlers, cannot_run, stop_on_signal};
+use super::source::{Filter, Source};
+use super::target::{Chosen, TargetChoice};
+use super::{Failure, header, runtime, usage};
+use crate::report::escape::terminal;
+use crate::run::doctor::{Finding, State, doctor};
+use crate::run::{Options, Target};
+
+/// Frames and lines of output shown as evidence.
+const SHOWN: usize = 12;
+/// Characters shown of each.
+const WIDTH: usize = 160;
+
+/// Walk through a server step by step and say what is missing: the first thing to run against one of your own.
+///
+/// Exit codes: 0 nothing is missing; 1 something is; 2 and 3 as of `run`.
+#[derive(Debug, Args)]
+pub(super) struct Doctor {
+    #[command(flatten)]
+    source: Source,
+    /// The server, `ws://…` or `wss://…`. Default: the target of the configuration, if it has one alone.
+    #[arg(long)]
+    url: Option<String>,
+    #[command(flatten)]
+    choice: TargetChoice,
+    /// A header of the upgrade request, as of `run`.
+    #[arg(long, value_name = "HEADER")]
+    header: Vec<String>,
+    /// Read this configuration instead of frameproof.toml of the working folder.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Show the frames of good steps, too.
+    #[arg(long, short)]
+    verbose: bool,
+}
+
+impl Doctor {
+    pub fn run(mut self) -> Result<u8, Failure> {
+        let config = Config::read(self.config.as_deref())?;
+        if self.url.is_none() && self.choice.target.is_none() && config.target.len() == 1 {
+            self.choice.target = config.target.keys().next().cloned();
+        }
+        let chosen = self.choice.read(&config, self.config.as_deref())?;
+        if let Some(chosen) = &chosen {
+            chosen.apply(&mut self.source);
+        }
+        if self.source.name.is_none() && self.source.protocol.is_none() {
+            (self.source.name, self.source.protocol) = (config.name.clone(), config.protocol.clone());
+        }
+        if self.source.overlay.is_empty() {
+            self.source.overlay = config.overlay;
+        }
+        let mut suites = vec![super::source::Suite {
+            protocol: self.source.protocol(&mut Filter::default())?,
+            cases: Vec::new(),
+        }];
+        if let Some(chosen) = &chosen {
+            chosen.tools(&mut suites)?;
+        }
+        let protocol = Arc::clone(&suites[0].protocol);
+        let target = self.target(chosen.as_ref(), config.url)?;
+        let scale = chosen.as_ref().and_then(|chosen| chosen.config.timeout_scale);
+        let options = Options {
+            timeout_scale: scale.unwrap_or(1.0),
+            no_deadline: self.choice.no_deadline,
+            prompts: chosen.as_ref().map(|chosen| chosen.prompts.clone()).unwrap_or_default(),
+            salt: uuid::Uuid::new_v4().as_u64_pair().1,
+            ..Options::default()
+        };
+        let runtime = runtime()?;
+        let (stop, mut stopped) = watch::channel(false);
+        let handlers = runtime.block_on(async { Handlers::new() });
+        let groups = chosen.as_ref().map(|chosen| Arc::clone(&chosen.spec.groups));
+        runtime.spawn(stop_on_signal(handlers, stop, groups));
+        let mut out = anstream::stdout();
+        let mut written = Ok(());
+        let verbose = self.verbose;
+        let mut sink = |finding: &Finding| {
+            if written.is_ok() {
+                written = show(&mut out, finding, verbose);
+            }
+        };
+        let result = runtime.block_on(async {
+            tokio::select! {
+                result = doctor(&protocol, &target, &options, &mut sink) => Some(result),
+                _ = stopped.wait_for(|stop| *stop) => None,
+            }
+        });
+        written?;
+        match result {
+            None => Err(Failure::Interrupted),
+            Some(Err(error)) => Err(cannot_run(&error)),
+            Some(Ok(good)) => {
+                let last = match good {
+                    true => "Nothing is missing: `frameproof run` tests the rest.",
+                    false => "Mend the first thing that is missing, and ask again.",
+                };
+                writeln!(out, "\n{last}")?;
+                Ok(u8::from(!good))
+            }
+        }
+    }
+
+    fn target(&self, chosen: Option<&Chosen>, url: Option<String>) -> Result<Target, Failure> {
+        if let Some(chosen) = chosen {
+            return Ok(Target::Configured(Arc::clone(&chosen.spec)));
+        }
+        let headers = self.header.iter().map(|text| header::parse(text)).collect::<Result<Vec<_>, _>>()?;
+        match self.url.clone().or(url) {
+            Some(url) => Ok(Target::Url { url, headers }),
+            None => Err(usage("which server?", "--target NAME of frameproof.toml, or --url ws://…")),
+        }
+    }
+}
+
+fn show(out: &mut impl Write, finding: &Finding, verbose: bool) -> std::io::Result<()> {
+    let word = match finding.state {
+        State::Good => "good   ",
+        State::Bad => "MISSING",
+        State::Open => "unknown",
+    };
+    writeln!(out, "{word}  {:<30} {}", finding.step, terminal(&finding.text))?;
+    if !finding.advice.is_empty() {
+        writeln!(out, "         {:<30} → {}", "", finding.advice)?;
+    }
+    if finding.state == State::Good && !verbose {
+        return Ok(());
+    }
+    let from = finding.frames.len().saturating_sub(SHOWN);
+    for line in &finding.frames[from..] {
+        let text = terminal(&line.text);
+        let text: String = text.chars().take(WIDTH).collect();
+        writeln!(out, "         {:>8.1} ms {} {} {text}", line.ms, terminal(&line.client), line.dir)?;
+    }
+    let from = finding.log.len().saturating_sub(SHOWN);
+    for line in &finding.log[from..] {
+        let text = terminal(&line.text);
+        let text: String = text.chars().take(WIDTH).collect();
+        writeln!(out, "         {:>8.1} ms {} | {text}", line.ms, terminal(&line.process))?;
+    }
+    out.flush()
+}

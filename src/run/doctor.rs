@@ -1,0 +1,313 @@
+//! `doctor`: walks through a target step by step and says in plain words what is missing.
+//!
+//! Each step is a case made for it and run as any other, so that what it finds is what a run would find.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::{Value, json};
+
+use super::event::{LogLine, Verdict, WireLine};
+use super::execute::run_case;
+use super::host::Hosts;
+use super::schedule::{RunError, masked};
+use super::case::Outcome;
+use super::redact::Secrets;
+use super::{Options, Target};
+use crate::model::{CueState, Observer, Record};
+use crate::protocol::Protocol;
+use crate::scenario::{self, LoadedCase};
+use crate::source::Document;
+
+/// What the model is told to say: unlikely enough that nobody else says it.
+const WORDS: [&str; 3] = ["frameproof ", "was ", "here"];
+/// How long a guarded call may stand without an end before that counts as asking, in milliseconds.
+const ASKS_MS: u64 = 1500;
+
+/// How a step went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// As it should.
+    Good,
+    /// Something is missing.
+    Bad,
+    /// It could not be tried, or says nothing.
+    Open,
+}
+
+/// What was found in one step.
+#[derive(Debug, Clone)]
+pub struct Finding {
+    /// The step, as a question.
+    pub step: &'static str,
+    /// How it went.
+    pub state: State,
+    /// What was found, in a sentence.
+    pub text: String,
+    /// What to do about it; empty: nothing.
+    pub advice: String,
+    /// The frames that show it.
+    pub frames: Vec<WireLine>,
+    /// What the server wrote.
+    pub log: Vec<LogLine>,
+}
+
+impl Finding {
+    fn new(step: &'static str, state: State, text: impl Into<String>, advice: &str) -> Self {
+        let (text, advice) = (text.into(), advice.to_owned());
+        Self { step, state, text, advice, frames: Vec::new(), log: Vec::new() }
+    }
+}
+
+/// Walks through a target and tells `sink` each step. The result says whether nothing is missing.
+///
+/// # Errors
+/// The target cannot be reached at all; the steps before that are told.
+pub async fn doctor(
+    protocol: &Arc<Protocol>,
+    target: &Target,
+    options: &Options,
+    sink: &mut (dyn FnMut(&Finding) + Send),
+) -> Result<bool, RunError> {
+    let secrets = Secrets::of(target);
+    let asked: Arc<Mutex<Vec<CueState>>> = Arc::default();
+    let seen = Arc::clone(&asked);
+    let observer: Observer = Arc::new(move |record| {
+        if let Record::Request(asked) = record {
+            seen.lock().unwrap_or_else(PoisonError::into_inner).push(asked.cue);
+        }
+    });
+    let hosts = Hosts::open(protocol, target, options, Some(observer)).await.map_err(|error| masked(error, &secrets))?;
+    let has_model = matches!(target, Target::Configured(spec) if spec.model.is_some());
+    let mut walk = Walk { protocol, options, hosts: &hosts, secrets: &secrets, sink, good: true };
+    walk.tell(Finding::new("does it start?", State::Good, started(target), ""));
+    walk.tell(Finding::new("upgrade?", State::Good, format!("{} takes connections", crate::wire::shown(&hosts.url().await)), ""));
+    let walked = walk.conversation(&asked, has_model).await;
+    let good = walk.good;
+    hosts.stop().await;
+    walked?;
+    Ok(good)
+}
+
+fn started(target: &Target) -> String {
+    match target {
+        Target::Configured(spec) if spec.is_launched() => {
+            let names: Vec<&str> = spec.processes.iter().map(|process| process.name.as_str()).collect();
+            format!("launched and ready: {}", names.join(", "))
+        }
+        Target::Reference { .. } => "the reference server was started".to_owned(),
+        _ => "it is not frameproof's to start: it is running already".to_owned(),
+    }
+}
+
+struct Walk<'w> {
+    protocol: &'w Arc<Protocol>,
+    options: &'w Options,
+    hosts: &'w Hosts,
+    secrets: &'w Secrets,
+    sink: &'w mut (dyn FnMut(&Finding) + Send),
+    good: bool,
+}
+
+impl Walk<'_> {
+    fn tell(&mut self, mut finding: Finding) {
+        self.good &= finding.state != State::Bad;
+        finding.text = self.secrets.text(finding.text);
+        finding.frames = self.secrets.report(finding.frames);
+        finding.log = self.secrets.report(finding.log);
+        (self.sink)(&finding);
+    }
+
+    async fn conversation(&mut self, asked: &Mutex<Vec<CueState>>, has_model: bool) -> Result<(), RunError> {
+        if !self.opening().await? {
+            return Ok(());
+        }
+        let plain = self.turn(json!([{ "say": WORDS }]), json!([{ "expect": "turn-end" }])).await?;
+        let ended = plain.failures.is_empty() && plain.reason.is_none();
+        let mut finding = match ended {
+            true => Finding::new("plain turn?", State::Good, "a turn begins and ends as the protocol says", ""),
+            false => Finding::new(
+                "plain turn?",
+                State::Bad,
+                told(&plain),
+                "the frames show how far it came; if a model is not reached, the next step says so",
+            ),
+        };
+        finding.frames.clone_from(&plain.wire);
+        finding.log.clone_from(&plain.log);
+        self.tell(finding);
+        let reached = self.cue(&plain, asked, has_model);
+        if !ended || !reached {
+            return Ok(());
+        }
+        self.guarded().await
+    }
+
+    async fn opening(&mut self) -> Result<bool, RunError> {
+        let opening = self.protocol.extension.openings.values().next();
+        let speaks_first = opening.and_then(|steps| steps.first()).and_then(|step| step.expect.as_ref());
+        if let Some(names) = speaks_first {
+            let first = names.as_slice().to_vec();
+            let steps = json!([{ "open": "doctor", "opening": "none" }, { "expect": first }]);
+            let outcome = self.case(Value::Null, steps).await?;
+            let good = outcome.failures.is_empty() && outcome.reason.is_none();
+            let mut finding = match good {
+                true => Finding::new("first frame?", State::Good, format!("`{}` comes first", first.join(" or ")), ""),
+                false => Finding::new("first frame?", State::Bad, told(&outcome), "the protocol has the server speak first"),
+            };
+            finding.frames = outcome.wire;
+            finding.log = outcome.log;
+            self.tell(finding);
+            if !good {
+                return Ok(false);
+            }
+        }
+        let outcome = self.case(Value::Null, json!([{ "open": "doctor" }])).await?;
+        let good = outcome.failures.is_empty() && outcome.reason.is_none();
+        let text = match opening.is_none_or(|steps| steps.is_empty()) {
+            true => "the protocol has none",
+            false => "done as the protocol says",
+        };
+        let mut finding = match good {
+            true => Finding::new("opening exchange?", State::Good, text, ""),
+            false => Finding::new(
+                "opening exchange?",
+                State::Bad,
+                told(&outcome),
+                "is it this protocol, and this path? An `overlay` adapts what is known to differ; see docs/targets.md",
+            ),
+        };
+        finding.frames = outcome.wire;
+        finding.log = outcome.log;
+        self.tell(finding);
+        Ok(good)
+    }
+
+    /// Whether what the cue says came back.
+    fn cue(&mut self, plain: &Outcome, asked: &Mutex<Vec<CueState>>, has_model: bool) -> bool {
+        const STEP: &str = "does the cue reach the model?";
+        let said: String =
+            plain.wire.iter().filter(|line| line.dir == "<-").map(|line| line.text.as_str()).collect();
+        // The server may repeat the user's text, where the words stand within the cue and are not readable.
+        if WORDS.iter().all(|word| said.contains(word.trim())) {
+            self.tell(Finding::new(STEP, State::Good, "the model's words came back", ""));
+            return true;
+        }
+        let asked = asked.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let with_prompts = !self.options.prompts.is_default();
+        let (state, text, advice) = match asked.last() {
+            _ if with_prompts => (State::Open, "plain prompts stand in place of cues", ""),
+            Some(CueState::Found) => (
+                State::Bad,
+                "the model got the cue and answered, but its words did not reach the client",
+                "does the server pass the model's text on? The frames of the plain turn show what it sent",
+            ),
+            Some(CueState::Bad) => (
+                State::Bad,
+                "the model got a cue that is damaged",
+                "the server changes the user's text on its way: `[[cue:…]]` must stay as it is",
+            ),
+            Some(CueState::None) => (
+                State::Bad,
+                "the model was asked, without the cue",
+                "the user's text must be in a user message of the request, word for word",
+            ),
+            None if has_model => (
+                State::Bad,
+                "the scripted model was never asked",
+                "point the server at it: env = { OPENAI_BASE_URL = \"{{model}}/v1\" } or ANTHROPIC_BASE_URL = \"{{model}}\"",
+            ),
+            None => (
+                State::Bad,
+                "the model's words did not come back, and no scripted model was started for this target",
+                "set env = { OPENAI_BASE_URL = \"{{model}}/v1\" }, or give `prompts`; see docs/targets.md",
+            ),
+        };
+        self.tell(Finding::new(STEP, state, text, advice));
+        state != State::Bad
+    }
+
+    async fn guarded(&mut self) -> Result<(), RunError> {
+        const STEP: &str = "does the guarded tool ask?";
+        let Some(tool) = self.protocol.extension.tools.get("guarded").cloned() else {
+            self.tell(Finding::new(STEP, State::Open, "the protocol has no guarded tool", ""));
+            return Ok(());
+        };
+        let turn = json!([{ "call": { "class": "guarded" } }, { "say": WORDS }]);
+        let never = json!([{ "never": "turn-end", "window": format!("{ASKS_MS}ms") }]);
+        let outcome = self.turn(turn, never).await?;
+        let ended = outcome.failures.iter().any(|failure| failure.message.contains("must not come here"));
+        let last = outcome.wire.iter().rev().find(|line| line.dir == "<-");
+        let names_it = last.is_some_and(|line| line.text.contains(&tool.name));
+        let mut finding = if ended {
+            Finding::new(
+                STEP,
+                State::Bad,
+                format!("the turn ended without a question about `{}`", tool.name),
+                "is the tool there under this name, and does it need approval? [target.NAME.tools.guarded] names another",
+            )
+        } else if outcome.reason.is_some() || !outcome.failures.is_empty() {
+            Finding::new(STEP, State::Bad, told(&outcome), "the frames show how far it came")
+        } else if names_it {
+            Finding::new(STEP, State::Good, format!("it waits, after a frame about `{}`", tool.name), "")
+        } else {
+            let text = format!("the turn waits, but the last frame does not name `{}`", tool.name);
+            Finding::new(STEP, State::Open, text, "see the frames: is the last one the question?")
+        };
+        finding.frames = outcome.wire;
+        finding.log = outcome.log;
+        self.tell(finding);
+        Ok(())
+    }
+
+    async fn turn(&self, turn: Value, then: Value) -> Result<Outcome, RunError> {
+        // The protocol's own start of a turn, with the cue as the user's text.
+        let start = self.protocol.extension.turn.start.to_string().replace("{{text}}", "{{cue}}");
+        let start: Value = serde_json::from_str(&start).unwrap_or_default();
+        let mut steps = vec![json!({ "open": "doctor" }), json!({ "send": start })];
+        steps.extend(then.as_array().cloned().unwrap_or_default());
+        self.case(turn, Value::Array(steps)).await
+    }
+
+    /// Runs steps as a case of their own.
+    async fn case(&self, turn: Value, steps: Value) -> Result<Outcome, RunError> {
+        let mut case = json!({ "name": "step", "title": "A step of the doctor's", "settle": false, "steps": steps });
+        if !turn.is_null() {
+            case["turn"] = turn;
+        }
+        let file = json!({ "family": "doctor", "cases": [case] });
+        let broken = |error: String| Outcome { reason: Some((Verdict::Error, error)), ..Outcome::default() };
+        let document = match Document::parse("doctor", &file.to_string()) {
+            Ok(document) => document,
+            Err(error) => return Ok(broken(error.to_string())),
+        };
+        let loaded: LoadedCase = match scenario::from_document(document, self.protocol) {
+            Ok(mut cases) if !cases.is_empty() => cases.swap_remove(0),
+            Ok(_) => return Ok(broken("no case".to_owned())),
+            Err(error) => return Ok(broken(error.to_string())),
+        };
+        let lease = self.hosts.lease(&loaded).await.map_err(|error| masked(error, self.secrets))?;
+        let clock = std::time::Instant::now();
+        let mut outcome = run_case(self.protocol, &loaded, self.options, &lease, self.options.seed).await;
+        if let Some(instance) = &lease.instance {
+            if let Some(how) = lease.death_if(outcome.lost_connection()).await {
+                outcome.died(&how);
+            }
+            outcome.log = LogLine::of(&instance.log().between(clock, std::time::Instant::now()), clock);
+        }
+        lease.finish().await;
+        Ok(outcome)
+    }
+}
+
+/// Why a step failed, in a sentence.
+fn told(outcome: &Outcome) -> String {
+    if let Some((_, reason)) = &outcome.reason {
+        return reason.clone();
+    }
+    let failure = outcome.failures.iter().find(|failure| failure.verdict != Verdict::Warned);
+    match failure.or(outcome.failures.first()) {
+        Some(failure) if failure.requirements.is_empty() => failure.message.clone(),
+        Some(failure) => format!("{} ({})", failure.message, failure.requirements.join(" ")),
+        None => "it failed".to_owned(),
+    }
+}
