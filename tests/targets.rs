@@ -5,7 +5,6 @@ mod support;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
-use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use support::{Served, frameproof, text};
@@ -396,38 +395,152 @@ fn one_root_cause_is_told_once() {
         folder(&format!("[target.mute]\nprotocol = 'minicodex'\nurl = '{url}'\ntimeout-scale = 0.05\n"));
     let (code, shown, _) = run(&folder, &["run", "--target", "mute", "--jobs", "64", "--junit", "j.xml"]);
     assert_eq!(code, Some(1), "{shown}");
-    assert!(shown.matches("on the wire:").count() <= 6, "one root cause:\n{shown}");
+    assert!(shown.matches("on the wire:").count() <= 12, "one root cause:\n{shown}");
     assert!(shown.contains("same reason as "), "{shown}");
     let xml = fs::read_to_string(folder.path().join("j.xml")).expect("xml");
     assert!(xml.contains("the opening failed for the same reason as in "));
     drop(handle);
 }
 
-fn overlay(path: &Path) {
-    fs::write(
-        path,
-        "components: { messages: { welcome: { payload: { properties: { server: { type: [string, object, 'null'] } } } } } }\n",
-    )
-    .expect("written");
-}
-
 #[test]
 fn what_the_overlay_excuses_is_listed() {
     let folder = folder(
         "[target.t]\nprotocol = 'agentloop'\nurl = 'ws://127.0.0.1:{{port}}/'\nports = { port = 0 }\noverlay = ['o.yaml']\n\
-         command = ['BIN', 'serve', 'agentloop', '--fault', 'FAULT', '--listen', '127.0.0.1:{{port}}']\n",
+         command = ['BIN', 'serve', 'agentloop', '--fault', 'usage-as-text', '--listen', '127.0.0.1:{{port}}']\n",
     );
-    overlay(&folder.path().join("unused.yaml"));
-    // A server whose usagePercent is a share and not a percentage, as one of the captured ones: adapted by an overlay.
-    let faults = text(&frameproof(folder.path(), &["serve", "agentloop", "--list-faults"]).stdout);
-    println!("{faults}");
-    fs::write(folder.path().join("o.yaml"), "x-frameproof: {}\n").expect("written");
-    let config = folder.path().join("frameproof.toml");
-    let written = fs::read_to_string(&config).expect("the file").replace("'--fault', 'FAULT', ", "");
-    fs::write(&config, written).expect("written");
-    let (code, shown, errors) = run(&folder, &["run", "--target", "t", "context/*"]);
+    fs::write(
+        folder.path().join("o.yaml"),
+        "components:\n  messages:\n    context_info:\n      payload:\n        properties:\n          payload:\n            properties:\n              \
+         usagePercent: { type: [number, string] }\n",
+    )
+    .expect("written");
+    let arguments = ["run", "--target", "t", "--requirement", "AL-CTX-2"];
+    let (code, shown, errors) = run(&folder, &arguments);
     assert_eq!(code, Some(0), "{shown}{errors}");
-    assert!(!shown.contains("excused by the overlay"), "{shown}");
+    assert!(shown.contains("excused by the overlay:") && shown.contains("AL-CTX-2"), "{shown}");
+    fs::write(folder.path().join("o.yaml"), "x-frameproof: {}\n").expect("written");
+    let (code, shown, errors) = run(&folder, &arguments);
+    assert_eq!(code, Some(1), "{shown}{errors}");
+    assert!(!shown.contains("excused by the overlay:"), "{shown}");
+}
+
+/// A chat server that tells every client what one was told, or (mute) says nothing after the welcome.
+fn chat(mute: bool) -> String {
+    use futures_util::{SinkExt, StreamExt};
+    use tokio_tungstenite::tungstenite::Message;
+    let (told, url) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+        runtime.block_on(async move {
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+            let address = listener.local_addr().expect("an address");
+            told.send(format!("ws://{address}/ws")).expect("somebody waits");
+            let (all, _) = tokio::sync::broadcast::channel::<String>(1024);
+            while let Ok((stream, _)) = listener.accept().await {
+                let all = all.clone();
+                tokio::spawn(async move {
+                    let Ok(mut socket) = tokio_tungstenite::accept_async(stream).await else { return };
+                    let mut news = all.subscribe();
+                    let mut seq = 0;
+                    loop {
+                        tokio::select! {
+                            frame = socket.next() => match frame {
+                                Some(Ok(Message::Text(text))) if text.contains("hello") => {
+                                    let welcome = Message::text(r#"{"type":"welcome","room":"lobby"}"#);
+                                    if socket.send(welcome).await.is_err() { return }
+                                }
+                                Some(Ok(Message::Text(text))) if !mute => {
+                                    let text = serde_json::from_str::<serde_json::Value>(&text).unwrap_or_default();
+                                    let _ = all.send(text["text"].to_string());
+                                }
+                                Some(Ok(_)) => {}
+                                _ => return,
+                            },
+                            Ok(text) = news.recv() => {
+                                for (kind, text) in [("said", text), ("done", "\"\"".to_owned())] {
+                                    seq += 1;
+                                    let frame = format!(r#"{{"type":"{kind}","seq":{seq},"text":{text}}}"#);
+                                    if socket.send(Message::text(frame)).await.is_err() { return }
+                                }
+                            }
+                        }
+                    }
+                });
+            }
+        });
+    });
+    url.recv().expect("it listens")
+}
+
+#[test]
+fn answers_that_go_to_another_client_are_a_leak() {
+    let folder = tempfile::tempdir().expect("a folder");
+    frameproof(folder.path(), &["init", ".", "--url", &chat(false)]);
+    let config = folder.path().join("frameproof.toml");
+    let url = chat(false);
+    fs::write(
+        &config,
+        format!("[target.chat]\nprotocol = './mychat'\nscenario = ['scenarios']\nurl = '{url}'\ntimeout-scale = 0.2\n"),
+    )
+    .expect("written");
+    let (code, shown, errors) =
+        run(&folder, &["run", "--target", "chat", "first/a-turn", "--json", "out.jsonl"]);
+    assert_eq!(code, Some(1), "{shown}{errors}");
+    assert!(shown.contains("came to a client of another") && shown.contains("1 passed, 1 failed"), "{shown}");
+    assert!(shown.contains("reproduce: frameproof doctor --target chat"), "{shown}");
+    let (code, shown, _) = run(&folder, &["doctor", "--target", "chat"]);
+    assert_eq!(code, Some(1), "{shown}");
+    assert!(
+        shown.contains("MISSING  are sessions apart?") || shown.contains("MISSING  does the cue"),
+        "{shown}"
+    );
+    // One at a time nobody is there to hear.
+    let written = fs::read_to_string(&config).expect("the file");
+    fs::write(&config, format!("{written}sessions = 1\n")).expect("written");
+    let (code, shown, errors) = run(&folder, &["run", "--target", "chat", "first/a-turn"]);
+    assert_eq!(code, Some(0), "{shown}{errors}");
+}
+
+#[test]
+fn the_doctor_says_what_is_missing() {
+    let folder = folder(SERVED);
+    let (code, shown, errors) = run(&folder, &["doctor"]);
+    assert_eq!(code, Some(0), "{shown}{errors}");
+    for part in [
+        "good     does it start?                 launched and ready: mine",
+        "good     opening exchange?",
+        "good     plain turn?",
+        "good     does the cue reach the model?  the model's words came back",
+        "good     does the guarded tool ask?     it waits, after a frame about `write_note`",
+        "good     are sessions apart?",
+        "Nothing is missing",
+    ] {
+        assert!(shown.contains(part), "{part} is not in\n{shown}");
+    }
+    // The wrong protocol: the opening fails, with the frames.
+    let server = Served::start(&["agentloop"]);
+    let (code, shown, errors) = run(&folder, &["doctor", "minicodex", "--url", &server.url]);
+    assert_eq!(code, Some(1), "{shown}{errors}");
+    assert!(
+        shown.contains("MISSING  opening exchange?") && shown.contains("-> {\"type\":\"hello\""),
+        "{shown}"
+    );
+    // A turn that never ends.
+    let url = chat(true);
+    frameproof(folder.path(), &["init", "chat", "--url", &url]);
+    let (code, shown, errors) = run(&folder, &["doctor", "--url", &url, "--protocol", "chat/mychat"]);
+    assert_eq!(code, Some(1), "{shown}{errors}");
+    assert!(
+        shown.contains("good     opening exchange?") && shown.contains("MISSING  plain turn?"),
+        "{shown}"
+    );
+    // A path that is none.
+    let closed = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = closed.local_addr().expect("an address");
+    drop(closed);
+    let (code, _, errors) = run(&folder, &["doctor", "minicodex", "--url", &format!("ws://{address}/")]);
+    assert_eq!(code, Some(3), "{errors}");
+    assert!(errors.contains("refused the connection"), "{errors}");
 }
 
 #[test]

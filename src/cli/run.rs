@@ -17,8 +17,8 @@ use crate::report::{file, json, junit};
 use crate::run::baseline::{self, Baseline};
 use crate::run::event::{CaseReport, RunEvent};
 use crate::run::{self, Options, RunError, Target};
-use crate::wire::Trust;
 use crate::target::Groups;
+use crate::wire::Trust;
 
 /// Run a protocol's suite, or all of them.
 #[derive(Debug, Args)]
@@ -378,7 +378,11 @@ impl Handlers {
 }
 
 /// Ctrl-C and SIGTERM end a run in order; a second one ends the process at once.
-pub(super) async fn stop_on_signal(handlers: Option<Handlers>, stop: watch::Sender<bool>, groups: Option<Arc<Groups>>) {
+pub(super) async fn stop_on_signal(
+    handlers: Option<Handlers>,
+    stop: watch::Sender<bool>,
+    groups: Option<Arc<Groups>>,
+) {
     let Some(Handlers { mut interrupt, mut terminate }) = handlers else { return };
     for _ in 0..2 {
         tokio::select! {

@@ -6,20 +6,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value, json};
 
+use super::case::Outcome;
 use super::event::{LogLine, Verdict, WireLine};
 use super::execute::run_case;
 use super::host::Hosts;
-use super::schedule::{RunError, masked};
-use super::case::Outcome;
+use super::isolation::{self, WORDS};
 use super::redact::Secrets;
+use super::schedule::{RunError, masked};
 use super::{Options, Target};
 use crate::model::{CueState, Observer, Record};
 use crate::protocol::Protocol;
-use crate::scenario::{self, LoadedCase};
-use crate::source::Document;
+use crate::scenario::LoadedCase;
 
-/// What the model is told to say: unlikely enough that nobody else says it.
-const WORDS: [&str; 3] = ["frameproof ", "was ", "here"];
 /// How long a guarded call may stand without an end before that counts as asking, in milliseconds.
 const ASKS_MS: u64 = 1500;
 
@@ -76,11 +74,18 @@ pub async fn doctor(
             seen.lock().unwrap_or_else(PoisonError::into_inner).push(asked.cue);
         }
     });
-    let hosts = Hosts::open(protocol, target, options, Some(observer)).await.map_err(|error| masked(error, &secrets))?;
+    let hosts = Hosts::open(protocol, target, options, Some(observer))
+        .await
+        .map_err(|error| masked(error, &secrets))?;
     let has_model = matches!(target, Target::Configured(spec) if spec.model.is_some());
     let mut walk = Walk { protocol, options, hosts: &hosts, secrets: &secrets, sink, good: true };
     walk.tell(Finding::new("does it start?", State::Good, started(target), ""));
-    walk.tell(Finding::new("upgrade?", State::Good, format!("{} takes connections", crate::wire::shown(&hosts.url().await)), ""));
+    walk.tell(Finding::new(
+        "upgrade?",
+        State::Good,
+        format!("{} takes connections", crate::wire::shown(&hosts.url().await)),
+        "",
+    ));
     let walked = walk.conversation(&asked, has_model).await;
     let good = walk.good;
     hosts.stop().await;
@@ -124,7 +129,9 @@ impl Walk<'_> {
         let plain = self.turn(json!([{ "say": WORDS }]), json!([{ "expect": "turn-end" }])).await?;
         let ended = plain.failures.is_empty() && plain.reason.is_none();
         let mut finding = match ended {
-            true => Finding::new("plain turn?", State::Good, "a turn begins and ends as the protocol says", ""),
+            true => {
+                Finding::new("plain turn?", State::Good, "a turn begins and ends as the protocol says", "")
+            }
             false => Finding::new(
                 "plain turn?",
                 State::Bad,
@@ -139,7 +146,33 @@ impl Walk<'_> {
         if !ended || !reached {
             return Ok(());
         }
-        self.guarded().await
+        self.guarded().await?;
+        self.apart().await
+    }
+
+    async fn apart(&mut self) -> Result<(), RunError> {
+        const STEP: &str = "are sessions apart?";
+        let case = match isolation::case(self.protocol) {
+            Ok(case) => case,
+            Err(error) => {
+                self.tell(Finding::new(STEP, State::Open, error, ""));
+                return Ok(());
+            }
+        };
+        let mut outcome = self.walk(&case).await?;
+        let mut finding = if isolation::leaks(&mut outcome) {
+            let text = "what one session was told came to a client of another";
+            let advice = "is there one session for all? `sessions = 1` has cases run one after the other";
+            Finding::new(STEP, State::Bad, text, advice)
+        } else if outcome.failures.is_empty() && outcome.reason.is_none() {
+            Finding::new(STEP, State::Good, "a second session heard nothing of the first", "")
+        } else {
+            Finding::new(STEP, State::Open, told(&outcome), "")
+        };
+        finding.frames = outcome.wire;
+        finding.log = outcome.log;
+        self.tell(finding);
+        Ok(())
     }
 
     async fn opening(&mut self) -> Result<bool, RunError> {
@@ -151,8 +184,18 @@ impl Walk<'_> {
             let outcome = self.case(Value::Null, steps).await?;
             let good = outcome.failures.is_empty() && outcome.reason.is_none();
             let mut finding = match good {
-                true => Finding::new("first frame?", State::Good, format!("`{}` comes first", first.join(" or ")), ""),
-                false => Finding::new("first frame?", State::Bad, told(&outcome), "the protocol has the server speak first"),
+                true => Finding::new(
+                    "first frame?",
+                    State::Good,
+                    format!("`{}` comes first", first.join(" or ")),
+                    "",
+                ),
+                false => Finding::new(
+                    "first frame?",
+                    State::Bad,
+                    told(&outcome),
+                    "the protocol has the server speak first",
+                ),
             };
             finding.frames = outcome.wire;
             finding.log = outcome.log;
@@ -260,9 +303,7 @@ impl Walk<'_> {
     }
 
     async fn turn(&self, turn: Value, then: Value) -> Result<Outcome, RunError> {
-        // The protocol's own start of a turn, with the cue as the user's text.
-        let start = self.protocol.extension.turn.start.to_string().replace("{{text}}", "{{cue}}");
-        let start: Value = serde_json::from_str(&start).unwrap_or_default();
+        let start = isolation::start(self.protocol);
         let mut steps = vec![json!({ "open": "doctor" }), json!({ "send": start })];
         steps.extend(then.as_array().cloned().unwrap_or_default());
         self.case(turn, Value::Array(steps)).await
@@ -270,24 +311,17 @@ impl Walk<'_> {
 
     /// Runs steps as a case of their own.
     async fn case(&self, turn: Value, steps: Value) -> Result<Outcome, RunError> {
-        let mut case = json!({ "name": "step", "title": "A step of the doctor's", "settle": false, "steps": steps });
-        if !turn.is_null() {
-            case["turn"] = turn;
-        }
-        let file = json!({ "family": "doctor", "cases": [case] });
         let broken = |error: String| Outcome { reason: Some((Verdict::Error, error)), ..Outcome::default() };
-        let document = match Document::parse("doctor", &file.to_string()) {
-            Ok(document) => document,
-            Err(error) => return Ok(broken(error.to_string())),
-        };
-        let loaded: LoadedCase = match scenario::from_document(document, self.protocol) {
-            Ok(mut cases) if !cases.is_empty() => cases.swap_remove(0),
-            Ok(_) => return Ok(broken("no case".to_owned())),
-            Err(error) => return Ok(broken(error.to_string())),
-        };
-        let lease = self.hosts.lease(&loaded).await.map_err(|error| masked(error, self.secrets))?;
+        match isolation::made(self.protocol, "step", "A step of the doctor's", turn, &steps) {
+            Ok(loaded) => self.walk(&loaded).await,
+            Err(error) => Ok(broken(error)),
+        }
+    }
+
+    async fn walk(&self, loaded: &LoadedCase) -> Result<Outcome, RunError> {
+        let lease = self.hosts.lease(loaded).await.map_err(|error| masked(error, self.secrets))?;
         let clock = std::time::Instant::now();
-        let mut outcome = run_case(self.protocol, &loaded, self.options, &lease, self.options.seed).await;
+        let mut outcome = run_case(self.protocol, loaded, self.options, &lease, self.options.seed).await;
         if let Some(instance) = &lease.instance {
             if let Some(how) = lease.death_if(outcome.lost_connection()).await {
                 outcome.died(&how);

@@ -132,6 +132,7 @@ impl Hosts {
             headers: Vec::new(),
             max_message: options.limits.frame.max_bytes,
             deadline: options.deadline(options.step_deadline),
+            trust: options.trust.clone(),
         };
         let shared = Shared { server: None, endpoint: endpoint.clone(), family: None, deaths: 0 };
         let (protocol, target) = (Arc::clone(protocol), target.clone());
@@ -292,8 +293,13 @@ pub(super) fn session_endpoint(
     instance: &Instance,
     vars: &Vars,
 ) -> Result<Endpoint, RunError> {
-    let (url, headers) = instance.address(vars).map_err(LaunchFailure::from)?;
-    Ok(Endpoint { url: complete(protocol, &url)?, headers, ..base.clone() })
+    let (mut url, headers) = instance.address(vars).map_err(LaunchFailure::from)?;
+    // A set-up call may have made the session that the URL names.
+    let named = matches!(&protocol.extension.session.join, Join::Parameter(name) if vars.contains_key(name));
+    if !named {
+        url = complete(protocol, &url)?;
+    }
+    Ok(Endpoint { url, headers, ..base.clone() })
 }
 
 fn complete(protocol: &Protocol, url: &str) -> Result<String, ConnectError> {

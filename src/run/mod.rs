@@ -7,9 +7,10 @@ mod connect;
 pub mod doctor;
 pub mod event;
 mod execute;
-mod raw;
 mod host;
+mod isolation;
 pub mod prompts;
+mod raw;
 mod redact;
 mod schedule;
 mod scratch;
@@ -25,9 +26,9 @@ use std::time::Duration;
 pub use schedule::{RunError, run};
 
 use crate::frame;
-use crate::wire::Trust;
 use crate::protocol::Protocol;
 use crate::target::Spec;
+use crate::wire::Trust;
 
 /// The server under test.
 #[derive(Debug, Clone)]

@@ -12,6 +12,7 @@ use super::case::Outcome;
 use super::event::{CaseReport, Failure, LogLine, RequirementText, RunEvent, RunStarted, Summary, Verdict};
 use super::execute::run_case;
 use super::host::Hosts;
+use super::isolation;
 use super::redact::Secrets;
 use super::summary::Tally;
 use super::{Options, Target};
@@ -91,6 +92,16 @@ pub async fn run(
     let start = Instant::now();
     let mut tally = Tally::new(&protocol, &options);
     sink(&RunEvent::RunStarted(started(&protocol, &target, &hosts.url().await, &options, cases.len())));
+    let leaked = tokio::select! {
+        leaked = leak(&hosts, &protocol, &target, &options, start) => leaked,
+        true = interrupted(&mut stop) => None,
+    };
+    if let Some(report) = leaked {
+        options.jobs = 1;
+        let mut report = secrets.report(report);
+        tally.add(&mut report);
+        sink(&RunEvent::CaseFinished(Box::new(report)));
+    }
     let mut queue: VecDeque<(Arc<LoadedCase>, u32)> = VecDeque::new();
     for round in 0..options.repeat.max(1) {
         queue.extend(cases.iter().map(|case| (Arc::new(case.clone()), round)));
@@ -152,6 +163,29 @@ pub async fn run(
     let summary = tally.summary(stopped, complete, start.elapsed());
     sink(&RunEvent::RunFinished(Box::new(summary.clone())));
     Ok(summary)
+}
+
+/// Before sessions run side by side: whether what one is told reaches another.
+async fn leak(
+    hosts: &Hosts,
+    protocol: &Arc<Protocol>,
+    target: &Target,
+    options: &Options,
+    start: Instant,
+) -> Option<CaseReport> {
+    if !matches!(target, Target::Configured(_)) || options.jobs < 2 {
+        return None;
+    }
+    let case = isolation::case(protocol).ok()?;
+    let clock = Instant::now();
+    let mut outcome = served(hosts, protocol, &case, options, options.seed).await;
+    if !isolation::leaks(&mut outcome) {
+        return None;
+    }
+    let (began, seconds) = (clock.duration_since(start).as_secs_f64(), clock.elapsed().as_secs_f64());
+    let mut report = report(&case, outcome, Verdict::Failed, Vec::new(), began, seconds, options);
+    isolation::reproduce(&mut report);
+    Some(report)
 }
 
 async fn interrupted(stop: &mut watch::Receiver<bool>) -> bool {
