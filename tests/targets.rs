@@ -61,6 +61,13 @@ fn a_launched_server_is_tested_and_stopped() {
     let (code, shown, errors) = run(&folder, &["run", "--target", "mine", "handshake/*", "approval/*"]);
     assert_eq!(code, Some(0), "{shown}{errors}");
     assert!(shown.contains("against mine (ws://127.0.0.1:"), "{shown}");
+    let families = ["handshake/*", "approval/*"]
+        .map(|glob| frameproof(folder.path(), &["run", "minicodex", "--list", glob]));
+    let count: usize = families
+        .iter()
+        .map(|list| text(&list.stdout).lines().filter(|line| line.contains('/')).count())
+        .sum();
+    assert!(shown.contains(&format!("({count} cases")), "{count}: {shown}");
     assert_eq!(left_over(&mark), Vec::<String>::new());
 }
 
@@ -528,7 +535,10 @@ fn the_doctor_says_what_is_missing() {
     // A turn that never ends.
     let url = chat(true);
     frameproof(folder.path(), &["init", "chat", "--url", &url]);
-    let (code, shown, errors) = run(&folder, &["doctor", "--url", &url, "--protocol", "chat/mychat"]);
+    let mute =
+        format!("{SERVED}[target.mute]\nprotocol = './chat/mychat'\nurl = '{url}'\ntimeout-scale = 0.1\n");
+    fs::write(folder.path().join("frameproof.toml"), mute).expect("written");
+    let (code, shown, errors) = run(&folder, &["doctor", "--target", "mute"]);
     assert_eq!(code, Some(1), "{shown}{errors}");
     assert!(
         shown.contains("good     opening exchange?") && shown.contains("MISSING  plain turn?"),

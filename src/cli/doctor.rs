@@ -52,7 +52,7 @@ impl Doctor {
         }
         let chosen = self.choice.read(&config, self.config.as_deref())?;
         if let Some(chosen) = &chosen {
-            chosen.apply(&mut self.source);
+            chosen.apply(&mut self.source, &mut Filter::default());
         }
         if self.source.name.is_none() && self.source.protocol.is_none() {
             (self.source.name, self.source.protocol) = (config.name.clone(), config.protocol.clone());

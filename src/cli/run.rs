@@ -103,7 +103,8 @@ pub(super) struct Run {
 impl Run {
     pub fn run(mut self) -> Result<u8, Failure> {
         let config = Config::read(self.config.as_deref())?;
-        self.given = self.source.arguments();
+        let named = self.source.name.clone().filter(|word| Source::is_embedded(word));
+        self.given = Source { name: named, ..self.source.clone() }.arguments();
         let chosen = self.choice.read(&config, self.config.as_deref())?;
         self.apply(config, chosen.as_ref());
         let mut suites = self.source.suites(&mut self.filter)?;
@@ -188,7 +189,7 @@ impl Run {
 
     fn apply(&mut self, config: Config, chosen: Option<&Chosen>) {
         if let Some(chosen) = chosen {
-            chosen.apply(&mut self.source);
+            chosen.apply(&mut self.source, &mut self.filter);
             let own = &chosen.config;
             let sessions = own.sessions.map(|sessions| Jobs(sessions.get().min(1024)));
             // The server says how many it bears; less may be asked of it, not more.

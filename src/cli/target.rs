@@ -6,7 +6,7 @@ use std::sync::Arc;
 use clap::Args;
 
 use super::config::Config;
-use super::source::{Source, Suite, quote};
+use super::source::{Filter, Source, Suite, quote};
 use super::{Failure, usage};
 use crate::protocol::extension::Tool;
 use crate::run::prompts::Prompts;
@@ -87,12 +87,14 @@ impl TargetChoice {
 
 impl Chosen {
     /// Fills in what the command line leaves open.
-    pub fn apply(&self, source: &mut Source) {
+    pub fn apply(&self, source: &mut Source, filter: &mut Filter) {
         let config = &self.config;
         if let Some(protocol) = &config.protocol
             && source.protocol.is_none()
             && !source.name.as_deref().is_some_and(Source::is_embedded)
         {
+            // The target says which protocol: a bare word that is none is a filter.
+            filter.globs.splice(0..0, source.name.take());
             let own = !Source::is_embedded(protocol);
             source.protocol = own.then(|| protocol.into());
             if !own {

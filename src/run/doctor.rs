@@ -117,9 +117,18 @@ impl Walk<'_> {
     fn tell(&mut self, mut finding: Finding) {
         self.good &= finding.state != State::Bad;
         finding.text = self.secrets.text(finding.text);
+        finding.frames.retain(|line| !self.is_ambient(line));
         finding.frames = self.secrets.report(finding.frames);
         finding.log = self.secrets.report(finding.log);
         (self.sink)(&finding);
+    }
+
+    /// What may come at any time says nothing here.
+    fn is_ambient(&self, line: &WireLine) -> bool {
+        let body: Value = serde_json::from_str(&line.text).unwrap_or_default();
+        let name = self.protocol.type_of(&body);
+        line.dir == "<-"
+            && name.is_some_and(|name| self.protocol.extension.ambient.iter().any(|one| one == name))
     }
 
     async fn conversation(&mut self, asked: &Mutex<Vec<CueState>>, has_model: bool) -> Result<(), RunError> {
@@ -279,7 +288,7 @@ impl Walk<'_> {
         let never = json!([{ "never": "turn-end", "window": format!("{ASKS_MS}ms") }]);
         let outcome = self.turn(turn, never).await?;
         let ended = outcome.failures.iter().any(|failure| failure.message.contains("must not come here"));
-        let last = outcome.wire.iter().rev().find(|line| line.dir == "<-");
+        let last = outcome.wire.iter().rev().find(|line| line.dir == "<-" && !self.is_ambient(line));
         let names_it = last.is_some_and(|line| line.text.contains(&tool.name));
         let mut finding = if ended {
             Finding::new(

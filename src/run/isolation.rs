@@ -66,11 +66,10 @@ pub(super) fn leaks(outcome: &mut Outcome) -> bool {
 /// Tells how to see it again: no filter selects this case.
 pub(super) fn reproduce(report: &mut CaseReport) {
     report.reproduce = report.reproduce.replacen(" run", " doctor", 1);
-    if let Some(at) = report.reproduce.find(" --case ").or(report.reproduce.find(" --seed ")) {
-        report.reproduce.truncate(at);
-    }
-    if let Some(at) = report.reproduce.find(" --seed ") {
-        report.reproduce.truncate(at);
+    for option in [" --timeout-scale ", " --quiet-period ", " --strict", " --seed "] {
+        if let Some(at) = report.reproduce.find(option) {
+            report.reproduce.truncate(at);
+        }
     }
 }
 
@@ -95,7 +94,7 @@ pub(super) fn made(
     let file = json!({ "family": "target", "cases": [case] });
     let document =
         Document::parse("made by frameproof", &file.to_string()).map_err(|error| error.to_string())?;
-    let mut cases = scenario::from_document(document, protocol).map_err(|error| error.to_string())?;
+    let mut cases = scenario::from_documents([document], protocol).map_err(|error| error.to_string())?;
     cases.pop().ok_or_else(|| "no case".to_owned())
 }
 
