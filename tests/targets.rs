@@ -80,8 +80,9 @@ fn the_port_is_learned_from_the_log_and_families_and_cases_get_servers_of_their_
         );
         let folder = folder(&config);
         let (code, shown, errors) =
-            run(&folder, &["run", "--target", "mine", "session/*", "errors/*", "--fail-fast"]);
+            run(&folder, &["run", "--target", "mine", "streaming/*", "error*/*", "--fail-fast"]);
         assert_eq!(code, Some(0), "{fresh}: {shown}{errors}");
+        assert!(!shown.contains("came to a client of another"), "{shown}");
     }
 }
 

@@ -248,6 +248,10 @@ pub struct Errors {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Turn {
+    /// What a client does before its first turn, where the opening is not enough: it makes a conversation, say. For
+    /// turns that no scenario writes out.
+    #[serde(default)]
+    pub before: Vec<Exchange>,
     /// The message that starts a turn; `{{text}}` is the user's text with its cue.
     pub start: Value,
     /// The message that ends it: what a scenario calls `turn-end`.

@@ -312,8 +312,8 @@ impl Walk<'_> {
     }
 
     async fn turn(&self, turn: Value, then: Value) -> Result<Outcome, RunError> {
-        let start = isolation::start(self.protocol);
-        let mut steps = vec![json!({ "open": "doctor" }), json!({ "send": start })];
+        let mut steps = vec![json!({ "open": "doctor" })];
+        steps.extend(isolation::start(self.protocol, "doctor"));
         steps.extend(then.as_array().cloned().unwrap_or_default());
         self.case(turn, Value::Array(steps)).await
     }
