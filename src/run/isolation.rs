@@ -13,6 +13,9 @@ use crate::trace::Direction;
 /// What the model is told to say: unlikely enough that nobody else says it.
 pub(super) const WORDS: [&str; 3] = ["frameproof ", "was ", "here"];
 
+/// How long the other client listens where the protocol has nothing to ask and no silence that counts.
+const WINDOW: &str = "1s";
+
 /// The case.
 ///
 /// # Errors
@@ -33,6 +36,10 @@ pub(super) fn case(protocol: &Protocol) -> Result<LoadedCase, String> {
             { "type": "object", "not": { "additionalProperties": { "not": { "$ref": "#/$defs/told" } } } },
         ] } },
     });
+    let mut never = json!({ "never": types, "as": "bob", "where": told });
+    if protocol.extension.barrier.is_none() && protocol.extension.turn.quiet_ms.is_none() {
+        never["window"] = WINDOW.into();
+    }
     made(
         protocol,
         "sessions-apart",
@@ -42,10 +49,7 @@ pub(super) fn case(protocol: &Protocol) -> Result<LoadedCase, String> {
             [
                 vec![json!({ "open": "alice" }), json!({ "open": "bob", "session": "other" })],
                 start(protocol, "alice"),
-                vec![
-                    json!({ "expect": "turn-end", "as": "alice" }),
-                    json!({ "never": types, "as": "bob", "where": told }),
-                ],
+                vec![json!({ "expect": "turn-end", "as": "alice" }), never],
             ]
             .concat(),
         ),
