@@ -10,8 +10,8 @@ use super::walk::anything;
 use crate::report::console::{Console, ConsoleOptions};
 use crate::report::{escape, json as lines, junit};
 use crate::run::event::{
-    CaseReport, Failure, RequirementResult, RequirementText, RunEvent, RunStarted, StepPlace, Summary,
-    Verdict, WireLine,
+    CaseReport, Failure, LogLine, RequirementResult, RequirementText, RunEvent, RunStarted, StepPlace,
+    Summary, Verdict, WireLine,
 };
 
 /// Whatever texts a run's events hold, JUnit XML has only characters that XML allows, the console none that a terminal
@@ -234,6 +234,11 @@ impl Maker<'_, '_> {
             wire_omitted: 0,
             reproduce: self.text()?,
             known: self.maybe()?,
+            log: vec![LogLine { ms: 1.0, process: self.text()?, error: false, text: self.text()? }],
+            log_omitted: 0,
+            opening: None,
+            same_as: None,
+            excused: Vec::new(),
         })
     }
 
@@ -244,6 +249,7 @@ impl Maker<'_, '_> {
             cases: BTreeMap::from([(verdict, 1)]),
             requirements: BTreeMap::from([(self.text()?, result)]),
             stale_baseline: vec![self.text()?],
+            excused: Vec::new(),
             stopped: self.maybe()?,
             seconds: self.seconds()?,
             exit_code: *self.source.choose(&[0, 1, 2, 3, 130])?,

@@ -294,10 +294,11 @@ impl<W: Write> Console<W> {
                 if one.requirements.is_empty() { String::new() } else { one.requirements.join(" ") + " " };
             writeln!(
                 self.out,
-                "  {CYAN}{ids}{CYAN:#}{} {DIM}({} times, first in {}){DIM:#}",
+                "  {CYAN}{}{CYAN:#}{} {DIM}({} times, first in {}){DIM:#}",
+                terminal(&ids),
                 clip(&one.message),
                 one.count,
-                one.case
+                terminal(&one.case)
             )?;
         }
         Ok(())
