@@ -278,3 +278,51 @@ fn the_trace_has_the_bytes_and_the_messages_that_they_make() {
     let output = frameproof(folder.path(), &["check", "t.ndjson", "--protocol", "minicodex"]);
     assert_eq!(output.status.code(), Some(0), "{}{}", text(&output.stdout), text(&output.stderr));
 }
+
+#[test]
+fn the_reference_servers_survive_every_kind_of_frame_that_the_fuzzer_knows() {
+    let commands = [
+        ("agentloop", serde_json::json!({ "id": "{{uuid}}", "type": "get_context_info" })),
+        ("codelab", serde_json::json!({ "type": "user_message", "content": "{{cue}}", "role": "user" })),
+        ("codey", serde_json::json!({ "type": "Ping" })),
+        ("minicodex", serde_json::json!({ "type": "get_snapshot" })),
+        (
+            "tinyvex",
+            serde_json::json!({ "jsonrpc": "2.0", "id": "{{uuid}}", "method": "tinyvex/ping", "params": { "t": 1 } }),
+        ),
+    ];
+    for (protocol, command) in commands {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut cases = Vec::new();
+        let mut throw = 7;
+        for kind in frameproof::fuzz::wire::KINDS {
+            for round in 0..2 {
+                let mut below = |bound: usize| {
+                    throw = (throw * 31 + 17) % 10_007;
+                    throw % bound.max(1)
+                };
+                let input = frameproof::fuzz::wire::input("alice", kind, &command, &mut below);
+                let mut steps = vec![serde_json::json!({ "open": "alice" })];
+                steps.extend(input.steps());
+                // Somebody else is served as ever.
+                steps.push(serde_json::json!({ "open": "bob", "session": "other" }));
+                steps.push(serde_json::json!({ "ping": "there", "as": "bob" }));
+                cases.push(serde_json::json!({
+                    "name": format!("{kind}-{round}"), "title": kind, "steps": steps, "turn": [{ "say": ["hi"] }],
+                }));
+            }
+        }
+        let scenario = serde_json::json!({ "family": "wire", "cases": cases }).to_string();
+        std::fs::write(folder.path().join("s.yaml"), scenario).expect("written");
+        let output = frameproof(folder.path(), &["run", protocol, "--scenario", "s.yaml", "--strict"]);
+        let failed: Vec<String> = text(&output.stdout)
+            .lines()
+            .filter(|line| {
+                line.starts_with("FAIL") || line.starts_with("ERROR") || line.starts_with("conformant")
+            })
+            .map(str::to_owned)
+            .collect();
+        assert_eq!(output.status.code(), Some(0), "{protocol}: {failed:#?}{}", text(&output.stderr));
+        assert!(failed[0].contains("60 passed"), "{failed:?}");
+    }
+}

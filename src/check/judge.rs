@@ -125,11 +125,12 @@ impl Judge {
                 let ids = self.protocol.extension.frames.object.clone();
                 self.findings.broken("frame", &ids, index, "the frame is binary, not text".to_owned());
             }
-            Payload::Binary(_)
-            | Payload::Raw(_)
-            | Payload::Ping(_)
-            | Payload::Pong(_)
-            | Payload::Close { .. } => {
+            // Whether a client's binary message counts is the server's affair: a request, of no known kind.
+            Payload::Binary(_) => {
+                let conn = self.connection(&event.client);
+                self.show(event, index, conn, None, &Value::Null);
+            }
+            Payload::Raw(_) | Payload::Ping(_) | Payload::Pong(_) | Payload::Close { .. } => {
                 self.connection(&event.client);
             }
         }

@@ -1,0 +1,272 @@
+//! Inputs below the messages: commands in unusual frames that every server must take, and frames that break RFC 6455.
+
+use serde_json::{Value, json};
+
+use super::input::{Action, Duty, Input};
+
+/// What the inputs of this file are called in the table of states and commands.
+pub const COMMAND: &str = "frames";
+
+/// The kinds of input, by their mutation's name.
+pub const KINDS: &[&str] = &[
+    // Right, each in an unusual way.
+    "fragmented",
+    "fragmented-around-pings",
+    "fragmented-around-pongs",
+    "empty-fragments",
+    "byte-by-byte",
+    "padded",
+    "many-pings",
+    "longest-ping",
+    "unsolicited-pong",
+    // Left open by the RFC.
+    "binary",
+    "long-length-form",
+    // Wrong.
+    "unmasked",
+    "reserved-bits",
+    "reserved-opcode",
+    "long-control",
+    "fragmented-control",
+    "continues-nothing",
+    "message-within",
+    "bad-utf8",
+    "bad-utf8-in-fragments",
+    "bad-close-code",
+    "half-close-code",
+    "bad-close-reason",
+    "behind-close",
+    "short-length",
+    "noise",
+    // Broken off: the client hangs up in the end.
+    "half-frame",
+    "half-message",
+    "long-length",
+    "endless-length",
+];
+
+/// Bytes that are no UTF-8: a stray continuation, a lead byte alone, overlong forms, a surrogate, beyond the last character.
+const NO_UTF8: &[&str] = &[
+    "80",
+    "c3",
+    "c3 28",
+    "c0 af",
+    "e0 80 af",
+    "f0 80 80 af",
+    "ed a0 80",
+    "f4 90 80 80",
+    "f8 88 80 80 80",
+    "ff",
+];
+/// Close codes that may not be sent.
+const NO_CODES: &[u16] = &[0, 1, 999, 1004, 1005, 1006, 1015, 1016, 1100, 2000, 2999, 5000, 65535];
+/// Lengths about the borders of the three forms.
+const BORDERS: &[u64] = &[125, 126, 127, 65_535, 65_536, 65_537];
+
+/// One input of this kind (see [`KINDS`]; an unknown one is taken for the first): `message` is a valid command, with
+/// templates, and `below(n)` throws a number from 0 to n - 1. An input that ends with a `drop` leaves the client without a
+/// connection; after one that [may close](Duty::MayClose) it may be without one.
+pub fn input(
+    client: &str,
+    kind: &'static str,
+    message: &Value,
+    below: &mut dyn FnMut(usize) -> usize,
+) -> Input {
+    let (steps, duty) = right(kind, message, below)
+        .map(|steps| (steps, Duty::Survive))
+        .or_else(|| open(kind, below))
+        .or_else(|| wrong(kind, message, below))
+        .or_else(|| broken_off(client, kind, message, below))
+        .unwrap_or_else(|| (vec![fragmented(message, 1, None)], Duty::Survive));
+    Input {
+        client: client.to_owned(),
+        action: Action::Steps(steps),
+        command: COMMAND.to_owned(),
+        mutation: kind.to_owned(),
+        duty,
+    }
+}
+
+fn frame(frame: Value) -> Value {
+    json!({ "frame": frame })
+}
+
+fn fragmented(message: &Value, size: usize, between: Option<Value>) -> Value {
+    let mut fields = json!({ "opcode": "text", "fragment": size, "payload": message });
+    if let Some(between) = between {
+        fields["between"] = between;
+    }
+    frame(fields)
+}
+
+/// What a server must take.
+fn right(kind: &str, message: &Value, below: &mut dyn FnMut(usize) -> usize) -> Option<Vec<Value>> {
+    let size = 1 + below(8);
+    Some(match kind {
+        "fragmented" => vec![fragmented(message, size, None)],
+        "fragmented-around-pings" => {
+            vec![fragmented(message, size, Some(json!({ "opcode": "ping", "payload": "p" })))]
+        }
+        "fragmented-around-pongs" => vec![fragmented(message, size, Some(json!({ "opcode": "pong" })))],
+        "empty-fragments" => vec![
+            frame(json!({ "opcode": "text", "fin": false })),
+            json!({ "frame": { "opcode": "continuation", "fin": false }, "count": 1 + below(20) }),
+            frame(json!({ "opcode": "continuation", "payload": message })),
+        ],
+        "byte-by-byte" => vec![frame(json!({ "opcode": "text", "piece": size, "payload": message }))],
+        "padded" => {
+            let pad = BORDERS[below(BORDERS.len())];
+            vec![frame(json!({ "opcode": "text", "pad": pad, "payload": message }))]
+        }
+        "many-pings" => {
+            vec![json!({ "frame": { "opcode": "ping", "payload": "p" }, "count": 2 + below(60) })]
+        }
+        "longest-ping" => vec![frame(json!({ "opcode": "ping", "pad": 125 }))],
+        "unsolicited-pong" => vec![frame(json!({ "opcode": "pong", "payload": "unasked" }))],
+        _ => return None,
+    })
+}
+
+/// What a server may take or not.
+fn open(kind: &str, below: &mut dyn FnMut(usize) -> usize) -> Option<(Vec<Value>, Duty)> {
+    let (fields, codes) = match kind {
+        // 1003: it cannot take this kind of data. No command: whether one in a binary frame counts is anyone's guess.
+        "binary" => {
+            let bytes: Vec<String> = (0..below(20)).map(|_| format!("{:02x}", below(256))).collect();
+            (json!({ "opcode": "binary", "hex": format!("00 {}", bytes.join(" ")) }), vec![1003, 1007, 1008])
+        }
+        "long-length-form" => {
+            let bits = [16, 64][below(2)];
+            (json!({ "opcode": "ping", "payload": "p", "length-bits": bits }), vec![1002])
+        }
+        _ => return None,
+    };
+    Some((vec![frame(fields)], Duty::MayClose { codes }))
+}
+
+/// What a server must refuse; RFC 6455 names the code that it ought to give.
+fn wrong(kind: &str, message: &Value, below: &mut dyn FnMut(usize) -> usize) -> Option<(Vec<Value>, Duty)> {
+    let mut pick = |from: &[&str]| from[below(from.len())].to_owned();
+    let (steps, codes) = match kind {
+        "unmasked" => (vec![json!({ "opcode": "text", "masked": false, "payload": message })], vec![1002]),
+        "reserved-bits" => {
+            (vec![json!({ "opcode": "text", "rsv": 1 + below(7), "payload": message })], vec![1002])
+        }
+        "reserved-opcode" => {
+            let opcode = [3, 4, 5, 6, 7, 11, 12, 13, 14, 15][below(10)];
+            (vec![json!({ "opcode": opcode, "payload": message })], vec![1002])
+        }
+        "long-control" => {
+            let opcode = pick(&["ping", "pong", "close"]);
+            (vec![json!({ "opcode": opcode, "code": 1000, "pad": 126 + below(200) })], vec![1002])
+        }
+        "fragmented-control" => {
+            let opcode = pick(&["ping", "pong", "close"]);
+            (vec![json!({ "opcode": opcode, "fin": false })], vec![1002])
+        }
+        "continues-nothing" => (vec![json!({ "opcode": "continuation", "payload": message })], vec![1002]),
+        "message-within" => {
+            let begin = json!({ "opcode": "text", "fin": false, "payload": "{" });
+            (vec![begin, json!({ "opcode": "text", "payload": message })], vec![1002])
+        }
+        "bad-utf8" => {
+            let hex = format!("22 {} 22", pick(NO_UTF8));
+            (vec![json!({ "opcode": "text", "hex": hex })], vec![1007])
+        }
+        "bad-utf8-in-fragments" => {
+            let hex = format!("22 {} 22", pick(NO_UTF8));
+            (vec![json!({ "opcode": "text", "hex": hex, "fragment": 1 })], vec![1007])
+        }
+        "bad-close-code" => {
+            (vec![json!({ "opcode": "close", "code": NO_CODES[below(NO_CODES.len())] })], vec![1002])
+        }
+        "half-close-code" => (vec![json!({ "opcode": "close", "hex": "03" })], vec![1002]),
+        "bad-close-reason" => {
+            let hex = format!("03 e8 {}", pick(NO_UTF8));
+            (vec![json!({ "opcode": "close", "hex": hex })], vec![1000, 1002, 1007])
+        }
+        "behind-close" => {
+            let close = json!({ "opcode": "close", "code": 1000 });
+            (vec![close, json!({ "opcode": "text", "payload": message })], vec![1000, 1002])
+        }
+        "short-length" => {
+            (vec![json!({ "opcode": "text", "payload": message, "length": below(4) })], vec![1002, 1007])
+        }
+        "noise" => {
+            let bytes: Vec<String> = (0..1 + below(40)).map(|_| format!("{:02x}", below(256))).collect();
+            // A reserved opcode first, so that it cannot be the beginning of a frame that never ends.
+            let step = json!({ "bytes": format!("f{:x} {}", 11 + below(5), bytes.join(" ")) });
+            return Some((vec![step], Duty::MayClose { codes: vec![1002] }));
+        }
+        _ => return None,
+    };
+    Some((steps.into_iter().map(frame).collect(), Duty::MayClose { codes }))
+}
+
+/// What a client breaks off: it goes silent in the middle, and hangs up.
+fn broken_off(
+    client: &str,
+    kind: &str,
+    message: &Value,
+    below: &mut dyn FnMut(usize) -> usize,
+) -> Option<(Vec<Value>, Duty)> {
+    let fields = match kind {
+        // At least one byte, and never the whole frame: its header and mask alone have six.
+        "half-frame" => json!({ "opcode": "text", "payload": message, "cut": 1 + below(6) }),
+        "half-message" => json!({ "opcode": "text", "fin": false, "payload": message }),
+        "long-length" => json!({ "opcode": "text", "payload": message, "length": 100_000 + below(100_000) }),
+        "endless-length" => {
+            json!({ "opcode": "text", "payload": message, "length": (1_u64 << 62) + below(9) as u64 })
+        }
+        _ => return None,
+    };
+    Some((vec![frame(fields), json!({ "drop": client })], Duty::MayClose { codes: vec![1002, 1008, 1009] }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::{LoadOptions, Protocol};
+
+    /// Every kind, several times, with other throws each time.
+    fn all() -> Vec<Input> {
+        let message = json!({ "type": "{{kind|\"x\"}}", "n": 1 });
+        let mut state = 1_u64;
+        let mut below = |bound: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize % bound.max(1)
+        };
+        (0..20).flat_map(|_| KINDS).map(|kind| input("alice", kind, &message, &mut below)).collect()
+    }
+
+    #[test]
+    fn every_kind_is_steps_that_the_loader_takes() {
+        let name = Protocol::embedded_names()[0];
+        let protocol = Protocol::embedded(name, &LoadOptions::default()).expect("it loads");
+        let mut cases = Vec::new();
+        for (index, input) in all().into_iter().enumerate() {
+            let mut steps = vec![json!({ "open": "alice" })];
+            steps.extend(input.steps());
+            cases.push(json!({ "name": format!("c{index}"), "title": input.mutation, "steps": steps }));
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("wire.yaml");
+        std::fs::write(&path, json!({ "family": "wire", "cases": cases }).to_string()).expect("written");
+        let loaded = crate::scenario::load(&path, &protocol).unwrap_or_else(|errors| panic!("{errors}"));
+        assert_eq!(loaded.len(), 20 * KINDS.len());
+    }
+
+    #[test]
+    fn each_kind_does_what_it_is_called() {
+        for input in all() {
+            let Action::Steps(steps) = &input.action else { panic!("steps") };
+            let survives = input.duty == Duty::Survive;
+            let place = KINDS.iter().position(|kind| *kind == input.mutation).expect("known");
+            assert_eq!(survives, place < 9, "{}", input.mutation);
+            let drops = steps.iter().any(|step| step.get("drop").is_some());
+            assert_eq!(drops, place >= KINDS.len() - 4, "{}", input.mutation);
+        }
+        let kinds: std::collections::BTreeSet<&&str> = KINDS.iter().collect();
+        assert_eq!(kinds.len(), KINDS.len(), "no kind stands twice");
+    }
+}
