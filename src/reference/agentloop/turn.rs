@@ -144,7 +144,7 @@ impl Player {
     /// A defect: a turn whose connection is gone goes on when the next one has begun its own with the same id. Waiting for
     /// that makes the defect show however slow the client is.
     async fn wait_for_successor(&self) {
-        let mut patience = if self.has(Defect::TurnsOutliveConnections) { 5000 } else { 0 };
+        let mut patience = if self.has(Defect::TurnsOutliveConnections) { 1000 } else { 0 };
         while patience > 0 && !self.conversation.is_rerouted(&self.cause) {
             pause(Some(Duration::from_millis(1))).await;
             patience -= 1;
