@@ -52,6 +52,7 @@ fn events(text: &str) -> Vec<RunEvent> {
         earlier: if verdict == Verdict::Flaky { vec![vec![failure(Verdict::Failed)]] } else { vec![] },
         exercised: BTreeMap::from([("CH-1".to_owned(), 1)]),
         wire: vec![WireLine {
+            ambient: false,
             index: 0,
             ms: 1.0,
             client: text.into(),

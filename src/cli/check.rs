@@ -15,7 +15,7 @@ use crate::frame::Limits;
 use crate::protocol::Protocol;
 use crate::report::escape::terminal;
 use crate::scenario::LoadedCase;
-use crate::trace::Reader;
+use crate::trace::{Event, Payload, Reader};
 
 /// Judge a recorded trace.
 #[derive(Debug, Args)]
@@ -101,7 +101,7 @@ fn judge(
         }
         let Some((_, judge)) = judges.last_mut() else { continue };
         for violation in &judge.observe(&event).violations {
-            tally.add(&mut out, protocol, violation, event.at.as_secs_f64() * 1e3, &event.client)?;
+            tally.add(&mut out, protocol, violation, Some((events, &event)))?;
         }
     }
     if events == 0 {
@@ -128,7 +128,7 @@ impl Tally {
     fn finish(&mut self, out: &mut impl Write, protocol: &Protocol, judge: Judge) -> std::io::Result<()> {
         let (violations, exercised) = judge.finish(false);
         for violation in &violations {
-            self.add(out, protocol, violation, f64::NAN, "")?;
+            self.add(out, protocol, violation, None)?;
         }
         for (id, count) in exercised {
             *self.exercised.entry(id).or_default() += count;
@@ -141,8 +141,7 @@ impl Tally {
         out: &mut impl Write,
         protocol: &Protocol,
         violation: &Violation,
-        ms: f64,
-        client: &str,
+        seen: Option<(u64, &Event)>,
     ) -> std::io::Result<()> {
         let fails = !violation.warns && protocol.requirements.fails(&violation.requirements);
         self.fails |= fails;
@@ -155,24 +154,30 @@ impl Tally {
             return Ok(());
         }
         let word = if fails { "FAIL" } else { "WARN" };
-        let event = violation.event.map_or_else(|| "at the end".to_owned(), |event| format!("event {event}"));
-        let at =
-            if ms.is_nan() { String::new() } else { format!(" at {ms:.1} ms, client {}", terminal(client)) };
-        writeln!(out, "{word} {event}{at}: {}", terminal(&violation.message))?;
+        let place = seen.map_or_else(
+            || "at the end".to_owned(),
+            |(number, event)| {
+                let case = event.case.as_ref().map(|case| format!("case {case}, ")).unwrap_or_default();
+                let ms = event.at.as_secs_f64() * 1e3;
+                format!("frame {number} of the trace, {case}{ms:.1} ms, client {}", event.client)
+            },
+        );
+        let about = protocol.extension.invariants.get(&violation.check);
+        let about = about.map(|invariant| format!("{}: ", invariant.about)).unwrap_or_default();
+        writeln!(out, "{word} {}: {}", terminal(&place), terminal(&format!("{about}{}", violation.message)))?;
+        if let Some((_, Event { payload: Payload::Text(text), .. })) = seen {
+            writeln!(out, "     {}", terminal(&crate::protocol::clip(text)))?;
+        }
         for id in &violation.requirements {
-            let text = protocol
-                .requirements
-                .get(id)
-                .map(|requirement| requirement.text.as_str())
-                .unwrap_or_default();
-            writeln!(out, "     {id} {text}")?;
+            let Some(known) = protocol.requirements.get(id) else { continue };
+            writeln!(out, "     {id} {} {} ({})", known.level, known.text, known.source)?;
         }
         Ok(())
     }
 
     fn close(&self, out: &mut impl Write, protocol: &Protocol, events: u64) -> Result<u8, Failure> {
         if self.shown > self.show {
-            writeln!(out, "… and {} more violations", self.shown - self.show)?;
+            writeln!(out, "… and {} more", self.shown - self.show)?;
         }
         let exercised = self.exercised.keys().filter(|id| protocol.requirements.get(id).is_some()).count();
         let verdict = if self.fails { "not conformant" } else { "conformant as far as it goes" };

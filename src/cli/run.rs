@@ -360,6 +360,9 @@ pub(super) fn cannot_run(error: &RunError) -> Failure {
             "a certificate of one's own is trusted with --ca-file FILE, the PEM file of whoever signed it; a server \
              certificate needs basicConstraints CA:FALSE and the host in subjectAltName"
         }
+        RunError::Target(ConnectError::NotWebSocket(_)) => {
+            "something answers there, but no WebSocket server: are port and path right?"
+        }
         RunError::Target(_) => "start the server first, or leave --url out to test the reference server",
     };
     harness(error, hint)

@@ -248,6 +248,9 @@ impl Filter {
             }
         }
         let total = all().count();
+        if total == 0 {
+            return Err(nothing("there is no case", "give scenarios of your own: --scenario PATH"));
+        }
         let fits = |case: &LoadedCase| {
             patterns.iter().all(|kind| kind.is_empty() || kind.iter().any(|pattern| pattern.matches(case)))
         };

@@ -215,6 +215,7 @@ impl Maker<'_, '_> {
             client,
             dir,
             text,
+            ambient: false,
             cut: 0,
         };
         Ok(CaseReport {

@@ -197,10 +197,14 @@ impl Protocol {
 
 /// A value as one short piece of text for a message.
 pub(crate) fn shorten(value: &Value) -> String {
+    clip(&value.to_string())
+}
+
+/// The beginning of a text, with a mark where more follows.
+pub(crate) fn clip(text: &str) -> String {
     const LONGEST: usize = 120;
-    let text = value.to_string();
     if text.chars().count() <= LONGEST {
-        return text;
+        return text.to_owned();
     }
     text.chars().take(LONGEST).chain(['…']).collect()
 }

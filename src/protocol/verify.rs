@@ -13,6 +13,7 @@ pub(super) fn verify(protocol: &Protocol, api: &Document, document: &Value, erro
     verify_ids(protocol, api, document, "", false, errors);
     verify_patterns(protocol, api, &document["x-frameproof"], "/x-frameproof", errors);
     verify_examples(protocol, api, document, errors);
+    verify_components(protocol, api, document, errors);
     for name in &protocol.extension.ambient {
         if let Err(error) = protocol.message_named(name, crate::trace::Direction::Recv) {
             place_all(error, api, "/x-frameproof/ambient", errors);
@@ -33,6 +34,53 @@ pub(super) fn verify(protocol: &Protocol, api: &Document, document: &Value, erro
                     Part::Value,
                 ));
             }
+        }
+    }
+}
+
+/// What AsyncAPI 3.0 has under `components`.
+const COMPONENTS: &[&str] = &[
+    "schemas",
+    "servers",
+    "channels",
+    "operations",
+    "messages",
+    "securitySchemes",
+    "serverVariables",
+    "parameters",
+    "correlationIds",
+    "replies",
+    "replyAddresses",
+    "externalDocs",
+    "tags",
+    "operationTraits",
+    "messageTraits",
+    "serverBindings",
+    "channelBindings",
+    "operationBindings",
+    "messageBindings",
+];
+
+/// A misspelt key there would be passed over in silence; in an overlay that is the likely mistake.
+fn verify_components(protocol: &Protocol, api: &Document, document: &Value, errors: &mut Diagnostics) {
+    let keys = |at: &str| {
+        let map = document.pointer(at).and_then(Value::as_object);
+        map.into_iter().flat_map(|map| map.keys().cloned()).collect::<Vec<_>>()
+    };
+    for key in
+        keys("/components").iter().filter(|key| !COMPONENTS.contains(&key.as_str()) && !key.starts_with("x-"))
+    {
+        let diagnostic = Diagnostic::new(format!("`components` has no `{key}`"));
+        let diagnostic = diagnostic.suggest(key, COMPONENTS.iter().copied());
+        errors.push(diagnostic.at(api, &format!("/components/{}", escape_token(key)), Part::Key));
+    }
+    for key in keys("/components/messages") {
+        let at = format!("/components/messages/{}", escape_token(&key));
+        if !protocol.messages.iter().any(|message| message.place == at) {
+            let known = protocol.messages.iter().filter_map(|message| message.place.rsplit('/').next());
+            let diagnostic =
+                Diagnostic::new(format!("message `{key}` is in no operation")).suggest(&key, known);
+            errors.push(diagnostic.at(api, &at, Part::Key));
         }
     }
 }

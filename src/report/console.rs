@@ -54,6 +54,7 @@ fn look(verdict: Verdict) -> (Style, &'static str) {
     match verdict {
         Verdict::Passed => (GREEN, "PASS"),
         Verdict::Flaky => (YELLOW, "FLAKY"),
+        Verdict::Known => (YELLOW, "KNOWN"),
         Verdict::Warned => (YELLOW, "WARN"),
         Verdict::Failed => (RED, "FAIL"),
         Verdict::Error => (RED, "ERROR"),
@@ -213,7 +214,8 @@ impl<W: Write> Console<W> {
         }
         if let Some(step) = &failure.step {
             let place = format!("{}:{}", step.file, step.line);
-            writeln!(self.out, "    {DIM}at {}{DIM:#}  {}", terminal(&place), terminal(&step.source))?;
+            let at = if failure.check == "step" { "at" } else { "while at" };
+            writeln!(self.out, "    {DIM}{at} {}{DIM:#}  {}", terminal(&place), terminal(&step.source))?;
         }
         match (&failure.expected, &failure.actual) {
             (Some(expected), Some(actual)) => {
@@ -239,13 +241,13 @@ impl<W: Write> Console<W> {
             return Ok(());
         }
         let marked: Vec<u64> = failures.iter().flat_map(|failure| failure.frames.clone()).collect();
-        let from = case.wire.len().saturating_sub(FRAMES);
+        // Heartbeats and the like would push out what matters.
+        let telling = || case.wire.iter().filter(|line| !line.ambient);
+        let from = telling().nth_back(FRAMES - 1).map_or(0, |line| line.index);
         let shown: Vec<&WireLine> = case
             .wire
             .iter()
-            .enumerate()
-            .filter(|(at, line)| *at >= from || marked.contains(&line.index))
-            .map(|(_, line)| line)
+            .filter(|line| (line.index >= from && !line.ambient) || marked.contains(&line.index))
             .collect();
         writeln!(self.out, "  {DIM}on the wire:{DIM:#}")?;
         let mut next = None;
@@ -386,22 +388,31 @@ impl<W: Write> Console<W> {
                 format!("{} warned", count(Verdict::Warned)),
                 format!("{} not exercised", count(Verdict::NotExercised)),
             ];
+            if count(Verdict::Known) > 0 {
+                parts.push(format!("{} known to fail", count(Verdict::Known)));
+            }
             if count(Verdict::NotApplicable) > 0 {
                 parts.push(format!("{} not applicable", count(Verdict::NotApplicable)));
             }
             writeln!(self.out, "\n{BOLD}requirements{BOLD:#}  {}", parts.join(", "))?;
         }
         for (id, result) in &summary.requirements {
-            if !matches!(result.verdict, Verdict::Failed | Verdict::Warned) {
+            let wanted = matches!(result.verdict, Verdict::Failed | Verdict::Warned | Verdict::Known)
+                || (self.options.verbosity >= 1 && result.verdict == Verdict::NotExercised);
+            if !wanted {
                 continue;
             }
             let (style, word) = look(result.verdict);
             let text = self.started.as_ref().and_then(|started| started.requirements.get(id));
             let text = text.map(|text| text.text.as_str()).unwrap_or_default();
-            let cases = result.broken_in.len();
+            let cases = match result.broken_in.len() {
+                0 => String::new(),
+                1 => "(1 case)".to_owned(),
+                many => format!("({many} cases)"),
+            };
             writeln!(
                 self.out,
-                "  {style}{word}{style:#} {CYAN}{}{CYAN:#} {} {DIM}({cases} cases){DIM:#}",
+                "  {style}{word}{style:#} {CYAN}{}{CYAN:#} {} {DIM}{cases}{DIM:#}",
                 terminal(id),
                 terminal(text)
             )?;
@@ -419,6 +430,7 @@ impl<W: Write> Console<W> {
             (Verdict::Error, "errors"),
             (Verdict::Warned, "warned"),
             (Verdict::Flaky, "flaky"),
+            (Verdict::Known, "known to fail"),
             (Verdict::NotApplicable, "not applicable"),
         ];
         parts.extend(
@@ -426,6 +438,11 @@ impl<W: Write> Console<W> {
                 .filter(|(verdict, _)| count(*verdict) > 0)
                 .map(|(verdict, word)| format!("{} {word}", count(*verdict))),
         );
+        match summary.stale_baseline.len() {
+            0 => {}
+            1 => parts.push("1 stale baseline entry".to_owned()),
+            many => parts.push(format!("{many} stale baseline entries")),
+        }
         let stopped =
             summary.stopped.as_deref().map(|why| format!(", stopped: {}", terminal(why))).unwrap_or_default();
         let verdict = if summary.exit_code == 0 { "conformant" } else { "not conformant" };

@@ -70,6 +70,12 @@ fn test_case(case: &CaseReport, begin: &RunStarted, class: &str) -> TestCase {
         Verdict::Flaky => TestCaseStatus::Success {
             flaky_runs: case.earlier.iter().map(|failures| rerun(case, failures, begin)).collect(),
         },
+        Verdict::Known => {
+            let mut status = TestCaseStatus::skipped();
+            let why = case.known.as_deref().unwrap_or_default();
+            status.set_message(xml(&format!("known failure: {why}")).into_owned());
+            status
+        }
         Verdict::NotApplicable | Verdict::NotExercised => {
             let mut status = TestCaseStatus::skipped();
             status.set_message(xml(case.reason.as_deref().unwrap_or("not exercised")).into_owned());
@@ -156,11 +162,12 @@ fn text_of(case: &CaseReport, failures: &[Failure], begin: &RunStarted) -> Strin
         let _ = write!(out, "\nreproduce: {}", case.reproduce);
         return xml(&out).into_owned();
     }
-    let skipped = case.wire.len().saturating_sub(FRAMES);
+    let telling: Vec<_> = case.wire.iter().filter(|line| !line.ambient).collect();
+    let skipped = telling.len().saturating_sub(FRAMES);
     if !case.wire.is_empty() {
         let _ = writeln!(out, "\nlast frames:");
     }
-    for line in &case.wire[skipped..] {
+    for line in &telling[skipped..] {
         let _ = writeln!(out, "{:>9.1} ms  {:<8} {} {}", line.ms, line.client, line.dir, line.text);
     }
     let skipped = case.log.len().saturating_sub(FRAMES);

@@ -356,6 +356,9 @@ impl<'r> Runner<'r> {
             client.since_send.push(logged);
         }
         client.received += u64::from(!ambient);
+        if ambient && let Some(line) = self.outcome.wire.get_mut(received.event as usize) {
+            line.ambient = true;
+        }
         client.turn_over |= turn_over;
         client.queue.push_back(received);
     }
@@ -539,6 +542,7 @@ fn wire_line(index: u64, event: &Event) -> WireLine {
         ms: event.at.as_secs_f64() * 1e3,
         client: event.client.to_string(),
         dir: dir.to_owned(),
+        ambient: false,
         cut: text.len() - shown,
         text: text[..shown].to_owned(),
     }

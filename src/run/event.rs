@@ -18,6 +18,8 @@ pub enum Verdict {
     Passed,
     /// Failed first and passed when it was run again. For cases only.
     Flaky,
+    /// Failed, as the baseline knows.
+    Known,
     /// A SHOULD or MAY is broken.
     Warned,
     /// A MUST is broken.
@@ -184,6 +186,9 @@ pub struct WireLine {
     pub dir: String,
     /// What: the frame's text as it was (cut at a bound), or a description.
     pub text: String,
+    /// The protocol lets this come at any time: a heartbeat, for example.
+    #[serde(default)]
+    pub ambient: bool,
     /// Bytes cut off the end of `text`.
     #[serde(default)]
     pub cut: usize,

@@ -258,7 +258,11 @@ impl Runner<'_> {
             match self.wait(client, &wanted, until, step.past_errors).await? {
                 Waited::Found(received) => {
                     for (name, at) in &step.save {
-                        let value = at.get(&received.body).cloned().unwrap_or(Value::Null);
+                        let Some(value) = at.get(&received.body).cloned() else {
+                            let blame = self.blame(step, &names, blame);
+                            let message = format!("it has no {at}, which is to be saved as `{name}`");
+                            return self.missed(&blame, message, Some(&*received), None);
+                        };
                         self.vars.insert(name.clone(), value);
                     }
                     self.client(client)?.taken = Some(*received);

@@ -78,7 +78,7 @@ impl Tally {
         if all_known && !reasons.is_empty() {
             reasons.dedup();
             report.known = Some(reasons.join("; "));
-            report.verdict = Verdict::Passed;
+            report.verdict = Verdict::Known;
         }
         for (id, count) in &report.exercised {
             *self.exercised.entry(id.clone()).or_default() += count;
@@ -115,7 +115,8 @@ impl Tally {
                 (false, Level::Must) if self.failing.contains(&requirement.id) => Verdict::Failed,
                 (false, _) if self.strict => Verdict::Failed,
                 (false, _) => Verdict::Warned,
-                (true, _) if exercised > 0 || self.excused.contains(&requirement.id) => Verdict::Passed,
+                (true, _) if self.excused.contains(&requirement.id) => Verdict::Known,
+                (true, _) if exercised > 0 => Verdict::Passed,
                 (true, _) if self.not_applicable.contains(&requirement.id) => Verdict::NotApplicable,
                 (true, _) => Verdict::NotExercised,
             };

@@ -121,6 +121,7 @@ impl Runner<'_> {
         until: Instant,
         past_errors: bool,
     ) -> Result<Waited, Stop> {
+        let began = Instant::now();
         let mut nearly = None;
         // A miss that is no more than a warning leaves everything where it was.
         let mut passed = Vec::new();
@@ -165,7 +166,7 @@ impl Runner<'_> {
             if !self.pump(until).await? {
                 break match &nearly {
                     Some(_) => format!("{} came, but not as expected", wanted.label),
-                    None => format!("{} did not come in time", wanted.label),
+                    None => format!("{} did not come within {:.1?}", wanted.label, until - began),
                 };
             }
         };

@@ -23,6 +23,8 @@ struct Checker<'c> {
     document: &'c Document,
     variables: BTreeSet<String>,
     clients: BTreeSet<String>,
+    /// Names of the case's further turns.
+    turns: BTreeSet<String>,
     errors: &'c mut Diagnostics,
 }
 
@@ -37,7 +39,8 @@ pub(super) fn case(
     let mut variables: BTreeSet<String> = BUILT_IN.iter().map(|name| (*name).to_owned()).collect();
     variables.extend(case.vars.keys().cloned());
     variables.extend(case.sweep.clone());
-    let mut checker = Checker { protocol, document, variables, clients: BTreeSet::new(), errors };
+    let turns = case.turns.keys().cloned().collect();
+    let mut checker = Checker { protocol, document, variables, clients: BTreeSet::new(), turns, errors };
     if case.name.is_empty()
         || !case.name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
     {
@@ -135,6 +138,12 @@ impl Checker<'_> {
                 let known: Vec<String> = self.variables.iter().cloned().collect();
                 let diagnostic = Diagnostic::new(format!("undefined variable `{name}`"))
                     .suggest(root, known.iter().map(String::as_str));
+                self.push(diagnostic, at);
+            }
+            if let Some(turn) = name.strip_prefix("cue.").filter(|turn| !self.turns.contains(*turn)) {
+                let known: Vec<String> = self.turns.iter().cloned().collect();
+                let diagnostic = Diagnostic::new(format!("the case has no turn `{turn}` among its `turns`"))
+                    .suggest(turn, known.iter().map(String::as_str));
                 self.push(diagnostic, at);
             }
             if let Some(class) = name.strip_prefix("tools.").and_then(|rest| rest.split('.').next())
