@@ -262,3 +262,20 @@ fn a_port_in_use_is_named() {
         text(&output.stderr)
     );
 }
+
+#[test]
+fn what_is_wrong_with_a_scenario_is_said_at_its_place_before_it_runs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let head = "family: mine\ncases:\n  - name: a\n    title: t\n    steps:\n      - open: me\n";
+    for (rest, expected) in [
+        ("    repeat: \u{a0}\n", "mine.yaml:7:13"),
+        ("      - check: { properties: { a: { pattern: '(a' } } }\n", "mine.yaml:7:16"),
+        ("      - check: { $ref: 'http://127.0.0.1:1/x' }\n", "mine.yaml:7:16"),
+    ] {
+        fs::write(folder.path().join("mine.yaml"), format!("{head}{rest}")).expect("written");
+        let output = frameproof(folder.path(), &["run", "minicodex", "--scenario", "mine.yaml"]);
+        let shown = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{shown}");
+        assert!(shown.contains(expected), "{expected} is not in\n{shown}");
+    }
+}

@@ -273,8 +273,13 @@ impl Checker<'_> {
 
     /// Templates, schemas and relations.
     fn values(&mut self, step: &Step, at: &str) {
-        let fields =
-            [("send", &step.send), ("with", &step.with), ("where", &step.schema), ("after", &step.after)];
+        let fields = [
+            ("send", &step.send),
+            ("with", &step.with),
+            ("where", &step.schema),
+            ("after", &step.after),
+            ("check", &step.check),
+        ];
         for (field, value) in fields {
             if let Some(value) = value {
                 self.templates(value, &format!("{at}/{field}"));
@@ -288,6 +293,12 @@ impl Checker<'_> {
         }
         if let Some(Err(message)) = step.bytes.as_deref().map(unhex) {
             self.error(&format!("{at}/bytes"), Part::Value, &format!("`bytes`: {message}"), "");
+        }
+        // With templates it is known only when it runs.
+        let fixed = step.check.as_ref().filter(|schema| template::names(schema).is_empty());
+        if let Some(Err(error)) = fixed.map(Schema::new) {
+            let message = format!("`check` is no JSON Schema: {error}");
+            self.error(&format!("{at}/check"), Part::Value, &message, "");
         }
         if let Some(Err(error)) = step.schema.as_ref().map(Schema::new) {
             self.error(

@@ -1,8 +1,13 @@
 //! Errors in what a person wrote, shown as rustc shows them.
 
+use std::sync::Arc;
+
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 
 use super::{Document, Part, Span};
+
+/// Most errors that are shown; more are counted.
+const MAX_SHOWN: usize = 50;
 
 /// One error.
 #[derive(Debug, Clone)]
@@ -61,22 +66,22 @@ impl Diagnostic {
         }
     }
 
-    fn render(&self, renderer: &Renderer) -> String {
+    /// `text`: the document's, made visible.
+    fn render(&self, renderer: &Renderer, text: &str) -> String {
         let message = visible(&self.message);
         let title = Level::ERROR.primary_title(message.as_str());
         let mut groups = Vec::new();
         let path;
-        let text;
         let label;
         let mut group = match &self.place {
             Some((document, span)) => {
                 path = visible(&document.name);
-                text = visible_text(&document.text);
                 label = self.label.as_deref().map(visible).unwrap_or_default();
-                let end = span.end.clamp(span.start, text.len());
-                let annotation =
-                    AnnotationKind::Primary.span(span.start.min(text.len())..end).label(label.as_str());
-                title.element(Snippet::source(text.as_str()).path(path.as_str()).annotation(annotation))
+                let boundary = |at: &usize| text.is_char_boundary(*at);
+                let start = (0..=span.start.min(text.len())).rev().find(boundary).unwrap_or(0);
+                let end = (span.end.clamp(start, text.len())..=text.len()).find(boundary).unwrap_or(start);
+                let annotation = AnnotationKind::Primary.span(start..end).label(label.as_str());
+                title.element(Snippet::source(text).path(path.as_str()).annotation(annotation))
             }
             None => annotate_snippets::Group::with_title(title),
         };
@@ -121,10 +126,23 @@ impl Diagnostics {
     }
 
     /// All errors as text for a terminal (`color`) or a pipe, each with file, line, column, source line and
-    /// caret. Control characters of the source are made visible.
+    /// caret. Control characters of the source are made visible. Of very many, the first 50 are shown.
     pub fn render(&self, color: bool) -> String {
         let renderer = if color { Renderer::styled() } else { Renderer::plain() };
-        let parts: Vec<String> = self.0.iter().map(|one| one.render(&renderer)).collect();
+        // Errors of one file stand together: its text is made visible once.
+        let mut last: Option<(&Arc<str>, String)> = None;
+        let mut parts = Vec::new();
+        for one in self.0.iter().take(MAX_SHOWN) {
+            if let Some((document, _)) = &one.place
+                && last.as_ref().is_none_or(|(text, _)| !Arc::ptr_eq(text, &document.text))
+            {
+                last = Some((&document.text, visible_text(&document.text)));
+            }
+            parts.push(one.render(&renderer, last.as_ref().map_or("", |(_, text)| text)));
+        }
+        if let more @ 1.. = self.0.len().saturating_sub(MAX_SHOWN) {
+            parts.push(format!("and {more} more errors, which are not shown"));
+        }
         parts.join("\n\n")
     }
 }
@@ -186,6 +204,17 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part} is not in\n{text}");
         }
+    }
+
+    #[test]
+    fn of_very_many_errors_the_first_are_shown() {
+        let document = Document::parse("case.yaml", "a: 1\n").expect("valid");
+        let one = |number| Diagnostic::new(format!("error {number}.")).at(&document, "/a", Part::Key);
+        let shown = |count| Diagnostics((0..count).map(one).collect()).to_string();
+        assert!(!shown(50).contains("more errors"));
+        let text = shown(5000);
+        assert!(text.contains("error 49.") && !text.contains("error 50."), "{text}");
+        assert!(text.ends_with("and 4950 more errors, which are not shown"), "{text}");
     }
 
     #[test]

@@ -162,7 +162,9 @@ impl Document {
             None => rest.find([',', '}', ']', '\n', '#', ':']).unwrap_or(rest.len()),
         };
         let word = rest.get(..length).unwrap_or(rest).trim_end();
-        Span { start, end: start + word.len().max(1).min(rest.len().max(1)) }
+        // A word of nothing but blanks (a no-break space is one) still has a first character, of one to four bytes.
+        let first = rest.chars().next().map_or(0, char::len_utf8);
+        Span { start, end: start + word.len().max(first) }
     }
 }
 
@@ -296,6 +298,27 @@ mod tests {
         assert_eq!(at("/b~1c", Part::Value), "1.5");
         assert_eq!(at("/list/1", Part::Value), "off");
         assert_eq!(document.place(document.span("/list/1", Part::Value).start), (4, 5, "  - off"));
+    }
+
+    #[test]
+    fn spans_end_between_characters() {
+        for text in
+            ["a: \u{a0}\n", "\u{a0}: 1\n", "a:\n  \u{2003}: [1\n", "a: \u{3000}", "a: \"\u{a0}\"\n", "a:"]
+        {
+            match Document::parse("t.yaml", text) {
+                Ok(document) => {
+                    for (pointer, places) in document.places.iter() {
+                        for part in [Part::Key, Part::Value] {
+                            let span = document.span(pointer, part);
+                            assert!(text.get(span.start..span.end).is_some(), "{text:?} {places:?} {span:?}");
+                            let error = Diagnostic::new("here").at(&document, pointer, part);
+                            assert!(Diagnostics::from(error).to_string().contains("t.yaml:"), "{text:?}");
+                        }
+                    }
+                }
+                Err(errors) => assert!(errors.to_string().contains("t.yaml:"), "{text:?}"),
+            }
+        }
     }
 
     #[test]
