@@ -14,6 +14,39 @@ use crate::protocol::{Matcher, Protocol};
 use crate::source::Diagnostics;
 use crate::trace::{Direction, Event, Payload};
 
+/// Longest value that a verdict shows, in bytes of its JSON text.
+const MAX_EVIDENCE: usize = 64 << 10;
+
+/// What is kept of a JSON text; writing beyond the limit is an error.
+struct Kept(Vec<u8>);
+
+impl std::io::Write for Kept {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        match MAX_EVIDENCE - self.0.len() {
+            0 if !bytes.is_empty() => Err(std::io::ErrorKind::StorageFull.into()),
+            room => {
+                let taken = bytes.len().min(room);
+                self.0.extend_from_slice(&bytes[..taken]);
+                Ok(taken)
+            }
+        }
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The value as a verdict shows it: itself, or, where its text has more than 64 KiB, the beginning of the text.
+pub(crate) fn evidence(value: &Value) -> Value {
+    let mut kept = Kept(Vec::new());
+    if serde_json::to_writer(&mut kept, value).is_ok() {
+        return value.clone();
+    }
+    let text = kept.0.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+    Value::String(format!("{text}… (cut after {} bytes)", text.len()))
+}
+
 /// Judges one case or one recording. Events go in in the order in which they were seen.
 ///
 /// Memory is bounded by the number of connections, sessions and ids of the trace (each monitor says by what), not by
@@ -237,7 +270,7 @@ impl Judge {
         for finding in message.validate(body) {
             let mut violation = Violation::new("schema", &finding.requirements, finding.message);
             violation.event = Some(index);
-            violation.actual = Some(body.clone());
+            violation.actual = Some(evidence(body));
             self.findings.violations.push(violation);
         }
     }
@@ -245,7 +278,7 @@ impl Judge {
     fn unmatched(&mut self, protocol: &Protocol, body: &Value, index: u64) {
         let message = "a reply to no open request of this connection".to_owned();
         if let Some(violation) = self.findings.broken("reply", protocol.unmatched(), index, message) {
-            violation.actual = Some(body.clone());
+            violation.actual = Some(evidence(body));
         }
     }
 
@@ -258,7 +291,7 @@ impl Judge {
         };
         self.findings.broken("message", &protocol.extension.frames.message, index, message);
         if let Some(last) = self.findings.violations.last_mut() {
-            last.actual = Some(body.clone());
+            last.actual = Some(evidence(body));
         }
     }
 
@@ -302,5 +335,21 @@ impl Judge {
         }
         let violations = self.take_violations();
         (violations, self.findings.into_exercised())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn evidence_is_cut() {
+        let small = serde_json::json!({ "text": "é".repeat(1000), "n": [1, null] });
+        assert_eq!(evidence(&small), small);
+        for large in [serde_json::json!(["é".repeat(1 << 20)]), serde_json::json!(vec![0; 1 << 17])] {
+            let cut = evidence(&large);
+            let text = cut.as_str().expect("a text");
+            assert!(text.len() < MAX_EVIDENCE + 100 && text.contains("(cut after 655"), "{}", text.len());
+        }
     }
 }

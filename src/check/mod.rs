@@ -34,5 +34,6 @@ mod tests;
 mod unique;
 mod verdict;
 
+pub(crate) use judge::evidence;
 pub use judge::{Judge, Judged};
 pub use verdict::{Exercised, Violation};

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::case::{Runner, Stop};
 use super::clients::Received;
 use super::event::Verdict;
+use crate::check::evidence;
 use crate::protocol::extension::{Exchange, Join};
 use crate::protocol::{Matcher, ReadingName, is_subset};
 use crate::scenario::model::Step;
@@ -134,6 +135,7 @@ impl Runner<'_> {
         {
             return Ok(Waited::Found(Box::new(last)));
         }
+        let mut late = false;
         let missed = loop {
             while let Some(received) = self.client(client)?.queue.pop_front() {
                 if wanted.matches(&received)
@@ -155,7 +157,13 @@ impl Runner<'_> {
                 if wanted.nearly(&received) {
                     nearly = Some(Box::new(received.clone()));
                 }
+                let unfinished = wanted.matches(&received);
                 passed.push(received);
+                // The silence that was waited for may have taken all the time there is.
+                if unfinished && Instant::now() > until {
+                    late = true;
+                    break;
+                }
             }
             if let Some(ended) = self.client(client)?.ended.clone() {
                 if wanted.close {
@@ -163,7 +171,11 @@ impl Runner<'_> {
                 }
                 break format!("{} instead of sending {}", ended.describe(), wanted.label);
             }
-            if !self.pump(until).await? {
+            // What is there already is looked at once more behind the deadline; a server that never pauses would
+            // otherwise be heard for ever.
+            let last_look = late;
+            late |= Instant::now() > until;
+            if last_look || !self.pump(until).await? {
                 break match &nearly {
                     Some(_) => format!("{} came, but not as expected", wanted.label),
                     None => format!("{} did not come within {:.1?}", wanted.label, until - began),
@@ -210,6 +222,10 @@ impl Runner<'_> {
             while self.client(client)?.ended.is_none() && self.pump(until).await? {
                 if self.client(client)?.received != before {
                     return Ok(false);
+                }
+                // Ambient messages without a pause do not prolong it.
+                if Instant::now() > until {
+                    break;
                 }
             }
         }
@@ -338,7 +354,8 @@ impl Runner<'_> {
         let fails = self.protocol.requirements.fails(blame) && !tolerated && !self.warns;
         let verdict = if fails { Verdict::Failed } else { Verdict::Warned };
         let frames = instead.map(|received| received.event).into_iter().collect();
-        let actual = instead.map(|received| received.body.clone());
+        let actual = instead.map(|received| evidence(&received.body));
+        let expected = expected.as_ref().map(evidence);
         self.fail(verdict, "step", blame, message, expected, actual, frames);
         if fails {
             self.set_broken();
