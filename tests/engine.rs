@@ -123,13 +123,13 @@ fn each_way_to_fail_is_told_apart_and_bounded() {
         (forbids, 3, "HTTP 403: not today"),
         (babbles, 3, "does not speak WebSocket"),
         (hangs, 3, "no connection within"),
-        (is_silent, 1, "welcome did not come in time"),
+        (is_silent, 1, "welcome did not come within"),
         (closes, 1, "closed the connection with code 1011 instead of sending welcome"),
         (hangs_up, 1, "instead of sending welcome"),
         (sends_bad_text, 1, "bytes that are no WebSocket frame instead of sending welcome"),
         (sends_too_much, 1, "a message beyond the length limit instead of sending welcome"),
         (sends_endless_fragments, 1, "a message beyond the length limit instead of sending welcome"),
-        (floods, 1, "welcome did not come in time"),
+        (floods, 1, "welcome did not come within"),
         (speaks_another_protocol, 1, "/type is missing: the frame says not what it is"),
     ];
     let runs: Vec<_> = table

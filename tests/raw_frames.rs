@@ -196,7 +196,7 @@ const HALF: &str = "
 fn a_server_that_does_not_go_by_the_rfc_is_found_out() {
     let table: &[(Way, &str, i32, &str)] = &[
         (Way::NoPong, UNMASKED, 0, "1 passed"),
-        (Way::TakesUnmasked, UNMASKED, 1, "close did not come in time"),
+        (Way::TakesUnmasked, UNMASKED, 1, "close did not come within"),
         (Way::HangsUp, UNMASKED, 0, "/code must be 1002"),
         (Way::HangsUp, PING, 0, "1 passed"),
         (Way::NoPong, PING, 1, "no pong repeated the ping's text"),
