@@ -198,6 +198,11 @@ impl Checker<'_> {
                 self.error(&format!("{at}/{field}"), Part::Value, &message, "");
             }
         }
+        if step.open.is_some() {
+            // What an opening saves is a variable from there on.
+            let openings = self.protocol.extension.openings.values().flatten();
+            self.variables.extend(openings.flat_map(|exchange| exchange.save.keys().cloned()));
+        }
         self.variables.extend(step.save.keys().cloned());
         if let Some(steps) = &step.unchanged {
             self.steps(steps, &format!("{at}/unchanged"));
