@@ -302,7 +302,8 @@ fn an_id_may_be_used_again_once_it_is_answered() {
         "twice": ["R-1"],
     } } } } }));
     let (ask, say) = (json!({ "type": "ask", "id": 1 }), json!({ "type": "say", "id": 1 }));
-    let frames = |order: &str| order.chars().map(|c| if c == 'q' { ask.clone() } else { say.clone() });
+    let frames =
+        |order: &'static str| order.chars().map(|c| if c == 'q' { ask.clone() } else { say.clone() });
     for (order, broken) in [("qaqa", 0), ("qqaa", 0), ("qaa", 1), ("qaqaa", 1)] {
         assert_eq!(judge(&protocol, &frames(order).collect::<Vec<_>>()).0, broken, "{order}");
     }
