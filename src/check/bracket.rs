@@ -25,8 +25,8 @@ pub(super) struct Bracket {
 
 #[derive(Clone, Copy)]
 enum Where {
-    /// A scope is open, or may be: the connection joined in the middle.
-    Inside,
+    /// A scope is open, or may be: the connection joined in the middle. So many more wait.
+    Inside(u32),
     /// A scope was closed by this event.
     After(u64),
 }
@@ -52,7 +52,7 @@ impl Monitor for Bracket {
     fn observe(&mut self, seen: &Seen<'_>, findings: &mut Findings) {
         for (on, at) in &self.joined {
             if seen.is(on) && at.get(seen.body).is_some_and(|value| !value.is_null()) {
-                self.states.entry(seen.conn).or_insert(Where::Inside);
+                self.states.entry(seen.conn).or_insert(Where::Inside(0));
             }
         }
         if let Some((on, at)) = &self.exempt
@@ -64,18 +64,27 @@ impl Monitor for Bracket {
                 return;
             }
         }
+        let waiting = match self.states.get(&seen.conn) {
+            Some(Where::Inside(waiting)) if self.rule.counted => Some(*waiting),
+            _ => None,
+        };
         if seen.is_any(self.middle.as_ref()) {
-            self.states.insert(seen.conn, Where::Inside);
+            self.states.insert(seen.conn, Where::Inside(0));
         }
         if seen.is(&self.open) {
-            self.states.insert(seen.conn, Where::Inside);
+            let more = waiting.map_or(0, |waiting| waiting.saturating_add(1));
+            self.states.insert(seen.conn, Where::Inside(more));
         } else if seen.is(&self.close) {
-            self.states.insert(seen.conn, Where::After(seen.event));
+            let next = match waiting {
+                Some(waiting @ 1..) => Where::Inside(waiting - 1),
+                _ => Where::After(seen.event),
+            };
+            self.states.insert(seen.conn, next);
             findings.exercise(&self.rule.after);
         } else if seen.is(&self.inside) {
             findings.exercise(&self.rule.before);
             match self.states.get(&seen.conn).copied() {
-                Some(Where::Inside) => {}
+                Some(Where::Inside(_)) => {}
                 None => {
                     let message = "this came before the scope that it belongs to was opened".to_owned();
                     findings.broken(&self.name, &self.rule.before, seen.event, message);

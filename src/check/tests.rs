@@ -95,6 +95,48 @@ fn a_bracket_lets_exempt_keys_out() {
 }
 
 #[test]
+fn what_is_owed_may_still_come() {
+    let rule = |kind: &str, rule: Value| {
+        protocol(&json!({ "invariants": { "x": { "about": "a", "monitor": { kind: rule } } } }))
+    };
+    let frames = |names: &[&str]| names.iter().map(|name| json!({ "type": name })).collect::<Vec<_>>();
+    let ask = json!({ "type": "ask", "dir": "send" });
+    let absence = rule(
+        "absence",
+        json!({
+            "of": "say", "after": "done", "until": { "any": ["work", ask] }, "owed": ask, "decides": ["R-1"],
+        }),
+    );
+    let bracket = rule(
+        "bracket",
+        json!({
+            "open": ask, "close": "done", "inside": "say", "counted": true, "before": [], "after": ["R-1"],
+        }),
+    );
+    for protocol in [&absence, &bracket] {
+        assert_eq!(judge(protocol, &frames(&["ask", "ask", "done", "say", "done"])).0, 0);
+        assert_eq!(judge(protocol, &frames(&["ask", "done", "say"])).0, 1);
+        assert_eq!(judge(protocol, &frames(&["ask", "ask", "done", "done", "say"])).0, 1);
+        assert_eq!(judge(protocol, &frames(&["ask", "done", "ask", "done", "say"])).0, 1);
+    }
+    let pausing = ["ask", "ask", "done", "work", "say", "done", "say", "done"];
+    assert_eq!(judge(&absence, &frames(&pausing)).0, 0, "the first answer was not over");
+    let unless = rule(
+        "absence",
+        json!({
+            "of": "output", "after": "done", "unless": "work", "key": "/id", "decides": ["R-1"],
+        }),
+    );
+    let keyed = |names: &[(&str, u64)]| {
+        let frames: Vec<Value> = names.iter().map(|(name, id)| json!({ "type": name, "id": id })).collect();
+        judge(&unless, &frames).0
+    };
+    assert_eq!(keyed(&[("work", 1), ("done", 1), ("output", 1)]), 0);
+    assert_eq!(keyed(&[("work", 2), ("done", 1), ("output", 1)]), 1);
+    assert_eq!(keyed(&[("done", 1), ("work", 1), ("output", 1)]), 1);
+}
+
+#[test]
 fn a_history_has_what_was_said() {
     let protocol = protocol(&json!({
         "invariants": { "history": { "about": "a", "monitor": { "dialogue": {

@@ -80,6 +80,7 @@ pub(super) fn precedence(rule: &rule::Precedence, c: &Compile<'_>, items: &Items
 
 pub(super) fn absence(rule: &rule::Absence, c: &Compile<'_>, items: &Items) -> Vec<Finding> {
     let (of, after, until) = (c.pattern(&rule.of), c.pattern(&rule.after), c.optional(rule.until.as_ref()));
+    let (owed, unless) = (c.optional(rule.owed.as_ref()), c.optional(rule.unless.as_ref()));
     let key = |item: &Item| rule.key.as_ref().map(|at| item.key(at));
     let paired = |item: &Item| key(item).is_none_or(|key| key.is_some());
     let mut found = Vec::new();
@@ -87,12 +88,36 @@ pub(super) fn absence(rule: &rule::Absence, c: &Compile<'_>, items: &Items) -> V
         if item.is_any(until.as_ref()) {
             continue;
         }
-        let mut same = items.before(index).filter(|(_, other)| {
-            paired(other) && key(other) == key(item) && place(other, rule.scope) == place(item, rule.scope)
-        });
-        // The newest of the two decides; a message that is both begins anew.
-        let border = same.find(|(_, other)| other.is(&after) || other.is_any(until.as_ref()));
-        if border.is_some_and(|(_, other)| other.is(&after)) {
+        let own = |other: &Item| place(other, rule.scope) == place(item, rule.scope);
+        let ends = |other: &Item| {
+            other.is_any(until.as_ref())
+                && (own(other) || (rule.until_anywhere && other.session == item.session))
+        };
+        let mut earlier: Vec<&Item> = items
+            .before(index)
+            .map(|(_, other)| other)
+            .filter(|other| paired(other) && key(other) == key(item) && (own(other) || ends(other)))
+            .collect();
+        earlier.reverse();
+        let (mut open, mut waiting, mut passed, mut barred) = (false, 0_u32, false, false);
+        for other in earlier {
+            let asks = other.is_any(owed.as_ref());
+            if ends(other) {
+                waiting += u32::from(passed && !asks);
+                (open, passed) = (false, false);
+            }
+            if !own(other) {
+                continue;
+            }
+            waiting += u32::from(asks);
+            barred |= other.is_any(unless.as_ref());
+            if other.is(&after) {
+                waiting = waiting.saturating_sub(1);
+                passed = waiting > 0;
+                open |= !passed && !barred;
+            }
+        }
+        if open {
             found.push((Some(item.event), rule.decides.clone()));
         }
     }
@@ -132,6 +157,9 @@ pub(super) fn bracket(rule: &rule::Bracket, c: &Compile<'_>, items: &Items) -> V
         if is_free(index, item) || item.is_any(middle.as_ref()) {
             continue;
         }
+        if rule.counted && is_within(items, index, &turns, &joins) {
+            continue;
+        }
         match items.before_on_conn(index).find_map(|(at, other)| turns(at, other)) {
             Some(true) => {}
             Some(false) => found.push((Some(item.event), rule.after.clone())),
@@ -140,6 +168,32 @@ pub(super) fn bracket(rule: &rule::Bracket, c: &Compile<'_>, items: &Items) -> V
         }
     }
     found
+}
+
+/// Whether more scopes were opened than closed before an item.
+fn is_within(
+    items: &Items,
+    index: usize,
+    turns: &dyn Fn(usize, &Item) -> Option<bool>,
+    joins: &dyn Fn(&Item) -> bool,
+) -> bool {
+    let mut earlier: Vec<(usize, &Item)> = items.before_on_conn(index).collect();
+    earlier.reverse();
+    let (mut depth, mut closed) = (0_u32, false);
+    for (at, other) in earlier {
+        if depth == 0 && !closed && joins(other) {
+            depth = 1;
+        }
+        match turns(at, other) {
+            Some(true) => depth += 1,
+            Some(false) => {
+                depth = depth.saturating_sub(1);
+                closed = depth == 0;
+            }
+            None => {}
+        }
+    }
+    depth > 0
 }
 
 pub(super) fn response(rule: &rule::Response, c: &Compile<'_>, items: &Items, settled: bool) -> Vec<Finding> {

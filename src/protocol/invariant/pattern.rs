@@ -79,6 +79,14 @@ pub struct Absence {
     /// Where `after` and `until` may have been seen.
     #[serde(default)]
     pub scope: Scope,
+    /// An `until` ends the scopes of all connections of the session, not only its own connection's.
+    #[serde(default)]
+    pub until_anywhere: bool,
+    /// Messages each of which asks for an `after` of its own: while several of them wait, an `after` answers one and
+    /// opens no scope. An `until` in the stretch after such an `after` means that it answered none yet.
+    pub owed: Option<Pattern>,
+    /// Once this has come (for the same key), `after` opens no scope.
+    pub unless: Option<Pattern>,
     /// Broken otherwise. Exercised when a scope was entered.
     pub decides: Ids,
 }
@@ -94,6 +102,9 @@ pub struct Bracket {
     pub close: Pattern,
     /// What must lie within.
     pub inside: Pattern,
+    /// Every `open` asks for a `close` of its own: a scope is over when there were as many of these as of those.
+    #[serde(default)]
+    pub counted: bool,
     /// Messages by which a connection learns, before any event, that a scope is open: the value there is not null.
     #[serde(default)]
     pub joined: Vec<At>,
