@@ -4,6 +4,7 @@ mod check;
 mod config;
 mod doctor;
 mod explain;
+mod fuzz;
 mod header;
 mod init;
 mod list;
@@ -111,6 +112,8 @@ enum Command {
     Run(Box<run::Run>),
     /// Walk through a server of yours step by step and say what is missing.
     Doctor(Box<doctor::Doctor>),
+    /// Fuzz a server: inputs from the protocol's schemas, findings as scenarios.
+    Fuzz(Box<fuzz::Fuzz>),
     /// List cases, or requirements and what decides them.
     List(list::List),
     /// Explain a requirement: text, source, reading, what decides it, which faults break it.
@@ -142,6 +145,7 @@ pub fn main() -> ExitCode {
     let result = match arguments.command {
         Command::Run(command) => command.run(),
         Command::Doctor(command) => command.run(),
+        Command::Fuzz(command) => command.run(),
         Command::List(command) => command.run(),
         Command::Explain(command) => command.run(),
         Command::Serve(command) => command.run(),

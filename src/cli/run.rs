@@ -340,7 +340,7 @@ impl Run {
     }
 }
 
-fn unwritable(error: String) -> Failure {
+pub(super) fn unwritable(error: String) -> Failure {
     usage(error, "reports are written to a temporary file beside their place and renamed")
 }
 

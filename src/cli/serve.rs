@@ -31,7 +31,8 @@ impl Serve {
             if !reference::names().contains(&self.name.as_str()) {
                 return Err(cannot_start(&StartError::UnknownProtocol(self.name)));
             }
-            let faults = reference::faults(&self.name);
+            let mut faults = reference::faults(&self.name).to_vec();
+            faults.extend(reference::fuzz_faults(&self.name));
             let width = faults.iter().map(|fault| fault.name.len()).max().unwrap_or(0);
             for fault in faults {
                 writeln!(out, "{:<width$}  {}  [{}]", fault.name, fault.title, fault.violates.join(" "))?;

@@ -71,8 +71,9 @@ impl Input {
 
     /// A step with its `as`, where it takes one: those that name their client themselves do not.
     fn with_client(&self, step: &Value) -> Value {
-        const OWN: &[&str] =
-            &["open", "close", "drop", "stall", "unstall", "settle", "restart", "assert", "parallel"];
+        const OWN: &[&str] = &[
+            "open", "close", "drop", "stall", "unstall", "settle", "restart", "assert", "parallel", "alive",
+        ];
         let mut step = step.clone();
         if let Some(map) = step.as_object_mut()
             && !map.contains_key("as")

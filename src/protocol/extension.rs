@@ -43,6 +43,9 @@ pub struct Extension {
     pub barrier: Option<Vec<Exchange>>,
     /// What can be seen of the server's state, for the `unchanged` step.
     pub state: Option<State>,
+    /// What the live fuzzer must know. Without it, it knows no state but the first and no duty but to survive.
+    #[serde(default)]
+    pub fuzzing: super::Fuzzing,
     /// Features that a server may or may not offer.
     #[serde(default)]
     pub capabilities: IndexMap<String, Capability>,

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::annotation::Annotations;
-use crate::source::schema::Schema;
+use crate::source::schema::{Schema, Violation};
 use crate::trace::Direction;
 
 /// A message of one direction.
@@ -62,6 +62,11 @@ impl Message {
                 }
             })
             .collect()
+    }
+
+    /// Every violation of the schema, without who is to blame. Empty: valid.
+    pub fn violations(&self, body: &Value) -> Vec<Violation> {
+        if self.schema.is_valid(body) { Vec::new() } else { self.schema.violations(body) }
     }
 
     /// Calls `exercised` with the requirements that this message gives an occasion to break: those of the

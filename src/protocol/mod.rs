@@ -5,6 +5,7 @@ mod address;
 mod annotation;
 mod embedded;
 pub mod extension;
+mod fuzzing;
 pub mod invariant;
 mod load;
 mod message;
@@ -19,6 +20,7 @@ use rustc_hash::FxHashMap;
 use serde_json::Value;
 
 pub use extension::{Extension, OneOrMany, Pattern, ReadingName};
+pub use fuzzing::{FieldRule, Fuzzing, IdRule, Place, Refusal, Refusals, Situation};
 pub use message::{Message, SchemaFinding};
 pub use pattern::{Matcher, is_subset};
 pub use requirement::{Level, Requirement, Requirements, RequirementsFile, Side};

@@ -6,7 +6,18 @@ use super::{Matcher, Pattern, Protocol};
 use crate::source::{Diagnostic, Diagnostics, Document, Part, escape_token};
 
 /// Keys whose value, a list of strings, holds requirement ids.
-const ID_KEYS: &[&str] = &["requirements", "closed", "covers", "absent", "decides"];
+const ID_KEYS: &[&str] = &[
+    "requirements",
+    "closed",
+    "covers",
+    "absent",
+    "decides",
+    "survives",
+    "unchanged",
+    "isolated",
+    "missing",
+    "invalid",
+];
 
 /// Checks ids, patterns and examples.
 pub(super) fn verify(protocol: &Protocol, api: &Document, document: &Value, errors: &mut Diagnostics) {
@@ -14,6 +25,7 @@ pub(super) fn verify(protocol: &Protocol, api: &Document, document: &Value, erro
     verify_patterns(protocol, api, &document["x-frameproof"], "/x-frameproof", errors);
     verify_examples(protocol, api, document, errors);
     verify_components(protocol, api, document, errors);
+    verify_fuzzing(protocol, api, errors);
     for name in &protocol.extension.ambient {
         if let Err(error) = protocol.message_named(name, crate::trace::Direction::Recv) {
             place_all(error, api, "/x-frameproof/ambient", errors);
@@ -81,6 +93,37 @@ fn verify_components(protocol: &Protocol, api: &Document, document: &Value, erro
             let diagnostic =
                 Diagnostic::new(format!("message `{key}` is in no operation")).suggest(&key, known);
             errors.push(diagnostic.at(api, &at, Part::Key));
+        }
+    }
+}
+
+/// Patterns, commands and invariants that `fuzzing` names must be there.
+fn verify_fuzzing(protocol: &Protocol, api: &Document, errors: &mut Diagnostics) {
+    let fuzzing = &protocol.extension.fuzzing;
+    let at = "/x-frameproof/fuzzing";
+    let seen =
+        fuzzing.seen.iter().flat_map(|(name, places)| places.iter().map(move |place| (name, &place.on)));
+    let seen = seen.map(|(name, pattern)| (format!("{at}/seen/{}", escape_token(name)), pattern));
+    let phases = fuzzing.phases.iter();
+    let phases = phases.map(|(name, pattern)| (format!("{at}/phases/{}", escape_token(name)), pattern));
+    for (place, pattern) in seen.chain(phases) {
+        if let Err(error) = Matcher::new(pattern, protocol) {
+            place_all(error, api, &place, errors);
+        }
+    }
+    let ids = fuzzing.ids.values().flat_map(|rule| &rule.on).map(|place| &place.on);
+    let fields = fuzzing.refused.fields.iter().filter_map(|rule| rule.on.as_ref());
+    let commands = ids.chain(fields).flat_map(|on| on.as_slice()).chain(&fuzzing.avoid);
+    for name in commands {
+        if let Err(error) = protocol.message_named(name, crate::trace::Direction::Send) {
+            place_all(error, api, at, errors);
+        }
+    }
+    for name in &fuzzing.suspend {
+        if !protocol.extension.invariants.contains_key(name) {
+            let known = protocol.extension.invariants.keys().map(String::as_str);
+            let unknown = Diagnostic::new(format!("unknown invariant `{name}`")).suggest(name, known);
+            errors.push(unknown.at(api, &format!("{at}/suspend"), Part::Value));
         }
     }
 }

@@ -9,6 +9,8 @@ mod clients;
 mod codelab;
 mod codey;
 mod faults;
+mod frail;
+mod frailties;
 mod minicodex;
 mod notes;
 mod server;
@@ -101,4 +103,10 @@ pub fn names() -> Vec<&'static str> {
 /// The faults of a protocol's reference server; empty where there is none of that name.
 pub fn faults(protocol: &str) -> &'static [Fault] {
     entry(protocol).map_or(&[], |entry| entry.faults)
+}
+
+/// The faults of a protocol's reference server that only fuzzing finds: their `violates` are requirements of which a campaign
+/// holds at least one broken.
+pub fn fuzz_faults(protocol: &str) -> Vec<Fault> {
+    frail::of(protocol).iter().map(|frailty| frailty.fault).collect()
 }

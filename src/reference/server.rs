@@ -99,10 +99,15 @@ impl Server {
 /// See [`StartError`].
 pub async fn start(protocol: &str, options: &Options) -> Result<Server, StartError> {
     let entry = entry(protocol).ok_or_else(|| StartError::UnknownProtocol(protocol.to_owned()))?;
+    let frailties = super::frail::of(protocol);
+    let frailty =
+        options.fault.as_ref().and_then(|name| frailties.iter().find(|frailty| frailty.fault.name == name));
     if let Some(name) = &options.fault
+        && frailty.is_none()
         && !entry.faults.iter().any(|fault| fault.name == name)
     {
-        let near = nearest(name, entry.faults.iter().map(|fault| fault.name));
+        let known = entry.faults.iter().chain(frailties.iter().map(|frailty| &frailty.fault));
+        let near = nearest(name, known.map(|fault| fault.name));
         return Err(StartError::UnknownFault { name: name.clone(), near });
     }
     let listener =
@@ -110,8 +115,14 @@ pub async fn start(protocol: &str, options: &Options) -> Result<Server, StartErr
     let address =
         listener.local_addr().map_err(|error| StartError::Listen { address: options.listen, error })?;
     let (stop, stopped) = watch::channel(false);
-    let fault = options.fault.clone();
-    let make = move || (entry.make)(fault.as_deref());
+    let fault = options.fault.clone().filter(|_| frailty.is_none());
+    let make = move || {
+        let correct = (entry.make)(fault.as_deref());
+        match frailty {
+            Some(frailty) => Arc::new(super::frail::Frail::new(correct, *frailty)) as Arc<dyn Dialect>,
+            None => correct,
+        }
+    };
     let (restarter, restarts) = mpsc::channel(1);
     let task = tokio::spawn(accept(listener, make, restarts, stopped));
     let url = format!("ws://{address}{}", entry.path);

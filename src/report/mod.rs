@@ -4,6 +4,7 @@ pub mod console;
 mod diff;
 pub mod escape;
 pub mod file;
+pub mod fuzz;
 pub mod json;
 pub mod junit;
 pub mod table;

@@ -34,6 +34,10 @@ pub(super) struct Outcome {
     pub exercised: BTreeMap<String, u64>,
     pub wire: Vec<WireLine>,
     pub trace: Vec<Event>,
+    /// Where in the trace each step began, by its pointer: kept with the trace.
+    pub marks: Vec<(String, usize)>,
+    /// The step of each failure, by its pointer; empty: at the end.
+    pub failed_at: Vec<String>,
     /// Not applicable, or a harness error.
     pub reason: Option<(Verdict, String)>,
     /// Why the opening failed, if that ended the case.
@@ -113,6 +117,8 @@ pub(super) struct Runner<'r> {
     pub(super) numbers: HashMap<u64, String>,
     pub(super) next_number: u64,
     session_ids: Vec<(Matcher, Pointer)>,
+    /// Ids that the server tells, for `{{seen.NAME}}`.
+    pub(super) seen: super::seen::Seen,
     log: Option<(Matcher, Pointer)>,
     turn_end: Matcher,
     /// Capabilities that the case needs and that the server has not announced yet.
@@ -153,6 +159,7 @@ impl<'r> Runner<'r> {
         }
         let (sender, receiver) = mpsc::channel(QUEUE);
         Ok(Self {
+            seen: super::seen::Seen::new(protocol).map_err(text)?,
             session_ids,
             needed,
             log: log.transpose().map_err(text)?,
@@ -232,6 +239,7 @@ impl<'r> Runner<'r> {
                 let session = rest.map(str::to_owned).or(own)?;
                 Some(json!(self.sessions.get(&session).cloned().flatten()))
             }
+            "seen" => self.seen.value(rest?, &self.current),
             "last_seen" => {
                 let client = self.clients.get(rest.unwrap_or(&self.current));
                 Some(json!(client.and_then(|client| client.last_seen)))
@@ -281,13 +289,20 @@ impl<'r> Runner<'r> {
             let bare = shadow.observe(&event).violations;
             self.excuse(bare, &judged.violations);
         }
-        if self.options.trace.is_some() {
+        if self.options.trace.is_some() || self.options.keep {
             self.outcome.trace.push(event);
         }
         for violation in std::mem::take(&mut judged.violations) {
             self.violated(violation);
         }
         judged
+    }
+
+    /// Notes that a step begins, for whoever wants to know what came of it.
+    pub fn mark(&mut self) {
+        if self.options.keep {
+            self.outcome.marks.push((self.step.clone(), self.outcome.trace.len()));
+        }
     }
 
     /// Waits for the next thing that any client receives. `false`: nothing came before the deadline.
@@ -337,6 +352,7 @@ impl<'r> Runner<'r> {
     }
 
     fn take_in(&mut self, name: &str, received: Received) {
+        self.seen.learn(name, &received);
         let seen = |matcher: &Matcher| matcher.matches(received.message, Direction::Recv, &received.body);
         let told = self.session_ids.iter().find(|(on, _)| seen(on));
         let id = told.and_then(|(_, at)| at.get(&received.body)).and_then(Value::as_str).map(str::to_owned);
@@ -465,6 +481,7 @@ impl<'r> Runner<'r> {
             let (line, column, source) = self.loaded.place(&self.step);
             StepPlace { file: self.loaded.file.clone(), line, column, source: source.trim().to_owned() }
         });
+        self.outcome.failed_at.push(self.step.clone());
         self.outcome.failures.push(Failure {
             requirements: requirements.to_vec(),
             verdict,

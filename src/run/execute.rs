@@ -48,6 +48,8 @@ pub(super) async fn run_case(
             *total.exercised.entry(id).or_default() += count;
         }
         total.trace.append(&mut outcome.trace);
+        total.marks.append(&mut outcome.marks);
+        total.failed_at.append(&mut outcome.failed_at);
         total.wire = outcome.wire;
         total.opening = outcome.opening.take();
         for one in std::mem::take(&mut outcome.excused) {

@@ -138,7 +138,10 @@ impl Hosts {
         let (protocol, target) = (Arc::clone(protocol), target.clone());
         let hosts = Self { protocol, target, endpoint, model, shared: Mutex::new(shared) };
         let (server, endpoint) = hosts.start().await?;
-        let probed = hosts.probe(&server, &endpoint).await;
+        let probed = match &server {
+            Server::Reference(_) => Ok(()),
+            _ => hosts.probe(&server, &endpoint).await,
+        };
         let mut shared = hosts.shared.lock().await;
         (shared.server, shared.endpoint) = (Some(server), endpoint);
         drop(shared);
@@ -153,6 +156,33 @@ impl Hosts {
     pub async fn stop(&self) {
         if let Some(server) = self.shared.lock().await.server.take() {
             server.stop().await;
+        }
+    }
+
+    /// Whether the server that cases share takes a connection now; one that is not there is started.
+    pub async fn reachable(&self) -> Result<(), RunError> {
+        let mut shared = self.shared.lock().await;
+        let (server, endpoint) = match shared.server.take() {
+            Some(server) => (server, shared.endpoint.clone()),
+            None => self.start().await?,
+        };
+        let probed = self.probe(&server, &endpoint).await;
+        (shared.server, shared.endpoint) = (Some(server), endpoint);
+        probed
+    }
+
+    /// Replaces the shared reference server by another one. `false`: it is none.
+    pub async fn renew(&self) -> bool {
+        let mut shared = self.shared.lock().await;
+        match shared.server.take() {
+            Some(Server::Reference(server)) => {
+                server.stop().await;
+                true
+            }
+            other => {
+                shared.server = other;
+                false
+            }
         }
     }
 
@@ -256,8 +286,7 @@ impl Hosts {
     async fn probe(&self, server: &Server, endpoint: &Endpoint) -> Result<(), RunError> {
         let mut probe = endpoint.clone();
         match server {
-            Server::Reference(_) => return Ok(()),
-            Server::Foreign => {}
+            Server::Reference(_) | Server::Foreign => {}
             Server::Launched(instance) => {
                 let found = instance.new_session().await;
                 let vars = found.map_err(|error| LaunchFailure { error, output: instance.log().tail(20) })?;

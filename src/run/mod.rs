@@ -14,9 +14,12 @@ mod raw;
 mod redact;
 mod schedule;
 mod scratch;
+mod seen;
 pub mod selftest;
+pub mod single;
 mod steps;
 mod summary;
+mod survive;
 mod waits;
 
 use std::path::PathBuf;
@@ -72,6 +75,8 @@ pub struct Options {
     pub prompts: prompts::Prompts,
     /// The protocol without the overlays: what breaks it, but not the adapted one, is reported as excused.
     pub bare: Option<Arc<Protocol>>,
+    /// Keep the trace of each case for the caller (see [`single`]).
+    pub keep: bool,
     /// Stop after this many failed cases.
     pub fail_fast: Option<usize>,
     /// Run a failed case again up to this many times.
@@ -124,6 +129,7 @@ impl Default for Options {
             no_deadline: false,
             prompts: prompts::Prompts::default(),
             bare: None,
+            keep: false,
             fail_fast: None,
             retries: 0,
             repeat: 1,

@@ -29,7 +29,8 @@ const WIRE_LINES: usize = 400;
 const LOG_LINES: usize = 200;
 /// The silence that ends a turn of the reference server: it says what it has to say at once. Its own writes take
 /// well under a millisecond, and the scenarios' pauses are longer than this.
-const REFERENCE_QUIET: Duration = Duration::from_millis(10);
+pub(super) const REFERENCE_QUIET: Duration = Duration::from_millis(10);
+
 /// Why a run cannot begin, or cannot go on.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
@@ -228,7 +229,13 @@ pub(super) fn masked(error: RunError, secrets: &Secrets) -> RunError {
     }
 }
 
-fn started(protocol: &Protocol, target: &Target, url: &str, options: &Options, cases: usize) -> RunStarted {
+pub(super) fn started(
+    protocol: &Protocol,
+    target: &Target,
+    url: &str,
+    options: &Options,
+    cases: usize,
+) -> RunStarted {
     let requirements = protocol.requirements.0.values().map(|requirement| {
         let reading = requirement.reading.as_ref().and_then(|id| {
             let reading = protocol.extension.readings.get(id)?;
@@ -294,7 +301,7 @@ async fn attempts(shared: Arc<Shared>, loaded: Arc<LoadedCase>, round: u32) -> (
 }
 
 /// Runs a case once, on the server that it is given.
-async fn served(
+pub(super) async fn served(
     hosts: &Hosts,
     protocol: &Arc<Protocol>,
     loaded: &LoadedCase,
@@ -348,7 +355,7 @@ fn hash_of(text: &str) -> u64 {
     hasher.finish()
 }
 
-fn verdict_of(outcome: &Outcome, strict: bool) -> Verdict {
+pub(super) fn verdict_of(outcome: &Outcome, strict: bool) -> Verdict {
     if outcome.failures.iter().any(|failure| failure.verdict == Verdict::Failed) {
         return Verdict::Failed;
     }
@@ -362,7 +369,7 @@ fn verdict_of(outcome: &Outcome, strict: bool) -> Verdict {
     }
 }
 
-fn report(
+pub(super) fn report(
     loaded: &LoadedCase,
     outcome: Outcome,
     verdict: Verdict,

@@ -36,6 +36,7 @@ impl Runner<'_> {
     async fn perform(&mut self, step: &Step, at: &str) -> Result<(), Stop> {
         let verb = step.verbs().first().copied().unwrap_or_default();
         self.step = format!("{at}/{verb}");
+        self.mark();
         let tolerated = step.tolerated.as_ref().and_then(|id| self.protocol.readings.get(id));
         self.tolerated = tolerated.copied();
         self.warns = step.warns;
@@ -90,6 +91,9 @@ impl Runner<'_> {
                 self.barrier(&name).await?;
                 self.client(&name)?.queue.clear();
             }
+            "alive" => self.alive(step, &blame).await?,
+            "rejected" => self.rejected(&client, step, &blame).await?,
+            "unseen" => self.unseen(&client, step, &blame)?,
             "restart" => self.restart().await?,
             "assert" => self.assert(step.assert.as_ref(), &blame)?,
             "unchanged" => self.unchanged(&client, step, at, &blame).await?,
@@ -241,8 +245,12 @@ impl Runner<'_> {
             .map_err(|error| Stop::Error(format!("`binary` is no base64: {error}")))?;
         let deadline = self.deadline(None);
         self.whole(client)?;
-        if let Some(connection) = &mut self.client(client)?.connection {
-            connection.binary(bytes.clone(), deadline).await.map_err(Stop::Error)?;
+        let state = self.client(client)?;
+        if let Some(connection) = &mut state.connection
+            && connection.binary(bytes.clone(), deadline).await.is_err()
+        {
+            // Whoever waits for the answer finds the connection ended and says so.
+            state.ended.get_or_insert(super::clients::Ended { code: None, how: Some(End::Reset) });
         }
         self.record(client, Direction::Send, Payload::Binary(bytes.into()));
         Ok(())

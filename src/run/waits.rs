@@ -108,7 +108,7 @@ impl Runner<'_> {
         Ok(wanted)
     }
 
-    fn is_error(&self, received: &Received) -> Option<bool> {
+    pub(super) fn is_error(&self, received: &Received) -> Option<bool> {
         let errors = self.protocol.extension.errors.as_ref()?;
         let matcher = Matcher::new(&errors.on, &self.protocol).ok()?;
         Some(matcher.matches(received.message, Direction::Recv, &received.body))
@@ -394,9 +394,21 @@ impl Runner<'_> {
                 None => Ok(()),
             };
         };
+        match self.answered(client, &steps).await? {
+            None => Ok(()),
+            Some((why, covers)) => self.missed(&covers, why, None, None),
+        }
+    }
+
+    /// Does a correlated query. `None`: it was answered; else why not, and the requirements that this breaks.
+    pub(super) async fn answered(
+        &mut self,
+        client: &str,
+        steps: &[Exchange],
+    ) -> Result<Option<(String, Vec<String>)>, Stop> {
         let waiting = std::mem::take(&mut self.client(client)?.queue);
         let mut kept: Vec<Received> = Vec::new();
-        for step in &steps {
+        for step in steps {
             if let Some(message) = &step.send {
                 let message = self.expand(message, None)?;
                 let seen = self.client(client)?.since_send.clone();
@@ -427,15 +439,15 @@ impl Runner<'_> {
                         || format!("{} did not come in time", wanted.label),
                         |ended| format!("{} instead of sending {}", ended.describe(), wanted.label),
                     );
-                    let covers = step.covers.clone();
-                    return self.missed(&covers, why, None, None);
+                    self.client(client)?.queue = waiting.into_iter().chain(kept).collect();
+                    return Ok(Some((why, step.covers.clone())));
                 }
             }
         }
         let state = self.client(client)?;
         let rest = std::mem::take(&mut state.queue);
         state.queue = waiting.into_iter().chain(kept).chain(rest).collect();
-        Ok(())
+        Ok(None)
     }
 
     /// `never`: nothing wanted comes until the barrier is answered, or within the window.

@@ -153,6 +153,14 @@ pub struct Step {
     pub joined: Option<Joined>,
     /// Do the protocol's barrier with this client, and look past everything that it has received.
     pub settle: Option<String>,
+    /// This client's connection lives: the protocol's barrier is answered on it (a WebSocket ping where there is none). With
+    /// `codes`: or the server has closed it with one of these codes; `[]` stands for any that a server may send.
+    pub alive: Option<String>,
+    /// So many of this client's messages were refused: that many error messages have come, by the time the barrier is answered.
+    /// They are taken out of what was received.
+    pub rejected: Option<u32>,
+    /// This text occurs in nothing that this client has received, as far as the case's log keeps it.
+    pub unseen: Option<String>,
     /// Stop the server and start it again on its data; every client's connection is cut first. A case with it has a server of
     /// its own, and is not applicable where the target is not ours to restart.
     pub restart: Option<Restart>,
@@ -169,6 +177,8 @@ pub struct Step {
     pub parallel: Option<Vec<Vec<Step>>>,
 
     // Modifiers.
+    /// `alive`: close codes with which the server may have ended the connection instead.
+    pub codes: Option<Vec<u16>>,
     /// The client that does it. Default: the client opened first.
     #[serde(rename = "as")]
     pub client: Option<String>,
@@ -202,7 +212,7 @@ pub struct Step {
     /// `expect`: what it looks past stays for later steps. For messages that may come in any order.
     #[serde(default)]
     pub keep: bool,
-    /// `expect`, `never`, `check`: an ambiguity of the document by which this may be otherwise. A failure is a warning
+    /// `expect`, `never`, `check`, `rejected`: an ambiguity of the document by which this may be otherwise. A failure is a warning
     /// under its default answer, nothing under the lenient one, and in full force under the strict one.
     pub tolerated: Option<String>,
     /// `expect`, `never`, `check`: a failure is no more than a warning, whatever it breaks.
@@ -284,6 +294,9 @@ impl Step {
             ("ping", self.ping.is_some()),
             ("joined", self.joined.is_some()),
             ("settle", self.settle.is_some()),
+            ("alive", self.alive.is_some()),
+            ("rejected", self.rejected.is_some()),
+            ("unseen", self.unseen.is_some()),
             ("restart", self.restart.is_some()),
             ("expect_file", self.expect_file.is_some()),
             ("assert", self.assert.is_some()),
@@ -295,7 +308,7 @@ impl Step {
 
     /// The modifiers that the step has, each with the verbs that it goes with.
     pub fn modifiers(&self) -> Vec<(&'static str, &'static [&'static str])> {
-        let modifiers: [(&str, bool, &[&str]); 15] = [
+        let modifiers: [(&str, bool, &[&str]); 16] = [
             (
                 "as",
                 self.client.is_some(),
@@ -310,9 +323,12 @@ impl Step {
                     "never",
                     "ping",
                     "joined",
+                    "rejected",
+                    "unseen",
                     "unchanged",
                 ],
             ),
+            ("codes", self.codes.is_some(), &["alive"]),
             ("session", self.session.is_some(), &["open"]),
             ("opening", self.opening.is_some(), &["open"]),
             ("with", self.with.is_some(), &["open", "expect", "never"]),
@@ -325,7 +341,7 @@ impl Step {
             ("after", self.after.is_some(), &["drop"]),
             ("past-errors", self.past_errors, &["expect"]),
             ("keep", self.keep, &["expect"]),
-            ("tolerated", self.tolerated.is_some(), &["expect", "never", "check"]),
+            ("tolerated", self.tolerated.is_some(), &["expect", "never", "check", "rejected"]),
             ("warns", self.warns, &["expect", "never", "check"]),
         ];
         modifiers.into_iter().filter(|(_, given, _)| *given).map(|(name, _, fits)| (name, fits)).collect()

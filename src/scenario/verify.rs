@@ -13,7 +13,7 @@ use crate::source::{Diagnostic, Diagnostics, Document, Part};
 use crate::trace::Direction;
 
 /// Variables that are always there.
-const BUILT_IN: &[&str] = &["cue", "tools", "uuid", "uid", "session", "last_seen"];
+const BUILT_IN: &[&str] = &["cue", "tools", "uuid", "uid", "session", "last_seen", "seen"];
 /// Names that an `expect` knows beside message types.
 pub(crate) const TURN_END: &str = "turn-end";
 pub(crate) const CLOSE: &str = "close";
@@ -171,7 +171,7 @@ impl Checker<'_> {
                 many => format!("a step has one verb, not {}", many.join(" and ")),
             };
             let hint = "verbs are open, close, drop, stall, unstall, send, raw, binary, frame, bytes, expect, check, never, ping, joined, \
-                        settle, restart, assert, unchanged and parallel";
+                        settle, alive, rejected, unseen, restart, assert, unchanged and parallel";
             self.error(at, Part::Value, &message, hint);
             return;
         }
@@ -243,6 +243,7 @@ impl Checker<'_> {
             ("stall", &step.stall),
             ("unstall", &step.unstall),
             ("settle", &step.settle),
+            ("alive", &step.alive),
         ];
         for (field, client) in named {
             if let Some(client) = client
@@ -290,8 +291,10 @@ impl Checker<'_> {
                 self.templates(value, &format!("{at}/{field}"));
             }
         }
-        if let Some(raw) = &step.raw {
-            self.templates(&Value::String(raw.clone()), &format!("{at}/raw"));
+        for (field, text) in [("raw", &step.raw), ("unseen", &step.unseen)] {
+            if let Some(text) = text {
+                self.templates(&Value::String(text.clone()), &format!("{at}/{field}"));
+            }
         }
         if let Some(frame) = &step.frame {
             self.frame(frame, &format!("{at}/frame"));

@@ -1,0 +1,351 @@
+//! `frameproof fuzz`.
+
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+use tokio::sync::watch;
+
+use super::config::{Jobs, Scale};
+use super::run::{Handlers, cannot_run, stop_on_signal, unwritable};
+use super::source::{Filter, Source, quote};
+use super::{Failure, harness, header, nothing, runtime, usage};
+use crate::fuzz::campaign::{self, Ended, Event, Options, Report};
+use crate::fuzz::replay::{Fate, replay};
+use crate::report::{escape, file, fuzz as show, json, junit};
+use crate::run::event::Verdict;
+use crate::run::single::Ground;
+use crate::run::{Options as RunOptions, Target};
+
+/// How long an answer may take, before `--timeout-scale`: a scripted model answers at once.
+const DEADLINE: Duration = Duration::from_millis(1500);
+/// The budget without `--time` and `--iterations`.
+const BUDGET: Duration = Duration::from_secs(60);
+
+/// Fuzz a live server.
+///
+/// Exit codes: 0 nothing found; 1 a finding; 2 usage error; 3 target unreachable, or it stopped taking connections; 130
+/// interrupted.
+#[derive(Debug, Args)]
+pub(super) struct Fuzz {
+    #[command(flatten)]
+    source: Source,
+    /// The server to fuzz, `ws://…` or `wss://…`. Default: the built-in reference server.
+    #[arg(long)]
+    url: Option<String>,
+    /// A header of the upgrade request, `Name: value`; `Name: env:VARIABLE` takes the value from the environment. May
+    /// be repeated. Values are never shown.
+    #[arg(long, value_name = "HEADER")]
+    header: Vec<String>,
+    /// Fuzz the reference server with one of its faults.
+    #[arg(long, value_name = "NAME", conflicts_with = "url")]
+    fault: Option<String>,
+    /// Stop after this time: `90s`, `10m`. Default: 60s, unless --iterations is given.
+    #[arg(long, value_name = "TIME")]
+    time: Option<Budget>,
+    /// Stop after so many cases.
+    #[arg(long, value_name = "N")]
+    iterations: Option<u64>,
+    /// Seed of everything random. Default: 1.
+    #[arg(long, value_name = "SEED", default_value_t = 1)]
+    seed: u64,
+    /// Keep what led to something new here, and begin with it the next time.
+    #[arg(long, value_name = "DIR")]
+    corpus: Option<PathBuf>,
+    /// Write findings here, as scenarios. Default: reports/fuzz-NAME.
+    #[arg(long, value_name = "DIR")]
+    findings: Option<PathBuf>,
+    /// Run the findings of a folder again: still fails, fixed or flaky.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["time", "iterations", "corpus", "findings"])]
+    replay: Option<PathBuf>,
+    /// Stop after so many findings.
+    #[arg(long, value_name = "N", default_value = "50")]
+    max_findings: std::num::NonZeroUsize,
+    /// Cases side by side, each with connections of its own.
+    #[arg(long, short, value_name = "N", default_value = "4")]
+    jobs: Jobs,
+    /// Factor on every deadline.
+    #[arg(long, value_name = "FACTOR")]
+    timeout_scale: Option<Scale>,
+    /// Write JUnit XML.
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+    /// Write the campaign as the JSON lines of a run.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Show the closing line only.
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// A length of time: `500ms`, `90s`, `10m`, `2h`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Budget(Duration);
+
+impl std::str::FromStr for Budget {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("`{text}` is no length of time; write `90s`, `10m` or `2h`");
+        let (number, scale) = if let Some(number) = text.strip_suffix("ms") {
+            (number, 0.001)
+        } else {
+            let scale = match text.chars().last() {
+                Some('s') => 1.0,
+                Some('m') => 60.0,
+                Some('h') => 3600.0,
+                _ => return Err(wrong()),
+            };
+            (&text[..text.len() - 1], scale)
+        };
+        let seconds = number.parse::<f64>().ok().map(|number| number * scale);
+        let seconds = seconds.filter(|seconds| (0.001..=604_800.0).contains(seconds));
+        seconds.map(|seconds| Self(Duration::from_secs_f64(seconds))).ok_or_else(wrong)
+    }
+}
+
+impl Fuzz {
+    pub fn run(mut self) -> Result<u8, Failure> {
+        let mut filter = Filter::default();
+        let protocol = self.source.protocol(&mut filter)?;
+        if let Some(word) = filter.globs.first() {
+            return Err(usage(
+                format!("`{word}`: a campaign takes no filter"),
+                "name a protocol, or give --protocol",
+            ));
+        }
+        if !self.source.scenario.is_empty() {
+            return Err(usage(
+                "--scenario does not go with fuzz",
+                "inputs are made from the protocol's schemas",
+            ));
+        }
+        for path in [&self.junit, &self.json].into_iter().flatten() {
+            file::check_writable(path).map_err(unwritable)?;
+        }
+        let target = self.target()?;
+        let options = RunOptions {
+            seed: self.seed,
+            timeout_scale: self.timeout_scale.map_or(1.0, |scale| scale.0),
+            reproduce: self.reproduce(),
+            ..RunOptions::default()
+        };
+        let runtime = runtime()?;
+        let ground = runtime.block_on(Ground::open(protocol.clone(), target, options));
+        let ground = ground.map_err(|error| cannot_run(&error))?;
+        match self.replay.clone() {
+            Some(folder) => runtime.block_on(self.again(ground, &folder)),
+            None => self.campaign(&runtime, ground, &protocol.name),
+        }
+    }
+
+    fn target(&self) -> Result<Target, Failure> {
+        let headers = self.header.iter().map(|text| header::parse(text)).collect::<Result<Vec<_>, _>>()?;
+        Ok(match &self.url {
+            Some(url) => Target::Url { url: url.clone(), headers },
+            None => Target::Reference { fault: self.fault.clone() },
+        })
+    }
+
+    /// Protocol and target, as a command line has them.
+    fn reproduce(&self) -> String {
+        let mut text = self.source.arguments().trim().to_owned();
+        if let Some(url) = &self.url {
+            text += &format!(" --url {}", quote(&crate::wire::shown(url)));
+        }
+        if let Some(fault) = &self.fault {
+            text += &format!(" --fault {}", quote(fault));
+        }
+        for header in &self.header {
+            text += &format!(" --header {}", quote(&header::redacted(header)));
+        }
+        text
+    }
+
+    fn campaign(self, runtime: &tokio::runtime::Runtime, ground: Ground, name: &str) -> Result<u8, Failure> {
+        let mut out = anstream::stdout();
+        let corpus = self.corpus.as_deref().map(campaign::load_corpus).transpose();
+        let (corpus, skipped) =
+            corpus.map_err(|error| usage(error, "check the path and its permissions"))?.unwrap_or_default();
+        for entry in skipped {
+            writeln!(anstream::stderr(), "warning: skipped {}", escape::terminal(&entry))?;
+        }
+        let options = Options {
+            seed: self.seed,
+            iterations: self.iterations,
+            time: match (self.time, self.iterations) {
+                (Some(time), _) => Some(time.0),
+                (None, Some(_)) => None,
+                (None, None) => Some(BUDGET),
+            },
+            jobs: usize::from(self.jobs.0),
+            deadline: DEADLINE,
+            corpus,
+            max_findings: self.max_findings.get(),
+            reproduce: self.reproduce(),
+        };
+        let started = ground.started(0);
+        if !self.quiet {
+            writeln!(
+                out,
+                "Fuzzing {} against {} (seed {})",
+                escape::terminal(&started.title),
+                escape::terminal(&started.target),
+                self.seed
+            )?;
+        }
+        let folder = self.findings.clone().unwrap_or_else(|| format!("reports/fuzz-{name}").into());
+        let mut screen = Screen {
+            terminal: std::io::stderr().is_terminal() && !self.quiet,
+            quiet: self.quiet,
+            failed: None,
+        };
+        let mut sink = |event: Event<'_>| screen.event(&event, &folder, self.corpus.as_deref());
+        let (stop, stopped) = watch::channel(false);
+        let handlers = runtime.block_on(async { Handlers::new() });
+        runtime.spawn(stop_on_signal(handlers, stop, None));
+        let done = runtime.block_on(campaign::campaign(ground, options, &mut sink, stopped));
+        let report = done.map_err(Failure::Usage)?;
+        screen.clear();
+        if let Some(error) = screen.failed.take() {
+            return Err(harness(error, "findings and corpus must be kept somewhere"));
+        }
+        let code = exit_code(&report);
+        self.write(started, &report, code)?;
+        if !self.quiet {
+            writeln!(out, "\n{}", show::coverage(&report.coverage))?;
+        }
+        writeln!(out, "{}", show::summary(&report))?;
+        Ok(code)
+    }
+
+    fn write(
+        &self,
+        started: crate::run::event::RunStarted,
+        report: &Report,
+        code: u8,
+    ) -> Result<(), Failure> {
+        let events = show::events(started, report, code);
+        let write = |path: &Option<PathBuf>, text: Result<String, String>| match path {
+            Some(path) => text
+                .and_then(|text| file::write_atomically(path, &text))
+                .map_err(|error| harness(error, "the campaign itself is over; its findings are above")),
+            None => Ok(()),
+        };
+        write(&self.junit, junit::render(&events))?;
+        write(&self.json, Ok(events.iter().map(|event| json::line(event) + "\n").collect()))
+    }
+
+    async fn again(&self, ground: Ground, folder: &Path) -> Result<u8, Failure> {
+        let mut out = anstream::stdout();
+        let deadline = DEADLINE * 3;
+        let all = replay(&ground, folder, deadline, self.seed).await;
+        let all = all.map_err(|error| usage(error, "--replay takes the folder of --findings"))?;
+        ground.close().await;
+        if all.is_empty() {
+            return Err(nothing(
+                format!("{} holds no findings (*.yaml)", folder.display()),
+                "a campaign writes them there with --findings",
+            ));
+        }
+        let mut code = 0;
+        for replayed in all {
+            let file = escape::terminal(&replayed.file).into_owned();
+            let (word, case) = match (replayed.fate, &replayed.case) {
+                (None, Err(error)) => {
+                    writeln!(anstream::stderr(), "warning: skipped {file}: {}", escape::terminal(error))?;
+                    continue;
+                }
+                (Some(Fate::StillFails), Ok(case)) => ("still fails", case),
+                (Some(Fate::FailsOtherwise), Ok(case)) => ("fails otherwise", case),
+                (Some(Fate::Flaky), Ok(case)) => ("flaky", case),
+                (_, Ok(case)) => ("fixed", case),
+                (Some(_), Err(_)) => continue,
+            };
+            code |= u8::from(word != "fixed");
+            let failure = replayed.last.as_ref().and_then(|single| single.report.failures.first());
+            let why = failure
+                .map(|failure| format!(": {}", escape::terminal(&failure.message)))
+                .unwrap_or_default();
+            let why = if word == "fixed" { String::new() } else { why };
+            writeln!(out, "{word:<15}  {}  {file}{why}", case.id)?;
+        }
+        Ok(code)
+    }
+}
+
+fn exit_code(report: &Report) -> u8 {
+    match (&report.ended, report.findings.is_empty()) {
+        (Ended::Interrupted, _) => 130,
+        (Ended::Refusing(_), _) => 3,
+        (Ended::Done, true) => 0,
+        (Ended::Done, false) => 1,
+    }
+}
+
+/// What is shown while a campaign runs, and what is kept as it goes.
+struct Screen {
+    terminal: bool,
+    quiet: bool,
+    /// Why something could not be kept.
+    failed: Option<String>,
+}
+
+impl Screen {
+    fn event(&mut self, event: &Event<'_>, folder: &Path, corpus: Option<&Path>) {
+        match event {
+            Event::Progress(progress) => {
+                if self.terminal {
+                    // Standard error: what is piped stays clean. A terminal that is gone shows nothing.
+                    let _ = write!(anstream::stderr(), "\r\u{1b}[2K{}", show::progress(progress));
+                }
+            }
+            Event::Novel(program) => {
+                let kept = corpus.map_or(Ok(()), |folder| campaign::store(folder, program));
+                self.failed = self.failed.take().or(kept.err());
+            }
+            Event::Finding(found) => {
+                let kept = found.write(folder);
+                let file = kept.as_ref().ok().map(|path| path.display().to_string());
+                self.failed = self.failed.take().or(kept.err());
+                self.clear();
+                if !self.quiet {
+                    let text = show::finding(found, file.as_deref());
+                    let word = if found.verdict == Verdict::Warned {
+                        anstyle::AnsiColor::Yellow
+                    } else {
+                        anstyle::AnsiColor::Red
+                    };
+                    let style = word.on_default().bold();
+                    let (first, rest) = text.split_at(4);
+                    let _ = write!(anstream::stdout(), "{style}{first}{style:#}{rest}");
+                }
+            }
+            Event::Note(note) => {
+                self.clear();
+                let _ = writeln!(anstream::stderr(), "note: {}", escape::terminal(note));
+            }
+        }
+    }
+
+    fn clear(&self) {
+        if self.terminal {
+            let _ = write!(anstream::stderr(), "\r\u{1b}[2K");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn budgets_are_read() {
+        for (text, seconds) in [("90s", 90.0), ("10m", 600.0), ("0.5h", 1800.0), ("250ms", 0.25)] {
+            assert_eq!(text.parse(), Ok(Budget(Duration::from_secs_f64(seconds))), "{text}");
+        }
+        for bad in ["", "s", "10", "-1s", "1d", "nans", "infs", "1é", "99999h"] {
+            assert!(bad.parse::<Budget>().is_err(), "{bad}");
+        }
+    }
+}

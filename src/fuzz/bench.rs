@@ -1,0 +1,123 @@
+//! Running programs: as the campaign does it, and as a replay does it, on ground of its own.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::task::JoinSet;
+
+use super::finding::{Fingerprint, fingerprints};
+use super::program::{Program, Rendered};
+use crate::run::single::{Ground, Single};
+use crate::scenario::LoadedCase;
+use crate::scenario::model::Case;
+use crate::source::Document;
+
+/// A target, and how long it may take to answer.
+#[derive(Clone)]
+pub struct Bench {
+    /// The target.
+    pub ground: Arc<Ground>,
+    /// A place for the cases, which stand in no file yet.
+    document: Arc<Document>,
+}
+
+/// A program that was run.
+pub struct Ran {
+    /// The program.
+    pub program: Program,
+    /// The scenario that it was.
+    pub rendered: Rendered,
+    /// What came of it.
+    pub single: Single,
+}
+
+impl Bench {
+    /// A bench for a target.
+    pub fn new(ground: Ground) -> Self {
+        // An empty document always parses.
+        let document = Document::parse("fuzz", "{}").map(Arc::new);
+        let document = document.unwrap_or_else(|_| unreachable!("an empty map is YAML"));
+        Self { ground: Arc::new(ground), document }
+    }
+
+    /// The case as the runner takes it.
+    fn loaded(&self, case: &Value) -> Result<LoadedCase, String> {
+        let case: Case = serde_json::from_value(case.clone()).map_err(|error| error.to_string())?;
+        Ok(LoadedCase {
+            id: format!("fuzz/{}", case.name),
+            family: "fuzz".to_owned(),
+            case,
+            file: "fuzz".to_owned(),
+            document: Arc::clone(&self.document),
+            pointer: String::new(),
+            line: 1,
+        })
+    }
+
+    /// Runs a program. `None`: it is no scenario (which shrinking may bring about).
+    pub async fn run(&self, program: Program, seed: u64, deadline: Duration) -> Option<Ran> {
+        let rendered = program.render(self.ground.protocol(), "case", "A fuzzed case", &[]);
+        let loaded = self.loaded(&rendered.case).ok()?;
+        let single = self.ground.run(&loaded, seed, Some(deadline)).await;
+        Some(Ran { program, rendered, single })
+    }
+
+    /// Runs a program on ground of its own, where there is such a thing.
+    pub async fn replay(&self, program: Program, seed: u64, deadline: Duration) -> Option<Ran> {
+        let Some(own) = self.ground.fork().await else { return self.run(program, seed, deadline).await };
+        let bench = Self { ground: Arc::new(own), document: Arc::clone(&self.document) };
+        let ran = bench.run(program, seed, deadline).await;
+        if let Ok(ground) = Arc::try_unwrap(bench.ground) {
+            ground.close().await;
+        }
+        ran
+    }
+
+    /// Replays programs side by side, at most `jobs` at once; the results stand in the programs' order.
+    pub async fn replay_all(
+        &self,
+        programs: Vec<Program>,
+        seed: u64,
+        deadline: Duration,
+        jobs: usize,
+    ) -> Vec<Option<Ran>> {
+        let mut results: Vec<Option<Ran>> = programs.iter().map(|_| None).collect();
+        let mut waiting = programs.into_iter().enumerate();
+        let mut running = JoinSet::new();
+        loop {
+            while running.len() < jobs.max(1) {
+                let Some((index, program)) = waiting.next() else { break };
+                let bench = self.clone();
+                running.spawn(async move { (index, bench.replay(program, seed, deadline).await) });
+            }
+            match running.join_next().await {
+                // A replay that panicked is one that did not show the finding.
+                Some(Ok((index, ran))) => results[index] = ran,
+                Some(Err(_)) => {}
+                None => return results,
+            }
+        }
+    }
+}
+
+impl Ran {
+    /// Everything that is wrong.
+    pub fn wrong(&self) -> Vec<Fingerprint> {
+        fingerprints(&self.program, &self.rendered, &self.single)
+            .into_iter()
+            .map(|(print, _)| print)
+            .collect()
+    }
+
+    /// Whether it shows the defect: the same oracle, and a requirement that it held broken.
+    pub fn shows(&self, wanted: &Fingerprint) -> bool {
+        self.wrong().iter().any(|print| is_same_defect(print, wanted))
+    }
+}
+
+/// Whether two fingerprints may be one defect, before shrinking has shown what it takes.
+pub fn is_same_defect(one: &Fingerprint, other: &Fingerprint) -> bool {
+    let shared = one.requirements.iter().any(|id| other.requirements.contains(id));
+    one.oracle == other.oracle && (shared || one.requirements.is_empty() && other.requirements.is_empty())
+}

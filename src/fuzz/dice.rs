@@ -1,0 +1,57 @@
+//! Seeded chance: the same on every machine and in every version.
+
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+
+/// A source of chance.
+#[derive(Debug, Clone)]
+pub struct Dice(ChaCha8Rng);
+
+impl Dice {
+    /// The dice of one case: they depend on nothing but the campaign's seed and the case's number.
+    pub fn new(seed: u64, index: u64) -> Self {
+        let mut key = [0; 32];
+        key[..8].copy_from_slice(&seed.to_le_bytes());
+        key[8..16].copy_from_slice(&index.to_le_bytes());
+        Self(ChaCha8Rng::from_seed(key))
+    }
+
+    /// A number below `bound`; 0 for the bound 0.
+    pub fn below(&mut self, bound: usize) -> usize {
+        // The modulo's bias is far below anything that a campaign could notice.
+        if bound == 0 { 0 } else { (self.0.next_u64() % bound as u64) as usize }
+    }
+
+    /// `true` in so many of a hundred cases.
+    pub fn chance(&mut self, percent: usize) -> bool {
+        self.below(100) < percent
+    }
+
+    /// One of several; `None` of none.
+    pub fn pick<'p, T>(&mut self, from: &'p [T]) -> Option<&'p T> {
+        let index = self.below(from.len());
+        from.get(index)
+    }
+
+    /// Any number.
+    pub fn number(&mut self) -> u64 {
+        self.0.next_u64()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_seed_gives_the_same_throws() {
+        let throws = |seed, index| {
+            let mut dice = Dice::new(seed, index);
+            (0..8).map(|_| dice.below(1000)).collect::<Vec<_>>()
+        };
+        assert_eq!(throws(1, 2), throws(1, 2));
+        assert_ne!(throws(1, 2), throws(1, 3));
+        assert_ne!(throws(1, 2), throws(2, 2));
+        assert_eq!(Dice::new(1, 1).pick::<u8>(&[]), None);
+    }
+}

@@ -1,0 +1,120 @@
+//! What a protocol owes for a text: its own `fuzzing.refused`, applied.
+
+use serde_json::Value;
+
+use super::input::Duty;
+use crate::frame::{self, FrameError};
+use crate::protocol::{Message, Protocol, Refusal};
+use crate::source::schema::{Problem, Violation};
+use crate::trace::Direction;
+
+/// The duty for a text. Templates in it stand for what fits.
+pub fn duty(protocol: &Protocol, text: &str) -> Duty {
+    owed(protocol, text)
+        .map_or(Duty::Survive, |Refusal { covers, tolerated }| Duty::Refuse { covers, tolerated })
+}
+
+fn owed(protocol: &Protocol, text: &str) -> Option<Refusal> {
+    let refused = &protocol.extension.fuzzing.refused;
+    let limits = frame::Limits { max_bytes: 4 << 20, max_depth: 100 };
+    match frame::parse(text.as_bytes(), &limits) {
+        Ok(body) => owed_for(protocol, &body),
+        // What JSON leaves to its readers is no mistake: how deep, how large, how often a key, how great a number.
+        Err(FrameError::Syntax { message, .. }) if message.contains("out of range") => None,
+        Err(FrameError::Syntax { .. } | FrameError::InvalidUtf8 { .. }) => given(&refused.no_json),
+        // A list may be a batch where requests and replies are told apart by ids.
+        Err(FrameError::NotAnObject { found })
+            if found == "an array" && protocol.extension.replies.is_some() =>
+        {
+            None
+        }
+        Err(FrameError::NotAnObject { .. }) => given(&refused.no_object),
+        Err(_) => None,
+    }
+}
+
+fn given(refusal: &Option<Refusal>) -> Option<Refusal> {
+    refusal.clone().filter(|refusal| !refusal.covers.is_empty())
+}
+
+/// The duty for an object.
+fn owed_for(protocol: &Protocol, body: &Value) -> Option<Refusal> {
+    let refused = &protocol.extension.fuzzing.refused;
+    if let Some(replies) = &protocol.extension.replies {
+        // Without an id to answer to there is no answer; and what looks like a reply is none of the server's business.
+        let id = replies.id.get(body);
+        let addressed = id.is_some_and(|id| id.is_string() || id.is_i64() || id.is_u64());
+        if !addressed || replies.result.get(body).is_some() || replies.error.get(body).is_some() {
+            return None;
+        }
+    }
+    let Some(name) = protocol.extension.discriminator.get(body).and_then(Value::as_str) else {
+        return given(&refused.no_type);
+    };
+    let Ok(message) = protocol.message_named(name, Direction::Send) else {
+        let servers = protocol.message_named(name, Direction::Recv).is_ok();
+        return given(if servers { &refused.server_type } else { &refused.unknown_type });
+    };
+    let message = &protocol.messages[message];
+    let violations = message.violations(body);
+    if violations.is_empty() {
+        return unknown_id(protocol, name, body);
+    }
+    violations.iter().find_map(|violation| owed_at(protocol, message, body, violation))
+}
+
+/// The duty for one violation of a command's schema.
+fn owed_at(protocol: &Protocol, message: &Message, body: &Value, violation: &Violation) -> Option<Refusal> {
+    let refused = &protocol.extension.fuzzing.refused;
+    let at = violation.subject();
+    let rule = refused.fields.iter().find(|rule| rule.is_about(&message.name, &at));
+    let own = |ids: Option<&Vec<String>>, general: &Option<Refusal>| match ids {
+        Some(ids) => {
+            Some(Refusal { covers: ids.clone(), tolerated: rule.and_then(|rule| rule.tolerated.clone()) })
+                .filter(|refusal| !refusal.covers.is_empty())
+        }
+        None => given(general),
+    };
+    let value = body.pointer(&violation.at);
+    if value.and_then(Value::as_str).is_some_and(|text| text.contains("{{")) {
+        return None;
+    }
+    match &violation.problem {
+        Problem::Missing(_) => own(rule.and_then(|rule| rule.missing.as_ref()), &refused.missing),
+        Problem::Undeclared(_) => given(&refused.undeclared),
+        // Null for a field that may be left out is often meant, and taken, as leaving it out.
+        _ if value.is_some_and(Value::is_null) && !is_required(message, &violation.at) => None,
+        Problem::Type(_) | Problem::NotOneOf(_) if refused.coerces && !is_container(value) => None,
+        Problem::Type(_) | Problem::NotOneOf(_) => {
+            own(rule.and_then(|rule| rule.invalid.as_ref()), &refused.invalid)
+        }
+        Problem::Other(_) => None,
+    }
+}
+
+fn is_container(value: Option<&Value>) -> bool {
+    value.is_some_and(|value| value.is_object() || value.is_array())
+}
+
+/// Whether a field at the top of a command is required. What lies deeper is left open.
+fn is_required(message: &Message, at: &str) -> bool {
+    let mut schema = message.payload();
+    for _ in 0..8 {
+        let Some(target) = schema.get("$ref").and_then(Value::as_str) else { break };
+        let Some(next) = message.payload().pointer(target.trim_start_matches('#')) else { break };
+        schema = next;
+    }
+    let name = at.trim_start_matches('/');
+    schema.get("required").and_then(Value::as_array).is_some_and(|names| names.iter().any(|one| one == name))
+}
+
+/// The duty for a command that is valid but for an id that nobody told.
+fn unknown_id(protocol: &Protocol, command: &str, body: &Value) -> Option<Refusal> {
+    protocol.extension.fuzzing.ids.values().find_map(|rule| {
+        let mut places =
+            rule.on.iter().filter(|place| place.on.as_slice().iter().any(|name| name == command));
+        let told = |value: &Value| value.as_str().is_none_or(|text| text.contains("{{"));
+        let made_up = places.any(|place| place.at.get(body).is_some_and(|value| !told(value)));
+        if made_up { given(&rule.unknown) } else { None }
+    })
+}

@@ -1,0 +1,202 @@
+//! Findings: what is the same defect, and how one is kept.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::input::Action;
+use super::program::{Part, Program, Rendered};
+use super::yaml;
+use crate::run::event::{CaseReport, Failure, Verdict};
+use crate::run::single::Single;
+
+/// What makes two findings the same.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Fingerprint {
+    /// The oracle that spoke: `refused`, `alive`, `state-kept`, `clean-turn`, `fresh-connection`, `other-session`, `isolated`,
+    /// `schema`, `frame`, `message`, `invariant`, `limit`, `sequence`, `setup`, `target`.
+    pub oracle: String,
+    /// The requirements that it held broken.
+    pub requirements: Vec<String>,
+    /// The state in which the case begins.
+    pub state: String,
+    /// What is left of the message when values are taken out, and how the inputs were spoilt.
+    pub shape: String,
+}
+
+/// A confirmed finding.
+#[derive(Debug, Clone)]
+pub struct Finding {
+    /// What it is.
+    pub fingerprint: Fingerprint,
+    /// Failed (a MUST) or warned (a SHOULD or MAY).
+    pub verdict: Verdict,
+    /// One sentence.
+    pub message: String,
+    /// The case, shrunk.
+    pub program: Program,
+    /// Steps that do something spoilt or unusual; the rest is opening, waiting and judging.
+    pub steps: usize,
+    /// Cases run to confirm and shrink it.
+    pub replays: usize,
+    /// The number of the case that showed it first.
+    pub case: u64,
+    /// The scenario file's text.
+    pub scenario: String,
+    /// The name of the case in it.
+    pub name: String,
+    /// As a run reports it.
+    pub report: CaseReport,
+}
+
+/// The fingerprints of everything that is wrong with a case, each with its failure; a target that is gone included.
+pub fn fingerprints(
+    program: &Program,
+    rendered: &Rendered,
+    single: &Single,
+) -> Vec<(Fingerprint, Option<Failure>)> {
+    let state = program.state.clone().unwrap_or_else(|| super::guide::OPENED.to_owned());
+    let mut found = Vec::new();
+    for (index, failure) in single.report.failures.iter().enumerate() {
+        let at = single.failed_at.get(index).map_or("", String::as_str);
+        let fingerprint = Fingerprint {
+            oracle: oracle(failure, at, rendered),
+            requirements: failure.requirements.clone(),
+            state: state.clone(),
+            shape: shape(program, failure),
+        };
+        found.push((fingerprint, Some(failure.clone())));
+    }
+    if found.is_empty()
+        && let Some(reason) = single.broke()
+    {
+        let oracle = "target".to_owned();
+        found.push((Fingerprint { oracle, requirements: Vec::new(), state, shape: normal(reason) }, None));
+    }
+    found
+}
+
+fn oracle(failure: &Failure, at: &str, rendered: &Rendered) -> String {
+    let name = match failure.check.as_str() {
+        "step" => {
+            let verb = at.rsplit('/').next().unwrap_or_default();
+            let index = at.split('/').nth(2).and_then(|index| index.parse::<usize>().ok());
+            let part = index.and_then(|index| rendered.parts.get(index)).copied();
+            match (part, verb) {
+                (Some(Part::Before), _) => "setup",
+                (Some(Part::Witness), "unseen") => "isolated",
+                (Some(Part::Witness), _) => "other-session",
+                (Some(Part::Fresh), _) => "fresh-connection",
+                (Some(Part::Own), _) => "clean-turn",
+                (_, "alive") => "alive",
+                (_, "rejected") => "refused",
+                (_, "unchanged") => "state-kept",
+                _ => "sequence",
+            }
+        }
+        check @ ("schema" | "message" | "frame" | "limit" | "reply") => check,
+        _ => "invariant",
+    };
+    name.to_owned()
+}
+
+fn shape(program: &Program, failure: &Failure) -> String {
+    let check = if failure.check == "step" { "" } else { failure.check.as_str() };
+    let mut kinds: Vec<&str> =
+        program.inputs.iter().map(|input| input.mutation.as_str()).filter(|how| *how != "-").collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    format!("{check} {} [{}]", normal(&failure.message), kinds.join(" ")).trim().to_owned()
+}
+
+/// A message without the values in it.
+pub fn normal(text: &str) -> String {
+    let mut out = String::new();
+    let mut quote = None;
+    for c in text.chars() {
+        match quote {
+            Some(open) if c == open => {
+                quote = None;
+                out.push_str("\u{2026}\"");
+            }
+            Some(_) => {}
+            None if c == '"' || c == '`' => {
+                quote = Some(c);
+                out.push('"');
+            }
+            None if c.is_ascii_digit() => {
+                if !out.ends_with('#') {
+                    out.push('#');
+                }
+            }
+            None => out.push(c),
+        }
+    }
+    out.chars().take(160).collect()
+}
+
+/// How many inputs do something; waits do not count.
+pub fn steps(program: &Program) -> usize {
+    program.inputs.iter().filter(|input| input.mutation != "-").count()
+}
+
+impl Finding {
+    /// The file's name: what it is, and a number that is the same for the same finding.
+    pub fn file_name(&self) -> String {
+        format!("{}.yaml", self.name)
+    }
+
+    /// Writes the scenario into a folder.
+    ///
+    /// # Errors
+    /// The path and the reason.
+    pub fn write(&self, folder: &Path) -> Result<PathBuf, String> {
+        let path = folder.join(self.file_name());
+        let cannot = |error: std::io::Error| format!("{} cannot be written: {error}", path.display());
+        std::fs::create_dir_all(folder).map_err(cannot)?;
+        let mut file = tempfile::NamedTempFile::new_in(folder).map_err(cannot)?;
+        std::io::Write::write_all(&mut file, self.scenario.as_bytes()).map_err(cannot)?;
+        file.persist(&path).map_err(|error| cannot(error.error))?;
+        Ok(path)
+    }
+}
+
+/// The name of a finding's case: letters, digits and hyphens.
+pub fn name_of(fingerprint: &Fingerprint) -> String {
+    use std::hash::{Hash, Hasher};
+    let mut hasher = rustc_hash::FxHasher::default();
+    fingerprint.hash(&mut hasher);
+    format!("{}-{:08x}", fingerprint.oracle, hasher.finish() as u32)
+}
+
+/// The scenario file of a finding.
+pub fn scenario(comments: &[String], case: &Value) -> String {
+    yaml::file(comments, case)
+}
+
+/// The size of a program: shrinking makes it less.
+pub fn size(program: &Program) -> usize {
+    let inputs = program.inputs.iter().map(|input| match &input.action {
+        Action::Text(text) => text.len() + 1,
+        Action::Send(value) => value.to_string().len(),
+        Action::Steps(steps) => steps.iter().map(|step| step.to_string().len()).sum(),
+    });
+    let flags = [
+        program.own,
+        program.fresh,
+        program.witness,
+        program.state.is_some(),
+        program.witness_state.is_some(),
+    ];
+    inputs.map(|size| size + 100).sum::<usize>() + flags.iter().filter(|flag| **flag).count() * 1000
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_no_part_of_a_shape() {
+        assert_eq!(normal("`a` came 12 times, \"x y\" 3.5"), "\"\u{2026}\" came # times, \"\u{2026}\" #.#");
+    }
+}

@@ -1,0 +1,342 @@
+//! From a seed and a number to a program.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::dice::Dice;
+use super::duty::duty;
+use super::input::{Action, Duty, Input, literal};
+use super::program::{ALICE, BOB, Program, opening};
+use super::{schema, scripts, spoil};
+use crate::protocol::extension::Join;
+use crate::protocol::{Message, Protocol};
+use crate::trace::Direction;
+
+/// Inputs of one volley.
+const VOLLEY: usize = 16;
+/// Longest program that is grown.
+const LONGEST: usize = 24;
+
+/// Makes programs.
+#[derive(Debug)]
+pub struct Generator {
+    protocol: Arc<Protocol>,
+    /// Indices of the commands.
+    commands: Vec<usize>,
+    /// The states that can be entered; `None` is the one after the opening.
+    states: Vec<Option<String>>,
+    /// Types that clients may not send, or that nobody knows.
+    types: Vec<String>,
+    /// The name and script names of turns.
+    scripts: Vec<String>,
+}
+
+impl Generator {
+    /// A generator for the states in `states`.
+    pub fn new(protocol: &Arc<Protocol>, states: Vec<Option<String>>) -> Self {
+        let avoid = &protocol.extension.fuzzing.avoid;
+        let messages = || protocol.messages.iter().enumerate();
+        let commands = messages().filter(|(_, one)| one.dir == Direction::Send && !avoid.contains(&one.name));
+        // A reply's name is frameproof's own word.
+        let servers = messages().filter(|(_, one)| one.dir == Direction::Recv && !one.name.contains('.'));
+        let mut types: Vec<String> = servers.map(|(_, one)| one.name.clone()).collect();
+        types.extend(["frobnicate", "", "__proto__", "type"].map(str::to_owned));
+        Self {
+            commands: commands.map(|(index, _)| index).collect(),
+            scripts: scripts::all(protocol).keys().cloned().collect(),
+            protocol: Arc::clone(protocol),
+            states,
+            types,
+        }
+    }
+
+    /// The commands' names.
+    pub fn commands(&self) -> impl Iterator<Item = &str> {
+        self.commands.iter().map(|index| self.protocol.messages[*index].name.as_str())
+    }
+
+    /// Program number `index` of a campaign. `skip` names (command, mutation) pairs of known findings, which would hide
+    /// others.
+    pub fn program(
+        &self,
+        seed: u64,
+        index: u64,
+        corpus: &[Program],
+        skip: &dyn Fn(&Input) -> bool,
+    ) -> Program {
+        let mut dice = Dice::new(seed, index);
+        let mut program = match dice.below(10) {
+            0..=3 => self.volley(&mut dice, true),
+            4 => self.volley(&mut dice, false),
+            _ => self.sequence(&mut dice, corpus),
+        };
+        program.inputs.retain(|input| !skip(input));
+        program.fresh = dice.chance(35);
+        program.witness = dice.chance(35);
+        if program.witness && dice.chance(50) {
+            let waiting = self.protocol.extension.fuzzing.states.iter();
+            let waiting: Vec<&String> = waiting
+                .filter(|(name, state)| {
+                    !state.leave.is_empty() && self.states.contains(&Some((*name).clone()))
+                })
+                .map(|(name, _)| name)
+                .collect();
+            program.witness_state = dice.pick(&waiting).map(|name| (*name).clone());
+        }
+        program
+    }
+
+    fn empty(&self, dice: &mut Dice) -> Program {
+        let state = if dice.chance(40) { None } else { dice.pick(&self.states).cloned().flatten() };
+        Program { state, inputs: Vec::new(), own: true, fresh: false, witness: false, witness_state: None }
+    }
+
+    /// Spoilt messages of one client, back to back: those that must be refused, or those that need not.
+    fn volley(&self, dice: &mut Dice, refused: bool) -> Program {
+        let mut program = self.empty(dice);
+        let wanted = 1 + dice.below(VOLLEY);
+        for _ in 0..wanted * 4 {
+            if program.inputs.len() >= wanted {
+                break;
+            }
+            let input = self.spoilt(ALICE, dice);
+            if matches!(input.duty, Duty::Refuse { .. }) == refused {
+                program.inputs.push(input);
+            }
+        }
+        program
+    }
+
+    /// Commands in whatever order: from a place that a program before has reached, or from the beginning.
+    fn sequence(&self, dice: &mut Dice, corpus: &[Program]) -> Program {
+        let grown = if dice.chance(75) { dice.pick(corpus).cloned() } else { None };
+        let grown =
+            grown.filter(|program| !program.inputs.iter().any(|input| spoil::is_tolerable(&input.mutation)));
+        let mut program = grown.unwrap_or_else(|| self.empty(dice));
+        program.inputs.truncate(LONGEST);
+        let (more, two) = (1 + dice.below(6), dice.chance(35));
+        for _ in 0..more {
+            let client = if two && dice.chance(45) { BOB } else { ALICE };
+            match dice.below(20) {
+                0..=9 => program.inputs.push(self.valid(client, dice)),
+                10..=13 => program.inputs.push(self.turn(client, dice)),
+                14..=16 => {
+                    // What may be read in two ways stands in volleys only: no monitor is judged there.
+                    let spoilt = self.spoilt(client, dice);
+                    program.inputs.extend(Some(spoilt).filter(|input| !spoil::is_tolerable(&input.mutation)));
+                }
+                17 => {
+                    // A command that comes twice.
+                    let last = program.inputs.last().cloned();
+                    program.inputs.extend(
+                        last.filter(|input| matches!(input.action, Action::Send(_) | Action::Text(_))),
+                    );
+                }
+                18 => program.inputs.push(self.race(dice)),
+                _ => program.inputs.push(self.reconnect(client, dice)),
+            }
+            if dice.chance(60) {
+                program.inputs.push(Input::pause(client, &self.protocol.extension.fuzzing.survives));
+            }
+        }
+        program
+    }
+
+    fn command(&self, dice: &mut Dice) -> Option<&Message> {
+        dice.pick(&self.commands).map(|index| &self.protocol.messages[*index])
+    }
+
+    /// A valid message of a command, as far as frameproof can tell, with templates for ids.
+    fn body(&self, message: &Message, dice: &mut Dice) -> Value {
+        let example = dice.pick(&message.examples).cloned().unwrap_or(json!({}));
+        let mut body = match dice.chance(50) {
+            true => example,
+            false => {
+                let made = schema::generate(message.payload(), message.payload(), dice);
+                if message.violations(&made).is_empty() { made } else { example }
+            }
+        };
+        self.fill(&mut body, &message.name, dice);
+        body
+    }
+
+    /// Puts ids in: those that the server told, and now and then one that nobody did.
+    fn fill(&self, body: &mut Value, command: &str, dice: &mut Dice) {
+        let fuzzing = &self.protocol.extension.fuzzing;
+        for at in &fuzzing.fresh {
+            if let Some(place) = body.pointer_mut(at.as_str()).filter(|place| !place.is_null()) {
+                *place = json!("{{uuid}}");
+            }
+        }
+        for (name, rule) in &fuzzing.ids {
+            let places = rule.on.iter().filter(|place| place.on.as_slice().iter().any(|one| one == command));
+            for place in places {
+                let Some(slot) = body.pointer_mut(place.at.as_str()) else { continue };
+                *slot = json!(match dice.below(10) {
+                    0..=5 => format!("{{{{seen.{name}}}}}"),
+                    6 => format!("{{{{seen.{name}.first}}}}"),
+                    7 => format!("{{{{seen.{name}.own}}}}"),
+                    8 if !rule.grants => format!("{{{{seen.{name}.witness}}}}"),
+                    _ => format!("nobody-{}", dice.below(3)),
+                });
+            }
+        }
+    }
+
+    fn valid(&self, client: &str, dice: &mut Dice) -> Input {
+        let Some(message) = self.command(dice) else { return self.turn(client, dice) };
+        if scripts::command(&self.protocol) == Some(message.name.as_str()) && dice.chance(70) {
+            return self.turn(client, dice);
+        }
+        let body = self.body(message, dice);
+        Input {
+            client: client.to_owned(),
+            action: Action::Send(body),
+            command: message.name.clone(),
+            mutation: "valid".to_owned(),
+            duty: Duty::Survive,
+        }
+    }
+
+    fn turn(&self, client: &str, dice: &mut Dice) -> Input {
+        let script = dice.pick(&self.scripts).cloned().unwrap_or_default();
+        let body = scripts::start(&self.protocol, client, &format!("{{{{cue.{script}}}}}"));
+        Input {
+            client: client.to_owned(),
+            action: Action::Send(body),
+            command: scripts::command(&self.protocol).unwrap_or("turn").to_owned(),
+            mutation: script,
+            duty: Duty::Survive,
+        }
+    }
+
+    /// A message that is not as it should be.
+    fn spoilt(&self, client: &str, dice: &mut Dice) -> Input {
+        let (command, body) = match self.command(dice) {
+            Some(message) => (message.name.clone(), self.body(message, dice)),
+            None => ("text".to_owned(), json!({})),
+        };
+        let (text, how, command) = match dice.chance(70) {
+            true => {
+                let kind = self.protocol.extension.discriminator.as_str();
+                let (text, how) = spoil::near_valid(&body, kind, &self.types, dice);
+                (text, how, command)
+            }
+            false => {
+                // Cut anywhere, a template would be none: ids stand as plain texts.
+                let plain = plain(body);
+                let (text, how) = spoil::broken(&plain.to_string(), dice);
+                (literal(&text), how, "text".to_owned())
+            }
+        };
+        // Replies are told apart by ids: one that comes twice, or that is none, makes them anyone's guess.
+        if let Some(replies) = &self.protocol.extension.replies
+            && let Ok(body) = serde_json::from_str::<Value>(&text)
+            && replies.id.get(&body).is_some_and(|id| *id != json!("{{uuid}}"))
+        {
+            return self.valid(client, dice);
+        }
+        let owed = if spoil::is_tolerable(how) { Duty::Survive } else { duty(&self.protocol, &text) };
+        Input {
+            client: client.to_owned(),
+            action: Action::Text(text),
+            command,
+            mutation: how.to_owned(),
+            duty: owed,
+        }
+    }
+
+    /// Two clients do something at once.
+    fn race(&self, dice: &mut Dice) -> Input {
+        let (one, other) = (self.valid(ALICE, dice), self.valid(BOB, dice));
+        let step = json!({ "parallel": [one.steps(), other.steps()] });
+        Input {
+            client: BOB.to_owned(),
+            action: Action::Steps(vec![step]),
+            command: format!("{} | {}", one.command, other.command),
+            mutation: "race".to_owned(),
+            duty: Duty::Survive,
+        }
+    }
+
+    /// The connection is lost, and made again.
+    fn reconnect(&self, client: &str, dice: &mut Dice) -> Input {
+        let fuzzing = &self.protocol.extension.fuzzing;
+        let ways: Vec<&String> = self.protocol.extension.openings.keys().collect();
+        // A connection that is its own session begins anew in the first way only.
+        let way = match self.protocol.extension.session.join {
+            Join::Connection => None,
+            _ => dice.pick(&ways).map(|way| way.as_str()),
+        };
+        let cut = if dice.chance(70) { "drop" } else { "close" };
+        let mut steps = vec![json!({ cut: client })];
+        steps.extend(opening(&self.protocol, client, None, way));
+        let _ = fuzzing;
+        Input {
+            client: client.to_owned(),
+            action: Action::Steps(steps),
+            command: "reconnect".to_owned(),
+            mutation: format!("{cut}-{}", way.unwrap_or("anew")),
+            duty: Duty::Survive,
+        }
+    }
+}
+
+/// A value without templates.
+fn plain(value: Value) -> Value {
+    match value {
+        Value::String(text) if text.contains("{{") => json!("x1"),
+        Value::Array(items) => items.into_iter().map(plain).collect(),
+        Value::Object(map) => map.into_iter().map(|(key, value)| (key, plain(value))).collect(),
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::LoadOptions;
+
+    fn generator(name: &str) -> Generator {
+        let protocol = Protocol::embedded(name, &LoadOptions::default()).expect("a protocol");
+        let states = protocol.extension.fuzzing.states.keys().cloned().map(Some);
+        Generator::new(&protocol, std::iter::once(None).chain(states).collect())
+    }
+
+    #[test]
+    fn the_same_number_is_the_same_program() {
+        for name in Protocol::embedded_names() {
+            let (one, other) = (generator(name), generator(name));
+            let program = |made: &Generator, index| made.program(9, index, &[], &|_| false);
+            for index in 0..50 {
+                assert_eq!(program(&one, index), program(&other, index), "{name} {index}");
+            }
+            assert!((0..20).any(|index| program(&one, index) != program(&one, index + 1)));
+        }
+    }
+
+    #[test]
+    fn every_program_is_a_scenario_that_the_loader_takes() {
+        for name in Protocol::embedded_names() {
+            let generator = generator(name);
+            let protocol = &generator.protocol;
+            let (mut refused, mut kinds) = (0, std::collections::BTreeSet::new());
+            for index in 0..60 {
+                let program = generator.program(4, index, &[], &|_| false);
+                refused += usize::from(program.all_refused());
+                kinds.extend(program.inputs.iter().map(|input| input.mutation.clone()));
+                let case = program.render(protocol, "case", "A case", &[]).case;
+                let text = super::super::yaml::file(&[], &case);
+                let folder = tempfile::tempdir().expect("a folder");
+                let path = folder.path().join("case.yaml");
+                std::fs::write(&path, &text).expect("written");
+                if let Err(errors) = crate::scenario::load(&path, protocol) {
+                    panic!("{name} {index}: {errors}\n{text}");
+                }
+            }
+            assert!(refused > 3, "{name}: {refused}");
+            assert!(kinds.len() > 15, "{name}: {kinds:?}");
+        }
+    }
+}

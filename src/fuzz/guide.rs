@@ -1,0 +1,158 @@
+//! Guidance: which inputs met a new answer, and how often each command was tried in each state.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::program::{Program, Rendered};
+use crate::frame::Pointer;
+use crate::protocol::{Matcher, Protocol};
+use crate::run::single::Single;
+use crate::source::Diagnostics;
+use crate::trace::{Direction, Event, Payload};
+
+/// The state before anything was said.
+pub const OPENED: &str = "opened";
+/// Answers of one input that make its signature.
+const ANSWERS: usize = 3;
+/// Programs kept; the oldest of those that are no one's only witness give way.
+const CORPUS: usize = 512;
+
+/// How often each command was tried in each state: command, then state.
+pub type Coverage = BTreeMap<String, BTreeMap<String, u64>>;
+
+/// What is known of the target's behaviour.
+pub struct Guide {
+    protocol: Arc<Protocol>,
+    phases: Vec<(String, Matcher)>,
+    errors: Option<(Matcher, Option<Pointer>)>,
+    /// Messages that answer the barrier, which say nothing about an input.
+    barrier: BTreeSet<String>,
+    seen: BTreeSet<(String, String, String, String)>,
+    /// The programs that met something new.
+    pub corpus: Vec<Program>,
+    /// States and commands.
+    pub coverage: Coverage,
+}
+
+impl Guide {
+    /// # Errors
+    /// A pattern that does not compile (found when the protocol is loaded, too).
+    pub fn new(protocol: &Arc<Protocol>) -> Result<Self, Diagnostics> {
+        let extension = &protocol.extension;
+        let phases = extension.fuzzing.phases.iter();
+        let phases = phases.map(|(name, on)| Ok((name.clone(), Matcher::new(on, protocol)?)));
+        let errors = extension.errors.as_ref();
+        let errors = errors
+            .map(|errors| Ok::<_, Diagnostics>((Matcher::new(&errors.on, protocol)?, errors.code.clone())));
+        let barrier = extension.barrier.iter().flatten().filter_map(|step| step.expect.as_ref());
+        Ok(Self {
+            phases: phases.collect::<Result<_, Diagnostics>>()?,
+            errors: errors.transpose()?,
+            barrier: barrier.flat_map(|names| names.as_slice().to_vec()).collect(),
+            protocol: Arc::clone(protocol),
+            seen: BTreeSet::new(),
+            corpus: Vec::new(),
+            coverage: Coverage::new(),
+        })
+    }
+
+    /// Learns from what came of a program. The part of it that led to something new joins the corpus. Returns that
+    /// part, if there is one.
+    pub fn learn(&mut self, program: &Program, rendered: &Rendered, single: &Single) -> Option<Program> {
+        let starts: Vec<Option<usize>> =
+            rendered.places.iter().map(|place| start_of(single, place)).collect();
+        let end = self.end_of_inputs(rendered, single);
+        let mut newest = None;
+        let mut phase = OPENED.to_owned();
+        let mut at = 0;
+        for (index, input) in program.inputs.iter().enumerate() {
+            let Some(start) = starts[index] else { break };
+            self.follow(&single.trace[at..start], &mut phase);
+            at = start;
+            let stop = starts.get(index + 1).copied().flatten().unwrap_or(end).max(start);
+            let answers = self.answers(&single.trace[start..stop], &input.client);
+            *self.coverage.entry(input.command.clone()).or_default().entry(phase.clone()).or_default() += 1;
+            // What two clients do at once ends as it ends: it would make the campaign depend on chance.
+            if input.mutation == "race" || input.command == "wait" {
+                continue;
+            }
+            let key = (phase.clone(), input.command.clone(), input.mutation.clone(), answers);
+            if self.seen.insert(key) {
+                newest = Some(index);
+            }
+        }
+        let mut part = program.clone();
+        part.inputs.truncate(newest? + 1);
+        (part.witness, part.fresh, part.witness_state) = (false, false, None);
+        if !self.corpus.contains(&part) {
+            self.corpus.push(part.clone());
+        }
+        if self.corpus.len() > CORPUS {
+            self.corpus.remove(0);
+        }
+        Some(part)
+    }
+
+    /// Where in the trace the inputs are over.
+    fn end_of_inputs(&self, rendered: &Rendered, single: &Single) -> usize {
+        let after = rendered
+            .parts
+            .iter()
+            .position(|part| !matches!(part, super::program::Part::Before | super::program::Part::Inputs));
+        let place = after.map(|index| format!("/steps/{index}"));
+        place.and_then(|place| start_of(single, &place)).unwrap_or(single.trace.len())
+    }
+
+    fn follow(&self, events: &[Event], phase: &mut String) {
+        for event in events.iter().filter(|event| &*event.client != super::program::WITNESS) {
+            let Some((message, body)) = self.message(event) else { continue };
+            if let Some((name, _)) = self.phases.iter().find(|(_, on)| on.matches(message, event.dir, &body))
+            {
+                phase.clone_from(name);
+            }
+        }
+    }
+
+    fn message(&self, event: &Event) -> Option<(Option<usize>, Value)> {
+        let Payload::Text(text) = &event.payload else { return None };
+        let body: Value = serde_json::from_str(text).ok()?;
+        // Which request a reply answers is not looked up: a result by another name is a phase of its own.
+        let message = self.protocol.message_of(&body, event.dir).or_else(|| {
+            self.protocol.is_reply(&body).then(|| self.protocol.reply_of(&body, event.dir, None)).flatten()
+        });
+        Some((message, body))
+    }
+
+    /// The first answers to an input, as one text: types, error codes, close codes.
+    fn answers(&self, events: &[Event], client: &str) -> String {
+        let mut found = Vec::new();
+        for event in events.iter().filter(|event| event.dir == Direction::Recv && &*event.client == client) {
+            match &event.payload {
+                Payload::Close { code, .. } => found.push(format!("close {}", code.unwrap_or(0))),
+                Payload::End(end) => found.push(format!("{end:?}")),
+                _ => {
+                    let Some((message, body)) = self.message(event) else { continue };
+                    let name = self.protocol.type_of(&body).unwrap_or("reply").to_owned();
+                    if self.protocol.extension.ambient.contains(&name) || self.barrier.contains(&name) {
+                        continue;
+                    }
+                    let error = self.errors.as_ref().filter(|(on, _)| on.matches(message, event.dir, &body));
+                    let code = error.and_then(|(_, at)| at.as_ref()?.get(&body));
+                    found.push(code.map_or(name.clone(), |code| format!("{name} {code}")));
+                }
+            }
+            found.dedup();
+            if found.len() >= ANSWERS {
+                break;
+            }
+        }
+        found.join(", ")
+    }
+}
+
+fn start_of(single: &Single, place: &str) -> Option<usize> {
+    let below = |pointer: &str| pointer.strip_prefix(place).is_some_and(|rest| rest.starts_with('/'));
+    single.marks.iter().find(|(pointer, _)| below(pointer)).map(|(_, at)| (*at).min(single.trace.len()))
+}

@@ -1,0 +1,393 @@
+//! A fuzzed case as it is made, stored and shrunk, and the scenario that it is when it is run.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::input::{Action, Duty, Input};
+use crate::protocol::Protocol;
+use crate::protocol::extension::Exchange;
+
+/// The client whose messages are spoilt.
+pub const ALICE: &str = "alice";
+/// A second client, of the same session where there is such a thing.
+pub const BOB: &str = "bob";
+/// The client of another session that must not notice.
+pub const WITNESS: &str = "witness";
+/// A client that comes afterwards.
+const FRESH: &str = "fresh";
+
+/// A fuzzed case.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Program {
+    /// The state in which it begins, as `fuzzing.states` calls it; none: after the opening.
+    #[serde(default)]
+    pub state: Option<String>,
+    /// What is done.
+    pub inputs: Vec<Input>,
+    /// Afterwards a turn on the same connection.
+    pub own: bool,
+    /// Afterwards a turn on a fresh connection.
+    pub fresh: bool,
+    /// Another session runs alongside.
+    pub witness: bool,
+    /// The state in which the other session waits.
+    #[serde(default)]
+    pub witness_state: Option<String>,
+}
+
+/// What a part of a rendered case asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Part {
+    /// Connections are opened and the state is entered: nothing has been spoilt yet.
+    Before,
+    /// The inputs and the duties for each.
+    Inputs,
+    /// The connection lives on.
+    Alive,
+    /// The session is left and used by a clean turn.
+    Own,
+    /// A fresh connection works.
+    Fresh,
+    /// The other session is unharmed.
+    Witness,
+}
+
+/// A case ready to run.
+#[derive(Debug, Clone)]
+pub struct Rendered {
+    /// The case, as it stands in a scenario file.
+    pub case: Value,
+    /// For each input the JSON Pointer of its first step, below the case.
+    pub places: Vec<String>,
+    /// For each step what it asks.
+    pub parts: Vec<Part>,
+}
+
+impl Program {
+    /// Whether every input is one that the server must refuse.
+    pub fn all_refused(&self) -> bool {
+        !self.inputs.is_empty() && self.inputs.iter().all(|input| matches!(input.duty, Duty::Refuse { .. }))
+    }
+
+    /// The invariants that are not judged: those that hold for proper clients only; all of them where it is the
+    /// reader's choice what an input says, for the monitors would not know what the server took it for.
+    fn suspended<'p>(&self, protocol: &'p Protocol) -> Vec<&'p String> {
+        let blind = self.inputs.iter().any(|input| super::spoil::is_tolerable(&input.mutation));
+        let extension = &protocol.extension;
+        match blind {
+            true => extension.invariants.keys().collect(),
+            false => extension.fuzzing.suspend.iter().collect(),
+        }
+    }
+
+    /// The scenario's case.
+    pub fn render(&self, protocol: &Protocol, name: &str, title: &str, covers: &[String]) -> Rendered {
+        let mut writer = Writer { protocol, steps: Vec::new(), parts: Vec::new(), part: Part::Before };
+        if self.witness {
+            writer.open(WITNESS, Some("other"), None);
+            writer.turn(WITNESS, "{{secret}} {{cue.clean}}", &[]);
+            writer.enter(WITNESS, self.witness_state.as_deref());
+        }
+        writer.open(ALICE, None, None);
+        writer.enter(ALICE, self.state.as_deref());
+        let bob = self.inputs.iter().any(|input| input.client == BOB);
+        if bob {
+            writer.open(BOB, None, None);
+        }
+        writer.part = Part::Inputs;
+        let places = writer.inputs(&self.inputs, self.all_refused());
+        self.afterwards(&mut writer, bob);
+        let mut case = json!({ "name": name, "title": title });
+        let turn = self.state.as_ref().and_then(|state| protocol.extension.fuzzing.states.get(state));
+        if let Some(turn) = turn.filter(|situation| !situation.turn.is_empty()) {
+            case["turn"] = json!(turn.turn);
+        }
+        let mut turns = super::scripts::all(protocol);
+        let waiting =
+            self.witness_state.as_ref().and_then(|state| protocol.extension.fuzzing.states.get(state));
+        if let Some(waiting) = waiting.filter(|situation| !situation.turn.is_empty()) {
+            turns.insert(WITNESS.to_owned(), json!(waiting.turn));
+        }
+        let text = json!(writer.steps).to_string();
+        turns.retain(|name, _| text.contains(&format!("{{{{cue.{name}}}}}")));
+        case["turns"] = Value::Object(turns);
+        if text.contains("{{secret}}") {
+            case["vars"] = json!({ "secret": "the-secret-of-the-other-session" });
+        }
+        if !covers.is_empty() {
+            case["covers"] = json!(covers);
+        }
+        let suspended = self.suspended(protocol);
+        if !suspended.is_empty() {
+            case["suspend"] = json!(suspended);
+        }
+        case["settle"] = json!(false);
+        case["steps"] = json!(writer.steps);
+        Rendered { case, places, parts: writer.parts }
+    }
+
+    fn afterwards(&self, writer: &mut Writer<'_>, bob: bool) {
+        let protocol = writer.protocol;
+        let fuzzing = &protocol.extension.fuzzing;
+        writer.part = Part::Alive;
+        let codes = self.inputs.iter().find_map(|input| match &input.duty {
+            Duty::MayClose { codes } => Some(codes.clone()),
+            _ => None,
+        });
+        if !self.all_refused() {
+            let mut step = json!({ "alive": ALICE, "covers": fuzzing.survives });
+            if let Some(codes) = &codes {
+                step["codes"] = json!(codes);
+            }
+            writer.step(step);
+        }
+        writer.part = Part::Own;
+        if self.own && codes.is_none() {
+            if self.all_refused() || self.inputs.is_empty() {
+                writer.leave(ALICE, self.state.as_deref());
+                writer.settle(ALICE);
+                writer.turn(ALICE, "{{cue.clean}}", &[]);
+            } else if !fuzzing.rest.is_empty() {
+                writer.settle(ALICE);
+                writer.exchange(ALICE, &fuzzing.rest, "", &[]);
+                writer.settle(ALICE);
+                writer.turn(ALICE, "{{cue.clean}}", &[]);
+            }
+        }
+        writer.part = Part::Fresh;
+        if self.fresh {
+            writer.open(FRESH, Some("later"), None);
+            writer.turn(FRESH, "{{cue.clean}}", &[]);
+        }
+        writer.part = Part::Witness;
+        if self.witness {
+            let covers = if fuzzing.isolated.is_empty() { &fuzzing.survives } else { &fuzzing.isolated };
+            writer.step(json!({ "alive": WITNESS, "covers": covers }));
+            let covers = covers.clone();
+            writer.leave_blaming(WITNESS, self.witness_state.as_deref(), &covers);
+            writer.settle(WITNESS);
+            writer.turn(WITNESS, "{{cue.clean}}", &covers);
+            if !fuzzing.isolated.is_empty() {
+                writer.step(json!({ "unseen": "{{secret}}", "as": ALICE, "covers": fuzzing.isolated }));
+                if bob {
+                    writer.step(json!({ "unseen": "{{secret}}", "as": BOB, "covers": fuzzing.isolated }));
+                }
+            }
+        }
+    }
+}
+
+/// Steps that open a client's connection (again), with what the protocol does first on a connection.
+pub fn opening(
+    protocol: &Protocol,
+    client: &str,
+    session: Option<&str>,
+    opening: Option<&str>,
+) -> Vec<Value> {
+    let mut step = json!({ "open": client });
+    if let Some(session) = session {
+        step["session"] = json!(session);
+    }
+    if let Some(opening) = opening {
+        step["opening"] = json!(opening);
+    }
+    let survives = &protocol.extension.fuzzing.survives;
+    if !survives.is_empty() {
+        step["covers"] = json!(survives);
+    }
+    let mut steps = vec![step];
+    steps.extend(exchange(protocol, client, &protocol.extension.fuzzing.prepare, "", &[]));
+    steps
+}
+
+/// An exchange as steps of one client: its variables are the client's own.
+fn exchange(
+    protocol: &Protocol,
+    client: &str,
+    exchange: &[Exchange],
+    cue: &str,
+    blame: &[String],
+) -> Vec<Value> {
+    let fuzzing = &protocol.extension.fuzzing;
+    let situations = fuzzing.states.values().flat_map(|state| state.enter.iter().chain(&state.leave));
+    let saved = fuzzing.prepare.iter().chain(situations).flat_map(|step| step.save.keys());
+    let names: Vec<&String> = saved.collect();
+    let own = |value: &Value| {
+        let mut text = value.to_string();
+        for name in &names {
+            text = text.replace(&format!("{{{{{name}}}}}"), &format!("{{{{{name}_{client}}}}}"));
+        }
+        if !cue.is_empty() {
+            text = text.replace("{{cue}}", cue);
+        }
+        serde_json::from_str(&text).unwrap_or(Value::Null)
+    };
+    let step = |step: &Exchange| {
+        let mut out = Map::new();
+        out.insert("as".into(), json!(client));
+        let mut put = |key: &str, value: Option<Value>| {
+            if let Some(value) = value {
+                out.insert(key.into(), value);
+            }
+        };
+        put("send", step.send.as_ref().map(own));
+        put("expect", step.expect.as_ref().map(|names| json!(names)));
+        put("with", step.with.as_ref().map(own));
+        put("where", step.schema.as_ref().map(own));
+        if step.expect.is_some() {
+            let covers = if step.covers.is_empty() { blame } else { &step.covers };
+            put("covers", (!covers.is_empty()).then(|| json!(covers)));
+            let save: Map<String, Value> =
+                step.save.iter().map(|(name, at)| (format!("{name}_{client}"), json!(at))).collect();
+            put("save", (!save.is_empty()).then(|| Value::Object(save)));
+        }
+        Value::Object(out)
+    };
+    exchange.iter().map(step).collect()
+}
+
+struct Writer<'w> {
+    protocol: &'w Protocol,
+    steps: Vec<Value>,
+    parts: Vec<Part>,
+    part: Part,
+}
+
+impl Writer<'_> {
+    fn step(&mut self, step: Value) {
+        let mut step = step;
+        if let Some(map) = step.as_object_mut() {
+            // Empty covers say nothing.
+            map.retain(|key, value| key != "covers" || value.as_array().is_none_or(|ids| !ids.is_empty()));
+        }
+        self.steps.push(step);
+        self.parts.push(self.part);
+    }
+
+    fn open(&mut self, client: &str, session: Option<&str>, way: Option<&str>) {
+        for step in opening(self.protocol, client, session, way) {
+            self.step(step);
+        }
+    }
+
+    fn exchange(&mut self, client: &str, steps: &[Exchange], cue: &str, blame: &[String]) {
+        for step in exchange(self.protocol, client, steps, cue, blame) {
+            self.step(step);
+        }
+    }
+
+    fn enter(&mut self, client: &str, state: Option<&str>) {
+        let cue = if client == WITNESS { "{{cue.witness}}" } else { "{{cue}}" };
+        if let Some(situation) = state.and_then(|state| self.protocol.extension.fuzzing.states.get(state)) {
+            self.exchange(client, &situation.enter, cue, &[]);
+            self.settle(client);
+        }
+    }
+
+    fn leave(&mut self, client: &str, state: Option<&str>) {
+        self.leave_blaming(client, state, &[]);
+    }
+
+    fn leave_blaming(&mut self, client: &str, state: Option<&str>, blame: &[String]) {
+        if let Some(situation) = state.and_then(|state| self.protocol.extension.fuzzing.states.get(state)) {
+            self.exchange(client, &situation.leave, "", blame);
+        }
+    }
+
+    /// Waits for what is under way; where only silence could tell, what follows waits for its own.
+    fn settle(&mut self, client: &str) {
+        self.step(json!({ "settle": client }));
+    }
+
+    fn turn(&mut self, client: &str, text: &str, blame: &[String]) {
+        let start = super::scripts::start(self.protocol, client, text);
+        self.step(json!({ "send": start, "as": client }));
+        let covers = if blame.is_empty() { &self.protocol.extension.turn.covers } else { blame };
+        self.step(json!({ "expect": "turn-end", "as": client, "covers": covers }));
+    }
+
+    /// The inputs; those that must be refused are sent back to back and held against the state together.
+    fn inputs(&mut self, inputs: &[Input], all_refused: bool) -> Vec<String> {
+        let fuzzing = &self.protocol.extension.fuzzing;
+        if !all_refused {
+            return inputs
+                .iter()
+                .map(|input| {
+                    let place = format!("/steps/{}", self.steps.len());
+                    input.steps().into_iter().for_each(|step| self.step(step));
+                    place
+                })
+                .collect();
+        }
+        let keeps = self.protocol.extension.state.is_some() && !fuzzing.unchanged.is_empty();
+        let base = match keeps {
+            true => format!("/steps/{}/unchanged/", self.steps.len()),
+            false => format!("/steps/{}", ""),
+        };
+        let first = if keeps { 0 } else { self.steps.len() };
+        let mut steps: Vec<Value> = Vec::new();
+        let mut places = Vec::new();
+        for input in inputs {
+            places.push(format!("{base}{}", first + steps.len()));
+            steps.extend(input.steps());
+        }
+        steps.extend(duties(inputs, &fuzzing.survives));
+        if keeps {
+            self.step(json!({ "unchanged": steps, "as": ALICE, "covers": fuzzing.unchanged }));
+        } else {
+            steps.into_iter().for_each(|step| self.step(step));
+        }
+        places
+    }
+}
+
+/// The steps that hold the server to its duties for inputs that it must refuse.
+fn duties(inputs: &[Input], survives: &[String]) -> Vec<Value> {
+    let mut steps = Vec::new();
+    let mut clients: Vec<&str> = inputs.iter().map(|input| input.client.as_str()).collect();
+    clients.sort_unstable();
+    clients.dedup();
+    for client in clients {
+        let mut alive = json!({ "alive": client });
+        if !survives.is_empty() {
+            alive["covers"] = json!(survives);
+        }
+        steps.push(alive);
+        let (mut ids, mut ambiguity, mut count): (Vec<String>, _, _) = (Vec::new(), None, 0);
+        for input in inputs.iter().filter(|input| input.client == client) {
+            if let Duty::Refuse { covers, tolerated } = &input.duty {
+                count += 1;
+                ambiguity = ambiguity.or(tolerated.clone());
+                for id in covers {
+                    if !ids.contains(id) {
+                        ids.push(id.clone());
+                    }
+                }
+            }
+        }
+        let mut step = json!({ "rejected": count, "as": client, "covers": ids });
+        if let Some(reading) = ambiguity {
+            step["tolerated"] = json!(reading);
+        }
+        steps.push(step);
+    }
+    steps
+}
+
+impl Input {
+    /// A barrier in the middle of a sequence, so that what follows comes after what was set off.
+    pub fn pause(client: &str, survives: &[String]) -> Self {
+        let mut step = json!({ "alive": client });
+        if !survives.is_empty() {
+            step["covers"] = json!(survives);
+        }
+        Self {
+            client: client.to_owned(),
+            action: Action::Steps(vec![step]),
+            command: "wait".to_owned(),
+            mutation: "-".to_owned(),
+            duty: Duty::Survive,
+        }
+    }
+}

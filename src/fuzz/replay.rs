@@ -1,0 +1,106 @@
+//! Stored findings, run again: does it still fail?
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::run::event::Verdict;
+use crate::run::single::{Ground, Single};
+use crate::scenario::{self, LoadedCase};
+
+/// How often a finding is run.
+const TIMES: usize = 3;
+
+/// What became of a stored finding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// Every replay fails, and for a requirement of the finding.
+    StillFails,
+    /// No replay fails.
+    Fixed,
+    /// Some replays fail.
+    Flaky,
+    /// Replays fail, but not for what the finding is about.
+    FailsOtherwise,
+}
+
+/// One stored finding.
+pub struct Replayed {
+    /// The scenario file.
+    pub file: String,
+    /// The case, or why the file could not be read.
+    pub case: Result<LoadedCase, String>,
+    /// What became of it; none for a file that could not be read.
+    pub fate: Option<Fate>,
+    /// The last run.
+    pub last: Option<Single>,
+}
+
+/// Runs every scenario of a folder again.
+///
+/// # Errors
+/// The folder cannot be read.
+pub async fn replay(
+    ground: &Ground,
+    folder: &Path,
+    deadline: Duration,
+    seed: u64,
+) -> Result<Vec<Replayed>, String> {
+    let cannot = |error| format!("{} cannot be read: {error}", folder.display());
+    let mut paths: Vec<_> =
+        std::fs::read_dir(folder).map_err(cannot)?.flatten().map(|entry| entry.path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml"));
+    paths.sort();
+    let mut all = Vec::new();
+    for path in paths {
+        let file = path.display().to_string();
+        match scenario::load(&path, ground.protocol()) {
+            Err(errors) => {
+                all.push(Replayed { file, case: Err(errors.to_string()), fate: None, last: None });
+            }
+            Ok(cases) => {
+                for case in cases {
+                    let (fate, last) = again(ground, &case, deadline, seed).await;
+                    all.push(Replayed { file: file.clone(), case: Ok(case), fate: Some(fate), last });
+                }
+            }
+        }
+    }
+    Ok(all)
+}
+
+async fn again(ground: &Ground, case: &LoadedCase, deadline: Duration, seed: u64) -> (Fate, Option<Single>) {
+    let (mut failed, mut otherwise, mut last) = (0, 0, None);
+    for time in 0..TIMES {
+        let own = ground.fork().await;
+        let single =
+            own.as_ref().unwrap_or(ground).run(case, seed.wrapping_add(time as u64), Some(deadline)).await;
+        if let Some(own) = own {
+            own.close().await;
+        }
+        match is_as_before(case, &single) {
+            Some(true) => failed += 1,
+            Some(false) => otherwise += 1,
+            None => {}
+        }
+        last = Some(single);
+    }
+    let fate = match (failed, otherwise) {
+        (TIMES, _) => Fate::StillFails,
+        (0, 0) => Fate::Fixed,
+        (0, TIMES) => Fate::FailsOtherwise,
+        _ => Fate::Flaky,
+    };
+    (fate, last)
+}
+
+/// `None`: it does not fail. Else whether it fails for what the case covers; a case that covers nothing says not what it
+/// is about.
+fn is_as_before(case: &LoadedCase, single: &Single) -> Option<bool> {
+    let report = &single.report;
+    if !matches!(report.verdict, Verdict::Failed | Verdict::Warned | Verdict::Error) {
+        return None;
+    }
+    let covers = &case.case.covers;
+    let about = |ids: &[String]| covers.is_empty() || ids.iter().any(|id| covers.contains(id));
+    Some(report.failures.is_empty() || report.failures.iter().any(|failure| about(&failure.requirements)))
+}

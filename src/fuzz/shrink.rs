@@ -1,0 +1,289 @@
+//! Making a finding small: fewer inputs first, then smaller ones.
+
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::bench::{Bench, Ran};
+use super::duty::duty;
+use super::finding::{Fingerprint, size};
+use super::input::{Action, Duty, Input};
+use super::program::Program;
+use super::spoil;
+use crate::protocol::Protocol;
+
+/// Most replays of one finding.
+const MOST: usize = 400;
+/// Longest time for one finding.
+const LONGEST: Duration = Duration::from_secs(20);
+/// Candidates tried side by side.
+const JOBS: usize = 8;
+
+/// A shrunk program and what it took.
+pub struct Shrunk {
+    /// The run of the smallest program that shows the finding.
+    pub ran: Ran,
+    /// Cases run.
+    pub replays: usize,
+}
+
+/// Shrinks what `ran` shows.
+pub async fn shrink(bench: &Bench, ran: Ran, wanted: &Fingerprint, seed: u64, deadline: Duration) -> Shrunk {
+    let mut work = Work {
+        bench,
+        best: ran,
+        wanted,
+        seed,
+        deadline,
+        replays: 0,
+        until: Instant::now() + LONGEST,
+        tried: HashSet::new(),
+    };
+    // One input alone is what most findings take.
+    let alone = work
+        .best
+        .program
+        .inputs
+        .iter()
+        .map(|input| Program { inputs: vec![input.clone()], ..bare(&work.best.program) });
+    let alone: Vec<Program> = alone.collect();
+    work.try_all(alone).await;
+    loop {
+        let before = size(&work.best.program);
+        let circumstances = circumstances(&work.best.program);
+        work.try_all(circumstances).await;
+        work.fewer_inputs().await;
+        work.smaller_inputs().await;
+        if size(&work.best.program) >= before || work.is_over() {
+            break;
+        }
+    }
+    Shrunk { ran: work.best, replays: work.replays }
+}
+
+/// The program without all that may not matter.
+fn bare(program: &Program) -> Program {
+    Program { own: false, fresh: false, witness: false, witness_state: None, ..program.clone() }
+}
+
+/// The same inputs in simpler circumstances.
+fn circumstances(program: &Program) -> Vec<Program> {
+    let with = |change: &dyn Fn(&mut Program)| {
+        let mut program = program.clone();
+        change(&mut program);
+        program
+    };
+    vec![
+        Program { state: None, ..bare(program) },
+        bare(program),
+        with(&|program| program.state = None),
+        with(&|program| (program.witness, program.witness_state) = (false, None)),
+        with(&|program| program.witness_state = None),
+        with(&|program| program.own = false),
+        with(&|program| program.fresh = false),
+    ]
+}
+
+struct Work<'w> {
+    bench: &'w Bench,
+    best: Ran,
+    wanted: &'w Fingerprint,
+    seed: u64,
+    deadline: Duration,
+    replays: usize,
+    until: Instant,
+    tried: HashSet<String>,
+}
+
+impl Work<'_> {
+    fn is_over(&self) -> bool {
+        self.replays >= MOST || Instant::now() > self.until
+    }
+
+    /// Tries candidates, a batch at a time; takes the first that still shows the finding. `true`: there was one.
+    async fn try_all(&mut self, candidates: Vec<Program>) -> bool {
+        let now = size(&self.best.program);
+        let mut fresh = Vec::new();
+        for candidate in candidates {
+            let text = json!(candidate).to_string();
+            if size(&candidate) < now && self.tried.insert(text) {
+                fresh.push(candidate);
+            }
+        }
+        let mut rest = fresh.into_iter();
+        loop {
+            let batch: Vec<Program> = rest.by_ref().take(JOBS).collect();
+            if batch.is_empty() || self.is_over() {
+                return false;
+            }
+            self.replays += batch.len();
+            let results = self.bench.replay_all(batch, self.seed, self.deadline, JOBS).await;
+            if let Some(found) = results.into_iter().flatten().find(|ran| ran.shows(self.wanted)) {
+                self.best = found;
+                return true;
+            }
+        }
+    }
+
+    /// Leaves inputs out: halves, quarters, … and single ones.
+    async fn fewer_inputs(&mut self) {
+        let mut chunk = self.best.program.inputs.len().div_ceil(2);
+        while chunk >= 1 && !self.is_over() {
+            let program = &self.best.program;
+            let count = program.inputs.len();
+            let without = (0..count).step_by(chunk).map(|from| {
+                let mut program = program.clone();
+                program.inputs.drain(from..(from + chunk).min(count));
+                program
+            });
+            let candidates: Vec<Program> = without.collect();
+            if !self.try_all(candidates).await {
+                if chunk == 1 {
+                    return;
+                }
+                chunk = chunk.div_ceil(2);
+            }
+            chunk = chunk.min(self.best.program.inputs.len().max(1));
+        }
+    }
+
+    async fn smaller_inputs(&mut self) {
+        let mut index = 0;
+        while index < self.best.program.inputs.len() && !self.is_over() {
+            let protocol = self.bench.ground.protocol().clone();
+            let program = self.best.program.clone();
+            let simpler = simpler(&protocol, &program.inputs[index]);
+            let candidates = simpler.into_iter().map(|input| {
+                let mut program = program.clone();
+                program.inputs[index] = input;
+                program
+            });
+            let candidates: Vec<Program> = candidates.collect();
+            if !self.try_all(candidates).await {
+                index += 1;
+            }
+        }
+    }
+}
+
+/// Simpler inputs of the same kind, those that leave out most first.
+pub fn simpler(protocol: &Protocol, input: &Input) -> Vec<Input> {
+    let actions: Vec<Action> = match &input.action {
+        Action::Send(value) => values(value).into_iter().map(Action::Send).collect(),
+        Action::Text(text) => texts(text).into_iter().map(Action::Text).collect(),
+        Action::Steps(steps) => values(&json!(steps))
+            .into_iter()
+            .filter_map(|value| value.as_array().cloned().map(Action::Steps))
+            .collect(),
+    };
+    let with = |action: Action| {
+        let input = Input { action, ..input.clone() };
+        // A simpler text that is owed something else, or nothing, would be another finding.
+        if let (Duty::Refuse { .. }, Action::Text(text)) = (&input.duty, &input.action)
+            && duty(protocol, text) != input.duty
+        {
+            return None;
+        }
+        Some(input)
+    };
+    actions.into_iter().filter_map(with).collect()
+}
+
+fn texts(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    // A number too great for a value would be changed by reading and writing it.
+    if let Ok(value @ Value::Object(_)) = serde_json::from_str::<Value>(text)
+        && value.to_string() == text
+    {
+        return values(&value).iter().map(Value::to_string).collect();
+    }
+    found.extend(cut(text));
+    found
+}
+
+/// A text without a part of it: halves, quarters, eighths, and single characters of a short one.
+fn cut(text: &str) -> Vec<String> {
+    let characters: Vec<char> = text.chars().collect();
+    let count = characters.len();
+    let mut found = Vec::new();
+    let mut chunk = count.div_ceil(2);
+    while chunk >= 1 && found.len() < 96 {
+        for from in (0..count).step_by(chunk) {
+            let (before, after) = (&characters[..from], &characters[(from + chunk).min(count)..]);
+            let rest: String = before.iter().chain(after).collect();
+            // Half a template is none.
+            if rest.matches("{{").count() == rest.matches("}}").count() || !rest.contains("{{") {
+                found.push(rest);
+            }
+        }
+        if chunk == 1 {
+            break;
+        }
+        chunk = if chunk > 8 { chunk / 4 } else { chunk / 2 };
+    }
+    found
+}
+
+/// A value without one of its places, or with a simpler one there.
+fn values(value: &Value) -> Vec<Value> {
+    let places = spoil::places(value);
+    let mut found = Vec::new();
+    for at in &places {
+        let mut without = value.clone();
+        spoil::remove(&mut without, at);
+        found.push(without);
+    }
+    for at in &places {
+        let here = value.pointer(at).cloned().unwrap_or_default();
+        for simple in simple(&here) {
+            let mut with = value.clone();
+            if let Some(place) = with.pointer_mut(at) {
+                *place = simple;
+            }
+            found.push(with);
+        }
+    }
+    found
+}
+
+fn simple(value: &Value) -> Vec<Value> {
+    match value {
+        Value::String(text) if text.contains("{{") => Vec::new(),
+        Value::String(text) if text.chars().count() > 1 => {
+            let half =
+                |from: usize, to: usize| json!(text.chars().skip(from).take(to - from).collect::<String>());
+            let count = text.chars().count();
+            vec![json!("x"), half(0, count / 2), half(count / 2, count), half(0, count - 1)]
+        }
+        Value::Number(number) if number.to_string().len() > 1 => vec![json!(0), json!(1)],
+        Value::Array(items) if !items.is_empty() => vec![json!([])],
+        Value::Object(map) if !map.is_empty() => vec![json!({})],
+        _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_get_simpler() {
+        let found = values(&json!({ "a": "long", "b": [1, 22] }));
+        for expected in [
+            json!({ "b": [1, 22] }),
+            json!({ "a": "long", "b": [22] }),
+            json!({ "a": "x", "b": [1, 22] }),
+            json!({ "a": "long", "b": [1, 0] }),
+        ] {
+            assert!(found.contains(&expected), "{expected}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn texts_get_shorter_and_keep_their_templates() {
+        assert!(texts("{oops").contains(&"{oo".to_owned()));
+        assert!(cut("a{{b}}c").iter().all(|text| text.contains("{{") == text.contains("}}")));
+        assert!(texts(r#"{"a":1}"#).contains(&"{}".to_owned()));
+    }
+}

@@ -1,0 +1,142 @@
+//! Writing a case as a scenario file that people can read and the loader takes back.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+/// Keys whose value is written in one line, as JSON.
+const FLAT: &[&str] =
+    &["send", "with", "where", "covers", "expect", "save", "say", "call", "suspend", "codes"];
+
+/// A scenario file with one case, under comment lines.
+pub fn file(comments: &[String], case: &Value) -> String {
+    let mut out = String::new();
+    for comment in comments {
+        let _ = writeln!(out, "# {}", printable(comment));
+    }
+    out.push_str("family: fuzz\ncases:\n");
+    list_item(case, 2, &mut out);
+    out
+}
+
+/// One line without what a comment cannot hold.
+fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() || !is_plain(c) { '\u{fffd}' } else { c }).collect()
+}
+
+/// Characters that may stand unescaped in YAML and change nothing about how a text is shown.
+fn is_plain(c: char) -> bool {
+    matches!(c, ' '..='~' | '\u{a1}'..='\u{ac}' | '\u{ae}'..='\u{2ff}' | '\u{370}'..='\u{58f}' | '\u{2013}'..='\u{2026}' | '\u{3040}'..='\u{9fff}')
+}
+
+fn list_item(value: &Value, indent: usize, out: &mut String) {
+    let pad = " ".repeat(indent);
+    match value {
+        Value::Object(map) if !map.is_empty() => {
+            for (index, (key, value)) in map.iter().enumerate() {
+                out.push_str(&pad);
+                out.push_str(if index == 0 { "- " } else { "  " });
+                entry(key, value, indent + 2, out);
+            }
+        }
+        other => {
+            let _ = writeln!(out, "{pad}- {}", flow(other));
+        }
+    }
+}
+
+fn entry(key: &str, value: &Value, indent: usize, out: &mut String) {
+    out.push_str(&name(key));
+    out.push(':');
+    match value {
+        Value::Array(items) if !items.is_empty() && !FLAT.contains(&key) => {
+            out.push('\n');
+            items.iter().for_each(|item| list_item(item, indent + 2, out));
+        }
+        Value::Object(map) if !map.is_empty() && !FLAT.contains(&key) => {
+            out.push('\n');
+            for (key, value) in map {
+                out.push_str(&" ".repeat(indent + 2));
+                entry(key, value, indent + 2, out);
+            }
+        }
+        other => {
+            let _ = writeln!(out, " {}", flow(other));
+        }
+    }
+}
+
+fn name(key: &str) -> String {
+    let simple = key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+    let plain = simple && key.starts_with(|c: char| c.is_ascii_alphabetic());
+    // What YAML takes for a boolean or null must be quoted.
+    if plain
+        && !["true", "false", "null", "yes", "no", "on", "off", "y", "n"]
+            .contains(&key.to_lowercase().as_str())
+    {
+        key.to_owned()
+    } else {
+        quoted(key)
+    }
+}
+
+/// A value in one line: JSON, with what YAML does not take unescaped escaped.
+fn flow(value: &Value) -> String {
+    match value {
+        Value::String(text) => quoted(text),
+        Value::Array(items) => format!("[{}]", items.iter().map(flow).collect::<Vec<_>>().join(", ")),
+        Value::Object(map) if map.is_empty() => "{}".to_owned(),
+        Value::Object(map) => {
+            let fields: Vec<String> =
+                map.iter().map(|(key, value)| format!("{}: {}", name(key), flow(value))).collect();
+            format!("{{ {} }}", fields.join(", "))
+        }
+        other => other.to_string(),
+    }
+}
+
+fn quoted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push_str("\\t"),
+            c if is_plain(c) => out.push(c),
+            c if (c as u32) < 0x1_0000 => {
+                let _ = write!(out, "\\u{:04x}", c as u32);
+            }
+            c => {
+                let _ = write!(out, "\\U{:08x}", c as u32);
+            }
+        }
+    }
+    out.push('"');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::Document;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let odd = "a\u{0}\u{1b}\u{7f}\u{85}\u{feff}\u{fffe}\u{2028}\u{1f468}\"\\\n\t# : - {{x}} é Привет";
+        let case = json!({
+            "name": "n", "title": odd, "covers": ["A-1"], "settle": false,
+            "turns": { "clean": [{ "say": ["a", ""] }, { "hang": true }], "no": [] },
+            "steps": [
+                { "send": { "type": "x", odd: [1, -2.5, null, {}], "true": [] }, "as": "alice" },
+                { "unchanged": [{ "raw": "{oops" }, { "rejected": 3, "covers": [] }] },
+                { "parallel": [[{ "raw": odd }], [{ "raw": "" }]] },
+            ],
+        });
+        let text = file(&["a comment\nwith a line end \u{1b}".to_owned()], &case);
+        let document = Document::parse("t.yaml", &text).expect("YAML");
+        assert_eq!(*document.value, json!({ "family": "fuzz", "cases": [case] }), "{text}");
+    }
+}

@@ -1,0 +1,155 @@
+//! `x-frameproof.fuzzing`: what the live fuzzer (`frameproof fuzz`) must know of a protocol to tell a defect from a choice.
+
+use indexmap::IndexMap;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::OneOrMany;
+use super::extension::{At, Exchange, Ids, Pattern};
+use crate::frame::Pointer;
+
+/// What the live fuzzer must know.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Fuzzing {
+    /// Which messages the server owes an error for, by what is wrong with them.
+    #[serde(default)]
+    pub refused: Refusals,
+    /// Broken when the connection, or the server, does not live on after whatever a client sent.
+    #[serde(default)]
+    pub survives: Ids,
+    /// Broken when a refused message changes the state that the protocol's `state` shows.
+    #[serde(default)]
+    pub unchanged: Ids,
+    /// Broken when another session is disturbed, or shows up where it does not belong. Empty: sessions share what they have.
+    #[serde(default)]
+    pub isolated: Ids,
+    /// Ids that the server's messages tell, by name: `{{seen.NAME}}` in templates is the newest, `{{seen.NAME.CLIENT}}` the
+    /// newest that this client saw, `{{seen.NAME.first}}` the oldest.
+    #[serde(default)]
+    pub seen: IndexMap<String, Vec<At>>,
+    /// Where commands bear such ids.
+    #[serde(default)]
+    pub ids: IndexMap<String, IdRule>,
+    /// Values of commands that are new each time, for example `/req_id`.
+    #[serde(default)]
+    pub fresh: Vec<Pointer>,
+    /// What a client does after the opening, before anything else.
+    #[serde(default)]
+    pub prepare: Vec<Exchange>,
+    /// States of a session beside the one after the opening, and how they are entered and left.
+    #[serde(default)]
+    pub states: IndexMap<String, Situation>,
+    /// Brings a session to rest whatever it is doing, so that a turn can follow.
+    #[serde(default)]
+    pub rest: Vec<Exchange>,
+    /// What a session is doing, by name: that of the pattern that matched last. For guidance and the table of states.
+    #[serde(default)]
+    pub phases: IndexMap<String, Pattern>,
+    /// Commands that are not sent.
+    #[serde(default)]
+    pub avoid: Vec<String>,
+    /// Invariants that hold for proper clients only, and are not judged.
+    #[serde(default)]
+    pub suspend: Vec<String>,
+}
+
+/// Messages that are answered with the protocol's error. What stands here not may be taken, refused or passed over.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Refusals {
+    /// Text that is no JSON.
+    pub no_json: Option<Refusal>,
+    /// JSON that is no object.
+    pub no_object: Option<Refusal>,
+    /// An object without a discriminator, or whose discriminator is no string.
+    pub no_type: Option<Refusal>,
+    /// A type that no side knows.
+    pub unknown_type: Option<Refusal>,
+    /// A type that only the server sends.
+    pub server_type: Option<Refusal>,
+    /// A command that lacks a required field.
+    pub missing: Option<Refusal>,
+    /// A command with a field of a wrong type, or of none of the listed values.
+    pub invalid: Option<Refusal>,
+    /// A command with a field that its schema, closed, does not declare.
+    pub undeclared: Option<Refusal>,
+    /// Where a field of a command has requirements of its own.
+    #[serde(default)]
+    pub fields: Vec<FieldRule>,
+    /// A number for a text, a text for a number and the like may be taken for what was meant.
+    #[serde(default)]
+    pub coerces: bool,
+}
+
+/// What is owed for a kind of message.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Refusal {
+    /// The requirements that say so.
+    pub covers: Ids,
+    /// An ambiguity by which it may be otherwise.
+    pub tolerated: Option<String>,
+}
+
+/// The requirements of one field of a command.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct FieldRule {
+    /// The commands; absent: all.
+    pub on: Option<OneOrMany>,
+    /// The field.
+    pub at: Pointer,
+    /// When it is missing. Absent: as `refused.missing` says; empty: nothing is owed.
+    pub missing: Option<Ids>,
+    /// When it is not as it must be. Absent: as `refused.invalid` says; empty: nothing is owed.
+    pub invalid: Option<Ids>,
+    /// An ambiguity by which it may be otherwise.
+    pub tolerated: Option<String>,
+}
+
+/// Where commands bear an id.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct IdRule {
+    /// The fields.
+    pub on: Vec<Place>,
+    /// What is owed for an id that nobody ever told.
+    pub unknown: Option<Refusal>,
+    /// Whoever knows it gets what it names: another session's id is not used then.
+    #[serde(default)]
+    pub grants: bool,
+}
+
+/// A field of commands.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Place {
+    /// The commands.
+    pub on: OneOrMany,
+    /// The field.
+    pub at: Pointer,
+}
+
+/// A state of a session.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Situation {
+    /// A script for the model, as a scenario's `turn`: `{{cue}}` carries it.
+    #[serde(default)]
+    pub turn: Vec<Value>,
+    /// How it is entered from rest.
+    pub enter: Vec<Exchange>,
+    /// How it is left again; the session is at rest then. Empty: it is at rest already.
+    #[serde(default)]
+    pub leave: Vec<Exchange>,
+}
+
+impl FieldRule {
+    /// Whether it is about this field of this command.
+    pub fn is_about(&self, command: &str, at: &str) -> bool {
+        self.at.as_str() == at
+            && self.on.as_ref().is_none_or(|on| on.as_slice().iter().any(|name| name == command))
+    }
+}

@@ -1,0 +1,203 @@
+//! Faults that only fuzzing finds: they wait for an input that no suite of ours sends.
+//!
+//! A frail server is the correct one behind a relay of messages that goes wrong on a trigger. The relay is a connection of
+//! its own over loopback, so that the dialects know nothing of it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::future::BoxFuture;
+use futures_util::{SinkExt, StreamExt};
+use serde_json::Value;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::protocol::Role;
+
+use super::{Dialect, Fault, Socket};
+
+/// A fault and what sets it off.
+#[derive(Clone, Copy)]
+pub(super) struct Frailty {
+    /// Its name, and the requirements of which a campaign must hold at least one broken.
+    pub fault: Fault,
+    /// Whether a client's message sets it off: its text, and what it is as JSON (null if it is none).
+    pub trigger: fn(&str, &Value) -> bool,
+    /// What goes wrong then.
+    pub harm: Harm,
+}
+
+/// What goes wrong.
+#[derive(Clone, Copy)]
+pub(super) enum Harm {
+    /// The connection is cut, as by a task that panicked.
+    Cut,
+    /// The message is passed over.
+    Ignore,
+    /// Nothing is read on this connection any more.
+    Hang,
+    /// Every other connection is cut.
+    CutOthers,
+    /// Connections that come later are cut at once.
+    RefuseLater,
+    /// The message is taken for another one.
+    Instead(fn(&Value) -> Value),
+    /// The message is refused, and this one obeyed besides.
+    Besides(&'static str),
+    /// It is answered by this text; `$id` and `$text` in it are the message's id (as JSON) and its text.
+    Answer(&'static str),
+    /// The next answer quotes what another connection has said last.
+    Quote,
+}
+
+/// The frail faults of a protocol.
+pub(super) fn of(protocol: &str) -> &'static [Frailty] {
+    super::frailties::ALL.iter().find(|(name, _)| *name == protocol).map_or(&[], |(_, all)| all)
+}
+
+/// A server with a frailty.
+pub(super) struct Frail {
+    inner: Arc<dyn Dialect>,
+    frailty: Frailty,
+    state: Mutex<State>,
+    /// The number of the connection that cuts the others.
+    cutter: watch::Sender<u64>,
+}
+
+#[derive(Default)]
+struct State {
+    connections: u64,
+    refuses: bool,
+    /// What each connection has said last.
+    said: HashMap<u64, String>,
+}
+
+impl Frail {
+    pub fn new(inner: Arc<dyn Dialect>, frailty: Frailty) -> Self {
+        Self { inner, frailty, state: Mutex::default(), cutter: watch::Sender::new(0) }
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn relay(&self, client: Socket, path: String) -> std::io::Result<()> {
+        let number = {
+            let mut state = self.state();
+            state.connections += 1;
+            if state.refuses {
+                return Ok(());
+            }
+            state.connections
+        };
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+        let (near, far) = tokio::try_join!(TcpStream::connect(listener.local_addr()?), async {
+            Ok(listener.accept().await?.0)
+        })?;
+        (near.set_nodelay(true)?, far.set_nodelay(true)?);
+        let near = WebSocketStream::from_raw_socket(near, Role::Client, None).await;
+        let far = WebSocketStream::from_raw_socket(far, Role::Server, None).await;
+        tokio::select! {
+            () = self.inner.serve(Socket::new(far), path) => {}
+            () = self.pass(client, Socket::new(near), number) => {}
+        }
+        self.state().said.remove(&number);
+        Ok(())
+    }
+
+    async fn pass(&self, client: Socket, server: Socket, number: u64) {
+        let (mut to_client, mut from_client) = client.split();
+        let (mut to_server, mut from_server) = server.split();
+        let mut cutter = self.cutter.subscribe();
+        let (mut quotes, mut hangs) = (false, false);
+        loop {
+            let done = tokio::select! {
+                message = from_client.next(), if !hangs => match message {
+                    Some(Ok(Message::Text(text))) => {
+                        let body: Value = serde_json::from_str(&text).unwrap_or_default();
+                        if !(self.frailty.trigger)(&text, &body) {
+                            self.state().said.insert(number, text.to_string());
+                            to_server.send(Message::Text(text)).await.is_err()
+                        } else {
+                            match self.frailty.harm {
+                                Harm::Cut => true,
+                                Harm::Ignore => false,
+                                Harm::Hang => { hangs = true; false }
+                                Harm::CutOthers => {
+                                    let _ = self.cutter.send(number);
+                                    to_server.send(Message::Text(text)).await.is_err()
+                                }
+                                Harm::RefuseLater => {
+                                    self.state().refuses = true;
+                                    to_server.send(Message::Text(text)).await.is_err()
+                                }
+                                Harm::Instead(other) => {
+                                    to_server.send(Message::text(other(&body).to_string())).await.is_err()
+                                }
+                                Harm::Besides(other) => {
+                                    to_server.send(Message::Text(text)).await.is_err()
+                                        || to_server.send(Message::text(other)).await.is_err()
+                                }
+                                Harm::Answer(answer) => {
+                                    let answer = answer.replace("$id", &body["id"].to_string()).replace("$text", &text);
+                                    to_client.send(Message::text(answer)).await.is_err()
+                                }
+                                Harm::Quote => {
+                                    quotes = true;
+                                    to_server.send(Message::Text(text)).await.is_err()
+                                }
+                            }
+                        }
+                    }
+                    Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => false,
+                    Some(Ok(message)) => {
+                        let over = matches!(message, Message::Close(_));
+                        to_server.send(message).await.is_err() && !over
+                    }
+                    Some(Err(_)) | None => true,
+                },
+                message = from_server.next() => match message {
+                    Some(Ok(Message::Text(text))) if std::mem::take(&mut quotes) => {
+                        to_client.send(Message::text(self.quoting(&text, number))).await.is_err()
+                    }
+                    Some(Ok(Message::Ping(_) | Message::Pong(_))) => false,
+                    Some(Ok(message)) => to_client.send(message).await.is_err(),
+                    Some(Err(_)) | None => true,
+                },
+                _ = cutter.changed() => *cutter.borrow_and_update() != number,
+            };
+            if done {
+                return;
+            }
+        }
+    }
+
+    /// A server's message with what another connection has said in its first text that is no type.
+    fn quoting(&self, text: &str, number: u64) -> String {
+        let other = self.state().said.iter().find(|(who, _)| **who != number).map(|(_, said)| said.clone());
+        let (Some(other), Ok(mut body)) = (other, serde_json::from_str::<Value>(text)) else {
+            return text.to_owned();
+        };
+        let fields = body.as_object_mut().into_iter().flatten();
+        let message = fields.filter(|(name, _)| matches!(name.as_str(), "message" | "content"));
+        for (_, value) in message {
+            *value = format!("{} (after {other})", value.as_str().unwrap_or_default()).into();
+        }
+        body.to_string()
+    }
+}
+
+impl Dialect for Frail {
+    fn serve<'d>(&'d self, socket: Socket, path: String) -> BoxFuture<'d, ()> {
+        Box::pin(async move {
+            // Without a relay there is no connection: the client sees it cut.
+            let _ = self.relay(socket, path).await;
+        })
+    }
+
+    fn restarted(&self) -> Option<Arc<dyn Dialect>> {
+        let inner = self.inner.restarted()?;
+        Some(Arc::new(Self::new(inner, self.frailty)))
+    }
+}

@@ -1,0 +1,256 @@
+//! The faults that only fuzzing finds, by protocol.
+
+use serde_json::{Value, json};
+
+use super::Fault;
+use super::frail::{Frailty, Harm};
+
+const fn frailty(
+    name: &'static str,
+    title: &'static str,
+    violates: &'static [&'static str],
+    trigger: fn(&str, &Value) -> bool,
+    harm: Harm,
+) -> Frailty {
+    Frailty { fault: Fault { name, title, violates }, trigger, harm }
+}
+
+/// An escape that stands for half a character.
+fn lone_surrogate(text: &str, body: &Value) -> bool {
+    text.contains("\\ud800") && body.is_null()
+}
+
+/// Lists within lists.
+fn deep(text: &str, _: &Value) -> bool {
+    text.contains(&"[".repeat(60))
+}
+
+fn is(body: &Value, name: &str) -> bool {
+    body["type"] == name
+}
+
+/// A type that is no word of the protocol, of those that JavaScript stumbles over.
+fn proto(_: &str, body: &Value) -> bool {
+    body["type"] == "__proto__" || body["method"] == "__proto__"
+}
+
+/// A type that nobody knows.
+fn unknown(_: &str, body: &Value) -> bool {
+    ["__proto__", "frobnicate", "type"].iter().any(|name| body["type"] == *name)
+}
+
+fn broken(text: &str, body: &Value) -> bool {
+    body.is_null() && text != "null"
+}
+
+fn as_text(body: &Value, at: &str) -> Value {
+    let mut body = body.clone();
+    if let Some(place) = body.pointer_mut(at) {
+        *place = json!(place.to_string());
+    }
+    body
+}
+
+/// Protocol and faults.
+pub(super) const ALL: &[(&str, &[Frailty])] = &[
+    ("agentloop", AGENTLOOP),
+    ("codelab", CODELAB),
+    ("codey", CODEY),
+    ("minicodex", MINICODEX),
+    ("tinyvex", TINYVEX),
+];
+
+const MINICODEX: &[Frailty] = &[
+    frailty(
+        "fuzz-cut-on-surrogate",
+        "Half a character in an escape ends the connection without a close frame",
+        &["MC-ERR-7"],
+        lone_surrogate,
+        Harm::Cut,
+    ),
+    frailty(
+        "fuzz-number-for-text",
+        "A number is taken for the text of send",
+        &["MC-SND-3"],
+        |_, body| is(body, "send") && body["text"].is_number(),
+        Harm::Instead(|body| as_text(body, "/text")),
+    ),
+    frailty(
+        "fuzz-refused-abort",
+        "A message of a server's type is refused, and aborts the run",
+        &["MC-ERR-6"],
+        |_, body| is(body, "tool_call"),
+        Harm::Besides(r#"{"type":"abort"}"#),
+    ),
+    frailty(
+        "fuzz-error-quotes-others",
+        "The error for an unknown type quotes what another session has said",
+        &["MC-FAN-2"],
+        unknown,
+        Harm::Quote,
+    ),
+    frailty(
+        "fuzz-hang-on-deep",
+        "Deeply nested lists stop the connection",
+        &["MC-ERR-7", "MC-SNP-1"],
+        deep,
+        Harm::Hang,
+    ),
+    frailty(
+        "fuzz-closed-door",
+        "After a frame with a comment no further connection is served",
+        &["MC-HS-1", "MC-ERR-7"],
+        |text, _| text.contains("/* hi"),
+        Harm::RefuseLater,
+    ),
+    frailty(
+        "fuzz-empty-frame-cuts-others",
+        "An empty frame ends every other connection",
+        &["MC-FAN-2"],
+        |text, _| text.trim().is_empty(),
+        Harm::CutOthers,
+    ),
+];
+
+const CODELAB: &[Frailty] = &[
+    frailty(
+        "fuzz-cut-on-nul",
+        "NUL in a text ends the connection without a close frame",
+        &["CL-ER-6"],
+        |text, _| text.contains("\\u0000"),
+        Harm::Cut,
+    ),
+    frailty(
+        "fuzz-broken-result-is-ignored",
+        "A tool_result that is cut short gets no error",
+        &["CL-ER-2"],
+        |text, body| broken(text, body) && text.contains("tool_result"),
+        Harm::Ignore,
+    ),
+    frailty(
+        "fuzz-decision-list-is-ignored",
+        "A decision that is a list or an object gets no error",
+        &["CL-HI-7"],
+        |_, body| is(body, "hitl_decision") && (body["decision"].is_array() || body["decision"].is_object()),
+        Harm::Ignore,
+    ),
+    frailty(
+        "fuzz-raw-echo",
+        "The error for an unknown type holds it unescaped",
+        &["CL-TRN-5"],
+        proto,
+        Harm::Answer("{\"type\":\"error\",\"content\":\"no such type: $text\"}"),
+    ),
+    frailty(
+        "fuzz-cut-on-long-text",
+        "A text of 60,000 characters ends the connection without a close frame",
+        &["CL-ER-6"],
+        |text, _| text.len() > 60_000,
+        Harm::Cut,
+    ),
+];
+
+const AGENTLOOP: &[Frailty] = &[
+    frailty(
+        "fuzz-cut-on-nested-content",
+        "A content that is no list ends the connection",
+        &["AL-CON-10"],
+        |_, body| {
+            is(body, "user_input")
+                && !body["payload"]["input"][0]["content"].is_array()
+                && body["payload"]["input"][0].is_object()
+        },
+        Harm::Cut,
+    ),
+    frailty(
+        "fuzz-null-review-hangs",
+        "A review that is null stops the connection",
+        &["AL-CON-10"],
+        |_, body| is(body, "approval_response") && body["payload"].get("review").is_some_and(Value::is_null),
+        Harm::Hang,
+    ),
+    frailty(
+        "fuzz-error-without-message",
+        "The error for an id that is a number has no message",
+        &["AL-ERR-1"],
+        |_, body| body["id"].is_number(),
+        Harm::Answer(r#"{"id":"0b7c3c52-7c0e-4a58-8b7e-4f1f6f0f9d3e","type":"error","payload":{}}"#),
+    ),
+    frailty(
+        "fuzz-scalar-is-ignored",
+        "JSON that is a text, a number or a truth gets no error",
+        &["AL-ERR-2"],
+        |_, body| body.is_string() || body.is_number() || body.is_boolean(),
+        Harm::Ignore,
+    ),
+];
+
+const CODEY: &[Frailty] = &[
+    frailty(
+        "fuzz-cut-on-approved-text",
+        "An approved that is a text ends the connection",
+        &["CO-ER-5"],
+        |_, body| is(body, "ToolDecision") && body["approved"].is_string(),
+        Harm::Cut,
+    ),
+    frailty(
+        "fuzz-hang-on-surrogate",
+        "Half a character in an escape stops the connection",
+        &["CO-ER-5"],
+        lone_surrogate,
+        Harm::Hang,
+    ),
+    frailty(
+        "fuzz-scalar-cancels",
+        "JSON that is a number or a truth is refused, and cancels the turn",
+        &["CO-ER-10"],
+        |_, body| body.is_number() || body.is_boolean(),
+        Harm::Besides(r#"{"type":"Cancel"}"#),
+    ),
+    frailty("fuzz-proto-is-ignored", "The type __proto__ gets no error", &["CO-ER-3"], proto, Harm::Ignore),
+    frailty(
+        "fuzz-fatal-as-text",
+        "The Error for two objects in one frame has a fatal that is a text",
+        &["CO-ER-1"],
+        |text, body| broken(text, body) && text.contains("}{"),
+        Harm::Answer(r#"{"type":"Error","message":"trailing characters","fatal":"no"}"#),
+    ),
+];
+
+const TINYVEX: &[Frailty] = &[
+    frailty(
+        "fuzz-cut-on-list-of-params",
+        "A list for the params of unsubscribe ends the connection",
+        &["TV-ERR-9"],
+        |_, body| body["method"] == "tinyvex/unsubscribe" && body["params"].is_array(),
+        Harm::Cut,
+    ),
+    frailty(
+        "fuzz-hang-on-great-number",
+        "A number beyond all bounds stops the connection",
+        &["TV-ERR-9"],
+        |text, _| text.contains("1e400"),
+        Harm::Hang,
+    ),
+    frailty(
+        "fuzz-method-number-is-ignored",
+        "A method that is a number gets no answer",
+        &["TV-TRN-7"],
+        |_, body| body["method"].is_number(),
+        Harm::Ignore,
+    ),
+    frailty(
+        "fuzz-number-for-sub-id",
+        "A number is taken for the subId of unsubscribe",
+        &["TV-ERR-2"],
+        |_, body| body["method"] == "tinyvex/unsubscribe" && body["params"]["subId"].is_number(),
+        Harm::Instead(|body| as_text(body, "/params/subId")),
+    ),
+    frailty(
+        "fuzz-code-as-text",
+        "The code of the error for __proto__ is a text",
+        &["TV-ERR-1"],
+        proto,
+        Harm::Answer(r#"{"jsonrpc":"2.0","id":$id,"error":{"code":"-32601","message":"Method not found"}}"#),
+    ),
+];

@@ -1,0 +1,210 @@
+//! Campaigns of the live fuzzer: what a person sees, and the events from which JUnit and JSON are made.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use super::escape::terminal;
+use crate::fuzz::campaign::{Ended, Progress, Report};
+use crate::fuzz::finding::Finding;
+use crate::fuzz::guide::{Coverage, OPENED};
+use crate::run::event::{CaseReport, RequirementResult, RunEvent, RunStarted, Summary, Verdict};
+
+/// What every campaign holds the server to, as a JUnit case each: the oracle, and what it asks.
+const ORACLES: &[(&str, &str)] = &[
+    ("alive", "The connection lives on, whatever a client sends"),
+    ("refused", "What is no valid command is answered with the protocol's error"),
+    ("state-kept", "A refused command changes no state"),
+    ("clean-turn", "A clean turn succeeds afterwards on the same connection"),
+    ("fresh-connection", "A clean turn succeeds afterwards on a fresh connection"),
+    ("other-session", "Another session that runs alongside is unharmed"),
+    ("isolated", "Nothing of another session is shown"),
+    ("schema", "Every frame of the server satisfies its schema"),
+    ("frame", "Every frame of the server is a JSON object"),
+    ("message", "Every frame of the server is a message of the protocol"),
+    ("invariant", "Every monitor of the protocol holds"),
+    ("limit", "The server stays within the limits on frames and bytes"),
+    ("sequence", "A sequence of commands is answered in time"),
+    ("target", "The server is there"),
+];
+
+/// One line about where a campaign is.
+pub fn progress(progress: &Progress) -> String {
+    let seconds = progress.time.as_secs_f64();
+    format!(
+        "{:>6.1} s  {} cases ({:.0}/s)  {} messages ({:.0}/s)  corpus {}  findings {}",
+        seconds,
+        progress.cases,
+        progress.cases as f64 / seconds.max(0.001),
+        progress.sent,
+        progress.sent as f64 / seconds.max(0.001),
+        progress.corpus,
+        progress.findings
+    )
+}
+
+/// A finding, in a few lines.
+pub fn finding(found: &Finding, file: Option<&str>) -> String {
+    let word = if found.verdict == Verdict::Warned { "WARN" } else { "FAIL" };
+    let print = &found.fingerprint;
+    let requirements = if print.requirements.is_empty() {
+        String::new()
+    } else {
+        format!(" [{}]", print.requirements.join(" "))
+    };
+    let check = found.report.failures.iter().find(|failure| failure.requirements == print.requirements);
+    let check = check.filter(|_| print.oracle == "invariant").map(|failure| format!(" {}", failure.check));
+    let mut text = format!(
+        "{word} {}{}{requirements} in state {}: {}\n",
+        print.oracle,
+        check.unwrap_or_default(),
+        terminal(&print.state),
+        terminal(&found.message)
+    );
+    for input in &found.program.inputs {
+        let shown: String =
+            serde_json::to_string(&input.action).unwrap_or_default().chars().take(160).collect();
+        let _ = writeln!(
+            text,
+            "     {} {} ({}): {}",
+            terminal(&input.client),
+            terminal(&input.command),
+            terminal(&input.mutation),
+            terminal(&shown)
+        );
+    }
+    let _ = writeln!(text, "     case {}, {} steps after {} replays", found.case, found.steps, found.replays);
+    if let Some(file) = file {
+        let _ = writeln!(text, "     {}", terminal(file));
+    }
+    text
+}
+
+/// States × commands: how often each command was tried in each state.
+pub fn coverage(coverage: &Coverage) -> String {
+    let mut states: BTreeSet<&str> = coverage.values().flat_map(|by| by.keys()).map(String::as_str).collect();
+    states.remove(OPENED);
+    let states: Vec<&str> = std::iter::once(OPENED).chain(states).collect();
+    let rows: Vec<(&String, &BTreeMap<String, u64>)> =
+        coverage.iter().filter(|(command, _)| *command != "wait" && !command.contains(" | ")).collect();
+    let first = rows.iter().map(|(command, _)| command.chars().count()).max().unwrap_or(0).max(7);
+    let mut text = format!("{:<first$}", "command");
+    for state in &states {
+        let _ = write!(text, "  {:>5}", terminal(state));
+    }
+    text.push('\n');
+    for (command, by) in rows {
+        let _ = write!(text, "{:<first$}", terminal(command));
+        for state in &states {
+            let width = state.chars().count().max(5);
+            let count = by.get(*state).copied().unwrap_or(0);
+            let shown = if count == 0 { "-".to_owned() } else { count.to_string() };
+            let _ = write!(text, "  {shown:>width$}");
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// The end of a campaign.
+pub fn summary(report: &Report) -> String {
+    let Report { progress, findings, unconfirmed, .. } = report;
+    let seconds = progress.time.as_secs_f64();
+    let mut text = format!(
+        "{} findings in {} cases and {} messages, {seconds:.1} s ({:.0} messages/s); corpus {}",
+        findings.len(),
+        progress.cases,
+        progress.sent,
+        progress.sent as f64 / seconds.max(0.001),
+        progress.corpus
+    );
+    if *unconfirmed > 0 {
+        let _ = write!(text, "; {unconfirmed} failures that replays did not show again");
+    }
+    match &report.ended {
+        Ended::Done => {}
+        Ended::Interrupted => text.push_str("; interrupted"),
+        Ended::Refusing(why) => {
+            let _ = write!(text, "; the target takes no more connections: {}", terminal(why));
+        }
+    }
+    text
+}
+
+/// The campaign as the events of a run: a case for each finding, and one for each oracle that found nothing.
+pub fn events(started: RunStarted, report: &Report, exit_code: u8) -> Vec<RunEvent> {
+    let mut cases: Vec<CaseReport> = report.findings.iter().map(|found| found.report.clone()).collect();
+    for (oracle, title) in ORACLES {
+        if !report.findings.iter().any(|found| found.fingerprint.oracle == *oracle) {
+            cases.push(passed(oracle, title));
+        }
+    }
+    let mut summary =
+        Summary { seconds: report.progress.time.as_secs_f64(), exit_code, ..Summary::default() };
+    if report.ended == Ended::Interrupted {
+        summary.stopped = Some("interrupted".to_owned());
+    }
+    for case in &cases {
+        *summary.cases.entry(case.verdict).or_default() += 1;
+    }
+    for (id, count) in &report.exercised {
+        let broken_in: Vec<String> = report
+            .findings
+            .iter()
+            .filter(|found| found.fingerprint.requirements.contains(id))
+            .map(|found| found.report.case.clone())
+            .collect();
+        let verdict = if broken_in.is_empty() { Verdict::Passed } else { Verdict::Failed };
+        summary.requirements.insert(id.clone(), RequirementResult { verdict, exercised: *count, broken_in });
+    }
+    let mut events = vec![RunEvent::RunStarted(RunStarted { cases: cases.len(), ..started })];
+    events.extend(cases.into_iter().map(|case| RunEvent::CaseFinished(Box::new(case))));
+    events.push(RunEvent::RunFinished(Box::new(summary)));
+    events
+}
+
+fn passed(oracle: &str, title: &str) -> CaseReport {
+    CaseReport {
+        case: format!("fuzz/{oracle}"),
+        title: title.to_owned(),
+        file: String::new(),
+        line: 0,
+        covers: Vec::new(),
+        verdict: Verdict::Passed,
+        reason: None,
+        seconds: 0.0,
+        started: 0.0,
+        failures: Vec::new(),
+        earlier: Vec::new(),
+        exercised: BTreeMap::new(),
+        wire: Vec::new(),
+        wire_omitted: 0,
+        log: Vec::new(),
+        log_omitted: 0,
+        opening: None,
+        same_as: None,
+        excused: Vec::new(),
+        reproduce: String::new(),
+        known: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_has_a_column_a_state() {
+        let count =
+            |pairs: &[(&str, u64)]| pairs.iter().map(|(state, n)| ((*state).to_owned(), *n)).collect();
+        let table = Coverage::from([
+            ("send".to_owned(), count(&[(OPENED, 3), ("awaiting", 12)])),
+            ("wait".to_owned(), count(&[(OPENED, 9)])),
+            ("abort\u{1b}".to_owned(), count(&[("running", 1)])),
+        ]);
+        let expected = "command    opened  awaiting  running\nabort\\u{1b}       -         -        1\nsend            3        12        -\n";
+        assert_eq!(
+            coverage(&table).replace("  ", " ").replace("  ", " ").replace("  ", " "),
+            expected.replace("  ", " ").replace("  ", " ").replace("  ", " ")
+        );
+    }
+}

@@ -1,0 +1,116 @@
+//! One case, run once, with everything that came of it: for a caller that makes its cases itself.
+
+use std::sync::Arc;
+
+use super::event::{CaseReport, RunStarted, Verdict};
+use super::host::Hosts;
+use super::redact::Secrets;
+use super::schedule::{self, RunError};
+use super::{Options, Target};
+use crate::protocol::Protocol;
+use crate::scenario::LoadedCase;
+use crate::trace::Event;
+
+/// A target that cases can be run against. What was started for it lives until [`Ground::close`].
+pub struct Ground {
+    protocol: Arc<Protocol>,
+    options: Options,
+    target: Target,
+    hosts: Hosts,
+    /// Where clients connect to, for reports.
+    url: String,
+    secrets: Secrets,
+}
+
+/// What came of a case.
+#[derive(Debug, Clone)]
+pub struct Single {
+    /// As a run reports it.
+    pub report: CaseReport,
+    /// Every event, in the order in which it was seen. As it was on the wire: secrets included.
+    pub trace: Vec<Event>,
+    /// Where in `trace` each step began, by its JSON Pointer below the case.
+    pub marks: Vec<(String, usize)>,
+    /// The step of each of the report's failures, by its JSON Pointer below the case; empty: at the end.
+    pub failed_at: Vec<String>,
+}
+
+impl Ground {
+    /// Starts the embedded server, or finds out whether the target is there.
+    ///
+    /// # Errors
+    /// As [`super::run`].
+    pub async fn open(protocol: Arc<Protocol>, target: Target, options: Options) -> Result<Self, RunError> {
+        let mut options = Options { keep: true, ..options };
+        let secrets = Secrets::of(&target);
+        match &target {
+            Target::Reference { .. } => {
+                options.reference = true;
+                options.quiet.get_or_insert(schedule::REFERENCE_QUIET);
+            }
+            Target::Url { .. } | Target::Configured(_) => options.salt = uuid::Uuid::new_v4().as_u64_pair().1,
+        }
+        let opened = Hosts::open(&protocol, &target, &options, None).await;
+        let hosts = opened.map_err(|error| schedule::masked(error, &secrets))?;
+        let url = hosts.url().await;
+        Ok(Self { protocol, options, target, hosts, url, secrets })
+    }
+
+    /// Whether the target takes a connection.
+    ///
+    /// # Errors
+    /// Why not.
+    pub async fn probe(&self) -> Result<(), RunError> {
+        self.hosts.reachable().await.map_err(|error| schedule::masked(error, &self.secrets))
+    }
+
+    /// Starts the embedded server anew, without anything that it remembered. `false`: the target is not ours.
+    pub async fn renew(&self) -> bool {
+        self.hosts.renew().await
+    }
+
+    /// A ground of its own for one replay, so that what came before plays no part: another embedded server. `None`: the
+    /// target is not ours, and there is but one.
+    pub async fn fork(&self) -> Option<Self> {
+        if !matches!(self.target, Target::Reference { .. }) {
+            return None;
+        }
+        Self::open(Arc::clone(&self.protocol), self.target.clone(), self.options.clone()).await.ok()
+    }
+
+    /// The protocol.
+    pub fn protocol(&self) -> &Arc<Protocol> {
+        &self.protocol
+    }
+
+    /// How a report begins.
+    pub fn started(&self, cases: usize) -> RunStarted {
+        schedule::started(&self.protocol, &self.target, &self.url, &self.options, cases)
+    }
+
+    /// Runs a case. `deadline` replaces the run's step deadline.
+    pub async fn run(&self, loaded: &LoadedCase, seed: u64, deadline: Option<std::time::Duration>) -> Single {
+        let options =
+            Options { step_deadline: deadline.unwrap_or(self.options.step_deadline), ..self.options.clone() };
+        let clock = std::time::Instant::now();
+        let mut outcome = schedule::served(&self.hosts, &self.protocol, loaded, &options, seed).await;
+        let (trace, marks) = (std::mem::take(&mut outcome.trace), std::mem::take(&mut outcome.marks));
+        let failed_at = std::mem::take(&mut outcome.failed_at);
+        let verdict = schedule::verdict_of(&outcome, false);
+        let seconds = clock.elapsed().as_secs_f64();
+        let report = schedule::report(loaded, outcome, verdict, Vec::new(), 0.0, seconds, &options);
+        Single { report: self.secrets.report(report), trace, marks, failed_at }
+    }
+
+    /// Ends what was started.
+    pub async fn close(self) {
+        self.hosts.stop().await;
+    }
+}
+
+impl Single {
+    /// Whether the harness or the target broke, and why.
+    pub fn broke(&self) -> Option<&str> {
+        self.report.reason.as_deref().filter(|_| self.report.verdict == Verdict::Error)
+    }
+}

@@ -1,0 +1,155 @@
+//! The verbs that a fuzzed case ends with: does the server live, has it refused, has it kept its secrets?
+
+use std::time::Instant;
+
+use serde_json::json;
+
+use super::case::{Runner, Stop};
+use super::clients::{Ended, Received};
+use super::event::Verdict;
+use crate::scenario::model::Step;
+use crate::trace::{Direction, End, Payload};
+
+/// The text of the ping that stands for a barrier.
+const PING: &[u8] = b"alive?";
+
+impl Runner<'_> {
+    /// `alive`: the connection is there and the server answers on it.
+    pub(super) async fn alive(&mut self, step: &Step, blame: &[String]) -> Result<(), Stop> {
+        let name = step.alive.clone().unwrap_or_default();
+        if self.client(&name)?.ended.is_none() {
+            let barrier = self.protocol.extension.barrier.clone().unwrap_or_default();
+            let opened = self.client(&name)?.opened;
+            let silent = match barrier.is_empty() || !opened {
+                true => !self.pong(&name).await?,
+                false => self.answered(&name, &barrier).await?.is_some(),
+            };
+            if silent && self.client(&name)?.ended.is_none() {
+                let message = "the server answers no more on this connection".to_owned();
+                return self.missed(blame, message, None, None);
+            }
+        }
+        // A server that ends the connection says so behind its last answer.
+        let Some(ended) = self.client(&name)?.ended.clone() else { return Ok(()) };
+        match &step.codes {
+            Some(codes) if may_close(codes, &ended) => Ok(()),
+            Some(_) if matches!(ended.how, Some(End::Eof | End::Reset)) => {
+                // Dropping TCP where a close frame is due is bad manners, and common.
+                let message = format!("{}, where a close frame was due", ended.describe());
+                self.fail(Verdict::Warned, "step", blame, message, None, None, Vec::new());
+                Ok(())
+            }
+            _ => self.missed(blame, format!("{}, and had no reason to", ended.describe()), None, None),
+        }
+    }
+
+    /// A WebSocket ping. `false`: no pong came in time, or the connection has ended.
+    async fn pong(&mut self, name: &str) -> Result<bool, Stop> {
+        let deadline = self.deadline(None);
+        let state = self.client(name)?;
+        state.pongs.clear();
+        if let Some(connection) = &mut state.connection
+            && connection.ping(PING.to_vec(), deadline).await.is_err()
+        {
+            state.ended.get_or_insert(Ended { code: None, how: Some(End::Reset) });
+            return Ok(false);
+        }
+        self.record(name, Direction::Send, Payload::Ping(PING.into()));
+        let until = Instant::now() + deadline;
+        loop {
+            let state = self.client(name)?;
+            if state.pongs.iter().any(|pong| **pong == *PING) {
+                return Ok(true);
+            }
+            if state.ended.is_some() || !self.pump(until).await? {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// `rejected`: so many errors have come by the time the barrier is answered.
+    pub(super) async fn rejected(&mut self, client: &str, step: &Step, blame: &[String]) -> Result<(), Stop> {
+        let wanted = step.rejected.unwrap_or(1) as usize;
+        let barrier = self.protocol.extension.barrier.clone();
+        if let Some(barrier) = barrier.filter(|_| self.clients.get(client).is_some_and(|state| state.opened))
+        {
+            if self.errors(client)? < wanted && self.client(client)?.ended.is_none() {
+                self.answered(client, &barrier).await?;
+            }
+        } else {
+            let until = Instant::now() + self.deadline(None);
+            while self.errors(client)? < wanted
+                && self.client(client)?.ended.is_none()
+                && self.pump(until).await?
+            {}
+        }
+        let found = self.errors(client)?;
+        let queue = std::mem::take(&mut self.client(client)?.queue);
+        let (errors, rest): (Vec<Received>, Vec<Received>) =
+            queue.into_iter().partition(|received| self.is_error(received) == Some(true));
+        let instead = rest.last().cloned();
+        self.client(client)?.queue = rest.into();
+        drop(errors);
+        if found >= wanted {
+            return Ok(());
+        }
+        let message = match (wanted, self.client(client)?.ended.clone()) {
+            (_, Some(ended)) => format!("{} instead of refusing what was sent", ended.describe()),
+            (1, None) => "the message was not refused".to_owned(),
+            (_, None) => format!("{wanted} messages should have been refused, {found} were"),
+        };
+        self.missed(blame, message, instead.as_ref(), Some(json!({ "errors": wanted })))
+    }
+
+    fn errors(&mut self, client: &str) -> Result<usize, Stop> {
+        let queue = self.client(client)?.queue.iter().cloned().collect::<Vec<_>>();
+        Ok(queue.iter().filter(|received| self.is_error(received) == Some(true)).count())
+    }
+
+    /// `unseen`: a text that this client must not come to know.
+    pub(super) fn unseen(&mut self, client: &str, step: &Step, blame: &[String]) -> Result<(), Stop> {
+        let text = self.expand(&json!(step.unseen), None)?;
+        let Some(text) = text.as_str().filter(|text| !text.is_empty()) else { return Ok(()) };
+        let seen = self.outcome.wire.iter();
+        let seen = seen
+            .filter(|line| line.client == client && line.dir == "<-")
+            .find(|line| line.text.contains(text));
+        let Some(line) = seen else { return Ok(()) };
+        let message = "a text of another session was shown".to_owned();
+        let received = Received { event: line.index, body: json!(line.text), message: None };
+        self.missed(blame, message, Some(&received), None)
+    }
+}
+
+/// Whether a connection ended as it may: by a close frame with one of these codes, or with any that may be sent.
+fn may_close(codes: &[u16], ended: &Ended) -> bool {
+    match ended.code {
+        Some(code) if codes.is_empty() => {
+            matches!(code, 1000..=1003 | 1007..=1014 | 3000..=4999)
+        }
+        Some(code) => codes.contains(&code),
+        None => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_end_by_the_rule() {
+        let ended = |code| Ended { code, how: None };
+        for (codes, code, expected) in [
+            (&[1002, 1007][..], Some(1002), true),
+            (&[1002], Some(1000), false),
+            (&[1002], None, false),
+            (&[], Some(1000), true),
+            (&[], Some(1005), false),
+            (&[], Some(2000), false),
+            (&[], Some(4001), true),
+            (&[], None, false),
+        ] {
+            assert_eq!(may_close(codes, &ended(code)), expected, "{codes:?} {code:?}");
+        }
+    }
+}

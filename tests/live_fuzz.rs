@@ -1,0 +1,121 @@
+//! `frameproof fuzz` end to end: against the reference servers, in process and as processes of their own.
+
+mod support;
+
+use std::path::Path;
+
+use support::{Served, frameproof, text};
+
+fn fuzz(folder: &Path, arguments: &[&str]) -> (Option<i32>, String) {
+    let output = frameproof(folder, &[&["fuzz"], arguments].concat());
+    (output.status.code(), text(&output.stdout) + &text(&output.stderr))
+}
+
+#[test]
+fn correct_servers_give_no_finding() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for name in ["agentloop", "codelab", "codey", "minicodex", "tinyvex"] {
+        let (code, shown) =
+            fuzz(folder.path(), &[name, "--iterations", "24", "--seed", "5", "--timeout-scale", "4"]);
+        assert_eq!(code, Some(0), "{name}: {shown}");
+        assert!(shown.contains("0 findings in 24 cases"), "{name}: {shown}");
+        assert!(shown.contains("opened"), "the table of states: {shown}");
+    }
+    assert!(!folder.path().join("reports").exists(), "nothing found, nothing written");
+}
+
+#[test]
+fn a_fault_is_found_kept_run_and_seen_fixed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let fault = ["minicodex", "--fault", "fuzz-number-for-text"];
+    let campaign =
+        [&fault[..], &["--time", "60s", "--max-findings", "1", "--junit", "j.xml", "--json", "j.jsonl"]]
+            .concat();
+    let (code, shown) = fuzz(folder.path(), &campaign);
+    assert_eq!(code, Some(1), "{shown}");
+    assert!(shown.contains("FAIL refused [MC-SND-3]"), "{shown}");
+    let found: Vec<_> = std::fs::read_dir(folder.path().join("reports/fuzz-minicodex"))
+        .expect("findings")
+        .flatten()
+        .collect();
+    assert_eq!(found.len(), 1);
+    let path = found[0].path();
+    let scenario = std::fs::read_to_string(&path).expect("a scenario");
+    assert_eq!(
+        scenario.matches("raw:").count() + scenario.matches("send:").count(),
+        1,
+        "one step suffices: {scenario}"
+    );
+
+    // JUnit and JSON lines name it.
+    let junit = std::fs::read_to_string(folder.path().join("j.xml")).expect("JUnit");
+    assert!(junit.contains("MC-SND-3") && roxmltree::Document::parse(&junit).is_ok(), "{junit}");
+    let events = std::fs::read_to_string(folder.path().join("j.jsonl")).expect("JSON lines");
+    assert!(events.lines().all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()), "{events}");
+
+    // It is a scenario that fails in the same way, and holds against the correct server.
+    let file = path.display().to_string();
+    let faulty = frameproof(
+        folder.path(),
+        &["run", "minicodex", "--fault", "fuzz-number-for-text", "--scenario", &file],
+    );
+    assert_eq!(faulty.status.code(), Some(1), "{}", text(&faulty.stdout));
+    assert!(text(&faulty.stdout).contains("MC-SND-3"), "{}", text(&faulty.stdout));
+    let correct = frameproof(folder.path(), &["run", "minicodex", "--scenario", &file]);
+    assert_eq!(correct.status.code(), Some(0), "{}", text(&correct.stdout));
+
+    // The replay says so, too.
+    let again = [&fault[..], &["--replay", "reports/fuzz-minicodex"]].concat();
+    let (code, shown) = fuzz(folder.path(), &again);
+    assert_eq!((code, shown.starts_with("still fails")), (Some(1), true), "{shown}");
+    let (code, shown) = fuzz(folder.path(), &["minicodex", "--replay", "reports/fuzz-minicodex"]);
+    assert_eq!((code, shown.starts_with("fixed")), (Some(0), true), "{shown}");
+}
+
+#[test]
+fn a_campaign_against_a_url_resumes_from_its_corpus() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let served = Served::start(&["codey"]);
+    let campaign =
+        ["codey", "--url", &served.url, "--iterations", "8", "--corpus", "corpus", "--timeout-scale", "4"];
+    let (code, shown) = fuzz(folder.path(), &campaign);
+    assert_eq!(code, Some(0), "{shown}");
+    let kept = std::fs::read_dir(folder.path().join("corpus")).expect("a corpus").count();
+    assert!(kept > 0);
+    // What cannot be read is named and skipped.
+    std::fs::write(folder.path().join("corpus/bad\u{1b}.json"), "{oops").expect("written");
+    let (code, shown) = fuzz(folder.path(), &campaign);
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(shown.contains("warning: skipped corpus/bad\\u{1b}.json"), "{shown}");
+}
+
+#[test]
+fn the_same_seed_does_the_same() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let table = |corpus: &str| {
+        let arguments =
+            ["minicodex", "--iterations", "16", "--seed", "77", "--corpus", corpus, "--timeout-scale", "4"];
+        let (code, shown) = fuzz(folder.path(), &arguments);
+        assert_eq!(code, Some(0), "{shown}");
+        let totals = shown.lines().find(|line| line.contains("findings in")).unwrap_or_default().to_owned();
+        totals.split(',').next().unwrap_or_default().to_owned()
+    };
+    assert_eq!(table("one"), table("two"));
+}
+
+#[test]
+fn wrong_usage_is_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (arguments, code, hint) in [
+        (&["minicodx"][..], 2, "did you mean `minicodex`?"),
+        (&["minicodex", "--fault", "fuzz-number-for-txt"], 2, "did you mean `fuzz-number-for-text`?"),
+        (&["minicodex", "--time", "soon"], 2, "write `90s`, `10m` or `2h`"),
+        (&["minicodex", "--url", "ws://127.0.0.1:1/ws"], 3, "refused the connection"),
+        (&["minicodex", "--replay", "nowhere"], 2, "cannot be read"),
+        (&["minicodex", "--replay", "."], 4, "holds no findings"),
+    ] {
+        let (found, shown) = fuzz(folder.path(), arguments);
+        assert_eq!(found, Some(code), "{arguments:?}: {shown}");
+        assert!(shown.contains(hint), "{arguments:?}: {shown}");
+    }
+}
