@@ -194,7 +194,7 @@ fn texts(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     // A number too great for a value would be changed by reading and writing it.
     if let Ok(value @ Value::Object(_)) = serde_json::from_str::<Value>(text)
-        && value.to_string() == text
+        && value.to_string().as_str() == text
     {
         return values(&value).iter().map(Value::to_string).collect();
     }

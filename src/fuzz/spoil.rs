@@ -192,9 +192,7 @@ fn text(dice: &mut Dice) -> (Value, &'static str) {
         0 => (json!(""), "empty-text"),
         1 => (json!("a\u{0}b"), "nul"),
         2 => (
-            raw(*dice
-                .pick(&["\"\\ud800\"", "\"a\\udc00b\"", "\"\\ud800\\ud800\""])
-                .unwrap_or(&"\"\\ud800\"")),
+            raw(dice.pick(&["\"\\ud800\"", "\"a\\udc00b\"", "\"\\ud800\\ud800\""]).unwrap_or(&"\"\\ud800\"")),
             "lone-surrogate",
         ),
         3 => (json!("\u{202e}txt.exe\u{202c}\u{200b}"), "bidi"),

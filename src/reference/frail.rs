@@ -95,7 +95,8 @@ impl Frail {
         let (near, far) = tokio::try_join!(TcpStream::connect(listener.local_addr()?), async {
             Ok(listener.accept().await?.0)
         })?;
-        (near.set_nodelay(true)?, far.set_nodelay(true)?);
+        near.set_nodelay(true)?;
+        far.set_nodelay(true)?;
         let near = WebSocketStream::from_raw_socket(near, Role::Client, None).await;
         let far = WebSocketStream::from_raw_socket(far, Role::Server, None).await;
         tokio::select! {
