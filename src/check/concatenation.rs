@@ -65,7 +65,7 @@ impl Monitor for Concatenation {
         }
     }
 
-    fn closed(&mut self, conn: Conn, _findings: &mut Findings) {
+    fn closed(&mut self, conn: Conn) {
         self.open.retain(|(known, _), _| *known != conn);
     }
 }

@@ -307,12 +307,10 @@ impl Judge {
         conn
     }
 
-    pub(super) fn disconnect(&mut self, client: &str) {
+    fn disconnect(&mut self, client: &str) {
         if let Some(conn) = self.open.remove(client) {
             self.requests.closed(conn);
-            for monitor in &mut self.monitors {
-                monitor.closed(conn, &mut self.findings);
-            }
+            self.monitors.iter_mut().for_each(|monitor| monitor.closed(conn));
         }
     }
 

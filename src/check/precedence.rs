@@ -84,7 +84,7 @@ impl Monitor for Precedence {
         }
     }
 
-    fn closed(&mut self, conn: Conn, _findings: &mut Findings) {
+    fn closed(&mut self, conn: Conn) {
         if self.scope == Scope::Connection {
             self.seen.remove(&conn.0);
         }

@@ -68,7 +68,7 @@ impl Monitor for Response {
         }
     }
 
-    fn closed(&mut self, conn: Conn, _findings: &mut Findings) {
+    fn closed(&mut self, conn: Conn) {
         self.open.remove(&conn);
     }
 

@@ -113,7 +113,7 @@ impl Monitor for States {
         }
     }
 
-    fn closed(&mut self, conn: Conn, _findings: &mut Findings) {
+    fn closed(&mut self, conn: Conn) {
         self.states.remove(&conn);
         self.active.remove(&conn);
     }
