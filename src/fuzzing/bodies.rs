@@ -7,7 +7,7 @@ use crate::frame::{Limits, Pointer, parse};
 use crate::protocol::{Message, Protocol, SchemaFinding};
 use crate::trace::Direction;
 
-/// As [`message_of`], by the protocol's name.
+/// A frame is validated as the message of `protocol` that it says it is, from either side.
 ///
 /// # Panics
 /// A protocol of that name is not shipped, or the property does not hold.
@@ -16,7 +16,7 @@ pub fn message(protocol: &str, bytes: &[u8]) {
     message_of(index.unwrap_or_else(|| panic!("{protocol} is not shipped")), bytes);
 }
 
-/// A frame is validated as the message that it says it is, from either side.
+/// As [`message`], by the protocol's place among the shipped ones.
 pub(super) fn message_of(protocol: usize, bytes: &[u8]) {
     let protocol = &shipped()[protocol];
     let Ok(body) = parse(bytes, &Limits::default()) else { return };
