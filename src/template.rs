@@ -1,7 +1,7 @@
 //! Templates: `{{expression}}` in the strings of a scenario.
 //!
 //! A string that is exactly one template yields the value itself; otherwise the value's text is put in. An expression is a
-//! variable (`call`, `tools.guarded.name`, `run.id`), optionally with `+ N` or `- N`, or with a fallback after `|`:
+//! variable (`call`, `tools.guarded.name`, `run.id`), a sum of integers (`total - 1`, `base + total - 1`), or a variable with a fallback after `|`:
 //! another variable, or JSON (`{{v|"1.0.0"}}`).
 
 use serde_json::Value;
@@ -73,17 +73,39 @@ fn evaluate(expression: &str, lookup: &mut dyn FnMut(&str) -> Option<Value>) -> 
             Err(_) => evaluate(fallback, lookup),
         };
     }
-    for (sign, factor) in [(" + ", 1), (" - ", -1)] {
-        if let Some((name, number)) = expression.split_once(sign)
-            && let Ok(number) = number.trim().parse::<i64>()
-        {
-            let name = name.trim();
-            let value = lookup(name).ok_or_else(|| TemplateError::Unset(name.to_owned()))?;
-            let value = value.as_i64().ok_or_else(|| TemplateError::NotAnInteger(name.to_owned()))?;
-            return Ok(value.saturating_add(factor * number).into());
-        }
+    let mut terms = terms(expression);
+    if let [(_, name)] = terms[..] {
+        return lookup(name).ok_or_else(|| TemplateError::Unset(name.to_owned()));
     }
-    lookup(expression).ok_or_else(|| TemplateError::Unset(expression.to_owned()))
+    let mut integer = |name: &str| {
+        if let Ok(number) = name.parse::<i64>() {
+            return Ok(number);
+        }
+        let value = lookup(name).ok_or_else(|| TemplateError::Unset(name.to_owned()))?;
+        value.as_i64().ok_or_else(|| TemplateError::NotAnInteger(name.to_owned()))
+    };
+    terms
+        .drain(..)
+        .try_fold(0_i64, |sum, (adds, name)| {
+            let value = integer(name)?;
+            Ok(if adds { sum.saturating_add(value) } else { sum.saturating_sub(value) })
+        })
+        .map(Value::from)
+}
+
+/// The terms of a sum, and whether each is added: `a + b - 1`. What is no sum is one term.
+fn terms(expression: &str) -> Vec<(bool, &str)> {
+    let words: Vec<&str> = expression.split_whitespace().collect();
+    let is_sum =
+        words.len() % 2 == 1 && words.iter().skip(1).step_by(2).all(|word| matches!(*word, "+" | "-"));
+    if !is_sum {
+        return vec![(true, expression)];
+    }
+    words
+        .chunks(2)
+        .zip(std::iter::once("+").chain(words.iter().copied().skip(1).step_by(2)))
+        .map(|(pair, sign)| (sign == "+", pair[0]))
+        .collect()
 }
 
 /// The variables that a value's templates name, without those that have a fallback.
@@ -103,8 +125,8 @@ fn collect(value: &Value, found: &mut Vec<String>) {
                 if expression.contains('|') {
                     continue;
                 }
-                let name = expression.split([' ', '+']).find(|part| !part.is_empty()).unwrap_or_default();
-                found.push(name.to_owned());
+                let terms = terms(expression.trim()).into_iter().map(|(_, name)| name);
+                found.extend(terms.filter(|name| name.parse::<i64>().is_err()).map(str::to_owned));
             }
         }
         Value::Array(items) => items.iter().for_each(|item| collect(item, found)),
@@ -137,6 +159,7 @@ mod tests {
             (json!("{{n}}"), json!(7)),
             (json!("{{ n + 1 }}"), json!(8)),
             (json!("{{n - 10}}"), json!(-3)),
+            (json!("{{n + n - 1}}"), json!(13)),
             (json!("a{{name}}b{{n}}"), json!("axb7")),
             (json!({ "k": ["{{o}}", "{{o.id}}"] }), json!({ "k": [{ "id": "i" }, "i"] })),
             (json!("{{v|\"1\"}}"), json!("1")),

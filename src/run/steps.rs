@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use super::case::{Runner, Stop};
 use super::clients::Received;
 use super::waits::Waited;
-use crate::protocol::Matcher;
 use crate::protocol::extension::Offered;
+use crate::protocol::{Matcher, ReadingName};
 use crate::scenario::duration;
 use crate::scenario::model::{Assertion, Joined, Step};
 use crate::source::schema::Schema;
@@ -33,13 +33,28 @@ impl Runner<'_> {
         Ok(())
     }
 
+    /// The answer under which a failure of this step is judged: the reading's own, and never "default" where the default
+    /// takes it either way.
+    fn taken(&self, step: &Step) -> Option<ReadingName> {
+        let answer = |id: &Option<String>| self.protocol.readings.get(id.as_ref()?).copied();
+        let allowed = answer(&step.allowed).map(|taken| match taken {
+            ReadingName::Default => ReadingName::Lenient,
+            other => other,
+        });
+        allowed.or_else(|| answer(&step.tolerated))
+    }
+
     async fn perform(&mut self, step: &Step, at: &str) -> Result<(), Stop> {
         let verb = step.verbs().first().copied().unwrap_or_default();
         self.step = format!("{at}/{verb}");
         self.mark();
-        let tolerated = step.tolerated.as_ref().and_then(|id| self.protocol.readings.get(id));
-        self.tolerated = tolerated.copied();
+        self.tolerated = self.taken(step);
         self.warns = step.warns;
+        if let Some(condition) = &step.when
+            && !self.relation(condition)?.0
+        {
+            return Ok(());
+        }
         let failures = self.outcome.failures.len();
         let client = step.client.clone().or_else(|| self.first_client.clone()).unwrap_or_default();
         self.current.clone_from(&client);
@@ -381,10 +396,20 @@ impl Runner<'_> {
 
     fn assert(&mut self, assertion: Option<&Assertion>, blame: &[String]) -> Result<(), Stop> {
         let Some(assertion) = assertion else { return Ok(()) };
+        let (holds, how, values) = self.relation(assertion)?;
+        if holds {
+            return Ok(());
+        }
+        let shown: Vec<String> = values.iter().map(crate::protocol::shorten).collect();
+        self.missed(blame, format!("these are not {how}: {}", shown.join(", ")), None, None)
+    }
+
+    /// Whether values are as the assertion says, what it says in words, and the values.
+    fn relation(&mut self, assertion: &Assertion) -> Result<(bool, &'static str, Vec<Value>), Stop> {
         let mut list = |values: &[Value]| -> Result<Vec<Value>, Stop> {
             values.iter().map(|value| self.expand(value, None)).collect()
         };
-        let (holds, how, values) = if let Some(values) = &assertion.equal {
+        Ok(if let Some(values) = &assertion.equal {
             let values = list(values)?;
             (values.windows(2).all(|pair| pair[0] == pair[1]), "equal", values)
         } else if let Some(values) = &assertion.differ {
@@ -401,12 +426,7 @@ impl Runner<'_> {
             let holds =
                 matches!((number(0), number(1), number(2)), (Some(a), Some(b), Some(c)) if a - b == c);
             (holds, "a difference that fits", values)
-        };
-        if holds {
-            return Ok(());
-        }
-        let shown: Vec<String> = values.iter().map(crate::protocol::shorten).collect();
-        self.missed(blame, format!("these are not {how}: {}", shown.join(", ")), None, None)
+        })
     }
 
     /// The state that the protocol lets a client see.

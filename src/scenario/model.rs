@@ -215,9 +215,14 @@ pub struct Step {
     /// `expect`, `never`, `check`, `rejected`: an ambiguity of the document by which this may be otherwise. A failure is a warning
     /// under its default answer, nothing under the lenient one, and in full force under the strict one.
     pub tolerated: Option<String>,
+    /// `expect`, `never`, `check`, `rejected`: an ambiguity of the document whose default answer takes it either way. A failure
+    /// counts under the strict answer only.
+    pub allowed: Option<String>,
     /// `expect`, `never`, `check`: a failure is no more than a warning, whatever it breaks.
     #[serde(default)]
     pub warns: bool,
+    /// Any verb: the step is left out unless this holds.
+    pub when: Option<Assertion>,
     /// Requirements held against the server when this step fails, and exercised when it is done.
     #[serde(default)]
     pub covers: Vec<String>,
@@ -308,7 +313,7 @@ impl Step {
 
     /// The modifiers that the step has, each with the verbs that it goes with.
     pub fn modifiers(&self) -> Vec<(&'static str, &'static [&'static str])> {
-        let modifiers: [(&str, bool, &[&str]); 16] = [
+        let modifiers: [(&str, bool, &[&str]); 17] = [
             (
                 "as",
                 self.client.is_some(),
@@ -342,6 +347,7 @@ impl Step {
             ("past-errors", self.past_errors, &["expect"]),
             ("keep", self.keep, &["expect"]),
             ("tolerated", self.tolerated.is_some(), &["expect", "never", "check", "rejected"]),
+            ("allowed", self.allowed.is_some(), &["expect", "never", "check", "rejected"]),
             ("warns", self.warns, &["expect", "never", "check"]),
         ];
         modifiers.into_iter().filter(|(_, given, _)| *given).map(|(name, _, fits)| (name, fits)).collect()

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::frame::{RawFrame, unhex};
-use super::model::{Case, Step, TurnStep};
+use super::model::{Assertion, Case, Step, TurnStep};
 use super::{duration, template};
 use crate::protocol::{Matcher, Protocol};
 use crate::source::schema::Schema;
@@ -184,12 +184,14 @@ impl Checker<'_> {
             }
         }
         self.ids(&step.covers, &format!("{at}/covers"));
-        if let Some(reading) = &step.tolerated
-            && !self.protocol.readings.contains_key(reading)
-        {
+        for (field, reading) in [("tolerated", &step.tolerated), ("allowed", &step.allowed)] {
+            let Some(reading) = reading.as_ref().filter(|id| !self.protocol.readings.contains_key(*id))
+            else {
+                continue;
+            };
             let known = self.protocol.readings.keys().map(String::as_str);
             let diagnostic = Diagnostic::new(format!("unknown reading `{reading}`")).suggest(reading, known);
-            self.push(diagnostic, &format!("{at}/tolerated"));
+            self.push(diagnostic, &format!("{at}/{field}"));
         }
         self.names(step, at);
         self.values(step, at);
@@ -325,7 +327,14 @@ impl Checker<'_> {
                 self.error(&format!("{at}/joined"), Part::Key, "`joined` needs a `where`", hint);
             }
         }
-        let Some(assertion) = &step.assert else { return };
+        for (field, assertion) in [("assert", &step.assert), ("when", &step.when)] {
+            if let Some(assertion) = assertion {
+                self.assertion(assertion, &format!("{at}/{field}"));
+            }
+        }
+    }
+
+    fn assertion(&mut self, assertion: &Assertion, at: &str) {
         let relations = [
             ("equal", assertion.equal.clone()),
             ("differ", assertion.differ.clone()),
@@ -336,11 +345,11 @@ impl Checker<'_> {
             relations.iter().filter_map(|(name, values)| Some((name, values.as_ref()?))).collect();
         if given.len() != 1 {
             let hint = "equal, differ, ascending or difference";
-            self.error(&format!("{at}/assert"), Part::Value, "an assertion states one relation", hint);
+            self.error(at, Part::Value, "an assertion states one relation", hint);
         }
         for (name, values) in given {
             for value in values {
-                self.templates(value, &format!("{at}/assert/{name}"));
+                self.templates(value, &format!("{at}/{name}"));
             }
         }
     }

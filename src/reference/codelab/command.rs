@@ -87,7 +87,7 @@ pub(super) fn check(body: &Map<String, Value>, defect: Option<Defect>) -> Result
         "tool_result" if body.contains_key("result") == body.contains_key("error") => {
             Err(refuse("INVALID_FORMAT", "a tool_result has either result or error"))
         }
-        "hitl_decision" if edits_nothing(body) => {
+        "hitl_decision" if edits_nothing(body) && defect != Some(Defect::EmptyEditsDrop) => {
             Err(refuse("MISSING_FIELD", "modified_arguments is missing"))
         }
         "hitl_decision" if defect == Some(Defect::FeedbackIsRequired) && rejects_silently(body) => {
@@ -105,7 +105,8 @@ pub(super) fn check(body: &Map<String, Value>, defect: Option<Defect>) -> Result
     }
 }
 
-fn edits_nothing(body: &Map<String, Value>) -> bool {
+/// An edit that leaves out what it edits.
+pub(super) fn edits_nothing(body: &Map<String, Value>) -> bool {
     body.get("decision").is_some_and(|it| it == "edit") && !body.contains_key("modified_arguments")
 }
 

@@ -51,6 +51,7 @@ faults! {
     AnyResultError "any-result-error" "A tool_result whose error is no string is taken." ["CL-TR-7"];
     AnswersAgain "answers-again" "A repeated result gets a second response." ["CL-TR-8"];
     ResultsByArrival "results-by-arrival" "Results are matched with calls by their arrival." ["CL-TR-9"];
+    ResultsApprove "results-approve" "A result of a call that awaits approval approves it." ["CL-HI-1"];
     DoesNotWaitForCommands "does-not-wait-for-commands" "The agent goes on without the decision about a command." ["CL-HI-1"];
     ApprovedCallsDoNotRun "approved-calls-do-not-run" "An approved call does not run." ["CL-HI-13", "CL-HI-2"];
     EditsAreIgnored "edits-are-ignored" "An edited call runs with its original arguments." ["CL-HI-3"];
@@ -63,6 +64,7 @@ faults! {
     UnknownDecisionsAreIgnored "unknown-decisions-are-ignored" "A decision about an unknown call is passed over in silence." ["CL-HI-10"];
     DecidesAgain "decides-again" "A second decision gets a second response." ["CL-HI-11"];
     AnyModifiedArguments "any-modified-arguments" "modified_arguments that are no object are taken." ["CL-HI-12"];
+    EmptyEditsDrop "empty-edits-drop" "An edit without modified_arguments is refused, and its call is lost." ["CL-HI-12"];
     OneDecisionForAll "one-decision-for-all" "A decision decides every open call." ["CL-HI-13"];
     StuckAfterRejection "stuck-after-rejection" "After a rejection no user_message is answered." ["CL-HI-16"];
     ErrorWithoutContent "error-without-content" "An error says what is wrong in message instead of content." ["CL-ER-1", "CL-TRN-10"];

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::Notify;
 use tokio_tungstenite::tungstenite::Message;
 
-use super::command::{Refusal, refuse};
+use super::command::{Refusal, edits_nothing, refuse};
 use super::faults::Defect;
 use crate::reference::clients::{Clients, Outbox};
 use crate::reference::notes::{self, Class, Notes};
@@ -207,7 +207,16 @@ impl Session {
         } else {
             open.find(|call| call.id == id)
         };
-        let Some(call) = found else { return self.stray(inner, id, false) };
+        let Some(call) = found else {
+            if self.has(Defect::ResultsApprove)
+                && let Some(call) =
+                    inner.calls.iter().position(|call| call.id == id && call.outcome.is_none())
+            {
+                self.settle(inner, call, &Map::from_iter([("decision".to_owned(), json!("approve"))]));
+                return Ok(());
+            }
+            return self.stray(inner, id, false);
+        };
         let stalls = match self.defect {
             Some(Defect::ErrorResultsStall) => body.contains_key("error"),
             Some(Defect::ForgetsCallsAfterText) => inner.after_text,
@@ -253,28 +262,37 @@ impl Session {
             open.iter().copied().find(|index| inner.calls[*index].id == id || !body.contains_key("call_id"));
         let Some(found) = found else { return self.stray(inner, id, true) };
         let all = if self.has(Defect::OneDecisionForAll) { open } else { vec![found] };
-        for index in all {
-            let (tool, mut args) = (inner.calls[index].tool.clone(), inner.calls[index].args.clone());
-            let rejects = of("decision") == Some("reject");
-            if let (false, Some(Value::Object(modified))) = (rejects, body.get("modified_arguments"))
-                && !self.has(Defect::EditsAreIgnored)
-            {
-                args.clone_from(modified);
-            }
-            let stays =
-                if rejects { !self.has(Defect::RejectedCallsRun) } else { self.shams(&of("decision")) };
-            let run = if stays { "approved".to_owned() } else { inner.run(&tool, &args) };
-            let outcome = match of("feedback") {
-                _ if !rejects => run,
-                Some(feedback) if !self.has(Defect::FeedbackIsLost) => format!("rejected: {feedback}"),
-                _ => "rejected".to_owned(),
-            };
-            inner.rejected |= rejects;
-            inner.answered.insert(inner.calls[index].id.clone(), true);
-            inner.calls[index].outcome = Some(outcome);
+        if self.has(Defect::EmptyEditsDrop) && edits_nothing(body) {
+            inner.calls[found].id.clear();
+            return Err(refuse("MISSING_FIELD", "modified_arguments is missing"));
         }
-        self.changed.notify_waiters();
+        for index in all {
+            self.settle(inner, index, body);
+        }
         Ok(())
+    }
+
+    /// Does with a call as a decision says.
+    fn settle(&self, inner: &mut Inner, index: usize, decision: &Map<String, Value>) {
+        let of = |name: &str| decision.get(name).and_then(Value::as_str);
+        let (tool, mut args) = (inner.calls[index].tool.clone(), inner.calls[index].args.clone());
+        let rejects = of("decision") == Some("reject");
+        if let (false, Some(Value::Object(modified))) = (rejects, decision.get("modified_arguments"))
+            && !self.has(Defect::EditsAreIgnored)
+        {
+            args.clone_from(modified);
+        }
+        let stays = if rejects { !self.has(Defect::RejectedCallsRun) } else { self.shams(&of("decision")) };
+        let run = if stays { "approved".to_owned() } else { inner.run(&tool, &args) };
+        let outcome = match of("feedback") {
+            _ if !rejects => run,
+            Some(feedback) if !self.has(Defect::FeedbackIsLost) => format!("rejected: {feedback}"),
+            _ => "rejected".to_owned(),
+        };
+        inner.rejected |= rejects;
+        inner.answered.insert(inner.calls[index].id.clone(), true);
+        inner.calls[index].outcome = Some(outcome);
+        self.changed.notify_waiters();
     }
 
     /// An approval that has no effect: a defect.

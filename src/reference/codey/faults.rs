@@ -12,7 +12,7 @@ faults! {
     GreetsTwice "greets-twice" "Connected comes twice." ["CO-CN-6"];
     EmptySessionId "empty-session-id" "session_id is empty." ["CO-CN-7"];
     SessionIdIsNumber "session-id-is-number" "session_id is a number." ["CO-CN-7"];
-    SameSessionId "same-session-id" "All sessions have the same id." ["CO-CN-8"];
+    SameSessionId "same-session-id" "All sessions have the same id." ["CO-CN-8", "CO-GH-3"];
     DecidesForOthers "decides-for-others" "A decision is taken about a call of another session." ["CO-CN-12"];
     MissingContentIsTaken "missing-content-is-taken" "SendMessage without content starts a turn." ["CO-SM-2"];
     AnyContentIsTaken "any-content-is-taken" "Content that is no string is made one." ["CO-SM-3"];
