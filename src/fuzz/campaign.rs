@@ -112,7 +112,7 @@ struct Campaign<'c> {
     /// (command, mutation) of findings of one input: they would hide others.
     known_inputs: BTreeSet<(String, String)>,
     known: BTreeSet<Fingerprint>,
-    looks: BTreeMap<(String, Vec<String>), usize>,
+    looks: BTreeMap<(String, Vec<String>, String), usize>,
     start: Instant,
     sink: &'c mut (dyn FnMut(Event<'_>) + Send),
 }
@@ -308,13 +308,13 @@ impl Campaign<'_> {
     }
 
     fn is_worth_a_look(&self, print: &Fingerprint) -> bool {
-        let looks = self.looks.get(&(print.oracle.clone(), print.requirements.clone())).copied().unwrap_or(0);
+        let looks = self.looks.get(&subject(print)).copied().unwrap_or(0);
         !self.known.contains(print) && looks < LOOKS
     }
 
     /// Confirms, shrinks and keeps a finding, unless it is known.
     async fn look_into(&mut self, index: u64, ran: Ran, print: &Fingerprint) {
-        *self.looks.entry((print.oracle.clone(), print.requirements.clone())).or_default() += 1;
+        *self.looks.entry(subject(print)).or_default() += 1;
         let (seed, patient) = (self.seed_of(index), self.options.deadline * 3);
         let again = vec![ran.program.clone(); CONFIRM];
         let again = self.bench.replay_all(again, seed, patient, CONFIRM).await;
@@ -388,6 +388,13 @@ impl Campaign<'_> {
         self.report.ended = Ended::Refusing(why);
         false
     }
+}
+
+/// What a failure is about, before it is known what it takes. Of RFC 6455 many things can be broken in one way, and no
+/// requirement tells them apart.
+fn subject(print: &Fingerprint) -> (String, Vec<String>, String) {
+    let shape = if print.oracle == "framing" { print.shape.clone() } else { String::new() };
+    (print.oracle.clone(), print.requirements.clone(), shape)
 }
 
 /// Programs of a corpus folder. What cannot be read is named in the second list and left out.

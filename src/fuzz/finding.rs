@@ -13,7 +13,7 @@ use crate::run::single::Single;
 /// What makes two findings the same.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fingerprint {
-    /// The oracle that spoke: `refused`, `alive`, `state-kept`, `clean-turn`, `fresh-connection`, `other-session`, `isolated`,
+    /// The oracle that spoke: `refused`, `alive`, `framing`, `state-kept`, `clean-turn`, `fresh-connection`, `other-session`, `isolated`,
     /// `schema`, `frame`, `message`, `invariant`, `limit`, `sequence`, `setup`, `target`.
     pub oracle: String,
     /// The requirements that it held broken.
@@ -88,6 +88,7 @@ fn oracle(failure: &Failure, at: &str, rendered: &Rendered) -> String {
                 (Some(Part::Witness), _) => "other-session",
                 (Some(Part::Fresh), _) => "fresh-connection",
                 (Some(Part::Own), _) => "clean-turn",
+                (Some(Part::Framing), _) => "framing",
                 (_, "alive") => "alive",
                 (_, "rejected") => "refused",
                 (_, "unchanged") => "state-kept",

@@ -8,7 +8,7 @@ use super::dice::Dice;
 use super::duty::duty;
 use super::input::{Action, Duty, Input, literal};
 use super::program::{ALICE, BOB, Program, opening};
-use super::{schema, scripts, spoil};
+use super::{schema, scripts, spoil, wire};
 use crate::protocol::extension::Join;
 use crate::protocol::{Message, Protocol};
 use crate::trace::Direction;
@@ -66,13 +66,16 @@ impl Generator {
         skip: &dyn Fn(&Input) -> bool,
     ) -> Program {
         let mut dice = Dice::new(seed, index);
-        let mut program = match dice.below(10) {
-            0..=3 => self.volley(&mut dice, true),
-            4 => self.volley(&mut dice, false),
+        let kind = dice.below(20);
+        let mut program = match kind {
+            0..=6 => self.volley(&mut dice, true),
+            7..=8 => self.volley(&mut dice, false),
+            9..=11 => self.frames(&mut dice),
             _ => self.sequence(&mut dice, corpus),
         };
         program.inputs.retain(|input| !skip(input));
-        program.fresh = dice.chance(35);
+        // Frames that are no good end their connection: it is others that show what they have done.
+        program.fresh = dice.chance(if (9..=11).contains(&kind) { 70 } else { 35 });
         program.witness = dice.chance(35);
         if program.witness && dice.chance(50) {
             let waiting = self.protocol.extension.fuzzing.states.iter();
@@ -108,6 +111,27 @@ impl Generator {
         program
     }
 
+    /// Frames below the messages, some between commands.
+    fn frames(&self, dice: &mut Dice) -> Program {
+        let mut program = self.empty(dice);
+        for _ in 0..1 + dice.below(4) {
+            program.inputs.push(self.framed(ALICE, dice));
+            if dice.chance(25) {
+                program.inputs.push(self.valid(ALICE, dice));
+            }
+        }
+        program.own = dice.chance(50);
+        program
+    }
+
+    /// A command in unusual frames, or frames that RFC 6455 forbids.
+    fn framed(&self, client: &str, dice: &mut Dice) -> Input {
+        let Some(message) = self.command(dice) else { return self.turn(client, dice) };
+        let body = self.body(message, dice);
+        let kind = dice.pick(wire::KINDS).copied().unwrap_or_default();
+        wire::input(client, kind, &body, &mut |bound| dice.below(bound))
+    }
+
     /// Commands in whatever order: from a place that a program before has reached, or from the beginning.
     fn sequence(&self, dice: &mut Dice, corpus: &[Program]) -> Program {
         let grown = if dice.chance(75) { dice.pick(corpus).cloned() } else { None };
@@ -121,7 +145,8 @@ impl Generator {
             match dice.below(20) {
                 0..=9 => program.inputs.push(self.valid(client, dice)),
                 10..=13 => program.inputs.push(self.turn(client, dice)),
-                14..=16 => {
+                16 => program.inputs.push(self.framed(client, dice)),
+                14..=15 => {
                     // What may be read in two ways stands in volleys only: no monitor is judged there.
                     let spoilt = self.spoilt(client, dice);
                     program.inputs.extend(Some(spoilt).filter(|input| !spoil::is_tolerable(&input.mutation)));

@@ -51,8 +51,13 @@ pub enum Duty {
     /// Anything that the monitors allow: the input is valid, or the document leaves open what it is.
     Survive,
     /// Survive, or end this connection in good order: a close frame with one of these codes (none given: any that a server
-    /// may send). For violations of RFC 6455, after which a connection is not expected to live on.
+    /// may send). For what RFC 6455 leaves to the server.
     MayClose {
+        /// Close codes.
+        codes: Vec<u16>,
+    },
+    /// End this connection, by a close frame with one of these codes. For violations of RFC 6455, and for a client's close.
+    MustClose {
         /// Close codes.
         codes: Vec<u16>,
     },
@@ -69,10 +74,30 @@ impl Input {
         }
     }
 
+    /// Whether the client may be without its connection afterwards.
+    pub fn may_end(&self) -> bool {
+        matches!(self.duty, Duty::MayClose { .. } | Duty::MustClose { .. }) || self.hangs_up()
+    }
+
+    /// Whether the client itself cuts the connection in the end.
+    pub fn hangs_up(&self) -> bool {
+        match &self.action {
+            Action::Steps(steps) => steps.last().is_some_and(|step| step.get("drop").is_some()),
+            _ => false,
+        }
+    }
+
+    /// Whether it needs a client's connection.
+    pub fn involves(&self, client: &str) -> bool {
+        self.client == client
+            || matches!(&self.action, Action::Steps(steps) if steps.iter().any(|step| step.get("parallel").is_some()))
+    }
+
     /// A step with its `as`, where it takes one: those that name their client themselves do not.
     fn with_client(&self, step: &Value) -> Value {
         const OWN: &[&str] = &[
             "open", "close", "drop", "stall", "unstall", "settle", "restart", "assert", "parallel", "alive",
+            "ended",
         ];
         let mut step = step.clone();
         if let Some(map) = step.as_object_mut()

@@ -1,5 +1,7 @@
 //! A fuzzed case as it is made, stored and shrunk, and the scenario that it is when it is run.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -43,6 +45,8 @@ pub enum Part {
     Before,
     /// The inputs and the duties for each.
     Inputs,
+    /// How a connection ends after what RFC 6455 forbids.
+    Framing,
     /// The connection lives on.
     Alive,
     /// The session is left and used by a clean turn.
@@ -71,9 +75,12 @@ impl Program {
     }
 
     /// The invariants that are not judged: those that hold for proper clients only; all of them where it is the
-    /// reader's choice what an input says, for the monitors would not know what the server took it for.
+    /// reader's choice what an input says, or where RFC 6455 says that nothing more is read, for the monitors would not know
+    /// what the server took it for.
     fn suspended<'p>(&self, protocol: &'p Protocol) -> Vec<&'p String> {
-        let blind = self.inputs.iter().any(|input| super::spoil::is_tolerable(&input.mutation));
+        let blind = self.inputs.iter().any(|input| {
+            super::spoil::is_tolerable(&input.mutation) || matches!(input.duty, Duty::MustClose { .. })
+        });
         let extension = &protocol.extension;
         match blind {
             true => extension.invariants.keys().collect(),
@@ -87,7 +94,13 @@ impl Program {
 
     /// The scenario's case.
     pub fn render(&self, protocol: &Protocol, name: &str, title: &str, covers: &[String]) -> Rendered {
-        let mut writer = Writer { protocol, steps: Vec::new(), parts: Vec::new(), part: Part::Before };
+        let mut writer = Writer {
+            protocol,
+            steps: Vec::new(),
+            parts: Vec::new(),
+            part: Part::Before,
+            gone: BTreeSet::new(),
+        };
         if self.witness {
             writer.open(WITNESS, Some("other"), None);
             writer.turn(WITNESS, "{{secret}} {{cue.clean}}", &[]);
@@ -100,7 +113,7 @@ impl Program {
             writer.open(BOB, None, None);
         }
         writer.part = Part::Inputs;
-        let places = writer.inputs(&self.inputs, self.all_refused());
+        let places = writer.inputs(&self.inputs, self.all_refused(), self.own);
         self.afterwards(&mut writer, bob);
         let mut case = json!({ "name": name, "title": title });
         let turn = self.state.as_ref().and_then(|state| protocol.extension.fuzzing.states.get(state));
@@ -135,19 +148,12 @@ impl Program {
         let protocol = writer.protocol;
         let fuzzing = &protocol.extension.fuzzing;
         writer.part = Part::Alive;
-        let codes = self.inputs.iter().find_map(|input| match &input.duty {
-            Duty::MayClose { codes } => Some(codes.clone()),
-            _ => None,
-        });
-        if !self.all_refused() {
-            let mut step = json!({ "alive": ALICE, "covers": fuzzing.survives });
-            if let Some(codes) = &codes {
-                step["codes"] = json!(codes);
-            }
-            writer.step(step);
+        let connected = !writer.gone.contains(ALICE);
+        if !self.all_refused() && connected {
+            writer.step(json!({ "alive": ALICE, "covers": fuzzing.survives }));
         }
         writer.part = Part::Own;
-        if self.own && codes.is_none() {
+        if self.own && connected {
             if self.all_refused() || self.inputs.is_empty() {
                 writer.leave(ALICE, self.state.as_deref());
                 writer.settle(ALICE);
@@ -256,6 +262,8 @@ struct Writer<'w> {
     steps: Vec<Value>,
     parts: Vec<Part>,
     part: Part,
+    /// Clients that are without a connection, or may be.
+    gone: BTreeSet<String>,
 }
 
 impl Writer<'_> {
@@ -311,18 +319,39 @@ impl Writer<'_> {
         self.step(json!({ "expect": "turn-end", "as": client, "covers": covers }));
     }
 
+    /// After an input that may end its connection: how it ends, and another connection if one is `needed`.
+    fn end(&mut self, input: &Input, needed: bool) {
+        let part = self.part;
+        self.part = Part::Framing;
+        framing(input, &self.protocol.extension.fuzzing.survives)
+            .into_iter()
+            .for_each(|step| self.step(step));
+        self.part = part;
+        if !input.may_end() {
+            return;
+        }
+        if !needed {
+            self.gone.insert(input.client.clone());
+            return;
+        }
+        if !input.hangs_up() {
+            self.step(json!({ "drop": input.client }));
+        }
+        self.open(&input.client, None, None);
+    }
+
     /// The inputs; those that must be refused are sent back to back and held against the state together.
-    fn inputs(&mut self, inputs: &[Input], all_refused: bool) -> Vec<String> {
+    fn inputs(&mut self, inputs: &[Input], all_refused: bool, own: bool) -> Vec<String> {
         let fuzzing = &self.protocol.extension.fuzzing;
         if !all_refused {
-            return inputs
-                .iter()
-                .map(|input| {
-                    let place = format!("/steps/{}", self.steps.len());
-                    input.steps().into_iter().for_each(|step| self.step(step));
-                    place
-                })
-                .collect();
+            let input = |(index, input): (usize, &Input)| {
+                let place = format!("/steps/{}", self.steps.len());
+                input.steps().into_iter().for_each(|step| self.step(step));
+                let needed = own || inputs[index + 1..].iter().any(|later| later.involves(&input.client));
+                self.end(input, needed);
+                place
+            };
+            return inputs.iter().enumerate().map(input).collect();
         }
         let keeps = self.protocol.extension.state.is_some() && !fuzzing.unchanged.is_empty();
         let base = match keeps {
@@ -343,6 +372,17 @@ impl Writer<'_> {
             steps.into_iter().for_each(|step| self.step(step));
         }
         places
+    }
+}
+
+/// The step that holds the server to how a connection may, or must, end.
+fn framing(input: &Input, survives: &[String]) -> Option<Value> {
+    match &input.duty {
+        Duty::MayClose { codes } => {
+            Some(json!({ "alive": input.client, "codes": codes, "covers": survives }))
+        }
+        Duty::MustClose { codes } => Some(json!({ "ended": input.client, "codes": codes })),
+        Duty::Refuse { .. } | Duty::Survive => None,
     }
 }
 

@@ -10,7 +10,7 @@ use super::duty::duty;
 use super::finding::{Fingerprint, size};
 use super::input::{Action, Duty, Input};
 use super::program::Program;
-use super::spoil;
+use super::{spoil, wire};
 use crate::protocol::Protocol;
 
 /// Most replays of one finding.
@@ -178,10 +178,18 @@ pub fn simpler(protocol: &Protocol, input: &Input) -> Vec<Input> {
             .collect(),
     };
     let with = |action: Action| {
+        let original = input;
         let input = Input { action, ..input.clone() };
         // A simpler text that is owed something else, or nothing, would be another finding.
         if let (Duty::Refuse { .. }, Action::Text(text)) = (&input.duty, &input.action)
             && duty(protocol, text) != input.duty
+        {
+            return None;
+        }
+        // Frames that mean something else to the RFC would be owed something else.
+        if let (Action::Steps(before), Action::Steps(steps)) = (&original.action, &input.action)
+            && original.command == wire::COMMAND
+            && (wire::meaning(before) != wire::meaning(steps) || original.hangs_up() != input.hangs_up())
         {
             return None;
         }

@@ -3,6 +3,8 @@
 use serde_json::{Value, json};
 
 use super::input::{Action, Duty, Input};
+use crate::scenario::frame::{RawFrame, unhex};
+use crate::wire::{Breach, Messages, Writer};
 
 /// What the inputs of this file are called in the table of states and commands.
 pub const COMMAND: &str = "frames";
@@ -19,6 +21,8 @@ pub const KINDS: &[&str] = &[
     "many-pings",
     "longest-ping",
     "unsolicited-pong",
+    // A client's close, which the server returns.
+    "close",
     // Left open by the RFC.
     "binary",
     "long-length-form",
@@ -36,9 +40,9 @@ pub const KINDS: &[&str] = &[
     "half-close-code",
     "bad-close-reason",
     "behind-close",
+    // Broken off: the client hangs up in the end.
     "short-length",
     "noise",
-    // Broken off: the client hangs up in the end.
     "half-frame",
     "half-message",
     "long-length",
@@ -60,12 +64,14 @@ const NO_UTF8: &[&str] = &[
 ];
 /// Close codes that may not be sent.
 const NO_CODES: &[u16] = &[0, 1, 999, 1004, 1005, 1006, 1015, 1016, 1100, 2000, 2999, 5000, 65535];
+/// Close codes that may be sent.
+const CODES: &[u16] = &[1000, 1001, 1003, 1007, 1008, 1011, 3000, 3999, 4000, 4999];
 /// Lengths about the borders of the three forms.
 const BORDERS: &[u64] = &[125, 126, 127, 65_535, 65_536, 65_537];
 
 /// One input of this kind (see [`KINDS`]; an unknown one is taken for the first): `message` is a valid command, with
 /// templates, and `below(n)` throws a number from 0 to n - 1. An input that ends with a `drop` leaves the client without a
-/// connection; after one that [may close](Duty::MayClose) it may be without one.
+/// connection; after one that [may](Duty::MayClose) or [must](Duty::MustClose) close it may be without one.
 pub fn input(
     client: &str,
     kind: &'static str,
@@ -74,6 +80,7 @@ pub fn input(
 ) -> Input {
     let (steps, duty) = right(kind, message, below)
         .map(|steps| (steps, Duty::Survive))
+        .or_else(|| closing(kind, below))
         .or_else(|| open(kind, below))
         .or_else(|| wrong(kind, message, below))
         .or_else(|| broken_off(client, kind, message, below))
@@ -85,6 +92,57 @@ pub fn input(
         mutation: kind.to_owned(),
         duty,
     }
+}
+
+/// What a server that goes by RFC 6455 makes of the frames of an input.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Meaning {
+    /// What is wrong with them.
+    pub breach: Option<Breach>,
+    /// They end with a whole message.
+    pub whole: bool,
+    /// What they complete, without the contents: text, binary, ping, pong, close and its code.
+    pub kinds: Vec<String>,
+}
+
+/// The meaning of steps; `None`: they are none that the DSL knows. Templates stand as they are.
+pub fn meaning(steps: &[Value]) -> Option<Meaning> {
+    use crate::trace::Payload;
+    let mut mirror = Messages::new(Writer::Client, usize::MAX);
+    for step in steps {
+        let count = step.get("count").and_then(Value::as_u64).unwrap_or(1);
+        let bytes = if let Some(frame) = step.get("frame") {
+            let raw: RawFrame = serde_json::from_value(frame.clone()).ok()?;
+            let mut bytes = raw.encode(&mut |value| Ok(value.clone())).ok()?;
+            bytes.truncate(raw.cut.map_or(usize::MAX, |cut| usize::try_from(cut).unwrap_or(usize::MAX)));
+            bytes
+        } else if let Some(digits) = step.get("bytes") {
+            unhex(digits.as_str()?).ok()?
+        } else {
+            continue;
+        };
+        (0..count).for_each(|_| mirror.feed(&bytes));
+    }
+    let mut kinds: Vec<String> = Vec::new();
+    let breach = loop {
+        match mirror.take() {
+            Ok(Some(Payload::Close { code, .. })) => kinds.push(format!("close {code:?}")),
+            Ok(Some(payload)) => kinds.push(
+                match payload {
+                    Payload::Text(_) => "text",
+                    Payload::Binary(_) => "binary",
+                    Payload::Ping(_) => "ping",
+                    _ => "pong",
+                }
+                .to_owned(),
+            ),
+            Ok(None) => break None,
+            Err(breach) => break Some(breach),
+        }
+        // How many there are of a kind is what shrinking may change.
+        kinds.dedup();
+    };
+    Some(Meaning { breach, whole: mirror.is_between_messages(), kinds })
 }
 
 fn frame(frame: Value) -> Value {
@@ -125,6 +183,17 @@ fn right(kind: &str, message: &Value, below: &mut dyn FnMut(usize) -> usize) -> 
         "unsolicited-pong" => vec![frame(json!({ "opcode": "pong", "payload": "unasked" }))],
         _ => return None,
     })
+}
+
+/// A closing handshake: the code is returned, or the server's own says that all is well.
+fn closing(kind: &str, below: &mut dyn FnMut(usize) -> usize) -> Option<(Vec<Value>, Duty)> {
+    if kind != "close" {
+        return None;
+    }
+    let code = CODES[below(CODES.len())];
+    let reason = ["", "bye", "\u{1f44b}"][below(3)];
+    let steps = vec![frame(json!({ "opcode": "close", "code": code, "payload": reason }))];
+    Some((steps, Duty::MustClose { codes: vec![code, 1000] }))
 }
 
 /// What a server may take or not.
@@ -189,18 +258,9 @@ fn wrong(kind: &str, message: &Value, below: &mut dyn FnMut(usize) -> usize) -> 
             let close = json!({ "opcode": "close", "code": 1000 });
             (vec![close, json!({ "opcode": "text", "payload": message })], vec![1000, 1002])
         }
-        "short-length" => {
-            (vec![json!({ "opcode": "text", "payload": message, "length": below(4) })], vec![1002, 1007])
-        }
-        "noise" => {
-            let bytes: Vec<String> = (0..1 + below(40)).map(|_| format!("{:02x}", below(256))).collect();
-            // A reserved opcode first, so that it cannot be the beginning of a frame that never ends.
-            let step = json!({ "bytes": format!("f{:x} {}", 11 + below(5), bytes.join(" ")) });
-            return Some((vec![step], Duty::MayClose { codes: vec![1002] }));
-        }
         _ => return None,
     };
-    Some((steps.into_iter().map(frame).collect(), Duty::MayClose { codes }))
+    Some((steps.into_iter().map(frame).collect(), Duty::MustClose { codes }))
 }
 
 /// What a client breaks off: it goes silent in the middle, and hangs up.
@@ -211,6 +271,15 @@ fn broken_off(
     below: &mut dyn FnMut(usize) -> usize,
 ) -> Option<(Vec<Value>, Duty)> {
     let fields = match kind {
+        // What is behind the claimed length may be taken for a frame that never ends.
+        "short-length" => json!({ "opcode": "text", "payload": message, "length": below(4) }),
+        "noise" => {
+            let bytes: Vec<String> = (0..2 + below(40)).map(|_| format!("{:02x}", below(256))).collect();
+            return Some((
+                vec![json!({ "bytes": bytes.join(" ") }), json!({ "drop": client })],
+                Duty::Survive,
+            ));
+        }
         // At least one byte, and never the whole frame: its header and mask alone have six.
         "half-frame" => json!({ "opcode": "text", "payload": message, "cut": 1 + below(6) }),
         "half-message" => json!({ "opcode": "text", "fin": false, "payload": message }),
@@ -220,7 +289,7 @@ fn broken_off(
         }
         _ => return None,
     };
-    Some((vec![frame(fields), json!({ "drop": client })], Duty::MayClose { codes: vec![1002, 1008, 1009] }))
+    Some((vec![frame(fields), json!({ "drop": client })], Duty::Survive))
 }
 
 #[cfg(test)]
@@ -262,9 +331,20 @@ mod tests {
             let Action::Steps(steps) = &input.action else { panic!("steps") };
             let survives = input.duty == Duty::Survive;
             let place = KINDS.iter().position(|kind| *kind == input.mutation).expect("known");
-            assert_eq!(survives, place < 9, "{}", input.mutation);
+            let broken_off = place >= KINDS.len() - 6;
+            assert_eq!(survives, place < 9 || broken_off, "{}", input.mutation);
+            let meaning = meaning(steps).expect("frames");
+            let must = matches!(input.duty, Duty::MustClose { .. });
+            let closes = meaning.kinds.iter().any(|kind| kind.starts_with("close"));
+            assert_eq!(
+                must,
+                !broken_off && (meaning.breach.is_some() && place > 11 || closes),
+                "{input:?} {meaning:?}"
+            );
+            assert!(meaning.whole == (place < 9 || input.mutation == "binary") || broken_off, "{input:?}");
             let drops = steps.iter().any(|step| step.get("drop").is_some());
-            assert_eq!(drops, place >= KINDS.len() - 4, "{}", input.mutation);
+            assert_eq!(drops, broken_off, "{}", input.mutation);
+            assert_eq!(drops, input.hangs_up(), "{}", input.mutation);
         }
         let kinds: std::collections::BTreeSet<&&str> = KINDS.iter().collect();
         assert_eq!(kinds.len(), KINDS.len(), "no kind stands twice");

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// Keys whose value is written in one line, as JSON.
 const FLAT: &[&str] =
-    &["send", "with", "where", "covers", "expect", "save", "say", "call", "suspend", "codes"];
+    &["send", "with", "where", "covers", "expect", "save", "say", "call", "suspend", "codes", "frame"];
 
 /// A scenario file with one case, under comment lines.
 pub fn file(comments: &[String], case: &Value) -> String {

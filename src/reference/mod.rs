@@ -10,6 +10,7 @@ mod codelab;
 mod codey;
 mod faults;
 mod frail;
+mod frail_frames;
 mod frailties;
 mod minicodex;
 mod notes;
@@ -106,7 +107,8 @@ pub fn faults(protocol: &str) -> &'static [Fault] {
 }
 
 /// The faults of a protocol's reference server that only fuzzing finds: their `violates` are requirements of which a campaign
-/// holds at least one broken.
+/// holds at least one broken; none: it is RFC 6455 that they violate.
 pub fn fuzz_faults(protocol: &str) -> Vec<Fault> {
-    frail::of(protocol).iter().map(|frailty| frailty.fault).collect()
+    let messages = frail::of(protocol).iter().map(|frailty| frailty.fault);
+    messages.chain(frail_frames::of(protocol).iter().map(|torn| torn.fault)).collect()
 }

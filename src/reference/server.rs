@@ -9,6 +9,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio_tungstenite::tungstenite::handshake::server::{Request, Response};
 
+use super::frail_frames::Relay;
 use super::{Dialect, Socket, entry, names};
 use crate::source::nearest;
 
@@ -102,12 +103,17 @@ pub async fn start(protocol: &str, options: &Options) -> Result<Server, StartErr
     let frailties = super::frail::of(protocol);
     let frailty =
         options.fault.as_ref().and_then(|name| frailties.iter().find(|frailty| frailty.fault.name == name));
+    let torn = options
+        .fault
+        .as_ref()
+        .and_then(|name| super::frail_frames::of(protocol).iter().find(|torn| torn.fault.name == name));
     if let Some(name) = &options.fault
         && frailty.is_none()
+        && torn.is_none()
         && !entry.faults.iter().any(|fault| fault.name == name)
     {
-        let known = entry.faults.iter().chain(frailties.iter().map(|frailty| &frailty.fault));
-        let near = nearest(name, known.map(|fault| fault.name));
+        let fuzzed = super::fuzz_faults(protocol);
+        let near = nearest(name, entry.faults.iter().chain(&fuzzed).map(|fault| fault.name));
         return Err(StartError::UnknownFault { name: name.clone(), near });
     }
     let listener =
@@ -115,7 +121,8 @@ pub async fn start(protocol: &str, options: &Options) -> Result<Server, StartErr
     let address =
         listener.local_addr().map_err(|error| StartError::Listen { address: options.listen, error })?;
     let (stop, stopped) = watch::channel(false);
-    let fault = options.fault.clone().filter(|_| frailty.is_none());
+    let fault = options.fault.clone().filter(|_| frailty.is_none() && torn.is_none());
+    let relay = torn.map(|torn| Arc::new(Relay::new(*torn)));
     let make = move || {
         let correct = (entry.make)(fault.as_deref());
         match frailty {
@@ -124,7 +131,7 @@ pub async fn start(protocol: &str, options: &Options) -> Result<Server, StartErr
         }
     };
     let (restarter, restarts) = mpsc::channel(1);
-    let task = tokio::spawn(accept(listener, make, restarts, stopped));
+    let task = tokio::spawn(accept(listener, make, relay, restarts, stopped));
     let url = format!("ws://{address}{}", entry.path);
     Ok(Server { url, stop, restarter: Restarter(restarter), task })
 }
@@ -141,6 +148,7 @@ fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
 async fn accept(
     listener: TcpListener,
     make: impl Fn() -> Arc<dyn Dialect>,
+    relay: Option<Arc<Relay>>,
     mut restarts: mpsc::Receiver<oneshot::Sender<()>>,
     mut stopped: watch::Receiver<bool>,
 ) {
@@ -150,13 +158,14 @@ async fn accept(
         tokio::select! {
             accepted = listener.accept() => {
                 if let Ok((stream, _)) = accepted {
-                    connections.spawn(connection(stream, Arc::clone(&dialect)));
+                    connections.spawn(connection(stream, Arc::clone(&dialect), relay.clone()));
                 }
             }
             Some(_) = connections.join_next() => {}
             // Whoever connects meanwhile waits: the listener stays.
             Some(done) = restarts.recv() => {
                 connections.shutdown().await;
+                relay.iter().for_each(|relay| relay.restart());
                 dialect = dialect.restarted().unwrap_or_else(&make);
                 // An error: nobody waits for it any more.
                 let _ = done.send(());
@@ -168,7 +177,15 @@ async fn accept(
     connections.shutdown().await;
 }
 
-async fn connection(stream: TcpStream, dialect: Arc<dyn Dialect>) {
+async fn connection(stream: TcpStream, dialect: Arc<dyn Dialect>, relay: Option<Arc<Relay>>) {
+    let Some(relay) = relay else { return serve(stream, dialect).await };
+    // A connection that cannot be relayed is cut.
+    let Some((near, far)) = relay.between().await else { return };
+    let _ = stream.set_nodelay(true);
+    tokio::join!(serve(far, dialect), relay.pass(stream, near));
+}
+
+async fn serve(stream: TcpStream, dialect: Arc<dyn Dialect>) {
     let _ = stream.set_nodelay(true);
     let mut path = String::new();
     #[allow(clippy::result_large_err, reason = "the library's own callback type")]

@@ -12,6 +12,7 @@ use crate::run::event::{CaseReport, RequirementResult, RunEvent, RunStarted, Sum
 /// What every campaign holds the server to, as a JUnit case each: the oracle, and what it asks.
 const ORACLES: &[(&str, &str)] = &[
     ("alive", "The connection lives on, whatever a client sends"),
+    ("framing", "A connection ends in good order after what RFC 6455 forbids, and only then"),
     ("refused", "What is no valid command is answered with the protocol's error"),
     ("state-kept", "A refused command changes no state"),
     ("clean-turn", "A clean turn succeeds afterwards on the same connection"),

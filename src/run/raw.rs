@@ -1,13 +1,10 @@
 //! The verbs below the messages: `frame` and `bytes`.
 
-use serde_json::Value;
-
 use super::case::{Runner, Stop};
 use super::clients::Ended;
 use crate::scenario::frame::{RawFrame, unhex};
 use crate::scenario::model::Step;
 use crate::trace::{Direction, End, Payload};
-use crate::wire::frame::{Frame, LengthForm, MASK};
 
 impl Runner<'_> {
     /// Writes a frame as the scenario describes it.
@@ -35,41 +32,12 @@ impl Runner<'_> {
     }
 
     fn encoded(&mut self, raw: &RawFrame) -> Result<Vec<u8>, Stop> {
-        let mut payload = raw.code.map_or_else(Vec::new, |code| code.to_be_bytes().to_vec());
-        match &raw.payload {
-            Some(value) => match self.expand(value, None)? {
-                Value::String(text) => payload.extend(text.into_bytes()),
-                other => payload.extend(other.to_string().into_bytes()),
-            },
-            None => payload.extend(
-                unhex(raw.hex.as_deref().unwrap_or_default())
-                    .map_err(|error| Stop::Error(format!("`hex`: {error}")))?,
-            ),
-        }
-        let pad = raw.pad.map_or(0, |pad| usize::try_from(pad).unwrap_or(usize::MAX));
-        if payload.len() < pad {
-            payload.resize(pad, b' ');
-        }
-        let frame = Frame {
-            fin: raw.fin,
-            rsv: raw.rsv,
-            opcode: raw.opcode.number(),
-            mask: raw.masked.then_some(MASK),
-            payload,
-            length: raw.length,
-            form: raw.length_bits.map(|bits| match bits {
-                7 => LengthForm::Seven,
-                16 => LengthForm::Sixteen,
-                _ => LengthForm::SixtyFour,
-            }),
-        };
-        let Some(size) = raw.fragment else { return Ok(frame.encode()) };
-        let between = match &raw.between {
-            Some(between) => self.encoded(between)?,
-            None => Vec::new(),
-        };
-        let fragments: Vec<Vec<u8>> = frame.fragments(size as usize).iter().map(Frame::encode).collect();
-        Ok(fragments.join(&between[..]))
+        raw.encode(&mut |value| match self.expand(value, None) {
+            Ok(value) => Ok(value),
+            Err(Stop::Error(error)) => Err(error),
+            Err(_) => Err("its templates cannot be filled in".to_owned()),
+        })
+        .map_err(|error| Stop::Error(format!("`frame`: {error}")))
     }
 
     async fn write(&mut self, client: &str, bytes: &[u8], piece: usize) -> Result<(), Stop> {

@@ -107,6 +107,7 @@ impl Runner<'_> {
                 self.client(&name)?.queue.clear();
             }
             "alive" => self.alive(step, &blame).await?,
+            "ended" => self.ended(step, &blame).await?,
             "rejected" => self.rejected(&client, step, &blame).await?,
             "unseen" => self.unseen(&client, step, &blame)?,
             "restart" => self.restart().await?,

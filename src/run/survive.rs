@@ -43,6 +43,30 @@ impl Runner<'_> {
         }
     }
 
+    /// `ended`: the server ends the connection, and in good order.
+    pub(super) async fn ended(&mut self, step: &Step, blame: &[String]) -> Result<(), Stop> {
+        let name = step.ended.clone().unwrap_or_default();
+        let until = Instant::now() + self.deadline(None);
+        while self.client(&name)?.ended.is_none() && self.pump(until).await? {}
+        let Some(ended) = self.client(&name)?.ended.clone() else {
+            let message = "the server does not end the connection".to_owned();
+            return self.missed(blame, message, None, None);
+        };
+        let codes = step.codes.as_deref().unwrap_or_default();
+        if may_close(codes, &ended) {
+            return Ok(());
+        }
+        let due: Vec<String> = codes.iter().map(u16::to_string).collect();
+        let due =
+            if due.is_empty() { "a close frame".to_owned() } else { format!("code {}", due.join(" or ")) };
+        let message = format!("{}, where {due} was due", ended.describe());
+        if may_close(&[], &ended) || matches!(ended.how, Some(End::Eof | End::Reset)) {
+            self.fail(Verdict::Warned, "step", blame, message, None, None, Vec::new());
+            return Ok(());
+        }
+        self.missed(blame, message, None, None)
+    }
+
     /// A WebSocket ping. `false`: no pong came in time, or the connection has ended.
     async fn pong(&mut self, name: &str) -> Result<bool, Stop> {
         let deadline = self.deadline(None);

@@ -4,6 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::wire::frame::{Frame, LengthForm, MASK};
+
 /// Longest payload that a scenario may ask for, in bytes.
 const MAX_PAYLOAD: u64 = 64 << 20;
 /// Longest payload of a frame whose length stands in its second byte.
@@ -105,6 +107,45 @@ pub fn unhex(text: &str) -> Result<Vec<u8>, String> {
 }
 
 impl RawFrame {
+    /// The bytes of it all (but for `cut`), fragments and what stands between them included. `expand` fills in templates.
+    ///
+    /// # Errors
+    /// Those of `expand`, and digits that are none.
+    pub fn encode(&self, expand: &mut dyn FnMut(&Value) -> Result<Value, String>) -> Result<Vec<u8>, String> {
+        let mut payload = self.code.map_or_else(Vec::new, |code| code.to_be_bytes().to_vec());
+        match &self.payload {
+            Some(value) => match expand(value)? {
+                Value::String(text) => payload.extend(text.into_bytes()),
+                other => payload.extend(other.to_string().into_bytes()),
+            },
+            None => payload.extend(unhex(self.hex.as_deref().unwrap_or_default())?),
+        }
+        let pad = self.pad.map_or(0, |pad| usize::try_from(pad.min(MAX_PAYLOAD)).unwrap_or(usize::MAX));
+        if payload.len() < pad {
+            payload.resize(pad, b' ');
+        }
+        let frame = Frame {
+            fin: self.fin,
+            rsv: self.rsv,
+            opcode: self.opcode.number(),
+            mask: self.masked.then_some(MASK),
+            payload,
+            length: self.length,
+            form: self.length_bits.map(|bits| match bits {
+                7 => LengthForm::Seven,
+                16 => LengthForm::Sixteen,
+                _ => LengthForm::SixtyFour,
+            }),
+        };
+        let Some(size) = self.fragment else { return Ok(frame.encode()) };
+        let between = match &self.between {
+            Some(between) => between.encode(expand)?,
+            None => Vec::new(),
+        };
+        let fragments: Vec<Vec<u8>> = frame.fragments(size as usize).iter().map(Frame::encode).collect();
+        Ok(fragments.join(&between[..]))
+    }
+
     /// The payload, where it is not subject to templates.
     fn fixed(&self) -> Option<u64> {
         let own = match (&self.payload, &self.hex) {

@@ -156,6 +156,9 @@ pub struct Step {
     /// This client's connection lives: the protocol's barrier is answered on it (a WebSocket ping where there is none). With
     /// `codes`: or the server has closed it with one of these codes; `[]` stands for any that a server may send.
     pub alive: Option<String>,
+    /// The server ends this client's connection, by a close frame with one of `codes` (`[]` or none: any that a server may
+    /// send). Another code, or a TCP end without a close frame, is a warning.
+    pub ended: Option<String>,
     /// So many of this client's messages were refused: that many error messages have come, by the time the barrier is answered.
     /// They are taken out of what was received.
     pub rejected: Option<u32>,
@@ -177,7 +180,7 @@ pub struct Step {
     pub parallel: Option<Vec<Vec<Step>>>,
 
     // Modifiers.
-    /// `alive`: close codes with which the server may have ended the connection instead.
+    /// `alive`: close codes with which the server may have ended the connection instead. `ended`: those that are due.
     pub codes: Option<Vec<u16>>,
     /// The client that does it. Default: the client opened first.
     #[serde(rename = "as")]
@@ -300,6 +303,7 @@ impl Step {
             ("joined", self.joined.is_some()),
             ("settle", self.settle.is_some()),
             ("alive", self.alive.is_some()),
+            ("ended", self.ended.is_some()),
             ("rejected", self.rejected.is_some()),
             ("unseen", self.unseen.is_some()),
             ("restart", self.restart.is_some()),
@@ -333,7 +337,7 @@ impl Step {
                     "unchanged",
                 ],
             ),
-            ("codes", self.codes.is_some(), &["alive"]),
+            ("codes", self.codes.is_some(), &["alive", "ended"]),
             ("session", self.session.is_some(), &["open"]),
             ("opening", self.opening.is_some(), &["open"]),
             ("with", self.with.is_some(), &["open", "expect", "never"]),

@@ -171,7 +171,7 @@ impl Checker<'_> {
                 many => format!("a step has one verb, not {}", many.join(" and ")),
             };
             let hint = "verbs are open, close, drop, stall, unstall, send, raw, binary, frame, bytes, expect, check, never, ping, joined, \
-                        settle, alive, rejected, unseen, restart, assert, unchanged and parallel";
+                        settle, alive, ended, rejected, unseen, restart, assert, unchanged and parallel";
             self.error(at, Part::Value, &message, hint);
             return;
         }
@@ -246,6 +246,7 @@ impl Checker<'_> {
             ("unstall", &step.unstall),
             ("settle", &step.settle),
             ("alive", &step.alive),
+            ("ended", &step.ended),
         ];
         for (field, client) in named {
             if let Some(client) = client

@@ -114,7 +114,7 @@ impl Frame {
 }
 
 /// Masks or unmasks.
-pub(super) fn apply(mask: [u8; 4], bytes: &mut [u8]) {
+pub fn apply(mask: [u8; 4], bytes: &mut [u8]) {
     bytes.iter_mut().zip(mask.into_iter().cycle()).for_each(|(byte, key)| *byte ^= key);
 }
 
