@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 pub mod model;
+pub mod sdks;
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
