@@ -12,7 +12,7 @@ use super::{Exercised, Violation, monitors};
 use crate::frame::{self, Limits};
 use crate::protocol::{Matcher, Protocol};
 use crate::source::Diagnostics;
-use crate::trace::{Direction, Event, Payload};
+use crate::trace::{self, Direction, Event, Payload};
 
 /// Longest value that a verdict shows, in bytes of its JSON text.
 const MAX_EVIDENCE: usize = 64 << 10;
@@ -151,7 +151,18 @@ impl Judge {
                     self.in_session(conn, id);
                 }
             }
-            Payload::End(_) => self.disconnect(&event.client),
+            Payload::End(how) => {
+                let ids = &self.protocol.extension.frames.object;
+                let broken = match how {
+                    trace::End::Protocol => Some("the server sent bytes that are no WebSocket frame"),
+                    trace::End::TooLong => Some("the server sent a message beyond the length limit"),
+                    _ => None,
+                };
+                if let Some(message) = broken.filter(|_| event.dir == Direction::Recv) {
+                    self.findings.broken("frame", ids, index, message.to_owned());
+                }
+                self.disconnect(&event.client);
+            }
             Payload::Text(text) => judged = self.text(event, index, text),
             Payload::Binary(_) if event.dir == Direction::Recv => {
                 self.connection(&event.client);

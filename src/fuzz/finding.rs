@@ -78,7 +78,7 @@ pub fn fingerprints(
 
 fn oracle(failure: &Failure, at: &str, rendered: &Rendered) -> String {
     let name = match failure.check.as_str() {
-        "step" => {
+        "step" | "connection" => {
             let verb = at.rsplit('/').next().unwrap_or_default();
             let index = at.split('/').nth(2).and_then(|index| index.parse::<usize>().ok());
             let part = index.and_then(|index| rendered.parts.get(index)).copied();

@@ -83,7 +83,8 @@ pub struct Replies {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct FrameRules {
-    /// Broken by text that is not exactly one JSON object, and by binary messages.
+    /// Broken by text that is not exactly one JSON object, by binary messages, and by bytes that RFC 6455 forbids or that
+    /// announce more than is taken.
     #[serde(default)]
     pub object: Ids,
     /// Broken by an object whose discriminator is missing, no string, or names no message of the server's.

@@ -184,6 +184,11 @@ impl Protocol {
         part.map_or_else(|| self.message_named(name, dir), |part| Ok(self.messages.len() + part))
     }
 
+    /// Whether a message is one that may come at any time and says nothing about the rest: a heartbeat.
+    pub fn is_ambient(&self, message: usize) -> bool {
+        self.messages.get(message).is_some_and(|message| self.extension.ambient.contains(&message.name))
+    }
+
     /// The index of the message of a name and direction.
     ///
     /// # Errors

@@ -35,6 +35,8 @@ pub(super) struct Client {
     pub received: u64,
     /// How the connection ended, once it has.
     pub ended: Option<Ended>,
+    /// A step awaited the connection's end, or allowed it: that it ended is no surprise.
+    pub may_end: bool,
 }
 
 /// A message that a client received.
@@ -44,17 +46,49 @@ pub(super) struct Received {
     pub event: u64,
     pub body: Value,
     pub message: Option<usize>,
+    /// Heartbeats and the like.
+    pub ambient: bool,
+}
+
+impl Received {
+    /// What a step looks at in place of a message.
+    pub fn made(event: u64, body: Value) -> Self {
+        Self { event, body, message: None, ambient: false }
+    }
 }
 
 /// How a connection ended.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Ended {
+    /// Of the close frame.
     pub code: Option<u16>,
+    /// Other than by a close frame.
     pub how: Option<End>,
+    /// What the WebSocket layer says of it.
+    pub detail: Option<String>,
 }
 
 impl Ended {
+    pub fn by(how: End) -> Self {
+        Self { how: Some(how), ..Self::default() }
+    }
+
+    /// By a close frame, as RFC 6455 has it.
+    pub fn is_close(&self) -> bool {
+        matches!(self.how, None | Some(End::Closed))
+    }
+
+    /// By bytes that this side cannot or will not read.
+    pub fn is_breach(&self) -> bool {
+        matches!(self.how, Some(End::Protocol | End::TooLong))
+    }
+
     pub fn describe(&self) -> String {
+        let detail = self.detail.as_ref().map_or_else(String::new, |detail| format!(" ({detail})"));
+        self.plainly() + &detail
+    }
+
+    fn plainly(&self) -> String {
         match (self.code, self.how) {
             (Some(code), _) => format!("the server closed the connection with code {code}"),
             (None, None | Some(End::Closed)) => "the server closed the connection".to_owned(),
@@ -66,10 +100,11 @@ impl Ended {
         }
     }
 
-    pub fn from(payload: &Payload) -> Option<Self> {
+    pub fn from(payload: &Payload, detail: Option<&str>) -> Option<Self> {
+        let detail = detail.map(str::to_owned);
         match payload {
-            Payload::Close { code, .. } => Some(Self { code: *code, how: None }),
-            Payload::End(how) => Some(Self { code: None, how: Some(*how) }),
+            Payload::Close { code, .. } => Some(Self { code: *code, how: None, detail }),
+            Payload::End(how) => Some(Self { code: None, how: Some(*how), detail }),
             _ => None,
         }
     }
@@ -92,11 +127,19 @@ impl Client {
             taken: None,
             received: 0,
             ended: None,
+            may_end: false,
         }
     }
 
-    /// What is said next begins a new exchange.
+    /// How the connection ended, if no step awaited that.
+    pub fn lost(&self) -> Option<&Ended> {
+        self.ended.as_ref().filter(|_| self.connection.is_some() && !self.may_end)
+    }
+
+    /// What is said next begins a new exchange. What may end the connection is what was said before; once it has ended,
+    /// that stays explained.
     pub fn speaks(&mut self) {
+        self.may_end &= self.ended.is_some();
         self.since_send.clear();
         self.looked.clear();
         self.turn_over = false;
@@ -105,6 +148,13 @@ impl Client {
     /// What it sends now can be understood: it has written no half frame, and nothing that is forbidden.
     pub fn is_understood(&self) -> bool {
         self.connection.as_ref().is_none_or(|connection| connection.standing() == Standing::Clear)
+    }
+
+    /// It has written what RFC 6455 forbids, or a frame whose end the server may not wait for: whoever fails such a
+    /// connection may do it without a close frame (RFC 6455, 7.1.7).
+    pub fn may_be_cut(&self) -> bool {
+        let standing = self.connection.as_ref().map(Link::standing);
+        matches!(standing, Some(Standing::Broken | Standing::MidFrame))
     }
 
     /// Forgets the connection, but neither name nor session nor newest event.

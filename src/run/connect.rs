@@ -39,7 +39,8 @@ impl Runner<'_> {
         let client = self.clients.entry(name.to_owned()).or_insert_with(|| Client::new(&session));
         client.disconnect();
         client.session = session;
-        client.ended = opened.is_err().then_some(Ended { code: None, how: None });
+        client.ended = opened.is_err().then(Ended::default);
+        client.may_end = false;
         client.since_send.clear();
         self.first_client.get_or_insert_with(|| name.to_owned());
         client.connection = Some(opened?);

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::Options;
 use super::case::{Outcome, Runner, Stop};
+use super::connections::NO_RESTART;
 use super::event::Verdict;
 use super::host::Lease;
-use super::steps::NO_RESTART;
 use super::summary::same;
 use crate::protocol::Protocol;
 use crate::scenario::LoadedCase;
@@ -91,20 +91,28 @@ async fn body(runner: &mut Runner<'_>) -> Result<(), Stop> {
     }
     runner.has_prompts()?;
     runner.steps(&loaded.case.steps, "/steps").await?;
-    if !loaded.case.settle {
-        return Ok(());
-    }
     runner.step.clear();
     let names: Vec<String> = runner.clients.keys().cloned().collect();
+    if loaded.case.settle {
+        settle(runner, &names).await?;
+    }
+    for name in &names {
+        runner.lost(name)?;
+    }
+    Ok(())
+}
+
+/// Has every client wait for what the server still has to say to it.
+async fn settle(runner: &mut Runner<'_>, names: &[String]) -> Result<(), Stop> {
     let mut all = runner.protocol.extension.barrier.is_some() || runner.quiet().is_some();
     for name in names {
-        let client = runner.client(&name)?;
+        let client = runner.client(name)?;
         if client.connection.is_none() {
             continue;
         }
         if client.opened && !client.stalled && client.ended.is_none() && client.is_understood() {
-            runner.current.clone_from(&name);
-            runner.barrier(&name).await?;
+            runner.current.clone_from(name);
+            runner.barrier(name).await?;
         } else {
             all = false;
         }

@@ -49,18 +49,23 @@ impl Runner<'_> {
         self.record(client, Direction::Send, Payload::Raw(bytes.into()));
         match written {
             Ok(completed) => {
+                let closes = completed.iter().any(|payload| matches!(payload, Payload::Close { .. }));
                 for payload in completed {
                     if matches!(payload, Payload::Text(_)) {
                         self.client(client)?.speaks();
                     }
                     self.record(client, Direction::Send, payload);
                 }
+                self.client(client)?.may_end |= closes;
             }
             // Whoever waits for an answer finds the connection ended and says so.
             Err(_) => {
-                self.client(client)?.ended.get_or_insert(Ended { code: None, how: Some(End::Reset) });
+                self.client(client)?.ended.get_or_insert(Ended::by(End::Reset));
             }
         }
+        // A server may, or must, end what it cannot understand.
+        let state = self.client(client)?;
+        state.may_end |= state.may_be_cut();
         Ok(())
     }
 }

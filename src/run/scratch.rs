@@ -49,7 +49,7 @@ impl Runner<'_> {
                     _ => format!("the file `{path}` in the scratch folder {}", violation.problem),
                 };
                 let event = self.outcome.wire.len().saturating_sub(1) as u64;
-                let seen = Received { event, body: text, message: None };
+                let seen = Received::made(event, text);
                 return self.missed(blame, message, Some(&seen), Some(schema));
             }
             // What the server sends meanwhile is taken in; a broken MUST ends the wait.

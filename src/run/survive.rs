@@ -30,7 +30,9 @@ impl Runner<'_> {
             }
         }
         // A server that ends the connection says so behind its last answer.
-        let Some(ended) = self.client(&name)?.ended.clone() else { return Ok(()) };
+        let state = self.client(&name)?;
+        state.may_end |= step.codes.is_some() || state.ended.is_some();
+        let Some(ended) = state.ended.clone() else { return Ok(()) };
         match &step.codes {
             Some(codes) if may_close(codes, &ended) => Ok(()),
             Some(_) if matches!(ended.how, Some(End::Eof | End::Reset)) => {
@@ -47,6 +49,7 @@ impl Runner<'_> {
     pub(super) async fn ended(&mut self, step: &Step, blame: &[String]) -> Result<(), Stop> {
         let name = step.ended.clone().unwrap_or_default();
         let until = Instant::now() + self.deadline(None);
+        self.client(&name)?.may_end = true;
         while self.client(&name)?.ended.is_none() && self.pump(until).await? {}
         let Some(ended) = self.client(&name)?.ended.clone() else {
             let message = "the server does not end the connection".to_owned();
@@ -75,7 +78,7 @@ impl Runner<'_> {
         if let Some(connection) = &mut state.connection
             && connection.ping(PING.to_vec(), deadline).await.is_err()
         {
-            state.ended.get_or_insert(Ended { code: None, how: Some(End::Reset) });
+            state.ended.get_or_insert(Ended::by(End::Reset));
             return Ok(false);
         }
         self.record(name, Direction::Send, Payload::Ping(PING.into()));
@@ -140,7 +143,7 @@ impl Runner<'_> {
             .find(|line| line.text.contains(text));
         let Some(line) = seen else { return Ok(()) };
         let message = "a text of another session was shown".to_owned();
-        let received = Received { event: line.index, body: json!(line.text), message: None };
+        let received = Received::made(line.index, json!(line.text));
         self.missed(blame, message, Some(&received), None)
     }
 }
@@ -162,7 +165,7 @@ mod tests {
 
     #[test]
     fn connections_end_by_the_rule() {
-        let ended = |code| Ended { code, how: None };
+        let ended = |code| Ended { code, how: None, detail: None };
         for (codes, code, expected) in [
             (&[1002, 1007][..], Some(1002), true),
             (&[1002], Some(1000), false),

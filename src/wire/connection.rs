@@ -22,6 +22,8 @@ pub struct Incoming {
     pub at: Instant,
     /// What.
     pub payload: Payload,
+    /// Of an end, why, in the words of the WebSocket layer.
+    pub detail: Option<String>,
 }
 
 /// An open connection. Dropping it cuts the TCP connection (with a reset).
@@ -118,14 +120,19 @@ async fn read(
                 Err(_) => return,
             },
         };
+        let mut detail = None;
         let payload = match next {
             Some(Ok(message)) => payload(message),
-            Some(Err(error)) => Payload::End(end_of(&error, closing)),
+            Some(Err(error)) => {
+                let end = end_of(&error, closing);
+                detail = matches!(end, End::Protocol | End::TooLong).then(|| error.to_string());
+                Payload::End(end)
+            }
             None => Payload::End(if closing { End::Closed } else { End::Eof }),
         };
         closing |= matches!(payload, Payload::Close { .. });
         let over = matches!(payload, Payload::End(_));
-        let incoming = Incoming { connection, at: Instant::now(), payload };
+        let incoming = Incoming { connection, at: Instant::now(), payload, detail };
         if queue.send(incoming).await.is_err() || over {
             return;
         }

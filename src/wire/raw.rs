@@ -35,8 +35,10 @@ pub enum Standing {
     MidMessage,
     /// In the middle of a frame: whatever is written next belongs to it.
     MidFrame,
-    /// Behind bytes that RFC 6455 forbids, or a close frame.
-    Over,
+    /// Behind a close frame.
+    Closed,
+    /// Behind bytes that RFC 6455 forbids.
+    Broken,
 }
 
 /// An open connection on which anything can be written. Pings are answered and a close is returned, as the RFC wants
@@ -122,10 +124,10 @@ impl RawConnection {
     /// How far what was written is understood.
     pub fn standing(&self) -> Standing {
         let standing = self.shared.standing.load(Ordering::Acquire);
-        [Standing::Clear, Standing::MidMessage, Standing::MidFrame]
+        [Standing::Clear, Standing::MidMessage, Standing::MidFrame, Standing::Closed]
             .into_iter()
             .find(|known| *known as u8 == standing)
-            .unwrap_or(Standing::Over)
+            .unwrap_or(Standing::Broken)
     }
 
     /// Stops or resumes reading from the socket.
@@ -161,8 +163,10 @@ impl Half {
     }
 
     fn standing(&self) -> Standing {
-        if self.closed || self.mirror.is_broken() {
-            Standing::Over
+        if self.closed {
+            Standing::Closed
+        } else if self.mirror.is_broken() {
+            Standing::Broken
         } else if self.mirror.is_between_messages() {
             Standing::Clear
         } else if self.mirror.at_boundary() {
@@ -213,7 +217,7 @@ impl Reader {
                         let end = if breach == Breach::TooLong { End::TooLong } else { End::Protocol };
                         let bytes = self.messages.pending();
                         let shown = Payload::Raw(bytes[..bytes.len().min(MAX_SHOWN)].into());
-                        let _ = self.tell(shown).await && self.tell(Payload::End(end)).await;
+                        let _ = self.tell(shown).await && self.end(end, Some(breach.to_string())).await;
                         return;
                     }
                 }
@@ -238,14 +242,20 @@ impl Reader {
                 Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => End::Eof,
                 Err(_) => End::Reset,
             };
-            self.tell(Payload::End(end)).await;
+            self.end(end, None).await;
             return;
         }
     }
 
     /// `false`: nobody listens any more.
     async fn tell(&self, payload: Payload) -> bool {
-        let incoming = Incoming { connection: self.number, at: Instant::now(), payload };
+        let incoming = Incoming { connection: self.number, at: Instant::now(), payload, detail: None };
+        self.queue.send(incoming).await.is_ok()
+    }
+
+    async fn end(&self, end: End, detail: Option<String>) -> bool {
+        let payload = Payload::End(end);
+        let incoming = Incoming { connection: self.number, at: Instant::now(), payload, detail };
         self.queue.send(incoming).await.is_ok()
     }
 

@@ -1,0 +1,154 @@
+//! The verbs that open and end connections.
+
+use std::time::Instant;
+
+use super::case::{Runner, Stop};
+use crate::protocol::extension::Offered;
+use crate::scenario::model::Step;
+use crate::trace::{Direction, End, Payload};
+use crate::wire::ConnectError;
+
+/// Why a case that restarts the server is left out.
+pub(super) const NO_RESTART: &str =
+    "it restarts the server, which only one that frameproof starts itself lets us do";
+
+impl Runner<'_> {
+    pub(super) async fn restart(&mut self) -> Result<(), Stop> {
+        let Some(restarter) = self.restarter.clone() else {
+            return Err(Stop::NotApplicable(NO_RESTART.to_owned()));
+        };
+        // What the server says about its own death is not judged.
+        let names: Vec<String> = self.clients.keys().cloned().collect();
+        for name in names {
+            if self.client(&name)?.connection.is_some() {
+                self.record(&name, Direction::Send, Payload::End(End::Dropped));
+                self.client(&name)?.disconnect();
+            }
+        }
+        restarter.restart().await.map_err(Stop::Error)
+    }
+
+    pub(super) async fn open(&mut self, step: &Step) -> Result<(), Stop> {
+        let name = step.open.clone().unwrap_or_default();
+        if self.clients.contains_key(&name) {
+            self.lost(&name)?;
+        }
+        self.current.clone_from(&name);
+        let with = step.with.as_ref().map(|with| self.expand(with, None)).transpose()?;
+        if let Err(error) = self.connect(&name, step.session.as_deref(), with.as_ref()).await {
+            let refused = matches!(error, ConnectError::Http { .. } | ConnectError::Broken(_));
+            return match (refused, step.may_refuse, step.covers.is_empty()) {
+                (true, true, _) => Ok(()),
+                (true, false, false) => self.missed(&step.covers, error.to_string(), None, None),
+                _ => Err(Stop::Error(error.to_string())),
+            };
+        }
+        if step.opening.as_deref() == Some("none") {
+            return Ok(());
+        }
+        let openings = &self.protocol.extension.openings;
+        let opening = match &step.opening {
+            Some(opening) => openings.get(opening),
+            None => openings.values().next(),
+        };
+        let steps = opening.cloned().unwrap_or_default();
+        self.exchange(&name, &steps, with.as_ref(), true).await?;
+        self.client(&name)?.opened = true;
+        self.needs(&name)
+    }
+
+    /// Keeps why an opening failed: cases that fail for the same reason are told together.
+    pub(super) fn note_opening(&mut self, stop: &Stop, before: usize) {
+        let told = self.outcome.failures.get(before).map(|failure| failure.message.clone());
+        let reason = if let Stop::Error(reason) = stop { Some(reason.clone()) } else { None };
+        self.outcome.opening = reason.or(told);
+    }
+
+    /// Whether the server offers what the case needs. Judged once, by the messages of the first opening.
+    fn needs(&mut self, client: &str) -> Result<(), Stop> {
+        if self.first_client.as_deref() != Some(client) {
+            return Ok(());
+        }
+        for need in &self.loaded.case.needs {
+            let Some(capability) = self.protocol.extension.capabilities.get(need) else { continue };
+            let offered = match capability.offered {
+                Offered::Yes => true,
+                Offered::Fixture => self.options.reference,
+                Offered::No => false,
+            };
+            if capability.announced.is_none() && !offered {
+                let reason = format!("`{need}` is offered if an overlay says so: {}", capability.about);
+                return Err(Stop::NotApplicable(reason));
+            }
+        }
+        let Some((need, _)) = self.needed.first() else { return Ok(()) };
+        let about = self.protocol.extension.capabilities.get(need).map_or("", |known| &known.about);
+        Err(Stop::NotApplicable(format!("the server does not offer `{need}`: {about}")))
+    }
+
+    pub(super) async fn close(&mut self, name: &str) -> Result<(), Stop> {
+        let deadline = self.deadline(None);
+        self.lost(name)?;
+        let state = self.client(name)?;
+        state.may_end = true;
+        let understood = state.is_understood();
+        if let Some(connection) = &mut state.connection.as_mut().filter(|_| understood) {
+            // A connection that is gone already is as closed as can be.
+            let _ = connection.close(deadline).await;
+        }
+        self.record(name, Direction::Send, Payload::Close { code: None, reason: "".into() });
+        let until = Instant::now() + deadline;
+        while self.client(name)?.ended.is_none() {
+            if !self.pump(until).await? {
+                break;
+            }
+        }
+        self.record(name, Direction::Send, Payload::End(End::Closed));
+        self.client(name)?.disconnect();
+        Ok(())
+    }
+
+    pub(super) async fn drop_client(&mut self, step: &Step) -> Result<(), Stop> {
+        let name = step.drop.clone().unwrap_or_default();
+        if let Some(after) = &step.after {
+            let after = self.expand(after, None)?;
+            let after =
+                after.as_u64().ok_or_else(|| Stop::Error(format!("`after` is {after}, not a number")))?;
+            self.received(&name, after as usize).await?;
+        }
+        self.lost(&name)?;
+        self.record(&name, Direction::Send, Payload::End(End::Dropped));
+        self.client(&name)?.disconnect();
+        Ok(())
+    }
+
+    /// Waits until the client has received `count` events of the log since its last `send`, and makes the last of them
+    /// the newest that it has seen. A turn that ends before ends a sweep.
+    async fn received(&mut self, name: &str, count: usize) -> Result<(), Stop> {
+        let until = Instant::now() + self.deadline(None);
+        loop {
+            let state = self.client(name)?;
+            if let Some(id) = state.since_send.get(count.saturating_sub(1)).copied() {
+                state.last_seen = Some(id);
+                return Ok(());
+            }
+            if state.turn_over {
+                // What comes right behind the turn's end belongs to it.
+                self.barrier(name).await?;
+                let state = self.client(name)?;
+                if state.since_send.len() < count {
+                    return Err(Stop::SweepDone);
+                }
+                continue;
+            }
+            let ended = state.ended.clone();
+            state.may_end |= ended.is_some();
+            if ended.is_some() || !self.pump(until).await? {
+                let why = ended.map_or_else(|| "the turn did not end".to_owned(), |ended| ended.describe());
+                let message = format!("fewer than {count} events came, and {why}");
+                let covers = self.protocol.extension.turn.covers.clone();
+                return self.missed(&covers, message, None, None);
+            }
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Exchanges that the protocol declares: openings, barriers, queries.
+
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::case::{Runner, Stop};
+use super::clients::Received;
+use super::waits::{Waited, Wanted};
+use crate::protocol::extension::{Exchange, Join};
+
+/// How long an optional message of an exchange is waited for when nothing else comes.
+const OPTIONAL: Duration = Duration::from_millis(300);
+
+impl Runner<'_> {
+    /// Does an exchange of the protocol: an opening, a barrier, a state query. Returns the last message taken.
+    pub(super) async fn exchange(
+        &mut self,
+        client: &str,
+        steps: &[Exchange],
+        with: Option<&Value>,
+        opening: bool,
+    ) -> Result<Option<Received>, Stop> {
+        let mut first = opening;
+        let mut last = None;
+        for step in steps {
+            if let Some(message) = &step.send {
+                let mut message = self.expand(message, with)?;
+                if std::mem::take(&mut first) {
+                    self.join(client, &mut message, with);
+                }
+                self.send_text(client, message.to_string()).await?;
+            }
+            let Some(names) = &step.expect else { continue };
+            let wanted = self.wanted(names.as_slice(), step.with.as_ref(), step.schema.as_ref())?;
+            if step.optional {
+                last = self.optional(client, &wanted, &step.covers).await?.or(last);
+                continue;
+            }
+            let until = Instant::now() + self.deadline(None);
+            match self.wait(client, &wanted, until, false).await? {
+                Waited::Found(received) => {
+                    self.exercise(&step.covers);
+                    for (name, at) in &step.save {
+                        let value = at.get(&received.body).cloned().unwrap_or(Value::Null);
+                        self.vars.insert(name.clone(), value);
+                    }
+                    last = Some(*received);
+                }
+                Waited::Closed => {}
+                Waited::Missed(message, instead) => {
+                    let covers = step.covers.clone();
+                    self.missed(&covers, message, instead.as_deref(), None)?;
+                }
+            }
+        }
+        Ok(last)
+    }
+
+    /// Puts the session's id into the first message of an opening.
+    fn join(&mut self, client: &str, message: &mut Value, with: Option<&Value>) {
+        let Join::Field(at) = &self.protocol.extension.session.join else { return };
+        let session = self.clients.get(client).map(|client| client.session.clone()).unwrap_or_default();
+        let key = at.as_str().trim_start_matches('/').to_owned();
+        if let (Some(id), Some(map)) =
+            (self.sessions.get(&session).cloned().flatten(), message.as_object_mut())
+        {
+            map.insert(key, id.into());
+        }
+        if let (Some(Value::Object(extra)), Some(map)) =
+            (with.and_then(|with| with.get("extra")), message.as_object_mut())
+        {
+            map.extend(extra.clone());
+        }
+    }
+
+    /// Takes the next message if it is the wanted one; leaves another where it is.
+    async fn optional(
+        &mut self,
+        client: &str,
+        wanted: &Wanted,
+        covers: &[String],
+    ) -> Result<Option<Received>, Stop> {
+        let until = Instant::now() + self.options.scaled(OPTIONAL);
+        loop {
+            let state = self.client(client)?;
+            if let Some(index) = state.queue.iter().position(|received| !received.ambient) {
+                if wanted.matches(&state.queue[index]) {
+                    let taken = state.queue.remove(index);
+                    self.exercise(covers);
+                    return Ok(taken);
+                }
+                break;
+            }
+            if state.ended.is_some() || !self.pump(until).await? {
+                break;
+            }
+        }
+        if !covers.is_empty() {
+            let message = format!("{} was left out", wanted.label);
+            self.missed(covers, message, None, None)?;
+        }
+        Ok(None)
+    }
+
+    /// Does a correlated query. `None`: it was answered; else why not, and the requirements that this breaks.
+    pub(super) async fn answered(
+        &mut self,
+        client: &str,
+        steps: &[Exchange],
+    ) -> Result<Option<(String, Vec<String>)>, Stop> {
+        let waiting = std::mem::take(&mut self.client(client)?.queue);
+        let mut kept: Vec<Received> = Vec::new();
+        for step in steps {
+            if let Some(message) = &step.send {
+                let message = self.expand(message, None)?;
+                let seen = self.client(client)?.since_send.clone();
+                let over = self.client(client)?.turn_over;
+                let looked = std::mem::take(&mut self.client(client)?.looked);
+                self.send_text(client, message.to_string()).await?;
+                let state = self.client(client)?;
+                state.since_send.splice(0..0, seen);
+                state.turn_over |= over;
+                state.looked = looked;
+            }
+            let Some(names) = &step.expect else { continue };
+            let wanted = self.wanted(names.as_slice(), step.with.as_ref(), step.schema.as_ref())?;
+            let began = Instant::now();
+            let until = began + self.deadline(None);
+            loop {
+                let state = self.client(client)?;
+                if let Some(received) = state.queue.pop_front() {
+                    if wanted.matches(&received) {
+                        self.exercise(&step.covers);
+                        break;
+                    }
+                    kept.push(received);
+                    continue;
+                }
+                let ended = state.ended.clone();
+                state.may_end |= ended.is_some();
+                if ended.is_some() || !self.pump(until).await? {
+                    let why = ended.map_or_else(
+                        || format!("{} did not come within {:.1?}", wanted.label, until - began),
+                        |ended| format!("{} instead of sending {}", ended.describe(), wanted.label),
+                    );
+                    self.client(client)?.queue = waiting.into_iter().chain(kept).collect();
+                    return Ok(Some((why, step.covers.clone())));
+                }
+            }
+        }
+        let state = self.client(client)?;
+        let rest = std::mem::take(&mut state.queue);
+        state.queue = waiting.into_iter().chain(kept).chain(rest).collect();
+        Ok(None)
+    }
+}

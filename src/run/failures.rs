@@ -1,0 +1,158 @@
+//! What is wrong, as the report will tell it.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::case::{Outcome, Runner, Stop};
+use super::clients::Received;
+use super::event::{Excused, Failure, StepPlace, Verdict};
+use super::summary::same;
+use crate::check::{Judge, Violation, evidence};
+use crate::protocol::ReadingName;
+
+impl Runner<'_> {
+    pub(super) fn violated(&mut self, violation: Violation) {
+        let fails = !violation.warns && self.protocol.requirements.fails(&violation.requirements);
+        let verdict = if fails { Verdict::Failed } else { Verdict::Warned };
+        self.broken |= fails;
+        let about =
+            self.protocol.extension.invariants.get(&violation.check).map(|invariant| &invariant.about);
+        let message = match about {
+            Some(about) => format!("{about}: {}", violation.message),
+            None => violation.message,
+        };
+        let frames = violation.related.into_iter().chain(violation.event).collect();
+        let (expected, actual) = (violation.expected, violation.actual);
+        self.fail(verdict, &violation.check, &violation.requirements, message, expected, actual, frames);
+    }
+
+    /// Judges what was left open, and adds up what was exercised.
+    pub fn finish_judge(self) -> Outcome {
+        let mut runner = self;
+        let protocol = Arc::clone(&runner.protocol);
+        let fresh = Judge::new(protocol, runner.options.limits.frame, &[]);
+        let Ok(fresh) = fresh else { return runner.outcome };
+        let judge = std::mem::replace(&mut runner.judge, fresh);
+        let settled = runner.settled && !runner.broken;
+        let (violations, exercised) = judge.finish(settled);
+        if let Some(shadow) = runner.shadow.take() {
+            runner.excuse(shadow.finish(settled).0, &violations);
+        }
+        runner.step.clear();
+        for violation in violations {
+            runner.violated(violation);
+        }
+        for (id, count) in exercised {
+            *runner.outcome.exercised.entry(id).or_default() += count;
+        }
+        runner.outcome
+    }
+
+    /// Records a failure at the current step.
+    #[allow(clippy::too_many_arguments, reason = "the parts of a failure, each named at its one place")]
+    pub fn fail(
+        &mut self,
+        verdict: Verdict,
+        check: &str,
+        requirements: &[String],
+        message: String,
+        expected: Option<Value>,
+        actual: Option<Value>,
+        frames: Vec<u64>,
+    ) {
+        let step = (!self.step.is_empty()).then(|| {
+            let (line, column, source) = self.loaded.place(&self.step);
+            StepPlace { file: self.loaded.file.clone(), line, column, source: source.trim().to_owned() }
+        });
+        self.outcome.failed_at.push(self.step.clone());
+        self.outcome.failures.push(Failure {
+            requirements: requirements.to_vec(),
+            verdict,
+            check: check.to_owned(),
+            message,
+            step,
+            expected,
+            actual,
+            frames,
+        });
+    }
+
+    pub fn exercise(&mut self, ids: &[String]) {
+        for id in ids {
+            *self.outcome.exercised.entry(id.clone()).or_default() += 1;
+        }
+    }
+
+    /// Whether something broke a MUST.
+    pub fn is_broken(&self) -> bool {
+        self.broken
+    }
+
+    pub fn set_broken(&mut self) {
+        self.broken = true;
+    }
+
+    /// Records that something did not come. Ends the case if that breaks a MUST.
+    pub(super) fn missed(
+        &mut self,
+        blame: &[String],
+        message: String,
+        instead: Option<&Received>,
+        expected: Option<Value>,
+    ) -> Result<(), Stop> {
+        self.failed_by("step", blame, message, instead, expected)
+    }
+
+    /// As [`Runner::missed`], under another name.
+    pub(super) fn failed_by(
+        &mut self,
+        check: &str,
+        blame: &[String],
+        message: String,
+        instead: Option<&Received>,
+        expected: Option<Value>,
+    ) -> Result<(), Stop> {
+        if self.tolerated == Some(ReadingName::Lenient) {
+            return Ok(());
+        }
+        let tolerated = self.tolerated == Some(ReadingName::Default);
+        let fails = self.protocol.requirements.fails(blame) && !tolerated && !self.warns;
+        let verdict = if fails { Verdict::Failed } else { Verdict::Warned };
+        let frames = instead.map(|received| received.event).into_iter().collect();
+        let actual = instead.map(|received| evidence(&received.body));
+        let expected = expected.as_ref().map(evidence);
+        self.fail(verdict, check, blame, message, expected, actual, frames);
+        if fails {
+            self.set_broken();
+            return Err(Stop::Failed);
+        }
+        Ok(())
+    }
+
+    /// Notes what breaks the bare protocol and not the adapted one.
+    pub(super) fn excuse(&mut self, bare: Vec<Violation>, judged: &[Violation]) {
+        for one in bare {
+            let broken = |other: &Violation| {
+                other.check == one.check
+                    && (other.requirements == one.requirements || same(&other.message, &one.message))
+            };
+            if judged.iter().any(broken) {
+                continue;
+            }
+            let excused = &mut self.outcome.excused;
+            let known = excused
+                .iter_mut()
+                .find(|known| known.requirements == one.requirements && same(&known.message, &one.message));
+            match known {
+                Some(known) => known.count += 1,
+                None => excused.push(Excused {
+                    requirements: one.requirements,
+                    message: one.message,
+                    count: 1,
+                    case: self.loaded.id.clone(),
+                }),
+            }
+        }
+    }
+}

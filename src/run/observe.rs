@@ -1,0 +1,212 @@
+//! What a case sees: each event goes to the wire log and to the judge, each message to its client.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use serde_json::Value;
+
+use super::case::{Runner, Stop};
+use super::clients::{Ended, Received};
+use super::event::{Verdict, WireLine};
+use crate::protocol::Matcher;
+use crate::trace::{Direction, Event, Payload};
+use crate::wire::Incoming;
+
+/// How much of a frame the wire log keeps, in bytes.
+const MAX_SHOWN: usize = 2048;
+
+impl Runner<'_> {
+    /// Records what a client did itself, and shows it to the judge.
+    pub fn record(&mut self, client: &str, dir: Direction, payload: Payload) -> crate::check::Judged {
+        let event = Event {
+            at: self.start.elapsed(),
+            case: Some(self.loaded.id.as_str().into()),
+            client: client.into(),
+            dir,
+            payload,
+        };
+        self.observe(event)
+    }
+
+    fn observe(&mut self, event: Event) -> crate::check::Judged {
+        let index = self.outcome.wire.len() as u64;
+        self.outcome.wire.push(wire_line(index, &event));
+        let mut judged = self.judge.observe(&event);
+        if let Some(shadow) = &mut self.shadow {
+            let bare = shadow.observe(&event).violations;
+            self.excuse(bare, &judged.violations);
+        }
+        if self.options.trace.is_some() || self.options.keep {
+            self.outcome.trace.push(event);
+        }
+        for violation in std::mem::take(&mut judged.violations) {
+            self.violated(violation);
+        }
+        judged
+    }
+
+    /// Notes that a step begins, for whoever wants to know what came of it.
+    pub fn mark(&mut self) {
+        if self.options.keep {
+            self.outcome.marks.push((self.step.clone(), self.outcome.trace.len()));
+        }
+    }
+
+    /// Waits for the next thing that any client receives. `false`: nothing came before the deadline.
+    pub async fn pump(&mut self, until: Instant) -> Result<bool, Stop> {
+        let wait = tokio::time::timeout_at(until.into(), self.receiver.recv());
+        let Ok(Some(incoming)) = wait.await else { return Ok(false) };
+        self.receive(incoming);
+        // Nothing is looked at behind the frame that broke a MUST.
+        while !self.broken
+            && let Ok(incoming) = self.receiver.try_recv()
+        {
+            self.receive(incoming);
+        }
+        if self.broken { Err(Stop::Failed) } else { Ok(true) }
+    }
+
+    fn receive(&mut self, incoming: Incoming) {
+        let Some(name) = self.numbers.get(&incoming.connection).cloned() else { return };
+        if self
+            .clients
+            .get(&name)
+            .is_none_or(|client| client.number != incoming.connection || client.connection.is_none())
+        {
+            return;
+        }
+        self.count(&incoming.payload);
+        let ended = Ended::from(&incoming.payload, incoming.detail.as_deref());
+        let event = Event {
+            at: incoming.at.saturating_duration_since(self.start),
+            case: Some(self.loaded.id.as_str().into()),
+            client: name.as_str().into(),
+            dir: Direction::Recv,
+            payload: incoming.payload.clone(),
+        };
+        let index = self.outcome.wire.len() as u64;
+        let failures = self.outcome.failures.len();
+        let judged = self.observe(event);
+        if let Some(ended) = &ended {
+            self.note_end(index, ended, failures);
+        }
+        if let (Payload::Pong(bytes), Some(client)) = (&incoming.payload, self.clients.get_mut(&name)) {
+            client.pongs.push(Arc::clone(bytes));
+        }
+        if let Some(ended) = ended
+            && let Some(client) = self.clients.get_mut(&name)
+        {
+            client.ended.get_or_insert(ended);
+        }
+        if let Some(body) = judged.body {
+            let protocol = Arc::clone(&self.protocol);
+            let ambient = judged.message.is_some_and(|message| protocol.is_ambient(message));
+            self.take_in(&name, Received { event: index, body, message: judged.message, ambient });
+        }
+    }
+
+    /// Shows in the wire log how a connection ended, and sees to it that bytes which no WebSocket client can read fail the
+    /// case, whether or not a requirement speaks of them.
+    fn note_end(&mut self, index: u64, ended: &Ended, failures: usize) {
+        if let (Some(line), Some(_)) = (self.outcome.wire.get_mut(index as usize), &ended.detail) {
+            line.text = ended.describe();
+        }
+        if !ended.is_breach() {
+            return;
+        }
+        match self.outcome.failures.get_mut(failures) {
+            Some(failure) => failure.message = ended.describe(),
+            None => {
+                self.broken = true;
+                self.fail(Verdict::Failed, "frame", &[], ended.describe(), None, None, vec![index]);
+            }
+        }
+    }
+
+    fn take_in(&mut self, name: &str, received: Received) {
+        self.seen.learn(name, &received);
+        let seen = |matcher: &Matcher| matcher.matches(received.message, Direction::Recv, &received.body);
+        let told = self.session_ids.iter().find(|(on, _)| seen(on));
+        let id = told.and_then(|(_, at)| at.get(&received.body)).and_then(Value::as_str).map(str::to_owned);
+        let logged = self.log.as_ref().filter(|(on, _)| seen(on));
+        let logged = logged.and_then(|(_, at)| at.get(&received.body)).and_then(Value::as_i64);
+        let turn_over = seen(&self.turn_end);
+        self.needed.retain(|(_, on)| !seen(on));
+        let ambient = received.ambient;
+        let Some(client) = self.clients.get_mut(name) else { return };
+        if let Some(id) = id {
+            self.sessions.insert(client.session.clone(), Some(id));
+        }
+        if let Some(logged) = logged {
+            client.last_seen = Some(client.last_seen.map_or(logged, |last| last.max(logged)));
+            client.since_send.push(logged);
+        }
+        client.received += u64::from(!ambient);
+        if ambient && let Some(line) = self.outcome.wire.get_mut(received.event as usize) {
+            line.ambient = true;
+        }
+        client.turn_over |= turn_over;
+        client.queue.push_back(received);
+    }
+
+    fn count(&mut self, payload: &Payload) {
+        self.frames += 1;
+        self.bytes += match payload {
+            Payload::Text(text) => text.len() as u64,
+            Payload::Binary(bytes) | Payload::Raw(bytes) => bytes.len() as u64,
+            _ => 0,
+        };
+        let limits = &self.options.limits;
+        let over = if self.frames > limits.frames {
+            format!("the server sent more than {} frames in one case", limits.frames)
+        } else if self.bytes > limits.bytes {
+            format!("the server sent more than {} bytes in one case", limits.bytes)
+        } else {
+            return;
+        };
+        if !self.broken {
+            self.broken = true;
+            self.fail(Verdict::Failed, "limit", &[], over, None, None, Vec::new());
+        }
+    }
+}
+
+/// The first bytes of what was written raw.
+fn hex(bytes: &[u8]) -> String {
+    let shown: Vec<String> = bytes.iter().take(32).map(|byte| format!("{byte:02x}")).collect();
+    shown.join(" ") + if bytes.len() > 32 { " …" } else { "" }
+}
+
+fn wire_line(index: u64, event: &Event) -> WireLine {
+    let bytes = |bytes: &[u8]| format!("{} bytes: {}", bytes.len(), String::from_utf8_lossy(bytes));
+    let (dir, text) = match &event.payload {
+        Payload::Open { url } => ("--", format!("connected to {url}")),
+        Payload::End(how) => ("--", Ended::by(*how).describe()),
+        Payload::Close { code, reason } => {
+            let code = code.map_or_else(String::new, |code| format!(" {code}"));
+            ("", format!("close{code} {reason}").trim_end().to_owned())
+        }
+        Payload::Text(text) => ("", text.to_string()),
+        Payload::Binary(data) => ("", format!("binary, {}", bytes(data))),
+        Payload::Raw(data) => ("", format!("raw, {} bytes: {}", data.len(), hex(data))),
+        Payload::Ping(data) => ("", format!("ping, {}", bytes(data))),
+        Payload::Pong(data) => ("", format!("pong, {}", bytes(data))),
+    };
+    let dir = match (dir, event.dir) {
+        ("", Direction::Send) => "->",
+        ("", Direction::Recv) => "<-",
+        (dir, _) => dir,
+    };
+    let shown =
+        text.char_indices().map(|(at, c)| at + c.len_utf8()).take_while(|end| *end <= MAX_SHOWN).last();
+    let shown = shown.unwrap_or(0);
+    WireLine {
+        index,
+        ms: event.at.as_secs_f64() * 1e3,
+        client: event.client.to_string(),
+        dir: dir.to_owned(),
+        ambient: false,
+        cut: text.len() - shown,
+        text: text[..shown].to_owned(),
+    }
+}

@@ -1,0 +1,108 @@
+//! Silence, and what stands for it: the barrier, `never`.
+
+use std::time::{Duration, Instant};
+
+use super::case::{Runner, Stop};
+use super::clients::Client;
+use crate::scenario::model::Step;
+
+/// A silence is measured in this many pieces: when the machine stands still for a while, only one of them passes
+/// unlived, and what the server said meanwhile is seen in the next.
+const SLICES: u32 = 5;
+
+impl Runner<'_> {
+    /// How long a silence must last that stands for an end; `None`: the protocol needs none.
+    pub(super) fn quiet(&self) -> Option<Duration> {
+        let own = self.protocol.extension.turn.quiet_ms?;
+        let quiet = self.options.quiet.unwrap_or(Duration::from_millis(own.into()));
+        Some(self.options.scaled(quiet))
+    }
+
+    /// Whether the message just taken ends the turn: where the protocol has a quiet period, nothing must follow it.
+    pub(super) async fn is_last(&mut self, client: &str) -> Result<bool, Stop> {
+        let Some(quiet) = self.quiet() else { return Ok(true) };
+        let follows = self.client(client)?.queue.iter().any(|received| !received.ambient);
+        Ok(!follows && self.silence(client, quiet).await?)
+    }
+
+    /// Waits for the quiet period, or for the connection's end, behind which nothing comes. `false`: something came.
+    async fn silence(&mut self, client: &str, quiet: Duration) -> Result<bool, Stop> {
+        let before = self.client(client)?.received;
+        for _ in 0..SLICES {
+            let until = Instant::now() + quiet / SLICES;
+            while self.client(client)?.ended.is_none() && self.pump(until).await? {
+                if self.client(client)?.received != before {
+                    return Ok(false);
+                }
+                // Ambient messages without a pause do not prolong it.
+                if Instant::now() > until {
+                    break;
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Waits until the server falls silent towards this client.
+    async fn fall_silent(&mut self, client: &str, quiet: Duration) -> Result<(), Stop> {
+        let until = Instant::now() + self.deadline(None).max(quiet * 2);
+        while !self.silence(client, quiet).await? {
+            if Instant::now() > until {
+                let covers = self.protocol.extension.turn.covers.clone();
+                return self.missed(&covers, "the server does not fall silent".to_owned(), None, None);
+            }
+        }
+        self.lost(client)
+    }
+
+    /// Does the protocol's barrier, or waits for the silence that stands for one: when it returns, everything that the
+    /// server had to say to this client before has been received. The barrier's answer is taken out of the queue, and nothing else.
+    pub(super) async fn barrier(&mut self, client: &str) -> Result<(), Stop> {
+        let Some(steps) = self.protocol.extension.barrier.clone() else {
+            return match self.quiet() {
+                Some(quiet) => self.fall_silent(client, quiet).await,
+                None => Ok(()),
+            };
+        };
+        match self.answered(client, &steps).await? {
+            None => Ok(()),
+            Some((why, covers)) => self.missed(&covers, why, None, None),
+        }
+    }
+
+    /// `never`: nothing wanted comes until the barrier is answered, or within the window. A connection that is gone
+    /// shows nothing, unless a step awaited its end.
+    pub(super) async fn never(&mut self, client: &str, step: &Step, blame: &[String]) -> Result<(), Stop> {
+        let names = step.never.as_ref().map(|names| names.as_slice().to_vec()).unwrap_or_default();
+        let wanted = self.wanted(&names, step.with.as_ref(), step.schema.as_ref())?;
+        let over = |state: &Client| state.ended.is_some() && (state.may_end || wanted.close);
+        match step.window.as_deref().map(crate::scenario::duration) {
+            Some(Ok(window)) => {
+                let until = Instant::now() + self.options.scaled(window);
+                while self.client(client)?.ended.is_none() && self.pump(until).await? {}
+            }
+            _ if over(self.client(client)?) => {}
+            _ => self.barrier(client).await?,
+        }
+        let state = self.client(client)?;
+        if let Some(ended) = state.ended.clone().filter(|_| wanted.close) {
+            state.may_end = true;
+            let message = format!("{}, which must not come here", ended.describe());
+            return self.missed(blame, message, None, None);
+        }
+        if let Some(found) = state.queue.iter().find(|received| wanted.matches(received)).cloned() {
+            let message = format!("{} came, which must not come here", wanted.label);
+            return self.missed(blame, message, Some(&found), None);
+        }
+        self.lost(client)
+    }
+
+    /// The connection is there, or a step awaited its end; else that is what is wrong.
+    pub(super) fn lost(&mut self, client: &str) -> Result<(), Stop> {
+        let state = self.client(client)?;
+        let Some(ended) = state.lost().cloned() else { return Ok(()) };
+        // Told once.
+        state.may_end = true;
+        self.failed_by("connection", &[], format!("{}, which no step awaited", ended.describe()), None, None)
+    }
+}
