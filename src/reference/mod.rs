@@ -5,15 +5,14 @@
 //! that asks for it.
 
 mod agentloop;
-mod clients;
 mod codelab;
 mod codey;
+mod engine;
 mod faults;
 mod frail;
 mod frail_frames;
 mod frailties;
 mod minicodex;
-mod notes;
 mod server;
 mod socket;
 mod tinyvex;

@@ -12,7 +12,7 @@ use super::context::{MAX_TOKENS, tokens};
 use super::conversation::{Answer, Conversation, Review};
 use super::faults::Defect;
 use super::{Service, turn};
-use crate::reference::clients;
+use crate::reference::engine::clients;
 use crate::reference::{Dialect, Socket};
 
 impl Dialect for Service {

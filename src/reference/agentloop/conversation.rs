@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::Shared;
 use super::context::Context;
 use super::faults::Defect;
-use crate::reference::clients::Outbox;
+use crate::reference::engine::clients::Outbox;
 
 /// A conversation, shared by the connection's reader and the turn.
 pub(super) struct Conversation {

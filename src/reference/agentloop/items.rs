@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::faults::Defect;
-use crate::reference::notes::{self, Class, Notes, Outcome};
+use crate::reference::engine::notes::{self, Class, Notes, Outcome};
 
 /// A tool call as a command.
 #[derive(Debug, Clone, PartialEq)]

@@ -16,8 +16,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use faults::Defect;
 
-use crate::reference::clients::Outbox;
-use crate::reference::notes::Notes;
+use crate::reference::engine::clients::Outbox;
+use crate::reference::engine::notes::Notes;
 
 /// A server: what its connections share, and its defect.
 pub(super) struct Service {

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::conversation::{Answer, Conversation, Review};
 use super::faults::Defect;
 use super::items::{self, Command, Kind};
-use crate::cue::{self, Fail, Step};
-use crate::reference::notes::Outcome;
+use crate::cue::{self, Call, Fail, Step};
+use crate::reference::engine::notes::Outcome;
+use crate::reference::engine::{Agent, Cancel, Cancelled, Chunk, Speech};
 
 /// How a turn leaves the path to its end.
 enum Stop {
@@ -19,9 +20,23 @@ enum Stop {
     Failed(Fail),
 }
 
+impl From<Cancelled> for Stop {
+    fn from(_: Cancelled) -> Self {
+        Self::Exit
+    }
+}
+
 /// Plays a turn. Its connection's end aborts it.
 pub(super) async fn play(conversation: Arc<Conversation>, cause: String, text: String) {
-    let mut player = Player { conversation, cause, texts: 0, message: String::new(), spoken: false };
+    let mut player = Player {
+        conversation,
+        cancel: Cancel::never(),
+        cause,
+        texts: 0,
+        message: String::new(),
+        so_far: String::new(),
+        spoken: false,
+    };
     if player.is_uninitialised(&text) {
         return;
     }
@@ -50,12 +65,16 @@ pub(super) async fn play(conversation: Arc<Conversation>, cause: String, text: S
 
 struct Player {
     conversation: Arc<Conversation>,
+    /// Nothing but its connection's end cancels a turn, and that ends the task.
+    cancel: Cancel,
     /// The id of the message that started the turn.
     cause: String,
     /// How many messages have begun.
     texts: u64,
     /// The message that is streamed.
     message: String,
+    /// What was said of the step so far.
+    so_far: String,
     /// Something was sent since the beginning.
     spoken: bool,
 }
@@ -108,73 +127,23 @@ impl Player {
         format!("{kind}_{}_{}_{}", self.conversation.number, self.conversation.lock().turns, self.texts)
     }
 
-    async fn respond(&mut self, response: cue::Response) -> Result<(), Stop> {
-        let mut calls = Vec::new();
-        self.message.clear();
-        for step in response {
-            match step {
-                Step::Say { say, every_ms } => self.say(say, every_ms).await,
-                Step::Think { think, every_ms } => {
-                    let began = Instant::now();
-                    let pieces = u32::try_from(think.len().saturating_sub(1)).unwrap_or(u32::MAX);
-                    pause(every_ms.map(|ms| Duration::from_millis(ms).saturating_mul(pieces))).await;
-                    let id = self.new_id("reasoning");
-                    let item = items::reasoning(&id, &think, began.elapsed(), self.conversation.defect());
-                    self.item(item);
-                    self.message.clear();
-                }
-                Step::Pause { pause_ms } => {
-                    pause(Some(Duration::from_millis(pause_ms))).await;
-                    self.wait_for_successor().await;
-                }
-                Step::Fail { fail } => return Err(Stop::Failed(fail)),
-                Step::Hang { .. } => std::future::pending().await,
-                Step::Call { call } => calls.push((call.name, call.args)),
-            }
-        }
-        if self.has(Defect::AsksAllAtOnce) {
-            self.ask_ahead(&calls);
-        }
-        for (name, args) in calls {
-            self.call(Command::new(&name, args)).await?;
-        }
-        Ok(())
-    }
-
     /// A defect: a turn whose connection is gone goes on when the next one has begun its own with the same id. Waiting for
     /// that makes the defect show however slow the client is.
     async fn wait_for_successor(&self) {
         let mut patience = if self.has(Defect::TurnsOutliveConnections) { 1000 } else { 0 };
         while patience > 0 && !self.conversation.is_rerouted(&self.cause) {
-            pause(Some(Duration::from_millis(1))).await;
+            tokio::time::sleep(Duration::from_millis(1)).await;
             patience -= 1;
         }
-        pause(Some(Duration::from_millis(5)).filter(|_| patience > 0)).await;
-    }
-
-    async fn say(&mut self, mut chunks: Vec<String>, every_ms: Option<u64>) {
-        if self.message.is_empty() {
-            let shared = self.has(Defect::MergesMessages).then(|| format!("msg_{}", self.cause));
-            self.message = shared.unwrap_or_else(|| self.new_id("msg"));
-        }
-        if self.has(Defect::ChunksOutOfOrder) && !chunks.is_empty() {
-            chunks.rotate_left(1);
-        }
-        let mut so_far = String::new();
-        for (index, chunk) in chunks.into_iter().enumerate() {
-            pause(every_ms.filter(|_| index > 0).map(Duration::from_millis)).await;
-            so_far.push_str(&chunk);
-            let text = if self.has(Defect::Cumulative) { &so_far } else { &chunk };
-            let id = if self.has(Defect::IdPerChunk) { self.new_id("msg") } else { self.message.clone() };
-            let item = items::message(&id, "assistant", text, self.conversation.defect());
-            self.item(item);
+        if patience > 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
 
     /// A defect: all commands of a response are asked for before the first is answered.
-    fn ask_ahead(&self, calls: &[(String, Map<String, Value>)]) {
-        for (name, args) in calls {
-            let command = Command::new(name, args.clone());
+    fn ask_ahead(&self, calls: &[Call]) {
+        for call in calls {
+            let command = Command::new(&call.name, call.args.clone());
             if self.needs_approval(&command) {
                 self.request(&command);
             }
@@ -187,15 +156,13 @@ impl Player {
         self.conversation.send(&self.cause, "approval_request", payload);
     }
 
-    async fn call(&mut self, command: Command) -> Result<(), Stop> {
+    async fn perform(&mut self, command: Command) -> Result<(), Stop> {
         if !self.needs_approval(&command) {
-            self.run(&command).await;
-            return Ok(());
+            return self.run(&command).await;
         }
         if self.has(Defect::RunsBeforeAnswer) {
             self.request(&command);
-            self.run(&command).await;
-            return Ok(());
+            return self.run(&command).await;
         }
         // A defect has asked already.
         let mut asked = self.has(Defect::AsksAllAtOnce);
@@ -209,8 +176,7 @@ impl Player {
                         self.item(items::message(&id, "assistant", &text, self.conversation.defect()));
                     }
                     if self.has(Defect::ExplainRuns) {
-                        self.run(&command).await;
-                        return Ok(());
+                        return self.run(&command).await;
                     }
                 }
                 Review::Yes | Review::Always => {
@@ -218,7 +184,7 @@ impl Player {
                     if self.has(Defect::YesIsNo) && answer.review == Review::Yes {
                         self.deny(&command, None);
                     } else {
-                        self.run(&command).await;
+                        self.run(&command).await?;
                     }
                     return Ok(());
                 }
@@ -297,13 +263,13 @@ impl Player {
         format!("call_{}_{}", self.conversation.number, inner.calls)
     }
 
-    async fn run(&mut self, command: &Command) {
+    async fn run(&mut self, command: &Command) -> Result<(), Stop> {
         let (id, defect) = (self.call_id(), self.conversation.defect());
         let late = self.has(Defect::OutputBeforeCall) && command.kind != Kind::Shell;
         if !late {
             self.item(command.call(&id, defect));
         }
-        pause(Some(command.duration())).await;
+        self.cancel.sleep(command.duration()).await?;
         let outcome = command.run(&mut self.conversation.shared.lock().notes);
         self.item(command.output(&id, &outcome, defect));
         if self.has(Defect::OutputTwice) {
@@ -312,6 +278,7 @@ impl Player {
         if late {
             self.item(command.call(&id, defect));
         }
+        Ok(())
     }
 
     fn deny(&mut self, command: &Command, reason: Option<String>) {
@@ -377,8 +344,64 @@ impl Player {
     }
 }
 
-async fn pause(time: Option<Duration>) {
-    if let Some(time) = time.filter(|time| !time.is_zero()) {
-        tokio::time::sleep(time).await;
+impl Agent for Player {
+    type Stop = Stop;
+
+    fn cancel(&mut self) -> &mut Cancel {
+        &mut self.cancel
+    }
+
+    fn begins(&mut self, _response: &cue::Response) {
+        self.message.clear();
+    }
+
+    fn chunks(&mut self, _speech: Speech, mut chunks: Vec<String>) -> Vec<String> {
+        if self.message.is_empty() {
+            let shared = self.has(Defect::MergesMessages).then(|| format!("msg_{}", self.cause));
+            self.message = shared.unwrap_or_else(|| self.new_id("msg"));
+        }
+        if self.has(Defect::ChunksOutOfOrder) && !chunks.is_empty() {
+            chunks.rotate_left(1);
+        }
+        self.so_far.clear();
+        chunks
+    }
+
+    fn say(&mut self, chunk: Chunk) {
+        self.so_far.push_str(&chunk.text);
+        let id = if self.has(Defect::IdPerChunk) { self.new_id("msg") } else { self.message.clone() };
+        let text = if self.has(Defect::Cumulative) { &self.so_far } else { &chunk.text };
+        let item = items::message(&id, "assistant", text, self.conversation.defect());
+        self.item(item);
+    }
+
+    /// Reasoning is told at once, when it is over.
+    async fn think(&mut self, chunks: Vec<String>, every: Duration) -> Result<(), Stop> {
+        let began = Instant::now();
+        let pieces = u32::try_from(chunks.len().saturating_sub(1)).unwrap_or(u32::MAX);
+        self.cancel.sleep(every.saturating_mul(pieces)).await?;
+        let id = self.new_id("reasoning");
+        let item = items::reasoning(&id, &chunks, began.elapsed(), self.conversation.defect());
+        self.item(item);
+        self.message.clear();
+        Ok(())
+    }
+
+    async fn paused(&mut self) {
+        self.wait_for_successor().await;
+    }
+
+    async fn fail(&mut self, fail: Fail) -> Stop {
+        Stop::Failed(fail)
+    }
+
+    async fn call(&mut self, calls: Vec<Call>) -> Result<(), Stop> {
+        if self.has(Defect::AsksAllAtOnce) {
+            self.ask_ahead(&calls);
+        }
+        for call in calls {
+            self.perform(Command::new(&call.name, call.args)).await?;
+        }
+        Ok(())
     }
 }

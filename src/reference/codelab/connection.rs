@@ -12,7 +12,7 @@ use super::command::{Refusal, check, refuse};
 use super::faults::Defect;
 use super::session::{Session, text};
 use super::turn;
-use crate::reference::clients::{self, Outbox};
+use crate::reference::engine::clients::{self, Outbox};
 use crate::reference::{Dialect, Socket};
 
 impl Dialect for Service {

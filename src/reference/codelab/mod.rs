@@ -11,24 +11,22 @@ mod turn;
 
 pub(super) use faults::FAULTS;
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use faults::Defect;
 use session::Session;
 
-/// Sessions that a server keeps; past that idle ones are forgotten.
-const MAX_SESSIONS: usize = 100_000;
+use crate::reference::engine::Sessions;
 
 /// A server: its sessions and its defect.
 pub(super) struct Service {
     defect: Option<Defect>,
-    sessions: Mutex<HashMap<String, Arc<Session>>>,
+    sessions: Sessions<Session>,
 }
 
 impl Service {
     pub(super) fn new(fault: Option<&str>) -> Self {
-        Self { defect: fault.and_then(Defect::named), sessions: Mutex::default() }
+        Self { defect: fault.and_then(Defect::named), sessions: Sessions::default() }
     }
 
     fn has(&self, defect: Defect) -> bool {
@@ -39,14 +37,9 @@ impl Service {
     fn session(&self, id: &str) -> Arc<Session> {
         let id: String =
             if self.has(Defect::CutsSessionIds) { id.chars().take(9).collect() } else { id.to_owned() };
-        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-        if sessions.len() >= MAX_SESSIONS {
-            sessions.retain(|_, session| Arc::strong_count(session) > 1);
-        }
         if self.has(Defect::ForgetsOnReconnect) {
-            sessions.remove(&id);
+            self.sessions.forget(&id);
         }
-        let made = || Arc::new(Session::new(self.defect));
-        Arc::clone(sessions.entry(id).or_insert_with(made))
+        self.sessions.get_or_make(id, || Session::new(self.defect))
     }
 }

@@ -9,8 +9,8 @@ use tokio_tungstenite::tungstenite::Message;
 
 use super::command::{Refusal, edits_nothing, refuse};
 use super::faults::Defect;
-use crate::reference::clients::{Clients, Outbox};
-use crate::reference::notes::{self, Class, Notes};
+use crate::reference::engine::clients::{Clients, Outbox};
+use crate::reference::engine::notes::{self, Class, Notes};
 
 /// Frames that are kept while no client is there; older ones are lost.
 const MAX_MISSED: usize = 10_000;

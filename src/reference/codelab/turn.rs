@@ -7,14 +7,20 @@ use serde_json::{Value, json};
 
 use super::faults::Defect;
 use super::session::{Inner, Session};
-use crate::cue::{self, Step};
-use crate::reference::notes;
+use crate::cue::{self, Call, Fail, Step};
+use crate::reference::engine::{Agent, Cancel, Cancelled, Chunk, Speech, notes};
 
 /// How long the IDE may take over a call, unless the tool itself says how long it takes.
 const CALL_LIMIT: Duration = Duration::from_secs(60);
 
 /// The turn is over before its script is.
 struct Over;
+
+impl From<Cancelled> for Over {
+    fn from(_: Cancelled) -> Self {
+        Self
+    }
+}
 
 /// Begins a turn, or keeps the text until the turn that is under way is over.
 pub(super) fn begin(session: &Arc<Session>, inner: &mut Inner, text: &str) {
@@ -37,14 +43,17 @@ pub(super) fn begin(session: &Arc<Session>, inner: &mut Inner, text: &str) {
 
 async fn play(session: Arc<Session>, mut text: String) {
     loop {
-        let turn = Turn { session: Arc::clone(&session), said: spoken(&text) };
-        let mut results = Vec::new();
-        for response in cue::responses(&text) {
-            match turn.respond(response, &results).await {
-                Ok(outcomes) => results = outcomes,
-                Err(Over) => break,
-            }
-        }
+        let mut turn = Turn {
+            session: Arc::clone(&session),
+            cancel: Cancel::never(),
+            said: spoken(&text),
+            results: Vec::new(),
+            texts: 0,
+            unfinished: false,
+            held: Vec::new(),
+        };
+        // Over early or not: the next text may come.
+        let _ = turn.play(cue::responses(&text)).await;
         let mut inner = session.lock();
         inner.calls.clear();
         inner.abandoned = false;
@@ -67,7 +76,18 @@ fn spoken(text: &str) -> String {
 
 struct Turn {
     session: Arc<Session>,
+    /// Nothing cancels a turn; the document has no such message.
+    cancel: Cancel,
+    /// The user's text.
     said: String,
+    /// What the calls of the response before came to.
+    results: Vec<String>,
+    /// Texts of this response that have not begun.
+    texts: usize,
+    /// This response's text gets no final token.
+    unfinished: bool,
+    /// What a defect keeps back until the response is said.
+    held: Vec<Value>,
 }
 
 impl Turn {
@@ -80,76 +100,8 @@ impl Turn {
         session.emit(&mut session.lock(), frame);
     }
 
-    /// One model response; what its calls came to.
-    async fn respond(&self, response: cue::Response, results: &[String]) -> Result<Vec<String>, Over> {
-        let last = response.iter().rposition(|step| matches!(step, Step::Say { .. }));
-        let calls_follow = response.iter().any(|step| matches!(step, Step::Call { .. }));
-        let unfinished = response.iter().any(|step| matches!(step, Step::Hang { .. } | Step::Fail { .. }))
-            || (calls_follow && self.has(Defect::TextBeforeCallsStaysOpen));
-        let mut calls = Vec::new();
-        let mut held = Vec::new();
-        for (index, step) in response.into_iter().enumerate() {
-            match step {
-                Step::Say { say, every_ms } => {
-                    let closes = last == Some(index) && !unfinished;
-                    let chunks = say.iter().map(|chunk| self.fill(chunk, results)).collect();
-                    self.stream(chunks, every_ms, closes, &mut held).await;
-                }
-                Step::Think { .. } => {
-                    self.session.switched(&mut self.session.lock(), "coder", "the task is about code");
-                }
-                Step::Pause { pause_ms } => tokio::time::sleep(Duration::from_millis(pause_ms)).await,
-                Step::Fail { fail } => {
-                    if !self.has(Defect::FailuresAreSilent) {
-                        let content = format!("the agent failed: {}", fail.message);
-                        self.emit(json!({ "type": "error", "content": content }));
-                    }
-                    return Err(Over);
-                }
-                Step::Hang { .. } => {
-                    self.until(|inner| inner.clients.is_empty()).await;
-                    return Err(Over);
-                }
-                Step::Call { call } => calls.push((call.name, call.args)),
-            }
-        }
-        held.into_iter().for_each(|frame| self.emit(frame));
-        if self.has(Defect::DropsDottedCalls) {
-            calls.retain(|(tool, _)| !tool.contains('.'));
-        }
-        self.session.lock().after_text = last.is_some();
-        if calls.is_empty() { Ok(Vec::new()) } else { self.call(calls).await }
-    }
-
-    fn fill(&self, chunk: &str, results: &[String]) -> String {
-        chunk.replace("<<results>>", &results.join("; ")).replace("<<text>>", &self.said)
-    }
-
-    /// Says chunks, each a token. `held`: what a defect keeps back until the response is over.
-    async fn stream(&self, chunks: Vec<String>, every_ms: Option<u64>, closes: bool, held: &mut Vec<Value>) {
-        let chunks = self.spoil(chunks);
-        let count = chunks.len();
-        for (index, chunk) in chunks.into_iter().enumerate() {
-            if let Some(pause) = every_ms.filter(|pause| index > 0 && *pause > 0) {
-                tokio::time::sleep(Duration::from_millis(pause)).await;
-            }
-            let is_final = closes && index + 1 == count;
-            if self.has(Defect::LosesTokens) && index == 2 && !is_final {
-                continue;
-            }
-            let frame = self.token(&chunk, is_final);
-            if self.has(Defect::SaysAllAtTheEnd) || self.has(Defect::SaysAllAtOnce) {
-                held.push(frame);
-            } else {
-                self.emit(frame);
-            }
-            if is_final && self.has(Defect::FinalTwice) {
-                self.emit(self.token("", true));
-            }
-            if is_final && self.has(Defect::SaysDone) {
-                self.emit(json!({ "type": "done" }));
-            }
-        }
+    fn fill(&self, chunk: &str) -> String {
+        chunk.replace("<<results>>", &self.results.join("; ")).replace("<<text>>", &self.said)
     }
 
     fn spoil(&self, mut chunks: Vec<String>) -> Vec<String> {
@@ -208,21 +160,95 @@ impl Turn {
             changed.await;
         }
     }
+}
+
+impl Agent for Turn {
+    type Stop = Over;
+
+    fn cancel(&mut self) -> &mut Cancel {
+        &mut self.cancel
+    }
+
+    fn begins(&mut self, response: &cue::Response) {
+        let calls_follow = response.iter().any(|step| matches!(step, Step::Call { .. }));
+        self.texts = response.iter().filter(|step| matches!(step, Step::Say { .. })).count();
+        self.session.lock().after_text = self.texts > 0;
+        self.unfinished = response.iter().any(|step| matches!(step, Step::Hang { .. } | Step::Fail { .. }))
+            || (calls_follow && self.has(Defect::TextBeforeCallsStaysOpen));
+    }
+
+    /// Chunks are tokens.
+    fn chunks(&mut self, _speech: Speech, chunks: Vec<String>) -> Vec<String> {
+        self.texts -= 1;
+        self.spoil(chunks.iter().map(|chunk| self.fill(chunk)).collect())
+    }
+
+    fn say(&mut self, chunk: Chunk) {
+        let is_final = self.texts == 0 && !self.unfinished && chunk.index + 1 == chunk.count;
+        if self.has(Defect::LosesTokens) && chunk.index == 2 && !is_final {
+            return;
+        }
+        let frame = self.token(&chunk.text, is_final);
+        if self.has(Defect::SaysAllAtTheEnd) || self.has(Defect::SaysAllAtOnce) {
+            self.held.push(frame);
+        } else {
+            self.emit(frame);
+        }
+        if is_final && self.has(Defect::FinalTwice) {
+            self.emit(self.token("", true));
+        }
+        if is_final && self.has(Defect::SaysDone) {
+            self.emit(json!({ "type": "done" }));
+        }
+    }
+
+    /// The document has no reasoning: the agent hands over instead.
+    async fn think(&mut self, _chunks: Vec<String>, _every: Duration) -> Result<(), Over> {
+        self.session.switched(&mut self.session.lock(), "coder", "the task is about code");
+        Ok(())
+    }
+
+    fn said(&mut self) {
+        for frame in std::mem::take(&mut self.held) {
+            self.emit(frame);
+        }
+        self.results.clear();
+    }
+
+    async fn fail(&mut self, fail: Fail) -> Over {
+        self.held.clear();
+        if !self.has(Defect::FailuresAreSilent) {
+            let content = format!("the agent failed: {}", fail.message);
+            self.emit(json!({ "type": "error", "content": content }));
+        }
+        Over
+    }
+
+    /// Until every client is gone.
+    async fn hang(&mut self) -> Over {
+        self.until(|inner| inner.clients.is_empty()).await;
+        Over
+    }
 
     /// Makes calls, and waits for what they come to.
-    async fn call(&self, calls: Vec<(String, serde_json::Map<String, Value>)>) -> Result<Vec<String>, Over> {
-        let session = &self.session;
-        let limits = calls.iter().map(|(tool, args)| notes::duration(tool, args));
+    async fn call(&mut self, mut calls: Vec<Call>) -> Result<(), Over> {
+        if self.has(Defect::DropsDottedCalls) {
+            calls.retain(|call| !call.name.contains('.'));
+        }
+        if calls.is_empty() {
+            return Ok(());
+        }
+        let limits = calls.iter().map(|call| notes::duration(&call.name, &call.args));
         let limit = limits.filter(|limit| !limit.is_zero()).min().unwrap_or(CALL_LIMIT);
         {
-            let mut inner = session.lock();
-            session.announce(&mut inner, calls);
-            session.presume(&mut inner);
+            let mut inner = self.session.lock();
+            self.session.announce(&mut inner, calls.into_iter().map(|call| (call.name, call.args)).collect());
+            self.session.presume(&mut inner);
         }
         let answered =
             self.until(|inner| inner.abandoned || inner.calls.iter().all(|call| call.outcome.is_some()));
         let waits_for_ever =
-            self.has(Defect::CallsNeverTimeOut) || session.lock().calls.iter().any(|call| call.guarded);
+            self.has(Defect::CallsNeverTimeOut) || self.session.lock().calls.iter().any(|call| call.guarded);
         let in_time = if waits_for_ever {
             answered.await;
             true
@@ -234,11 +260,12 @@ impl Turn {
             self.emit(json!({ "type": "error", "content": content }));
             return Err(Over);
         }
-        let inner = session.lock();
+        let inner = self.session.lock();
         if inner.abandoned {
             return Err(Over);
         }
-        Ok(inner.calls.iter().filter_map(|call| call.outcome.clone()).collect())
+        self.results = inner.calls.iter().filter_map(|call| call.outcome.clone()).collect();
+        Ok(())
     }
 }
 

@@ -13,7 +13,7 @@ use super::faults::Defect;
 use super::session::{AGENT, Session};
 use super::{Service, turn};
 use crate::reference::Socket;
-use crate::reference::clients;
+use crate::reference::engine::clients;
 
 /// Serves a connection until it ends. All of it is one task: what a message sets off goes as far as it can before the
 /// next message is read, so that a Pong comes after everything that had to be said.
@@ -97,7 +97,7 @@ impl Peer<'_> {
             self.session.error(message, false);
         }
         if self.has(Defect::RubbishCancels) && wrong == Wrong::NoType && self.session.lock().busy {
-            self.session.cancels.send_modify(|count| *count += 1);
+            self.session.cancels.cancel();
         }
         if self.has(Defect::HangsUpOnRubbish) && wrong == Wrong::NoJson {
             self.session.hang_up();
@@ -149,7 +149,7 @@ impl Peer<'_> {
         if busy {
             session.error("a turn is under way: wait for Finished", false);
             if self.has(Defect::SecondMessageCancels) {
-                session.cancels.send_modify(|count| *count += 1);
+                session.cancels.cancel();
             }
             return;
         }
@@ -210,7 +210,7 @@ impl Peer<'_> {
             session.die("nothing to cancel");
         }
         if !self.has(Defect::CancelIsIgnored) {
-            session.cancels.send_modify(|count| *count += 1);
+            session.cancels.cancel();
         }
     }
 }

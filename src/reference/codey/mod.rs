@@ -16,7 +16,7 @@ use faults::Defect;
 use futures_util::future::BoxFuture;
 use session::Session;
 
-use super::notes::Notes;
+use super::engine::notes::Notes;
 use super::{Dialect, Socket};
 
 /// A server: its notes, which all sessions share as they would a machine's files, and its defect.

@@ -5,13 +5,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{Notify, mpsc};
 use tokio_tungstenite::tungstenite::Message;
 
 use super::faults::Defect;
 use super::spoil::spoil;
-use crate::reference::clients::Outbox;
-use crate::reference::notes::{Notes, Outcome};
+use crate::reference::engine::Canceller;
+use crate::reference::engine::clients::Outbox;
+use crate::reference::engine::notes::{Notes, Outcome};
 
 /// The one agent of a session.
 pub(super) const AGENT: i64 = 0;
@@ -27,8 +28,8 @@ pub(super) struct Session {
     inner: Mutex<Inner>,
     /// A call was decided.
     pub decided: Notify,
-    /// Counts the cancels.
-    pub cancels: watch::Sender<u64>,
+    /// Cancels what is under way.
+    pub cancels: Canceller,
     jobs: mpsc::UnboundedSender<Job>,
     outbox: Outbox,
 }
@@ -93,7 +94,7 @@ impl Session {
             notes: Arc::clone(notes),
             inner: Mutex::new(inner),
             decided: Notify::new(),
-            cancels: watch::channel(0).0,
+            cancels: Canceller::default(),
             jobs,
             outbox: outbox.clone(),
         }

@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 
 use super::faults::Defect;
 use super::session::{AGENT, Call, Session};
-use super::turn::{Cancelled, Stop};
-use crate::reference::notes::{self, Class};
+use super::turn::Stop;
+use crate::reference::engine::notes::{self, Class};
+use crate::reference::engine::{Cancel, Cancelled};
 
 /// What the server's filters say about a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,11 +60,7 @@ fn request_frame(calls: &[Call], unmarked: bool) -> Value {
 }
 
 /// Takes a call from its request to its end.
-pub(super) async fn perform(
-    session: &Arc<Session>,
-    call: &Call,
-    mut cancelled: Cancelled,
-) -> Result<(), Stop> {
+pub(super) async fn perform(session: &Arc<Session>, call: &Call, mut cancelled: Cancel) -> Result<(), Stop> {
     match rule(session, call) {
         Rule::Deny => {
             error(session, call, "denied by rule");
@@ -108,7 +105,7 @@ fn ask(session: &Session, call: &Call) {
 }
 
 /// The client's decision; `None`: it was cancelled.
-async fn decision(session: &Arc<Session>, call: &Call, cancelled: &mut Cancelled) -> Option<bool> {
+async fn decision(session: &Arc<Session>, call: &Call, cancelled: &mut Cancel) -> Option<bool> {
     loop {
         let decided = session.decided.notified();
         if let Some(approved) = session.lock().decisions.get(&call.id) {
@@ -132,7 +129,7 @@ async fn decision(session: &Arc<Session>, call: &Call, cancelled: &mut Cancelled
 async fn run(
     session: &Arc<Session>,
     call: &Call,
-    cancelled: &mut Cancelled,
+    cancelled: &mut Cancel,
     announced: bool,
 ) -> Result<(), Stop> {
     let delta = |content: &str| {
@@ -152,7 +149,7 @@ async fn run(
         tokio::time::sleep(time).await;
     } else if let Err(stop) = wait(session, call, cancelled, time).await {
         error(session, call, "cancelled");
-        return Err(stop);
+        return Err(stop.into());
     }
     if session.has(Defect::SecondDecisionCounts) && session.lock().decisions.get(&call.id) == Some(&false) {
         error(session, call, "denied after all");
@@ -182,7 +179,12 @@ async fn run(
     Ok(())
 }
 
-async fn wait(session: &Session, call: &Call, cancelled: &mut Cancelled, time: Duration) -> Result<(), Stop> {
+async fn wait(
+    session: &Session,
+    call: &Call,
+    cancelled: &mut Cancel,
+    time: Duration,
+) -> Result<(), Cancelled> {
     if !session.has(Defect::SecondDecisionCounts) {
         return cancelled.sleep(time).await;
     }

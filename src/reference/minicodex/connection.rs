@@ -13,7 +13,7 @@ use super::command::{Refusal, check, error_frame, refuse};
 use super::faults::Defect;
 use super::run;
 use super::session::{Session, text};
-use crate::reference::clients::{self, HIGH, Outbox, Outgoing};
+use crate::reference::engine::clients::{self, HIGH, Outbox, Outgoing};
 use crate::reference::{Dialect, Socket};
 
 /// Announced and kept.
@@ -438,7 +438,9 @@ impl Peer<'_> {
             return Err(refuse("STALE_RUN_ID", "that is not the active run"));
         }
         let already = run.status == "aborting";
-        let _ = !self.has(Defect::IgnoresAbort) && run.abort.send(true).is_ok();
+        if !self.has(Defect::IgnoresAbort) {
+            run.abort.cancel();
+        }
         self.accept(session, &inner, body);
         if !already && !self.has(Defect::NoAbortingStatus) && !self.has(Defect::IgnoresAbort) {
             if let Some(run) = &mut inner.run

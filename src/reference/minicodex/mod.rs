@@ -8,24 +8,22 @@ mod session;
 
 pub(super) use faults::FAULTS;
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use faults::Defect;
 use session::Session;
 
-/// Sessions that a server keeps; past that the oldest idle ones are not kept track of any more.
-const MAX_SESSIONS: usize = 100_000;
+use crate::reference::engine::Sessions;
 
 /// A server: its sessions and its defect.
 pub(super) struct Service {
     defect: Option<Defect>,
-    sessions: Mutex<HashMap<String, Arc<Session>>>,
+    sessions: Sessions<Session>,
 }
 
 impl Service {
     pub(super) fn new(fault: Option<&str>) -> Self {
-        Self { defect: fault.and_then(Defect::named), sessions: Mutex::default() }
+        Self { defect: fault.and_then(Defect::named), sessions: Sessions::default() }
     }
 
     fn has(&self, defect: Defect) -> bool {
@@ -35,11 +33,6 @@ impl Service {
     /// The session of an id, made where there is none.
     fn session(&self, id: Option<&str>) -> Arc<Session> {
         let id = id.map_or_else(|| uuid::Uuid::new_v4().to_string(), str::to_owned);
-        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-        if sessions.len() >= MAX_SESSIONS {
-            sessions.retain(|_, session| Arc::strong_count(session) > 1);
-        }
-        let made = || Arc::new(Session::new(&id, self.defect));
-        Arc::clone(sessions.entry(id.clone()).or_insert_with(made))
+        self.sessions.get_or_make(id.clone(), || Session::new(&id, self.defect))
     }
 }

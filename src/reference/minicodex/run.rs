@@ -1,16 +1,15 @@
 //! Playing one run: the model's responses, tool calls, approvals and abort.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::sync::watch;
 use uuid::Uuid;
 
 use super::faults::Defect;
 use super::session::{Call, Inner, Run, Session, now};
-use crate::cue::{self, Step};
-use crate::reference::notes::{self, Class, Outcome};
+use crate::cue::{self, Fail};
+use crate::reference::engine::notes::{self, Class, Outcome};
+use crate::reference::engine::{Agent, Cancel, Cancelled, Canceller, Chunk, Speech};
 
 /// How a run leaves the path to `finished`.
 enum Stop {
@@ -18,9 +17,16 @@ enum Stop {
     Failed,
 }
 
+impl From<Cancelled> for Stop {
+    fn from(_: Cancelled) -> Self {
+        Self::Aborted
+    }
+}
+
 /// Begins a run; the caller holds the session's lock and has checked that it is idle.
 pub(super) fn start(session: &Arc<Session>, inner: &mut Inner, text: &str, message_id: Option<&str>) {
-    let (abort, aborted) = watch::channel(false);
+    let abort = Canceller::default();
+    let aborted = abort.listen();
     let id = match &inner.run {
         Some(run) if session.has(Defect::RunIdsRepeat) => run.id,
         _ => Uuid::new_v4(),
@@ -58,79 +64,40 @@ pub(super) fn start(session: &Arc<Session>, inner: &mut Inner, text: &str, messa
     tokio::spawn(async move { play(session, responses, aborted).await });
 }
 
-async fn play(session: Arc<Session>, responses: Vec<cue::Response>, aborted: watch::Receiver<bool>) {
+async fn play(session: Arc<Session>, responses: Vec<cue::Response>, aborted: Cancel) {
     let mut player = Player { session, aborted };
-    let mut result = Ok(());
-    for response in responses {
-        result = player.respond(response).await;
-        if result.is_err() {
-            break;
-        }
-    }
+    let result = player.play(responses).await;
     player.end(result);
 }
 
 struct Player {
     session: Arc<Session>,
-    aborted: watch::Receiver<bool>,
+    aborted: Cancel,
 }
 
-impl Player {
-    fn emit(&self, event: Value) {
-        let session = &self.session;
-        session.emit(&mut session.lock(), event);
+impl Agent for Player {
+    type Stop = Stop;
+
+    fn cancel(&mut self) -> &mut Cancel {
+        &mut self.aborted
     }
 
-    /// Waits, unless the run is aborted first.
-    async fn wait(&mut self, time: Option<Duration>) -> Result<(), Stop> {
-        if *self.aborted.borrow() {
-            return Err(Stop::Aborted);
-        }
-        let Some(time) = time.filter(|time| !time.is_zero()) else { return Ok(()) };
-        tokio::select! {
-            () = tokio::time::sleep(time) => Ok(()),
-            _ = self.aborted.wait_for(|aborted| *aborted) => Err(Stop::Aborted),
-        }
+    fn say(&mut self, chunk: Chunk) {
+        let thinks = chunk.speech == Speech::Thought && !self.session.has(Defect::ReasoningAsText);
+        let text = match self.session.has(Defect::AsciiOnly) {
+            true => chunk.text.chars().map(|c| if c.is_ascii() { c } else { '?' }).collect(),
+            false => chunk.text,
+        };
+        self.emit(json!({ "type": if thinks { "reasoning" } else { "assistant_text" }, "text": text }));
     }
 
-    async fn respond(&mut self, response: cue::Response) -> Result<(), Stop> {
-        let mut calls = Vec::new();
-        for step in response {
-            self.wait(None).await?;
-            match step {
-                Step::Say { say, every_ms } => self.stream("assistant_text", say, every_ms).await?,
-                Step::Think { think, every_ms } => self.stream("reasoning", think, every_ms).await?,
-                Step::Pause { pause_ms } => self.wait(Some(Duration::from_millis(pause_ms))).await?,
-                Step::Fail { .. } => return Err(Stop::Failed),
-                Step::Hang { .. } => {
-                    // An error: the session is gone, and the run with it.
-                    let _ = self.aborted.wait_for(|aborted| *aborted).await;
-                    return Err(Stop::Aborted);
-                }
-                Step::Call { call } => calls.push((call.name, call.args)),
-            }
-        }
-        if calls.is_empty() { Ok(()) } else { self.call(calls).await }
+    async fn fail(&mut self, _fail: Fail) -> Stop {
+        Stop::Failed
     }
 
-    async fn stream(&mut self, kind: &str, chunks: Vec<String>, every_ms: Option<u64>) -> Result<(), Stop> {
-        let kind = if self.session.has(Defect::ReasoningAsText) { "assistant_text" } else { kind };
-        for (index, chunk) in chunks.into_iter().enumerate() {
-            let pause = every_ms.filter(|_| index > 0).map(Duration::from_millis);
-            self.wait(pause).await?;
-            let text = if self.session.has(Defect::AsciiOnly) {
-                chunk.chars().map(|c| if c.is_ascii() { c } else { '?' }).collect()
-            } else {
-                chunk
-            };
-            self.emit(json!({ "type": kind, "text": text }));
-        }
-        Ok(())
-    }
-
-    async fn call(&mut self, calls: Vec<(String, serde_json::Map<String, Value>)>) -> Result<(), Stop> {
+    async fn call(&mut self, calls: Vec<cue::Call>) -> Result<(), Stop> {
         let mut waiting = Vec::new();
-        for (tool, args) in calls {
+        for cue::Call { name: tool, args } in calls {
             let call = {
                 let mut inner = self.session.lock();
                 inner.calls += 1;
@@ -150,13 +117,20 @@ impl Player {
         }
         if waiting.is_empty() { Ok(()) } else { self.ask(waiting).await }
     }
+}
+
+impl Player {
+    fn emit(&self, event: Value) {
+        let session = &self.session;
+        session.emit(&mut session.lock(), event);
+    }
 
     fn announce(&self, call: &Call) {
         self.emit(json!({ "type": "tool_call", "name": call.tool, "args": call.args, "call_id": call.id }));
     }
 
     async fn execute(&mut self, call: &Call) -> Result<(), Stop> {
-        self.wait(Some(notes::duration(&call.tool, &call.args))).await?;
+        self.aborted.sleep(notes::duration(&call.tool, &call.args)).await?;
         let outcome = self.session.lock().notes.run(&call.tool, &call.args);
         self.output(call, &outcome);
         if self.session.has(Defect::OutputBeforeCall) {
@@ -258,7 +232,7 @@ impl Player {
             }
             tokio::select! {
                 () = changed => {}
-                _ = self.aborted.wait_for(|aborted| *aborted) => return Err(Stop::Aborted),
+                () = self.aborted.wait() => return Err(Stop::Aborted),
             }
         }
     }

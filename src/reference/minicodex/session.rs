@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Map, Value, json};
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 use tokio_tungstenite::tungstenite::Message;
 use uuid::Uuid;
 
 use super::faults::Defect;
-use crate::reference::clients::{Clients, HIGH, Outbox};
-use crate::reference::notes::Notes;
+use crate::reference::engine::Canceller;
+use crate::reference::engine::clients::{Clients, HIGH, Outbox};
+use crate::reference::engine::notes::Notes;
 
 /// Events that can be replayed; a larger gap needs a snapshot.
 pub(super) const REPLAY_WINDOW: usize = 256;
@@ -47,7 +48,7 @@ pub(super) struct Run {
     pub message_ids: HashSet<String>,
     pub last_event: u64,
     pub had_output: bool,
-    pub abort: watch::Sender<bool>,
+    pub abort: Canceller,
 }
 
 #[derive(Clone)]

@@ -1,23 +1,27 @@
 //! Prompts: playing the cue, and what of it is stored and told.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use serde_json::{Map, Value, json};
-use tokio::sync::watch;
+use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 
 use super::faults::Defect;
 use super::rpc::{INTERNAL, Refusal, refuse, response};
 use super::store::Topic;
 use super::{Core, State};
-use crate::cue::{self, Step};
-use crate::reference::notes;
+use crate::cue::{self, Call, Fail};
+use crate::reference::engine::{Agent, Cancel, Cancelled, Chunk, Speech, notes};
 
 /// How a prompt leaves the path to `end_turn`.
-enum Stop {
+pub(super) enum Stop {
     Cancelled,
     Failed(Refusal),
+}
+
+impl From<Cancelled> for Stop {
+    fn from(_: Cancelled) -> Self {
+        Self::Cancelled
+    }
 }
 
 /// A prompt that is being answered.
@@ -27,24 +31,18 @@ pub(super) struct Player {
     /// Who prompted, and the id of the request.
     pub client: u64,
     pub id: Option<Value>,
-    pub cancelled: watch::Receiver<bool>,
+    pub cancelled: Cancel,
     /// History that has been told and not stored, under a defect.
     pub unsaved: Vec<Value>,
 }
 
 impl Player {
     /// Plays the model's responses, and answers the request.
-    pub async fn play(mut self, text: String) {
+    pub async fn answer(mut self, text: String) {
         let content = json!({ "type": "text", "text": text });
         let said = json!({ "role": "user", "text": text });
         self.update(json!({ "sessionUpdate": "user_message_chunk", "content": content }), Some(said));
-        let mut result = Ok(());
-        for answer in cue::responses(&text) {
-            result = self.respond(answer).await;
-            if result.is_err() {
-                break;
-            }
-        }
+        let result = self.play(cue::responses(&text)).await;
         self.end(result);
     }
 
@@ -99,75 +97,67 @@ impl Player {
         state.streams.notify(self.client, "session/update", params);
     }
 
-    /// Waits, unless the prompt is cancelled first.
-    async fn wait(&mut self, time: Option<Duration>) -> Result<(), Stop> {
-        if *self.cancelled.borrow() {
-            return Err(Stop::Cancelled);
-        }
-        let Some(time) = time.filter(|time| !time.is_zero()) else { return Ok(()) };
-        tokio::select! {
-            () = tokio::time::sleep(time) => Ok(()),
-            _ = self.cancelled.wait_for(|cancelled| *cancelled) => Err(Stop::Cancelled),
-        }
-    }
-
-    async fn respond(&mut self, answer: cue::Response) -> Result<(), Stop> {
-        let mut calls = Vec::new();
-        for step in answer {
-            self.wait(None).await?;
-            match step {
-                Step::Say { say, every_ms } => {
-                    self.stream("agent_message_chunk", "agent", say, every_ms).await?
-                }
-                Step::Think { think, every_ms } => {
-                    self.stream("agent_thought_chunk", "thought", think, every_ms).await?;
-                }
-                Step::Pause { pause_ms } => self.wait(Some(Duration::from_millis(pause_ms))).await?,
-                Step::Fail { fail } => {
-                    let message = format!("the provider answered {}: {}", fail.status, fail.message);
-                    return Err(Stop::Failed(refuse(INTERNAL, message)));
-                }
-                Step::Hang { .. } => {
-                    // An error: the session is gone, and the prompt with it.
-                    let _ = self.cancelled.wait_for(|cancelled| *cancelled).await;
-                    return Err(Stop::Cancelled);
-                }
-                Step::Call { call } => calls.push((call.name, call.args)),
-            }
-        }
-        if calls.is_empty() { Ok(()) } else { self.call(calls).await }
-    }
-
-    async fn stream(
-        &mut self,
-        kind: &str,
-        role: &str,
-        mut chunks: Vec<String>,
-        every_ms: Option<u64>,
-    ) -> Result<(), Stop> {
-        if self.core.defect == Some(Defect::ChunksOutOfOrder) {
-            chunks.reverse();
-        }
-        for (index, chunk) in chunks.into_iter().enumerate() {
-            self.wait(every_ms.filter(|_| index > 0).map(Duration::from_millis)).await?;
-            let entry = json!({ "role": role, "text": chunk });
-            let content = json!({ "type": "text", "text": chunk });
-            self.update(json!({ "sessionUpdate": kind, "content": content }), Some(entry));
-        }
-        Ok(())
-    }
-
-    fn plan(&mut self, calls: &[(String, Map<String, Value>)], status: &str) {
+    fn plan(&mut self, calls: &[Call], status: &str) {
         let entries = calls.iter().map(
-            |(tool, _)| json!({ "content": format!("call {tool}"), "priority": "medium", "status": status }),
+            |call| json!({ "content": format!("call {}", call.name), "priority": "medium", "status": status }),
         );
         let entries: Vec<Value> = entries.collect();
         self.update(json!({ "sessionUpdate": "plan", "entries": entries }), None);
     }
 
-    async fn call(&mut self, calls: Vec<(String, Map<String, Value>)>) -> Result<(), Stop> {
+    fn end(&mut self, result: Result<(), Stop>) {
+        let mut state = self.core.lock();
+        let State { store, streams, .. } = &mut *state;
+        for entry in self.unsaved.drain(..) {
+            let _ = store.add_history(&self.session, &entry);
+            let _ = streams.touched(store, &[Topic::Session(self.session.clone())], None);
+        }
+        state.running.remove(&self.session);
+        let (Some(id), Some(outbox)) = (&self.id, state.streams.clients.get(&self.client)) else { return };
+        let done = |reason: &str| match self.core.defect {
+            Some(Defect::PromptIsNotOk) => json!({ "ok": false }),
+            _ => json!({ "ok": true, "stopReason": reason }),
+        };
+        let answer = match result {
+            Ok(()) => Ok(done("end_turn")),
+            Err(Stop::Cancelled) => Ok(done("cancelled")),
+            Err(Stop::Failed(refusal)) => Err(refusal),
+        };
+        outbox.send(Message::text(response(id, &answer, self.core.defect).to_string()));
+    }
+}
+
+impl Agent for Player {
+    type Stop = Stop;
+
+    fn cancel(&mut self) -> &mut Cancel {
+        &mut self.cancelled
+    }
+
+    fn chunks(&mut self, _speech: Speech, mut chunks: Vec<String>) -> Vec<String> {
+        if self.core.defect == Some(Defect::ChunksOutOfOrder) {
+            chunks.reverse();
+        }
+        chunks
+    }
+
+    fn say(&mut self, chunk: Chunk) {
+        let (kind, role) = match chunk.speech {
+            Speech::Text => ("agent_message_chunk", "agent"),
+            Speech::Thought => ("agent_thought_chunk", "thought"),
+        };
+        let entry = json!({ "role": role, "text": chunk.text });
+        let content = json!({ "type": "text", "text": chunk.text });
+        self.update(json!({ "sessionUpdate": kind, "content": content }), Some(entry));
+    }
+
+    async fn fail(&mut self, fail: Fail) -> Stop {
+        Stop::Failed(refuse(INTERNAL, format!("the provider answered {}: {}", fail.status, fail.message)))
+    }
+
+    async fn call(&mut self, calls: Vec<Call>) -> Result<(), Stop> {
         self.plan(&calls, "in_progress");
-        for (tool, args) in &calls {
+        for Call { name: tool, args } in &calls {
             let number = {
                 let mut state = self.core.lock();
                 state.calls += 1;
@@ -191,13 +181,13 @@ impl Player {
                 json!({ "sessionUpdate": "tool_call_update", "toolCallId": id, "status": "in_progress" }),
                 None,
             );
-            let waited = self.wait(Some(notes::duration(tool, args))).await;
+            let waited = self.cancelled.sleep(notes::duration(tool, args)).await;
             let outcome = match &waited {
                 Ok(()) => {
                     let mut state = self.core.lock();
                     state.notes.entry(self.session.clone()).or_default().run(tool, args)
                 }
-                Err(_) => notes::Outcome { text: "cancelled".to_owned(), is_error: true },
+                Err(Cancelled) => notes::Outcome { text: "cancelled".to_owned(), is_error: true },
             };
             let status = if outcome.is_error { "failed" } else { "completed" };
             let entry = json!({ "role": "tool", "title": tool, "status": status, "text": outcome.text });
@@ -208,26 +198,5 @@ impl Player {
         }
         self.plan(&calls, "completed");
         Ok(())
-    }
-
-    fn end(&mut self, result: Result<(), Stop>) {
-        let mut state = self.core.lock();
-        let State { store, streams, .. } = &mut *state;
-        for entry in self.unsaved.drain(..) {
-            let _ = store.add_history(&self.session, &entry);
-            let _ = streams.touched(store, &[Topic::Session(self.session.clone())], None);
-        }
-        state.running.remove(&self.session);
-        let (Some(id), Some(outbox)) = (&self.id, state.streams.clients.get(&self.client)) else { return };
-        let done = |reason: &str| match self.core.defect {
-            Some(Defect::PromptIsNotOk) => json!({ "ok": false }),
-            _ => json!({ "ok": true, "stopReason": reason }),
-        };
-        let answer = match result {
-            Ok(()) => Ok(done("end_turn")),
-            Err(Stop::Cancelled) => Ok(done("cancelled")),
-            Err(Stop::Failed(refusal)) => Err(refusal),
-        };
-        outbox.send(Message::text(response(id, &answer, self.core.defect).to_string()));
     }
 }

@@ -6,7 +6,6 @@ use std::sync::{Arc, PoisonError};
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
-use tokio::sync::watch;
 use tokio_tungstenite::tungstenite::Message;
 
 use super::agent::Player;
@@ -16,7 +15,8 @@ use super::rpc::{
     read, refuse, response,
 };
 use super::{Core, Service};
-use crate::reference::clients::{self, Outbox};
+use crate::reference::engine::Canceller;
+use crate::reference::engine::clients::{self, Outbox};
 use crate::reference::{Dialect, Socket};
 
 /// What becomes of a request.
@@ -264,7 +264,8 @@ impl Peer<'_> {
         if state.running.contains_key(&session) {
             return Err(refuse(INVALID_REQUEST, "a prompt is running"));
         }
-        let (cancel, cancelled) = watch::channel(false);
+        let cancel = Canceller::default();
+        let cancelled = cancel.listen();
         state.running.insert(session.clone(), cancel);
         drop(state);
         let core = Arc::clone(self.core);
@@ -282,18 +283,16 @@ impl Peer<'_> {
         let state = self.core.lock();
         match self.core.defect {
             Some(Defect::IgnoresCancel) => {}
-            Some(Defect::CancelsEverything) => state.running.values().for_each(|cancel| {
-                cancel.send_replace(true);
-            }),
+            Some(Defect::CancelsEverything) => state.running.values().for_each(Canceller::cancel),
             Some(Defect::CancelEndsSession) => {
                 if let Some(cancel) = state.running.get(session) {
-                    cancel.send_replace(true);
+                    cancel.cancel();
                     state.store.remove_session(session)?;
                 }
             }
             _ => {
                 if let Some(cancel) = state.running.get(session) {
-                    cancel.send_replace(true);
+                    cancel.cancel();
                 }
             }
         }

@@ -14,14 +14,14 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tempfile::TempDir;
-use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use faults::Defect;
 use store::Store;
 use streams::Streams;
 
-use crate::reference::notes::Notes;
+use crate::reference::engine::Canceller;
+use crate::reference::engine::notes::Notes;
 
 /// A server: its state, and the prompts that are being answered, which end with it.
 pub(super) struct Service {
@@ -44,7 +44,7 @@ struct State {
     store: Store,
     streams: Streams,
     /// Sessions with a prompt, and how to cancel it.
-    running: HashMap<String, watch::Sender<bool>>,
+    running: HashMap<String, Canceller>,
     /// Notes by session.
     notes: HashMap<String, Notes>,
     /// The newest session that each client made.
@@ -81,7 +81,7 @@ impl Service {
         let mut players = self.players.lock().unwrap_or_else(PoisonError::into_inner);
         // Those that are done are taken out.
         while players.try_join_next().is_some() {}
-        players.spawn(player.play(text));
+        players.spawn(player.answer(text));
     }
 }
 

@@ -8,7 +8,7 @@ use tokio_tungstenite::tungstenite::Message;
 use super::faults::Defect;
 use super::rpc::{REJECTED, Refusal, canonical, invalid, notification, refuse};
 use super::store::{Store, Topic};
-use crate::reference::clients::Clients;
+use crate::reference::engine::clients::Clients;
 
 /// Longest text of a chunk in bytes, and the size above which a value is cut.
 pub(super) const MAX_CHUNK: usize = 1024;

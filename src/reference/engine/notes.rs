@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 /// How a tool may be run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Class {
+pub(in crate::reference) enum Class {
     /// Without asking.
     Open,
     /// After an approval.
@@ -18,17 +18,17 @@ pub(super) enum Class {
 
 /// What came of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Outcome {
+pub(in crate::reference) struct Outcome {
     pub text: String,
     pub is_error: bool,
 }
 
 /// The notes of one session.
 #[derive(Debug, Default)]
-pub(super) struct Notes(BTreeMap<String, String>);
+pub(in crate::reference) struct Notes(BTreeMap<String, String>);
 
 /// The class of a tool; an unknown one is open and ends in a tool error.
-pub(super) fn class(tool: &str) -> Class {
+pub(in crate::reference) fn class(tool: &str) -> Class {
     match tool {
         "write_note" => Class::Guarded,
         "secret_note" => Class::Denied,
@@ -37,14 +37,14 @@ pub(super) fn class(tool: &str) -> Class {
 }
 
 /// How long a call takes.
-pub(super) fn duration(tool: &str, args: &Map<String, Value>) -> Duration {
+pub(in crate::reference) fn duration(tool: &str, args: &Map<String, Value>) -> Duration {
     let asked = args.get("ms").and_then(Value::as_u64).filter(|_| tool == "slow_note");
     Duration::from_millis(asked.unwrap_or(0).min(60_000))
 }
 
 impl Notes {
     /// Runs a tool.
-    pub(super) fn run(&mut self, tool: &str, args: &Map<String, Value>) -> Outcome {
+    pub(in crate::reference) fn run(&mut self, tool: &str, args: &Map<String, Value>) -> Outcome {
         let text = |name: &str| args.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
         let done = |text: String| Outcome { text, is_error: false };
         let failed = |text: String| Outcome { text, is_error: true };
