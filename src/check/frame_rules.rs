@@ -7,8 +7,11 @@ use super::monitors::Builder;
 use crate::frame::Pointer;
 use crate::protocol::Matcher;
 use crate::protocol::invariant::{self as rule, Comparison};
-use crate::source::schema::Schema;
+use crate::source::schema::{Problem, Schema, Violation as SchemaViolation};
 use crate::source::{Diagnostic, Diagnostics};
+
+/// Most undeclared properties that a message names.
+const MAX_NAMES: usize = 8;
 
 /// Every message of a pattern satisfies a JSON Schema. Memory: none.
 pub(super) struct Holds {
@@ -51,14 +54,29 @@ impl Monitor for Holds {
         let message = violations.first().map_or_else(String::new, |violation| {
             let shown = body.pointer(&violation.at).map(crate::protocol::shorten).unwrap_or_default();
             let place = self.json.as_ref().map(ToString::to_string).unwrap_or_default();
+            let problem = told(violation, &violations);
             match format!("{place}{}", violation.at).as_str() {
-                "" => format!("{shown}: {}", violation.problem),
-                at => format!("{at}: {shown} {}", violation.problem),
+                "" => format!("{shown}: {problem}"),
+                at => format!("{at}: {shown} {problem}"),
             }
         });
         if let Some(violation) = findings.broken(&self.name, &self.decides, seen.event, message) {
             violation.actual = Some(seen.body.clone());
         }
+    }
+}
+
+/// What is wrong at a place; all of its undeclared properties.
+fn told(first: &SchemaViolation, all: &[SchemaViolation]) -> String {
+    let undeclared =
+        all.iter().filter(|other| other.at == first.at).filter_map(|other| match &other.problem {
+            Problem::Undeclared(name) => Some(format!("`{name}`")),
+            _ => None,
+        });
+    let names: Vec<String> = undeclared.take(MAX_NAMES).collect();
+    match (&first.problem, names.len()) {
+        (Problem::Undeclared(_), 2..) => format!("{} are not declared", names.join(", ")),
+        (problem, _) => problem.to_string(),
     }
 }
 

@@ -10,7 +10,7 @@ use clap::Args;
 
 use super::source::{Filter, Reading, Source};
 use super::{Failure, nothing, unreadable, usage};
-use crate::check::{Exercised, Judge, Violation};
+use crate::check::{Exercised, Judge, Violation, excused, same};
 use crate::frame::Limits;
 use crate::protocol::Protocol;
 use crate::report::escape::terminal;
@@ -47,19 +47,33 @@ impl Check {
             reading: self.reading,
             scenario: Vec::new(),
         };
+        let bare = source.bare()?;
         let protocol = source.protocol(&mut Filter::default())?;
         let cases = source.cases(&protocol)?;
         let name = self.trace.display().to_string();
         if name == "-" {
-            return judge(
-                &protocol,
-                &cases,
-                Reader::new("standard input", std::io::stdin().lock()),
-                self.show,
-            );
+            let reader = Reader::new("standard input", std::io::stdin().lock());
+            return judge(&protocol, bare.as_ref(), &cases, reader, self.show);
         }
         let file = File::open(&self.trace).map_err(|error| unreadable(&self.trace, &error))?;
-        judge(&protocol, &cases, Reader::new(&name, BufReader::new(file)), self.show)
+        judge(&protocol, bare.as_ref(), &cases, Reader::new(&name, BufReader::new(file)), self.show)
+    }
+}
+
+/// Judges a case by the protocol, and by the protocol without its overlay if it has one.
+struct Pair {
+    judge: Judge,
+    bare: Option<Judge>,
+}
+
+impl Pair {
+    fn new(
+        protocol: &Arc<Protocol>,
+        bare: Option<&Arc<Protocol>>,
+        suspended: &[String],
+    ) -> Result<Self, Failure> {
+        let made = |protocol: &Arc<Protocol>| Judge::new(Arc::clone(protocol), Limits::default(), suspended);
+        Ok(Self { judge: made(protocol)?, bare: bare.map(made).transpose()? })
     }
 }
 
@@ -70,12 +84,13 @@ const MAX_OPEN: usize = 64;
 /// Judges the cases of a trace apart; a plain recording is one.
 fn judge(
     protocol: &Arc<Protocol>,
+    bare: Option<&Arc<Protocol>>,
     cases: &[LoadedCase],
     reader: Reader<impl std::io::BufRead>,
     show: usize,
 ) -> Result<u8, Failure> {
     // The one used last stands last.
-    let mut judges: Vec<(Option<Arc<str>>, Judge)> = Vec::new();
+    let mut judges: Vec<(Option<Arc<str>>, Pair)> = Vec::new();
     let mut out = anstream::stdout().lock();
     let mut tally = Tally { show, ..Tally::default() };
     let mut events = 0u64;
@@ -91,7 +106,7 @@ fn judge(
                     // What a shipped case breaks on purpose is not judged in its recording either.
                     let case = cases.iter().find(|case| Some(case.id.as_str()) == event.case.as_deref());
                     let suspended = case.map_or(&[][..], |case| &case.case.suspend);
-                    (event.case.clone(), Judge::new(Arc::clone(protocol), Limits::default(), suspended)?)
+                    (event.case.clone(), Pair::new(protocol, bare, suspended)?)
                 }
             };
             if judges.len() >= MAX_OPEN {
@@ -99,8 +114,12 @@ fn judge(
             }
             judges.push(next);
         }
-        let Some((_, judge)) = judges.last_mut() else { continue };
-        for violation in &judge.observe(&event).violations {
+        let Some((_, pair)) = judges.last_mut() else { continue };
+        let judged = pair.judge.observe(&event).violations;
+        if let Some(bare) = &mut pair.bare {
+            tally.excuse(bare.observe(&event).violations, &judged, Some(events));
+        }
+        for violation in &judged {
             tally.add(&mut out, protocol, violation, Some((events, &event)))?;
         }
     }
@@ -110,8 +129,12 @@ fn judge(
     for (_, judge) in judges {
         tally.finish(&mut out, protocol, judge)?;
     }
+    tally.tell_excused(&mut out, bare)?;
     tally.close(&mut out, protocol, events)
 }
+
+/// Most different deviations that are listed as excused.
+const MAX_EXCUSED: usize = 200;
 
 #[derive(Default)]
 struct Tally {
@@ -121,17 +144,58 @@ struct Tally {
     fails: bool,
     broken: BTreeMap<String, u64>,
     exercised: Exercised,
+    excused: Vec<Excused>,
+}
+
+/// A deviation that the overlay excuses, as often as it was seen.
+struct Excused {
+    violation: Violation,
+    count: u64,
+    /// The frame that it was seen in first, from 1.
+    first: Option<u64>,
 }
 
 impl Tally {
     /// Ends a case. A recording may end at any moment: what is open then is not judged.
-    fn finish(&mut self, out: &mut impl Write, protocol: &Protocol, judge: Judge) -> std::io::Result<()> {
-        let (violations, exercised) = judge.finish(false);
+    fn finish(&mut self, out: &mut impl Write, protocol: &Protocol, pair: Pair) -> std::io::Result<()> {
+        let (violations, exercised) = pair.judge.finish(false);
+        if let Some(bare) = pair.bare {
+            self.excuse(bare.finish(false).0, &violations, None);
+        }
         for violation in &violations {
             self.add(out, protocol, violation, None)?;
         }
         for (id, count) in exercised {
             *self.exercised.entry(id).or_default() += count;
+        }
+        Ok(())
+    }
+
+    /// Notes what breaks the bare protocol and not the adapted one.
+    fn excuse(&mut self, bare: Vec<Violation>, judged: &[Violation], frame: Option<u64>) {
+        for violation in excused(bare, judged) {
+            let alike = |known: &&mut Excused| {
+                known.violation.requirements == violation.requirements
+                    && same(&known.violation.message, &violation.message)
+            };
+            let is_full = self.excused.len() >= MAX_EXCUSED;
+            match self.excused.iter_mut().find(alike) {
+                Some(known) => known.count += 1,
+                None if is_full => {}
+                None => self.excused.push(Excused { violation, count: 1, first: frame }),
+            }
+        }
+    }
+
+    /// What the overlay excuses, so that nobody forgets it.
+    fn tell_excused(&self, out: &mut impl Write, bare: Option<&Arc<Protocol>>) -> std::io::Result<()> {
+        let Some(bare) = bare.filter(|_| !self.excused.is_empty()) else { return Ok(()) };
+        writeln!(out, "excused by the overlay:")?;
+        for Excused { violation, count, first } in &self.excused {
+            let ids = violation.requirements.join(" ");
+            let first =
+                first.map_or_else(|| "at the end".to_owned(), |frame| format!("first in frame {frame}"));
+            writeln!(out, "  {ids} {} ({count} times, {first})", terminal(&violation.told(bare)))?;
         }
         Ok(())
     }
@@ -162,9 +226,7 @@ impl Tally {
                 format!("frame {number} of the trace, {case}{ms:.1} ms, client {}", event.client)
             },
         );
-        let about = protocol.extension.invariants.get(&violation.check);
-        let about = about.map(|invariant| format!("{}: ", invariant.about)).unwrap_or_default();
-        writeln!(out, "{word} {}: {}", terminal(&place), terminal(&format!("{about}{}", violation.message)))?;
+        writeln!(out, "{word} {}: {}", terminal(&place), terminal(&violation.told(protocol)))?;
         if let Some((_, Event { payload: Payload::Text(text), .. })) = seen {
             writeln!(out, "     {}", terminal(&crate::protocol::clip(text)))?;
         }

@@ -7,7 +7,7 @@ use super::case::{Outcome, Runner, Stop};
 use super::connections::NO_RESTART;
 use super::event::Verdict;
 use super::host::Lease;
-use super::summary::same;
+use crate::check::same;
 use crate::protocol::Protocol;
 use crate::scenario::LoadedCase;
 use crate::scenario::model::Step;

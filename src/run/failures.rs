@@ -7,8 +7,7 @@ use serde_json::Value;
 use super::case::{Outcome, Runner, Stop};
 use super::clients::Received;
 use super::event::{Excused, Failure, StepPlace, Verdict};
-use super::summary::same;
-use crate::check::{Judge, Violation, evidence};
+use crate::check::{Judge, Violation, evidence, excused, same};
 use crate::protocol::ReadingName;
 
 impl Runner<'_> {
@@ -16,12 +15,7 @@ impl Runner<'_> {
         let fails = !violation.warns && self.protocol.requirements.fails(&violation.requirements);
         let verdict = if fails { Verdict::Failed } else { Verdict::Warned };
         self.broken |= fails;
-        let about =
-            self.protocol.extension.invariants.get(&violation.check).map(|invariant| &invariant.about);
-        let message = match about {
-            Some(about) => format!("{about}: {}", violation.message),
-            None => violation.message,
-        };
+        let message = violation.told(&self.protocol);
         let frames = violation.related.into_iter().chain(violation.event).collect();
         let (expected, actual) = (violation.expected, violation.actual);
         self.fail(verdict, &violation.check, &violation.requirements, message, expected, actual, frames);
@@ -132,23 +126,17 @@ impl Runner<'_> {
 
     /// Notes what breaks the bare protocol and not the adapted one.
     pub(super) fn excuse(&mut self, bare: Vec<Violation>, judged: &[Violation]) {
-        for one in bare {
-            let broken = |other: &Violation| {
-                other.check == one.check
-                    && (other.requirements == one.requirements || same(&other.message, &one.message))
-            };
-            if judged.iter().any(broken) {
-                continue;
-            }
-            let excused = &mut self.outcome.excused;
-            let known = excused
+        for one in excused(bare, judged) {
+            let message = one.told(self.options.bare.as_ref().unwrap_or(&self.protocol));
+            let listed = &mut self.outcome.excused;
+            let known = listed
                 .iter_mut()
-                .find(|known| known.requirements == one.requirements && same(&known.message, &one.message));
+                .find(|known| known.requirements == one.requirements && same(&known.message, &message));
             match known {
                 Some(known) => known.count += 1,
-                None => excused.push(Excused {
+                None => listed.push(Excused {
                     requirements: one.requirements,
-                    message: one.message,
+                    message,
                     count: 1,
                     case: self.loaded.id.clone(),
                 }),

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::Options;
 use super::baseline::Baseline;
 use super::event::{CaseReport, Excused, RequirementResult, Summary, Verdict};
+use crate::check::same;
 use crate::protocol::{Level, Protocol};
 
 /// The run so far.
@@ -149,10 +150,4 @@ impl Tally {
             exit_code,
         }
     }
-}
-
-/// Two messages are about the same but for numbers in them, which are ids and places.
-pub(super) fn same(one: &str, other: &str) -> bool {
-    let letters = |text: &str| text.chars().filter(|c| !c.is_ascii_digit()).collect::<String>();
-    letters(one) == letters(other)
 }

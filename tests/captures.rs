@@ -1,0 +1,111 @@
+//! What two real servers said, judged: exactly the deviations that are there, worked out by hand from the protocols' documents, and
+//! the overlays that excuse them.
+
+mod support;
+
+use std::path::Path;
+
+use support::{frameproof, text};
+
+/// A deviation: FAIL or WARN, the frame of the trace, the requirement, and a part of what is said.
+type Deviation = (&'static str, u32, &'static str, &'static str);
+
+/// - Frame 3: the user's text as an item without an `id`; all items of the document have one (line 181).
+/// - Frames 4 and 7: `agent_finished` before `loading_state` false; all three sequences have it after (lines 497 to 532). AL-AMB-07:
+///   a warning, since the overview leaves it out.
+/// - Frame 6: the answer after `agent_finished`, which "indicates the agent has completed processing" (line 362).
+/// - Frame 6: a part of type `output_text`; the document has `input_text` (lines 183 to 188). AL-AMB-05: a warning.
+///
+/// No deviations are: `status` and `annotations` (items are those of the provider), the unasked `context_info` (nothing says that it
+/// is asked for only), an error for `user_input` without payload, and 0.0015 as 3 in percent of 200000.
+const AGENTLOOP: &[Deviation] = &[
+    ("FAIL", 3, "AL-RI-3", "/payload: `id` is missing"),
+    ("WARN", 4, "AL-SEQ-3", "loading_state false comes before agent_finished"),
+    ("FAIL", 6, "AL-SEQ-6", "no item comes after agent_finished"),
+    ("WARN", 6, "AL-RI-2", "\"output_text\" must be \"input_text\""),
+];
+
+/// - Frame 2: `content` and `requires_approval` on an `assistant_message`, which has three fields (lines 47 to 68). CL-AMB-12: a warning.
+/// - Frame 4: an error for a `user_message` without `role`, which is optional (line 41). It warns in a recording, which does not show
+///   whether the error had another reason.
+///
+/// No deviations are: one final token for a short answer (the document's own examples do it), errors without a code (CL-AMB-01).
+const CODELAB: &[Deviation] = &[
+    ("WARN", 2, "CL-TRN-10", "`content`, `requires_approval` are not declared"),
+    ("WARN", 4, "CL-UM-4", "a user_message without role is answered with no error"),
+];
+
+const CAPTURES: [(&str, &[Deviation], i32, &str); 2] = [
+    ("agentloop", AGENTLOOP, 1, "not conformant: 17 events, 4 violations of 4 requirements"),
+    ("codelab", CODELAB, 0, "conformant as far as it goes: 10 events, 2 violations of 2 requirements"),
+];
+
+/// Judges a capture; its exit code and what is said.
+fn check(name: &str, overlay: Option<&Path>) -> (Option<i32>, String) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/captures");
+    let trace = format!("{name}.ndjson");
+    let mut arguments = vec!["check", &trace, "--protocol", name];
+    let overlay = overlay.map(|path| path.display().to_string());
+    if let Some(overlay) = &overlay {
+        arguments.extend(["--overlay", overlay]);
+    }
+    let output = frameproof(&folder, &arguments);
+    assert_eq!(text(&output.stderr), "");
+    (output.status.code(), text(&output.stdout))
+}
+
+#[test]
+fn the_deviations_that_are_there_are_found_and_no_others() {
+    for (name, deviations, code, closing) in CAPTURES {
+        let (found, shown) = check(name, None);
+        assert_eq!(found, Some(code), "{shown}");
+        assert!(shown.contains(closing), "{shown}");
+        let lines: Vec<&str> = shown.lines().collect();
+        let heads: Vec<usize> = (0..lines.len())
+            .filter(|&at| lines[at].starts_with("FAIL") || lines[at].starts_with("WARN"))
+            .collect();
+        assert_eq!(heads.len(), deviations.len(), "{shown}");
+        for (&at, (word, frame, id, part)) in heads.iter().zip(deviations) {
+            let head = lines[at];
+            assert!(head.starts_with(&format!("{word} frame {frame} of the trace")), "{head}");
+            assert!(head.contains(part), "{part} is not in {head}");
+            // The head, the frame, and one requirement.
+            assert!(lines[at + 2].trim_start().starts_with(&format!("{id} ")), "{}", lines[at + 2]);
+            assert!(lines.get(at + 3).is_some_and(|next| !next.starts_with(' ')), "{shown}");
+        }
+    }
+}
+
+#[test]
+fn what_an_overlay_excuses_is_listed() {
+    for (name, deviations, _, _) in CAPTURES {
+        let overlay =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/captures/{name}.overlay.yaml"));
+        let (code, shown) = check(name, Some(&overlay));
+        assert_eq!(code, Some(0), "{shown}");
+        assert!(shown.contains(" 0 violations of 0 requirements"), "{shown}");
+        let listed: Vec<&str> =
+            shown.lines().skip_while(|line| *line != "excused by the overlay:").skip(1).collect();
+        // The closing line comes last.
+        assert_eq!(listed.len(), deviations.len() + 1, "{shown}");
+        for (line, (_, frame, id, part)) in listed.iter().zip(deviations) {
+            assert!(line.starts_with(&format!("  {id} ")) && line.contains(part), "{line}");
+            assert!(line.ends_with(&format!("(1 times, first in frame {frame})")), "{line}");
+        }
+    }
+}
+
+/// An overlay excuses what it names and nothing else.
+#[test]
+fn what_an_overlay_does_not_name_stays_broken() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let overlay = folder.path().join("one.yaml");
+    std::fs::write(&overlay, "components: { schemas: { ResponseItem: { required: [type] } } }\n")
+        .expect("written");
+    let (code, shown) = check("agentloop", Some(&overlay));
+    assert_eq!(code, Some(1), "{shown}");
+    assert!(shown.contains("3 violations of 3 requirements"), "{shown}");
+    let listed: Vec<&str> = shown.lines().filter(|line| line.ends_with("first in frame 3)")).collect();
+    assert_eq!(listed, ["  AL-RI-3 response_item: /payload: `id` is missing (1 times, first in frame 3)"]);
+    assert!(!shown.contains("FAIL frame 3"), "{shown}");
+}
