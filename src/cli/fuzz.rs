@@ -2,17 +2,21 @@
 
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
 use tokio::sync::watch;
 
-use super::config::{Jobs, Scale};
+use super::config::{Config, Jobs, Scale};
 use super::run::{Handlers, cannot_run, stop_on_signal, unwritable};
-use super::source::{Filter, Source, quote};
+use super::source::{Filter, Source, Suite, quote};
+use super::target::{Chosen, TargetChoice};
 use super::{Failure, harness, header, nothing, runtime, usage};
 use crate::fuzz::campaign::{self, Ended, Event, Options, Report};
+use crate::fuzz::corpus;
 use crate::fuzz::replay::{Fate, replay};
+use crate::protocol::Protocol;
 use crate::report::{escape, file, fuzz as show, json, junit};
 use crate::run::event::Verdict;
 use crate::run::single::Ground;
@@ -20,6 +24,8 @@ use crate::run::{Options as RunOptions, Target};
 
 /// How long an answer may take, before `--timeout-scale`: a scripted model answers at once.
 const DEADLINE: Duration = Duration::from_millis(1500);
+/// Cases side by side, unless it is said otherwise.
+const JOBS: u16 = 4;
 /// The budget without `--time` and `--iterations`.
 const BUDGET: Duration = Duration::from_secs(60);
 
@@ -34,12 +40,17 @@ pub(super) struct Fuzz {
     /// The server to fuzz, `ws://…` or `wss://…`. Default: the built-in reference server.
     #[arg(long)]
     url: Option<String>,
+    #[command(flatten)]
+    choice: TargetChoice,
+    /// Read this configuration instead of frameproof.toml of the working folder.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
     /// A header of the upgrade request, `Name: value`; `Name: env:VARIABLE` takes the value from the environment. May
     /// be repeated. Values are never shown.
     #[arg(long, value_name = "HEADER")]
     header: Vec<String>,
     /// Fuzz the reference server with one of its faults.
-    #[arg(long, value_name = "NAME", conflicts_with = "url")]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["url", "target"])]
     fault: Option<String>,
     /// Stop after this time: `90s`, `10m`. Default: 60s, unless --iterations is given.
     #[arg(long, value_name = "TIME")]
@@ -63,8 +74,12 @@ pub(super) struct Fuzz {
     #[arg(long, value_name = "N", default_value = "50")]
     max_findings: std::num::NonZeroUsize,
     /// Cases side by side, each with connections of its own.
-    #[arg(long, short, value_name = "N", default_value = "4")]
-    jobs: Jobs,
+    /// Default: 4, or as many sessions as the target bears.
+    #[arg(long, short, value_name = "N")]
+    jobs: Option<Jobs>,
+    /// How much the memory of a launched target may grow in the campaign, in MiB.
+    #[arg(long, value_name = "MIB", default_value_t = 256)]
+    max_growth: u32,
     /// Factor on every deadline.
     #[arg(long, value_name = "FACTOR")]
     timeout_scale: Option<Scale>,
@@ -107,7 +122,17 @@ impl std::str::FromStr for Budget {
 impl Fuzz {
     pub fn run(mut self) -> Result<u8, Failure> {
         let mut filter = Filter::default();
-        let protocol = self.source.protocol(&mut filter)?;
+        let config = match self.choice.target {
+            Some(_) => Config::read(self.config.as_deref())?,
+            None => Config::default(),
+        };
+        let chosen = self.choice.read(&config, self.config.as_deref())?;
+        if let Some(chosen) = &chosen {
+            chosen.apply(&mut self.source, &mut filter);
+            // Its scenarios are for `run`.
+            self.source.scenario.clear();
+        }
+        let protocol = self.protocol(chosen.as_ref(), &mut filter)?;
         if let Some(word) = filter.globs.first() {
             return Err(usage(
                 format!("`{word}`: a campaign takes no filter"),
@@ -123,11 +148,14 @@ impl Fuzz {
         for path in [&self.junit, &self.json].into_iter().flatten() {
             file::check_writable(path).map_err(unwritable)?;
         }
-        let target = self.target()?;
+        let target = self.target(chosen.as_ref())?;
         let options = RunOptions {
             seed: self.seed,
-            timeout_scale: self.timeout_scale.map_or(1.0, |scale| scale.0),
+            timeout_scale: self.timeout_scale(chosen.as_ref()),
             reproduce: self.reproduce(),
+            no_deadline: self.choice.no_deadline,
+            quiet: chosen.as_ref().and_then(|chosen| chosen.config.quiet_period).map(|time| time.0),
+            prompts: chosen.as_ref().map(|chosen| chosen.prompts.clone()).unwrap_or_default(),
             ..RunOptions::default()
         };
         let runtime = runtime()?;
@@ -135,11 +163,29 @@ impl Fuzz {
         let ground = ground.map_err(|error| cannot_run(&error))?;
         match self.replay.clone() {
             Some(folder) => runtime.block_on(self.again(ground, &folder)),
-            None => self.campaign(&runtime, ground, &protocol.name),
+            None => self.campaign(&runtime, ground, &protocol.name, chosen.as_ref()),
         }
     }
 
-    fn target(&self) -> Result<Target, Failure> {
+    /// The protocol, with the target's own tools.
+    fn protocol(&mut self, chosen: Option<&Chosen>, filter: &mut Filter) -> Result<Arc<Protocol>, Failure> {
+        let mut suites = [Suite { protocol: self.source.protocol(filter)?, cases: Vec::new() }];
+        if let Some(chosen) = chosen {
+            chosen.tools(&mut suites)?;
+        }
+        let [Suite { protocol, .. }] = suites;
+        Ok(protocol)
+    }
+
+    fn timeout_scale(&self, chosen: Option<&Chosen>) -> f64 {
+        let own = chosen.and_then(|chosen| chosen.config.timeout_scale);
+        self.timeout_scale.map(|scale| scale.0).or(own).unwrap_or(1.0)
+    }
+
+    fn target(&self, chosen: Option<&Chosen>) -> Result<Target, Failure> {
+        if let Some(chosen) = chosen {
+            return Ok(Target::Configured(Arc::clone(&chosen.spec)));
+        }
         let headers = self.header.iter().map(|text| header::parse(text)).collect::<Result<Vec<_>, _>>()?;
         Ok(match &self.url {
             Some(url) => Target::Url { url: url.clone(), headers },
@@ -150,6 +196,11 @@ impl Fuzz {
     /// Protocol and target, as a command line has them.
     fn reproduce(&self) -> String {
         let mut text = self.source.arguments().trim().to_owned();
+        if let Some(target) = &self.choice.target {
+            let config =
+                self.config.as_ref().map(|file| format!(" --config {}", quote(&file.display().to_string())));
+            text += &format!("{} --target {}", config.unwrap_or_default(), quote(target));
+        }
         if let Some(url) = &self.url {
             text += &format!(" --url {}", quote(&crate::wire::shown(url)));
         }
@@ -162,9 +213,15 @@ impl Fuzz {
         text
     }
 
-    fn campaign(self, runtime: &tokio::runtime::Runtime, ground: Ground, name: &str) -> Result<u8, Failure> {
+    fn campaign(
+        self,
+        runtime: &tokio::runtime::Runtime,
+        ground: Ground,
+        name: &str,
+        chosen: Option<&Chosen>,
+    ) -> Result<u8, Failure> {
         let mut out = anstream::stdout();
-        let corpus = self.corpus.as_deref().map(campaign::load_corpus).transpose();
+        let corpus = self.corpus.as_deref().map(corpus::load).transpose();
         let (corpus, skipped) =
             corpus.map_err(|error| usage(error, "check the path and its permissions"))?.unwrap_or_default();
         for entry in skipped {
@@ -178,7 +235,8 @@ impl Fuzz {
                 (None, Some(_)) => None,
                 (None, None) => Some(BUDGET),
             },
-            jobs: usize::from(self.jobs.0),
+            jobs: self.jobs(chosen),
+            max_growth: u64::from(self.max_growth) << 20,
             deadline: DEADLINE,
             corpus,
             max_findings: self.max_findings.get(),
@@ -203,7 +261,7 @@ impl Fuzz {
         let mut sink = |event: Event<'_>| screen.event(&event, &folder, self.corpus.as_deref());
         let (stop, stopped) = watch::channel(false);
         let handlers = runtime.block_on(async { Handlers::new() });
-        runtime.spawn(stop_on_signal(handlers, stop, None));
+        runtime.spawn(stop_on_signal(handlers, stop, chosen.map(|chosen| Arc::clone(&chosen.spec.groups))));
         let done = runtime.block_on(campaign::campaign(ground, options, &mut sink, stopped));
         let report = done.map_err(Failure::Usage)?;
         screen.clear();
@@ -217,6 +275,14 @@ impl Fuzz {
         }
         writeln!(out, "{}", show::summary(&report))?;
         Ok(code)
+    }
+
+    /// The server says how many cases it bears at once; less may be asked of it, not more.
+    fn jobs(&self, chosen: Option<&Chosen>) -> usize {
+        let most = chosen
+            .and_then(|chosen| chosen.config.sessions)
+            .map_or(usize::MAX, |most| usize::from(most.get()));
+        usize::from(self.jobs.map_or(JOBS, |jobs| jobs.0)).min(most)
     }
 
     fn write(
@@ -301,7 +367,7 @@ impl Screen {
                 }
             }
             Event::Novel(program) => {
-                let kept = corpus.map_or(Ok(()), |folder| campaign::store(folder, program));
+                let kept = corpus.map_or(Ok(()), |folder| corpus::store(folder, program));
                 self.failed = self.failed.take().or(kept.err());
             }
             Event::Finding(found) => {

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use clap::Args;
 
-use super::{Failure, runtime, usage};
+use super::{Failure, harness, runtime, usage};
 use crate::reference::{self, StartError};
 
 /// Start a reference server.
@@ -41,7 +41,7 @@ impl Serve {
         }
         let options = reference::Options { listen: self.listen, fault: self.fault };
         runtime()?.block_on(async {
-            let server =
+            let mut server =
                 reference::start(&self.name, &options).await.map_err(|error| cannot_start(&error))?;
             writeln!(out, "{}", server.url())?;
             out.flush()?;
@@ -49,6 +49,9 @@ impl Serve {
             tokio::select! {
                 _ = tokio::signal::ctrl_c() => {}
                 _ = terminate.recv() => {}
+                () = server.ended() => {
+                    return Err(harness("the server has died of its fault", "start it again"));
+                }
             }
             server.stop().await;
             Ok(0)

@@ -65,9 +65,17 @@ impl Bench {
 
     /// Runs a program on ground of its own, where there is such a thing.
     pub async fn replay(&self, program: Program, seed: u64, deadline: Duration) -> Option<Ran> {
-        let Some(own) = self.ground.fork().await else { return self.run(program, seed, deadline).await };
+        let Some(own) = self.ground.fork().await else {
+            if self.ground.is_launched() {
+                self.ground.renew().await;
+            }
+            return self.run(program, seed, deadline).await;
+        };
         let bench = Self { ground: Arc::new(own), document: Arc::clone(&self.document) };
-        let ran = bench.run(program, seed, deadline).await;
+        let mut ran = bench.run(program, seed, deadline).await;
+        if let (Some(ran), Some(how)) = (&mut ran, bench.ground.fallen().await.first()) {
+            ran.single.died(how);
+        }
         if let Ok(ground) = Arc::try_unwrap(bench.ground) {
             ground.close().await;
         }
@@ -82,6 +90,8 @@ impl Bench {
         deadline: Duration,
         jobs: usize,
     ) -> Vec<Option<Ran>> {
+        // On the only server that there can be, one replay would be harmed by another.
+        let jobs = if self.ground.is_launched() && !self.ground.forks() { 1 } else { jobs };
         let mut results: Vec<Option<Ran>> = programs.iter().map(|_| None).collect();
         let mut waiting = programs.into_iter().enumerate();
         let mut running = JoinSet::new();

@@ -1,33 +1,23 @@
 //! The campaign: rounds of programs, and what is made of what they show.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::bench::{Bench, Ran, is_same_defect};
-use super::finding::{self, Finding, Fingerprint, fingerprints};
+use super::bench::{Bench, Ran};
+use super::finding::{Finding, Fingerprint};
 use super::generate::Generator;
 use super::guide::{Coverage, Guide};
 use super::input::Input;
 use super::program::Program;
-use super::shrink::shrink;
-use crate::run::event::Verdict;
 use crate::run::single::Ground;
 use crate::source::Diagnostics;
 use crate::trace::{Direction, Payload};
 
 /// Programs of one round: they are made before any of them is run, so that the campaign does not depend on which ends first.
 const ROUND: u64 = 16;
-/// How often what looks like the same defect is looked into: shrinking shows whether it is.
-const LOOKS: usize = 6;
-/// Replays that must all show a finding.
-const CONFIRM: usize = 3;
-/// How often a target that refuses is asked again, and how long is waited before each time.
-const RETRIES: [Duration; 4] =
-    [Duration::from_millis(100), Duration::from_millis(300), Duration::from_secs(1), Duration::from_secs(3)];
 
 /// How to fuzz.
 #[derive(Debug, Clone)]
@@ -46,6 +36,8 @@ pub struct Options {
     pub corpus: Vec<Program>,
     /// Stop after so many findings.
     pub max_findings: usize,
+    /// How much the memory of a launched target may grow, in bytes.
+    pub max_growth: u64,
     /// How the target is given on the command line, for the scenario's comments.
     pub reproduce: String,
 }
@@ -104,17 +96,29 @@ pub struct Report {
     pub ended: Ended,
 }
 
-struct Campaign<'c> {
-    bench: Bench,
-    options: Options,
+pub(super) struct Campaign<'c> {
+    pub bench: Bench,
+    pub options: Options,
     guide: Guide,
-    report: Report,
+    pub report: Report,
     /// (command, mutation) of findings of one input: they would hide others.
-    known_inputs: BTreeSet<(String, String)>,
-    known: BTreeSet<Fingerprint>,
-    looks: BTreeMap<(String, Vec<String>, String), usize>,
+    pub known_inputs: BTreeSet<(String, String)>,
+    pub known: BTreeSet<Fingerprint>,
+    pub looks: BTreeMap<(String, Vec<String>, String), usize>,
+    pub growth: Growth,
     start: Instant,
-    sink: &'c mut (dyn FnMut(Event<'_>) + Send),
+    pub sink: &'c mut (dyn FnMut(Event<'_>) + Send),
+}
+
+/// The memory of a launched target.
+#[derive(Default)]
+pub(super) struct Growth {
+    /// When it was measured first, in bytes.
+    pub base: Option<u64>,
+    /// When it was measured last.
+    pub last: u64,
+    /// What made it grow most, and by how much.
+    pub heaviest: (u64, Vec<(u64, Program)>),
 }
 
 /// Fuzzes a target. Once `stop` turns true the round that runs is the last.
@@ -144,6 +148,7 @@ pub async fn campaign(
         known_inputs: BTreeSet::new(),
         known: BTreeSet::new(),
         looks: BTreeMap::new(),
+        growth: Growth::default(),
         start: Instant::now(),
         sink,
     };
@@ -183,10 +188,12 @@ impl Campaign<'_> {
                 round.push((index, made));
                 index += 1;
             }
+            let programs = round.clone();
             let done = self.run_round(round).await;
-            if !self.take_in(done).await {
+            if !self.take_in(done, &programs).await {
                 return;
             }
+            self.weigh(programs).await;
             let progress = self.progress();
             (self.sink)(Event::Progress(progress));
         }
@@ -217,6 +224,7 @@ impl Campaign<'_> {
             fresh: true,
             witness: true,
             witness_state: None,
+            repeat: None,
         };
         let mut reached = Vec::new();
         for state in states {
@@ -267,13 +275,13 @@ impl Campaign<'_> {
         }
     }
 
-    fn seed_of(&self, index: u64) -> u64 {
+    pub(super) fn seed_of(&self, index: u64) -> u64 {
         self.options.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(index)
     }
 
     /// Learns from a round, in the order of its numbers. `false`: the campaign cannot go on.
-    async fn take_in(&mut self, done: Vec<(u64, Option<Ran>)>) -> bool {
-        let mut suspects = Vec::new();
+    async fn take_in(&mut self, done: Vec<(u64, Option<Ran>)>, programs: &[(u64, Program)]) -> bool {
+        let (mut suspects, mut broke) = (Vec::new(), false);
         for (index, ran) in done {
             self.report.progress.cases += 1;
             let Some(ran) = ran else { continue };
@@ -287,153 +295,40 @@ impl Campaign<'_> {
             if let Some(novel) = self.guide.learn(&ran.program, &ran.rendered, &ran.single) {
                 (self.sink)(Event::Novel(&novel));
             }
+            broke |= ran.single.broke().is_some();
             let wrong = ran.wrong();
             if !wrong.is_empty() {
                 suspects.push((index, ran, wrong));
             }
         }
-        if suspects.is_empty() {
+        let fallen = self.bench.ground.fallen().await;
+        if suspects.is_empty() && fallen.is_empty() && !broke {
             return true;
         }
-        for (index, ran, wrong) in suspects {
+        let (before, mut dead) = (self.known.len(), Vec::new());
+        for (index, mut ran, mut wrong) in suspects {
+            // A death shows in many ways; which case brings it about is for the replays to tell.
+            if let Some(how) = fallen.first() {
+                ran.single.died(how);
+                wrong = ran.wrong();
+            }
             let fresh = wrong.iter().find(|print| self.is_worth_a_look(print)).cloned();
             if let Some(print) = fresh {
-                self.look_into(index, ran, &print).await;
+                let died = (print.oracle == "target").then(|| (index, ran.program.clone()));
+                if !self.look_into(index, ran, &print).await {
+                    dead.extend(died);
+                }
             }
             if self.report.findings.len() >= self.options.max_findings {
                 break;
             }
         }
+        if let Some(how) = fallen.first().filter(|_| self.known.len() == before) {
+            self.mourn(how, if dead.is_empty() { programs } else { &dead });
+        }
+        if !fallen.is_empty() {
+            self.growth = Growth::default();
+        }
         self.recover().await
     }
-
-    fn is_worth_a_look(&self, print: &Fingerprint) -> bool {
-        let looks = self.looks.get(&subject(print)).copied().unwrap_or(0);
-        !self.known.contains(print) && looks < LOOKS
-    }
-
-    /// Confirms, shrinks and keeps a finding, unless it is known.
-    async fn look_into(&mut self, index: u64, ran: Ran, print: &Fingerprint) {
-        *self.looks.entry(subject(print)).or_default() += 1;
-        let (seed, patient) = (self.seed_of(index), self.options.deadline * 3);
-        let again = vec![ran.program.clone(); CONFIRM];
-        let again = self.bench.replay_all(again, seed, patient, CONFIRM).await;
-        let shown = again.iter().flatten().filter(|ran| ran.shows(print)).count();
-        if shown < CONFIRM {
-            self.report.unconfirmed += 1;
-            let message = format!(
-                "case {index}: {} ({}) was shown by {shown} of {CONFIRM} replays",
-                print.oracle, print.shape
-            );
-            (self.sink)(Event::Note(message));
-            return;
-        }
-        let shrunk = shrink(&self.bench, ran, print, seed, self.options.deadline).await;
-        let (ran, replays) = (shrunk.ran, shrunk.replays + CONFIRM);
-        let all = fingerprints(&ran.program, &ran.rendered, &ran.single);
-        let Some((print, failure)) = all.into_iter().find(|(one, _)| is_same_defect(one, print)) else {
-            return;
-        };
-        if !self.known.insert(print.clone()) {
-            return;
-        }
-        if let [input] = ran.program.inputs.as_slice() {
-            self.known_inputs.insert((input.command.clone(), input.mutation.clone()));
-        }
-        let name = finding::name_of(&print);
-        let message = failure.as_ref().map(|failure| failure.message.clone());
-        let message = message.or(ran.single.report.reason.clone()).unwrap_or_default();
-        let protocol = self.bench.ground.protocol();
-        let title = finding::normal(&message);
-        let case = ran.program.render(protocol, &name, &title, &print.requirements).case;
-        let comments = vec![
-            format!(
-                "Found by frameproof fuzz, seed {}, case {index}, in state {}.",
-                self.options.seed, print.state
-            ),
-            format!("Oracle {}: {message}", print.oracle),
-            format!("Run: frameproof run {} --scenario THIS", self.options.reproduce),
-        ];
-        let mut report = ran.single.report.clone();
-        report.case = format!("fuzz/{name}");
-        report.title = format!("{}: {title}", print.oracle);
-        report.covers.clone_from(&print.requirements);
-        let found = Finding {
-            verdict: failure.as_ref().map_or(Verdict::Failed, |failure| failure.verdict),
-            steps: finding::steps(&ran.program),
-            scenario: finding::scenario(&comments, &case),
-            fingerprint: print,
-            program: ran.program,
-            case: index,
-            message,
-            replays,
-            name,
-            report,
-        };
-        (self.sink)(Event::Finding(&found));
-        self.report.findings.push(found);
-    }
-
-    /// After a failure: an embedded server begins anew, another must still take connections.
-    async fn recover(&mut self) -> bool {
-        self.bench.ground.renew().await;
-        let mut why = String::new();
-        for wait in std::iter::once(Duration::ZERO).chain(RETRIES) {
-            tokio::time::sleep(wait).await;
-            match self.bench.ground.probe().await {
-                Ok(()) => return true,
-                Err(error) => why = error.to_string(),
-            }
-        }
-        self.report.ended = Ended::Refusing(why);
-        false
-    }
-}
-
-/// What a failure is about, before it is known what it takes. Of RFC 6455 many things can be broken in one way, and no
-/// requirement tells them apart.
-fn subject(print: &Fingerprint) -> (String, Vec<String>, String) {
-    let shape = if print.oracle == "framing" { print.shape.clone() } else { String::new() };
-    (print.oracle.clone(), print.requirements.clone(), shape)
-}
-
-/// Programs of a corpus folder. What cannot be read is named in the second list and left out.
-///
-/// # Errors
-/// The folder cannot be read.
-pub fn load_corpus(folder: &std::path::Path) -> Result<(Vec<Program>, Vec<String>), String> {
-    let cannot = |error: std::io::Error| format!("{} cannot be read: {error}", folder.display());
-    if !folder.exists() {
-        return Ok((Vec::new(), Vec::new()));
-    }
-    let entries = std::fs::read_dir(folder).map_err(cannot)?;
-    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-    paths.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
-    paths.sort();
-    let (mut programs, mut skipped) = (Vec::new(), Vec::new());
-    for path in paths {
-        let read = std::fs::read_to_string(&path).map_err(|error| error.to_string());
-        match read.and_then(|text| serde_json::from_str(&text).map_err(|error| error.to_string())) {
-            Ok(program) => programs.push(program),
-            Err(error) => skipped.push(format!("{}: {error}", path.display())),
-        }
-    }
-    Ok((programs, skipped))
-}
-
-/// Keeps a program in a corpus folder, under a name that says what it is.
-///
-/// # Errors
-/// The path and the reason.
-pub fn store(folder: &std::path::Path, program: &Program) -> Result<(), String> {
-    use std::hash::{Hash, Hasher};
-    let text = serde_json::to_string_pretty(program).map_err(|error| error.to_string())?;
-    let mut hasher = rustc_hash::FxHasher::default();
-    text.hash(&mut hasher);
-    let path = folder.join(format!("{:016x}.json", hasher.finish()));
-    let cannot = |error: std::io::Error| format!("{} cannot be written: {error}", path.display());
-    std::fs::create_dir_all(folder).map_err(cannot)?;
-    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(cannot)?;
-    std::io::Write::write_all(&mut file, text.as_bytes()).map_err(cannot)?;
-    file.persist(&path).map(drop).map_err(|error| cannot(error.error))
 }

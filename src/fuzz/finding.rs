@@ -14,7 +14,7 @@ use crate::run::single::Single;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fingerprint {
     /// The oracle that spoke: `refused`, `alive`, `framing`, `state-kept`, `clean-turn`, `fresh-connection`, `other-session`, `isolated`,
-    /// `schema`, `frame`, `message`, `invariant`, `limit`, `sequence`, `setup`, `target`.
+    /// `schema`, `frame`, `message`, `invariant`, `limit`, `memory`, `sequence`, `setup`, `target`.
     pub oracle: String,
     /// The requirements that it held broken.
     pub requirements: Vec<String>,
@@ -57,7 +57,9 @@ pub fn fingerprints(
 ) -> Vec<(Fingerprint, Option<Failure>)> {
     let state = program.state.clone().unwrap_or_else(|| super::guide::OPENED.to_owned());
     let mut found = Vec::new();
-    for (index, failure) in single.report.failures.iter().enumerate() {
+    // Where the server died, what failed is its death.
+    let judged = single.report.failures.iter().enumerate().filter(|(_, one)| one.verdict != Verdict::Error);
+    for (index, failure) in judged {
         let at = single.failed_at.get(index).map_or("", String::as_str);
         let fingerprint = Fingerprint {
             oracle: oracle(failure, at, rendered),
@@ -67,7 +69,9 @@ pub fn fingerprints(
         };
         found.push((fingerprint, Some(failure.clone())));
     }
+    // A case that no server was there for says nothing.
     if found.is_empty()
+        && !single.trace.is_empty()
         && let Some(reason) = single.broke()
     {
         let oracle = "target".to_owned();
@@ -95,7 +99,7 @@ fn oracle(failure: &Failure, at: &str, rendered: &Rendered) -> String {
                 _ => "sequence",
             }
         }
-        check @ ("schema" | "message" | "frame" | "limit" | "reply") => check,
+        check @ ("schema" | "message" | "frame" | "limit" | "reply" | "memory") => check,
         _ => "invariant",
     };
     name.to_owned()
@@ -171,8 +175,35 @@ pub fn name_of(fingerprint: &Fingerprint) -> String {
 }
 
 /// The scenario file of a finding.
-pub fn scenario(comments: &[String], case: &Value) -> String {
-    yaml::file(comments, case)
+pub fn scenario(comments: &[String], cases: &[Value]) -> String {
+    yaml::file(comments, cases)
+}
+
+/// The report of a case that was not run by itself.
+pub fn blank_report(name: &str, title: &str) -> CaseReport {
+    CaseReport {
+        case: format!("fuzz/{name}"),
+        title: title.to_owned(),
+        file: String::new(),
+        line: 0,
+        covers: Vec::new(),
+        verdict: Verdict::Error,
+        reason: None,
+        seconds: 0.0,
+        started: 0.0,
+        failures: Vec::new(),
+        earlier: Vec::new(),
+        exercised: std::collections::BTreeMap::new(),
+        wire: Vec::new(),
+        wire_omitted: 0,
+        log: Vec::new(),
+        log_omitted: 0,
+        opening: None,
+        same_as: None,
+        excused: Vec::new(),
+        reproduce: String::new(),
+        known: None,
+    }
 }
 
 /// The size of a program: shrinking makes it less.

@@ -92,7 +92,15 @@ impl Generator {
 
     fn empty(&self, dice: &mut Dice) -> Program {
         let state = if dice.chance(40) { None } else { dice.pick(&self.states).cloned().flatten() };
-        Program { state, inputs: Vec::new(), own: true, fresh: false, witness: false, witness_state: None }
+        Program {
+            state,
+            inputs: Vec::new(),
+            own: true,
+            fresh: false,
+            witness: false,
+            witness_state: None,
+            repeat: None,
+        }
     }
 
     /// Spoilt messages of one client, back to back: those that must be refused, or those that need not.
@@ -352,7 +360,7 @@ mod tests {
                 refused += usize::from(program.all_refused());
                 kinds.extend(program.inputs.iter().map(|input| input.mutation.clone()));
                 let case = program.render(protocol, "case", "A case", &[]).case;
-                let text = super::super::yaml::file(&[], &case);
+                let text = super::super::yaml::file(&[], &[case]);
                 let folder = tempfile::tempdir().expect("a folder");
                 let path = folder.path().join("case.yaml");
                 std::fs::write(&path, &text).expect("written");

@@ -8,6 +8,7 @@
 
 pub mod bench;
 pub mod campaign;
+pub mod corpus;
 pub mod dice;
 pub mod duty;
 pub mod finding;
@@ -20,5 +21,6 @@ pub mod schema;
 pub mod scripts;
 pub mod shrink;
 pub mod spoil;
+mod verdicts;
 pub mod wire;
 pub mod yaml;

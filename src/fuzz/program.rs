@@ -15,6 +15,8 @@ pub const ALICE: &str = "alice";
 pub const BOB: &str = "bob";
 /// The client of another session that must not notice.
 pub const WITNESS: &str = "witness";
+/// How much memory a repeated program may take, in MiB.
+pub const GROWTH: u32 = 12;
 /// A client that comes afterwards.
 const FRESH: &str = "fresh";
 
@@ -36,6 +38,9 @@ pub struct Program {
     /// The state in which the other session waits.
     #[serde(default)]
     pub witness_state: Option<String>,
+    /// How often it is done, and the launched server's memory held against [`GROWTH`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeat: Option<u32>,
 }
 
 /// What a part of a rendered case asks.
@@ -138,6 +143,9 @@ impl Program {
         let suspended = self.suspended(protocol);
         if !suspended.is_empty() {
             case["suspend"] = json!(suspended);
+        }
+        if let Some(times) = self.repeat {
+            (case["repeat"], case["max-growth"]) = (json!(times), json!(GROWTH));
         }
         case["settle"] = json!(false);
         case["steps"] = json!(writer.steps);

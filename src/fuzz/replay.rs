@@ -72,6 +72,9 @@ async fn again(ground: &Ground, case: &LoadedCase, deadline: Duration, seed: u64
     let (mut failed, mut otherwise, mut last) = (0, 0, None);
     for time in 0..TIMES {
         let own = ground.fork().await;
+        if own.is_none() && ground.is_launched() {
+            ground.renew().await;
+        }
         let single =
             own.as_ref().unwrap_or(ground).run(case, seed.wrapping_add(time as u64), Some(deadline)).await;
         if let Some(own) = own {

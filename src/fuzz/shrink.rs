@@ -17,6 +17,8 @@ use crate::protocol::Protocol;
 const MOST: usize = 400;
 /// Longest time for one finding.
 const LONGEST: Duration = Duration::from_secs(20);
+/// Longest time where every candidate launches a server.
+const LAUNCHED: Duration = Duration::from_secs(60);
 /// Candidates tried side by side.
 const JOBS: usize = 8;
 
@@ -37,7 +39,7 @@ pub async fn shrink(bench: &Bench, ran: Ran, wanted: &Fingerprint, seed: u64, de
         seed,
         deadline,
         replays: 0,
-        until: Instant::now() + LONGEST,
+        until: Instant::now() + if bench.ground.is_launched() { LAUNCHED } else { LONGEST },
         tried: HashSet::new(),
     };
     // One input alone is what most findings take.

@@ -10,7 +10,7 @@ use futures_util::future::BoxFuture;
 use futures_util::{SinkExt, StreamExt};
 use serde_json::Value;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::Role;
@@ -49,6 +49,10 @@ pub(super) enum Harm {
     Answer(&'static str),
     /// The next answer quotes what another connection has said last.
     Quote,
+    /// The server ends, as a process that died.
+    Die,
+    /// A megabyte is kept for ever.
+    Leak,
 }
 
 /// The frail faults of a protocol.
@@ -63,6 +67,8 @@ pub(super) struct Frail {
     state: Mutex<State>,
     /// The number of the connection that cuts the others.
     cutter: watch::Sender<u64>,
+    /// Ends the server.
+    death: Arc<Notify>,
 }
 
 #[derive(Default)]
@@ -71,15 +77,27 @@ struct State {
     refuses: bool,
     /// What each connection has said last.
     said: HashMap<u64, String>,
+    leaked: Vec<Vec<u8>>,
 }
 
+/// Most megabytes that are kept: enough to be noticed, and no harm to the machine.
+const MAX_LEAK: usize = 512;
+
 impl Frail {
-    pub fn new(inner: Arc<dyn Dialect>, frailty: Frailty) -> Self {
-        Self { inner, frailty, state: Mutex::default(), cutter: watch::Sender::new(0) }
+    pub fn new(inner: Arc<dyn Dialect>, frailty: Frailty, death: Arc<Notify>) -> Self {
+        Self { inner, frailty, state: Mutex::default(), cutter: watch::Sender::new(0), death }
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn leak(&self) {
+        let mut state = self.state();
+        if state.leaked.len() < MAX_LEAK {
+            // Written to, so that it is resident.
+            state.leaked.push(vec![1; 1 << 20]);
+        }
     }
 
     async fn relay(&self, client: Socket, path: String) -> std::io::Result<()> {
@@ -124,6 +142,11 @@ impl Frail {
                             match self.frailty.harm {
                                 Harm::Cut => true,
                                 Harm::Ignore => false,
+                                Harm::Die => { self.death.notify_one(); true }
+                                Harm::Leak => {
+                                    self.leak();
+                                    to_server.send(Message::Text(text)).await.is_err()
+                                }
                                 Harm::Hang => { hangs = true; false }
                                 Harm::CutOthers => {
                                     let _ = self.cutter.send(number);
@@ -199,6 +222,6 @@ impl Dialect for Frail {
 
     fn restarted(&self) -> Option<Arc<dyn Dialect>> {
         let inner = self.inner.restarted()?;
-        Some(Arc::new(Self::new(inner, self.frailty)))
+        Some(Arc::new(Self::new(inner, self.frailty, Arc::clone(&self.death))))
     }
 }

@@ -97,6 +97,13 @@ const MINICODEX: &[Frailty] = &[
         Harm::Hang,
     ),
     frailty(
+        "fuzz-dies-of-a-list-of-types",
+        "A type that is a list ends the server's process",
+        &[],
+        |_, body| body["type"].is_array(),
+        Harm::Die,
+    ),
+    frailty(
         "fuzz-closed-door",
         "After a frame with a comment no further connection is served",
         &["MC-HS-1", "MC-ERR-7"],
@@ -206,6 +213,13 @@ const CODEY: &[Frailty] = &[
         &["CO-ER-10"],
         |_, body| body.is_number() || body.is_boolean(),
         Harm::Besides(r#"{"type":"Cancel"}"#),
+    ),
+    frailty(
+        "fuzz-memory-per-broken-frame",
+        "The server's process keeps a megabyte for every frame that is no JSON",
+        &[],
+        broken,
+        Harm::Leak,
     ),
     frailty("fuzz-proto-is-ignored", "The type __proto__ gets no error", &["CO-ER-3"], proto, Harm::Ignore),
     frailty(

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio_tungstenite::tungstenite::handshake::server::{Request, Response};
 
@@ -87,6 +87,11 @@ impl Server {
         self.restarter.clone()
     }
 
+    /// Waits for it to end by itself, which only a fault brings about.
+    pub async fn ended(&mut self) {
+        let _ = (&mut self.task).await;
+    }
+
     /// Ends all connections and waits for the server to be gone.
     pub async fn stop(self) {
         let _ = self.stop.send(true);
@@ -123,15 +128,19 @@ pub async fn start(protocol: &str, options: &Options) -> Result<Server, StartErr
     let (stop, stopped) = watch::channel(false);
     let fault = options.fault.clone().filter(|_| frailty.is_none() && torn.is_none());
     let relay = torn.map(|torn| Arc::new(Relay::new(*torn)));
+    let death = Arc::new(Notify::new());
+    let mortal = Arc::clone(&death);
     let make = move || {
         let correct = (entry.make)(fault.as_deref());
         match frailty {
-            Some(frailty) => Arc::new(super::frail::Frail::new(correct, *frailty)) as Arc<dyn Dialect>,
+            Some(frailty) => {
+                Arc::new(super::frail::Frail::new(correct, *frailty, Arc::clone(&mortal))) as Arc<dyn Dialect>
+            }
             None => correct,
         }
     };
     let (restarter, restarts) = mpsc::channel(1);
-    let task = tokio::spawn(accept(listener, make, relay, restarts, stopped));
+    let task = tokio::spawn(accept(listener, make, relay, death, restarts, stopped));
     let url = format!("ws://{address}{}", entry.path);
     Ok(Server { url, stop, restarter: Restarter(restarter), task })
 }
@@ -149,6 +158,7 @@ async fn accept(
     listener: TcpListener,
     make: impl Fn() -> Arc<dyn Dialect>,
     relay: Option<Arc<Relay>>,
+    death: Arc<Notify>,
     mut restarts: mpsc::Receiver<oneshot::Sender<()>>,
     mut stopped: watch::Receiver<bool>,
 ) {
@@ -162,6 +172,7 @@ async fn accept(
                 }
             }
             Some(_) = connections.join_next() => {}
+            () = death.notified() => break,
             // Whoever connects meanwhile waits: the listener stays.
             Some(done) = restarts.recv() => {
                 connections.shutdown().await;

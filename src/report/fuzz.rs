@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::escape::terminal;
 use crate::fuzz::campaign::{Ended, Progress, Report};
-use crate::fuzz::finding::Finding;
+use crate::fuzz::finding::{Finding, blank_report};
 use crate::fuzz::guide::{Coverage, OPENED};
 use crate::run::event::{CaseReport, RequirementResult, RunEvent, RunStarted, Summary, Verdict};
 
@@ -24,6 +24,7 @@ const ORACLES: &[(&str, &str)] = &[
     ("message", "Every frame of the server is a message of the protocol"),
     ("invariant", "Every monitor of the protocol holds"),
     ("limit", "The server stays within the limits on frames and bytes"),
+    ("memory", "The memory of a launched server does not grow without bound"),
     ("sequence", "A sequence of commands is answered in time"),
     ("target", "The server is there"),
 ];
@@ -164,29 +165,7 @@ pub fn events(started: RunStarted, report: &Report, exit_code: u8) -> Vec<RunEve
 }
 
 fn passed(oracle: &str, title: &str) -> CaseReport {
-    CaseReport {
-        case: format!("fuzz/{oracle}"),
-        title: title.to_owned(),
-        file: String::new(),
-        line: 0,
-        covers: Vec::new(),
-        verdict: Verdict::Passed,
-        reason: None,
-        seconds: 0.0,
-        started: 0.0,
-        failures: Vec::new(),
-        earlier: Vec::new(),
-        exercised: BTreeMap::new(),
-        wire: Vec::new(),
-        wire_omitted: 0,
-        log: Vec::new(),
-        log_omitted: 0,
-        opening: None,
-        same_as: None,
-        excused: Vec::new(),
-        reproduce: String::new(),
-        known: None,
-    }
+    CaseReport { verdict: Verdict::Passed, ..blank_report(oracle, title) }
 }
 
 #[cfg(test)]

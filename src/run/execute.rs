@@ -5,13 +5,16 @@ use std::sync::Arc;
 use super::Options;
 use super::case::{Outcome, Runner, Stop};
 use super::connections::NO_RESTART;
-use super::event::Verdict;
+use super::event::{Failure, Verdict};
 use super::host::Lease;
 use crate::check::same;
 use crate::protocol::Protocol;
 use crate::scenario::LoadedCase;
 use crate::scenario::model::Step;
 
+/// Why a case that watches the server's memory is left out.
+const NO_MEMORY: &str =
+    "it watches the server's memory, which only one that frameproof launches itself shows";
 /// Most iterations of a sweep; a turn with more events is cut there.
 const MAX_SWEEP: u32 = 200;
 
@@ -28,6 +31,11 @@ pub(super) async fn run_case(
         (Some(_), _) => MAX_SWEEP,
         (None, times) => times.unwrap_or(1),
     };
+    if loaded.case.max_growth.is_some() && lease.memory().await.is_none() {
+        total.reason = Some((Verdict::NotApplicable, NO_MEMORY.to_owned()));
+        return total;
+    }
+    let mut first = None;
     for round in 1..=times {
         let seed = seed.wrapping_add(u64::from(round).wrapping_mul(0x9E37_79B9_7F4A_7C15));
         let mut runner = match Runner::new(protocol, loaded, options, lease.endpoint.clone(), seed) {
@@ -77,11 +85,39 @@ pub(super) async fn run_case(
         if total.reason.is_some() || total.failures.iter().any(|failure| failure.verdict == Verdict::Failed) {
             return total;
         }
+        if round == 1 && loaded.case.max_growth.is_some() {
+            // The first round fills what every server fills once.
+            first = lease.memory().await;
+        }
+    }
+    if let (Some(first), Some(last), Some(most)) = (first, lease.memory().await, loaded.case.max_growth) {
+        let grown = last.saturating_sub(first) >> 20;
+        if grown > u64::from(most) {
+            total.failed_at.push(String::new());
+            total.failures.push(grew(grown, most, times));
+            return total;
+        }
     }
     for id in &loaded.case.covers {
         *total.exercised.entry(id.clone()).or_default() += 1;
     }
     total
+}
+
+/// The failure of a server whose memory grows.
+fn grew(grown: u64, most: u32, times: u32) -> Failure {
+    Failure {
+        requirements: Vec::new(),
+        verdict: Verdict::Failed,
+        check: "memory".to_owned(),
+        message: format!(
+            "the server's memory grew by {grown} MiB while the case ran {times} times, more than {most} MiB"
+        ),
+        step: None,
+        expected: None,
+        actual: None,
+        frames: Vec::new(),
+    }
 }
 
 async fn body(runner: &mut Runner<'_>) -> Result<(), Stop> {

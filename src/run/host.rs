@@ -16,12 +16,10 @@ use crate::scenario::model::Step;
 use crate::target::{Fresh, Instance, LaunchError, LaunchFailure, Vars};
 use crate::wire::{ConnectError, Connection, Endpoint};
 
-/// How often a server that dies is launched again in one run.
-const MAX_DEATHS: u32 = 5;
 /// The session that the first connection, which only finds out whether there is a server, opens.
 const PROBE: &str = "frameproof-probe";
 /// How long the end of a process may take to show after its connections broke.
-const GRACE: Duration = Duration::from_millis(300);
+const GRACE: Duration = Duration::from_secs(1);
 
 /// Restarts a server that is ours.
 #[derive(Clone)]
@@ -79,6 +77,14 @@ impl Lease {
     }
 
     /// As [`Lease::death`], where there is reason to ask.
+    /// Memory that the launched server has resident, in bytes.
+    pub async fn memory(&self) -> Option<u64> {
+        match &self.instance {
+            Some(instance) => instance.memory().await,
+            None => None,
+        }
+    }
+
     pub async fn death_if(&self, suspected: bool) -> Option<String> {
         if suspected { self.death().await } else { None }
     }
@@ -99,6 +105,7 @@ pub(super) struct Hosts {
     endpoint: Endpoint,
     model: Option<Model>,
     shared: Mutex<Shared>,
+    max_deaths: u32,
 }
 
 struct Shared {
@@ -106,6 +113,8 @@ struct Shared {
     endpoint: Endpoint,
     family: Option<String>,
     deaths: u32,
+    /// How servers ended that nobody has heard of yet.
+    fallen: Vec<String>,
 }
 
 impl Hosts {
@@ -134,9 +143,17 @@ impl Hosts {
             deadline: options.deadline(options.step_deadline),
             trust: options.trust.clone(),
         };
-        let shared = Shared { server: None, endpoint: endpoint.clone(), family: None, deaths: 0 };
+        let shared =
+            Shared { server: None, endpoint: endpoint.clone(), family: None, deaths: 0, fallen: Vec::new() };
         let (protocol, target) = (Arc::clone(protocol), target.clone());
-        let hosts = Self { protocol, target, endpoint, model, shared: Mutex::new(shared) };
+        let hosts = Self {
+            protocol,
+            target,
+            endpoint,
+            model,
+            shared: Mutex::new(shared),
+            max_deaths: options.max_deaths,
+        };
         let (server, endpoint) = hosts.start().await?;
         let probed = match &server {
             Server::Reference(_) => Ok(()),
@@ -162,7 +179,14 @@ impl Hosts {
     /// Whether the server that cases share takes a connection now; one that is not there is started.
     pub async fn reachable(&self) -> Result<(), RunError> {
         let mut shared = self.shared.lock().await;
-        let (server, endpoint) = match shared.server.take() {
+        let kept = match shared.server.take() {
+            Some(Server::Launched(instance)) if instance.died().await.is_some() => {
+                instance.stop().await;
+                None
+            }
+            other => other,
+        };
+        let (server, endpoint) = match kept {
             Some(server) => (server, shared.endpoint.clone()),
             None => self.start().await?,
         };
@@ -171,18 +195,41 @@ impl Hosts {
         probed
     }
 
-    /// Replaces the shared reference server by another one. `false`: it is none.
+    /// Replaces the shared server by another one. `false`: it was not started by us, or is not there.
     pub async fn renew(&self) -> bool {
         let mut shared = self.shared.lock().await;
         match shared.server.take() {
-            Some(Server::Reference(server)) => {
-                server.stop().await;
-                true
-            }
-            other => {
+            other @ (None | Some(Server::Foreign)) => {
                 shared.server = other;
                 false
             }
+            Some(server) => {
+                server.stop().await;
+                shared.deaths = 0;
+                true
+            }
+        }
+    }
+
+    /// How launched servers that cases shared have ended since this was asked last.
+    pub async fn fallen(&self) -> Vec<String> {
+        let mut shared = self.shared.lock().await;
+        if let Some(Server::Launched(instance)) = &shared.server
+            && let Some(how) = instance.died().await
+        {
+            shared.fallen.push(how);
+            if let Some(server) = shared.server.take() {
+                server.stop().await;
+            }
+        }
+        std::mem::take(&mut shared.fallen)
+    }
+
+    /// Memory that the launched server which cases share has resident, in bytes.
+    pub async fn memory(&self) -> Option<u64> {
+        match &self.shared.lock().await.server {
+            Some(Server::Launched(instance)) => instance.memory().await,
+            _ => None,
         }
     }
 
@@ -237,8 +284,10 @@ impl Hosts {
         if let Some(Server::Launched(instance)) = &shared.server {
             let dead = instance.died().await;
             shared.deaths += u32::from(dead.is_some());
-            if let Some(how) = dead.as_ref().filter(|_| shared.deaths > MAX_DEATHS) {
-                let dead = format!("the server died {MAX_DEATHS} times and is not launched again: {how}");
+            shared.fallen.extend(dead.clone());
+            if let Some(how) = dead.as_ref().filter(|_| shared.deaths > self.max_deaths) {
+                let dead =
+                    format!("the server died {} times and is not launched again: {how}", self.max_deaths);
                 return Err(LaunchFailure::from(LaunchError::Dead(dead)).into());
             }
             let other = shared.family.as_ref().is_some_and(|family| *family != case.family);

@@ -84,6 +84,8 @@ pub struct Options {
     pub bare: Option<Arc<Protocol>>,
     /// Keep the trace of each case for the caller (see [`single`]).
     pub keep: bool,
+    /// How often a launched server that dies is launched again.
+    pub max_deaths: u32,
     /// Stop after this many failed cases.
     pub fail_fast: Option<usize>,
     /// Run a failed case again up to this many times.
@@ -137,6 +139,7 @@ impl Default for Options {
             prompts: prompts::Prompts::default(),
             bare: None,
             keep: false,
+            max_deaths: 5,
             fail_fast: None,
             retries: 0,
             repeat: 1,

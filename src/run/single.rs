@@ -41,7 +41,8 @@ impl Ground {
     /// # Errors
     /// As [`super::run`].
     pub async fn open(protocol: Arc<Protocol>, target: Target, options: Options) -> Result<Self, RunError> {
-        let mut options = Options { keep: true, ..options };
+        // Whoever has cases of its own says itself how many deaths are too many.
+        let mut options = Options { keep: true, max_deaths: u32::MAX, ..options };
         let secrets = Secrets::of(&target);
         match &target {
             Target::Reference { .. } => {
@@ -64,18 +65,42 @@ impl Ground {
         self.hosts.reachable().await.map_err(|error| schedule::masked(error, &self.secrets))
     }
 
-    /// Starts the embedded server anew, without anything that it remembered. `false`: the target is not ours.
+    /// Starts the embedded or launched server anew, without anything that it remembered. `false`: the target is not ours.
     pub async fn renew(&self) -> bool {
         self.hosts.renew().await
     }
 
-    /// A ground of its own for one replay, so that what came before plays no part: another embedded server. `None`: the
-    /// target is not ours, and there is but one.
+    /// A ground of its own for one replay, so that what came before plays no part: another embedded or launched server.
+    /// `None`: the target is not ours, or has fixed ports, and there is but one.
     pub async fn fork(&self) -> Option<Self> {
-        if !matches!(self.target, Target::Reference { .. }) {
+        if !self.forks() {
             return None;
         }
         Self::open(Arc::clone(&self.protocol), self.target.clone(), self.options.clone()).await.ok()
+    }
+
+    /// Whether there can be several of it.
+    pub fn forks(&self) -> bool {
+        match &self.target {
+            Target::Reference { .. } => true,
+            Target::Url { .. } => false,
+            Target::Configured(spec) => spec.is_launched() && spec.is_portable(),
+        }
+    }
+
+    /// Whether it is a process of its own that was started by us.
+    pub fn is_launched(&self) -> bool {
+        matches!(&self.target, Target::Configured(spec) if spec.is_launched())
+    }
+
+    /// How launched servers have ended since this was asked last.
+    pub async fn fallen(&self) -> Vec<String> {
+        self.hosts.fallen().await
+    }
+
+    /// Memory that the launched server has resident, in bytes. None: it was not launched, or the system does not tell.
+    pub async fn memory(&self) -> Option<u64> {
+        self.hosts.memory().await
     }
 
     /// The protocol.
@@ -109,6 +134,13 @@ impl Ground {
 }
 
 impl Single {
+    /// The server was found dead afterwards: what failed is its death.
+    pub fn died(&mut self, how: &str) {
+        self.report.failures.iter_mut().for_each(|failure| failure.verdict = Verdict::Error);
+        self.report.verdict = Verdict::Error;
+        self.report.reason = Some(format!("the server died while this case ran: {how}"));
+    }
+
     /// Whether the harness or the target broke, and why.
     pub fn broke(&self) -> Option<&str> {
         self.report.reason.as_deref().filter(|_| self.report.verdict == Verdict::Error)

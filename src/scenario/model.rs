@@ -48,6 +48,9 @@ pub struct Case {
     pub sweep: Option<String>,
     /// Runs the case this many times, each in sessions of its own.
     pub repeat: Option<u32>,
+    /// How much the launched server's memory may grow from the first of the repeats to the last, in MiB. Not applicable where
+    /// frameproof did not launch the server.
+    pub max_growth: Option<u32>,
     /// `false`: do not settle (see the protocol's `barrier`) when the steps are done.
     #[serde(default = "yes")]
     pub settle: bool,

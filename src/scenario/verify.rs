@@ -51,6 +51,7 @@ pub(super) fn case(
             "",
         );
     }
+    checker.growth(case, at);
     checker.ids(&case.covers, &format!("{at}/covers"));
     for (index, need) in case.needs.iter().enumerate() {
         if !protocol.extension.capabilities.contains_key(need) {
@@ -101,6 +102,14 @@ impl Checker<'_> {
                 let diagnostic = Diagnostic::new(format!("unknown requirement `{id}`")).suggest(id, known);
                 self.push(diagnostic, &format!("{at}/{index}"));
             }
+        }
+    }
+
+    /// What grows is compared between repeats.
+    fn growth(&mut self, case: &Case, at: &str) {
+        if case.max_growth.is_some() && case.repeat.is_none_or(|times| times < 2) {
+            let hint = "add `repeat: 20`: memory is compared between the first time and the last";
+            self.error(&format!("{at}/max-growth"), Part::Value, "`max-growth` needs repeats", hint);
         }
     }
 

@@ -43,6 +43,26 @@ pub(super) fn is_alive(leader: u32) -> bool {
     group(leader).is_some_and(|group| test_kill_process_group(group).is_ok())
 }
 
+/// Memory that the processes of a group have resident, in bytes; what they share counts for each. None: the system does not
+/// tell, or none is left.
+pub(super) fn memory(leader: u32) -> Option<u64> {
+    let mut found = None;
+    for entry in std::fs::read_dir("/proc").ok()?.flatten() {
+        let path = entry.path();
+        // Behind the name, which is in brackets and may hold anything: state, parent, group.
+        let Ok(stat) = std::fs::read_to_string(path.join("stat")) else { continue };
+        let group = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(2));
+        if group.and_then(|group| group.parse().ok()) != Some(leader) {
+            continue;
+        }
+        let status = std::fs::read_to_string(path.join("status")).unwrap_or_default();
+        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kilobytes = resident.and_then(|text| text.trim().trim_end_matches(" kB").parse::<u64>().ok());
+        *found.get_or_insert(0) += kilobytes.unwrap_or(0) * 1024;
+    }
+    found
+}
+
 fn group(leader: u32) -> Option<Pid> {
     // Group 1 and less are not ours, whatever happened.
     i32::try_from(leader).ok().filter(|leader| *leader > 1).and_then(Pid::from_raw)

@@ -146,6 +146,14 @@ impl Instance {
         Some(dead)
     }
 
+    /// Memory that its processes, with all that they started, have resident, in bytes. None: nothing runs, or the system does
+    /// not tell.
+    pub async fn memory(&self) -> Option<u64> {
+        let running = self.running.lock().await;
+        let all: Vec<u64> = running.iter().filter_map(Running::memory).collect();
+        (!all.is_empty()).then(|| all.iter().sum())
+    }
+
     /// Waits a little for a death that has shown itself elsewhere already.
     pub async fn died_within(&self, patience: Duration) -> Option<String> {
         let until = Instant::now() + patience;

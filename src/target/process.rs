@@ -115,6 +115,11 @@ impl Running {
         exit.unwrap_or(Exit { success: false, how: "is gone".to_owned() })
     }
 
+    /// Memory that the whole group has resident, in bytes.
+    pub fn memory(&self) -> Option<u64> {
+        group::memory(self.leader)
+    }
+
     /// Asks the whole group to end.
     pub fn terminate(&self) {
         group::signal(self.leader, Signal::TERM);

@@ -1,0 +1,117 @@
+//! `frameproof fuzz --target`: servers that frameproof launches, watches and launches again.
+
+mod support;
+
+use std::path::Path;
+
+use support::{frameproof, text};
+
+/// A folder with a target `mine`: the reference server of a protocol, with these further arguments.
+fn folder(protocol: &str, arguments: &str, more: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let binary = env!("CARGO_BIN_EXE_frameproof");
+    let config = format!(
+        "[target.mine]\nprotocol = '{protocol}'\nurl = 'ws://127.0.0.1:{{{{port}}}}/ws'\nports = {{ port = 0 }}\n\
+         command = ['{binary}', 'serve', '{protocol}', '--listen', '127.0.0.1:{{{{port}}}}'{arguments}]\n{more}"
+    );
+    std::fs::write(folder.path().join("frameproof.toml"), config).expect("written");
+    folder
+}
+
+fn fuzz(folder: &Path, arguments: &[&str]) -> (Option<i32>, String) {
+    let output =
+        frameproof(folder, &[&["fuzz", "--target", "mine", "--timeout-scale", "4"], arguments].concat());
+    (output.status.code(), text(&output.stdout) + &text(&output.stderr))
+}
+
+/// The one finding's file.
+fn finding(folder: &Path, protocol: &str) -> String {
+    let reports = folder.join(format!("reports/fuzz-{protocol}"));
+    let mut found = std::fs::read_dir(reports).expect("findings").flatten();
+    found.next().expect("a finding").path().display().to_string()
+}
+
+#[test]
+fn a_correct_launched_server_gives_no_finding() {
+    let folder = folder("codey", "", "sessions = 2\n");
+    let (code, shown) = fuzz(folder.path(), &["--iterations", "32", "--seed", "5"]);
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(shown.contains("against mine (ws://127.0.0.1:"), "{shown}");
+    assert!(shown.contains("0 findings in 32 cases"), "{shown}");
+}
+
+#[test]
+fn a_server_that_dies_is_launched_again_and_its_death_is_a_finding() {
+    let folder = folder("minicodex", ", '--fault', 'fuzz-dies-of-a-list-of-types'", "");
+    let (code, shown) = fuzz(folder.path(), &["--time", "60s", "--max-findings", "1", "--junit", "j.xml"]);
+    assert_eq!(code, Some(1), "{shown}");
+    assert!(shown.contains("FAIL target") && shown.contains("exited with status 3"), "{shown}");
+    let file = finding(folder.path(), "minicodex");
+    let scenario = std::fs::read_to_string(&file).expect("a scenario");
+    assert_eq!(scenario.matches("raw:").count() + scenario.matches("send:").count(), 1, "{scenario}");
+    let junit = std::fs::read_to_string(folder.path().join("j.xml")).expect("JUnit");
+    assert!(junit.contains("exited with status 3"), "{junit}");
+
+    // It fails in the same way as a scenario, and as a replay.
+    let run = frameproof(folder.path(), &["run", "--target", "mine", "--scenario", &file]);
+    assert_eq!(run.status.code(), Some(3), "{}", text(&run.stdout));
+    assert!(text(&run.stdout).contains("exited with status 3"), "{}", text(&run.stdout));
+    let (code, shown) = fuzz(folder.path(), &["--replay", "reports/fuzz-minicodex"]);
+    assert_eq!(code, Some(1), "{shown}");
+    assert!(shown.starts_with("still fails"), "{shown}");
+}
+
+#[test]
+fn a_server_whose_memory_grows_is_found_out() {
+    let folder = folder("codey", ", '--fault', 'fuzz-memory-per-broken-frame'", "");
+    let arguments = ["--time", "90s", "--max-findings", "1", "--max-growth", "64"];
+    let (code, shown) = fuzz(folder.path(), &arguments);
+    assert_eq!(code, Some(1), "{shown}");
+    assert!(shown.contains("FAIL memory") && shown.contains("1 steps after"), "{shown}");
+    let file = finding(folder.path(), "codey");
+    let run = frameproof(folder.path(), &["run", "--target", "mine", "--scenario", &file]);
+    assert_eq!(run.status.code(), Some(1), "{}", text(&run.stdout));
+    assert!(text(&run.stdout).contains("the server's memory grew by 2"), "{}", text(&run.stdout));
+    // Nobody else's memory can be watched.
+    let foreign = frameproof(folder.path(), &["run", "codey", "--scenario", &file]);
+    assert!(text(&foreign.stdout).contains("1 not applicable"), "{}", text(&foreign.stdout));
+}
+
+#[test]
+fn a_server_that_takes_no_more_connections_ends_the_campaign() {
+    // It starts once, and never again.
+    let folder = folder("minicodex", "", "");
+    let binary = env!("CARGO_BIN_EXE_frameproof");
+    let script = format!(
+        "test -e started && exit 7; touch started; exec '{binary}' serve minicodex --listen \"$1\" --fault fuzz-dies-of-a-list-of-types"
+    );
+    std::fs::write(folder.path().join("server.sh"), script).expect("written");
+    let config = "[target.mine]\nprotocol = 'minicodex'\nurl = 'ws://127.0.0.1:{{port}}/ws'\nports = { port = 0 }\n\
+                  command = ['sh', 'server.sh', '127.0.0.1:{{port}}']\n";
+    std::fs::write(folder.path().join("frameproof.toml"), config).expect("written");
+    let (code, shown) = fuzz(folder.path(), &["--time", "120s", "--json", "j.jsonl"]);
+    assert_eq!(code, Some(3), "{shown}");
+    assert!(
+        shown.contains("the target takes no more connections: ") && shown.contains("status 7"),
+        "{shown}"
+    );
+    // What was found so far is kept, with the inputs that led there.
+    let scenario = std::fs::read_to_string(finding(folder.path(), "minicodex")).expect("a scenario");
+    assert!(scenario.contains("exited with status 3") && scenario.contains("steps:"), "{scenario}");
+    assert!(std::fs::read_to_string(folder.path().join("j.jsonl")).expect("JSON lines").contains("status 3"));
+}
+
+#[test]
+fn wrong_targets_are_told() {
+    let folder = folder("minicodex", "", "");
+    for (arguments, code, hint) in [
+        (&["--target", "mien"][..], 2, "did you mean `mine`?"),
+        (&["--target", "mine", "--fault", "fuzz-number-for-text"], 2, "cannot be used with"),
+        (&["--target", "mine", "--url", "ws://127.0.0.1:1/ws"], 2, "cannot be used with"),
+    ] {
+        let output = frameproof(folder.path(), &[&["fuzz"], arguments].concat());
+        let shown = text(&output.stdout) + &text(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {shown}");
+        assert!(shown.contains(hint), "{arguments:?}: {shown}");
+    }
+}
