@@ -37,6 +37,8 @@ pub(super) struct Client {
     pub ended: Option<Ended>,
     /// A step awaited the connection's end, or allowed it: that it ended is no surprise.
     pub may_end: bool,
+    /// A failure has told of the connection's end; once is enough.
+    pub told: bool,
 }
 
 /// A message that a client received.
@@ -128,12 +130,13 @@ impl Client {
             received: 0,
             ended: None,
             may_end: false,
+            told: false,
         }
     }
 
     /// How the connection ended, if no step awaited that.
     pub fn lost(&self) -> Option<&Ended> {
-        self.ended.as_ref().filter(|_| self.connection.is_some() && !self.may_end)
+        self.ended.as_ref().filter(|_| self.connection.is_some() && !self.may_end && !self.told)
     }
 
     /// What is said next begins a new exchange. What may end the connection is what was said before; once it has ended,

@@ -142,7 +142,7 @@ impl Runner<'_> {
                 continue;
             }
             let ended = state.ended.clone();
-            state.may_end |= ended.is_some();
+            state.told |= ended.is_some();
             if ended.is_some() || !self.pump(until).await? {
                 let why = ended.map_or_else(|| "the turn did not end".to_owned(), |ended| ended.describe());
                 let message = format!("fewer than {count} events came, and {why}");

@@ -138,7 +138,7 @@ impl Runner<'_> {
                     continue;
                 }
                 let ended = state.ended.clone();
-                state.may_end |= ended.is_some();
+                state.told |= ended.is_some();
                 if ended.is_some() || !self.pump(until).await? {
                     let why = ended.map_or_else(
                         || format!("{} did not come within {:.1?}", wanted.label, until - began),

@@ -75,7 +75,7 @@ impl Runner<'_> {
     pub(super) async fn never(&mut self, client: &str, step: &Step, blame: &[String]) -> Result<(), Stop> {
         let names = step.never.as_ref().map(|names| names.as_slice().to_vec()).unwrap_or_default();
         let wanted = self.wanted(&names, step.with.as_ref(), step.schema.as_ref())?;
-        let over = |state: &Client| state.ended.is_some() && (state.may_end || wanted.close);
+        let over = |state: &Client| state.ended.is_some() && (state.may_end || state.told || wanted.close);
         match step.window.as_deref().map(crate::scenario::duration) {
             Some(Ok(window)) => {
                 let until = Instant::now() + self.options.scaled(window);
@@ -86,7 +86,7 @@ impl Runner<'_> {
         }
         let state = self.client(client)?;
         if let Some(ended) = state.ended.clone().filter(|_| wanted.close) {
-            state.may_end = true;
+            state.told = true;
             let message = format!("{}, which must not come here", ended.describe());
             return self.missed(blame, message, None, None);
         }
@@ -101,8 +101,7 @@ impl Runner<'_> {
     pub(super) fn lost(&mut self, client: &str) -> Result<(), Stop> {
         let state = self.client(client)?;
         let Some(ended) = state.lost().cloned() else { return Ok(()) };
-        // Told once.
-        state.may_end = true;
+        state.told = true;
         self.failed_by("connection", &[], format!("{}, which no step awaited", ended.describe()), None, None)
     }
 }

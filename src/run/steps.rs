@@ -185,7 +185,7 @@ impl Runner<'_> {
             }
             if let Some(ended) = &state.ended {
                 let message = format!("{} instead of repeating the ping's text", ended.describe());
-                state.may_end = true;
+                state.told = true;
                 return self.missed(blame, message, None, None);
             }
             if !self.pump(until).await? {

@@ -31,7 +31,8 @@ impl Runner<'_> {
         }
         // A server that ends the connection says so behind its last answer.
         let state = self.client(&name)?;
-        state.may_end |= step.codes.is_some() || state.ended.is_some();
+        state.may_end |= step.codes.is_some();
+        state.told |= state.ended.is_some();
         let Some(ended) = state.ended.clone() else { return Ok(()) };
         match &step.codes {
             Some(codes) if may_close(codes, &ended) => Ok(()),

@@ -113,7 +113,10 @@ impl Runner<'_> {
         past_errors: bool,
     ) -> Result<Waited, Stop> {
         let began = Instant::now();
-        self.client(client)?.may_end |= wanted.close;
+        let state = self.client(client)?;
+        // An end that a failure has told of is one, however it came about.
+        let told = state.told;
+        state.may_end |= wanted.close;
         let mut nearly = None;
         // A miss that is no more than a warning leaves everything where it was.
         let mut passed = Vec::new();
@@ -158,11 +161,10 @@ impl Runner<'_> {
             }
             if let Some(ended) = self.client(client)?.ended.clone() {
                 let state = self.client(client)?;
-                if wanted.close && (ended.is_close() || state.may_be_cut()) {
+                if wanted.close && (told || ended.is_close() || state.may_be_cut()) {
                     return Ok(Waited::Closed);
                 }
-                // Told once.
-                state.may_end = true;
+                state.told = true;
                 break match wanted.close {
                     true => format!("{}, where a close frame was due", ended.describe()),
                     false => format!("{} instead of sending {}", ended.describe(), wanted.label),
