@@ -135,6 +135,20 @@ fn collect(value: &Value, found: &mut Vec<String>) {
     }
 }
 
+/// Where in a source text the first template that names a variable stands, braces included.
+pub fn find(text: &str, name: &str) -> Option<std::ops::Range<usize>> {
+    let mut from = 0;
+    while let Some(at) = text[from..].find(OPEN).map(|at| from + at) {
+        let inner = at + OPEN.len();
+        let end = text[inner..].find(CLOSE).map(|end| inner + end)?;
+        if terms(text[inner..end].trim()).iter().any(|(_, term)| *term == name) {
+            return Some(at..end + CLOSE.len());
+        }
+        from = inner;
+    }
+    None
+}
+
 /// Follows dots into a value: `a.b` of `a`.
 pub fn dig(value: &Value, path: &str) -> Option<Value> {
     path.split('.')
@@ -174,6 +188,9 @@ mod tests {
             expand(&json!("{{name + 1}}"), &mut lookup),
             Err(TemplateError::NotAnInteger("name".into()))
         );
+        let text = "nope: 'a nope {{no}} {{ nope }}'";
+        assert_eq!(find(text, "nope").map(|found| &text[found]), Some("{{ nope }}"));
+        assert_eq!(find(text, "a"), None);
         assert_eq!(names(&json!(["{{a + 1}}", "x{{ b.c }}y", "{{d|1}}"])), ["a", "b.c"]);
     }
 }

@@ -6,7 +6,7 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::source::Reading;
+use super::source::{Filter, Reading, Source};
 use super::{Failure, unreadable};
 use crate::source::{Diagnostic, Document, Span, nearest};
 use crate::target::TargetConfig;
@@ -144,12 +144,41 @@ impl Config {
             None => return Ok(Self::default()),
         };
         let text = std::fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;
+        let text = text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text);
         let config: Self =
             toml::from_str(&text).map_err(|error| Failure::Usage(explain(path, &text, &error).into()))?;
         let folder = path.parent().unwrap_or(Path::new(""));
         let mut config = config.relative_to(folder);
         config.place = Some((folder.to_owned(), Document::foreign(&path.display().to_string(), &text)));
         Ok(config)
+    }
+
+    /// Fills in what the command line leaves open of protocol and scenarios. `false`: the command line names another protocol
+    /// than the file, whose server, scenarios and patches have nothing to do with it.
+    pub fn fill(&self, source: &mut Source, filter: &mut Filter) -> bool {
+        let own = self.name.is_some() || self.protocol.is_some();
+        if own && source.protocol.is_none() && !source.name.as_deref().is_some_and(Source::is_embedded) {
+            let folder = self.protocol.as_deref().and_then(Path::file_name).and_then(std::ffi::OsStr::to_str);
+            // The file says which protocol: a bare word that is not its name is a filter.
+            let word = source.name.take().filter(|word| folder != Some(word.as_str()));
+            filter.globs.splice(0..0, word);
+            source.name.clone_from(&self.name);
+            source.protocol.clone_from(&self.protocol);
+        }
+        source.reading = source.reading.or(self.reading);
+        let same = match &self.protocol {
+            Some(_) => source.protocol == self.protocol,
+            None => self.name.is_none() || (source.protocol.is_none() && source.name == self.name),
+        };
+        if same {
+            for (given, own) in [(&mut source.scenario, &self.scenario), (&mut source.overlay, &self.overlay)]
+            {
+                if given.is_empty() {
+                    given.clone_from(own);
+                }
+            }
+        }
+        same
     }
 
     fn relative_to(mut self, folder: &Path) -> Self {
@@ -215,6 +244,36 @@ mod tests {
             for part in parts {
                 assert!(shown.contains(part), "{part} is not in\n{shown}");
             }
+        }
+    }
+
+    #[test]
+    fn what_the_file_says_of_one_protocol_counts_for_no_other() {
+        let own = "protocol = 'chat'\nscenario = ['s.yaml']\n";
+        let named = "name = 'codey'\nscenario = ['s.yaml']\n";
+        let open = "scenario = ['s.yaml']\n";
+        // The file, the word, and then: is it about the file's protocol, name, folder, filters.
+        for (text, word, expected) in [
+            (own, None, (true, None, Some("chat"), 0)),
+            (own, Some("chat"), (true, None, Some("chat"), 0)),
+            (own, Some("a/*"), (true, None, Some("chat"), 1)),
+            (own, Some("codey"), (false, Some("codey"), None, 0)),
+            (named, None, (true, Some("codey"), None, 0)),
+            (named, Some("codey"), (true, Some("codey"), None, 0)),
+            (named, Some("tinyvex"), (false, Some("tinyvex"), None, 0)),
+            (open, Some("tinyvex"), (true, Some("tinyvex"), None, 0)),
+        ] {
+            let config: Config = toml::from_str(text).expect("valid");
+            let mut source = Source { name: word.map(str::to_owned), ..Source::default() };
+            let mut filter = Filter::default();
+            let same = config.fill(&mut source, &mut filter);
+            let folder = source.protocol.as_deref().and_then(Path::to_str);
+            assert_eq!(
+                (same, source.name.as_deref(), folder, filter.globs.len()),
+                expected,
+                "{text} {word:?}"
+            );
+            assert_eq!(!source.scenario.is_empty(), same, "{text} {word:?}");
         }
     }
 

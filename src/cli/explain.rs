@@ -5,10 +5,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::config::Config;
+use super::source::{Filter, Source};
 use super::{Failure, usage};
-use crate::protocol::{LoadOptions, Protocol};
+use crate::protocol::Protocol;
 use crate::reference;
-use crate::scenario::{self, LoadedCase};
+use crate::scenario::LoadedCase;
 
 /// Explain a requirement.
 #[derive(Debug, Args)]
@@ -18,24 +20,34 @@ pub(super) struct Explain {
     /// A protocol folder of your own.
     #[arg(long, value_name = "PATH")]
     protocol: Option<PathBuf>,
+    /// A scenario file or folder of your own, instead of the shipped ones. May be repeated.
+    #[arg(long, value_name = "PATH")]
+    scenario: Vec<PathBuf>,
+    /// Read protocol and scenarios from this configuration instead of frameproof.toml of the working folder.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
 }
 
 impl Explain {
     pub fn run(self) -> Result<u8, Failure> {
-        let options = LoadOptions::default();
+        let mut own =
+            Source { protocol: self.protocol.clone(), scenario: self.scenario.clone(), ..Source::default() };
+        Config::read(self.config.as_deref())?.fill(&mut own, &mut Filter::default());
+        let is_own = own.protocol.is_some() || own.name.is_some();
+        let named = own.name.clone();
+        // The configuration's protocol first; without --protocol the others, too.
+        let mut sources = if is_own { vec![own] } else { Vec::new() };
+        if self.protocol.is_none() {
+            let others =
+                Protocol::embedded_names().into_iter().filter(|name| named.as_deref() != Some(*name));
+            sources.extend(others.map(|name| Source { name: Some(name.to_owned()), ..Source::default() }));
+        }
         let mut known = Vec::new();
-        let protocols = match &self.protocol {
-            Some(path) => vec![Protocol::load(path, &options)?],
-            None => Protocol::embedded_names()
-                .into_iter()
-                .map(|name| Protocol::embedded(name, &options))
-                .collect::<Result<_, _>>()?,
-        };
-        for protocol in protocols {
+        for mut source in sources {
+            let protocol = source.protocol(&mut Filter::default())?;
             let id = protocol.requirements.0.keys().find(|id| id.eq_ignore_ascii_case(&self.id)).cloned();
             if let Some(id) = id {
-                let cases = scenario::embedded(&protocol)?;
-                return show(&protocol, &cases, &id);
+                return show(&protocol, &source.cases(&protocol)?, &id);
             }
             known.extend(protocol.requirements.0.keys().cloned());
         }

@@ -1,9 +1,11 @@
 //! `frameproof list`.
 
 use std::io::Write;
+use std::path::PathBuf;
 
 use clap::Args;
 
+use super::config::Config;
 use super::explain::deciders;
 use super::source::{Filter, Source, Suite};
 use super::{Failure, nothing};
@@ -20,6 +22,9 @@ pub(super) struct List {
     /// List requirements, each with what decides it: schema places, invariants, cases.
     #[arg(long)]
     requirements: bool,
+    /// Read protocol and scenarios from this configuration instead of frameproof.toml of the working folder.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
     /// Show the table of protocols as Markdown.
     #[arg(long, conflicts_with = "requirements")]
     markdown: bool,
@@ -27,6 +32,7 @@ pub(super) struct List {
 
 impl List {
     pub fn run(mut self) -> Result<u8, Failure> {
+        Config::read(self.config.as_deref())?.fill(&mut self.source, &mut self.filter);
         let suites = self.source.suites(&mut self.filter)?;
         if self.requirements {
             return self.requirements(&suites);
@@ -118,6 +124,9 @@ pub(super) fn cases(suites: &[Suite]) -> Result<u8, Failure> {
             writeln!(out, "{:<width$}  {}  [{}]", case.id, case.case.title, case.covered().join(" "))?;
         }
     }
-    writeln!(out, "{} cases", all().count())?;
+    match all().count() {
+        1 => writeln!(out, "1 case")?,
+        many => writeln!(out, "{many} cases")?,
+    }
     Ok(0)
 }

@@ -75,6 +75,22 @@ fn nothing(message: impl Display, hint: &str) -> Failure {
     Failure::Nothing(diagnostic(format!("nothing selected: {message}"), hint).into())
 }
 
+/// Tells on standard error what is worth knowing and no error.
+fn tell(notes: Vec<Diagnostic>) {
+    if !notes.is_empty() {
+        let color = anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never;
+        // Nothing is left to do when standard error is gone.
+        let _ = writeln!(anstream::stderr(), "{}\n", Diagnostics(notes).render(color));
+    }
+}
+
+/// Columns of the terminal that standard output goes to; `None`: it goes elsewhere.
+fn width() -> Option<usize> {
+    let out = std::io::stdout();
+    let size = std::io::IsTerminal::is_terminal(&out).then(|| terminal_size::terminal_size_of(out)).flatten();
+    size.map(|(terminal_size::Width(width), _)| usize::from(width))
+}
+
 /// An input file that cannot be opened.
 fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
     usage(format!("{} cannot be read: {error}", path.display()), "check the path and its permissions")

@@ -44,7 +44,8 @@ impl Report {
         }
         let verbosity = if self.quiet { -1 } else { i8::try_from(self.verbose).unwrap_or(i8::MAX) };
         let runs = events.iter().filter(|event| matches!(event, RunEvent::RunStarted(_))).count();
-        let options = ConsoleOptions { progress: false, verbosity, overview: runs > 1 };
+        let options =
+            ConsoleOptions { progress: false, verbosity, overview: runs > 1, width: super::width() };
         let mut console = Console::new(anstream::stdout(), options);
         for event in &events {
             console.event(event)?;

@@ -131,7 +131,7 @@ impl Run {
         }
         let verbosity = if self.quiet { -1 } else { i8::try_from(self.verbose).unwrap_or(i8::MAX) };
         let progress = std::io::stdout().is_terminal();
-        let console = ConsoleOptions { progress, verbosity, overview: all };
+        let console = ConsoleOptions { progress, verbosity, overview: all, width: super::width() };
         let mut console = Console::new(anstream::stdout(), console);
         let mut events = Vec::new();
         let mut shown = Ok(());
@@ -201,24 +201,13 @@ impl Run {
             self.quiet_period = self.quiet_period.or(own.quiet_period.map(|time| Quiet(time.0)));
             self.baseline = self.baseline.take().or(own.baseline.clone());
         }
-        let source = &mut self.source;
-        let own = config.name.is_some() || config.protocol.is_some();
-        if own && source.protocol.is_none() && !source.name.as_deref().is_some_and(Source::is_embedded) {
-            // The file says which protocol: a bare word that is none is a filter.
-            self.filter.globs.splice(0..0, source.name.take());
-            source.name = config.name;
-            source.protocol = config.protocol;
-        }
-        if source.scenario.is_empty() {
-            source.scenario = config.scenario;
-        }
-        if source.overlay.is_empty() {
-            source.overlay = config.overlay;
-        }
-        source.reading = source.reading.or(config.reading);
-        self.url = self.url.take().or(config.url.filter(|_| self.fault.is_none() && chosen.is_none()));
-        if self.header.is_empty() {
-            self.header = config.header;
+        let same = config.fill(&mut self.source, &mut self.filter);
+        if same {
+            self.url = self.url.take().or(config.url.filter(|_| self.fault.is_none() && chosen.is_none()));
+            self.baseline = self.baseline.take().or(config.baseline);
+            if self.header.is_empty() {
+                self.header = config.header;
+            }
         }
         self.ca_file = self.ca_file.take().or(config.ca_file);
         self.jobs = self.jobs.or(config.jobs);
@@ -229,7 +218,6 @@ impl Run {
         self.repeat = self.repeat.or(config.repeat);
         self.seed = self.seed.or(config.seed);
         self.strict |= config.strict.unwrap_or(false);
-        self.baseline = self.baseline.take().or(config.baseline);
         self.trace = self.trace.take().or(config.trace);
         self.junit = self.junit.take().or(config.junit);
         self.json = self.json.take().or(config.json);

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use super::{Failure, nothing, usage};
 use crate::protocol::{LoadOptions, Protocol, ReadingName};
 use crate::scenario::{self, LoadedCase};
-use crate::source::nearest;
+use crate::source::{nearest, nearest_few};
 
 /// Where protocol and scenarios come from.
 #[derive(Debug, Clone, Default, Args)]
@@ -115,9 +115,9 @@ impl Source {
         if let Some(name) = &self.name {
             return Ok(vec![Protocol::embedded(name, &self.load_options())?]);
         }
-        let given = [("--scenario", !self.scenario.is_empty()), ("--overlay", !self.overlay.is_empty())];
+        let given = [("scenario", !self.scenario.is_empty()), ("overlay", !self.overlay.is_empty())];
         if let Some((flag, _)) = given.iter().find(|(_, given)| *given) {
-            return Err(self.which(&format!("{flag} belongs to one")));
+            return Err(self.which(&format!("--{flag} (`{flag}` in frameproof.toml) belongs to one")));
         }
         let names = Protocol::embedded_names().into_iter();
         Ok(names.map(|name| Protocol::embedded(name, &self.load_options())).collect::<Result<_, _>>()?)
@@ -136,7 +136,7 @@ impl Source {
     pub fn which(&self, why: &str) -> Failure {
         usage(
             format!("which protocol? {why}"),
-            &format!("name one: {}", Protocol::embedded_names().join(", ")),
+            &format!("name one: {}; or give --protocol PATH", Protocol::embedded_names().join(", ")),
         )
     }
 
@@ -164,6 +164,7 @@ impl Source {
         for path in &self.scenario {
             cases.extend(scenario::load(path, protocol)?);
         }
+        super::tell(cases.iter_mut().flat_map(|case| std::mem::take(&mut case.notes)).collect());
         Ok(cases)
     }
 
@@ -287,13 +288,37 @@ fn unmatched(pattern: &Pattern<'_>, suites: &[Suite]) -> Failure {
         );
         return nothing(message, &hint);
     }
-    let cases = suites.iter().flat_map(|suite| &suite.cases);
-    let cases = cases.filter(|_| pattern.cases).map(|case| case.id.as_str());
-    let hint = match nearest(pattern.text, cases.chain(ids().map(String::as_str))) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => {
-            "`frameproof list` shows the cases, `frameproof list --requirements` the requirements".to_owned()
-        }
+    let near = near(pattern, suites, ids().map(String::as_str));
+    let hint = if near.is_empty() {
+        "`frameproof list` shows the cases, `frameproof list --requirements` the requirements".to_owned()
+    } else {
+        format!("did you mean {}?", near.join(" or "))
     };
     nothing(message, &hint)
+}
+
+/// What was perhaps meant by a pattern that matches nothing: ids like it, the same of a family like it, or cases whose name
+/// is like it.
+fn near<'i>(pattern: &Pattern<'_>, suites: &'i [Suite], ids: impl Iterator<Item = &'i str>) -> Vec<String> {
+    const MOST: usize = 3;
+    let quoted = |found: Vec<&str>| found.into_iter().map(|id| format!("`{id}`")).collect::<Vec<_>>();
+    let cases = || suites.iter().flat_map(|suite| &suite.cases).filter(|_| pattern.cases);
+    let word = pattern.text.trim_matches(['*', '?', '/']);
+    let found = nearest_few(word, cases().map(|case| case.id.as_str()).chain(ids), MOST);
+    if !found.is_empty() {
+        return quoted(found);
+    }
+    let (family, name) = pattern.text.split_once('/').unwrap_or(("", pattern.text));
+    if let Some(family) = nearest(family, cases().map(|case| case.family.as_str())) {
+        let same = format!("{family}/{name}");
+        let fits = Glob::new(&same).is_ok_and(|glob| {
+            let glob = glob.compile_matcher();
+            cases().any(|case| glob.is_match(&case.id))
+        });
+        return vec![if fits { format!("`{same}`") } else { format!("`{family}/*`") }];
+    }
+    let name = name.trim_matches(['*', '?']);
+    let names = nearest_few(name, cases().map(|case| case.case.name.as_str()), MOST);
+    let of_name = cases().filter(|case| names.contains(&case.case.name.as_str())).take(MOST);
+    quoted(of_name.map(|case| case.id.as_str()).collect())
 }

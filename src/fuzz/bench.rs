@@ -52,6 +52,7 @@ impl Bench {
             document: Arc::clone(&self.document),
             pointer: String::new(),
             line: 1,
+            notes: Vec::new(),
         })
     }
 

@@ -56,8 +56,10 @@ pub fn junit_of(bytes: &[u8]) -> String {
 
 fn console(events: &[RunEvent], verbosity: i8) -> String {
     let mut out = Vec::new();
-    let mut console =
-        Console::new(&mut out, ConsoleOptions { progress: true, verbosity, overview: verbosity > 1 });
+    let mut console = Console::new(
+        &mut out,
+        ConsoleOptions { progress: true, verbosity, overview: verbosity > 1, width: None },
+    );
     for event in events {
         console.event(event).unwrap_or_else(|error| panic!("{error}"));
     }

@@ -1,19 +1,16 @@
 //! What a person sees.
 
+mod case;
+
 use std::collections::BTreeMap;
 use std::io::Write;
 
 use anstyle::{AnsiColor, Style};
 
-use super::diff;
 use super::escape::terminal;
 use super::table::Table;
-use crate::run::event::{CaseReport, Failure, RunEvent, RunStarted, Summary, Verdict, WireLine};
+use crate::run::event::{CaseReport, RunEvent, RunStarted, Summary, Verdict};
 
-/// Frames shown of a failed case.
-const FRAMES: usize = 12;
-/// Characters shown of a frame.
-const FRAME_WIDTH: usize = 160;
 /// Cases named of a group that failed for the same reason.
 const NAMED: usize = 6;
 
@@ -26,6 +23,8 @@ pub struct ConsoleOptions {
     pub verbosity: i8,
     /// Several runs: end with a table of them instead of a closing line each.
     pub overview: bool,
+    /// Columns of the terminal, to which long lines are cut; `None` (a pipe): they are shown as far as the report has them.
+    pub width: Option<usize>,
 }
 
 /// Shows the events of a run. Colours are written as ANSI sequences: give it a writer that strips them where they
@@ -191,101 +190,6 @@ impl<W: Write> Console<W> {
         writeln!(self.out, "  {DIM}reproduce:{DIM:#} {}", terminal(&case.reproduce))
     }
 
-    fn failure(&mut self, failure: &Failure) -> std::io::Result<()> {
-        let (style, _) = look(failure.verdict);
-        writeln!(self.out, "  {style}{}{style:#}", terminal(&failure.message))?;
-        for id in &failure.requirements {
-            let text = self.started.as_ref().and_then(|started| started.requirements.get(id));
-            let Some(text) = text else {
-                writeln!(self.out, "    {CYAN}{}{CYAN:#}", terminal(id))?;
-                continue;
-            };
-            writeln!(
-                self.out,
-                "    {CYAN}{}{CYAN:#} {} {} {DIM}({}){DIM:#}",
-                terminal(id),
-                terminal(&text.level),
-                terminal(&text.text),
-                terminal(&text.source)
-            )?;
-            if let Some(reading) = &text.reading {
-                writeln!(self.out, "      {DIM}reading {}{DIM:#}", terminal(reading))?;
-            }
-        }
-        if let Some(step) = &failure.step {
-            let place = format!("{}:{}", step.file, step.line);
-            let at = if failure.check == "step" { "at" } else { "while at" };
-            writeln!(self.out, "    {DIM}{at} {}{DIM:#}  {}", terminal(&place), terminal(&step.source))?;
-        }
-        match (&failure.expected, &failure.actual) {
-            (Some(expected), Some(actual)) => {
-                for (sign, line) in diff::lines(expected, actual) {
-                    let style = match sign {
-                        '-' => RED,
-                        '+' => GREEN,
-                        _ => DIM,
-                    };
-                    writeln!(self.out, "    {style}{sign} {}{style:#}", clip(&line))?;
-                }
-            }
-            (Some(expected), None) => writeln!(self.out, "    expected {}", clip(&expected.to_string()))?,
-            (None, Some(actual)) => writeln!(self.out, "    came     {}", clip(&actual.to_string()))?,
-            (None, None) => {}
-        }
-        Ok(())
-    }
-
-    /// The last frames, and the ones that show the failure wherever they are.
-    fn wire(&mut self, case: &CaseReport, failures: &[Failure]) -> std::io::Result<()> {
-        if case.wire.is_empty() {
-            return Ok(());
-        }
-        let marked: Vec<u64> = failures.iter().flat_map(|failure| failure.frames.clone()).collect();
-        // Heartbeats and the like would push out what matters.
-        let telling = || case.wire.iter().filter(|line| !line.ambient);
-        let from = telling().nth_back(FRAMES - 1).map_or(0, |line| line.index);
-        let shown: Vec<&WireLine> = case
-            .wire
-            .iter()
-            .filter(|line| (line.index >= from && !line.ambient) || marked.contains(&line.index))
-            .collect();
-        writeln!(self.out, "  {DIM}on the wire:{DIM:#}")?;
-        let mut next = None;
-        for line in shown {
-            if next.is_some_and(|next| next != line.index) || (next.is_none() && line.index > 0) {
-                writeln!(self.out, "    {DIM}  …{DIM:#}")?;
-            }
-            next = Some(line.index + 1);
-            let mark = marked.contains(&line.index);
-            let (style, sign) = if mark { (RED, '>') } else { (DIM, ' ') };
-            writeln!(
-                self.out,
-                "    {style}{sign}{style:#} {DIM}{:>8.1} ms{DIM:#} {:<8} {} {style}{}{style:#}",
-                line.ms,
-                terminal(&line.client),
-                terminal(&line.dir),
-                clip(&line.text)
-            )?;
-        }
-        Ok(())
-    }
-
-    /// The last lines that the server wrote while the case ran.
-    fn output(&mut self, case: &CaseReport) -> std::io::Result<()> {
-        let skipped = case.log.len().saturating_sub(FRAMES);
-        if !case.log.is_empty() {
-            writeln!(self.out, "  {DIM}the server wrote meanwhile:{DIM:#}")?;
-        }
-        if skipped + case.log_omitted > 0 {
-            writeln!(self.out, "    {DIM}  … {} more lines{DIM:#}", skipped + case.log_omitted)?;
-        }
-        for line in &case.log[skipped..] {
-            let process = terminal(&line.process);
-            writeln!(self.out, "      {DIM}{:>8.1} ms {process} |{DIM:#} {}", line.ms, clip(&line.text))?;
-        }
-        Ok(())
-    }
-
     /// What the overlay excuses, so that nobody forgets it.
     fn excused(&mut self, summary: &Summary) -> std::io::Result<()> {
         if !summary.excused.is_empty() {
@@ -298,7 +202,7 @@ impl<W: Write> Console<W> {
                 self.out,
                 "  {CYAN}{}{CYAN:#}{} {DIM}({} times, first in {}){DIM:#}",
                 terminal(&ids),
-                clip(&one.message),
+                self.clip(&one.message, 2 + ids.len()),
                 one.count,
                 terminal(&one.case)
             )?;
@@ -466,12 +370,4 @@ fn reason(case: &CaseReport) -> String {
     });
     let parts: Vec<String> = parts.collect();
     format!("{:?}|{}|{}", case.verdict, parts.join(";"), case.reason.as_deref().unwrap_or_default())
-}
-
-fn clip(text: &str) -> String {
-    let text = terminal(text);
-    if text.chars().count() <= FRAME_WIDTH {
-        return text.into_owned();
-    }
-    text.chars().take(FRAME_WIDTH).chain(['…']).collect()
 }

@@ -18,10 +18,11 @@ pub fn read(input: impl BufRead) -> Result<Vec<RunEvent>, String> {
     let mut events = Vec::new();
     for (index, text) in input.lines().enumerate() {
         let text = text.map_err(|error| format!("line {}: {error}", index + 1))?;
+        let text = text.strip_prefix('\u{feff}').filter(|_| index == 0).unwrap_or(&text);
         if text.trim().is_empty() {
             continue;
         }
-        let event = serde_json::from_str(&text)
+        let event = serde_json::from_str(text)
             .map_err(|error| format!("line {} is no event of a run: {error}", index + 1))?;
         events.push(event);
     }

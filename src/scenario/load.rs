@@ -1,12 +1,13 @@
 //! From scenario files to checked cases.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
 use include_dir::{Dir, include_dir};
 
 use super::model::ScenarioFile;
-use super::{LoadedCase, verify};
+use super::{LoadedCase, notes, salvage, verify};
 use crate::protocol::Protocol;
 use crate::source::{Diagnostic, Diagnostics, Document, Part, decode};
 
@@ -69,7 +70,12 @@ fn collect(
     let mut cases: Vec<LoadedCase> = Vec::new();
     for document in documents {
         let Some(document) = errors.take(document) else { continue };
-        let Some(file) = errors.take(decode::<ScenarioFile>(&document, "")) else { continue };
+        let Some(file) = errors.take(decode::<ScenarioFile>(&document, "")) else {
+            for one in salvage::cases(&document) {
+                verify::case(&one.case, protocol, &document, &one.pointer, &one.broken, &mut errors);
+            }
+            continue;
+        };
         let document = Arc::new(document);
         for (index, case) in file.cases.into_iter().enumerate() {
             let pointer = format!("/cases/{index}");
@@ -81,9 +87,10 @@ fn collect(
                         .hint("case names are unique in their family"),
                 );
             }
-            verify::case(&case, protocol, &document, &pointer, &mut errors);
+            verify::case(&case, protocol, &document, &pointer, &BTreeSet::new(), &mut errors);
             let line = document.place(document.span(&format!("{pointer}/name"), Part::Key).start).0;
             cases.push(LoadedCase {
+                notes: notes::of(&case, protocol, &document, &pointer),
                 id,
                 family: file.family.clone(),
                 case,

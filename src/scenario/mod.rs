@@ -3,6 +3,8 @@
 pub mod frame;
 mod load;
 pub mod model;
+mod notes;
+mod salvage;
 pub mod turn;
 mod verify;
 
@@ -32,6 +34,8 @@ pub struct LoadedCase {
     pub pointer: String,
     /// Line of the case, from 1.
     pub line: usize,
+    /// What is perhaps not meant in it.
+    pub notes: Vec<crate::source::Diagnostic>,
 }
 
 impl LoadedCase {

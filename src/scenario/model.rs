@@ -10,6 +10,9 @@ use super::frame::RawFrame;
 use crate::frame::Pointer;
 use crate::protocol::{OneOrMany, Pattern};
 
+/// What goes wrong with lengths of time.
+const NEEDS_UNIT: &str = "a length of time is a text with a unit: `500ms` or `3s`";
+
 /// One file: a family of cases.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -46,7 +49,8 @@ pub struct Case {
     pub vars: IndexMap<String, Value>,
     /// Runs the case with this variable = 1, 2, 3, … until a `drop` with `after` finds the turn ended first.
     pub sweep: Option<String>,
-    /// Runs the case this many times, each in sessions of its own.
+    /// Runs the case this many times (at most 10,000), each in sessions of its own.
+    #[schemars(range(min = 1, max = 10_000))]
     pub repeat: Option<u32>,
     /// How much the launched server's memory may grow from the first of the repeats to the last, in MiB. Not applicable where
     /// frameproof did not launch the server.
@@ -76,11 +80,13 @@ pub struct TurnStep {
     pub think: Option<Vec<String>>,
     /// Milliseconds between the chunks of `say` or `think`.
     #[serde(rename = "every_ms")]
+    #[schemars(range(max = 86_400_000))]
     pub every_ms: Option<u64>,
     /// A tool call: `"{{tools.CLASS}}"`, or `{ class: CLASS, args: {…} }`, or `{ name: NAME, args: {…} }`.
     pub call: Option<Value>,
     /// Wait, in milliseconds.
     #[serde(rename = "pause_ms")]
+    #[schemars(range(max = 86_400_000))]
     pub pause_ms: Option<u64>,
     /// The provider answers with an HTTP error.
     pub fail: Option<Fail>,
@@ -104,9 +110,11 @@ pub struct Fail {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Flood {
-    /// How many chunks.
+    /// How many chunks; with `chars` at most 64 MiB.
+    #[schemars(range(max = 1_000_000))]
     pub chunks: u32,
     /// Characters in each.
+    #[schemars(range(max = 16_777_216))]
     pub chars: u32,
 }
 
@@ -164,6 +172,7 @@ pub struct Step {
     pub ended: Option<String>,
     /// So many of this client's messages were refused: that many error messages have come, by the time the barrier is answered.
     /// They are taken out of what was received.
+    #[schemars(range(max = 100_000))]
     pub rejected: Option<u32>,
     /// This text occurs in nothing that this client has received, as far as the case's log keeps it.
     pub unseen: Option<String>,
@@ -205,10 +214,13 @@ pub struct Step {
     #[serde(default)]
     pub save: IndexMap<String, Pointer>,
     /// `expect`: how long to wait, such as `500ms` or `3s`. Default: the run's step deadline.
+    #[schemars(extend("x-hint" = NEEDS_UNIT))]
     pub within: Option<String>,
     /// `never`: how long to watch instead of using the barrier.
+    #[schemars(extend("x-hint" = NEEDS_UNIT))]
     pub window: Option<String>,
-    /// `expect`: this many of them. `send`, `raw`, `frame`, `bytes`: this many times, back to back. Default 1.
+    /// `expect`: this many of them. `send`, `raw`, `frame`, `bytes`: this many times, back to back. From 1 (the default) to 100,000.
+    #[schemars(range(min = 1, max = 100_000))]
     pub count: Option<u32>,
     /// `drop`: after this many events of the log. A number or a template.
     pub after: Option<Value>,

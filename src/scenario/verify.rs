@@ -9,7 +9,7 @@ use super::model::{Assertion, Case, Step, TurnStep};
 use super::{duration, template};
 use crate::protocol::{Matcher, Protocol};
 use crate::source::schema::Schema;
-use crate::source::{Diagnostic, Diagnostics, Document, Part};
+use crate::source::{Diagnostic, Diagnostics, Document, Part, escape_token, nearest};
 use crate::trace::Direction;
 
 /// Variables that are always there.
@@ -18,6 +18,9 @@ const BUILT_IN: &[&str] = &["cue", "tools", "uuid", "uid", "session", "last_seen
 pub(crate) const TURN_END: &str = "turn-end";
 pub(crate) const CLOSE: &str = "close";
 
+/// Longest text that a flood may make, in bytes.
+const MAX_FLOOD: u64 = 64 << 20;
+
 struct Checker<'c> {
     protocol: &'c Protocol,
     document: &'c Document,
@@ -25,22 +28,27 @@ struct Checker<'c> {
     clients: BTreeSet<String>,
     /// Names of the case's further turns.
     turns: BTreeSet<String>,
+    /// Steps of the case are missing: nobody knows what they opened and saved.
+    partial: bool,
     errors: &'c mut Diagnostics,
 }
 
-/// Checks one case.
+/// Checks one case. Of the steps in `broken` something is missing that had the wrong shape.
 pub(super) fn case(
     case: &Case,
     protocol: &Protocol,
     document: &Document,
     at: &str,
+    broken: &BTreeSet<usize>,
     errors: &mut Diagnostics,
 ) {
     let mut variables: BTreeSet<String> = BUILT_IN.iter().map(|name| (*name).to_owned()).collect();
     variables.extend(case.vars.keys().cloned());
     variables.extend(case.sweep.clone());
     let turns = case.turns.keys().cloned().collect();
-    let mut checker = Checker { protocol, document, variables, clients: BTreeSet::new(), turns, errors };
+    let partial = !broken.is_empty();
+    let mut checker =
+        Checker { protocol, document, variables, clients: BTreeSet::new(), turns, partial, errors };
     if case.name.is_empty()
         || !case.name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
     {
@@ -79,7 +87,16 @@ pub(super) fn case(
             checker.turn_step(step, &format!("{at}/turns/{name}/{index}"));
         }
     }
-    checker.steps(&case.steps, &format!("{at}/steps"));
+    let is_step = |index: usize, step: &Step| step.verbs().len() == 1 || !broken.contains(&index);
+    for (index, step) in case.steps.iter().enumerate().filter(|(index, step)| is_step(*index, step)) {
+        checker.step(step, &format!("{at}/steps/{index}"));
+    }
+}
+
+/// Whether a message of the server's is what was meant.
+fn is_near(name: &str, protocol: &Protocol) -> bool {
+    let received = protocol.messages.iter().filter(|message| message.dir == Direction::Recv);
+    nearest(name, received.map(|message| message.name.as_str())).is_some()
 }
 
 impl Checker<'_> {
@@ -127,6 +144,12 @@ impl Checker<'_> {
             let hint = "one of say, think, call, pause_ms, fail, hang and flood";
             self.error(at, Part::Value, "a step of a turn does exactly one thing", hint);
         }
+        if let Some(flood) = &step.flood
+            && u64::from(flood.chunks) * u64::from(flood.chars) > MAX_FLOOD
+        {
+            let message = format!("a flood of {} times {} characters", flood.chunks, flood.chars);
+            self.error(&format!("{at}/flood"), Part::Value, &message, "64 MiB is the most");
+        }
         if let Some(call) = &step.call {
             self.templates(call, &format!("{at}/call"));
             if let Some(class) = call["class"].as_str()
@@ -141,29 +164,51 @@ impl Checker<'_> {
     }
 
     fn templates(&mut self, value: &Value, at: &str) {
-        for name in template::names(value) {
-            let root = name.split('.').next().unwrap_or_default();
-            if !self.variables.contains(root) {
-                let known: Vec<String> = self.variables.iter().cloned().collect();
-                let diagnostic = Diagnostic::new(format!("undefined variable `{name}`"))
-                    .suggest(root, known.iter().map(String::as_str));
-                self.push(diagnostic, at);
+        match value {
+            Value::String(text) => {
+                for name in template::names(value) {
+                    self.template(&name, text, at);
+                }
             }
-            if let Some(turn) = name.strip_prefix("cue.").filter(|turn| !self.turns.contains(*turn)) {
-                let known: Vec<String> = self.turns.iter().cloned().collect();
-                let diagnostic = Diagnostic::new(format!("the case has no turn `{turn}` among its `turns`"))
-                    .suggest(turn, known.iter().map(String::as_str));
-                self.push(diagnostic, at);
+            Value::Array(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    self.templates(item, &format!("{at}/{index}"));
+                }
             }
-            if let Some(class) = name.strip_prefix("tools.").and_then(|rest| rest.split('.').next())
-                && !self.protocol.extension.tools.contains_key(class)
-            {
-                let known = self.protocol.extension.tools.keys().map(String::as_str);
-                let diagnostic =
-                    Diagnostic::new(format!("unknown tool class `{class}`")).suggest(class, known);
-                self.push(diagnostic, at);
+            Value::Object(map) => {
+                for (key, item) in map {
+                    self.templates(item, &format!("{at}/{}", escape_token(key)));
+                }
             }
+            _ => {}
         }
+    }
+
+    /// Checks one variable of a text's templates.
+    fn template(&mut self, name: &str, text: &str, at: &str) {
+        let root = name.split('.').next().unwrap_or_default();
+        let tools = &self.protocol.extension.tools;
+        let diagnostic = if !self.variables.contains(root) {
+            if self.partial {
+                return;
+            }
+            Diagnostic::new(format!("undefined variable `{name}`"))
+                .suggest(root, self.variables.iter().map(String::as_str))
+        } else if let Some(turn) = name.strip_prefix("cue.").filter(|turn| !self.turns.contains(*turn)) {
+            Diagnostic::new(format!("the case has no turn `{turn}` among its `turns`"))
+                .suggest(turn, self.turns.iter().map(String::as_str))
+        } else if let Some(class) = name.strip_prefix("tools.").and_then(|rest| rest.split('.').next())
+            && !tools.contains_key(class)
+        {
+            Diagnostic::new(format!("unknown tool class `{class}`"))
+                .suggest(class, tools.keys().map(String::as_str))
+        } else {
+            return;
+        };
+        // A folded or literal text stands on lines of its own below.
+        let lines = text.matches('\n').count() + 2;
+        let span = self.document.span_within(at, lines, |source| template::find(source, name));
+        self.errors.push(Diagnostic { place: Some((self.document.clone(), span)), ..diagnostic });
     }
 
     fn steps(&mut self, steps: &[Step], at: &str) {
@@ -231,7 +276,14 @@ impl Checker<'_> {
                     continue;
                 }
                 if let Err(errors) = self.protocol.message_named(name, Direction::Recv) {
-                    errors.0.into_iter().for_each(|error| self.push(error, &format!("{at}/{field}")));
+                    let special = nearest(name, [TURN_END, CLOSE]).filter(|_| !is_near(name, self.protocol));
+                    for error in errors.0 {
+                        let error = match special {
+                            Some(near) => error.hint(format!("did you mean `{near}`?")),
+                            None => error,
+                        };
+                        self.push(error, &format!("{at}/{field}"));
+                    }
                 }
             }
         }
@@ -260,6 +312,7 @@ impl Checker<'_> {
         for (field, client) in named {
             if let Some(client) = client
                 && !self.clients.contains(client)
+                && !self.partial
             {
                 let known: Vec<String> = self.clients.iter().cloned().collect();
                 let diagnostic = Diagnostic::new(format!("client `{client}` was never opened"))
@@ -272,7 +325,7 @@ impl Checker<'_> {
             || step.raw.is_some()
             || step.expect.is_some()
             || step.never.is_some();
-        if acts && step.client.is_none() && self.clients.is_empty() {
+        if acts && step.client.is_none() && self.clients.is_empty() && !self.partial {
             self.error(at, Part::Value, "no client has been opened yet", "begin with `- open: alice`");
         }
     }

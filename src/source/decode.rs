@@ -5,11 +5,36 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::schema::{Problem, Schema, Violation};
-use super::{Diagnostic, Diagnostics, Document, Part};
+use super::{Diagnostic, Diagnostics, Document, Part, escape_token};
 
 /// The JSON Schema of a type, as `frameproof schema` publishes it.
 pub fn schema_of<T: JsonSchema>() -> Value {
-    schema_for!(T).to_value()
+    let mut schema = schema_for!(T).to_value();
+    bound(&mut schema);
+    schema
+}
+
+/// Says of every integer how large it may be: the generator only names its type.
+fn bound(schema: &mut Value) {
+    match schema {
+        Value::Object(map) => {
+            let most = match map.get("format").and_then(Value::as_str) {
+                Some("uint8") => Some(u64::from(u8::MAX)),
+                Some("uint16") => Some(u64::from(u16::MAX)),
+                Some("uint32") => Some(u64::from(u32::MAX)),
+                Some("uint" | "uint64") => Some(u64::MAX),
+                Some("int32") => i32::MAX.try_into().ok(),
+                Some("int" | "int64") => i64::MAX.try_into().ok(),
+                _ => None,
+            };
+            if let Some(most) = most {
+                map.entry("maximum").or_insert(most.into());
+            }
+            map.values_mut().for_each(bound);
+        }
+        Value::Array(items) => items.iter_mut().for_each(bound),
+        _ => {}
+    }
 }
 
 /// Checks the value at `pointer` (empty: the whole document) against the JSON Schema of `T` and reads it.
@@ -40,11 +65,52 @@ pub fn decode_value<T: JsonSchema + DeserializeOwned>(
     let schema = Schema::new(&text).map_err(|error| Diagnostic::new(format!("internal schema: {error}")))?;
     let violations = schema.violations(&value);
     if violations.is_empty() {
-        return serde_json::from_value(value)
-            .map_err(|error| Diagnostic::new(error.to_string()).at(document, pointer, Part::Value).into());
+        return serde_path_to_error::deserialize(value).map_err(|error| {
+            let below: String = error.path().iter().map(token).collect();
+            let message = error.inner().to_string();
+            Diagnostic::new(message).at(document, &format!("{pointer}{below}"), Part::Value).into()
+        });
     }
     let known = field_names(&text);
-    Err(Diagnostics(violations.iter().map(|one| describe(one, &value, document, pointer, &known)).collect()))
+    let describe = |one: &Violation| {
+        let diagnostic = describe(one, &value, document, pointer, &known);
+        match advice(&text, &one.at).filter(|_| diagnostic.hint.is_none()) {
+            Some(hint) => diagnostic.hint(hint),
+            None => diagnostic,
+        }
+    };
+    Err(Diagnostics(violations.iter().map(describe).collect()))
+}
+
+/// A step of a path as a JSON Pointer's.
+fn token(segment: &serde_path_to_error::Segment) -> String {
+    use serde_path_to_error::Segment;
+    match segment {
+        Segment::Seq { index } => format!("/{index}"),
+        Segment::Map { key } => format!("/{}", escape_token(key)),
+        // Neither stands in the text.
+        Segment::Enum { .. } | Segment::Unknown => String::new(),
+    }
+}
+
+/// What the schema says, under `x-hint`, about a field that is wrong.
+fn advice(schema: &Value, at: &str) -> Option<String> {
+    let field = at.rsplit('/').next().filter(|field| !field.is_empty())?;
+    let mut open = vec![schema];
+    while let Some(value) = open.pop() {
+        match value {
+            Value::Object(map) => {
+                let hint = map.get("properties").and_then(|known| known.get(field)?.get("x-hint")?.as_str());
+                if let Some(hint) = hint {
+                    return Some(hint.to_owned());
+                }
+                open.extend(map.values());
+            }
+            Value::Array(items) => open.extend(items),
+            _ => {}
+        }
+    }
+    None
 }
 
 fn describe(

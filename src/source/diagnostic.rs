@@ -20,6 +20,8 @@ pub struct Diagnostic {
     pub label: Option<String>,
     /// What to do about it.
     pub hint: Option<String>,
+    /// It is worth knowing, and no error.
+    pub note: bool,
 }
 
 /// One or more errors.
@@ -29,7 +31,12 @@ pub struct Diagnostics(pub Vec<Diagnostic>);
 impl Diagnostic {
     /// An error that has no place in a text.
     pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), place: None, label: None, hint: None }
+        Self { message: message.into(), place: None, label: None, hint: None, note: false }
+    }
+
+    /// Something worth knowing that is no error.
+    pub fn note(message: impl Into<String>) -> Self {
+        Self { note: true, ..Self::new(message) }
     }
 
     /// Points at the value (or key) at `pointer` of `document`.
@@ -69,7 +76,8 @@ impl Diagnostic {
     /// `text`: the document's, made visible.
     fn render(&self, renderer: &Renderer, text: &str) -> String {
         let message = visible(&self.message);
-        let title = Level::ERROR.primary_title(message.as_str());
+        let level = if self.note { Level::NOTE } else { Level::ERROR };
+        let title = level.primary_title(message.as_str());
         let mut groups = Vec::new();
         let path;
         let label;
@@ -170,6 +178,23 @@ fn visible_text(text: &str) -> String {
             c => c,
         })
         .collect()
+}
+
+/// The known words that were perhaps meant, nearest first, at most `most`: those near in spelling, and those of which it is
+/// a part.
+pub fn nearest_few<'k>(word: &str, known: impl IntoIterator<Item = &'k str>, most: usize) -> Vec<&'k str> {
+    let mut found: Vec<(usize, &str)> = known
+        .into_iter()
+        .filter_map(|candidate| {
+            let distance = strsim::damerau_levenshtein(word, candidate);
+            let near = distance <= candidate.chars().count().max(3) / 3;
+            let part = word.len() >= 3 && candidate.contains(word);
+            (near || part).then_some((distance, candidate))
+        })
+        .collect();
+    found.sort();
+    found.dedup();
+    found.into_iter().take(most).map(|(_, candidate)| candidate).collect()
 }
 
 /// The known word nearest to `word`, if one is near enough to be what was meant.

@@ -1,5 +1,6 @@
 //! A YAML text as JSON, with places.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use serde_saphyr::{Location, Spanned};
 
-use super::{Diagnostic, Diagnostics};
+use super::{Diagnostic, Diagnostics, syntax};
 
 /// Longest text that is read, in bytes.
 const MAX_BYTES: usize = 16 << 20;
@@ -52,11 +53,12 @@ struct Places {
 }
 
 impl Document {
-    /// Parses YAML (or JSON, which is YAML).
+    /// Parses YAML (or JSON, which is YAML). A byte order mark is passed over; lines may end as they like.
     ///
     /// # Errors
-    /// Broken syntax, duplicate keys, an alias bomb, too deep or too large a text.
+    /// Broken syntax, duplicate keys, an alias bomb, too deep or too large a text, one that says nothing.
     pub fn parse(name: &str, text: &str) -> Result<Self, Diagnostics> {
+        let text = &*plain(text);
         let bare = |value, places| Self {
             name: name.to_owned(),
             text: text.into(),
@@ -77,13 +79,29 @@ impl Document {
             let message = message.split(" at line ").next().unwrap_or(&message).to_owned();
             let mut diagnostic = Diagnostic::new(message).label("the YAML stops making sense here");
             if let Some(location) = error.location() {
-                let start = document.offset((location.line() as usize, location.column() as usize));
+                let line = location.line() as usize;
+                let start = document.offset((line, location.column() as usize));
                 diagnostic.place = Some((document.clone(), document.token(start)));
+                diagnostic.hint = syntax::advice(&diagnostic.message, text, line);
             }
             Diagnostics::from(diagnostic)
         })?;
         let mut places = HashMap::new();
         let value = node.into_value(&mut String::new(), None, &mut places);
+        if value.is_null() {
+            let is_blank = |line: &str| line.trim().is_empty() || line.trim_start().starts_with('#');
+            let what = if text.trim().is_empty() {
+                "the file is empty"
+            } else if text.lines().all(is_blank) {
+                "the file holds nothing but comments"
+            } else {
+                "the file holds nothing but null"
+            };
+            let message = format!("{name}: {what}");
+            return Err(Diagnostic::new(message)
+                .hint("was it written to the end, and is it the right one?")
+                .into());
+        }
         Ok(bare(value, places))
     }
 
@@ -107,7 +125,9 @@ impl Document {
             .map_err(|error| Diagnostic::new(format!("{name} cannot be read: {error}")))?;
         let text = String::from_utf8(bytes).map_err(|error| {
             let at = error.utf8_error().valid_up_to();
-            Diagnostic::new(format!("{name} is not UTF-8: bad byte at offset {at}"))
+            let utf16 = matches!(error.as_bytes(), [0xff, 0xfe, ..] | [0xfe, 0xff, ..]);
+            let hint = if utf16 { "it looks like UTF-16: save it as UTF-8" } else { "save it as UTF-8" };
+            Diagnostic::new(format!("{name} is not UTF-8: bad byte at offset {at}")).hint(hint)
         })?;
         Self::parse(&name, &text)
     }
@@ -138,6 +158,21 @@ impl Document {
         let column = before[line_start..].chars().count() + 1;
         let source = self.text[line_start..].lines().next().unwrap_or("");
         (line, column, source)
+    }
+
+    /// Where something stands in the value at a JSON Pointer: `find` looks for it in the text from there on, of so many
+    /// lines. The value's own span where it is not found.
+    pub fn span_within(
+        &self,
+        pointer: &str,
+        lines: usize,
+        find: impl Fn(&str) -> Option<std::ops::Range<usize>>,
+    ) -> Span {
+        let own = self.span(pointer, Part::Value);
+        let rest = &self.text[own.start..];
+        let end = rest.match_indices('\n').nth(lines.saturating_sub(1)).map_or(rest.len(), |(at, _)| at);
+        find(&rest[..end])
+            .map_or(own, |found| Span { start: own.start + found.start, end: own.start + found.end })
     }
 
     fn offset(&self, (line, column): (usize, usize)) -> usize {
@@ -274,6 +309,18 @@ impl Node {
     }
 }
 
+/// A text without a byte order mark, and with line ends that everybody sees: YAML ends a line at a lone carriage return,
+/// too. Byte for byte as long behind the mark, so that places stay.
+fn plain(text: &str) -> Cow<'_, str> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let lone = |at: usize| !text[at + 1..].starts_with('\n');
+    if !text.match_indices('\r').any(|(at, _)| lone(at)) {
+        return Cow::Borrowed(text);
+    }
+    let ends = text.char_indices().map(|(at, c)| if c == '\r' && lone(at) { '\n' } else { c });
+    Cow::Owned(ends.collect())
+}
+
 /// A key as a JSON Pointer token.
 pub(crate) fn escape_token(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
@@ -298,6 +345,31 @@ mod tests {
         assert_eq!(at("/b~1c", Part::Value), "1.5");
         assert_eq!(at("/list/1", Part::Value), "off");
         assert_eq!(document.place(document.span("/list/1", Part::Value).start), (4, 5, "  - off"));
+    }
+
+    #[test]
+    fn marks_and_line_ends_do_not_matter() {
+        let plain = Document::parse("t.yaml", "a: 1\nb:\n  c: x\n").expect("valid");
+        for text in ["\u{feff}a: 1\nb:\n  c: x\n", "a: 1\rb:\r  c: x\r", "\u{feff}a: 1\r\nb:\r\n  c: x"] {
+            let document = Document::parse("t.yaml", text).expect(text);
+            assert_eq!(document.value, plain.value, "{text:?}");
+            let (line, column, source) = document.place(document.span("/b/c", Part::Value).start);
+            assert_eq!((line, column, source), (3, 6, "  c: x"), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_says_nothing_is_refused() {
+        for (text, expected) in [
+            ("", "is empty"),
+            (" \n", "is empty"),
+            ("\u{feff}", "is empty"),
+            ("# a\n", "but comments"),
+            ("~", "but null"),
+        ] {
+            let error = Document::parse("t.yaml", text).expect_err(text).to_string();
+            assert!(error.contains(expected) && error.contains("t.yaml"), "{text:?}: {error}");
+        }
     }
 
     #[test]

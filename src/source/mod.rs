@@ -5,9 +5,10 @@ mod diagnostic;
 mod document;
 mod duration;
 pub mod schema;
+mod syntax;
 
 pub use decode::{decode, decode_value, schema_of};
-pub use diagnostic::{Diagnostic, Diagnostics, nearest};
+pub use diagnostic::{Diagnostic, Diagnostics, nearest, nearest_few};
 pub(crate) use document::escape_token;
 pub use document::{Document, Part, Span};
 pub use duration::duration;

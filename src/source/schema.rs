@@ -88,6 +88,8 @@ fn explain(error: &ValidationError<'_>, found: &mut Vec<Violation>) {
         ValidationErrorKind::Constant { expected_value } => {
             push(Problem::NotOneOf(vec![(**expected_value).clone()]));
         }
+        ValidationErrorKind::Maximum { limit } => push(Problem::Other(format!("must be at most {limit}"))),
+        ValidationErrorKind::Minimum { limit } => push(Problem::Other(format!("must be at least {limit}"))),
         ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
             match best_branch(context, &at) {
                 Some(branch) => branch.iter().for_each(|error| explain(error, found)),

@@ -13,6 +13,9 @@ use super::{Direction, End, Event, Payload};
 /// Longest line, in bytes.
 const MAX_LINE: u64 = 64 << 20;
 
+/// UTF-8's byte order mark, which some editors write.
+const BOM: &[u8] = "\u{feff}".as_bytes();
+
 /// One line of a trace. `frameproof schema trace` publishes its schema.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -107,6 +110,9 @@ impl<R: BufRead> Iterator for Reader<R> {
                     return Some(Err(self.fail(format!("the line is longer than {MAX_LINE} bytes"))));
                 }
                 Ok(_) => {}
+            }
+            if self.line == 1 && bytes.starts_with(BOM) {
+                bytes.drain(..BOM.len());
             }
             if bytes.iter().all(u8::is_ascii_whitespace) {
                 continue;

@@ -1,0 +1,72 @@
+//! What is allowed in a scenario and yet perhaps not meant.
+
+use serde_json::Value;
+
+use super::model::{Case, Step};
+use super::verify::CLOSE;
+use crate::protocol::{Matcher, Protocol};
+use crate::source::{Diagnostic, Document, Part, nearest};
+use crate::trace::Direction;
+
+/// Notes about a case that holds no mistakes.
+pub(super) fn of(case: &Case, protocol: &Protocol, document: &Document, at: &str) -> Vec<Diagnostic> {
+    let mut notes = Vec::new();
+    sends(&case.steps, protocol, document, &format!("{at}/steps"), &mut notes);
+    notes
+}
+
+/// Messages that no client of the protocol sends, where nothing shows that this is what is tested.
+fn sends(steps: &[Step], protocol: &Protocol, document: &Document, at: &str, notes: &mut Vec<Diagnostic>) {
+    for (index, step) in steps.iter().enumerate() {
+        let at = format!("{at}/{index}");
+        if let Some(within) = &step.unchanged {
+            sends(within, protocol, document, &format!("{at}/unchanged"), notes);
+        }
+        for (branch, within) in step.parallel.iter().flatten().enumerate() {
+            sends(within, protocol, document, &format!("{at}/parallel/{branch}"), notes);
+        }
+        let Some(message) = &step.send else { continue };
+        let Some(note) = unknown(message, protocol) else { continue };
+        let follows = steps[index + 1..].iter().find(|step| step.send.is_none());
+        if !follows.is_some_and(|step| awaits_refusal(step, protocol)) {
+            let place = format!("{at}/send{}", protocol.extension.discriminator);
+            notes.push(note.at(document, &place, Part::Value));
+        }
+    }
+}
+
+fn unknown(message: &Value, protocol: &Protocol) -> Option<Diagnostic> {
+    let name = protocol.extension.discriminator.get(message)?.as_str()?;
+    if name.contains("{{")
+        || protocol.is_reply(message)
+        || protocol.message_of(message, Direction::Send).is_some()
+    {
+        return None;
+    }
+    let note = Diagnostic::note(format!("clients of this protocol send no message `{name}`"));
+    let known = protocol.messages.iter().filter(|message| message.dir == Direction::Send);
+    Some(
+        note.hint(match nearest(name, known.map(|message| message.name.as_str())) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => {
+                "if that is what is tested, say what comes of it: `expect` the error, or send it with `raw`"
+                    .to_owned()
+            }
+        }),
+    )
+}
+
+/// The step shows that what was sent is meant to be wrong.
+fn awaits_refusal(step: &Step, protocol: &Protocol) -> bool {
+    let errors = protocol.extension.errors.as_ref();
+    let errors = errors
+        .and_then(|errors| Matcher::new(&errors.on, protocol).ok())
+        .and_then(|on| on.messages().map(<[usize]>::to_vec));
+    let is_error = |name: &String| {
+        let message = protocol.message_named(name, Direction::Recv);
+        name == CLOSE
+            || message.is_ok_and(|message| errors.as_ref().is_some_and(|errors| errors.contains(&message)))
+    };
+    let named = step.expect.iter().flat_map(|names| names.as_slice()).any(is_error);
+    named || step.rejected.is_some() || step.alive.is_some() || step.ended.is_some()
+}

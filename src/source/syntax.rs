@@ -1,0 +1,99 @@
+//! Advice on YAML that is none: what people get wrong most often.
+
+/// What to do about a syntax error in this line (from 1).
+pub(super) fn advice(message: &str, text: &str, line: usize) -> Option<String> {
+    let lines: Vec<&str> = text.lines().collect();
+    let index = line.checked_sub(1)?;
+    let own = lines.get(index)?;
+    // What a line leaves open is noticed in the next.
+    let near = [Some(own), index.checked_sub(1).and_then(|before| lines.get(before))];
+    if let Some(template) = near.iter().flatten().find_map(|line| bare_template(line)) {
+        return Some(format!("a template stands in quotes: \"{template}\""));
+    }
+    if message.contains("tab") {
+        return Some("YAML is indented by blanks; a tab does not count".to_owned());
+    }
+    if message.contains("mapping values are not allowed") && own.matches(": ").count() > 1 {
+        return Some("a text that contains `: ` stands in quotes".to_owned());
+    }
+    let misplaced =
+        ["did not find expected '-'", "did not find expected key", "mapping values are not allowed"];
+    misplaced.iter().any(|known| message.contains(known)).then(|| indentation(&lines, index)).flatten()
+}
+
+/// The first `{{…}}` outside of quotes.
+fn bare_template(line: &str) -> Option<&str> {
+    let mut quote = None;
+    for (at, c) in line.char_indices() {
+        match quote {
+            Some(open) if open == c => quote = None,
+            Some(_) => {}
+            None if matches!(c, '"' | '\'') => quote = Some(c),
+            None if c == '#' => return None,
+            None if line[at..].starts_with("{{") => {
+                let end = line[at..].find("}}").map_or(line.len(), |end| at + end + 2);
+                return Some(&line[at..end]);
+            }
+            None => {}
+        }
+    }
+    None
+}
+
+/// How far the line is indented, and how far those above it.
+fn indentation(lines: &[&str], index: usize) -> Option<String> {
+    let depth = |line: &str| line.len() - line.trim_start_matches(' ').len();
+    let is_entry = |line: &str| line.trim_start().starts_with("- ");
+    let own = depth(lines.get(index)?);
+    let before = lines[..index].iter().rev().find(|line| is_entry(line)).map(|line| depth(line));
+    if let Some(before) = before.filter(|before| is_entry(lines[index]) && *before != own) {
+        return Some(format!(
+            "entries of one list stand below each other: this one begins behind {own} blanks, the one above it behind {before}"
+        ));
+    }
+    let mut above: Vec<usize> = lines[..index]
+        .iter()
+        .rev()
+        .filter(|line| !line.trim().is_empty() && !line.trim_start().starts_with('#'))
+        .take(8)
+        // The keys of an entry stand behind its hyphen.
+        .flat_map(|line| {
+            let hyphen = is_entry(line).then(|| depth(line) + 2);
+            [Some(depth(line)), hyphen]
+        })
+        .flatten()
+        .collect();
+    above.sort_unstable();
+    above.dedup();
+    let above: Vec<String> = above.iter().map(usize::to_string).collect();
+    (!above.is_empty()).then(|| {
+        format!(
+            "check the indentation: this line stands behind {own} blanks, keys and entries above it behind {}",
+            above.join(" or ")
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::source::Document;
+
+    #[test]
+    fn advice_fits_the_mistake() {
+        for (text, expected) in [
+            ("a: {{cue}}\n", "a template stands in quotes: \"{{cue}}\""),
+            ("a: { b: 1, c: {{cue.x}} }\n", "a template stands in quotes: \"{{cue.x}}\""),
+            ("a:\n\t- b: 1\n", "indented by blanks"),
+            ("a:\n  - b: x: y\n", "contains `: ` stands in quotes"),
+            ("a:\n  - b: x\n   c: y\n", "behind 3 blanks, keys and entries above it behind 0 or 2 or 4"),
+            ("a:\n  b: x\n   c: y\n", "behind 3 blanks"),
+            (
+                "a:\n  - b: x\n    c:\n    - d: 1\n      - e: 1\n",
+                "begins behind 6 blanks, the one above it behind 4",
+            ),
+        ] {
+            let error = Document::parse("t.yaml", text).expect_err(text).to_string();
+            assert!(error.contains(expected), "{expected} is not in\n{error}");
+        }
+    }
+}
