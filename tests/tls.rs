@@ -94,6 +94,18 @@ fn a_certificate_counts_if_somebody_trusted_has_signed_it() {
         assert_eq!(status, Some(*code), "{more:?} {expected}\n{shown}");
         assert!(shown.contains(expected), "{more:?}: {expected} is not in\n{shown}");
     }
+    // The doctor trusts whom a run trusts.
+    let url = format!("wss://127.0.0.1:{signed}/ws");
+    for (more, code, part) in [
+        (&["--ca-file", "root.pem"][..], 0, "Nothing is missing"),
+        (&[], 3, "nobody that is trusted has signed"),
+        (&["--ca-file", "absent.pem"], 2, "absent.pem cannot be read"),
+    ] {
+        let output = frameproof(folder.path(), &[&["doctor", "minicodex", "--url", &url], more].concat());
+        let shown = text(&output.stdout) + &text(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{shown}");
+        assert!(shown.contains(part), "{part} is not in\n{shown}");
+    }
     // As the configuration's key; the path is relative to the file.
     std::fs::write(folder.path().join("frameproof.toml"), "ca-file = 'root.pem'\n").expect("written");
     let (status, shown) = run(folder.path(), signed, &[]);

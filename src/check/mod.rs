@@ -37,4 +37,4 @@ mod verdict;
 pub(crate) use judge::evidence;
 pub use judge::{Judge, Judged};
 pub use verdict::{Exercised, Violation};
-pub(crate) use verdict::{excused, same};
+pub(crate) use verdict::{essence, excused, same};

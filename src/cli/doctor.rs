@@ -8,7 +8,7 @@ use clap::Args;
 use tokio::sync::watch;
 
 use super::config::Config;
-use super::run::{Handlers, cannot_run, stop_on_signal};
+use super::run::{Handlers, cannot_run, stop_on_signal, trust};
 use super::source::{Filter, Source};
 use super::target::{Chosen, TargetChoice};
 use super::{Failure, header, runtime, usage};
@@ -36,6 +36,9 @@ pub(super) struct Doctor {
     /// A header of the upgrade request, as of `run`.
     #[arg(long, value_name = "HEADER")]
     header: Vec<String>,
+    /// A PEM file with certificates that are trusted besides those that browsers trust, for `wss://`.
+    #[arg(long, value_name = "FILE")]
+    ca_file: Option<PathBuf>,
     /// Read this configuration instead of frameproof.toml of the working folder.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -68,9 +71,11 @@ impl Doctor {
             chosen.tools(&mut suites)?;
         }
         let protocol = Arc::clone(&suites[0].protocol);
+        let ca_file = config.ca_file;
         let target = self.target(chosen.as_ref(), config.url)?;
         let scale = chosen.as_ref().and_then(|chosen| chosen.config.timeout_scale);
         let options = Options {
+            trust: trust(self.ca_file.as_deref().or(ca_file.as_deref()))?,
             timeout_scale: scale.unwrap_or(1.0),
             no_deadline: self.choice.no_deadline,
             prompts: chosen.as_ref().map(|chosen| chosen.prompts.clone()).unwrap_or_default(),

@@ -247,15 +247,10 @@ impl Run {
         if let Some(baseline) = &mut baseline {
             baseline.partial = !self.filter.is_empty();
         }
-        let trust = self.ca_file.as_deref().map(Trust::with_file).transpose().map_err(|error| {
-            usage(
-                error,
-                "--ca-file takes a PEM file: the certificate of the authority that signed the server's",
-            )
-        })?;
+        let trust = trust(self.ca_file.as_deref())?;
         let options = Options::default();
         Ok(Options {
-            trust: trust.unwrap_or_default(),
+            trust,
             jobs: self.jobs.map_or(options.jobs, |jobs| usize::from(jobs.0)),
             timeout_scale: self.timeout_scale.map_or(options.timeout_scale, |scale| scale.0),
             quiet: self.quiet_period.map(|quiet| quiet.0),
@@ -390,4 +385,11 @@ pub(super) async fn stop_on_signal(
         // An error means that the run is over.
         let _ = stop.send(true);
     }
+}
+
+/// Whose signature counts: that of the usual authorities, and of those in the file.
+pub(super) fn trust(file: Option<&Path>) -> Result<Trust, Failure> {
+    let read = file.map(Trust::with_file).transpose();
+    let hint = "--ca-file takes a PEM file: the certificate of the authority that signed the server's";
+    Ok(read.map_err(|error| usage(error, hint))?.unwrap_or_default())
 }

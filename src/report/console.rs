@@ -9,6 +9,7 @@ use anstyle::{AnsiColor, Style};
 
 use super::escape::terminal;
 use super::table::Table;
+use crate::check::essence;
 use crate::run::event::{CaseReport, RunEvent, RunStarted, Summary, Verdict};
 
 /// Cases named of a group that failed for the same reason.
@@ -156,7 +157,7 @@ impl<W: Write> Console<W> {
         let mut reason = reason(case);
         if case.opening.is_some() {
             // One root cause, however many cases begin with it.
-            reason = format!("opening of {}", case.same_as.as_deref().unwrap_or(&case.case));
+            reason = format!("root cause of {}", case.same_as.as_deref().unwrap_or(&case.case));
         }
         let (style, word) = look(case.verdict);
         if let Some((_, cases)) = self.groups.iter_mut().find(|(known, _)| *known == reason) {
@@ -365,7 +366,7 @@ impl<W: Write> Console<W> {
 fn reason(case: &CaseReport) -> String {
     let failures = if case.verdict == Verdict::Flaky { case.earlier.concat() } else { case.failures.clone() };
     let parts = failures.iter().map(|failure| {
-        let message: String = failure.message.chars().filter(|c| !c.is_ascii_digit()).collect();
+        let message = essence(&failure.message);
         format!("{}|{}|{message}", failure.check, failure.requirements.join(","))
     });
     let parts: Vec<String> = parts.collect();

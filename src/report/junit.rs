@@ -157,8 +157,7 @@ fn text_of(case: &CaseReport, failures: &[Failure], begin: &RunStarted) -> Strin
         }
     }
     if let Some(first) = &case.same_as {
-        let _ =
-            writeln!(out, "\nthe opening failed for the same reason as in {first}, which tells the story");
+        let _ = writeln!(out, "\nit failed for the same reason as {first}, which tells the story");
         let _ = write!(out, "\nreproduce: {}", case.reproduce);
         return xml(&out).into_owned();
     }

@@ -124,10 +124,10 @@ pub struct CaseReport {
     /// Lines left out at the beginning of `log`.
     #[serde(default)]
     pub log_omitted: usize,
-    /// Why the opening failed, if that is why the case did.
+    /// The root cause, where many cases can have the same: why the opening failed, or in which way the server fell silent.
     #[serde(default)]
     pub opening: Option<String>,
-    /// The case whose opening failed first for the same reason.
+    /// The first case with the same root cause.
     #[serde(default)]
     pub same_as: Option<String>,
     /// Deviations from the protocol that the overlay excuses.

@@ -140,10 +140,13 @@ impl Runner<'_> {
                 let ended = state.ended.clone();
                 state.told |= ended.is_some();
                 if ended.is_some() || !self.pump(until).await? {
-                    let why = ended.map_or_else(
-                        || format!("{} did not come within {:.1?}", wanted.label, until - began),
-                        |ended| format!("{} instead of sending {}", ended.describe(), wanted.label),
-                    );
+                    let why = match ended {
+                        None => {
+                            let silence = self.silence_told(client, false, false);
+                            format!("{} did not come within {:.1?}{silence}", wanted.label, until - began)
+                        }
+                        Some(ended) => format!("{} instead of sending {}", ended.describe(), wanted.label),
+                    };
                     self.client(client)?.queue = waiting.into_iter().chain(kept).collect();
                     return Ok(Some((why, step.covers.clone())));
                 }

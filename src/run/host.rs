@@ -324,7 +324,7 @@ impl Hosts {
             }
             Target::Configured(spec) => {
                 let model = self.model.as_ref().map(Model::url);
-                let instance = Instance::launch(spec, model.as_deref()).await?;
+                let instance = Instance::launch(spec, model.as_deref(), &self.endpoint.trust).await?;
                 endpoint.url = instance.shown_url();
                 Ok((Server::Launched(instance), endpoint))
             }

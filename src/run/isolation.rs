@@ -1,18 +1,27 @@
 //! Whether what one session is told reaches another: a case made for it, run before all others where several sessions
 //! are to run side by side.
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
 
 use super::case::Outcome;
-use super::event::CaseReport;
-use crate::protocol::Protocol;
+use super::event::{CaseReport, Failure, Verdict, WireLine};
+use crate::protocol::{Protocol, clip};
 use crate::scenario::{self, LoadedCase};
 use crate::source::Document;
 use crate::trace::Direction;
 
 /// What the model is told to say: unlikely enough that nobody else says it.
-pub(super) const WORDS: [&str; 3] = ["frameproof ", "was ", "here"];
+pub(super) const WORDS: [&str; 3] = ["frameproof-says ", "was ", "here"];
 
+/// The client whose turn it is.
+const TELLER: &str = "alice";
+/// The client of the other session.
+const HEARER: &str = "bob";
+/// Frames of a leak that its message shows, and that a report lists.
+const SHOWN: usize = 4;
+const LISTED: usize = 100;
 /// How long the other client listens where the protocol has nothing to ask and no silence that counts.
 const WINDOW: &str = "1s";
 
@@ -31,12 +40,12 @@ pub(super) fn case(protocol: &Protocol) -> Result<LoadedCase, String> {
     let told = json!({
         "$ref": "#/$defs/told",
         "$defs": { "told": { "anyOf": [
-            { "type": "string", "pattern": r"frameproof|\[\[cue:" },
+            { "type": "string", "pattern": format!(r"{}|\[\[cue:", WORDS[0].trim_end()) },
             { "type": "array", "contains": { "$ref": "#/$defs/told" } },
             { "type": "object", "not": { "additionalProperties": { "not": { "$ref": "#/$defs/told" } } } },
         ] } },
     });
-    let mut never = json!({ "never": types, "as": "bob", "where": told });
+    let mut never = json!({ "never": types, "as": HEARER, "where": told });
     if protocol.extension.barrier.is_none() && protocol.extension.turn.quiet_ms.is_none() {
         never["window"] = WINDOW.into();
     }
@@ -47,28 +56,71 @@ pub(super) fn case(protocol: &Protocol) -> Result<LoadedCase, String> {
         json!([{ "say": WORDS }]),
         &Value::Array(
             [
-                vec![json!({ "open": "alice" }), json!({ "open": "bob", "session": "other" })],
-                start(protocol, "alice"),
-                vec![json!({ "expect": "turn-end", "as": "alice" }), never],
+                vec![json!({ "open": TELLER }), json!({ "open": HEARER, "session": "other" })],
+                start(protocol, TELLER),
+                vec![json!({ "expect": "turn-end", "as": TELLER }), never],
             ]
             .concat(),
         ),
     )
 }
 
-/// Marks a case that found a leak; false: it found none.
+/// Marks a case that found a leak; false: it found none. Whatever became of the case's steps, its frames tell: an answer that
+/// only another client got is a turn that did not end for its own.
 pub(super) fn leaks(outcome: &mut Outcome) -> bool {
-    let Some(failure) =
-        outcome.failures.iter_mut().find(|failure| failure.message.contains("must not come here"))
-    else {
+    let leaked: Vec<&WireLine> = leaked(&outcome.wire);
+    if leaked.is_empty() {
         return false;
+    }
+    let shown = leaked.iter().take(SHOWN).map(|line| format!("frame {}, {}", line.index, clip(&line.text)));
+    let shown: Vec<String> = shown.collect();
+    let more = leaked.len().saturating_sub(SHOWN);
+    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+    let message = format!(
+        "what one session was told came to a client of another: `{HEARER}` of session `other` received {} frames of the turn that \
+         `{TELLER}` began in session `main`: {}{more}. `sessions = 1` in the target's table has cases run one after the other, as this \
+         run now does",
+        leaked.len(),
+        shown.join("; "),
+    );
+    let told = leaked.iter().take(LISTED).map(|line| {
+        json!({ "frame": line.index, "ms": line.ms, "came_to": HEARER, "belongs_to": TELLER, "text": clip(&line.text) })
+    });
+    let failure = Failure {
+        requirements: Vec::new(),
+        verdict: Verdict::Failed,
+        check: "leak".to_owned(),
+        message,
+        step: None,
+        expected: None,
+        actual: Some(told.collect()),
+        frames: leaked.iter().take(LISTED).map(|line| line.index).collect(),
     };
-    "leak".clone_into(&mut failure.check);
-    failure.expected = None;
-    "what one session was told came to a client of another: `sessions = 1` in the target's table has cases run one after the \
-     other, as this run now does"
-        .clone_into(&mut failure.message);
+    outcome.failures = vec![failure];
+    outcome.reason = None;
     true
+}
+
+/// The frames of the teller's turn that came to the hearer: those with the words, and copies of what the teller got.
+fn leaked(wire: &[WireLine]) -> Vec<&WireLine> {
+    let began = wire
+        .iter()
+        .position(|line| line.client == TELLER && line.dir == "->" && line.text.contains("[[cue:"));
+    let Some(began) = began else { return Vec::new() };
+    let turn = &wire[began..];
+    let received = |client: &'static str| {
+        turn.iter().filter(move |line| line.client == client && line.dir == "<-" && !line.ambient)
+    };
+    if !received(HEARER).any(|line| told(&line.text)) {
+        return Vec::new();
+    }
+    let own: HashSet<&str> = received(TELLER).map(|line| line.text.as_str()).collect();
+    received(HEARER).filter(|line| told(&line.text) || own.contains(line.text.as_str())).collect()
+}
+
+/// Whether a text bears the words, or the user's own.
+fn told(text: &str) -> bool {
+    text.contains(WORDS[0].trim_end()) || text.contains("[[cue:")
 }
 
 /// Tells how to see it again: no filter selects this case.
@@ -123,6 +175,42 @@ pub(super) fn made(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn leaks_are_found_frame_by_frame() {
+        let line = |index, client: &str, dir: &str, text: &str| WireLine {
+            index,
+            ms: 0.0,
+            client: client.to_owned(),
+            dir: dir.to_owned(),
+            text: text.to_owned(),
+            ambient: text == "beat",
+            cut: 0,
+        };
+        let own = [
+            line(0, HEARER, "<-", "welcome"),
+            line(1, TELLER, "->", "do it [[cue:abc]]"),
+            line(2, TELLER, "<-", "frameproof-says "),
+            line(3, TELLER, "<-", "over"),
+        ];
+        for (heard, expected) in [
+            (vec![], vec![]),
+            // A heartbeat, and what has nothing to do with the turn.
+            (vec![line(4, HEARER, "<-", "beat"), line(5, HEARER, "<-", "over")], vec![]),
+            (vec![line(4, HEARER, "<-", "frameproof-says "), line(5, HEARER, "<-", "over")], vec![4, 5]),
+            (vec![line(4, HEARER, "<-", "you said [[cue:abc]]"), line(5, HEARER, "<-", "pong")], vec![4]),
+            // What it says itself is no leak.
+            (vec![line(4, HEARER, "->", "frameproof-says ")], vec![]),
+        ] {
+            let mut outcome = Outcome { wire: [own.to_vec(), heard].concat(), ..Outcome::default() };
+            assert_eq!(leaks(&mut outcome), !expected.is_empty());
+            let frames = outcome.failures.first().map(|failure| failure.frames.clone()).unwrap_or_default();
+            assert_eq!(frames, expected);
+            if let Some(failure) = outcome.failures.first() {
+                assert!(failure.message.contains("`bob`") && failure.message.contains("`alice`"));
+            }
+        }
+    }
 
     #[test]
     fn every_shipped_protocol_can_express_it() {

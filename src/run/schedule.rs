@@ -15,7 +15,8 @@ use super::host::Hosts;
 use super::isolation;
 use super::redact::Secrets;
 use super::summary::Tally;
-use super::{Options, Target};
+use super::{Options, Target, silence};
+use crate::check::essence;
 use crate::protocol::Protocol;
 use crate::reference;
 use crate::scenario::LoadedCase;
@@ -332,15 +333,15 @@ pub(super) async fn served(
     outcome
 }
 
-/// Openings that failed for the same reason: the first case tells the story, the others point to it.
+/// Openings that failed for the same reason, and servers that fall silent in the same way: the first case tells the story, the
+/// others point to it.
 #[derive(Default)]
 struct Causes(HashMap<String, String>);
 
 impl Causes {
     fn group(&mut self, report: &mut CaseReport) {
         let Some(cause) = report.opening.clone() else { return };
-        // Numbers differ from case to case where the cause does not.
-        let key: String = cause.chars().filter(|c| !c.is_ascii_digit()).collect();
+        let key = essence(&cause);
         match self.0.get(&key) {
             Some(first) => report.same_as = Some(first.clone()),
             None => drop(self.0.insert(key, report.case.clone())),
@@ -398,6 +399,7 @@ pub(super) fn report(
         reason: outcome.reason.map(|(_, reason)| reason),
         seconds,
         started,
+        opening: outcome.opening.or_else(|| silence::cause(&outcome.failures)).filter(|_| failed),
         failures: outcome.failures,
         earlier,
         exercised: outcome.exercised,
@@ -405,7 +407,6 @@ pub(super) fn report(
         wire_omitted: omitted,
         log,
         log_omitted,
-        opening: outcome.opening.filter(|_| failed),
         same_as: None,
         excused: outcome.excused,
         reproduce: format!("{} --case {}", options.reproduce, loaded.id),

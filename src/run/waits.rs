@@ -177,7 +177,10 @@ impl Runner<'_> {
             if last_look || !self.pump(until).await? {
                 break match &nearly {
                     Some(_) => format!("{} came, but not as expected", wanted.label),
-                    None => format!("{} did not come within {:.1?}", wanted.label, until - began),
+                    None => {
+                        let silence = self.silence_told(client, wanted.close, wanted.turn_end.is_some());
+                        format!("{} did not come within {:.1?}{silence}", wanted.label, until - began)
+                    }
                 };
             }
         };

@@ -28,6 +28,8 @@ const MAX_FRAME: usize = 16 << 20;
 /// A target that is ready. Dropping it kills what was launched.
 pub struct Instance {
     spec: Arc<Spec>,
+    /// Whose signature counts where its URLs are `wss://` and `https://`.
+    trust: Trust,
     vars: Mutex<Vars>,
     log: Log,
     scratch: tempfile::TempDir,
@@ -42,7 +44,11 @@ impl Instance {
     ///
     /// # Errors
     /// See [`LaunchError`]; nothing is left running then.
-    pub async fn launch(spec: &Arc<Spec>, model: Option<&str>) -> Result<Arc<Self>, LaunchFailure> {
+    pub async fn launch(
+        spec: &Arc<Spec>,
+        model: Option<&str>,
+        trust: &Trust,
+    ) -> Result<Arc<Self>, LaunchFailure> {
         let system = |error: std::io::Error| LaunchError::System(format!("no scratch folder: {error}"));
         let scratch = tempfile::Builder::new().prefix("frameproof-").tempdir().map_err(system)?;
         let mut vars = Vars::new();
@@ -53,6 +59,7 @@ impl Instance {
         }
         let instance = Self {
             spec: Arc::clone(spec),
+            trust: trust.clone(),
             vars: Mutex::new(vars),
             log: Log::default(),
             scratch,
@@ -121,7 +128,7 @@ impl Instance {
         for one in self.spec.setup.iter().filter(|one| one.per == per) {
             let deadline =
                 until.map_or(self.spec.start, |until| until.saturating_duration_since(Instant::now()));
-            call(one, &mut vars, deadline.max(POLL)).await?;
+            call(one, &mut vars, deadline.max(POLL), &self.trust).await?;
         }
         let found: Vars = vars.into_iter().filter(|(name, value)| known.get(name) != Some(value)).collect();
         if per == Per::Launch {
@@ -276,7 +283,7 @@ impl Instance {
                 let tried = tokio::time::timeout(TRY, tokio::net::TcpStream::connect(&address)).await;
                 matches!(tried, Ok(Ok(_)))
             } else if let Some(url) = &ready.http {
-                answers(&fill(url, &vars)?, TRY).await
+                answers(&fill(url, &vars)?, TRY, &self.trust).await
             } else {
                 self.first_frame(until).await?
             };
@@ -301,7 +308,7 @@ impl Instance {
         let (url, headers) = self.address(&session)?;
         let url = url.replace(['{', '}'], "");
         let endpoint =
-            Endpoint { url, headers, max_message: MAX_FRAME, deadline: TRY, trust: Trust::default() };
+            Endpoint { url, headers, max_message: MAX_FRAME, deadline: TRY, trust: self.trust.clone() };
         let (sender, mut receiver) = tokio::sync::mpsc::channel(8);
         let Ok(_connection) = Connection::open(&endpoint, 0, sender).await else { return Ok(false) };
         let frame = async {

@@ -1,12 +1,15 @@
 //! HTTP: set-up calls, and readiness by a GET.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
+use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
 use super::error::LaunchError;
 use super::spec::{Call, Vars};
 use crate::template;
+use crate::wire::Trust;
 
 /// Longest answer that is read, in bytes.
 const MAX_ANSWER: u64 = 1 << 20;
@@ -24,7 +27,12 @@ pub(super) fn fill(text: &str, vars: &Vars) -> Result<String, LaunchError> {
 }
 
 /// Does a call and adds what it saves to the variables.
-pub(super) async fn call(call: &Call, vars: &mut Vars, deadline: Duration) -> Result<(), LaunchError> {
+pub(super) async fn call(
+    call: &Call,
+    vars: &mut Vars,
+    deadline: Duration,
+    trust: &Trust,
+) -> Result<(), LaunchError> {
     let url = fill(&call.url, vars)?;
     let shown = format!("{} {}", call.method, crate::wire::shown(&url));
     let failed = |reason: String| LaunchError::Setup { call: shown.clone(), reason };
@@ -35,7 +43,7 @@ pub(super) async fn call(call: &Call, vars: &mut Vars, deadline: Duration) -> Re
         template::expand(body, lookup).map_err(|error| failed(format!("cannot be filled in: {error}")))
     });
     let body = body.transpose()?.map(|body| body.to_string());
-    let (status, answer) = request(&call.method, &url, headers, body, deadline)
+    let (status, answer) = request(&call.method, &url, headers, body, deadline, trust)
         .await
         .map_err(|why| failed(format!("failed: {why}")))?;
     let good = call.status.map_or((200..300).contains(&status), |wanted| wanted == status);
@@ -68,8 +76,8 @@ pub(super) async fn call(call: &Call, vars: &mut Vars, deadline: Duration) -> Re
 }
 
 /// Whether a GET is answered with a status from 200 to 399.
-pub(super) async fn answers(url: &str, deadline: Duration) -> bool {
-    let answer = request("GET", url, Vec::new(), None, deadline).await;
+pub(super) async fn answers(url: &str, deadline: Duration, trust: &Trust) -> bool {
+    let answer = request("GET", url, Vec::new(), None, deadline, trust).await;
     answer.is_ok_and(|(status, _)| (200..400).contains(&status))
 }
 
@@ -85,28 +93,56 @@ async fn request(
     headers: Vec<(String, String)>,
     body: Option<String>,
     deadline: Duration,
+    trust: &Trust,
 ) -> Result<(u16, String), String> {
+    let trust = trust.clone();
     let (done, answer) = tokio::sync::oneshot::channel();
     let (method, url) = (method.to_owned(), url.to_owned());
     std::thread::spawn(move || {
         // An error means that nobody waits any more.
-        let _ = done.send(blocking(&method, &url, &headers, body, deadline));
+        let _ = done.send(tried(&method, &url, &headers, body.as_deref(), deadline, &trust));
     });
     answer.await.unwrap_or_else(|_| Err("no answer".to_owned()))
+}
+
+/// The usual authorities first, then those of the file: a handshake that fails has sent nothing yet.
+fn tried(
+    method: &str,
+    url: &str,
+    headers: &[(String, String)],
+    body: Option<&str>,
+    deadline: Duration,
+    trust: &Trust,
+) -> Result<(u16, String), String> {
+    let usual = RootCerts::WebPki;
+    let first = blocking(method, url, headers, body, deadline, usual);
+    let own: Vec<Certificate<'static>> =
+        trust.own().map(|certificate| Certificate::from_der(certificate).to_owned()).collect();
+    match first {
+        Err(ureq::Error::Rustls(_) | ureq::Error::Io(_))
+            if url.starts_with("https://") && !own.is_empty() =>
+        {
+            let own = RootCerts::Specific(Arc::new(own));
+            blocking(method, url, headers, body, deadline, own).map_err(|error| error.to_string())
+        }
+        first => first.map_err(|error| error.to_string()),
+    }
 }
 
 fn blocking(
     method: &str,
     url: &str,
     headers: &[(String, String)],
-    body: Option<String>,
+    body: Option<&str>,
     deadline: Duration,
-) -> Result<(u16, String), String> {
+    roots: RootCerts,
+) -> Result<(u16, String), ureq::Error> {
     let config = ureq::Agent::config_builder()
         .timeout_global(Some(deadline))
         .http_status_as_error(false)
         .max_redirects(0)
         .max_redirects_will_error(false)
+        .tls_config(TlsConfig::builder().root_certs(roots).build())
         .proxy(None)
         .build();
     let agent = ureq::Agent::new_with_config(config);
@@ -117,12 +153,12 @@ fn blocking(
     let answer = match body {
         Some(body) => {
             let request = request.header("content-type", "application/json").body(body);
-            agent.run(request.map_err(|error| error.to_string())?)
+            agent.run(request?)
         }
-        None => agent.run(request.body(()).map_err(|error| error.to_string())?),
+        None => agent.run(request.body(())?),
     };
-    let mut answer = answer.map_err(|error| error.to_string())?;
+    let mut answer = answer?;
     let status = answer.status().as_u16();
     let text = answer.body_mut().with_config().limit(MAX_ANSWER).lossy_utf8(true).read_to_string();
-    Ok((status, text.map_err(|error| error.to_string())?))
+    Ok((status, text?))
 }

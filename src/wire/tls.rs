@@ -14,7 +14,14 @@ use super::ConnectError;
 
 /// The authorities whose signature on a server's certificate counts. By default those that browsers trust.
 #[derive(Debug, Clone, Default)]
-pub struct Trust(Option<Arc<ClientConfig>>);
+pub struct Trust(Option<Own>);
+
+/// Certificates that are trusted besides, and what follows from them.
+#[derive(Debug, Clone)]
+struct Own {
+    config: Arc<ClientConfig>,
+    certificates: Arc<[CertificateDer<'static>]>,
+}
 
 /// Why a file with certificates cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -51,25 +58,30 @@ impl Trust {
             std::fs::read(path).map_err(|error| TrustError::Unreadable { path: shown.clone(), error })?;
         let bad = |reason: String| TrustError::Bad { path: shown.clone(), reason };
         let mut roots = usual();
-        let mut count = 0;
+        let mut own = Vec::new();
         for certificate in CertificateDer::pem_slice_iter(&bytes) {
             let certificate = certificate.map_err(|error| match error {
                 pem::Error::NoItemsFound => TrustError::Empty(shown.clone()),
                 error => bad(format!("no certificates in PEM form: {error}")),
             })?;
+            own.push(certificate.clone().into_owned());
             roots.add(certificate).map_err(|error| bad(format!("a certificate cannot be used: {error}")))?;
-            count += 1;
         }
-        if count == 0 {
+        if own.is_empty() {
             return Err(TrustError::Empty(shown));
         }
         let config = config(roots).map_err(|error| bad(error.to_string()))?;
-        Ok(Self(Some(Arc::new(config))))
+        Ok(Self(Some(Own { config: Arc::new(config), certificates: own.into() })))
+    }
+
+    /// The certificates that are trusted besides those of the usual authorities, in DER form.
+    pub(crate) fn own(&self) -> impl Iterator<Item = &[u8]> {
+        self.0.iter().flat_map(|own| own.certificates.iter().map(AsRef::as_ref))
     }
 
     fn config(&self) -> Result<Arc<ClientConfig>, rustls::Error> {
         match &self.0 {
-            Some(config) => Ok(Arc::clone(config)),
+            Some(own) => Ok(Arc::clone(&own.config)),
             None => config(usual()).map(Arc::new),
         }
     }

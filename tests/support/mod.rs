@@ -2,8 +2,10 @@
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+pub mod hand;
 pub mod model;
 pub mod sdks;
+pub mod target;
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;

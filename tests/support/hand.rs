@@ -1,0 +1,196 @@
+//! Servers made by hand for what they do wrong.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use futures_util::{SinkExt, StreamExt};
+use tokio_tungstenite::tungstenite::Message;
+
+/// The headers of a request, and its body.
+pub fn request(stream: &TcpStream) -> (Vec<String>, Vec<u8>) {
+    let mut reader = BufReader::new(stream.try_clone().expect("a clone"));
+    let (mut headers, mut line, mut length) = (Vec::new(), String::new(), 0);
+    while reader.read_line(&mut line).is_ok_and(|read| read > 2) {
+        if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().expect("a length");
+        }
+        headers.push(line.trim_end().to_owned());
+        line.clear();
+    }
+    let mut body = vec![0; length];
+    let _ = reader.read_exact(&mut body);
+    (headers, body)
+}
+
+/// Does the WebSocket handshake.
+fn upgrade(stream: &mut TcpStream) {
+    let (headers, _) = request(stream);
+    let key = headers.iter().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        name.eq_ignore_ascii_case("sec-websocket-key").then(|| value.trim().to_owned())
+    });
+    let Some(key) = key else { return };
+    let accept = tokio_tungstenite::tungstenite::handshake::derive_accept_key(key.as_bytes());
+    let _ = write!(
+        stream,
+        "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: {accept}\r\n\r\n"
+    );
+}
+
+/// Says this at once, if anything, and then nothing for ever: not even a close frame is returned.
+pub fn mute(first: Option<&'static str>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("ws://{}/", listener.local_addr().expect("an address"));
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            std::thread::spawn(move || {
+                upgrade(&mut stream);
+                if let Some(text) = first {
+                    let length = u8::try_from(text.len()).expect("short");
+                    assert!(length < 126);
+                    let _ = stream.write_all(&[&[0x81, length], text.as_bytes()].concat());
+                }
+                let _ = std::io::copy(&mut stream, &mut std::io::sink());
+            });
+        }
+    });
+    url
+}
+
+/// Passes bytes on to another server for so many connections, then is gone with all of them.
+pub fn survives(connections: usize, behind: &str) -> String {
+    let behind = behind.trim_start_matches("ws://").split('/').next().expect("an address").to_owned();
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("ws://{}/ws", listener.local_addr().expect("an address"));
+    std::thread::spawn(move || {
+        let mut open = Vec::new();
+        for _ in 0..connections {
+            let Ok((client, _)) = listener.accept() else { return };
+            let Ok(other) = TcpStream::connect(&behind) else { return };
+            for (from, to) in [(&client, &other), (&other, &client)] {
+                let (mut from, mut to) =
+                    (from.try_clone().expect("a clone"), to.try_clone().expect("a clone"));
+                std::thread::spawn(move || {
+                    let _ = std::io::copy(&mut from, &mut to);
+                    let _ = to.shutdown(std::net::Shutdown::Both);
+                });
+            }
+            open.push((client, other));
+        }
+        drop(listener);
+        for (client, other) in open {
+            let _ = client.shutdown(std::net::Shutdown::Both);
+            let _ = other.shutdown(std::net::Shutdown::Both);
+        }
+    });
+    url
+}
+
+/// Runs an accept loop of tokio in a thread; `serve` has each connection. Its URL.
+fn serve<F, S>(serve: F) -> String
+where
+    F: Fn(tokio::net::TcpStream) -> S + Send + 'static,
+    S: Future<Output = ()> + Send + 'static,
+{
+    let (told, url) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+        runtime.block_on(async move {
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+            let address = listener.local_addr().expect("an address");
+            told.send(format!("ws://{address}/ws")).expect("somebody waits");
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(serve(stream));
+            }
+        });
+    });
+    url.recv().expect("it listens")
+}
+
+/// Passes the messages of another server on, but for those that `lost` picks.
+pub fn losing(behind: &str, lost: fn(&str) -> bool) -> String {
+    let behind = behind.to_owned();
+    serve(move |stream| {
+        let behind = behind.clone();
+        async move {
+            let Ok(client) = tokio_tungstenite::accept_async(stream).await else { return };
+            let Ok((server, _)) = tokio_tungstenite::connect_async(behind).await else { return };
+            let (mut to_client, mut from_client) = client.split();
+            let (mut to_server, mut from_server) = server.split();
+            let up = async {
+                while let Some(Ok(message)) = from_client.next().await {
+                    if to_server.send(message).await.is_err() {
+                        return;
+                    }
+                }
+            };
+            let down = async {
+                while let Some(Ok(message)) = from_server.next().await {
+                    let is_lost = matches!(&message, Message::Text(text) if lost(text));
+                    if !is_lost && to_client.send(message).await.is_err() {
+                        return;
+                    }
+                }
+            };
+            tokio::select! { () = up => {}, () = down => {} }
+        }
+    })
+}
+
+/// Whom a chat server tells what one client was told.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Tells {
+    /// All clients.
+    All,
+    /// The one that came last.
+    TheLast,
+    /// Nobody.
+    Nobody,
+}
+
+/// A chat server for the protocol that `frameproof init` writes; and how many clients it had at most at a time.
+pub fn chat(tells: Tells) -> (String, Arc<AtomicUsize>) {
+    let most = Arc::new(AtomicUsize::new(0));
+    let (here, newest) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (all, _) = tokio::sync::broadcast::channel::<String>(1024);
+    let counted = Arc::clone(&most);
+    let url = serve(move |stream| {
+        let (all, here, most, newest) =
+            (all.clone(), Arc::clone(&here), Arc::clone(&counted), Arc::clone(&newest));
+        async move {
+            let Ok(mut socket) = tokio_tungstenite::accept_async(stream).await else { return };
+            most.fetch_max(here.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            let number = newest.fetch_add(1, Ordering::SeqCst) + 1;
+            let mut news = all.subscribe();
+            let mut seq = 0;
+            loop {
+                tokio::select! {
+                    frame = socket.next() => match frame {
+                        Some(Ok(Message::Text(text))) if text.contains("hello") => {
+                            let welcome = Message::text(r#"{"type":"welcome","room":"lobby"}"#);
+                            if socket.send(welcome).await.is_err() { break }
+                        }
+                        Some(Ok(Message::Text(text))) if tells != Tells::Nobody => {
+                            let text: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+                            let _ = all.send(text["text"].to_string());
+                        }
+                        Some(Ok(_)) => {}
+                        _ => break,
+                    },
+                    Ok(text) = news.recv() => {
+                        if tells == Tells::TheLast && number != newest.load(Ordering::SeqCst) { continue }
+                        for (kind, text) in [("said", text), ("done", "\"\"".to_owned())] {
+                            seq += 1;
+                            let frame = format!(r#"{{"type":"{kind}","seq":{seq},"text":{text}}}"#);
+                            if socket.send(Message::text(frame)).await.is_err() { break }
+                        }
+                    }
+                }
+            }
+            here.fetch_sub(1, Ordering::SeqCst);
+        }
+    });
+    (url, most)
+}

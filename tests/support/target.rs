@@ -1,0 +1,47 @@
+//! Targets in a folder of the test's own, and what they leave behind.
+
+use std::fs;
+use std::process::Output;
+
+use super::{frameproof, text};
+
+pub const BINARY: &str = env!("CARGO_BIN_EXE_frameproof");
+
+/// A reference server as somebody's program, on a port that frameproof chooses.
+pub const SERVED: &str = "
+[target.mine]
+protocol = 'minicodex'
+url = 'ws://127.0.0.1:{{port}}/ws'
+command = ['BIN', 'serve', 'minicodex', '--listen', '127.0.0.1:{{port}}']
+ports = { port = 0 }
+env = { MARK = 'MARKED' }
+";
+
+/// A folder with this frameproof.toml; `BIN` stands for the binary.
+pub fn folder(config: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("frameproof.toml"), config.replace("BIN", BINARY)).expect("written");
+    folder
+}
+
+/// Exit code, standard output, standard error.
+pub fn run(folder: &tempfile::TempDir, arguments: &[&str]) -> (Option<i32>, String, String) {
+    let Output { status, stdout, stderr } = frameproof(folder.path(), arguments);
+    (status.code(), text(&stdout), text(&stderr))
+}
+
+/// Processes whose environment or command line bears this mark: their ids and command lines.
+pub fn left_over(mark: &str) -> Vec<(u32, String)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc").expect("Linux").flatten() {
+        let Ok(pid) = entry.file_name().to_string_lossy().parse::<u32>() else { continue };
+        if pid == std::process::id() {
+            continue;
+        }
+        let read = |file: &str| text(&fs::read(entry.path().join(file)).unwrap_or_default());
+        if read("environ").contains(mark) || read("cmdline").contains(mark) {
+            found.push((pid, read("cmdline")));
+        }
+    }
+    found
+}

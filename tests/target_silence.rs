@@ -1,0 +1,104 @@
+//! Servers that fall silent, each in its way: told apart, told once, and over in bounded time.
+
+mod support;
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use support::Served;
+use support::hand;
+use support::target::{folder, run};
+
+/// Longest time that a run against a server that says nothing may take, whatever the machine is busy with.
+const BOUND: Duration = Duration::from_secs(60);
+
+/// Runs cases against a server that is there already, with short deadlines: it is silent, and waiting longer changes nothing.
+fn against(protocol: &str, url: &str, scale: &str, globs: &[&str]) -> (Option<i32>, String, String) {
+    let folder =
+        folder(&format!("[target.x]\nprotocol = '{protocol}'\nurl = '{url}'\ntimeout-scale = {scale}\n"));
+    let begin = Instant::now();
+    let mut arguments = vec!["run", "--target", "x", "--jobs", "64", "--junit", "j.xml"];
+    arguments.extend(globs);
+    let (code, shown, errors) = run(&folder, &arguments);
+    assert!(begin.elapsed() < BOUND, "{:?}", begin.elapsed());
+    let xml = fs::read_to_string(folder.path().join("j.xml")).unwrap_or_default();
+    (code, shown + &errors, xml)
+}
+
+/// How many stories a report tells in full.
+fn stories(shown: &str) -> usize {
+    shown.matches("on the wire:").count()
+}
+
+#[test]
+fn a_server_that_never_answers() {
+    let url = hand::mute(None).trim_end_matches('/').to_owned() + "/ws";
+    let (code, shown, xml) =
+        against("minicodex", &url, "0.05", &["abort/*", "approval/*", "streaming/*", "resume/*"]);
+    assert_eq!(code, Some(1), "{shown}");
+    assert!(
+        shown.contains("welcome did not come within 250.0ms: the server has said nothing on this connection"),
+        "{shown}"
+    );
+    assert!(stories(&shown) <= 3, "one root cause:\n{shown}");
+    assert!(shown.contains("same reason as "), "{shown}");
+    assert!(xml.contains("it failed for the same reason as "), "{xml}");
+}
+
+#[test]
+fn a_server_that_hangs_on_the_first_frame() {
+    let url = hand::mute(Some(r#"{"type":"Connected","session_id":"s"}"#));
+    let (code, shown, _) =
+        against("codey", &url, "0.05", &["messages/*", "streaming/*", "state/*", "history/*"]);
+    assert_eq!(code, Some(1), "{shown}");
+    assert!(shown.contains("the server has not answered what was sent last"), "{shown}");
+    assert!(!shown.contains("has said nothing on this connection"), "{shown}");
+    assert!(stories(&shown) <= 4, "one root cause:\n{shown}");
+}
+
+#[test]
+fn a_server_that_never_ends_a_turn() {
+    let server = Served::start(&["minicodex"]);
+    let url = hand::losing(&server.url, |text| {
+        text.contains("\"turn_done\"")
+            || text.contains("\"status\":\"finished\"")
+            || text.contains("\"status\":\"error\"")
+    });
+    let (code, shown, _) = against("minicodex", &url, "0.2", &["streaming/*", "tools/*", "errors/no-*"]);
+    assert_eq!(code, Some(1), "{shown}");
+    assert!(
+        shown.contains("the server has begun the turn and not ended it; the last frame was `"),
+        "{shown}"
+    );
+    // What needs no end of a turn passes all the same.
+    assert!(!shown.contains(" 0 passed"), "{shown}");
+    assert!(stories(&shown) <= 8, "few root causes:\n{shown}");
+}
+
+#[test]
+fn a_server_that_never_completes_the_close_handshake() {
+    let url = hand::mute(Some(r#"{"type":"Connected","session_id":"s"}"#));
+    let (code, shown, _) = against("codey", &url, "0.05", &["transport/close-returned"]);
+    assert_eq!(code, Some(1), "{shown}");
+    assert!(
+        shown.contains("close did not come within")
+            && shown.contains("the server has not ended the connection"),
+        "{shown}"
+    );
+    assert!(shown.contains("CO-CN-1"), "{shown}");
+}
+
+/// It is gone in the middle of the run, and was never ours to launch again.
+#[test]
+fn a_server_that_survives_so_many_connections() {
+    let server = Served::start(&["minicodex"]);
+    let url = hand::survives(12, &server.url);
+    let folder = folder(&format!("[target.x]\nprotocol = 'minicodex'\nurl = '{url}'\nsessions = 1\n"));
+    let begin = Instant::now();
+    let (code, shown, errors) = run(&folder, &["run", "--target", "x", "errors/*", "tools/*", "streaming/*"]);
+    assert!(begin.elapsed() < BOUND, "{:?}", begin.elapsed());
+    assert!(matches!(code, Some(1 | 3)), "{code:?} {shown}{errors}");
+    assert!(!shown.contains(" 0 passed"), "what ran before counts: {shown}");
+    assert!(shown.contains("refused the connection"), "{shown}");
+    assert!(stories(&shown) <= 4, "one root cause:\n{shown}");
+}

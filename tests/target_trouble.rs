@@ -1,0 +1,195 @@
+//! Servers that do not start, die, or are interrupted: each is said, and nothing is left running.
+
+mod support;
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::process::{Command, Stdio};
+
+use support::target::{BINARY, SERVED, folder, left_over, run};
+
+#[test]
+fn what_does_not_start_is_said_with_a_hint_and_nothing_is_left() {
+    let mark = format!("mark-{}-broken", std::process::id());
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = taken.local_addr().expect("an address").port();
+    let base =
+        format!("url = 'ws://127.0.0.1:{{{{port}}}}/ws'\nports = {{ port = 0 }}\nenv = {{ M = '{mark}' }}\n");
+    for (config, code, parts) in [
+        (
+            format!("{base}command = ['no-such-program-here']"),
+            3,
+            &["`no-such-program-here`", "cannot be started", "PATH"][..],
+        ),
+        (
+            format!("{base}command = ['sh', '-c', 'echo oops >&2; exit 7']"),
+            3,
+            &["exited with status 7 before it was ready", "| oops"],
+        ),
+        (
+            format!(
+                "{base}command = ['sh', '-c', 'echo waiting; sleep 600 & sleep 600']\nstart-timeout = '300ms'"
+            ),
+            3,
+            &["was not ready within 300ms", "nothing listens on 127.0.0.1:", "| waiting", "start-timeout"],
+        ),
+        (
+            format!("url = 'ws://127.0.0.1:{port}/ws'\ncommand = ['sleep', '600']"),
+            3,
+            &["is in use already", "--attach"],
+        ),
+        (format!("{base}command = ['sleep', '600']\ncwd = 'nowhere'"), 3, &["nowhere does not exist"]),
+        (
+            format!("{base}comand = ['x']"),
+            2,
+            &["unknown field `comand`", "did you mean `command`?", "frameproof.toml:6:1"],
+        ),
+        (
+            format!("{base}bearer = 'env:SURELY_UNSET'"),
+            2,
+            &["SURELY_UNSET is not set", "frameproof.toml:6:11", "export"],
+        ),
+        (
+            format!("{base}command = ['{{{{prt}}}}']"),
+            2,
+            &["nothing sets the variable `prt`", "did you mean `port`?"],
+        ),
+        (format!("{base}ready = {{ tcp = 'a', http = 'b' }}"), 2, &["exactly one of tcp, http, log"]),
+        (format!("{base}start-timeout = '5'"), 2, &["write `250ms` or `3s`"]),
+        (
+            format!("{base}command = ['x']\ntools.opn = {{ name = 'y' }}"),
+            2,
+            &["no class of tools `opn`", "did you mean `open`?"],
+        ),
+    ] {
+        let folder = folder(&format!("[target.t]\nprotocol = 'minicodex'\n{config}\n"));
+        let (got, shown, errors) = run(&folder, &["run", "--target", "t"]);
+        assert_eq!(got, Some(code), "{config}\n{shown}{errors}");
+        for part in parts {
+            assert!(errors.contains(part), "{part} is not in\n{errors}");
+        }
+        assert_eq!(left_over(&mark), [], "{config}");
+    }
+    let folder = folder(SERVED);
+    let (code, _, errors) = run(&folder, &["run", "--target", "min"]);
+    assert_eq!(code, Some(2));
+    assert!(
+        errors.contains("there is no target `min`") && errors.contains("did you mean `mine`?"),
+        "{errors}"
+    );
+}
+
+#[test]
+fn an_interrupted_run_leaves_no_process() {
+    let mark = format!("mark-{}-interrupted", std::process::id());
+    // The shell and its child ignore SIGTERM: only the kill ends them.
+    let config = SERVED.replace("MARKED", &mark).replace(
+        "command = ['BIN', 'serve', 'minicodex', '--listen', '127.0.0.1:{{port}}']",
+        "stop-timeout = '200ms'\ncommand = ['sh', '-c', \"trap '' TERM; sleep 600 & BIN serve minicodex --listen 127.0.0.1:{{port}}; sleep 600\"]",
+    );
+    let folder = folder(&config);
+    let mut child = Command::new(BINARY)
+        .args(["run", "--target", "mine", "--repeat", "1000", "-v"])
+        .current_dir(folder.path())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it runs");
+    let mut line = String::new();
+    let mut out = BufReader::new(child.stdout.take().expect("piped"));
+    // The first case is done, so the server is there.
+    while !line.contains("PASS") {
+        line.clear();
+        assert_ne!(out.read_line(&mut line).expect("text"), 0, "the run ended by itself");
+    }
+    assert!(!left_over(&mark).is_empty());
+    let interrupt = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill");
+    assert!(interrupt.success());
+    std::io::copy(&mut out, &mut std::io::sink()).expect("read");
+    assert_eq!(child.wait().expect("its end").code(), Some(130));
+    assert_eq!(left_over(&mark), []);
+}
+
+#[test]
+fn a_server_that_dies_ends_with_a_verdict() {
+    let mark = format!("mark-{}-dies", std::process::id());
+    // It lives until its fifth connection: its proxy counts.
+    let folder = folder(&format!(
+        "[target.d]\nprotocol = 'minicodex'\nurl = 'ws://127.0.0.1:{{{{port}}}}/ws'\nports = {{ port = 0 }}\nsessions = 1\nenv = {{ M = '{mark}' }}\n\
+         command = ['python3', '{{{{scratch}}}}/../dies.py', 'BIN', '{{{{port}}}}']\n"
+    ));
+    let script = folder.path().join("dies.py");
+    fs::write(&script, DIES).expect("written");
+    let config = folder.path().join("frameproof.toml");
+    let written = fs::read_to_string(&config).expect("the file");
+    fs::write(&config, written.replace("{{scratch}}/../dies.py", &script.display().to_string()))
+        .expect("written");
+    let (code, shown, errors) = run(&folder, &["run", "--target", "d", "handshake/*", "errors/*"]);
+    assert_eq!(code, Some(3), "{shown}{errors}");
+    for part in ["the server died while this case ran: process `d` exited with status 9", "no verdict"] {
+        assert!(shown.contains(part), "{part} is not in\n{shown}");
+    }
+    assert!(shown.contains("passed") && !shown.contains(" 0 passed"), "it was launched again: {shown}");
+    assert_eq!(left_over(&mark), []);
+}
+
+/// Passes connections on to a reference server, and dies on the seventh.
+const DIES: &str = r#"
+import os, socket, subprocess, sys, threading
+server = subprocess.Popen([sys.argv[1], "serve", "minicodex"], stdout=subprocess.PIPE, text=True)
+host, port = server.stdout.readline().strip().split("//")[1].split("/")[0].split(":")
+listener = socket.socket()
+listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+listener.bind(("127.0.0.1", int(sys.argv[2])))
+listener.listen(64)
+def pump(a, b):
+    try:
+        while data := a.recv(65536):
+            b.sendall(data)
+    except OSError:
+        pass
+    for s in (a, b):
+        try:
+            s.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+count = 0
+while True:
+    client, _ = listener.accept()
+    count += 1
+    if count > 7:
+        os._exit(9)
+    other = socket.create_connection((host, int(port)))
+    for pair in ((client, other), (other, client)):
+        threading.Thread(target=pump, args=pair, daemon=True).start()
+"#;
+
+/// Somebody kills the server while cases run.
+#[test]
+fn a_server_that_is_killed_ends_with_a_verdict() {
+    let mark = format!("mark-{}-killed", std::process::id());
+    let folder = folder(&SERVED.replace("MARKED", &mark));
+    let mut child = Command::new(BINARY)
+        .args(["run", "--target", "mine", "--repeat", "4", "--jobs", "2", "-v", "abort/*", "approval/*"])
+        .current_dir(folder.path())
+        .env("NO_COLOR", "1")
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it runs");
+    let mut out = BufReader::new(child.stdout.take().expect("piped"));
+    let mut shown = String::new();
+    while !shown.contains("PASS") {
+        assert_ne!(out.read_line(&mut shown).expect("text"), 0, "the run ended by itself: {shown}");
+    }
+    for (pid, _) in left_over(&mark) {
+        let _ = Command::new("kill").args(["-KILL", &pid.to_string()]).status();
+    }
+    std::io::Read::read_to_string(&mut out, &mut shown).expect("text");
+    assert_eq!(child.wait().expect("its end").code(), Some(3), "{shown}");
+    assert!(
+        shown.contains("the server died while this case ran: process `mine` was ended by signal 9"),
+        "{shown}"
+    );
+    assert!(shown.matches(" PASS ").count() > 10, "it was launched again: {shown}");
+    assert_eq!(left_over(&mark), []);
+}
