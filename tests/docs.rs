@@ -116,6 +116,62 @@ fn the_commands_of_the_readme_work() {
     assert!(count >= 6, "only {count} commands");
 }
 
+/// The guide from beginning to end, with a reference server that has a defect as "my server".
+#[test]
+fn the_guide_to_testing_a_server_works() {
+    let guide = read("docs/testing-your-server.md");
+    let [config] = &blocks(&guide, "toml frameproof.toml")[..] else { panic!("one configuration") };
+    let own = r#"["python3", "-m", "myserver", "--port", "{{port}}"]"#;
+    assert!(config.contains(own), "{config}");
+    let served = format!(
+        r#"["{}", "serve", "minicodex", "--fault", "executes-denied", "--listen", "127.0.0.1:{{{{port}}}}"]"#,
+        env!("CARGO_BIN_EXE_frameproof")
+    );
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("frameproof.toml"), config.replace(own, &served)).expect("written");
+    let mut lines: Vec<String> = Vec::new();
+    for block in blocks(&guide, "console") {
+        lines.extend(block.lines().filter_map(|line| line.strip_prefix("$ ")).map(str::to_owned));
+    }
+    let recipes = blocks(&guide, "yaml recipe");
+    assert_eq!(recipes.len(), 2);
+    for recipe in &recipes {
+        serde_saphyr::from_str::<serde_json::Value>(recipe).expect("YAML");
+        lines.extend(
+            recipe.lines().filter_map(|line| line.find("frameproof ").map(|at| line[at..].to_owned())),
+        );
+    }
+    // The recipes have commands in common, with each other and with the text.
+    let mut seen = std::collections::BTreeSet::new();
+    let mut count = 0;
+    for line in lines.into_iter().filter(|line| seen.insert(line.clone())) {
+        let (command, note) = line.split_once(" # ").unwrap_or((&line, ""));
+        let words: Vec<&str> = command.split_whitespace().map(|word| word.trim_matches('\'')).collect();
+        let ["frameproof", arguments @ ..] = &words[..] else { panic!("{line}") };
+        if arguments.first() == Some(&"--locked") {
+            // `cargo install frameproof --locked`
+            continue;
+        }
+        let wanted = if note.contains("exit code 1") { 1 } else { 0 };
+        let output = frameproof(folder.path(), arguments);
+        let shown = text(&output.stdout) + &text(&output.stderr);
+        assert_eq!(output.status.code(), Some(wanted), "{line}\n{shown}");
+        count += 1;
+    }
+    assert_eq!(count, 7, "commands");
+    assert!(folder.path().join("conformance.xml").is_file());
+    // What it says of exit codes and silences is what is said.
+    for kind in [
+        "said nothing on this connection",
+        "not answered what was sent last",
+        "begun the turn and not ended it",
+        "not ended the connection",
+    ] {
+        assert!(guide.contains(&format!("the server has {kind}")), "{kind}");
+        assert!(read("src/run/silence.rs").contains(kind), "{kind}");
+    }
+}
+
 #[test]
 fn the_table_of_the_readme_is_what_the_command_prints() {
     let folder = tempfile::tempdir().expect("a folder");

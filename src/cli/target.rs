@@ -50,7 +50,9 @@ impl TargetChoice {
             let hint = match nearest(name, known()) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None if config.target.is_empty() => {
-                    format!("describe it in frameproof.toml, under [target.{name}]; see docs/targets.md")
+                    format!(
+                        "describe it in frameproof.toml, under [target.{name}]; see docs/testing-your-server.md"
+                    )
                 }
                 None => format!("there are {}", known().collect::<Vec<_>>().join(", ")),
             };
