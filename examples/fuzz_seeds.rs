@@ -1,8 +1,10 @@
 //! Makes what fuzzing begins with: `cargo run --example fuzz_seeds`.
 //!
-//! - `fuzz/seeds/TARGET/`: seeds from the protocols' examples and scenarios (committed; a test replays them);
-//! - `fuzz/dictionaries/TARGET.dict`: words from the schemas (committed);
-//! - `fuzz/corpus/TARGET/`: what `cargo fuzz run TARGET` reads and grows: seeds and regressions, copied (not committed).
+//! - `fuzz/seeds/TARGET/`: seeds from the protocols' examples and scenarios (a test replays them);
+//! - `fuzz/dictionaries/TARGET.dict`: words from the schemas;
+//! - `fuzz/corpus/TARGET/`: what `cargo fuzz run TARGET` reads and grows: seeds and regressions, copied.
+//!
+//! Nothing of it is committed: it is made from the protocols as they are.
 
 use std::fs;
 use std::path::Path;

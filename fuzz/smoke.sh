@@ -6,28 +6,14 @@ cd "$(dirname "$0")/.."
 RUNS="${RUNS:-20000}"
 SECONDS_EACH="${SECONDS_EACH:-30}"
 SANITIZER="${SANITIZER:-none}"
-TARGETS="
-frame
-frame_agrees
-frame_value
-frame_structured
-trace
-scenario
-protocol
-overlay
-baseline
-monitors
-report
-message_agentloop
-message_codelab
-message_codey
-message_minicodex
-message_tinyvex
-"
+targets=("$@")
+if [ ${#targets[@]} = 0 ]; then
+  mapfile -t targets < <(cargo fuzz list)
+fi
 cargo run --quiet --example fuzz_seeds >/dev/null
 # All at once: cargo then builds what they share once.
 cargo fuzz build --sanitizer "$SANITIZER"
-for target in ${@:-$TARGETS}; do
+for target in "${targets[@]}"; do
   dictionary=()
   if [ -f "fuzz/dictionaries/$target.dict" ]; then
     dictionary=("-dict=fuzz/dictionaries/$target.dict")
