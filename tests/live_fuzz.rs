@@ -20,6 +20,7 @@ fn correct_servers_give_no_finding() {
         assert_eq!(code, Some(0), "{name}: {shown}");
         assert!(shown.contains("0 findings in 24 cases"), "{name}: {shown}");
         assert!(shown.contains("opened"), "the table of states: {shown}");
+        assert!(!shown.contains('\r'), "no progress line in a pipe: {shown:?}");
     }
     assert!(!folder.path().join("reports").exists(), "nothing found, nothing written");
 }
@@ -28,9 +29,22 @@ fn correct_servers_give_no_finding() {
 fn a_fault_is_found_kept_run_and_seen_fixed() {
     let folder = tempfile::tempdir().expect("a folder");
     let fault = ["minicodex", "--fault", "fuzz-number-for-text"];
-    let campaign =
-        [&fault[..], &["--time", "60s", "--max-findings", "1", "--junit", "j.xml", "--json", "j.jsonl"]]
-            .concat();
+    let campaign = [
+        &fault[..],
+        &[
+            "--reading",
+            "lenient",
+            "--time",
+            "60s",
+            "--max-findings",
+            "1",
+            "--junit",
+            "j.xml",
+            "--json",
+            "j.jsonl",
+        ],
+    ]
+    .concat();
     let (code, shown) = fuzz(folder.path(), &campaign);
     assert_eq!(code, Some(1), "{shown}");
     assert!(shown.contains("FAIL refused [MC-SND-3]"), "{shown}");
@@ -46,6 +60,9 @@ fn a_fault_is_found_kept_run_and_seen_fixed() {
         1,
         "one step suffices: {scenario}"
     );
+
+    assert!(scenario.contains("# Reading: lenient."), "{scenario}");
+    assert!(scenario.contains("# Not judged: acknowledgements, "), "{scenario}");
 
     // JUnit and JSON lines name it.
     let junit = std::fs::read_to_string(folder.path().join("j.xml")).expect("JUnit");

@@ -13,8 +13,10 @@ use crate::protocol::extension::Join;
 use crate::protocol::{Message, Protocol};
 use crate::trace::Direction;
 
-/// Inputs of one volley.
+/// Inputs of one volley; of those that are refused, which are sent back to back, there may be more.
 const VOLLEY: usize = 16;
+/// Refused inputs of one volley.
+const SALVO: usize = 64;
 /// Longest program that is grown.
 const LONGEST: usize = 24;
 
@@ -106,7 +108,8 @@ impl Generator {
     /// Spoilt messages of one client, back to back: those that must be refused, or those that need not.
     fn volley(&self, dice: &mut Dice, refused: bool) -> Program {
         let mut program = self.empty(dice);
-        let wanted = 1 + dice.below(VOLLEY);
+        let most = if refused && dice.chance(50) { SALVO } else { VOLLEY };
+        let wanted = 1 + dice.below(most);
         for _ in 0..wanted * 4 {
             if program.inputs.len() >= wanted {
                 break;

@@ -19,6 +19,8 @@ const MOST: usize = 400;
 const LONGEST: Duration = Duration::from_secs(20);
 /// Longest time where every candidate launches a server.
 const LAUNCHED: Duration = Duration::from_secs(60);
+/// Inputs that are few enough to be tried one by one.
+const FEW: usize = 12;
 /// Candidates tried side by side.
 const JOBS: usize = 8;
 
@@ -42,6 +44,10 @@ pub async fn shrink(bench: &Bench, ran: Ran, wanted: &Fingerprint, seed: u64, de
         until: Instant::now() + if bench.ground.is_launched() { LAUNCHED } else { LONGEST },
         tried: HashSet::new(),
     };
+    // Of many, halves first.
+    if work.best.program.inputs.len() > FEW {
+        work.fewer_inputs(FEW).await;
+    }
     // One input alone is what most findings take.
     let alone = work
         .best
@@ -55,7 +61,7 @@ pub async fn shrink(bench: &Bench, ran: Ran, wanted: &Fingerprint, seed: u64, de
         let before = size(&work.best.program);
         let circumstances = circumstances(&work.best.program);
         work.try_all(circumstances).await;
-        work.fewer_inputs().await;
+        work.fewer_inputs(1).await;
         work.smaller_inputs().await;
         if size(&work.best.program) >= before || work.is_over() {
             break;
@@ -128,10 +134,10 @@ impl Work<'_> {
         }
     }
 
-    /// Leaves inputs out: halves, quarters, … and single ones.
-    async fn fewer_inputs(&mut self) {
+    /// Leaves inputs out: halves, quarters, … and at last `least` at a time.
+    async fn fewer_inputs(&mut self, least: usize) {
         let mut chunk = self.best.program.inputs.len().div_ceil(2);
-        while chunk >= 1 && !self.is_over() {
+        while chunk >= least && !self.is_over() {
             let program = &self.best.program;
             let count = program.inputs.len();
             let without = (0..count).step_by(chunk).map(|from| {

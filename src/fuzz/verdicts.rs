@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
+use serde_json::Value;
+
 use super::bench::{Ran, is_same_defect};
 use super::campaign::{Campaign, Ended, Event, Growth};
 use super::finding::{self, Finding, Fingerprint, fingerprints};
 use super::program::Program;
 use super::shrink::shrink;
+use crate::protocol::{Protocol, ReadingName};
 use crate::run::event::Verdict;
 
 /// How often what looks like the same defect is looked into: shrinking shows whether it is.
@@ -71,7 +74,7 @@ impl Campaign<'_> {
         let protocol = self.bench.ground.protocol();
         let title = finding::normal(&message);
         let case = ran.program.render(protocol, &name, &title, &print.requirements).case;
-        let comments = vec![
+        let mut comments = vec![
             format!(
                 "Found by frameproof fuzz, seed {}, case {index}, in state {}.",
                 self.options.seed, print.state
@@ -79,6 +82,7 @@ impl Campaign<'_> {
             format!("Oracle {}: {message}", print.oracle),
             format!("Run: frameproof run {} --scenario THIS", self.options.reproduce),
         ];
+        comments.extend(reservations(protocol, &case));
         let mut report = ran.single.report.clone();
         report.case = format!("fuzz/{name}");
         report.title = format!("{}: {title}", print.oracle);
@@ -203,6 +207,21 @@ impl Campaign<'_> {
         self.report.ended = Ended::Refusing(why);
         false
     }
+}
+
+/// Under which readings a case was judged, where they are not the default ones, and which invariants were not.
+fn reservations(protocol: &Protocol, case: &Value) -> Vec<String> {
+    let mut said = Vec::new();
+    // One reading is taken for a whole run.
+    if let Some(reading) = protocol.readings.values().find(|reading| **reading != ReadingName::default()) {
+        said.push(format!("Reading: {}.", format!("{reading:?}").to_lowercase()));
+    }
+    let suspended = case.get("suspend").and_then(Value::as_array).into_iter().flatten();
+    let suspended: Vec<&str> = suspended.filter_map(Value::as_str).collect();
+    if !suspended.is_empty() {
+        said.push(format!("Not judged: {}.", suspended.join(", ")));
+    }
+    said
 }
 
 /// What a failure is about, before it is known what it takes. Of RFC 6455 many things can be broken in one way, and no

@@ -99,7 +99,8 @@ pub(super) struct Runner<'r> {
     pub sessions: HashMap<String, Option<String>>,
     pub vars: HashMap<String, Value>,
     pub outcome: Outcome,
-    pub judge: Judge,
+    /// None: everything has been judged.
+    pub judge: Option<Judge>,
     pub settled: bool,
     /// Pointer of the current step, relative to the case.
     pub step: String,
@@ -175,7 +176,7 @@ impl<'r> Runner<'r> {
             current: String::new(),
             sessions: HashMap::new(),
             outcome: Outcome::default(),
-            judge,
+            judge: Some(judge),
             settled: false,
             step: String::new(),
             tolerated: None,

@@ -1,13 +1,11 @@
 //! What is wrong, as the report will tell it.
 
-use std::sync::Arc;
-
 use serde_json::Value;
 
 use super::case::{Outcome, Runner, Stop};
 use super::clients::Received;
 use super::event::{Excused, Failure, StepPlace, Verdict};
-use crate::check::{Judge, Violation, evidence, excused, same};
+use crate::check::{Violation, evidence, excused, same};
 use crate::protocol::ReadingName;
 
 impl Runner<'_> {
@@ -24,10 +22,7 @@ impl Runner<'_> {
     /// Judges what was left open, and adds up what was exercised.
     pub fn finish_judge(self) -> Outcome {
         let mut runner = self;
-        let protocol = Arc::clone(&runner.protocol);
-        let fresh = Judge::new(protocol, runner.options.limits.frame, &[]);
-        let Ok(fresh) = fresh else { return runner.outcome };
-        let judge = std::mem::replace(&mut runner.judge, fresh);
+        let Some(judge) = runner.judge.take() else { return runner.outcome };
         let settled = runner.settled && !runner.broken;
         let (violations, exercised) = judge.finish(settled);
         if let Some(shadow) = runner.shadow.take() {

@@ -31,7 +31,7 @@ impl Runner<'_> {
     fn observe(&mut self, event: Event) -> crate::check::Judged {
         let index = self.outcome.wire.len() as u64;
         self.outcome.wire.push(wire_line(index, &event));
-        let mut judged = self.judge.observe(&event);
+        let mut judged = self.judge.as_mut().map(|judge| judge.observe(&event)).unwrap_or_default();
         if let Some(shadow) = &mut self.shadow {
             let bare = shadow.observe(&event).violations;
             self.excuse(bare, &judged.violations);

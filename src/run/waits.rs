@@ -78,9 +78,13 @@ impl Runner<'_> {
             label: names.join(" or "),
         };
         if let Some(schema) = schema {
-            let schema = self.expand(schema, None)?;
+            let given = schema;
+            let schema = self.expand(given, None)?;
             let schema = self.loosened_schema(schema);
-            wanted.schema = Some(Schema::new(&schema).map_err(bad)?);
+            // One without templates is the same each time.
+            let compiled =
+                if schema == *given { self.protocol.schema(&schema) } else { Schema::new(&schema) };
+            wanted.schema = Some(compiled.map_err(bad)?);
         }
         for name in names {
             match name.as_str() {
