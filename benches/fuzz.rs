@@ -8,9 +8,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use frameproof::fuzz::Ground;
 use frameproof::fuzz::campaign::{Options, campaign};
 use frameproof::protocol::{LoadOptions, Protocol};
-use frameproof::run::single::Ground;
 use frameproof::run::{Options as RunOptions, Target};
 use futures_util::{SinkExt, StreamExt};
 use tokio_tungstenite::tungstenite::Message;

@@ -24,3 +24,5 @@ pub mod spoil;
 mod verdicts;
 pub mod wire;
 pub mod yaml;
+
+pub use crate::run::single::Ground;
