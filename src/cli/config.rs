@@ -250,18 +250,20 @@ mod tests {
     #[test]
     fn what_the_file_says_of_one_protocol_counts_for_no_other() {
         let own = "protocol = 'chat'\nscenario = ['s.yaml']\n";
-        let named = "name = 'codey'\nscenario = ['s.yaml']\n";
+        let names = crate::protocol::Protocol::embedded_names();
+        let (one, two) = (names[0], names[1]);
+        let named = &format!("name = '{one}'\nscenario = ['s.yaml']\n");
         let open = "scenario = ['s.yaml']\n";
         // The file, the word, and then: is it about the file's protocol, name, folder, filters.
         for (text, word, expected) in [
             (own, None, (true, None, Some("chat"), 0)),
             (own, Some("chat"), (true, None, Some("chat"), 0)),
             (own, Some("a/*"), (true, None, Some("chat"), 1)),
-            (own, Some("codey"), (false, Some("codey"), None, 0)),
-            (named, None, (true, Some("codey"), None, 0)),
-            (named, Some("codey"), (true, Some("codey"), None, 0)),
-            (named, Some("tinyvex"), (false, Some("tinyvex"), None, 0)),
-            (open, Some("tinyvex"), (true, Some("tinyvex"), None, 0)),
+            (own, Some(one), (false, Some(one), None, 0)),
+            (named, None, (true, Some(one), None, 0)),
+            (named, Some(one), (true, Some(one), None, 0)),
+            (named, Some(two), (false, Some(two), None, 0)),
+            (open, Some(two), (true, Some(two), None, 0)),
         ] {
             let config: Config = toml::from_str(text).expect("valid");
             let mut source = Source { name: word.map(str::to_owned), ..Source::default() };

@@ -23,7 +23,7 @@ mod scratch;
 mod seen;
 pub mod selftest;
 mod silence;
-pub(crate) mod single;
+pub mod single;
 mod steps;
 mod summary;
 mod survive;
