@@ -64,7 +64,7 @@ fn a_defect_is_explained_to_a_stranger() {
         "on the wire:",
         "reproduce: frameproof run minicodex --url ws://127.0.0.1:",
         "scenarios/minicodex/approval.yaml:",
-        "not conformant: 1 cases, 0 passed, 1 failed",
+        "not conformant: 1 case, 0 passed, 1 failed",
     ] {
         assert!(shown.contains(part), "{part} is not in\n{shown}");
     }

@@ -182,3 +182,26 @@ fn the_table_of_the_readme_is_what_the_command_prints() {
     let (table, _) = rest.split_once("<!-- end -->").expect("the table's end");
     assert_eq!(table, text(&output.stdout), "paste what `frameproof list --markdown` prints");
 }
+
+#[test]
+fn the_trace_and_the_baseline_of_the_guide_are_read() {
+    let guide = read("docs/reports.md");
+    let folder = tempfile::tempdir().expect("a folder");
+    let [trace] = &blocks(&guide, "json lines")[..] else { panic!("one trace") };
+    fs::write(folder.path().join("t.ndjson"), trace).expect("written");
+    let output = frameproof(folder.path(), &["check", "t.ndjson", "--protocol", "minicodex"]);
+    assert!(text(&output.stdout).contains("5 events"), "{output:?}");
+    let [baseline] = &blocks(&guide, "yaml baseline")[..] else { panic!("one baseline") };
+    fs::write(folder.path().join("known.yaml"), baseline).expect("written");
+    let case =
+        ["--case", "approval/deny-does-not-run-the-tool", "--baseline", "known.yaml", "--json", "run.jsonl"];
+    let run = |fault: &[&str]| frameproof(folder.path(), &[&["run", "minicodex"], fault, &case[..]].concat());
+    let output = run(&["--fault", "executes-denied"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stdout));
+    assert!(text(&output.stdout).contains("1 known to fail"), "{}", text(&output.stdout));
+    let again = frameproof(folder.path(), &["report", "run.jsonl"]);
+    assert_eq!(text(&again.stdout), text(&output.stdout));
+    let output = run(&[]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stdout));
+    assert!(text(&output.stdout).contains("stale baseline entry"), "{}", text(&output.stdout));
+}

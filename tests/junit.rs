@@ -40,11 +40,9 @@ fn events(text: &str) -> Vec<RunEvent> {
         title: text.into(),
         file: "scenarios/minichat/family.yaml".into(),
         line: 7,
-        covers: Vec::new(),
         verdict,
         reason: (verdict == Verdict::NotApplicable || verdict == Verdict::Error).then(|| text.to_owned()),
         seconds: 0.25,
-        started: 0.0,
         failures: match verdict {
             Verdict::Failed | Verdict::Warned => vec![failure(verdict)],
             _ => vec![],
@@ -60,14 +58,8 @@ fn events(text: &str) -> Vec<RunEvent> {
             text: text.into(),
             cut: 0,
         }],
-        wire_omitted: 0,
-        log: Vec::new(),
-        log_omitted: 0,
-        opening: None,
-        same_as: None,
-        excused: Vec::new(),
         reproduce: "frameproof run".into(),
-        known: None,
+        ..CaseReport::default()
     };
     let verdicts = [
         ("passed", Verdict::Passed),

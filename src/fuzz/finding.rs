@@ -184,25 +184,8 @@ pub fn blank_report(name: &str, title: &str) -> CaseReport {
     CaseReport {
         case: format!("fuzz/{name}"),
         title: title.to_owned(),
-        file: String::new(),
-        line: 0,
-        covers: Vec::new(),
         verdict: Verdict::Error,
-        reason: None,
-        seconds: 0.0,
-        started: 0.0,
-        failures: Vec::new(),
-        earlier: Vec::new(),
-        exercised: std::collections::BTreeMap::new(),
-        wire: Vec::new(),
-        wire_omitted: 0,
-        log: Vec::new(),
-        log_omitted: 0,
-        opening: None,
-        same_as: None,
-        excused: Vec::new(),
-        reproduce: String::new(),
-        known: None,
+        ..CaseReport::default()
     }
 }
 

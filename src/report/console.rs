@@ -99,10 +99,10 @@ impl<W: Write> Console<W> {
         }
         writeln!(
             self.out,
-            "{BOLD}{}{BOLD:#} against {} {DIM}({} cases, {} at a time, seed {}, {} reading){DIM:#}",
+            "{BOLD}{}{BOLD:#} against {} {DIM}({}, {} at a time, seed {}, {} reading){DIM:#}",
             terminal(&started.title),
             terminal(&started.target),
-            started.cases,
+            cases(started.cases),
             started.jobs,
             started.seed,
             terminal(&started.reading)
@@ -172,14 +172,12 @@ impl<W: Write> Console<W> {
             return Ok(());
         }
         self.groups.push((reason, vec![terminal(&case.case).into_owned()]));
-        writeln!(
-            self.out,
-            "\n{style}{word}{style:#} {BOLD}{}{BOLD:#}: {}",
-            terminal(&case.case),
-            terminal(&case.title)
-        )?;
+        let id = terminal(&case.case);
+        let before = word.len() + id.chars().count() + 3;
+        let title = case::wrapped(self.options.width, &case.title, before, 2);
+        writeln!(self.out, "\n{style}{word}{style:#} {BOLD}{id}{BOLD:#}: {title}")?;
         if let Some(reason) = &case.reason {
-            writeln!(self.out, "  {}", terminal(reason))?;
+            writeln!(self.out, "  {}", case::wrapped(self.options.width, reason, 2, 4))?;
         }
         let failures =
             if case.verdict == Verdict::Flaky { case.earlier.concat() } else { case.failures.clone() };
@@ -218,7 +216,10 @@ impl<W: Write> Console<W> {
                 let more = cases.len().saturating_sub(1 + NAMED);
                 let more = if more > 0 { format!(" and {more} more") } else { String::new() };
                 let named = cases[1..].iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
-                writeln!(self.out, "\n{YELLOW}same reason as {}:{YELLOW:#} {named}{more}", cases[0])?;
+                let head = format!("same reason as {}:", cases[0]);
+                let named = format!("{named}{more}");
+                let named = case::wrapped(self.options.width, &named, head.chars().count() + 1, 2);
+                writeln!(self.out, "\n{YELLOW}{head}{YELLOW:#} {named}")?;
             }
             for message in &summary.stale_baseline {
                 writeln!(self.out, "\n{RED}stale baseline entry{RED:#} {}", terminal(message))?;
@@ -317,9 +318,9 @@ impl<W: Write> Console<W> {
             };
             writeln!(
                 self.out,
-                "  {style}{word}{style:#} {CYAN}{}{CYAN:#} {} {DIM}{cases}{DIM:#}",
+                "  {style}{word}{style:#} {CYAN}{}{CYAN:#} {}",
                 terminal(id),
-                terminal(text)
+                case::wrapped(self.options.width, &format!("{text} {cases}"), 4 + word.len() + id.len(), 4)
             )?;
         }
         Ok(())
@@ -354,12 +355,17 @@ impl<W: Write> Console<W> {
         let verdict = if matches!(summary.exit_code, 3 | 130) { "no verdict" } else { verdict };
         writeln!(
             self.out,
-            "{style}{verdict}{style:#}: {total} cases, {} in {:.2} s{stopped}",
+            "{style}{verdict}{style:#}: {}, {} in {:.2} s{stopped}",
+            cases(total),
             parts.join(", "),
             summary.seconds
         )?;
         self.out.flush()
     }
+}
+
+fn cases(count: usize) -> String {
+    if count == 1 { "1 case".to_owned() } else { format!("{count} cases") }
 }
 
 /// What makes two cases fail for the same reason.

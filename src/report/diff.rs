@@ -3,6 +3,26 @@
 use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 
+/// The part of a value that an expected part of it speaks of, and whether there is more: what nobody asked for is no
+/// difference.
+pub(super) fn asked_for(expected: &Value, actual: &Value) -> (Value, bool) {
+    match (expected, actual) {
+        (Value::Object(expected), Value::Object(actual)) => {
+            let mut more = actual.keys().any(|key| !expected.contains_key(key));
+            let common =
+                expected.iter().filter_map(|(key, expected)| Some((key, expected, actual.get(key)?)));
+            let part = common.map(|(key, expected, actual)| {
+                let (part, rest) = asked_for(expected, actual);
+                more |= rest;
+                (key.clone(), part)
+            });
+            let part = part.collect();
+            (Value::Object(part), more)
+        }
+        _ => (actual.clone(), false),
+    }
+}
+
 /// A line of a difference: `-` expected, `+` actual, ` ` both.
 pub(super) fn lines(expected: &Value, actual: &Value) -> Vec<(char, String)> {
     let text = |value: &Value| match value {
@@ -23,4 +43,22 @@ pub(super) fn lines(expected: &Value, actual: &Value) -> Vec<(char, String)> {
             (sign, change.value().trim_end_matches('\n').to_owned())
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_nobody_asked_for_is_no_difference() {
+        let expected = json!({ "type": "a", "run": { "id": 1 }, "gone": true });
+        let actual = json!({ "seq": 7, "type": "a", "run": { "id": 2, "at": 3 } });
+        let (part, more) = asked_for(&expected, &actual);
+        assert_eq!((&part, more), (&json!({ "type": "a", "run": { "id": 2 } }), true));
+        let signs: Vec<char> = lines(&expected, &part).iter().map(|(sign, _)| *sign).collect();
+        assert!(signs.contains(&'-') && signs.contains(&'+'), "{signs:?}");
+        assert_eq!(asked_for(&json!({ "a": 1 }), &json!({ "a": 1 })), (json!({ "a": 1 }), false));
+        assert_eq!(asked_for(&json!({ "a": 1 }), &json!("text")), (json!("text"), false));
+    }
 }

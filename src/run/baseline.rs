@@ -201,26 +201,10 @@ mod tests {
     fn report(case: &str, failures: Vec<Failure>) -> CaseReport {
         CaseReport {
             case: case.to_owned(),
-            title: String::new(),
-            file: String::new(),
             line: 1,
-            covers: Vec::new(),
             verdict: Verdict::Failed,
-            reason: None,
-            seconds: 0.0,
-            started: 0.0,
             failures,
-            earlier: Vec::new(),
-            exercised: Default::default(),
-            wire: Vec::new(),
-            wire_omitted: 0,
-            log: Vec::new(),
-            log_omitted: 0,
-            opening: None,
-            same_as: None,
-            excused: Vec::new(),
-            reproduce: String::new(),
-            known: None,
+            ..CaseReport::default()
         }
     }
 

@@ -49,7 +49,7 @@ impl Outcome {
     /// Whether a connection ended that no client ended, or could not be had.
     pub fn lost_connection(&self) -> bool {
         let lost = |line: &WireLine| {
-            line.dir == "--" && !line.text.starts_with("connected") && !line.text.contains("cut by")
+            line.dir == "--" && !line.text.starts_with("connected") && !line.text.contains("by this client")
         };
         self.wire.iter().any(lost) || self.opening.is_some() || self.reason.is_some()
     }

@@ -7,12 +7,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// What became of a case, or of a requirement. In order of gravity.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// A capability that it needs is not offered.
     NotApplicable,
     /// Nothing touched it.
+    #[default]
     NotExercised,
     /// It held wherever it was exercised.
     Passed,
@@ -85,8 +86,8 @@ pub struct RequirementText {
     pub reading: Option<String>,
 }
 
-/// All about one case.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+/// All about one case. By default: of one that nothing is known of.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct CaseReport {
     /// `family/name`.
     pub case: String,

@@ -41,17 +41,8 @@ impl Runner<'_> {
                 }
                 Waited::Missed(message, instead) => {
                     let blame = self.blame(step, &names, blame);
-                    let mut expected = json!({ "type": wanted.label });
-                    if let Some(Value::Object(with)) = &step.with {
-                        let with = self.expand(&Value::Object(with.clone()), None)?;
-                        expected.as_object_mut().into_iter().for_each(|map| {
-                            map.extend(with.as_object().cloned().unwrap_or_default());
-                        });
-                    }
-                    if let Some(schema) = &step.schema {
-                        expected["where"] = schema.clone();
-                    }
-                    return self.missed(&blame, message, instead.as_deref(), Some(expected));
+                    let expected = self.asked_for(step, &wanted.label)?;
+                    return self.missed(&blame, message, instead.as_deref(), expected);
                 }
             }
         }
@@ -61,6 +52,24 @@ impl Runner<'_> {
             self.exercise(&held);
         }
         Ok(())
+    }
+
+    /// What a step asks for of a message beside its type, for the report.
+    fn asked_for(&mut self, step: &Step, label: &str) -> Result<Option<Value>, Stop> {
+        if step.with.is_none() && step.schema.is_none() {
+            return Ok(None);
+        }
+        let mut expected = json!({ "type": label });
+        if let Some(Value::Object(with)) = &step.with {
+            let with = self.expand(&Value::Object(with.clone()), None)?;
+            expected.as_object_mut().into_iter().for_each(|map| {
+                map.extend(with.as_object().cloned().unwrap_or_default());
+            });
+        }
+        if let Some(schema) = &step.schema {
+            expected["where"] = schema.clone();
+        }
+        Ok(Some(expected))
     }
 
     /// Who is to blame when an expected message does not come.

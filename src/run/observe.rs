@@ -9,7 +9,7 @@ use super::case::{Runner, Stop};
 use super::clients::{Ended, Received};
 use super::event::{Verdict, WireLine};
 use crate::protocol::Matcher;
-use crate::trace::{Direction, Event, Payload};
+use crate::trace::{Direction, End, Event, Payload};
 use crate::wire::Incoming;
 
 /// How much of a frame the wire log keeps, in bytes.
@@ -181,6 +181,9 @@ fn wire_line(index: u64, event: &Event) -> WireLine {
     let bytes = |bytes: &[u8]| format!("{} bytes: {}", bytes.len(), String::from_utf8_lossy(bytes));
     let (dir, text) = match &event.payload {
         Payload::Open { url } => ("--", format!("connected to {url}")),
+        Payload::End(End::Closed) if event.dir == Direction::Send => {
+            ("--", "the connection was closed by this client".to_owned())
+        }
         Payload::End(how) => ("--", Ended::by(*how).describe()),
         Payload::Close { code, reason } => {
             let code = code.map_or_else(String::new, |code| format!(" {code}"));

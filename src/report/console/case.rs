@@ -2,6 +2,8 @@
 
 use std::io::Write;
 
+use serde_json::Value;
+
 use super::{CYAN, Console, DIM, GREEN, RED, look};
 use crate::report::diff;
 use crate::report::escape::terminal;
@@ -9,59 +11,81 @@ use crate::run::event::{CaseReport, Failure, WireLine};
 
 /// Frames shown of a failed case.
 const FRAMES: usize = 12;
+/// Lines that a frame gets which shows the failure.
+const MARKED: usize = 12;
 /// Columns that a line gets however narrow the terminal is.
 const NARROWEST: usize = 40;
 
 impl<W: Write> Console<W> {
     pub(super) fn failure(&mut self, failure: &Failure) -> std::io::Result<()> {
         let (style, _) = look(failure.verdict);
-        writeln!(self.out, "  {style}{}{style:#}", terminal(&failure.message))?;
+        let message = self.wrapped(&failure.message, 2, 4);
+        writeln!(self.out, "  {style}{message}{style:#}")?;
         for id in &failure.requirements {
-            let text = self.started.as_ref().and_then(|started| started.requirements.get(id));
-            let Some(text) = text else {
-                writeln!(self.out, "    {CYAN}{}{CYAN:#}", terminal(id))?;
-                continue;
-            };
-            writeln!(
-                self.out,
-                "    {CYAN}{}{CYAN:#} {} {} {DIM}({}){DIM:#}",
-                terminal(id),
-                terminal(&text.level),
-                terminal(&text.text),
-                terminal(&text.source)
-            )?;
-            if let Some(reading) = &text.reading {
-                writeln!(self.out, "      {DIM}reading {}{DIM:#}", terminal(reading))?;
-            }
+            self.requirement(id)?;
         }
         if let Some(step) = &failure.step {
             let place = format!("{}:{}", step.file, step.line);
             let at = if failure.check == "step" { "at" } else { "while at" };
-            writeln!(self.out, "    {DIM}{at} {}{DIM:#}  {}", terminal(&place), terminal(&step.source))?;
+            let before = 7 + at.len() + place.chars().count();
+            let source = self.clip(&step.source, before);
+            writeln!(self.out, "    {DIM}{at} {}{DIM:#}  {source}", terminal(&place))?;
         }
         match (&failure.expected, &failure.actual) {
-            (Some(expected), Some(actual)) => {
-                for (sign, line) in diff::lines(expected, actual) {
-                    let style = match sign {
-                        '-' => RED,
-                        '+' => GREEN,
-                        _ => DIM,
-                    };
-                    let line = self.clip(&line, 6);
-                    writeln!(self.out, "    {style}{sign} {line}{style:#}")?;
-                }
-            }
-            (Some(expected), None) => {
-                let expected = self.clip(&expected.to_string(), 13);
-                writeln!(self.out, "    expected {expected}")?;
-            }
-            (None, Some(actual)) => {
-                let actual = self.clip(&actual.to_string(), 13);
-                writeln!(self.out, "    came     {actual}")?;
-            }
-            (None, None) => {}
+            (Some(expected), Some(actual)) => self.difference(failure, expected, actual),
+            (Some(expected), None) => self.value("expected", expected),
+            (None, Some(actual)) => self.value("came", actual),
+            (None, None) => Ok(()),
+        }
+    }
+
+    fn requirement(&mut self, id: &str) -> std::io::Result<()> {
+        let text = self.started.as_ref().and_then(|started| started.requirements.get(id));
+        let Some(text) = text.cloned() else {
+            return writeln!(self.out, "    {CYAN}{}{CYAN:#}", terminal(id));
+        };
+        let (id, level) = (terminal(id), terminal(&text.level));
+        let before = 6 + id.chars().count() + level.chars().count();
+        let said = self.wrapped(&format!("{} ({})", text.text, text.source), before, 6);
+        writeln!(self.out, "    {CYAN}{id}{CYAN:#} {level} {said}")?;
+        if let Some(reading) = &text.reading {
+            let reading = self.wrapped(reading, 14, 8);
+            writeln!(self.out, "      {DIM}reading {reading}{DIM:#}")?;
         }
         Ok(())
+    }
+
+    fn value(&mut self, word: &str, value: &Value) -> std::io::Result<()> {
+        let value = self.clip(&value.to_string(), 13);
+        writeln!(self.out, "    {word:<8} {value}")
+    }
+
+    /// Expected against actual. A step asks for a part of a message only; the rest is no difference.
+    fn difference(&mut self, failure: &Failure, expected: &Value, actual: &Value) -> std::io::Result<()> {
+        let mut expected = expected.clone();
+        let mut shown = (actual.clone(), false);
+        let mut schema = None;
+        if failure.check == "step" && actual.is_object() {
+            schema = expected.as_object_mut().and_then(|expected| expected.shift_remove("where"));
+            shown = diff::asked_for(&expected, actual);
+        }
+        writeln!(self.out, "    {RED}- expected{RED:#}  {GREEN}+ came{GREEN:#}")?;
+        for (sign, line) in diff::lines(&expected, &shown.0) {
+            let style = match sign {
+                '-' => RED,
+                '+' => GREEN,
+                _ => DIM,
+            };
+            let line = self.clip(&line, 6);
+            writeln!(self.out, "    {style}{sign} {line}{style:#}")?;
+        }
+        if shown.1 {
+            writeln!(self.out, "    {DIM}  … its other fields are free{DIM:#}")?;
+        }
+        match schema {
+            Some(schema) => self.value("where", &schema),
+            None => Ok(()),
+        }
     }
 
     /// The last frames, and the ones that show the failure wherever they are.
@@ -93,7 +117,7 @@ impl<W: Write> Console<W> {
                 line.ms,
                 terminal(&line.client),
                 terminal(&line.dir),
-                self.frame(line)
+                self.frame(line, mark)
             )?;
         }
         Ok(())
@@ -116,14 +140,37 @@ impl<W: Write> Console<W> {
         Ok(())
     }
 
-    /// The text of a line of the wire log, with a mark where the report holds no more of it.
-    fn frame(&self, line: &WireLine) -> String {
-        let text = self.clip(&line.text, 22 + terminal(&line.client).chars().count().max(8));
+    /// The text of a line of the wire log, with a mark where the report holds no more of it. What shows the failure is not
+    /// cut at the edge of the terminal.
+    fn frame(&self, line: &WireLine, mark: bool) -> String {
+        let before = 22 + terminal(&line.client).chars().count().max(8);
+        let text = if mark { self.folded(&line.text, before) } else { self.clip(&line.text, before) };
         match line.cut {
             0 => text,
             _ if text.ends_with('…') => text,
             cut => format!("{text}… (+{cut} bytes)"),
         }
+    }
+
+    /// Text on as many lines as it takes behind so many columns, at most `MARKED`; on one in a pipe.
+    fn folded(&self, text: &str, before: usize) -> String {
+        let shown = terminal(text);
+        let Some(width) = self.options.width else { return shown.into_owned() };
+        let room = width.saturating_sub(before).max(NARROWEST);
+        let all: Vec<char> = shown.chars().collect();
+        let mut lines: Vec<String> =
+            all.chunks(room).take(MARKED).map(|line| line.iter().collect()).collect();
+        if all.len() > MARKED * room
+            && let Some(last) = lines.last_mut()
+        {
+            last.pop();
+            last.push('…');
+        }
+        lines.join(&format!("\n{:before$}", ""))
+    }
+
+    fn wrapped(&self, text: &str, before: usize, indent: usize) -> String {
+        wrapped(self.options.width, text, before, indent)
     }
 
     /// Text as it is shown behind so many columns: cut at the edge of the terminal, whole in a pipe.
@@ -135,5 +182,58 @@ impl<W: Write> Console<W> {
             return text.into_owned();
         }
         text.chars().take(room - 1).chain(['…']).collect()
+    }
+}
+
+/// Words on lines that fit the terminal: the first behind so many columns, the others behind `indent`.
+pub(super) fn wrapped(width: Option<usize>, text: &str, before: usize, indent: usize) -> String {
+    let text = terminal(text);
+    let Some(width) = width else { return text.into_owned() };
+    let width = width.max(NARROWEST + indent);
+    let (mut out, mut column) = (String::new(), before);
+    for word in text.split(' ') {
+        let length = word.chars().count();
+        if out.is_empty() {
+            column += length;
+        } else if column + 1 + length > width {
+            out.push_str(&format!("\n{:indent$}", ""));
+            column = indent + length;
+        } else {
+            out.push(' ');
+            column += 1 + length;
+        }
+        out.push_str(word);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::console::ConsoleOptions;
+
+    fn console(width: Option<usize>) -> Console<Vec<u8>> {
+        Console::new(Vec::new(), ConsoleOptions { progress: false, verbosity: 0, overview: false, width })
+    }
+
+    #[test]
+    fn lines_fit_the_terminal_and_are_whole_in_a_pipe() {
+        let text = "word ".repeat(60);
+        let frame = format!("{{\"t\":\"{}\"}}", "x".repeat(200));
+        for width in [60, 80, 120] {
+            let console = console(Some(width));
+            assert_eq!(6 + console.clip(&frame, 6).chars().count(), width);
+            let wrapped = format!("{:6}{}", "", console.wrapped(&text, 6, 4));
+            assert!(wrapped.lines().all(|line| line.chars().count() <= width), "{wrapped}");
+            let folded = console.folded(&frame, 30);
+            assert!(folded.lines().skip(1).all(|line| line.starts_with(&" ".repeat(30))), "{folded}");
+            let joined: String = folded.lines().map(str::trim_start).collect();
+            assert_eq!(joined, frame);
+            assert!(console.folded(&"y".repeat(1 << 20), 30).ends_with('…'));
+        }
+        let console = console(None);
+        assert_eq!(console.clip(&frame, 6), frame);
+        assert_eq!(console.folded(&frame, 30), frame);
+        assert_eq!(console.wrapped(&text, 6, 4), text);
     }
 }
