@@ -124,7 +124,7 @@ impl Monitor for Absence {
         }
     }
 
-    fn closed(&mut self, conn: Conn) {
+    fn closed(&mut self, conn: Conn, _findings: &mut Findings) {
         if self.rule.scope == Scope::Connection {
             self.scopes.retain(|(place, _), _| *place != conn.0);
         }

@@ -21,9 +21,9 @@ pub(super) struct Agreement {
 /// The ids that a connection has received.
 struct Span {
     session: SessionNo,
-    first: i64,
-    last: i64,
-    ids: BTreeSet<i64>,
+    first: i128,
+    last: i128,
+    ids: BTreeSet<i128>,
 }
 
 impl Agreement {

@@ -101,7 +101,7 @@ impl Monitor for Bracket {
         }
     }
 
-    fn closed(&mut self, conn: Conn) {
+    fn closed(&mut self, conn: Conn, _findings: &mut Findings) {
         self.states.remove(&conn);
         self.free.retain(|(known, _)| *known != conn);
     }

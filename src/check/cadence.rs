@@ -54,7 +54,7 @@ impl Monitor for Cadence {
         }
     }
 
-    fn closed(&mut self, conn: Conn) {
+    fn closed(&mut self, conn: Conn, _findings: &mut Findings) {
         self.last.remove(&conn);
     }
 }

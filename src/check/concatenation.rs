@@ -65,7 +65,7 @@ impl Monitor for Concatenation {
         }
     }
 
-    fn closed(&mut self, conn: Conn) {
+    fn closed(&mut self, conn: Conn, _findings: &mut Findings) {
         self.open.retain(|(known, _), _| *known != conn);
     }
 }

@@ -78,7 +78,7 @@ impl Monitor for Constant {
         }
     }
 
-    fn closed(&mut self, conn: Conn) {
+    fn closed(&mut self, conn: Conn, _findings: &mut Findings) {
         if self.rule.scope == Scope::Connection {
             self.values.remove(&conn.0);
         }

@@ -63,7 +63,13 @@ impl Correlation {
         let (rule, name) = (&self.rule, &self.name);
         let what = |id: &str| format!("the answer with {} {id}", self.id);
         let found = match &id {
-            Some(id) => requests.iter_mut().find(|request| request.id.as_deref() == Some(id)),
+            // An id may be used again once it is answered: the open request is meant, otherwise the newest.
+            Some(id) => {
+                let has_id = |request: &Request| request.id.as_deref() == Some(id);
+                let open = requests.iter().rposition(|request| request.is_open() && has_id(request));
+                let found = open.or_else(|| requests.iter().rposition(has_id));
+                found.and_then(|at| requests.get_mut(at))
+            }
             None => None,
         };
         if let (Some(request), Some(id)) = (found, &id) {
@@ -158,7 +164,7 @@ impl Monitor for Correlation {
         }
     }
 
-    fn closed(&mut self, conn: Conn) {
+    fn closed(&mut self, conn: Conn, _findings: &mut Findings) {
         // What was still to come on it, nobody can tell.
         if let Some(requests) = self.requests.get_mut(&conn) {
             requests.retain(|request| !request.is_open());

@@ -67,6 +67,10 @@ impl Dialogue {
     }
 
     fn compare(&self, seen: &Seen<'_>, talk: &Talk, findings: &mut Findings) {
+        // Where nothing was said, any history agrees: that proves nothing.
+        if talk.turns.is_empty() {
+            return;
+        }
         let Some(list) = self.history.1.get(seen.body).and_then(Value::as_array) else { return };
         findings.exercise(&self.rule.decides);
         let shown = self.shown(list);
@@ -125,7 +129,7 @@ impl Monitor for Dialogue {
         }
     }
 
-    fn closed(&mut self, conn: Conn) {
+    fn closed(&mut self, conn: Conn, _findings: &mut Findings) {
         self.conns.remove(&conn);
     }
 }

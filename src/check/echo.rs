@@ -66,7 +66,7 @@ impl Monitor for Echo {
         }
     }
 
-    fn closed(&mut self, conn: Conn) {
+    fn closed(&mut self, conn: Conn, _findings: &mut Findings) {
         self.open.remove(&conn);
     }
 }

@@ -28,6 +28,8 @@ struct Stretch {
     count: u32,
     with: bool,
     without: bool,
+    /// It has been reported: nothing more is.
+    judged: bool,
 }
 
 impl Existence {
@@ -44,15 +46,22 @@ impl Existence {
         })
     }
 
+    /// Whether it is a stretch that the rule is about and more came than may come: nothing can mend that.
+    fn is_over(&self, stretch: &Stretch) -> bool {
+        self.concerns(stretch) && self.rule.max.is_some_and(|most| stretch.count > most)
+    }
+
+    fn concerns(&self, stretch: &Stretch) -> bool {
+        let with = self.with.is_none() || stretch.with;
+        stretch.ended.is_some() && with && !stretch.without && !stretch.judged
+    }
+
+    /// Judges a stretch to which nothing is added any more, or one that is over its bound.
     fn judge(&self, stretch: &Stretch, findings: &mut Findings) {
-        let Some(ended) = stretch.ended else { return };
-        if (self.with.is_some() && !stretch.with) || stretch.without {
-            return;
-        }
+        let Some(ended) = stretch.ended.filter(|_| self.concerns(stretch)) else { return };
         findings.exercise(&self.rule.decides);
         let count = stretch.count;
-        let most = self.rule.max.unwrap_or(u32::MAX);
-        if count < self.rule.min || count > most {
+        if count < self.rule.min || self.is_over(stretch) {
             let wanted = match (self.rule.min, self.rule.max) {
                 (min, Some(max)) if min == max => format!("{min}"),
                 (0, Some(max)) => format!("at most {max}"),
@@ -79,22 +88,30 @@ impl Monitor for Existence {
         }
         let (of, to) = (seen.is(&self.of), seen.is(&self.to));
         let (with, without) = (seen.is_any(self.with.as_ref()), seen.is_any(self.without.as_ref()));
-        let Some(stretch) = self.stretches.get_mut(&seen.conn) else { return };
-        stretch.count += u32::from(of);
+        let Some(mut stretch) = self.stretches.remove(&seen.conn) else { return };
+        stretch.count = stretch.count.saturating_add(u32::from(of));
         stretch.with |= with;
         stretch.without |= without;
         if to {
             stretch.ended = Some(seen.event);
         }
+        if self.is_over(&stretch) {
+            self.judge(&stretch, findings);
+            stretch.judged = true;
+        }
+        self.stretches.insert(seen.conn, stretch);
     }
 
-    fn closed(&mut self, conn: Conn) {
-        self.stretches.remove(&conn);
+    fn closed(&mut self, conn: Conn, findings: &mut Findings) {
+        // What lacks may have been under way, for it may come shortly after the end.
+        if let Some(stretch) = self.stretches.remove(&conn).filter(|stretch| stretch.count >= self.rule.min) {
+            self.judge(&stretch, findings);
+        }
     }
 
     fn finish(&mut self, end: &End<'_>, findings: &mut Findings) {
-        if end.settled {
-            for stretch in std::mem::take(&mut self.stretches).values() {
+        for stretch in std::mem::take(&mut self.stretches).values() {
+            if end.settled || stretch.count >= self.rule.min {
                 self.judge(stretch, findings);
             }
         }

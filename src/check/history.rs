@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
-use super::monitor::{Conn, Seen, SessionNo, content_hash};
+use super::monitor::{Conn, Seen, SessionNo, content_hash, counter};
 use crate::frame::Pointer;
 use crate::protocol::{Matcher, Protocol};
 use crate::source::Diagnostics;
@@ -25,15 +25,15 @@ pub(crate) struct First {
 /// A logged event's id and the hash of its content, without what may differ between two deliveries.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Logged {
-    pub id: i64,
+    pub id: i128,
     pub hash: u64,
 }
 
 /// Memory: a hash and two numbers for each of the last [`WINDOW`] ids of a session.
 pub(crate) struct History {
     log: Option<Log>,
-    sessions: FxHashMap<SessionNo, BTreeMap<i64, First>>,
-    none: BTreeMap<i64, First>,
+    sessions: FxHashMap<SessionNo, BTreeMap<i128, First>>,
+    none: BTreeMap<i128, First>,
 }
 
 /// The protocol's log, compiled.
@@ -60,12 +60,12 @@ impl History {
     /// The id and content of a message of the log; `None`: it is none.
     pub fn logged(&self, seen: &Seen<'_>) -> Option<Logged> {
         let log = self.log.as_ref().filter(|log| seen.is(&log.on))?;
-        let id = log.id.get(seen.body)?.as_i64()?;
+        let id = counter(log.id.get(seen.body)?)?;
         Some(Logged { id, hash: content_hash(seen.body, &log.volatile) })
     }
 
     /// What was seen of a session so far, by id.
-    pub fn of(&self, session: SessionNo) -> &BTreeMap<i64, First> {
+    pub fn of(&self, session: SessionNo) -> &BTreeMap<i128, First> {
         self.sessions.get(&session).unwrap_or(&self.none)
     }
 

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::monitor::{Conn, Findings, Monitor, Seen, key_text};
+use super::monitor::{Conn, Findings, Monitor, Seen, counter, key_text};
 use super::monitors::Builder;
 use crate::frame::Pointer;
 use crate::protocol::Matcher;
@@ -18,7 +18,7 @@ pub(super) struct Increasing {
     restarts: Option<Matcher>,
     /// The ids of `repeat` that `order` has not.
     repeat_only: Vec<String>,
-    newest: FxHashMap<(Conn, Option<String>), (i64, u64)>,
+    newest: FxHashMap<(Conn, Option<String>), (i128, u64)>,
 }
 
 impl Increasing {
@@ -47,7 +47,14 @@ impl Monitor for Increasing {
         if !seen.is(&self.on) {
             return;
         }
-        let Some(value) = self.at.get(seen.body).and_then(serde_json::Value::as_i64) else { return };
+        // What is no number breaks its schema; 1.5 and 1e40 may fit one.
+        let Some(shown) = self.at.get(seen.body).filter(|shown| shown.is_number()) else { return };
+        let Some(value) = counter(shown) else {
+            findings.exercise(&self.rule.order);
+            let message = format!("{} {shown} is no whole number that can be compared", self.at);
+            findings.broken(&self.name, &self.rule.order, seen.event, message);
+            return;
+        };
         let place = (seen.conn, key);
         let Some((newest, event)) = self.newest.get(&place).copied() else {
             self.newest.insert(place, (value, seen.event));
@@ -68,7 +75,7 @@ impl Monitor for Increasing {
         }
     }
 
-    fn closed(&mut self, conn: Conn) {
+    fn closed(&mut self, conn: Conn, _findings: &mut Findings) {
         self.newest.retain(|(known, _), _| *known != conn);
     }
 }

@@ -318,10 +318,12 @@ impl Judge {
         conn
     }
 
-    fn disconnect(&mut self, client: &str) {
+    pub(super) fn disconnect(&mut self, client: &str) {
         if let Some(conn) = self.open.remove(client) {
             self.requests.closed(conn);
-            self.monitors.iter_mut().for_each(|monitor| monitor.closed(conn));
+            for monitor in &mut self.monitors {
+                monitor.closed(conn, &mut self.findings);
+            }
         }
     }
 

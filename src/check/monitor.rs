@@ -141,7 +141,7 @@ pub(crate) trait Monitor: Send {
     /// Takes the next message of a type that the monitor asked for.
     fn observe(&mut self, seen: &Seen<'_>, findings: &mut Findings);
     /// A connection is gone: its state can be dropped, unless the session still needs it.
-    fn closed(&mut self, _conn: Conn) {}
+    fn closed(&mut self, _conn: Conn, _findings: &mut Findings) {}
     /// The trace has ended.
     fn finish(&mut self, _end: &End<'_>, _findings: &mut Findings) {}
 }
@@ -161,6 +161,19 @@ fn whole_number(number: &serde_json::Number) -> Option<i128> {
         number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() < 1e30).map(|float| float as i128)
     };
     exact.or_else(float)
+}
+
+/// A counter's value: a whole number, however large or written. `None`: it is none.
+pub(crate) fn counter(value: &Value) -> Option<i128> {
+    value.as_number().and_then(whole_number)
+}
+
+/// A counter as JSON, for a report.
+pub(crate) fn counter_json(counter: i128) -> Value {
+    i64::try_from(counter)
+        .map(Value::from)
+        .or_else(|_| u64::try_from(counter).map(Value::from))
+        .unwrap_or_else(|_| Value::from(counter.to_string()))
 }
 
 /// A hash of a JSON value that does not depend on the order of keys, without the parts named by `volatile` (top-level

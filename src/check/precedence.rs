@@ -84,7 +84,7 @@ impl Monitor for Precedence {
         }
     }
 
-    fn closed(&mut self, conn: Conn) {
+    fn closed(&mut self, conn: Conn, _findings: &mut Findings) {
         if self.scope == Scope::Connection {
             self.seen.remove(&conn.0);
         }

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, VecDeque};
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 
-use super::monitor::{Conn, Findings, Monitor, Seen, content_hash, key_text};
+use super::monitor::{Conn, Findings, Monitor, Seen, content_hash, counter, counter_json, key_text};
 use super::monitors::Builder;
 use crate::frame::Pointer;
 use crate::protocol::Matcher;
@@ -43,7 +43,7 @@ enum Fold {
 
 /// What the events of a connection add up to.
 struct State {
-    cursor: i64,
+    cursor: i128,
     newest_event: u64,
     values: Vec<Folded>,
 }
@@ -53,7 +53,7 @@ enum Folded {
     Ids(BTreeSet<String>),
     /// `complete`: the list begins with the session's first item.
     Items(VecDeque<u64>),
-    Count(i64),
+    Count(i128),
 }
 
 impl Projection {
@@ -96,20 +96,20 @@ impl Projection {
     }
 
     /// Starts the folds of a connection from what a state message shows.
-    fn seed(&self, body: &Value, cursor: i64, event: u64) -> State {
+    fn seed(&self, body: &Value, cursor: i128, event: u64) -> State {
         let values = self.facts.iter().map(|fact| {
             let shown = fact.at.get(body).cloned().unwrap_or(Value::Null);
             match &fact.fold {
                 Fold::Newest | Fold::Latest { .. } => Folded::Value(shown),
                 Fold::Open { item, .. } => Folded::Ids(ids_of(&shown, item)),
                 Fold::Items { .. } => Folded::Items(VecDeque::new()),
-                Fold::Count { .. } => Folded::Count(shown.as_i64().unwrap_or(0)),
+                Fold::Count { .. } => Folded::Count(counter(&shown).unwrap_or(0)),
             }
         });
         State { cursor, newest_event: event, values: values.collect() }
     }
 
-    fn fold(&mut self, seen: &Seen<'_>, id: i64) {
+    fn fold(&mut self, seen: &Seen<'_>, id: i128) {
         let Some(state) = self.conns.get_mut(&seen.conn) else { return };
         if id <= state.cursor {
             return;
@@ -118,7 +118,7 @@ impl Projection {
         state.newest_event = seen.event;
         for (fact, value) in self.facts.iter().zip(&mut state.values) {
             match (&fact.fold, value) {
-                (Fold::Newest, Folded::Value(value)) => *value = json!(id),
+                (Fold::Newest, Folded::Value(value)) => *value = counter_json(id),
                 (Fold::Latest { set, clear }, Folded::Value(value)) => {
                     if seen.is(&set.0) {
                         *value = set.1.get(seen.body).cloned().unwrap_or(Value::Null);
@@ -149,7 +149,7 @@ impl Projection {
         }
     }
 
-    fn compare(&self, seen: &Seen<'_>, state: &State, shown_at: i64, findings: &mut Findings) {
+    fn compare(&self, seen: &Seen<'_>, state: &State, shown_at: i128, findings: &mut Findings) {
         for (fact, value) in self.facts.iter().zip(&state.values) {
             if fact.when.as_ref().is_some_and(|when| !seen.is(when)) {
                 continue;
@@ -162,9 +162,11 @@ impl Projection {
             findings.exercise(&fact.decides);
             let (agrees, expected) = match value {
                 Folded::Value(value) => {
-                    let empty = |value: &Value| value.is_null() || *value == json!(0);
+                    // No cursor yet may be shown as null or 0.
+                    let cursor = |value: &Value| if value.is_null() { Some(0) } else { counter(value) };
+                    let is_newest = matches!(fact.fold, Fold::Newest);
                     let same = *value == shown
-                        || (matches!(fact.fold, Fold::Newest) && empty(value) && empty(&shown));
+                        || (is_newest && cursor(value).is_some() && cursor(value) == cursor(&shown));
                     (same, value.clone())
                 }
                 Folded::Ids(ids) => match &fact.fold {
@@ -178,7 +180,7 @@ impl Projection {
                         json!(format!("{} items, as their events showed them", items.len())),
                     )
                 }
-                Folded::Count(count) => (shown.as_i64() == Some(*count), json!(count)),
+                Folded::Count(count) => (counter(&shown) == Some(*count), counter_json(*count)),
             };
             if !agrees {
                 let message = format!("{}: {} disagrees with the events up to it", fact.name, fact.at);
@@ -206,7 +208,7 @@ fn ids_of(list: &Value, item: &Pointer) -> BTreeSet<String> {
 impl Monitor for Projection {
     fn observe(&mut self, seen: &Seen<'_>, findings: &mut Findings) {
         if seen.is(&self.on) {
-            let Some(cursor) = self.cursor.get(seen.body).and_then(Value::as_i64) else { return };
+            let Some(cursor) = self.cursor.get(seen.body).and_then(counter) else { return };
             match self.conns.get(&seen.conn) {
                 Some(state) if cursor > state.cursor => {}
                 Some(state) => self.compare(seen, state, cursor, findings),
@@ -222,7 +224,7 @@ impl Monitor for Projection {
         }
     }
 
-    fn closed(&mut self, conn: Conn) {
+    fn closed(&mut self, conn: Conn, _findings: &mut Findings) {
         self.conns.remove(&conn);
     }
 }

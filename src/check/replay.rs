@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 use super::Violation;
 use super::history::Logged;
-use super::monitor::{Conn, End, Findings, Monitor, Seen, SessionNo};
+use super::monitor::{Conn, End, Findings, Monitor, Seen, SessionNo, counter};
 use super::monitors::Builder;
 use crate::frame::Pointer;
 use crate::protocol::Matcher;
@@ -22,13 +22,13 @@ pub(super) struct Replay {
 
 struct Resumed {
     /// The newest id that the client has; `None`: nothing seen.
-    cursor: Option<i64>,
+    cursor: Option<i128>,
     /// The newest id of the session that was known when the resume was sent.
-    newest_then: Option<i64>,
+    newest_then: Option<i128>,
     session: Option<SessionNo>,
     refused: bool,
     /// The last id delivered in an unbroken row.
-    reached: i64,
+    reached: i128,
     event: u64,
 }
 
@@ -45,13 +45,13 @@ impl Replay {
     }
 
     fn resumes(&mut self, seen: &Seen<'_>) {
-        let cursor = self.resume.1.get(seen.body).and_then(serde_json::Value::as_i64);
+        let cursor = self.resume.1.get(seen.body).and_then(counter);
         let resumed = Resumed {
             cursor,
             newest_then: None,
             session: None,
             refused: false,
-            reached: cursor.unwrap_or(i64::MIN),
+            reached: cursor.unwrap_or(i128::MIN),
             event: seen.event,
         };
         self.resumed.insert(seen.conn, resumed);

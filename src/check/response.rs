@@ -68,7 +68,7 @@ impl Monitor for Response {
         }
     }
 
-    fn closed(&mut self, conn: Conn) {
+    fn closed(&mut self, conn: Conn, _findings: &mut Findings) {
         self.open.remove(&conn);
     }
 

@@ -126,7 +126,7 @@ impl Monitor for Series {
         }
     }
 
-    fn closed(&mut self, conn: Conn) {
+    fn closed(&mut self, conn: Conn, _findings: &mut Findings) {
         self.open.retain(|(known, _), _| *known != conn);
     }
 

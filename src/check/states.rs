@@ -113,7 +113,7 @@ impl Monitor for States {
         }
     }
 
-    fn closed(&mut self, conn: Conn) {
+    fn closed(&mut self, conn: Conn, _findings: &mut Findings) {
         self.states.remove(&conn);
         self.active.remove(&conn);
     }

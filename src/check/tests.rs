@@ -269,12 +269,14 @@ fn pieces_that_repeat_the_text_so_far_are_no_increments() {
         },
     }));
     for (pieces, broken) in [
-        (&["a", "ab", "abc", "abcd"][..], 1),
+        (&["a long", "a long text", "a long text so far"][..], 1),
+        (&["a long", "a long text", "a long text so far", "!"], 0),
+        (&["1", "10", "100"], 0),
         (&["ha", "haha"], 0),
         (&["a", "b", "c"], 0),
         (&["a", "ab", "c", "ca", "cab"], 0),
         (&["x", "x", "x"], 0),
-        (&["", "a", "ab", "abc"], 1),
+        (&["", "It is ", "It is a ", "It is a word"], 1),
     ] {
         let say = |(id, text): (usize, &&str)| json!({ "type": "say", "id": id, "text": text });
         let of_one: Vec<Value> = pieces.iter().map(|text| say((1, text))).collect();
@@ -282,4 +284,81 @@ fn pieces_that_repeat_the_text_so_far_are_no_increments() {
         let of_many: Vec<Value> = pieces.iter().enumerate().map(say).collect();
         assert_eq!(judge(&protocol, &of_many), (0, 0), "texts of their own: {pieces:?}");
     }
+}
+
+#[test]
+fn too_many_are_reported_at_once_and_in_a_trace_that_stops() {
+    let protocol = protocol(&json!({ "invariants": { "one": { "about": "a", "monitor": { "existence": {
+        "of": "say", "from": { "type": "ask", "dir": "send" }, "to": "done", "without": "log", "min": 1, "max": 1,
+        "decides": ["R-1"],
+    } } } } }));
+    let frame = |name: &str| json!({ "type": name });
+    let found = |names: &[&str], close: bool| {
+        let mut judge = Judge::new(Arc::clone(&protocol), Limits::default(), &[]).expect("monitors");
+        let event = |dir, payload| Event { at: Duration::ZERO, case: None, client: "a".into(), dir, payload };
+        let broken = names.iter().map(|name| {
+            let dir = if *name == "ask" { Direction::Send } else { Direction::Recv };
+            judge.observe(&event(dir, Payload::Text(frame(name).to_string().into()))).violations.len()
+        });
+        let broken: usize = broken.sum();
+        if close {
+            judge.disconnect("a");
+        }
+        let (rest, exercised) = judge.finish(false);
+        (broken, rest.len(), exercised.get("R-1").copied().unwrap_or(0))
+    };
+    for close in [false, true] {
+        assert_eq!(found(&["ask", "say", "say", "done"], close), (1, 0, 1));
+        assert_eq!(found(&["ask", "say", "done", "say", "say"], close), (1, 0, 1), "once");
+        assert_eq!(found(&["ask", "say", "done"], close), (0, 0, 1));
+        assert_eq!(found(&["ask", "done"], close), (0, 0, 0), "it may still have come");
+        assert_eq!(found(&["ask", "say", "say", "log", "done"], close), (0, 0, 0));
+        assert_eq!(found(&["ask", "say", "say"], close), (0, 0, 0), "not over");
+    }
+}
+
+#[test]
+fn counters_are_compared_however_they_are_written() {
+    let protocol = protocol(&json!({ "invariants": { "grows": { "about": "a", "monitor": { "increasing": {
+        "on": "say", "at": "/n", "order": ["R-1"], "repeat": ["R-1"],
+    } } } } }));
+    let say = |n: Value| json!({ "type": "say", "n": n });
+    for (left, right, broken) in [
+        (json!(5.0), json!(4.0), 1),
+        (json!(5.0), json!(5), 1),
+        (json!(5.0), json!(6), 0),
+        (json!(u64::MAX), json!(u64::MAX - 1), 1),
+        (json!(u64::MAX - 1), json!(u64::MAX), 0),
+        (json!(1), json!(1e40), 1),
+        (json!(1), json!(null), 0),
+    ] {
+        assert_eq!(judge(&protocol, &[say(left.clone()), say(right.clone())]).0, broken, "{left} {right}");
+    }
+}
+
+#[test]
+fn an_id_may_be_used_again_once_it_is_answered() {
+    let protocol =
+        protocol(&json!({ "invariants": { "replies": { "about": "a", "monitor": { "correlation": {
+        "request": { "type": "ask", "dir": "send" }, "reply": "say", "id": "/id",
+        "twice": ["R-1"],
+    } } } } }));
+    let (ask, say) = (json!({ "type": "ask", "id": 1 }), json!({ "type": "say", "id": 1 }));
+    let frames =
+        |order: &'static str| order.chars().map(|c| if c == 'q' { ask.clone() } else { say.clone() });
+    for (order, broken) in [("qaqa", 0), ("qqaa", 0), ("qaa", 1), ("qaqaa", 1)] {
+        assert_eq!(judge(&protocol, &frames(order).collect::<Vec<_>>()).0, broken, "{order}");
+    }
+}
+
+#[test]
+fn a_history_of_nothing_said_proves_nothing() {
+    let protocol = protocol(&json!({ "invariants": { "history": { "about": "a", "monitor": { "dialogue": {
+        "history": { "on": "log", "at": "/all" }, "text": "/t",
+        "asked": { "who": "u" }, "answered": { "who": "a" },
+        "question": { "on": { "type": "ask", "dir": "send" }, "at": "/t" },
+        "piece": { "on": "say", "at": "/t" }, "over": "done", "unsure": ["work"],
+        "decides": ["R-1"],
+    } } } } }));
+    assert_eq!(judge(&protocol, &[json!({ "type": "log", "all": [] })]), (0, 0));
 }
