@@ -181,7 +181,20 @@ fn simple(source: &mut Unstructured<'_>) -> Result<(Direction, Payload)> {
 
 fn fields(source: &mut Unstructured<'_>) -> Result<Map<String, Value>> {
     let pools: [(&str, &[Value]); 7] = [
-        ("id", &[json!(1), json!(2), json!(3), json!(0), json!(5), json!(-1), json!("1"), Value::Null]),
+        (
+            "id",
+            &[
+                json!(1),
+                json!(2),
+                json!(3),
+                json!(0),
+                json!(5),
+                json!(-1),
+                json!(2.0),
+                json!("1"),
+                Value::Null,
+            ],
+        ),
         (
             "k",
             &[
@@ -194,7 +207,20 @@ fn fields(source: &mut Unstructured<'_>) -> Result<Map<String, Value>> {
                 json!(false),
             ],
         ),
-        ("n", &[json!(0), json!(1), json!(2), json!(3), json!(100), json!(1.5), Value::Null]),
+        (
+            "n",
+            &[
+                json!(0),
+                json!(1),
+                json!(2),
+                json!(2.0),
+                json!(3),
+                json!(100),
+                json!(1.5),
+                json!(u64::MAX),
+                Value::Null,
+            ],
+        ),
         (
             "t",
             &[
@@ -202,6 +228,7 @@ fn fields(source: &mut Unstructured<'_>) -> Result<Map<String, Value>> {
                 json!("ab"),
                 json!(""),
                 json!("aba"),
+                json!("abababab"),
                 json!("1"),
                 json!("{}"),
                 json!("[1,"),

@@ -4,20 +4,20 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{Compile, Finding, Item, Items, key};
+use super::{Compile, Finding, Item, Items, key, whole};
 use crate::protocol::Matcher;
 use crate::protocol::invariant::{self as rule, Fold};
 
 /// The first delivery of each id of a session among the first `until` items.
-fn first_of(items: &Items, until: usize, session: usize, id: i64) -> Option<&Item> {
+fn first_of(items: &Items, until: usize, session: usize, id: i128) -> Option<&Item> {
     items.all[..until]
         .iter()
         .find(|item| item.session == session && item.logged.as_ref().is_some_and(|(own, _)| *own == id))
 }
 
 /// The ids of a session that other connections delivered first, among the first `until` items.
-fn of_others(items: &Items, until: usize, session: usize, conn: usize) -> BTreeSet<i64> {
-    let ids: BTreeSet<i64> = items.all[..until]
+fn of_others(items: &Items, until: usize, session: usize, conn: usize) -> BTreeSet<i128> {
+    let ids: BTreeSet<i128> = items.all[..until]
         .iter()
         .filter(|item| item.session == session)
         .filter_map(|item| item.logged.as_ref().map(|(id, _)| *id))
@@ -60,7 +60,7 @@ pub(super) fn agreement(rule: &rule::Agreement, items: &Items, settled: bool) ->
         }
     }
     for conn in (0..items.ended.len()).filter(|_| settled) {
-        let own: Vec<(&Item, i64)> = items
+        let own: Vec<(&Item, i128)> = items
             .all
             .iter()
             .filter(|item| item.conn == conn)
@@ -78,23 +78,23 @@ pub(super) fn agreement(rule: &rule::Agreement, items: &Items, settled: bool) ->
 
 /// A resume and what came after it on its connection.
 struct Resumed<'i> {
-    cursor: i64,
+    cursor: i128,
     event: u64,
     /// Logged items, with their indices.
-    logged: Vec<(usize, &'i Item, i64)>,
+    logged: Vec<(usize, &'i Item, i128)>,
 }
 
 impl Resumed<'_> {
     /// The newest id of a session that was known when the resume was sent.
-    fn newest_then(&self, items: &Items, session: usize) -> Option<i64> {
+    fn newest_then(&self, items: &Items, session: usize) -> Option<i128> {
         let before = items.all.iter().filter(|item| item.event < self.event && item.session == session);
         before.filter_map(|item| item.logged.as_ref().map(|(id, _)| *id)).max()
     }
 
     /// How far the row of delivered events reaches after the first `count` of them.
-    fn reached(&self, count: usize) -> i64 {
+    fn reached(&self, count: usize) -> i128 {
         let delivered = self.logged[..count].iter().map(|(_, _, id)| *id);
-        delivered.filter(|id| *id > self.cursor).fold(self.cursor, i64::max)
+        delivered.filter(|id| *id > self.cursor).fold(self.cursor, i128::max)
     }
 }
 
@@ -117,8 +117,8 @@ pub(super) fn replay(rule: &rule::Replay, c: &Compile<'_>, items: &Items, settle
         }
         let logged: Vec<_> =
             rest.iter().filter_map(|(at, other)| Some((*at, *other, other.logged.as_ref()?.0))).collect();
-        let cursor = item.get(&resume.1).and_then(Value::as_i64);
-        let resumed = Resumed { cursor: cursor.unwrap_or(i64::MIN), event: item.event, logged };
+        let cursor = item.get(&resume.1).and_then(whole);
+        let resumed = Resumed { cursor: cursor.unwrap_or(i128::MIN), event: item.event, logged };
         for count in 0..resumed.logged.len() {
             replayed(rule, items, &resumed, cursor.is_some(), count, &mut found);
         }
@@ -170,7 +170,7 @@ fn replayed(
 
 pub(super) fn projection(rule: &rule::Projection, c: &Compile<'_>, items: &Items) -> Vec<Finding> {
     let on = c.pattern(&rule.on);
-    let cursor = |item: &Item| item.get(&rule.cursor).and_then(Value::as_i64).filter(|_| item.is(&on));
+    let cursor = |item: &Item| item.get(&rule.cursor).and_then(whole).filter(|_| item.is(&on));
     let mut found = Vec::new();
     for (index, item) in items.iter() {
         let Some(shown_at) = cursor(item) else { continue };
@@ -178,7 +178,7 @@ pub(super) fn projection(rule: &rule::Projection, c: &Compile<'_>, items: &Items
         let Some(from) = on_conn.iter().position(|other| cursor(other).is_some()) else { continue };
         let seed = on_conn[from];
         let mut newest = cursor(seed).unwrap_or_default();
-        let mut log: Vec<(&Item, i64)> = Vec::new();
+        let mut log: Vec<(&Item, i128)> = Vec::new();
         for other in on_conn[from + 1..].iter().filter(|other| !other.is(&on)) {
             if let Some((id, _)) = other.logged.as_ref().filter(|(id, _)| *id > newest) {
                 newest = *id;
@@ -200,15 +200,18 @@ pub(super) fn projection(rule: &rule::Projection, c: &Compile<'_>, items: &Items
 }
 
 /// Whether a part of a shown state follows from the seed and the events since.
-fn agrees(fact: &rule::Fact, c: &Compile<'_>, seed: &Item, log: &[(&Item, i64)], item: &Item) -> bool {
+fn agrees(fact: &rule::Fact, c: &Compile<'_>, seed: &Item, log: &[(&Item, i128)], item: &Item) -> bool {
     let seeded = seed.get(&fact.at).cloned().unwrap_or_default();
     let shown = item.get(&fact.at).cloned().unwrap_or_default();
     let is = |item: &Item, matcher: &Matcher| item.is(matcher);
     match &fact.fold {
         Fold::Newest {} => {
-            let newest = log.last().map_or(seeded, |(_, id)| (*id).into());
-            let empty = |value: &Value| value.is_null() || value.as_i64() == Some(0);
-            newest == shown || (empty(&newest) && empty(&shown))
+            // Nothing yet is shown as null or as 0.
+            let read = |value: &Value| if value.is_null() { Some(0) } else { whole(value) };
+            match log.last() {
+                Some((_, id)) => read(&shown) == Some(*id),
+                None => seeded == shown || (read(&shown).is_some() && read(&shown) == read(&seeded)),
+            }
         }
         Fold::Latest { set, clear } => {
             let ((set, at), clear) = (c.place(set), c.pattern(clear));
@@ -254,8 +257,8 @@ fn agrees(fact: &rule::Fact, c: &Compile<'_>, seed: &Item, log: &[(&Item, i64)],
         }
         Fold::Count { of } => {
             let of = c.pattern(of);
-            let count = log.iter().filter(|(event, _)| is(event, &of)).count() as i64;
-            shown.as_i64() == Some(seeded.as_i64().unwrap_or(0) + count)
+            let count = log.iter().filter(|(event, _)| is(event, &of)).count() as i128;
+            whole(&shown) == Some(whole(&seeded).unwrap_or(0) + count)
         }
     }
 }

@@ -32,7 +32,7 @@ pub(super) struct Item {
     pub message: Option<usize>,
     pub body: Value,
     /// Id in the log and content without what may differ.
-    pub logged: Option<(i64, Value)>,
+    pub logged: Option<(i128, Value)>,
 }
 
 /// A trace as the monitors see it.
@@ -95,6 +95,15 @@ impl Item {
 
 pub(super) fn key(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// The whole number that a JSON number stands for, read off its text: `2`, `2.0` and `2e0` are one.
+pub(super) fn whole(value: &Value) -> Option<i128> {
+    let text = value.as_number()?.to_string();
+    text.parse().ok().or_else(|| {
+        let float: f64 = text.parse().ok()?;
+        (float == float.trunc() && float.abs() < 1e30).then_some(float as i128)
+    })
 }
 
 /// Compiles what the protocol has been checked to have.
@@ -187,7 +196,6 @@ pub(super) fn read(protocol: &Protocol, events: &[Event]) -> Items {
         {
             join(id, &mut sessions);
         }
-        let Payload::Text(text) = &event.payload else { continue };
         let item = |message, body, session, logged| Item {
             event: index as u64,
             at: event.at,
@@ -198,7 +206,13 @@ pub(super) fn read(protocol: &Protocol, events: &[Event]) -> Items {
             body,
             logged,
         };
-        let Ok(body) = frame::parse(text.as_bytes(), &Limits::default()) else {
+        let body = match &event.payload {
+            Payload::Text(text) => frame::parse(text.as_bytes(), &Limits::default()).ok(),
+            Payload::Binary(_) => None,
+            _ => continue,
+        };
+        let Some(body) = body else {
+            // What a client sends is a request, whatever it is.
             if event.dir == Direction::Send {
                 items.all.push(item(None, Value::Null, sessions[conn], None));
             }
@@ -215,7 +229,7 @@ pub(super) fn read(protocol: &Protocol, events: &[Event]) -> Items {
                 for at in &log.volatile {
                     content.as_object_mut().map(|map| map.remove(at.as_str().trim_start_matches('/')));
                 }
-                Some((log.id.get(&body)?.as_i64()?, content))
+                Some((whole(log.id.get(&body)?)?, content))
             });
         items.all.push(item(message, body.clone(), sessions[conn], logged));
         for (number, part) in protocol.parts.iter().enumerate() {

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{Compile, Finding, Item, Items};
+use super::{Compile, Finding, Item, Items, whole};
+use crate::protocol::Matcher;
 use crate::protocol::invariant::{self as rule, Key, Scope};
 
 /// Connection or session of an item.
@@ -18,10 +19,15 @@ pub(super) fn place(item: &Item, scope: Scope) -> usize {
 pub(super) fn increasing(rule: &rule::Increasing, c: &Compile<'_>, items: &Items) -> Vec<Finding> {
     let (on, restarts) = (c.pattern(&rule.on), c.optional(rule.restarts.as_ref()));
     let key = |item: &Item| rule.key.as_ref().and_then(|at| item.key(at));
-    let counter = |item: &Item| rule.at.get(&item.body).and_then(Value::as_i64).filter(|_| item.is(&on));
+    let number = |item: &Item| item.get(&rule.at).filter(|shown| shown.is_number() && item.is(&on)).cloned();
+    let counter = |item: &Item| number(item).as_ref().and_then(whole);
     let mut found = Vec::new();
     for (index, item) in items.iter() {
-        let Some(value) = counter(item) else { continue };
+        let Some(value) = counter(item) else {
+            // A number that is not whole cannot be put in order.
+            found.extend(number(item).map(|_| (Some(item.event), rule.order.clone())));
+            continue;
+        };
         let restarted = |other: &Item| {
             other.is_any(restarts.as_ref()) && (key(other).is_none() || key(other) == key(item))
         };
@@ -32,7 +38,7 @@ pub(super) fn increasing(rule: &rule::Increasing, c: &Compile<'_>, items: &Items
             // A restart that bears the counter counts from its own value on.
             !restarted(other)
         });
-        let mut values: Vec<i64> = earlier
+        let mut values: Vec<i128> = earlier
             .filter(|(_, other)| key(other) == key(item))
             .filter_map(|(_, other)| counter(other))
             .collect();
@@ -238,20 +244,24 @@ pub(super) fn existence(
         let rest: Vec<&Item> = items.after_on_conn(index).take_while(|other| !other.is(&from)).collect();
         let another = items.after_on_conn(index).any(|other| other.is(&from));
         let stretch: Vec<&Item> = std::iter::once(item).chain(rest).collect();
-        let Some(ended) = stretch.iter().rev().find(|other| other.is(&to)) else { continue };
-        let over = another || (settled && items.is_open(item.conn));
-        if !over {
-            continue;
-        }
-        let any =
-            |matcher: Option<&crate::protocol::Matcher>| stretch.iter().any(|other| other.is_any(matcher));
-        if (with.is_some() && !any(with.as_ref())) || any(without.as_ref()) {
-            continue;
-        }
-        let count = stretch.iter().filter(|other| other.is(&of)).count() as u64;
-        if count < u64::from(rule.min) || rule.max.is_some_and(|most| count > u64::from(most)) {
-            found.push((Some(ended.event), rule.decides.clone()));
-        }
+        let any = |stretch: &[&Item], matcher: &Matcher| stretch.iter().any(|other| other.is(matcher));
+        // Whether the rule is about a stretch, as far as it is seen, and how many there are in it.
+        let counted = |stretch: &[&Item]| {
+            let end = stretch.iter().rev().find(|other| other.is(&to))?;
+            let about = with.as_ref().is_none_or(|with| any(stretch, with));
+            let about = about && !without.as_ref().is_some_and(|without| any(stretch, without));
+            let count = stretch.iter().filter(|other| other.is(&of)).count() as u64;
+            about.then_some((end.event, count))
+        };
+        // Too many are too many whatever follows; too few only when nothing can follow any more.
+        let too_many = (1..=stretch.len())
+            .filter_map(|seen| counted(&stretch[..seen]))
+            .find(|(_, count)| rule.max.is_some_and(|most| *count > u64::from(most)));
+        let too_few = counted(&stretch)
+            .filter(|_| another || (settled && items.is_open(item.conn)))
+            .filter(|(_, count)| *count < u64::from(rule.min));
+        let broken = too_many.or(too_few);
+        found.extend(broken.map(|(event, _)| (Some(event), rule.decides.clone())));
     }
     found
 }

@@ -48,18 +48,19 @@ pub(super) fn increments(rule: &rule::Increments, c: &Compile<'_>, items: &Items
     let mut found = Vec::new();
     for (index, item) in items.iter() {
         let Some((own, _)) = piece(item) else { continue };
-        let pieces: Vec<String> = items.all[..=index]
-            .iter()
-            .filter(|other| other.conn == item.conn)
-            .filter_map(piece)
-            .filter(|(key, _)| *key == own)
-            .map(|(_, text)| text)
-            .collect();
+        let of_own =
+            |other: &&Item| other.conn == item.conn && piece(other).is_some_and(|(key, _)| key == own);
+        // The last piece speaks for the text.
+        if items.all[index + 1..].iter().any(|other| of_own(&other)) {
+            continue;
+        }
+        let texts = items.all.iter().filter(of_own).filter_map(|other| Some(piece(other)?.1));
         // Leading empty pieces tell nothing.
-        let begun: Vec<&String> = pieces.iter().skip_while(|text| text.is_empty()).collect();
+        let begun: Vec<String> = texts.skip_while(String::is_empty).collect();
         let repeats =
-            begun.windows(2).all(|pair| pair[1].len() > pair[0].len() && pair[1].starts_with(pair[0]));
-        if repeats && begun.len() == 3 {
+            begun.windows(2).all(|pair| pair[1].len() > pair[0].len() && pair[1].starts_with(&pair[0]));
+        // Two repetitions, of eight bytes at least.
+        if repeats && begun.len() >= 3 && begun[begun.len() - 2].len() >= 8 {
             found.push((Some(item.event), rule.decides.clone()));
         }
     }

@@ -91,12 +91,18 @@ pub(super) fn correlation(
     found
 }
 
+/// The request that an answer with this id means: of those with the id the newest open one, or else the newest.
+fn meant<'a>(asked: &'a mut [Asked], id: Option<&String>) -> Option<&'a mut Asked> {
+    let same = asked.iter_mut().filter(|one| one.id.is_some() && one.id.as_ref() == id);
+    same.max_by_key(|one| (one.replies + one.insteads == 0, one.event))
+}
+
 fn answered<'r>(
     rule: &'r rule::Correlation,
     asked: &mut [Asked],
     id: Option<String>,
 ) -> Option<&'r Vec<String>> {
-    if let Some(one) = asked.iter_mut().find(|one| one.id.is_some() && one.id == id) {
+    if let Some(one) = meant(asked, id.as_ref()) {
         one.replies += 1;
         return if one.insteads > 0 { Some(&rule.both) } else { (one.replies > 1).then_some(&rule.twice) };
     }
@@ -127,7 +133,7 @@ fn refused<'r>(
     asked: &mut [Asked],
     id: Option<String>,
 ) -> Option<&'r Vec<String>> {
-    if let Some(one) = asked.iter_mut().find(|one| one.id.is_some() && one.id == id) {
+    if let Some(one) = meant(asked, id.as_ref()) {
         one.insteads += 1;
         return (one.replies > 0).then_some(&rule.both);
     }
