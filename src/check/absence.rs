@@ -1,15 +1,15 @@
 //! A message does not come in a scope.
 
-use rustc_hash::FxHashMap;
-
 use super::monitor::{Conn, Findings, Monitor, Seen, key_text};
 use super::monitors::Builder;
+use super::window::{Memory, Window};
 use crate::frame::Pointer;
 use crate::protocol::Matcher;
 use crate::protocol::invariant::{self as rule, Scope};
 use crate::source::Diagnostics;
 
-/// Memory: a scope a connection (or session) and key.
+/// Memory: a window of scopes, by connection (or session) and key. One that is closed and of which nothing more is known
+/// takes no memory.
 pub(super) struct Absence {
     name: String,
     rule: rule::Absence,
@@ -19,20 +19,25 @@ pub(super) struct Absence {
     owed: Option<Matcher>,
     unless: Option<Matcher>,
     key: Option<Pointer>,
-    scopes: FxHashMap<(u32, Option<String>), Extent>,
+    scopes: Window<Extent>,
+    /// With `until-anywhere`: when the last `until` came in each session.
+    ended: Window<u64>,
+    /// Counts the messages.
+    clock: u64,
 }
 
 #[derive(Default)]
 struct Extent {
-    session: u32,
-    /// The event that opened the scope, while it is open.
-    began: Option<u64>,
+    /// The event that opened the scope, while it is open, and when that was.
+    began: Option<(u64, u64)>,
     /// How many `owed` have not had their `after`.
     owed: u32,
     /// The last `after` opened no scope, because another is owed.
     passed: bool,
     /// `unless` came.
     barred: bool,
+    /// What came before may be forgotten: no scope opens.
+    unsure: bool,
 }
 
 impl Extent {
@@ -44,14 +49,19 @@ impl Extent {
         }
     }
 
+    /// Nothing is known of it that a new one would not know.
+    fn is_blank(&self) -> bool {
+        self.began.is_none() && self.owed == 0 && !self.passed && !self.barred
+    }
+
     /// Whether a scope opens.
-    fn after(&mut self, event: u64) -> bool {
+    fn after(&mut self, event: u64, clock: u64) -> bool {
         self.owed = self.owed.saturating_sub(1);
         self.passed = self.owed > 0;
-        if self.passed || self.barred {
+        if self.passed || self.barred || self.unsure {
             return false;
         }
-        self.began = Some(event);
+        self.began = Some((event, clock));
         true
     }
 }
@@ -67,8 +77,23 @@ impl Absence {
             unless: b.optional(rule.unless.as_ref())?,
             key: rule.key.clone(),
             rule: rule.clone(),
-            scopes: FxHashMap::default(),
+            scopes: Window::default(),
+            ended: Window::default(),
+            clock: 0,
         })
+    }
+}
+
+impl Absence {
+    /// The event that opened a scope which is open still.
+    fn opened(&mut self, seen: &Seen<'_>, place: u32, key: Option<&str>) -> Option<u64> {
+        let (event, clock) = self.scopes.get(place, key)?.began?;
+        let session = seen.session.0;
+        let ended = match self.ended.get(session, key) {
+            Some(last) => *last > clock,
+            None => self.rule.until_anywhere && (seen.forgotten || self.ended.may_lack(session)),
+        };
+        (!ended).then_some(event)
     }
 }
 
@@ -85,27 +110,24 @@ impl Monitor for Absence {
                 None => return,
             },
         };
+        let key = key.as_deref();
         let (of, after) = (seen.is(&self.of), seen.is(&self.after));
         let (until, owed) = (seen.is_any(self.until.as_ref()), seen.is_any(self.owed.as_ref()));
         let unless = seen.is_any(self.unless.as_ref());
         if !(of || after || until || owed || unless) {
             return;
         }
+        self.clock += 1;
         if until && self.rule.until_anywhere {
-            let same = |known: &Option<String>| *known == key;
-            for (_, scope) in self
-                .scopes
-                .iter_mut()
-                .filter(|((_, known), scope)| same(known) && scope.session == seen.session.0)
-            {
-                scope.until(owed);
+            self.ended.insert(seen.session.0, key, self.clock, 0);
+        }
+        if until && let Some(scope) = self.scopes.get(place, key) {
+            scope.until(owed);
+            if scope.is_blank() {
+                self.scopes.remove(place, key);
             }
         }
-        let id = (place, key);
-        if let Some(scope) = self.scopes.get_mut(&id).filter(|_| until && !self.rule.until_anywhere) {
-            scope.until(owed);
-        }
-        if of && let Some(began) = self.scopes.get(&id).and_then(|scope| scope.began) {
+        if of && let Some(began) = self.opened(seen, place, key) {
             let message = "this must not come here".to_owned();
             if let Some(violation) = findings.broken(&self.name, &self.rule.decides, seen.event, message) {
                 violation.related = Some(began);
@@ -115,18 +137,26 @@ impl Monitor for Absence {
         if !(after || owed || unless) {
             return;
         }
-        let scope = self.scopes.entry(id).or_default();
-        scope.session = seen.session.0;
+        let mut scope = self.scopes.remove(place, key).unwrap_or_else(|| {
+            let counts = self.owed.is_some() || self.unless.is_some();
+            let lost = seen.forgotten && self.rule.scope == Scope::Session;
+            Extent { unsure: counts && (lost || self.scopes.may_lack(place)), ..Extent::default() }
+        });
         scope.owed = scope.owed.saturating_add(u32::from(owed));
         scope.barred |= unless;
-        if after && scope.after(seen.event) {
+        if after && scope.after(seen.event, self.clock) {
             findings.exercise(&self.rule.decides);
         }
+        self.scopes.insert(place, key, scope, 0);
     }
 
     fn closed(&mut self, conn: Conn, _findings: &mut Findings) {
         if self.rule.scope == Scope::Connection {
-            self.scopes.retain(|(place, _), _| *place != conn.0);
+            self.scopes.leave(conn.0);
         }
+    }
+
+    fn memory(&self) -> Memory {
+        self.scopes.memory() + self.ended.memory()
     }
 }

@@ -1,55 +1,88 @@
 //! All clients of a session see the same content under the same id.
 
-use std::collections::BTreeSet;
-
-use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 
 use super::Violation;
-use super::history::{Logged, WINDOW};
+use super::history::Logged;
 use super::monitor::{Conn, End, Findings, Monitor, Seen, SessionNo};
 use super::monitors::Builder;
+use super::window::{Memory, Window};
 use crate::protocol::invariant as rule;
 use crate::source::Diagnostics;
 
-/// Memory: the last [`WINDOW`] ids of each connection.
+/// How many gaps in the ids of a connection are remembered; past that the lowest ids are forgotten.
+const GAPS: usize = 1024;
+
+/// Memory: a window of the ids of each connection, those that are gone included. Ids in a row take no more than one.
 pub(super) struct Agreement {
     name: String,
     rule: rule::Agreement,
-    conns: FxHashMap<Conn, Span>,
+    conns: Window<Span>,
+    /// Ids that a connection with many gaps made it forget.
+    forgotten: u64,
 }
 
 /// The ids that a connection has received.
 struct Span {
     session: SessionNo,
     first: i128,
-    last: i128,
-    ids: BTreeSet<i128>,
+    ids: Ids,
+}
+
+/// A set of numbers, as rows: the first and last of each.
+#[derive(Default)]
+struct Ids(BTreeMap<i128, i128>);
+
+impl Ids {
+    fn has(&self, id: i128) -> bool {
+        self.0.range(..=id).next_back().is_some_and(|(_, last)| id <= *last)
+    }
+
+    /// Whether it is new.
+    fn insert(&mut self, id: i128) -> bool {
+        if self.has(id) {
+            return false;
+        }
+        let last = id.checked_add(1).and_then(|next| self.0.remove(&next)).unwrap_or(id);
+        match self.0.range_mut(..id).next_back().filter(|(_, end)| end.checked_add(1) == Some(id)) {
+            Some((_, end)) => *end = last,
+            None => _ = self.0.insert(id, last),
+        }
+        true
+    }
+
+    fn last(&self) -> Option<i128> {
+        self.0.last_key_value().map(|(_, last)| *last)
+    }
 }
 
 impl Agreement {
     pub fn new(rule: &rule::Agreement, b: &mut Builder<'_>) -> Result<Self, Diagnostics> {
         b.log()?;
-        Ok(Self { name: b.name.clone(), rule: rule.clone(), conns: FxHashMap::default() })
+        Ok(Self { name: b.name.clone(), rule: rule.clone(), conns: Window::default(), forgotten: 0 })
     }
 }
 
 impl Monitor for Agreement {
     fn observe(&mut self, seen: &Seen<'_>, findings: &mut Findings) {
         let Some(Logged { id, hash }) = seen.logged else { return };
-        let span = self.conns.entry(seen.conn).or_insert_with(|| Span {
-            session: seen.session,
-            first: id,
-            last: id,
-            ids: BTreeSet::new(),
-        });
-        span.session = seen.session;
-        span.last = span.last.max(id);
-        let again = !span.ids.insert(id);
-        while span.ids.len() > WINDOW {
-            span.ids.pop_first();
-            span.first = span.ids.first().copied().unwrap_or(id);
+        let place = seen.conn.0;
+        if !self.conns.has(place, None) {
+            let span = Span { session: seen.session, first: id, ids: Ids::default() };
+            self.conns.insert(place, None, span, size_of::<Span>());
         }
-        if again {
+        let Some(span) = self.conns.get(place, None) else { return };
+        span.session = seen.session;
+        let rows = span.ids.0.len();
+        let new = span.ids.insert(id);
+        if span.ids.0.len() > GAPS {
+            let lowest = span.ids.0.pop_first();
+            self.forgotten += u64::from(lowest.is_some());
+            span.first = span.ids.0.first_key_value().map_or(id, |(first, _)| *first);
+        } else if span.ids.0.len() > rows {
+            self.conns.grow(place, None, size_of::<(i128, i128)>());
+        }
+        if !new {
             // An id that comes twice on one connection is another matter.
             return;
         }
@@ -69,12 +102,14 @@ impl Monitor for Agreement {
         if !end.settled {
             return;
         }
-        for (conn, span) in &self.conns {
+        for (conn, _, span) in self.conns.iter() {
+            let Some(last) = span.ids.last().filter(|last| span.first <= *last) else { continue };
             let history = end.history.of(span.session);
             let mut others = false;
-            for (id, first) in history.range(span.first..=span.last) {
-                others |= first.conn != *conn;
-                if first.conn != *conn && !span.ids.contains(id) {
+            for (id, first) in history.range(span.first..=last) {
+                let other = first.conn != Conn(conn);
+                others |= other;
+                if other && !span.ids.has(*id) {
                     let message = format!("a client of the session never got event {id}, which others got");
                     findings.push(Violation {
                         related: Some(first.event),
@@ -87,5 +122,10 @@ impl Monitor for Agreement {
                 findings.exercise(&self.rule.complete);
             }
         }
+    }
+
+    fn memory(&self) -> Memory {
+        let known = self.conns.memory();
+        Memory { forgotten: known.forgotten + self.forgotten, ..known }
     }
 }

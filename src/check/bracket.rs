@@ -1,15 +1,16 @@
 //! Messages lie between an opening and a closing one.
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use super::monitor::{Conn, Findings, Monitor, Seen, key_text};
 use super::monitors::Builder;
+use super::window::{Memory, Window};
 use crate::frame::Pointer;
 use crate::protocol::Matcher;
 use crate::protocol::invariant as rule;
 use crate::source::Diagnostics;
 
-/// Memory: one state a connection, and the exempt keys.
+/// Memory: one state a connection, and a window of the exempt keys.
 pub(super) struct Bracket {
     name: String,
     rule: rule::Bracket,
@@ -19,7 +20,7 @@ pub(super) struct Bracket {
     joined: Vec<(Matcher, Pointer)>,
     middle: Option<Matcher>,
     exempt: Option<(Matcher, Pointer)>,
-    free: FxHashSet<(Conn, String)>,
+    free: Window<()>,
     states: FxHashMap<Conn, Where>,
 }
 
@@ -42,7 +43,7 @@ impl Bracket {
             middle: b.optional(rule.middle.as_ref())?,
             exempt: rule.exempt.as_ref().map(|place| b.place(place)).transpose()?,
             rule: rule.clone(),
-            free: FxHashSet::default(),
+            free: Window::default(),
             states: FxHashMap::default(),
         })
     }
@@ -59,8 +60,10 @@ impl Monitor for Bracket {
             && let Some(key) = at.get(seen.body).map(key_text)
         {
             if seen.is(on) {
-                self.free.insert((seen.conn, key));
-            } else if seen.is(&self.inside) && self.free.contains(&(seen.conn, key)) {
+                self.free.insert(seen.conn.0, Some(&key), (), 0);
+            } else if seen.is(&self.inside)
+                && (self.free.has(seen.conn.0, Some(&key)) || self.free.may_lack(seen.conn.0))
+            {
                 return;
             }
         }
@@ -103,6 +106,10 @@ impl Monitor for Bracket {
 
     fn closed(&mut self, conn: Conn, _findings: &mut Findings) {
         self.states.remove(&conn);
-        self.free.retain(|(known, _)| *known != conn);
+        self.free.leave(conn.0);
+    }
+
+    fn memory(&self) -> Memory {
+        self.free.memory()
     }
 }

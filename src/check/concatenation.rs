@@ -1,9 +1,8 @@
 //! Pieces add up to a whole.
 
-use rustc_hash::FxHashMap;
-
 use super::monitor::{Conn, Findings, Monitor, Seen, key_text};
 use super::monitors::Builder;
+use super::window::{Memory, Window};
 use crate::frame::Pointer;
 use crate::protocol::Matcher;
 use crate::protocol::invariant::{self as rule, Key};
@@ -12,14 +11,22 @@ use crate::source::Diagnostics;
 /// Longest text that is put together; past that the whole is not judged.
 const MAX_BYTES: usize = 1 << 20;
 
-/// Memory: the open texts, at most [`MAX_BYTES`] each.
+/// Memory: a window of the open texts, at most [`MAX_BYTES`] each.
 pub(super) struct Concatenation {
     name: String,
     decides: Vec<String>,
     piece: (Matcher, Pointer),
     whole: (Matcher, Pointer),
     keys: Option<(Pointer, Pointer)>,
-    open: FxHashMap<(Conn, Option<String>), String>,
+    open: Window<Text>,
+}
+
+/// A text as far as it has come.
+#[derive(Default)]
+struct Text {
+    text: String,
+    /// It is too long, or its beginning may be forgotten.
+    unsure: bool,
 }
 
 impl Concatenation {
@@ -33,7 +40,7 @@ impl Concatenation {
                 Key::Same(at) => (at.clone(), at.clone()),
                 Key::Each(piece, whole) => (piece.clone(), whole.clone()),
             }),
-            open: FxHashMap::default(),
+            open: Window::default(),
         })
     }
 }
@@ -44,15 +51,25 @@ impl Monitor for Concatenation {
         if seen.is(&self.piece.0)
             && let Some(piece) = self.piece.1.get(seen.body).and_then(serde_json::Value::as_str)
         {
-            let text = self.open.entry((seen.conn, key(self.keys.as_ref().map(|keys| &keys.0)))).or_default();
-            if text.len() <= MAX_BYTES {
-                text.push_str(piece);
+            let (place, key) = (seen.conn.0, key(self.keys.as_ref().map(|keys| &keys.0)));
+            let key = key.as_deref();
+            if !self.open.has(place, key) {
+                let unsure = self.open.may_lack(place);
+                self.open.insert(place, key, Text { unsure, ..Text::default() }, 0);
+            }
+            if let Some(open) = self.open.get(place, key).filter(|open| !open.unsure) {
+                open.text.push_str(piece);
+                open.unsure = open.text.len() > MAX_BYTES;
+                if open.unsure {
+                    open.text = String::new();
+                }
+                self.open.grow(place, key, piece.len());
             }
         }
         if seen.is(&self.whole.0)
             && let Some(whole) = self.whole.1.get(seen.body).and_then(serde_json::Value::as_str)
-            && let Some(text) = self.open.remove(&(seen.conn, key(self.keys.as_ref().map(|keys| &keys.1))))
-            && text.len() <= MAX_BYTES
+            && let Some(Text { text, unsure: false }) =
+                self.open.remove(seen.conn.0, key(self.keys.as_ref().map(|keys| &keys.1)).as_deref())
         {
             findings.exercise(&self.decides);
             if text != whole {
@@ -66,6 +83,10 @@ impl Monitor for Concatenation {
     }
 
     fn closed(&mut self, conn: Conn, _findings: &mut Findings) {
-        self.open.retain(|(known, _), _| *known != conn);
+        self.open.leave(conn.0);
+    }
+
+    fn memory(&self) -> Memory {
+        self.open.memory()
     }
 }

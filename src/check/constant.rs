@@ -2,23 +2,21 @@
 
 use std::borrow::Cow;
 
-use rustc_hash::FxHashMap;
-use serde_json::Value;
-
 use super::monitor::{Conn, Findings, Monitor, Seen, key_text};
 use super::monitors::Builder;
+use super::window::{Memory, Window, bytes_of};
 use crate::frame::Pointer;
 use crate::protocol::Matcher;
 use crate::protocol::invariant::{self as rule, Scope};
 use crate::source::Diagnostics;
 
-/// Memory: one value a key and connection (or session).
+/// Memory: a window of values, by connection (or session) and key.
 pub(super) struct Constant {
     name: String,
     rule: rule::Constant,
     places: Vec<(Matcher, Pointer)>,
     restarts: Option<Matcher>,
-    values: FxHashMap<u32, FxHashMap<String, (Value, u64)>>,
+    values: Window<(serde_json::Value, u64)>,
 }
 
 impl Constant {
@@ -28,7 +26,7 @@ impl Constant {
             places: b.places(&rule.values)?,
             restarts: b.optional(rule.restarts.as_ref())?,
             rule: rule.clone(),
-            values: FxHashMap::default(),
+            values: Window::default(),
         })
     }
 }
@@ -40,25 +38,23 @@ impl Monitor for Constant {
             Scope::Session => seen.session.0,
         };
         if seen.is_any(self.restarts.as_ref()) {
-            self.values.remove(&place);
+            self.values.leave(place);
         }
         let key = match &self.rule.key {
             None => Cow::Borrowed(""),
             Some(at) => match at.get(seen.body) {
-                Some(Value::String(key)) => Cow::Borrowed(key.as_str()),
-                Some(key) => Cow::Owned(key_text(key)),
+                Some(key) => key_text(key),
                 None => return,
             },
         };
-        let values = self.values.entry(place).or_default();
         for (on, at) in &self.places {
             if !seen.is(on) {
                 continue;
             }
             let Some(value) = at.get(seen.body).filter(|value| !value.is_null()) else { continue };
-            match values.get(&*key) {
+            match self.values.get(place, Some(&key)) {
                 None => {
-                    values.insert(key.clone().into_owned(), (value.clone(), seen.event));
+                    self.values.insert(place, Some(&key), (value.clone(), seen.event), bytes_of(value));
                 }
                 Some((first, event)) => {
                     findings.exercise(&self.rule.decides);
@@ -80,7 +76,11 @@ impl Monitor for Constant {
 
     fn closed(&mut self, conn: Conn, _findings: &mut Findings) {
         if self.rule.scope == Scope::Connection {
-            self.values.remove(&conn.0);
+            self.values.leave(conn.0);
         }
+    }
+
+    fn memory(&self) -> Memory {
+        self.values.memory()
     }
 }

@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 use super::Violation;
 use super::monitor::{Conn, End, Findings, Monitor, Seen};
 use super::monitors::Builder;
+use super::window::Memory;
 use crate::frame::Pointer;
 use crate::protocol::Matcher;
 use crate::protocol::invariant as rule;
@@ -14,8 +15,10 @@ use crate::source::Diagnostics;
 
 /// How many requests of a connection are remembered.
 const WINDOW: usize = 4096;
+/// How many bytes of their ids.
+const MAX_BYTES: usize = 1 << 20;
 
-/// Memory: the last [`WINDOW`] requests of each connection.
+/// Memory: the last [`WINDOW`] requests of each open connection.
 pub(super) struct Correlation {
     name: String,
     rule: rule::Correlation,
@@ -23,7 +26,35 @@ pub(super) struct Correlation {
     reply: Matcher,
     instead: Option<Matcher>,
     id: Pointer,
-    requests: FxHashMap<Conn, VecDeque<Request>>,
+    requests: FxHashMap<Conn, Asked>,
+    /// Requests with an id that were answered on connections that are gone.
+    answered: u64,
+    forgotten: u64,
+}
+
+/// The requests of a connection.
+#[derive(Default)]
+struct Asked {
+    requests: VecDeque<Request>,
+    bytes: usize,
+    /// Some were forgotten: what fits none may have been asked for.
+    lacking: bool,
+}
+
+impl Asked {
+    /// How many were forgotten for it.
+    fn push(&mut self, request: Request) -> u64 {
+        self.bytes += request.id.as_ref().map_or(0, String::len);
+        self.requests.push_back(request);
+        let mut forgotten = 0;
+        while self.requests.len() > WINDOW || self.bytes > MAX_BYTES {
+            let Some(request) = self.requests.pop_front() else { break };
+            self.bytes -= request.id.as_ref().map_or(0, String::len);
+            self.lacking = true;
+            forgotten += 1;
+        }
+        forgotten
+    }
 }
 
 struct Request {
@@ -49,6 +80,8 @@ impl Correlation {
             id: rule.id.clone(),
             rule: rule.clone(),
             requests: FxHashMap::default(),
+            answered: 0,
+            forgotten: 0,
         })
     }
 
@@ -59,7 +92,7 @@ impl Correlation {
 
     fn answered(&mut self, seen: &Seen<'_>, is_reply: bool, findings: &mut Findings) {
         let id = self.id_of(seen);
-        let requests = self.requests.entry(seen.conn).or_default();
+        let Asked { requests, lacking, .. } = self.requests.entry(seen.conn).or_default();
         let (rule, name) = (&self.rule, &self.name);
         let what = |id: &str| format!("the answer with {} {id}", self.id);
         let found = match &id {
@@ -102,6 +135,12 @@ impl Correlation {
             // An answer of the other kind that fits no id settles the oldest open request.
             if let Some(request) = requests.iter_mut().find(|request| request.is_open()) {
                 request.insteads += 1;
+            }
+            return;
+        }
+        if *lacking {
+            if let Some(request) = requests.iter_mut().find(|request| id.is_none() && request.is_open()) {
+                request.replies += 1;
             }
             return;
         }
@@ -156,26 +195,25 @@ impl Monitor for Correlation {
             self.answered(seen, false, findings);
         } else if seen.is(&self.request) {
             let id = self.id_of(seen);
-            let requests = self.requests.entry(seen.conn).or_default();
-            requests.push_back(Request { id, event: seen.event, replies: 0, insteads: 0 });
-            if requests.len() > WINDOW {
-                requests.pop_front();
-            }
+            let request = Request { id, event: seen.event, replies: 0, insteads: 0 };
+            self.forgotten += self.requests.entry(seen.conn).or_default().push(request);
         }
     }
 
     fn closed(&mut self, conn: Conn, _findings: &mut Findings) {
         // What was still to come on it, nobody can tell.
-        if let Some(requests) = self.requests.get_mut(&conn) {
-            requests.retain(|request| !request.is_open());
-        }
+        let asked = self.requests.remove(&conn).unwrap_or_default();
+        let answered = asked.requests.iter().filter(|request| request.id.is_some() && !request.is_open());
+        self.answered += answered.count() as u64;
     }
 
     fn finish(&mut self, end: &End<'_>, findings: &mut Findings) {
         if !end.settled || self.rule.missing.is_empty() {
             return;
         }
-        for request in self.requests.values().flatten().filter(|request| request.id.is_some()) {
+        (0..self.answered).for_each(|_| findings.exercise(&self.rule.missing));
+        let requests = self.requests.values().flat_map(|asked| &asked.requests);
+        for request in requests.filter(|request| request.id.is_some()) {
             findings.exercise(&self.rule.missing);
             if request.is_open() {
                 let id = request.id.clone().unwrap_or_default();
@@ -186,5 +224,10 @@ impl Monitor for Correlation {
                 });
             }
         }
+    }
+
+    fn memory(&self) -> Memory {
+        let entries = self.requests.values().map(|asked| asked.requests.len()).sum();
+        Memory { entries, forgotten: self.forgotten }
     }
 }

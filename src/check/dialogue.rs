@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::monitor::{Conn, Findings, Monitor, Seen};
 use super::monitors::Builder;
+use super::window::Memory;
 use crate::frame::Pointer;
 use crate::protocol::invariant as rule;
 use crate::protocol::{Matcher, is_subset};
@@ -12,6 +13,8 @@ use crate::source::Diagnostics;
 
 /// Longest conversation that is remembered, in bytes; a longer one is not judged any more.
 const MAX_BYTES: usize = 1 << 20;
+/// What a turn takes besides its texts, about, in bytes.
+const TURN: usize = 64;
 
 /// Memory: the texts of each connection, at most [`MAX_BYTES`] each.
 pub(super) struct Dialogue {
@@ -23,6 +26,7 @@ pub(super) struct Dialogue {
     over: Matcher,
     unsure: Vec<Matcher>,
     conns: FxHashMap<Conn, Talk>,
+    forgotten: u64,
 }
 
 /// What was said on a connection.
@@ -47,6 +51,7 @@ impl Dialogue {
             unsure: rule.unsure.iter().map(|pattern| b.pattern(pattern)).collect::<Result<_, _>>()?,
             rule: rule.clone(),
             conns: FxHashMap::default(),
+            forgotten: 0,
         })
     }
 
@@ -101,9 +106,10 @@ impl Monitor for Dialogue {
     fn observe(&mut self, seen: &Seen<'_>, findings: &mut Findings) {
         let text = |at: &Pointer| at.get(seen.body).and_then(Value::as_str);
         let talk = self.conns.entry(seen.conn).or_default();
-        if self.unsure.iter().any(|pattern| seen.is(pattern)) || talk.bytes > MAX_BYTES {
-            talk.unsure = true;
-            talk.turns.clear();
+        let too_long = talk.bytes > MAX_BYTES;
+        if self.unsure.iter().any(|pattern| seen.is(pattern)) || too_long {
+            self.forgotten += if too_long { talk.turns.len() as u64 } else { 0 };
+            *talk = Talk { unsure: true, ..Talk::default() };
         }
         if talk.unsure {
             return;
@@ -113,7 +119,7 @@ impl Monitor for Dialogue {
         {
             talk.unsure = talk.open;
             talk.open = true;
-            talk.bytes += question.len();
+            talk.bytes += question.len() + TURN;
             talk.turns.push((question.to_owned(), String::new()));
         } else if seen.is(&self.piece.0)
             && let (Some(piece), Some((_, answer))) = (text(&self.piece.1), talk.turns.last_mut())
@@ -131,5 +137,10 @@ impl Monitor for Dialogue {
 
     fn closed(&mut self, conn: Conn, _findings: &mut Findings) {
         self.conns.remove(&conn);
+    }
+
+    fn memory(&self) -> Memory {
+        let entries = self.conns.values().map(|talk| talk.turns.len()).sum();
+        Memory { entries, forgotten: self.forgotten }
     }
 }

@@ -1,24 +1,21 @@
 //! A reply repeats a value of its request.
 
-use rustc_hash::FxHashMap;
 use serde_json::Value;
 
 use super::monitor::{Conn, Findings, Monitor, Seen};
 use super::monitors::Builder;
+use super::window::{Memory, Window, bytes_of};
 use crate::protocol::Matcher;
 use crate::protocol::invariant as rule;
 use crate::source::Diagnostics;
 
-/// How many requests of a connection are remembered; past that all are forgotten.
-const WINDOW: usize = 4096;
-
-/// Memory: the open requests of each connection, at most [`WINDOW`].
+/// Memory: a window of the open requests.
 pub(super) struct Echo {
     name: String,
     rule: rule::Echo,
     request: Matcher,
     reply: Matcher,
-    open: FxHashMap<Conn, FxHashMap<String, (Value, u64)>>,
+    open: Window<(Value, u64)>,
 }
 
 impl Echo {
@@ -28,7 +25,7 @@ impl Echo {
             request: b.pattern(&rule.request)?,
             reply: b.pattern(&rule.reply)?,
             rule: rule.clone(),
-            open: FxHashMap::default(),
+            open: Window::default(),
         })
     }
 }
@@ -39,13 +36,9 @@ impl Monitor for Echo {
         if seen.is(&self.request)
             && let Some(asked) = self.rule.asked.get(seen.body)
         {
-            let open = self.open.entry(seen.conn).or_default();
-            if open.len() >= WINDOW {
-                open.clear();
-            }
-            open.insert(id, (asked.clone(), seen.event));
+            self.open.insert(seen.conn.0, Some(&id), (asked.clone(), seen.event), bytes_of(asked));
         } else if seen.is(&self.reply)
-            && let Some((asked, event)) = self.open.get_mut(&seen.conn).and_then(|open| open.remove(&id))
+            && let Some((asked, event)) = self.open.remove(seen.conn.0, Some(&id))
         {
             findings.exercise(&self.rule.decides);
             let told = self.rule.told.get(seen.body);
@@ -67,6 +60,10 @@ impl Monitor for Echo {
     }
 
     fn closed(&mut self, conn: Conn, _findings: &mut Findings) {
-        self.open.remove(&conn);
+        self.open.leave(conn.0);
+    }
+
+    fn memory(&self) -> Memory {
+        self.open.memory()
     }
 }

@@ -1,16 +1,15 @@
 //! The event log of each session, as far as any of its clients has seen it.
 
-use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, VecDeque};
 
 use rustc_hash::FxHashMap;
 
 use super::monitor::{Conn, Seen, SessionNo, content_hash, counter};
+use super::window::{ENTRIES, Memory};
 use crate::frame::Pointer;
 use crate::protocol::{Matcher, Protocol};
 use crate::source::Diagnostics;
-
-/// How many ids of a session are remembered; older ones are forgotten and no longer compared.
-pub(super) const WINDOW: usize = 65_536;
 
 /// The first delivery of a logged event.
 pub(crate) struct First {
@@ -29,11 +28,15 @@ pub(crate) struct Logged {
     pub hash: u64,
 }
 
-/// Memory: a hash and two numbers for each of the last [`WINDOW`] ids of a session.
+/// Memory: a hash and two numbers for each of the last [`ENTRIES`] ids of all sessions; older ones are forgotten and no
+/// longer compared.
 pub(crate) struct History {
     log: Option<Log>,
     sessions: FxHashMap<SessionNo, BTreeMap<i128, First>>,
     none: BTreeMap<i128, First>,
+    /// The ids in the order of their first delivery.
+    order: VecDeque<(SessionNo, i128)>,
+    forgotten: u64,
 }
 
 /// The protocol's log, compiled.
@@ -54,7 +57,8 @@ impl History {
                 volatile: volatile.collect(),
             })
         });
-        Ok(Self { log: log.transpose()?, sessions: FxHashMap::default(), none: BTreeMap::new() })
+        let (sessions, none, order) = (FxHashMap::default(), BTreeMap::new(), VecDeque::new());
+        Ok(Self { log: log.transpose()?, sessions, none, order, forgotten: 0 })
     }
 
     /// The id and content of a message of the log; `None`: it is none.
@@ -72,9 +76,23 @@ impl History {
     /// Remembers an event, once all monitors have looked at it.
     pub fn record(&mut self, session: SessionNo, logged: Logged, event: u64, conn: Conn) {
         let history = self.sessions.entry(session).or_default();
-        history.entry(logged.id).or_insert(First { hash: logged.hash, event, conn });
-        while history.len() > WINDOW {
-            history.pop_first();
+        let Entry::Vacant(slot) = history.entry(logged.id) else { return };
+        slot.insert(First { hash: logged.hash, event, conn });
+        self.order.push_back((session, logged.id));
+        while self.order.len() > ENTRIES {
+            let Some((oldest, id)) = self.order.pop_front() else { return };
+            self.forgotten += 1;
+            if let Some(history) = self.sessions.get_mut(&oldest) {
+                history.remove(&id);
+                if history.is_empty() {
+                    self.sessions.remove(&oldest);
+                }
+            }
         }
+    }
+
+    /// What is remembered.
+    pub fn memory(&self) -> Memory {
+        Memory { entries: self.order.len(), forgotten: self.forgotten }
     }
 }

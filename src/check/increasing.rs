@@ -1,15 +1,14 @@
 //! A counter grows in arrival order.
 
-use rustc_hash::FxHashMap;
-
 use super::monitor::{Conn, Findings, Monitor, Seen, counter, key_text};
 use super::monitors::Builder;
+use super::window::{Memory, Window};
 use crate::frame::Pointer;
 use crate::protocol::Matcher;
 use crate::protocol::invariant as rule;
 use crate::source::Diagnostics;
 
-/// Memory: one number a connection and key.
+/// Memory: a window of numbers, by connection and key.
 pub(super) struct Increasing {
     name: String,
     rule: rule::Increasing,
@@ -18,7 +17,7 @@ pub(super) struct Increasing {
     restarts: Option<Matcher>,
     /// The ids of `repeat` that `order` has not.
     repeat_only: Vec<String>,
-    newest: FxHashMap<(Conn, Option<String>), (i128, u64)>,
+    newest: Window<(i128, u64)>,
 }
 
 impl Increasing {
@@ -30,7 +29,7 @@ impl Increasing {
             restarts: b.optional(rule.restarts.as_ref())?,
             repeat_only: rule.repeat.iter().filter(|id| !rule.order.contains(id)).cloned().collect(),
             rule: rule.clone(),
-            newest: FxHashMap::default(),
+            newest: Window::default(),
         })
     }
 }
@@ -38,10 +37,11 @@ impl Increasing {
 impl Monitor for Increasing {
     fn observe(&mut self, seen: &Seen<'_>, findings: &mut Findings) {
         let key = self.rule.key.as_ref().and_then(|at| at.get(seen.body)).map(key_text);
+        let key = key.as_deref();
         if seen.is_any(self.restarts.as_ref()) {
-            match &key {
-                Some(_) => _ = self.newest.remove(&(seen.conn, key.clone())),
-                None => self.newest.retain(|(conn, _), _| *conn != seen.conn),
+            match key {
+                Some(_) => _ = self.newest.remove(seen.conn.0, key),
+                None => self.newest.leave(seen.conn.0),
             }
         }
         if !seen.is(&self.on) {
@@ -55,11 +55,14 @@ impl Monitor for Increasing {
             findings.broken(&self.name, &self.rule.order, seen.event, message);
             return;
         };
-        let place = (seen.conn, key);
-        let Some((newest, event)) = self.newest.get(&place).copied() else {
-            self.newest.insert(place, (value, seen.event));
+        let Some(known) = self.newest.get(seen.conn.0, key) else {
+            self.newest.insert(seen.conn.0, key, (value, seen.event), 0);
             return;
         };
+        let (newest, event) = *known;
+        if value > newest {
+            *known = (value, seen.event);
+        }
         findings.exercise(&self.rule.order);
         findings.exercise(&self.repeat_only);
         let (ids, message) = if value == newest {
@@ -67,7 +70,6 @@ impl Monitor for Increasing {
         } else if value < newest {
             (&self.rule.order, format!("{} {value} comes after {newest}", self.at))
         } else {
-            self.newest.insert(place, (value, seen.event));
             return;
         };
         if let Some(violation) = findings.broken(&self.name, ids, seen.event, message) {
@@ -76,6 +78,10 @@ impl Monitor for Increasing {
     }
 
     fn closed(&mut self, conn: Conn, _findings: &mut Findings) {
-        self.newest.retain(|(known, _), _| *known != conn);
+        self.newest.leave(conn.0);
+    }
+
+    fn memory(&self) -> Memory {
+        self.newest.memory()
     }
 }

@@ -1,16 +1,13 @@
 //! Pieces of a text are increments, not the text so far.
 
-use rustc_hash::FxHashMap;
-
 use super::Violation;
 use super::monitor::{Conn, End, Findings, Monitor, Seen, key_text};
 use super::monitors::Builder;
+use super::window::{Memory, Window};
 use crate::protocol::Matcher;
 use crate::protocol::invariant as rule;
 use crate::source::Diagnostics;
 
-/// How many texts are remembered; past that all are forgotten.
-const WINDOW: usize = 4096;
 /// How often a piece must repeat all that came before until that is no accident.
 const ENOUGH: u32 = 2;
 /// How long the repeated text must be, in bytes, until that is no accident: 1, 10, 100 may be increments.
@@ -19,12 +16,12 @@ const TELLING: usize = 8;
 /// Judged when the text is over (with the connection or the trace): any piece that does not repeat what came before
 /// shows that all are increments.
 ///
-/// Memory: the newest piece of each text, at most [`WINDOW`].
+/// Memory: a window of the newest piece of each text.
 pub(super) struct Increments {
     name: String,
     rule: rule::Increments,
     on: Matcher,
-    texts: FxHashMap<(Conn, String), Text>,
+    texts: Window<Text>,
 }
 
 struct Text {
@@ -34,14 +31,15 @@ struct Text {
     related: u64,
     /// The longest text that was repeated, in bytes.
     longest: usize,
-    /// How many pieces repeated what came before; `None`: one did not, so that the pieces are increments.
+    /// How many pieces repeated what came before; `None`: one did not, so that the pieces are increments, or the beginning
+    /// may be forgotten.
     repeats: Option<u32>,
 }
 
 impl Increments {
     pub fn new(rule: &rule::Increments, b: &mut Builder<'_>) -> Result<Self, Diagnostics> {
         let on = b.pattern(&rule.on)?;
-        Ok(Self { name: b.name.clone(), on, rule: rule.clone(), texts: FxHashMap::default() })
+        Ok(Self { name: b.name.clone(), on, rule: rule.clone(), texts: Window::default() })
     }
 
     /// Judges a text that is over.
@@ -66,15 +64,13 @@ impl Monitor for Increments {
         }
         let piece = self.rule.at.get(seen.body).and_then(serde_json::Value::as_str);
         let (Some(piece), Some(key)) = (piece, self.rule.key.get(seen.body)) else { return };
-        if self.texts.len() >= WINDOW {
-            let texts = std::mem::take(&mut self.texts);
-            texts.values().for_each(|text| self.judge(text, findings));
-        }
-        let place = (seen.conn, key_text(key));
-        let Some(text) = self.texts.get_mut(&place) else {
-            let newest = piece.to_owned();
-            let text = Text { newest, event: seen.event, related: seen.event, longest: 0, repeats: Some(0) };
-            self.texts.insert(place, text);
+        let (place, key) = (seen.conn.0, key_text(key));
+        let sure = !self.texts.may_lack(place);
+        let Some(text) = self.texts.get(place, Some(&key)) else {
+            let newest = if sure { piece.to_owned() } else { String::new() };
+            let (event, related, longest) = (seen.event, seen.event, 0);
+            let text = Text { newest, event, related, longest, repeats: sure.then_some(0) };
+            self.texts.insert(place, Some(&key), text, if sure { piece.len() } else { 0 });
             return;
         };
         findings.exercise(&self.rule.decides);
@@ -88,21 +84,24 @@ impl Monitor for Increments {
             text.repeats = None;
             return;
         }
+        let longer = piece.len() - text.newest.len();
         text.longest = text.longest.max(text.newest.len());
         piece.clone_into(&mut text.newest);
         text.repeats = Some(repeats.saturating_add(u32::from(!begins)));
+        self.texts.grow(place, Some(&key), longer);
     }
 
     fn closed(&mut self, conn: Conn, findings: &mut Findings) {
-        let (over, rest) =
-            std::mem::take(&mut self.texts).into_iter().partition(|((known, _), _)| *known == conn);
-        self.texts = rest;
-        let over: FxHashMap<(Conn, String), Text> = over;
-        over.values().for_each(|text| self.judge(text, findings));
+        for (_, text) in self.texts.take(conn.0) {
+            self.judge(&text, findings);
+        }
     }
 
     fn finish(&mut self, _end: &End<'_>, findings: &mut Findings) {
-        let texts = std::mem::take(&mut self.texts);
-        texts.values().for_each(|text| self.judge(text, findings));
+        self.texts.iter().for_each(|(_, _, text)| self.judge(text, findings));
+    }
+
+    fn memory(&self) -> Memory {
+        self.texts.memory()
     }
 }

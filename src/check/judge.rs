@@ -8,7 +8,8 @@ use serde_json::Value;
 use super::history::History;
 use super::monitor::{Conn, End, Findings, Monitor, Seen, SessionNo};
 use super::replies::{Identity, Requests};
-use super::{Exercised, Violation, monitors};
+use super::window::{Memory, Window};
+use super::{Limit, Outcome, Violation, monitors};
 use crate::frame::{self, Limits};
 use crate::protocol::{Matcher, Protocol};
 use crate::source::Diagnostics;
@@ -49,25 +50,36 @@ pub(crate) fn evidence(value: &Value) -> Value {
 
 /// Judges one case or one recording. Events go in in the order in which they were seen.
 ///
-/// Memory is bounded by the number of connections, sessions and ids of the trace (each monitor says by what), not by
-/// the frames: a frame is dropped when it has been looked at.
+/// Memory is bounded, whatever the length of the trace: a frame is dropped when it has been looked at, and each monitor
+/// keeps a window of 65,536 entries and 16 MiB at most (some less; each file says of what), besides a few numbers for each
+/// open connection. What depends on what was forgotten is not judged, and [`Outcome::limits`] says so.
 pub struct Judge {
     protocol: Arc<Protocol>,
     limits: Limits,
     monitors: Vec<Box<dyn Monitor>>,
+    /// Their names.
+    names: Vec<String>,
     /// For each message of the protocol, the monitors that want it.
     by_message: Vec<Vec<usize>>,
     /// The monitors that want messages of a direction that the protocol does not know.
     by_direction: [Vec<usize>; 2],
     session_ids: Vec<(Matcher, frame::Pointer)>,
-    open: FxHashMap<Arc<str>, Conn>,
-    sessions: FxHashMap<String, SessionNo>,
-    session_of: Vec<SessionNo>,
+    open: FxHashMap<Arc<str>, Opened>,
+    sessions: Window<(SessionNo, bool)>,
+    next_conn: u32,
     history: History,
     requests: Requests,
-    next_session: u32,
     next_event: u64,
     findings: Findings,
+}
+
+/// An open connection.
+#[derive(Clone, Copy)]
+struct Opened {
+    conn: Conn,
+    session: SessionNo,
+    /// The session may have been known before, and forgotten.
+    forgotten: bool,
 }
 
 /// What one event turned out to be.
@@ -87,10 +99,11 @@ impl Judge {
     /// # Errors
     /// An invariant whose pattern does not compile (found when the protocol is loaded, too).
     pub fn new(protocol: Arc<Protocol>, limits: Limits, suspended: &[String]) -> Result<Self, Diagnostics> {
-        let mut built = Vec::new();
+        let (mut built, mut names) = (Vec::new(), Vec::new());
         for (name, invariant) in &protocol.extension.invariants {
             if !suspended.contains(name) {
                 built.push(monitors::build(name, invariant, &protocol)?);
+                names.push(name.clone());
             }
         }
         let mut by_message = vec![Vec::new(); protocol.messages.len() + protocol.parts.len()];
@@ -124,15 +137,15 @@ impl Judge {
             protocol,
             limits,
             monitors: boxed,
+            names,
             by_message,
             by_direction,
             session_ids,
             open: FxHashMap::default(),
-            sessions: FxHashMap::default(),
-            session_of: Vec::new(),
+            sessions: Window::default(),
+            next_conn: 0,
             history,
             requests: Requests::default(),
-            next_session: 0,
             next_event: 0,
             findings: Findings::default(),
         })
@@ -146,9 +159,9 @@ impl Judge {
         match &event.payload {
             Payload::Open { url } => {
                 self.disconnect(&event.client);
-                let conn = self.connection(&event.client);
+                self.connection(&event.client);
                 if let Some(id) = Arc::clone(&self.protocol).session_in(url) {
-                    self.in_session(conn, id);
+                    self.in_session(&event.client, id);
                 }
             }
             Payload::End(how) => {
@@ -202,7 +215,8 @@ impl Judge {
                 return Judged::default();
             }
         };
-        let Identity { message, answers } = self.requests.identify(&protocol, conn, event.dir, &body);
+        let Identity { message, answers, lost } =
+            self.requests.identify(&protocol, conn.conn, event.dir, &body);
         if received {
             self.findings.exercise(&frames.message);
             match (message, answers) {
@@ -210,13 +224,14 @@ impl Judge {
                 (Some(message), _) => self.validate(&protocol, message, &body, index),
                 // The result of a request that the protocol does not know.
                 (None, Some(true)) => {}
+                (None, None) if lost => {}
                 (None, None) => self.unknown(&protocol, &body, index),
             }
             if answers == Some(true) {
                 self.findings.exercise(protocol.unmatched());
             }
         }
-        self.learn_session(conn, message, event.dir, &body);
+        let conn = self.learn_session(event, conn, message, &body);
         self.show(event, index, conn, message, &body);
         Judged { body: Some(body), message, violations: Vec::new() }
     }
@@ -231,11 +246,12 @@ impl Judge {
     }
 
     /// Shows a message to the monitors that want it.
-    fn show(&mut self, event: &Event, index: u64, conn: Conn, message: Option<usize>, body: &Value) {
-        let session = self.session_of[conn.0 as usize];
+    fn show(&mut self, event: &Event, index: u64, on: Opened, message: Option<usize>, body: &Value) {
+        let Opened { conn, session, forgotten } = on;
         let history = &self.history;
         let (at, dir) = (event.at, event.dir);
-        let mut seen = Seen { event: index, at, conn, session, dir, message, body, logged: None, history };
+        let mut seen =
+            Seen { event: index, at, conn, session, forgotten, dir, message, body, logged: None, history };
         seen.logged = history.logged(&seen);
         let wanted = match message {
             Some(message) => &self.by_message[message],
@@ -263,6 +279,7 @@ impl Judge {
                     at,
                     conn,
                     session,
+                    forgotten,
                     dir,
                     logged: None,
                     history,
@@ -307,19 +324,19 @@ impl Judge {
     }
 
     /// The client's connection; its first frame opens one where no `Open` did.
-    fn connection(&mut self, client: &Arc<str>) -> Conn {
-        if let Some(conn) = self.open.get(client) {
-            return *conn;
+    fn connection(&mut self, client: &Arc<str>) -> Opened {
+        if let Some(opened) = self.open.get(client) {
+            return *opened;
         }
-        let conn = Conn(self.session_of.len() as u32);
-        self.open.insert(Arc::clone(client), conn);
-        self.session_of.push(SessionNo(self.next_session));
-        self.next_session += 1;
-        conn
+        let (conn, session) = (Conn(self.next_conn), SessionNo(self.next_conn));
+        self.next_conn += 1;
+        let opened = Opened { conn, session, forgotten: false };
+        self.open.insert(Arc::clone(client), opened);
+        opened
     }
 
     pub(super) fn disconnect(&mut self, client: &str) {
-        if let Some(conn) = self.open.remove(client) {
+        if let Some(Opened { conn, .. }) = self.open.remove(client) {
             self.requests.closed(conn);
             for monitor in &mut self.monitors {
                 monitor.closed(conn, &mut self.findings);
@@ -328,26 +345,56 @@ impl Judge {
     }
 
     /// Connections that were told the same session id are in the same session.
-    fn learn_session(&mut self, conn: Conn, message: Option<usize>, dir: Direction, body: &Value) {
-        let told = self.session_ids.iter().find(|(on, _)| on.matches(message, dir, body));
-        let Some(id) = told.and_then(|(_, at)| at.get(body)).and_then(Value::as_str) else { return };
-        self.in_session(conn, id);
+    fn learn_session(&mut self, event: &Event, on: Opened, message: Option<usize>, body: &Value) -> Opened {
+        let told = self.session_ids.iter().find(|(on, _)| on.matches(message, event.dir, body));
+        match told.and_then(|(_, at)| at.get(body)).and_then(Value::as_str) {
+            Some(id) => self.in_session(&event.client, id).unwrap_or(on),
+            None => on,
+        }
     }
 
-    fn in_session(&mut self, conn: Conn, id: &str) {
-        let own = self.session_of[conn.0 as usize];
-        let session = *self.sessions.entry(id.to_owned()).or_insert(own);
-        self.session_of[conn.0 as usize] = session;
+    fn in_session(&mut self, client: &Arc<str>, id: &str) -> Option<Opened> {
+        let opened = self.open.get_mut(client)?;
+        (opened.session, opened.forgotten) = match self.sessions.get(0, Some(id)) {
+            Some(known) => *known,
+            None => {
+                // Nothing was forgotten of a session that is new; whether it is, nobody can tell once some were.
+                let own = (opened.session, self.sessions.may_lack(0));
+                self.sessions.insert(0, Some(id), own, size_of::<SessionNo>());
+                own
+            }
+        };
+        Some(*opened)
     }
 
     /// Ends the trace. `settled`: everything that the server had to say has been seen, so that duties that are
     /// still open are broken.
-    pub fn finish(mut self, settled: bool) -> (Vec<Violation>, Exercised) {
+    pub fn finish(mut self, settled: bool) -> Outcome {
         for monitor in &mut self.monitors {
             monitor.finish(&End { settled, history: &self.history }, &mut self.findings);
         }
         let violations = self.take_violations();
-        (violations, self.findings.into_exercised())
+        let limits = self.memory().into_iter().filter(|(_, memory)| memory.forgotten > 0);
+        let limits =
+            limits.map(|(check, Memory { forgotten, .. })| Limit { check: check.to_owned(), forgotten });
+        let limits = limits.collect();
+        Outcome { violations, limits, exercised: self.findings.into_exercised() }
+    }
+
+    /// No connection is open.
+    #[cfg(test)]
+    pub(super) fn is_idle(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    /// What is in memory, by monitor.
+    pub(super) fn memory(&self) -> Vec<(&str, Memory)> {
+        let names = self.names.iter().map(String::as_str);
+        let mut memory: Vec<_> = names.zip(self.monitors.iter().map(|monitor| monitor.memory())).collect();
+        memory.push(("log", self.history.memory()));
+        memory.push(("requests", self.requests.memory()));
+        memory.push(("sessions", self.sessions.memory()));
+        memory
     }
 }
 

@@ -20,6 +20,8 @@ mod history;
 mod increasing;
 mod increments;
 mod judge;
+#[cfg(test)]
+mod memory;
 mod monitor;
 mod monitors;
 mod precedence;
@@ -33,8 +35,9 @@ mod states;
 mod tests;
 mod unique;
 mod verdict;
+mod window;
 
 pub(crate) use judge::evidence;
 pub use judge::{Judge, Judged};
-pub use verdict::{Exercised, Violation};
+pub use verdict::{Exercised, Limit, Outcome, Violation};
 pub(crate) use verdict::{essence, excused, same};

@@ -1,11 +1,13 @@
 //! What every monitor has in common.
 
+use std::borrow::Cow;
 use std::collections::hash_map::Entry;
 use std::time::Duration;
 
 use serde_json::Value;
 
 use super::history::{History, Logged};
+use super::window::Memory;
 use super::{Exercised, Violation};
 use crate::protocol::Matcher;
 use crate::trace::Direction;
@@ -28,6 +30,8 @@ pub(crate) struct Seen<'a> {
     pub conn: Conn,
     /// The session of that connection as far as it is known.
     pub session: SessionNo,
+    /// The session may have been known before, and forgotten.
+    pub forgotten: bool,
     /// Who sent it.
     pub dir: Direction,
     /// Index of its message in the protocol; `None` for one that the protocol does not know (a client may send
@@ -144,13 +148,17 @@ pub(crate) trait Monitor: Send {
     fn closed(&mut self, _conn: Conn, _findings: &mut Findings) {}
     /// The trace has ended.
     fn finish(&mut self, _end: &End<'_>, _findings: &mut Findings) {}
+    /// What it remembers. Of a monitor with a few numbers a connection: nothing.
+    fn memory(&self) -> Memory {
+        Memory::default()
+    }
 }
 
 /// A key as text: strings as they are, other values as JSON.
-pub(crate) fn key_text(value: &Value) -> String {
+pub(crate) fn key_text(value: &Value) -> Cow<'_, str> {
     match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
+        Value::String(text) => Cow::Borrowed(text),
+        other => Cow::Owned(other.to_string()),
     }
 }
 

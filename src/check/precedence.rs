@@ -2,17 +2,16 @@
 
 use std::borrow::Cow;
 
-use rustc_hash::{FxHashMap, FxHashSet};
-use serde_json::Value;
-
 use super::monitor::{Conn, Findings, Monitor, Seen, key_text};
 use super::monitors::Builder;
+use super::window::{Memory, Window};
 use crate::frame::Pointer;
 use crate::protocol::Matcher;
 use crate::protocol::invariant::{self as rule, Key, Scope};
 use crate::source::Diagnostics;
 
-/// Memory: the keys of `first` of each connection or session.
+/// Memory: a window of the keys of `first`, by connection or session. What may have come before and be forgotten is not
+/// missed.
 ///
 /// A connection that joins late has missed the beginning: with a key, a `first` seen on another connection of the
 /// session counts too.
@@ -23,7 +22,7 @@ pub(super) struct Precedence {
     then: Matcher,
     keys: Option<(Pointer, Pointer)>,
     scope: Scope,
-    seen: FxHashMap<u32, FxHashSet<String>>,
+    seen: Window<()>,
 }
 
 impl Precedence {
@@ -40,7 +39,7 @@ impl Precedence {
             // Keys are unique in a session, so what another connection saw counts.
             scope: if keys.is_some() { Scope::Session } else { rule.scope },
             keys,
-            seen: FxHashMap::default(),
+            seen: Window::default(),
         })
     }
 
@@ -54,10 +53,7 @@ impl Precedence {
     /// The key of a message, empty where none is needed; `None`: one is needed and lacks.
     fn key<'v>(&self, seen: &Seen<'v>, first: bool) -> Option<Cow<'v, str>> {
         let Some((of_first, of_then)) = &self.keys else { return Some(Cow::Borrowed("")) };
-        match (if first { of_first } else { of_then }).get(seen.body)? {
-            Value::String(key) => Some(Cow::Borrowed(key)),
-            other => Some(Cow::Owned(key_text(other))),
-        }
+        (if first { of_first } else { of_then }).get(seen.body).map(key_text)
     }
 }
 
@@ -67,8 +63,12 @@ impl Monitor for Precedence {
         if seen.is(&self.then)
             && let Some(key) = self.key(seen, false)
         {
-            findings.exercise(&self.decides);
-            if !self.seen.get(&place).is_some_and(|keys| keys.contains(&*key)) {
+            let came = self.seen.has(place, Some(&key));
+            let lost = self.seen.may_lack(place) || (seen.forgotten && self.scope == Scope::Session);
+            if came || !lost {
+                findings.exercise(&self.decides);
+            }
+            if !came && !lost {
                 let of = if key.is_empty() { String::new() } else { format!(" ({key})") };
                 let message = format!("this came{of} before what must come first");
                 findings.broken(&self.name, &self.decides, seen.event, message);
@@ -77,16 +77,17 @@ impl Monitor for Precedence {
         if seen.is(&self.first)
             && let Some(key) = self.key(seen, true)
         {
-            let keys = self.seen.entry(place).or_default();
-            if !keys.contains(&*key) {
-                keys.insert(key.into_owned());
-            }
+            self.seen.insert(place, Some(&key), (), 0);
         }
     }
 
     fn closed(&mut self, conn: Conn, _findings: &mut Findings) {
         if self.scope == Scope::Connection {
-            self.seen.remove(&conn.0);
+            self.seen.leave(conn.0);
         }
+    }
+
+    fn memory(&self) -> Memory {
+        self.seen.memory()
     }
 }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::monitor::{Conn, Findings, Monitor, Seen, content_hash, counter, counter_json, key_text};
 use super::monitors::Builder;
+use super::window::Memory;
 use crate::frame::Pointer;
 use crate::protocol::Matcher;
 use crate::protocol::invariant as rule;
@@ -14,14 +15,17 @@ use crate::source::Diagnostics;
 
 /// Longest list of items that is remembered a connection; of a longer one the end is compared.
 const MAX_ITEMS: usize = 4096;
+/// Most bytes of the ids of open items; past that they are not compared any more.
+const MAX_BYTES: usize = 1 << 20;
 
-/// Memory: the folds of each connection; lists bounded by [`MAX_ITEMS`].
+/// Memory: the folds of each open connection; lists bounded by [`MAX_ITEMS`] and [`MAX_BYTES`].
 pub(super) struct Projection {
     name: String,
     on: Matcher,
     cursor: Pointer,
     facts: Vec<Fact>,
     conns: FxHashMap<Conn, State>,
+    forgotten: u64,
 }
 
 struct Fact {
@@ -50,8 +54,11 @@ struct State {
 
 enum Folded {
     Value(Value),
+    /// The newest id, or, before there is one, what the seed shows.
+    Newest(Result<i128, Value>),
     Ids(BTreeSet<String>),
-    /// `complete`: the list begins with the session's first item.
+    /// There were too many ids.
+    Lost,
     Items(VecDeque<u64>),
     Count(i128),
 }
@@ -92,6 +99,7 @@ impl Projection {
             cursor: rule.cursor.clone(),
             facts,
             conns: FxHashMap::default(),
+            forgotten: 0,
         })
     }
 
@@ -100,7 +108,8 @@ impl Projection {
         let values = self.facts.iter().map(|fact| {
             let shown = fact.at.get(body).cloned().unwrap_or(Value::Null);
             match &fact.fold {
-                Fold::Newest | Fold::Latest { .. } => Folded::Value(shown),
+                Fold::Newest => Folded::Newest(Err(shown)),
+                Fold::Latest { .. } => Folded::Value(shown),
                 Fold::Open { item, .. } => Folded::Ids(ids_of(&shown, item)),
                 Fold::Items { .. } => Folded::Items(VecDeque::new()),
                 Fold::Count { .. } => Folded::Count(counter(&shown).unwrap_or(0)),
@@ -118,7 +127,7 @@ impl Projection {
         state.newest_event = seen.event;
         for (fact, value) in self.facts.iter().zip(&mut state.values) {
             match (&fact.fold, value) {
-                (Fold::Newest, Folded::Value(value)) => *value = counter_json(id),
+                (Fold::Newest, Folded::Newest(newest)) => *newest = Ok(id),
                 (Fold::Latest { set, clear }, Folded::Value(value)) => {
                     if seen.is(&set.0) {
                         *value = set.1.get(seen.body).cloned().unwrap_or(Value::Null);
@@ -126,12 +135,17 @@ impl Projection {
                         *value = Value::Null;
                     }
                 }
-                (Fold::Open { add, remove, clear, .. }, Folded::Ids(ids)) => {
+                (Fold::Open { add, remove, clear, .. }, value @ Folded::Ids(_)) => {
+                    let Folded::Ids(ids) = value else { continue };
                     if seen.is(&add.0) {
-                        ids.extend(add.1.get(seen.body).map(key_text));
+                        ids.extend(add.1.get(seen.body).map(|id| key_text(id).into_owned()));
+                        if ids.len() > MAX_ITEMS || ids.iter().map(String::len).sum::<usize>() > MAX_BYTES {
+                            self.forgotten += ids.len() as u64;
+                            *value = Folded::Lost;
+                        }
                     } else if seen.is(&remove.0) {
                         if let Some(id) = remove.1.get(seen.body) {
-                            ids.remove(&key_text(id));
+                            ids.remove(&*key_text(id));
                         }
                     } else if seen.is(clear) {
                         ids.clear();
@@ -159,16 +173,20 @@ impl Projection {
             if shown_at < state.cursor && !matches!(fact.fold, Fold::Newest) {
                 continue;
             }
+            if matches!(value, Folded::Lost) {
+                continue;
+            }
             findings.exercise(&fact.decides);
+            // No cursor yet may be shown as null or 0.
+            let cursor = |value: &Value| if value.is_null() { Some(0) } else { counter(value) };
             let (agrees, expected) = match value {
-                Folded::Value(value) => {
-                    // No cursor yet may be shown as null or 0.
-                    let cursor = |value: &Value| if value.is_null() { Some(0) } else { counter(value) };
-                    let is_newest = matches!(fact.fold, Fold::Newest);
-                    let same = *value == shown
-                        || (is_newest && cursor(value).is_some() && cursor(value) == cursor(&shown));
-                    (same, value.clone())
+                Folded::Value(value) => (*value == shown, value.clone()),
+                Folded::Newest(Ok(newest)) => (cursor(&shown) == Some(*newest), counter_json(*newest)),
+                Folded::Newest(Err(seed)) => {
+                    let same = cursor(seed).is_some() && cursor(seed) == cursor(&shown);
+                    (same || *seed == shown, seed.clone())
                 }
+                Folded::Lost => continue,
                 Folded::Ids(ids) => match &fact.fold {
                     Fold::Open { item, .. } => (ids_of(&shown, item) == *ids, json!(ids)),
                     _ => (true, Value::Null),
@@ -202,7 +220,7 @@ fn ends_with(list: &[Value], items: &VecDeque<u64>) -> bool {
 
 fn ids_of(list: &Value, item: &Pointer) -> BTreeSet<String> {
     let items = list.as_array().map(Vec::as_slice).unwrap_or_default();
-    items.iter().filter_map(|element| item.get(element)).map(key_text).collect()
+    items.iter().filter_map(|element| item.get(element)).map(|id| key_text(id).into_owned()).collect()
 }
 
 impl Monitor for Projection {
@@ -226,5 +244,14 @@ impl Monitor for Projection {
 
     fn closed(&mut self, conn: Conn, _findings: &mut Findings) {
         self.conns.remove(&conn);
+    }
+
+    fn memory(&self) -> Memory {
+        let entries = self.conns.values().flat_map(|state| &state.values).map(|value| match value {
+            Folded::Ids(ids) => ids.len(),
+            Folded::Items(items) => items.len(),
+            _ => 1,
+        });
+        Memory { entries: entries.sum(), forgotten: self.forgotten }
     }
 }

@@ -1,23 +1,22 @@
 //! After a resume: live + replay = the uninterrupted history.
 
-use rustc_hash::FxHashMap;
-
 use super::Violation;
 use super::history::Logged;
 use super::monitor::{Conn, End, Findings, Monitor, Seen, SessionNo, counter};
 use super::monitors::Builder;
+use super::window::{Memory, Window};
 use crate::frame::Pointer;
 use crate::protocol::Matcher;
 use crate::protocol::invariant as rule;
 use crate::source::Diagnostics;
 
-/// Memory: a few numbers for each resumed connection.
+/// Memory: a window of a few numbers for each resumed connection, those that are gone included.
 pub(super) struct Replay {
     name: String,
     rule: rule::Replay,
     resume: (Matcher, Pointer),
     refused: Option<Matcher>,
-    resumed: FxHashMap<Conn, Resumed>,
+    resumed: Window<Resumed>,
 }
 
 struct Resumed {
@@ -40,7 +39,7 @@ impl Replay {
             resume: b.place(&rule.resume)?,
             refused: b.optional(rule.refused.as_ref())?,
             rule: rule.clone(),
-            resumed: FxHashMap::default(),
+            resumed: Window::default(),
         })
     }
 
@@ -54,12 +53,12 @@ impl Replay {
             reached: cursor.unwrap_or(i128::MIN),
             event: seen.event,
         };
-        self.resumed.insert(seen.conn, resumed);
+        self.resumed.insert(seen.conn.0, None, resumed, size_of::<Resumed>());
     }
 
     /// Judges an event on a resumed connection against what was known.
     fn judge(&mut self, seen: &Seen<'_>, Logged { id, hash }: Logged, findings: &mut Findings) {
-        let Some(resumed) = self.resumed.get_mut(&seen.conn) else { return };
+        let Some(resumed) = self.resumed.get(seen.conn.0, None) else { return };
         let history = seen.history.of(seen.session);
         if resumed.session != Some(seen.session) {
             resumed.session = Some(seen.session);
@@ -114,7 +113,7 @@ impl Monitor for Replay {
             return;
         }
         if seen.is_any(self.refused.as_ref())
-            && let Some(resumed) = self.resumed.get_mut(&seen.conn)
+            && let Some(resumed) = self.resumed.get(seen.conn.0, None)
             && resumed.session.is_none()
         {
             resumed.refused = true;
@@ -128,7 +127,7 @@ impl Monitor for Replay {
         if !end.settled {
             return;
         }
-        for (conn, resumed) in &self.resumed {
+        for (conn, _, resumed) in self.resumed.iter() {
             let (Some(cursor), false) = (resumed.cursor, resumed.refused) else { continue };
             let Some(session) = resumed.session else { continue };
             let history = end.history.of(session);
@@ -141,7 +140,7 @@ impl Monitor for Replay {
             if resumed.reached < owed
                 && let Some((id, first)) = history
                     .range(resumed.reached.saturating_add(1)..=owed)
-                    .find(|(_, first)| first.conn != *conn)
+                    .find(|(_, first)| first.conn != Conn(conn))
             {
                 let message = format!("event {id} was never replayed to a client that resumed from {cursor}");
                 findings.push(Violation {
@@ -150,5 +149,9 @@ impl Monitor for Replay {
                 });
             }
         }
+    }
+
+    fn memory(&self) -> Memory {
+        self.resumed.memory()
     }
 }

@@ -1,16 +1,15 @@
 //! A message is followed by another.
 
-use rustc_hash::FxHashMap;
-
 use super::Violation;
 use super::monitor::{Conn, End, Findings, Monitor, Seen, key_text};
 use super::monitors::Builder;
+use super::window::{Memory, Window};
 use crate::frame::Pointer;
 use crate::protocol::Matcher;
 use crate::protocol::invariant as rule;
 use crate::source::Diagnostics;
 
-/// Memory: the open duties of each connection.
+/// Memory: a window of the open duties.
 pub(super) struct Response {
     name: String,
     rule: rule::Response,
@@ -19,7 +18,7 @@ pub(super) struct Response {
     unless: Option<Matcher>,
     before: Option<Matcher>,
     key: Option<Pointer>,
-    open: FxHashMap<Conn, FxHashMap<Option<String>, u64>>,
+    open: Window<u64>,
 }
 
 impl Response {
@@ -32,7 +31,7 @@ impl Response {
             before: b.optional(rule.before.as_ref())?,
             key: rule.key.clone(),
             rule: rule.clone(),
-            open: FxHashMap::default(),
+            open: Window::default(),
         })
     }
 }
@@ -40,20 +39,18 @@ impl Response {
 impl Monitor for Response {
     fn observe(&mut self, seen: &Seen<'_>, findings: &mut Findings) {
         let key = self.key.as_ref().and_then(|at| at.get(seen.body)).map(key_text);
-        let open = self.open.entry(seen.conn).or_default();
-        if seen.is(&self.then) && open.remove(&key).is_some() {
+        let (place, key) = (seen.conn.0, key.as_deref());
+        if seen.is(&self.then) && self.open.remove(place, key).is_some() {
             findings.exercise(&self.rule.decides);
         }
         if seen.is_any(self.unless.as_ref()) {
-            match &key {
-                Some(_) => {
-                    open.remove(&key);
-                }
-                None => open.clear(),
+            match key {
+                Some(_) => _ = self.open.remove(place, key),
+                None => self.open.leave(place),
             }
         }
         if seen.is_any(self.before.as_ref()) {
-            for (key, event) in open.drain() {
+            for (key, event) in self.open.take(place) {
                 findings.exercise(&self.rule.decides);
                 let of = key.map(|key| format!(" ({key})")).unwrap_or_default();
                 let message = format!("what had to come{of} did not come before this");
@@ -64,21 +61,25 @@ impl Monitor for Response {
             }
         }
         if seen.is(&self.first) {
-            open.insert(key, seen.event);
+            self.open.insert(place, key, seen.event, 0);
         }
     }
 
     fn closed(&mut self, conn: Conn, _findings: &mut Findings) {
-        self.open.remove(&conn);
+        self.open.leave(conn.0);
+    }
+
+    fn memory(&self) -> Memory {
+        self.open.memory()
     }
 
     fn finish(&mut self, end: &End<'_>, findings: &mut Findings) {
         if !end.settled || self.before.is_some() {
             return;
         }
-        for (key, event) in self.open.values().flatten() {
+        for (_, key, event) in self.open.iter() {
             findings.exercise(&self.rule.decides);
-            let of = key.as_ref().map(|key| format!(" ({key})")).unwrap_or_default();
+            let of = key.map(|key| format!(" ({key})")).unwrap_or_default();
             let message = format!("what had to follow this{of} never came");
             findings.push(Violation {
                 event: Some(*event),

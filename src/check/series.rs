@@ -2,25 +2,27 @@
 
 use std::collections::BTreeMap;
 
-use rustc_hash::FxHashMap;
 use serde_json::Value;
 
 use super::Violation;
 use super::monitor::{Conn, End, Findings, Monitor, Seen, key_text};
 use super::monitors::Builder;
+use super::window::{Memory, Window, bytes_of};
 use crate::protocol::Matcher;
 use crate::protocol::invariant as rule;
 use crate::source::Diagnostics;
 
 /// Longest text that is put together; past that the whole is not judged.
 const MAX_BYTES: usize = 16 << 20;
+/// What a piece takes besides its text, about, in bytes.
+const PIECE: usize = 64;
 
-/// Memory: the texts of the values under way, at most [`MAX_BYTES`] each.
+/// Memory: a window of the values under way: one whole text of [`MAX_BYTES`], many of them if they are short.
 pub(super) struct Series {
     name: String,
     rule: rule::Series,
     on: Matcher,
-    open: FxHashMap<(Conn, String), Whole>,
+    open: Window<Whole>,
 }
 
 /// A value under way.
@@ -30,7 +32,7 @@ struct Whole {
     same: Vec<Value>,
     parts: BTreeMap<u64, String>,
     bytes: usize,
-    /// Something is wrong with it: nothing more is judged.
+    /// Something is wrong with it, or its beginning may be forgotten: nothing more is judged.
     broken: bool,
 }
 
@@ -40,7 +42,7 @@ impl Series {
             name: b.name.clone(),
             on: b.pattern(&rule.on)?,
             rule: rule.clone(),
-            open: FxHashMap::default(),
+            open: Window::of_bytes(4 * MAX_BYTES),
         })
     }
 
@@ -86,31 +88,28 @@ impl Monitor for Series {
             return;
         };
         let same = self.same(seen.body);
-        let place = (seen.conn, key);
-        let fresh = || Whole {
-            first: seen.event,
-            total,
-            same: same.clone(),
-            parts: BTreeMap::new(),
-            bytes: 0,
-            broken: false,
-        };
-        let whole = self.open.entry(place.clone()).or_insert_with(fresh);
-        if whole.broken {
-            return;
+        let place = seen.conn.0;
+        if !self.open.has(place, Some(&key)) {
+            let bytes = same.iter().map(bytes_of).sum();
+            let (same, parts, broken) = (same.clone(), BTreeMap::new(), self.open.may_lack(place));
+            let whole = Whole { first: seen.event, total, same, parts, bytes: 0, broken };
+            self.open.insert(place, Some(&key), whole, bytes);
         }
+        let Some(whole) = self.open.get(place, Some(&key)).filter(|whole| !whole.broken) else { return };
         if let Err(message) = take(whole, part, text, &same) {
             let first = whole.first;
             whole.broken = true;
+            whole.parts.clear();
             if let Some(violation) = findings.broken(&self.name, &rule.complete, seen.event, message) {
                 violation.related = Some(first);
             }
             return;
         }
         if whole.parts.len() as u64 != whole.total {
+            self.open.grow(place, Some(&key), text.len() + PIECE);
             return;
         }
-        let Some(whole) = self.open.remove(&place) else { return };
+        let Some(whole) = self.open.remove(place, Some(&key)) else { return };
         findings.exercise(&rule.complete);
         if whole.bytes > MAX_BYTES {
             return;
@@ -127,14 +126,18 @@ impl Monitor for Series {
     }
 
     fn closed(&mut self, conn: Conn, _findings: &mut Findings) {
-        self.open.retain(|(known, _), _| *known != conn);
+        self.open.leave(conn.0);
+    }
+
+    fn memory(&self) -> Memory {
+        self.open.memory()
     }
 
     fn finish(&mut self, end: &End<'_>, findings: &mut Findings) {
         if !end.settled {
             return;
         }
-        for whole in self.open.values().filter(|whole| !whole.broken) {
+        for whole in self.open.iter().map(|(_, _, whole)| whole).filter(|whole| !whole.broken) {
             let message = format!("only {} of {} pieces came", whole.parts.len(), whole.total);
             findings.push(Violation {
                 event: Some(whole.first),

@@ -1,23 +1,25 @@
 //! A field follows a state machine.
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
-use super::monitor::{Conn, Findings, Monitor, Seen, SessionNo, key_text};
+use super::monitor::{Conn, Findings, Monitor, Seen, key_text};
 use super::monitors::Builder;
+use super::window::{Memory, Window};
 use crate::frame::Pointer;
 use crate::protocol::Matcher;
 use crate::protocol::invariant as rule;
 use crate::source::Diagnostics;
 
-/// Memory: a state for each key of each connection, and the keys of each session.
+/// Memory: windows of states by connection and key, and of the keys of sessions. What may have begun before and be
+/// forgotten is not taken for new.
 pub(super) struct States {
     name: String,
     rule: rule::States,
     on: Matcher,
     known: Vec<(Matcher, Pointer)>,
-    states: FxHashMap<Conn, FxHashMap<String, (String, u64)>>,
+    states: Window<(String, u64)>,
     /// Keys that a session has shown before.
-    seen_keys: FxHashMap<SessionNo, FxHashSet<String>>,
+    seen_keys: Window<()>,
     /// The key of a connection that is not terminal.
     active: FxHashMap<Conn, String>,
 }
@@ -29,8 +31,8 @@ impl States {
             on: b.pattern(&rule.on)?,
             known: b.places(&rule.known)?,
             rule: rule.clone(),
-            states: FxHashMap::default(),
-            seen_keys: FxHashMap::default(),
+            states: Window::default(),
+            seen_keys: Window::default(),
             active: FxHashMap::default(),
         })
     }
@@ -40,8 +42,8 @@ impl States {
     }
 
     fn begins(&mut self, seen: &Seen<'_>, key: &str, state: &str, findings: &mut Findings) {
-        let known = self.seen_keys.entry(seen.session).or_default();
-        if !known.insert(key.to_owned()) {
+        let lost = seen.forgotten || self.seen_keys.may_lack(seen.session.0);
+        if self.seen_keys.insert(seen.session.0, Some(key), (), 0).is_some() || lost {
             return;
         }
         findings.exercise(&self.rule.start);
@@ -64,7 +66,7 @@ impl Monitor for States {
             if seen.is(on)
                 && let Some(key) = at.get(seen.body).filter(|key| !key.is_null())
             {
-                self.seen_keys.entry(seen.session).or_default().insert(key_text(key));
+                self.seen_keys.insert(seen.session.0, Some(&key_text(key)), (), 0);
             }
         }
         if !seen.is(&self.on) {
@@ -76,8 +78,8 @@ impl Monitor for States {
             return;
         };
         let key = key_text(key);
-        let previous =
-            self.states.entry(seen.conn).or_default().insert(key.clone(), (state.to_owned(), seen.event));
+        let next = (state.to_owned(), seen.event);
+        let previous = self.states.insert(seen.conn.0, Some(&key), next, state.len());
         match previous {
             None => self.begins(seen, &key, state, findings),
             Some((previous, event)) => {
@@ -109,12 +111,16 @@ impl Monitor for States {
         if self.is_terminal(state) {
             self.active.remove(&seen.conn);
         } else {
-            self.active.insert(seen.conn, key);
+            self.active.insert(seen.conn, key.into_owned());
         }
     }
 
     fn closed(&mut self, conn: Conn, _findings: &mut Findings) {
-        self.states.remove(&conn);
+        self.states.leave(conn.0);
         self.active.remove(&conn);
+    }
+
+    fn memory(&self) -> Memory {
+        self.states.memory() + self.seen_keys.memory()
     }
 }

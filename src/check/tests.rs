@@ -12,7 +12,7 @@ use crate::protocol::{LoadOptions, Protocol};
 use crate::trace::{Direction, Event, Payload};
 
 /// A protocol whose client sends `ask` and whose server sends `say`, `done`, `work`, `output` and `log`.
-fn protocol(extension: &Value) -> Arc<Protocol> {
+pub(super) fn protocol(extension: &Value) -> Arc<Protocol> {
     let messages = ["ask", "say", "done", "work", "output", "log"];
     let reference = |name: &str| json!({ "$ref": format!("#/components/messages/{name}") });
     let message = |name: &str| {
@@ -54,8 +54,8 @@ fn judge(protocol: &Arc<Protocol>, frames: &[Value]) -> (usize, u64) {
         let event = Event { at: Duration::ZERO, case: None, client: "a".into(), dir, payload };
         broken += judge.observe(&event).violations.len();
     }
-    let (rest, exercised) = judge.finish(true);
-    (broken + rest.len(), exercised.get("R-1").copied().unwrap_or(0))
+    let end = judge.finish(true);
+    (broken + end.violations.len(), end.exercised.get("R-1").copied().unwrap_or(0))
 }
 
 #[test]
@@ -304,8 +304,8 @@ fn too_many_are_reported_at_once_and_in_a_trace_that_stops() {
         if close {
             judge.disconnect("a");
         }
-        let (rest, exercised) = judge.finish(false);
-        (broken, rest.len(), exercised.get("R-1").copied().unwrap_or(0))
+        let end = judge.finish(false);
+        (broken, end.violations.len(), end.exercised.get("R-1").copied().unwrap_or(0))
     };
     for close in [false, true] {
         assert_eq!(found(&["ask", "say", "say", "done"], close), (1, 0, 1));

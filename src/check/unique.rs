@@ -1,25 +1,21 @@
 //! An id is used for one thing only.
 
-use rustc_hash::FxHashMap;
-
-use super::monitor::{Findings, Monitor, Seen, key_text};
+use super::monitor::{Conn, Findings, Monitor, Seen, key_text};
 use super::monitors::Builder;
+use super::window::{Memory, Window};
 use crate::frame::Pointer;
 use crate::protocol::Matcher;
 use crate::protocol::invariant as rule;
 use crate::source::Diagnostics;
 
-/// How many values are remembered; past that the monitor forgets all and starts anew.
-const WINDOW: usize = 65_536;
-
-/// Memory: the last values, at most [`WINDOW`].
+/// Memory: a window of values, by session or connection.
 pub(super) struct Unique {
     name: String,
     decides: Vec<String>,
     on: Matcher,
     at: Pointer,
     identity: Option<Pointer>,
-    values: FxHashMap<(u32, String), (String, u64)>,
+    values: Window<(String, u64)>,
 }
 
 impl Unique {
@@ -30,7 +26,7 @@ impl Unique {
             on: b.pattern(&rule.on)?,
             at: rule.at.clone(),
             identity: rule.identity.clone(),
-            values: FxHashMap::default(),
+            values: Window::default(),
         })
     }
 }
@@ -48,23 +44,35 @@ impl Monitor for Unique {
                 Some(identity) => (seen.session.0, key_text(identity)),
                 None => return,
             },
-            None => (seen.conn.0, seen.event.to_string()),
+            None => (seen.conn.0, seen.event.to_string().into()),
         };
-        findings.exercise(&self.decides);
-        match self.values.get(&(place, value.clone())) {
-            Some((first, event)) if *first != identity => {
-                let (event, message) = (*event, format!("{} {value:?} is used a second time", self.at));
+        let known = self.values.get(place, Some(&value));
+        let known = known.map(|(first, event)| (*first == identity, *event));
+        if known.is_some() || !(self.values.may_lack(place) || (seen.forgotten && self.identity.is_some())) {
+            findings.exercise(&self.decides);
+        }
+        match known {
+            Some((false, event)) => {
+                let message = format!("{} {value:?} is used a second time", self.at);
                 if let Some(violation) = findings.broken(&self.name, &self.decides, seen.event, message) {
                     violation.related = Some(event);
                 }
             }
             Some(_) => {}
             None => {
-                if self.values.len() >= WINDOW {
-                    self.values.clear();
-                }
-                self.values.insert((place, value), (identity, seen.event));
+                let bytes = identity.len();
+                self.values.insert(place, Some(&value), (identity.into_owned(), seen.event), bytes);
             }
         }
+    }
+
+    fn closed(&mut self, conn: Conn, _findings: &mut Findings) {
+        if self.identity.is_none() {
+            self.values.leave(conn.0);
+        }
+    }
+
+    fn memory(&self) -> Memory {
+        self.values.memory()
     }
 }

@@ -39,6 +39,36 @@ impl Violation {
     }
 }
 
+/// A bound on what a monitor remembers was reached: what depends on what it forgot is neither broken nor exercised.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limit {
+    /// The invariant, or `sessions`, `log`, `requests`.
+    pub check: String,
+    /// How many of its entries were forgotten.
+    pub forgotten: u64,
+}
+
+impl std::fmt::Display for Limit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "{}: {} entries were forgotten, for a bound on memory was reached; what depends on them was not judged",
+            self.check, self.forgotten
+        )
+    }
+}
+
+/// What a judge says at the end.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// What the end broke: duties still open.
+    pub violations: Vec<Violation>,
+    /// How often each requirement was exercised, over the whole trace.
+    pub exercised: Exercised,
+    /// The bounds that were reached. Empty: everything was judged.
+    pub limits: Vec<Limit>,
+}
+
 /// How often each requirement was exercised: there was something that could have broken it. By id.
 pub type Exercised = BTreeMap<String, u64>;
 

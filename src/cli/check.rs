@@ -158,9 +158,12 @@ struct Excused {
 impl Tally {
     /// Ends a case. A recording may end at any moment: what is open then is not judged.
     fn finish(&mut self, out: &mut impl Write, protocol: &Protocol, pair: Pair) -> std::io::Result<()> {
-        let (violations, exercised) = pair.judge.finish(false);
+        let crate::check::Outcome { violations, exercised, limits } = pair.judge.finish(false);
+        for limit in limits {
+            writeln!(out, "LIMIT {}", terminal(&limit.to_string()))?;
+        }
         if let Some(bare) = pair.bare {
-            self.excuse(bare.finish(false).0, &violations, None);
+            self.excuse(bare.finish(false).violations, &violations, None);
         }
         for violation in &violations {
             self.add(out, protocol, violation, None)?;

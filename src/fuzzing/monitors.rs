@@ -44,8 +44,9 @@ pub fn agrees(protocol: &Arc<Protocol>, events: &[Event], settled: bool) {
             found.push(violation);
         }
     }
-    let (rest, exercised) = judge.finish(settled);
-    found.extend(rest);
+    let crate::check::Outcome { violations, exercised, limits } = judge.finish(settled);
+    assert_eq!(limits, [], "so short a trace");
+    found.extend(violations);
     for violation in &found {
         for id in &violation.requirements {
             assert!(protocol.requirements.get(id).is_some(), "{id} is no requirement");

@@ -24,13 +24,16 @@ impl Runner<'_> {
         let mut runner = self;
         let Some(judge) = runner.judge.take() else { return runner.outcome };
         let settled = runner.settled && !runner.broken;
-        let (violations, exercised) = judge.finish(settled);
+        let crate::check::Outcome { violations, exercised, limits } = judge.finish(settled);
         if let Some(shadow) = runner.shadow.take() {
-            runner.excuse(shadow.finish(settled).0, &violations);
+            runner.excuse(shadow.finish(settled).violations, &violations);
         }
         runner.step.clear();
         for violation in violations {
             runner.violated(violation);
+        }
+        for limit in limits {
+            runner.fail(Verdict::Warned, "limit", &[], limit.to_string(), None, None, Vec::new());
         }
         for (id, count) in exercised {
             *runner.outcome.exercised.entry(id).or_default() += count;

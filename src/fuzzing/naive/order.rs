@@ -109,8 +109,9 @@ pub(super) fn absence(rule: &rule::Absence, c: &Compile<'_>, items: &Items) -> V
         for other in earlier {
             let asks = other.is_any(owed.as_ref());
             if ends(other) {
-                waiting += u32::from(passed && !asks);
-                (open, passed) = (false, false);
+                waiting += u32::from(own(other) && passed && !asks);
+                passed &= !own(other);
+                open = false;
             }
             if !own(other) {
                 continue;

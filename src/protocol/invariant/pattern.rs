@@ -79,7 +79,8 @@ pub struct Absence {
     /// Where `after` and `until` may have been seen.
     #[serde(default)]
     pub scope: Scope,
-    /// An `until` ends the scopes of all connections of the session, not only its own connection's.
+    /// An `until` ends the scopes of all connections of the session, not only its own connection's. (Of `owed`, only that
+    /// of the own connection counts.)
     #[serde(default)]
     pub until_anywhere: bool,
     /// Messages each of which asks for an `after` of its own: while several of them wait, an `after` answers one and
