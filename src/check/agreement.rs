@@ -65,7 +65,7 @@ impl Agreement {
 
 impl Monitor for Agreement {
     fn observe(&mut self, seen: &Seen<'_>, findings: &mut Findings) {
-        let Some(Logged { id, hash }) = seen.logged else { return };
+        let Some(Logged { id, hash, .. }) = seen.logged else { return };
         let place = seen.conn.0;
         if !self.conns.has(place, None) {
             let span = Span { session: seen.session, first: id, ids: Ids::default() };

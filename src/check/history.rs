@@ -1,11 +1,11 @@
 //! The event log of each session, as far as any of its clients has seen it.
 
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use rustc_hash::FxHashMap;
 
-use super::monitor::{Conn, Seen, SessionNo, content_hash, counter};
+use super::monitor::{Conn, Seen, SessionNo, counter, fields_hash, hash_without};
 use super::window::{ENTRIES, Memory};
 use crate::frame::Pointer;
 use crate::protocol::{Matcher, Protocol};
@@ -26,6 +26,8 @@ pub(crate) struct First {
 pub(crate) struct Logged {
     pub id: i128,
     pub hash: u64,
+    /// Of all its fields, for [`hash_without`].
+    pub fields: u64,
 }
 
 /// Memory: a hash and two numbers for each of the last [`ENTRIES`] ids of all sessions; older ones are forgotten and no
@@ -43,7 +45,7 @@ pub(crate) struct History {
 struct Log {
     on: Matcher,
     id: Pointer,
-    /// Top-level keys that may differ.
+    /// Top-level keys that may differ, each once.
     volatile: Vec<String>,
 }
 
@@ -54,7 +56,7 @@ impl History {
             Ok::<_, Diagnostics>(Log {
                 on: Matcher::new(&log.on, protocol)?,
                 id: log.id.clone(),
-                volatile: volatile.collect(),
+                volatile: volatile.collect::<BTreeSet<_>>().into_iter().collect(),
             })
         });
         let (sessions, none, order) = (FxHashMap::default(), BTreeMap::new(), VecDeque::new());
@@ -65,7 +67,8 @@ impl History {
     pub fn logged(&self, seen: &Seen<'_>) -> Option<Logged> {
         let log = self.log.as_ref().filter(|log| seen.is(&log.on))?;
         let id = counter(log.id.get(seen.body)?)?;
-        Some(Logged { id, hash: content_hash(seen.body, &log.volatile) })
+        let fields = fields_hash(seen.body);
+        Some(Logged { id, hash: hash_without(fields, seen.body, &log.volatile), fields })
     }
 
     /// What was seen of a session so far, by id.

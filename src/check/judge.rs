@@ -203,7 +203,7 @@ impl Judge {
         if received {
             self.findings.exercise(&frames.object);
         }
-        let body = match frame::parse(text.as_bytes(), &self.limits) {
+        let body = match frame::parse_text(text, &self.limits) {
             Ok(body) => body,
             Err(error) => {
                 if received {

@@ -1,7 +1,7 @@
 //! What every monitor has in common.
 
 use std::borrow::Cow;
-use std::collections::hash_map::Entry;
+use std::hash::{Hash, Hasher};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -61,11 +61,9 @@ impl Seen<'_> {
 #[derive(Default)]
 pub(crate) struct Findings {
     pub violations: Vec<Violation>,
-    /// The hot path: lists of ids are counted by their address, which costs no look at their text but to make sure
-    /// that it is still the same list.
-    lists: rustc_hash::FxHashMap<usize, (Box<[String]>, u64)>,
-    /// Lists whose address another one has taken since.
-    earlier: Vec<(Box<[String]>, u64)>,
+    /// The hot path: lists of ids are counted by where they are, which costs no look at their text. They belong to the
+    /// protocol or to a monitor, and so stay where they are as long as the judge does.
+    lists: rustc_hash::FxHashMap<(usize, usize), (Box<[String]>, u64)>,
 }
 
 impl Findings {
@@ -74,19 +72,16 @@ impl Findings {
         if ids.is_empty() {
             return;
         }
-        match self.lists.entry(ids.as_ptr().addr()) {
-            Entry::Occupied(mut known) if *known.get().0 == *ids => known.get_mut().1 += 1,
-            Entry::Occupied(mut known) => self.earlier.push(known.insert((ids.into(), 1))),
-            Entry::Vacant(slot) => {
-                slot.insert((ids.into(), 1));
-            }
-        }
+        let (known, count) =
+            self.lists.entry((ids.as_ptr().addr(), ids.len())).or_insert_with(|| (ids.into(), 0));
+        debug_assert_eq!(**known, *ids, "a list of ids that does not stay");
+        *count += 1;
     }
 
     /// The counts, by id.
     pub fn into_exercised(self) -> Exercised {
         let mut exercised = Exercised::new();
-        for (ids, count) in self.lists.into_values().chain(self.earlier) {
+        for (ids, count) in self.lists.into_values() {
             for id in ids {
                 *exercised.entry(id).or_default() += count;
             }
@@ -187,7 +182,6 @@ pub(crate) fn counter_json(counter: i128) -> Value {
 /// A hash of a JSON value that does not depend on the order of keys, without the parts named by `volatile` (top-level
 /// keys). Equal values have equal hashes; numbers by value.
 pub(crate) fn content_hash(value: &Value, volatile: &[String]) -> u64 {
-    use std::hash::{Hash, Hasher};
     let mut hasher = rustc_hash::FxHasher::default();
     // Each type begins with a byte of its own: null is not false, nor is [] {}.
     match value {
@@ -202,18 +196,33 @@ pub(crate) fn content_hash(value: &Value, volatile: &[String]) -> u64 {
             (5u8, items.len()).hash(&mut hasher);
             items.iter().for_each(|item| content_hash(item, &[]).hash(&mut hasher));
         }
-        Value::Object(map) => {
-            let mut sum = 0u64;
-            for (key, value) in map.iter().filter(|(key, _)| !volatile.iter().any(|name| name == *key)) {
-                let mut entry = rustc_hash::FxHasher::default();
-                key.hash(&mut entry);
-                content_hash(value, &[]).hash(&mut entry);
-                sum = sum.wrapping_add(entry.finish());
-            }
-            (6u8, sum).hash(&mut hasher);
-        }
+        Value::Object(_) => return hash_without(fields_hash(value), value, volatile),
     }
     hasher.finish()
+}
+
+/// The hash of an object's fields, from which [`hash_without`] makes hashes without some of them: an object that several
+/// ask about is read once.
+pub(crate) fn fields_hash(object: &Value) -> u64 {
+    let fields = object.as_object().into_iter().flatten();
+    fields.fold(0, |sum, (key, value)| sum.wrapping_add(field_hash(key, value)))
+}
+
+/// What [`content_hash`] is of an object, given its [`fields_hash`]. Of other values: 0.
+pub(crate) fn hash_without(fields: u64, object: &Value, volatile: &[String]) -> u64 {
+    let Some(map) = object.as_object() else { return 0 };
+    let dropped = volatile.iter().filter_map(|name| map.get_key_value(name));
+    let sum = dropped.fold(fields, |sum, (key, value)| sum.wrapping_sub(field_hash(key, value)));
+    let mut hasher = rustc_hash::FxHasher::default();
+    (6u8, sum).hash(&mut hasher);
+    hasher.finish()
+}
+
+fn field_hash(key: &str, value: &Value) -> u64 {
+    let mut field = rustc_hash::FxHasher::default();
+    key.hash(&mut field);
+    content_hash(value, &[]).hash(&mut field);
+    field.finish()
 }
 
 #[cfg(test)]

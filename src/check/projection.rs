@@ -5,7 +5,10 @@ use std::collections::{BTreeSet, VecDeque};
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 
-use super::monitor::{Conn, Findings, Monitor, Seen, content_hash, counter, counter_json, key_text};
+use super::history::Logged;
+use super::monitor::{
+    Conn, Findings, Monitor, Seen, content_hash, counter, counter_json, hash_without, key_text,
+};
 use super::monitors::Builder;
 use super::window::Memory;
 use crate::frame::Pointer;
@@ -78,10 +81,7 @@ impl Projection {
                     clear: b.pattern(clear)?,
                     item: item.clone(),
                 },
-                rule::Fold::Items { of, drop } => Fold::Items {
-                    of: b.pattern(of)?,
-                    drop: drop.iter().map(|at| at.as_str().trim_start_matches('/').to_owned()).collect(),
-                },
+                rule::Fold::Items { of, drop } => Fold::Items { of: b.pattern(of)?, drop: top_level(drop) },
                 rule::Fold::Count { of } => Fold::Count { of: b.pattern(of)? },
             };
             facts.push(Fact {
@@ -118,7 +118,8 @@ impl Projection {
         State { cursor, newest_event: event, values: values.collect() }
     }
 
-    fn fold(&mut self, seen: &Seen<'_>, id: i128) {
+    fn fold(&mut self, seen: &Seen<'_>, logged: Logged) {
+        let id = logged.id;
         let Some(state) = self.conns.get_mut(&seen.conn) else { return };
         if id <= state.cursor {
             return;
@@ -152,7 +153,7 @@ impl Projection {
                     }
                 }
                 (Fold::Items { of, drop }, Folded::Items(items)) if seen.is(of) => {
-                    items.push_back(content_hash(seen.body, drop));
+                    items.push_back(hash_without(logged.fields, seen.body, drop));
                     if items.len() > MAX_ITEMS {
                         items.pop_front();
                     }
@@ -212,6 +213,13 @@ impl Projection {
     }
 }
 
+/// The top-level keys that pointers name, each once.
+fn top_level(pointers: &[Pointer]) -> Vec<String> {
+    let keys: BTreeSet<_> =
+        pointers.iter().map(|at| at.as_str().trim_start_matches('/').to_owned()).collect();
+    keys.into_iter().collect()
+}
+
 /// Whether a shown list ends with these items.
 fn ends_with(list: &[Value], items: &VecDeque<u64>) -> bool {
     let hashes = list.iter().rev().map(|item| content_hash(item, &[]));
@@ -238,7 +246,7 @@ impl Monitor for Projection {
             return;
         }
         if let Some(logged) = seen.logged {
-            self.fold(seen, logged.id);
+            self.fold(seen, logged);
         }
     }
 

@@ -57,7 +57,7 @@ impl Replay {
     }
 
     /// Judges an event on a resumed connection against what was known.
-    fn judge(&mut self, seen: &Seen<'_>, Logged { id, hash }: Logged, findings: &mut Findings) {
+    fn judge(&mut self, seen: &Seen<'_>, Logged { id, hash, .. }: Logged, findings: &mut Findings) {
         let Some(resumed) = self.resumed.get(seen.conn.0, None) else { return };
         let history = seen.history.of(seen.session);
         if resumed.session != Some(seen.session) {

@@ -8,5 +8,5 @@ mod parse;
 mod pointer;
 
 pub use error::{FrameError, Place};
-pub use parse::{Limits, parse};
+pub use parse::{Limits, parse, parse_text};
 pub use pointer::Pointer;
