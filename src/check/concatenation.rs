@@ -15,6 +15,7 @@ const MAX_BYTES: usize = 1 << 20;
 pub(super) struct Concatenation {
     name: String,
     decides: Vec<String>,
+    loose: bool,
     piece: (Matcher, Pointer),
     whole: (Matcher, Pointer),
     keys: Option<(Pointer, Pointer)>,
@@ -34,6 +35,7 @@ impl Concatenation {
         Ok(Self {
             name: b.name.clone(),
             decides: rule.decides.clone(),
+            loose: rule.loose,
             piece: b.place(&rule.piece)?,
             whole: b.place(&rule.whole)?,
             keys: rule.key.as_ref().map(|key| match key {
@@ -43,6 +45,15 @@ impl Concatenation {
             open: Window::default(),
         })
     }
+}
+
+/// Whether one of the texts has a line of the other in it. A blank text is akin to everything.
+fn is_akin(pieces: &str, whole: &str) -> bool {
+    let has_line = |of: &str, text: &str| {
+        let mut lines = of.lines().map(str::trim).filter(|line| !line.is_empty());
+        lines.any(|line| text.contains(line))
+    };
+    pieces.trim().is_empty() || has_line(pieces, whole) || has_line(whole, pieces)
 }
 
 impl Monitor for Concatenation {
@@ -72,8 +83,10 @@ impl Monitor for Concatenation {
                 self.open.remove(seen.conn.0, key(self.keys.as_ref().map(|keys| &keys.1)).as_deref())
         {
             findings.exercise(&self.decides);
-            if text != whole {
-                let message = "the pieces do not add up to the whole".to_owned();
+            let holds = if self.loose { is_akin(&text, whole) } else { text == whole };
+            if !holds {
+                let how = if self.loose { "have nothing in common with" } else { "do not add up to" };
+                let message = format!("the pieces {how} the whole");
                 if let Some(violation) = findings.broken(&self.name, &self.decides, seen.event, message) {
                     violation.expected = Some(text.into());
                     violation.actual = Some(whole.into());
@@ -88,5 +101,24 @@ impl Monitor for Concatenation {
 
     fn memory(&self) -> Memory {
         self.open.memory()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_akin;
+
+    #[test]
+    fn akin_texts_share_a_line() {
+        for (pieces, whole, akin) in [
+            ("", "anything", true),
+            (" \n", "anything", true),
+            ("one\ntwo", "Result: two.", true),
+            ("Result: one, and more", "one", true),
+            ("one", "", false),
+            ("one\ntwo", "three", false),
+        ] {
+            assert_eq!(is_akin(pieces, whole), akin, "{pieces:?} and {whole:?}");
+        }
     }
 }

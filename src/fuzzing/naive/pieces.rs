@@ -34,7 +34,18 @@ pub(super) fn concatenation(rule: &rule::Concatenation, c: &Compile<'_>, items: 
             .filter(|(key, _)| *key == own)
             .map(|(_, text)| text)
             .collect();
-        if !pieces.is_empty() && pieces.concat() != text {
+        let joined = pieces.concat();
+        let parts = |text: &str| -> Vec<String> {
+            text.split('\n').map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()).collect()
+        };
+        let unlike = match rule.loose {
+            true => {
+                let within = |some: &str, other: &str| parts(some).iter().all(|line| !other.contains(line));
+                !parts(&joined).is_empty() && within(&joined, &text) && within(&text, &joined)
+            }
+            false => joined != text,
+        };
+        if !pieces.is_empty() && unlike {
             found.push((Some(item.event), rule.decides.clone()));
         }
     }

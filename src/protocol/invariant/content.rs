@@ -163,6 +163,9 @@ pub struct Concatenation {
     pub whole: At,
     /// What pairs them.
     pub key: Option<Key>,
+    /// Enough that one of them has a line of the other in it; blank pieces say nothing.
+    #[serde(default)]
+    pub loose: bool,
     /// Broken otherwise.
     pub decides: Ids,
 }

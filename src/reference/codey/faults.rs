@@ -40,6 +40,7 @@ faults! {
     NeverAsks "never-asks" "Guarded tools run without approval." ["CO-TL-6"];
     AskingLacksBackground "asking-lacks-background" "ToolAwaitingApproval has no background." ["CO-TL-7"];
     AsksWithOtherParams "asks-with-other-params" "The client is shown other params than the call's." ["CO-TL-8"];
+    ResultOfAnotherCall "result-of-another-call" "ToolCompleted holds nothing of what the ToolDeltas said." ["CO-TL-17"];
     RunsBeforeDecision "runs-before-decision" "A guarded tool is asked about and runs at once." ["CO-TL-9"];
     ApprovedDoesNotRun "approved-does-not-run" "An approved call is reported as done but does not run." ["CO-TL-10"];
     NoStartAfterApproval "no-start-after-approval" "ToolStarted is left out after the client's approval." ["CO-TL-11"];

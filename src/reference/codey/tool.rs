@@ -172,7 +172,8 @@ async fn run(
         delta(first);
         delta(second);
     }
-    completed(session, call, &outcome.text);
+    let another = session.has(Defect::ResultOfAnotherCall) && notes::class(&call.tool) == Class::Open;
+    completed(session, call, if another { "as before" } else { &outcome.text });
     if session.has(Defect::OutputAfterEnd) {
         delta("and so on");
     }
