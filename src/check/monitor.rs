@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::hash::{Hash, Hasher};
 use std::time::Duration;
 
+use rustc_hash::FxHashMap;
 use serde_json::Value;
 
 use super::history::{History, Logged};
@@ -57,13 +58,16 @@ impl Seen<'_> {
     }
 }
 
+/// Requirements, and how often there was an occasion to break them.
+type Count = (Box<[String]>, u64);
+
 /// Where monitors report.
 #[derive(Default)]
 pub(crate) struct Findings {
     pub violations: Vec<Violation>,
     /// The hot path: lists of ids are counted by where they are, which costs no look at their text. They belong to the
     /// protocol or to a monitor, and so stay where they are as long as the judge does.
-    lists: rustc_hash::FxHashMap<(usize, usize), (Box<[String]>, u64)>,
+    lists: FxHashMap<(usize, usize), Count>,
 }
 
 impl Findings {
