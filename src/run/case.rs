@@ -37,6 +37,8 @@ pub(super) struct Outcome {
     pub failed_at: Vec<String>,
     /// Not applicable, or a harness error.
     pub reason: Option<(Verdict, String)>,
+    /// A connection ended that its client did not cut: seen when reading, or when writing failed.
+    pub lost: bool,
     /// Why the opening failed, if that ended the case.
     pub opening: Option<String>,
     /// What the launched server wrote meanwhile.
@@ -48,10 +50,7 @@ pub(super) struct Outcome {
 impl Outcome {
     /// Whether a connection ended that no client ended, or could not be had.
     pub fn lost_connection(&self) -> bool {
-        let lost = |line: &WireLine| {
-            line.dir == "--" && !line.text.starts_with("connected") && !line.text.contains("by this client")
-        };
-        self.wire.iter().any(lost) || self.opening.is_some() || self.reason.is_some()
+        self.lost || self.opening.is_some() || self.reason.is_some()
     }
 
     /// The server died meanwhile: what failed is its death and no requirement.

@@ -59,6 +59,7 @@ pub(super) async fn run_case(
         total.marks.append(&mut outcome.marks);
         total.failed_at.append(&mut outcome.failed_at);
         total.wire = outcome.wire;
+        total.lost |= outcome.lost;
         total.opening = outcome.opening.take();
         for one in std::mem::take(&mut outcome.excused) {
             match total

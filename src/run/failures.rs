@@ -7,6 +7,7 @@ use super::clients::Received;
 use super::event::{Excused, Failure, StepPlace, Verdict};
 use crate::check::{Violation, evidence, excused, same};
 use crate::protocol::ReadingName;
+use crate::trace::End;
 
 impl Runner<'_> {
     pub(super) fn violated(&mut self, violation: Violation) {
@@ -22,6 +23,8 @@ impl Runner<'_> {
     /// Judges what was left open, and adds up what was exercised.
     pub fn finish_judge(self) -> Outcome {
         let mut runner = self;
+        let ends = runner.clients.values().filter_map(|client| client.ended.as_ref());
+        runner.outcome.lost = ends.map(|ended| ended.how).any(|how| how != Some(End::Dropped));
         let Some(judge) = runner.judge.take() else { return runner.outcome };
         let settled = runner.settled && !runner.broken;
         let crate::check::Outcome { violations, exercised, limits } = judge.finish(settled);

@@ -76,7 +76,6 @@ impl Lease {
         }
     }
 
-    /// As [`Lease::death`], where there is reason to ask.
     /// Memory that the launched server has resident, in bytes.
     pub async fn memory(&self) -> Option<u64> {
         match &self.instance {
@@ -85,6 +84,7 @@ impl Lease {
         }
     }
 
+    /// As [`Lease::death`], where there is reason to ask.
     pub async fn death_if(&self, suspected: bool) -> Option<String> {
         if suspected { self.death().await } else { None }
     }
