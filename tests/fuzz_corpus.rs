@@ -1,6 +1,8 @@
 //! The fuzz targets' bodies on the committed seeds, on every input that once broke something, and on real traces, as
 //! ordinary tests.
 
+mod support;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -155,6 +157,8 @@ fn monitors_agree_on_real_traces() {
 }
 
 proptest! {
+    #![proptest_config(support::the_same_each_time())]
+
     #[test]
     fn any_bytes_hold(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         fuzzing::frame(&bytes);

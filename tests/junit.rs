@@ -1,6 +1,8 @@
 //! JUnit XML as its consumers read it: with an independent XML parser, hostile texts included, and with
 //! `junitparser` and `xmllint` where they are installed.
 
+mod support;
+
 use std::collections::BTreeMap;
 use std::process::Command;
 
@@ -159,6 +161,8 @@ assert results['skipped'] == ['Skipped'], results
 }
 
 proptest! {
+    #![proptest_config(support::the_same_each_time())]
+
     #[test]
     fn any_text_stays_well_formed(text in any::<String>()) {
         let xml = render(&events(&text)).expect("it renders");

@@ -11,6 +11,8 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
+use proptest::test_runner::RngSeed;
+
 /// The binary under test, in a folder of its own so that it finds no configuration.
 pub fn frameproof(folder: &Path, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_frameproof"))
@@ -59,4 +61,14 @@ impl Drop for Served {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// The same inputs in every run, so that a run fails for what was changed; `PROPTEST_RNG_SEED` takes others.
+pub fn the_same_each_time() -> proptest::test_runner::Config {
+    let config = proptest::test_runner::Config::default();
+    let rng_seed = match config.rng_seed {
+        RngSeed::Random => RngSeed::Fixed(1),
+        chosen => chosen,
+    };
+    proptest::test_runner::Config { rng_seed, ..config }
 }
