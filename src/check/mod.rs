@@ -39,5 +39,6 @@ mod window;
 
 pub(crate) use judge::evidence;
 pub use judge::{Judge, Judged};
+pub(crate) use monitor::counter;
 pub use verdict::{Exercised, Limit, Outcome, Violation};
 pub(crate) use verdict::{essence, excused, same};

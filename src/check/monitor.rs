@@ -202,7 +202,15 @@ pub(crate) fn content_hash(value: &Value, volatile: &[String]) -> u64 {
         }
         Value::Object(_) => return hash_without(fields_hash(value), value, volatile),
     }
-    hasher.finish()
+    mixed(hasher.finish())
+}
+
+/// Spreads a hash over all bits (the finaliser of MurmurHash3). `FxHasher` is linear: without this, sums of its hashes are the
+/// same for fields whose values have changed places.
+fn mixed(hash: u64) -> u64 {
+    let hash = (hash ^ (hash >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    let hash = (hash ^ (hash >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    hash ^ (hash >> 33)
 }
 
 /// The hash of an object's fields, from which [`hash_without`] makes hashes without some of them: an object that several
@@ -219,14 +227,14 @@ pub(crate) fn hash_without(fields: u64, object: &Value, volatile: &[String]) -> 
     let sum = dropped.fold(fields, |sum, (key, value)| sum.wrapping_sub(field_hash(key, value)));
     let mut hasher = rustc_hash::FxHasher::default();
     (6u8, sum).hash(&mut hasher);
-    hasher.finish()
+    mixed(hasher.finish())
 }
 
 fn field_hash(key: &str, value: &Value) -> u64 {
     let mut field = rustc_hash::FxHasher::default();
     key.hash(&mut field);
     content_hash(value, &[]).hash(&mut field);
-    field.finish()
+    mixed(field.finish())
 }
 
 #[cfg(test)]
@@ -261,6 +269,15 @@ mod tests {
             for right in &values[at + 1..] {
                 assert_ne!(content_hash(left, &[]), content_hash(right, &[]), "{left} {right}");
             }
+        }
+        // Values that change places.
+        for n in 0..200 {
+            let (left, right) = (format!("v{n}"), json!({ "n": n }));
+            let one = json!({ "from": left, "to": right, "args": { "x": n, "y": left } });
+            let other = json!({ "from": right, "to": left, "args": { "x": n, "y": left } });
+            let third = json!({ "from": left, "to": right, "args": { "x": left, "y": n } });
+            let hashes = [&one, &other, &third].map(|value| content_hash(value, &[]));
+            assert!(hashes[0] != hashes[1] && hashes[0] != hashes[2] && hashes[1] != hashes[2], "{one}");
         }
         for (left, right) in [
             (json!({ "a": 1, "b": [2.0] }), json!({ "b": [2], "a": 1.0 })),

@@ -17,6 +17,7 @@ use crate::check::Judge;
 use crate::frame::Pointer;
 use crate::protocol::{Matcher, Protocol, ReadingName};
 use crate::scenario::LoadedCase;
+use crate::scenario::model::Step;
 use crate::target::{Instance, Vars};
 use crate::trace::Event;
 use crate::wire::{Endpoint, Incoming, Standing};
@@ -97,6 +98,8 @@ pub(super) struct Runner<'r> {
     /// Session name to id, once it is known.
     pub sessions: HashMap<String, Option<String>>,
     pub vars: HashMap<String, Value>,
+    /// What was received, whole, with its index in the wire log and its client: where a step of the case looks back.
+    pub heard: Option<Vec<(u64, String, Arc<str>)>>,
     pub outcome: Outcome,
     /// None: everything has been judged.
     pub judge: Option<Judge>,
@@ -155,7 +158,9 @@ impl<'r> Runner<'r> {
             }
         }
         let (sender, receiver) = mpsc::channel(QUEUE);
+        let looks_back = loaded.case.steps.iter().any(Step::looks_back);
         Ok(Self {
+            heard: looks_back.then(Vec::new),
             seen: super::seen::Seen::new(protocol).map_err(text)?,
             session_ids,
             needed,

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::case::{Runner, Stop};
 use super::clients::Received;
 use super::waits::Waited;
+use crate::check::counter;
 use crate::protocol::Matcher;
 use crate::scenario::duration;
 use crate::scenario::model::{Assertion, Joined, Step};
@@ -150,7 +151,7 @@ impl Runner<'_> {
             (differ, "all different", values)
         } else if let Some(values) = &assertion.ascending {
             let values = list(values)?;
-            let grows = values.windows(2).all(|pair| pair[0].as_f64() < pair[1].as_f64());
+            let grows = values.windows(2).all(|pair| is_less(&pair[0], &pair[1]));
             (grows, "ascending", values)
         } else {
             let values = list(assertion.difference.as_ref().map_or(&[][..], |values| &values[..]))?;
@@ -217,6 +218,14 @@ fn join<'b>(pieces: impl Iterator<Item = &'b Value>, joined: &Joined) -> Value {
     }
 }
 
+/// Whether one number is less than another: exactly for whole numbers. What is no number is never less.
+fn is_less(one: &Value, other: &Value) -> bool {
+    match (counter(one), counter(other)) {
+        (Some(one), Some(other)) => one < other,
+        _ => matches!((one.as_f64(), other.as_f64()), (Some(one), Some(other)) if one < other),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -238,5 +247,20 @@ mod tests {
         let joined: Joined = serde_json::from_value(joined).expect("joined");
         assert_eq!(join([json!({ "text": "[1" }), json!({ "text": ",2]" })].iter(), &joined), json!([1, 2]));
         assert_eq!(join([json!({ "text": "[1" })].iter(), &joined), json!("[1"));
+    }
+
+    #[test]
+    fn numbers_ascend_and_nothing_else() {
+        for (one, other, expected) in [
+            (json!(1), json!(2), true),
+            (json!(2), json!(2), false),
+            (json!(1.5), json!(2), true),
+            (json!(9_007_199_254_740_992_u64), json!(9_007_199_254_740_993_u64), true),
+            (json!("a"), json!(5), false),
+            (json!(null), json!(5), false),
+            (json!("1"), json!("2"), false),
+        ] {
+            assert_eq!(is_less(&one, &other), expected, "{one} {other}");
+        }
     }
 }

@@ -86,6 +86,9 @@ impl Runner<'_> {
         };
         let index = self.outcome.wire.len() as u64;
         let failures = self.outcome.failures.len();
+        if let (Some(heard), Payload::Text(text)) = (&mut self.heard, &incoming.payload) {
+            heard.push((index, name.clone(), Arc::clone(text)));
+        }
         let judged = self.observe(event);
         if let Some(ended) = &ended {
             self.note_end(index, ended, failures);

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::case::{Runner, Stop};
 use super::clients::{Ended, Received};
@@ -138,15 +138,26 @@ impl Runner<'_> {
     pub(super) fn unseen(&mut self, client: &str, step: &Step, blame: &[String]) -> Result<(), Stop> {
         let text = self.expand(&json!(step.unseen), None)?;
         let Some(text) = text.as_str().filter(|text| !text.is_empty()) else { return Ok(()) };
-        let seen = self.outcome.wire.iter();
-        let seen = seen
-            .filter(|line| line.client == client && line.dir == "<-")
-            .find(|line| line.text.contains(text));
-        let Some(line) = seen else { return Ok(()) };
+        let mut heard = self.heard.iter().flatten();
+        let shown = heard.find(|(_, to, frame)| to == client && shows(frame, text));
+        let Some((index, _, frame)) = shown else { return Ok(()) };
         let message = "a text of another session was shown".to_owned();
-        let received = Received::made(line.index, json!(line.text));
+        let received = Received::made(*index, json!(&**frame));
         self.missed(blame, message, Some(&received), None)
     }
+}
+
+/// Whether a frame bears a text: as it stands, or in a string or key however that is escaped.
+fn shows(frame: &str, text: &str) -> bool {
+    fn bears(value: &Value, text: &str) -> bool {
+        match value {
+            Value::String(string) => string.contains(text),
+            Value::Array(items) => items.iter().any(|item| bears(item, text)),
+            Value::Object(map) => map.iter().any(|(key, value)| key.contains(text) || bears(value, text)),
+            _ => false,
+        }
+    }
+    frame.contains(text) || serde_json::from_str(frame).is_ok_and(|body: Value| bears(&body, text))
 }
 
 /// Whether a connection ended as it may: by a close frame with one of these codes, or with any that may be sent.
@@ -163,6 +174,19 @@ fn may_close(codes: &[u16], ended: &Ended) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_is_found_however_it_is_escaped() {
+        for (frame, expected) in [
+            (r#"{"a":["x secret y"]}"#, true),
+            (r#"{"a":["\u0073ecret"]}"#, true),
+            (r#"{"secret":1}"#, true),
+            ("not JSON, secret", true),
+            (r#"{"a":["s","ecret"]}"#, false),
+        ] {
+            assert_eq!(shows(frame, "secret"), expected, "{frame}");
+        }
+    }
 
     #[test]
     fn connections_end_by_the_rule() {

@@ -298,6 +298,12 @@ impl Step {
         self.restart.is_some() || within.into_iter().any(Self::restarts)
     }
 
+    /// Whether the step, or one within it, looks back at everything that was received.
+    pub fn looks_back(&self) -> bool {
+        let within = self.unchanged.iter().chain(self.parallel.iter().flatten()).flatten();
+        self.unseen.is_some() || within.into_iter().any(Self::looks_back)
+    }
+
     /// The verbs that the step has: one, in a checked scenario.
     pub fn verbs(&self) -> Vec<&'static str> {
         let verbs = [
