@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 use super::clients::Clients;
 use super::event::{Excused, Failure, LogLine, Verdict, WireLine};
 use super::host::Restarter;
+use super::silence::Silence;
 use super::{Options, clients};
 use crate::check::Judge;
 use crate::frame::Pointer;
@@ -42,6 +43,8 @@ pub(super) struct Outcome {
     pub lost: bool,
     /// Why the opening failed, if that ended the case.
     pub opening: Option<String>,
+    /// Every wait in vain: the sentence about it, and what the server did meanwhile.
+    pub silences: Vec<(String, Silence)>,
     /// What the launched server wrote meanwhile.
     pub log: Vec<LogLine>,
     /// Deviations that the overlay excuses.

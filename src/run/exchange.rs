@@ -141,10 +141,7 @@ impl Runner<'_> {
                 state.told |= ended.is_some();
                 if ended.is_some() || !self.pump(until).await? {
                     let why = match ended {
-                        None => {
-                            let silence = self.silence_told(client, false, false);
-                            format!("{} did not come within {:.1?}{silence}", wanted.label, until - began)
-                        }
+                        None => self.in_vain(client, &wanted.label, until - began, false, false),
                         Some(ended) => format!("{} instead of sending {}", ended.describe(), wanted.label),
                     };
                     self.client(client)?.queue = waiting.into_iter().chain(kept).collect();

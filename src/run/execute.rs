@@ -61,6 +61,7 @@ pub(super) async fn run_case(
         total.wire = outcome.wire;
         total.lost |= outcome.lost;
         total.opening = outcome.opening.take();
+        total.silences.append(&mut outcome.silences);
         for one in std::mem::take(&mut outcome.excused) {
             match total
                 .excused

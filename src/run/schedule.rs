@@ -379,6 +379,8 @@ pub(super) fn report(
     seconds: f64,
     options: &Options,
 ) -> CaseReport {
+    let failed = matches!(verdict, Verdict::Failed | Verdict::Error);
+    let opening = outcome.opening.clone().or_else(|| silence::cause(&outcome)).filter(|_| failed);
     let mut wire = outcome.wire;
     if matches!(verdict, Verdict::Passed | Verdict::NotApplicable) {
         wire.clear();
@@ -388,7 +390,6 @@ pub(super) fn report(
     let mut log = outcome.log;
     let log_omitted = log.len().saturating_sub(LOG_LINES);
     log.drain(..log_omitted);
-    let failed = matches!(verdict, Verdict::Failed | Verdict::Error);
     CaseReport {
         case: loaded.id.clone(),
         title: loaded.case.title.clone(),
@@ -399,7 +400,7 @@ pub(super) fn report(
         reason: outcome.reason.map(|(_, reason)| reason),
         seconds,
         started,
-        opening: outcome.opening.or_else(|| silence::cause(&outcome.failures)).filter(|_| failed),
+        opening,
         failures: outcome.failures,
         earlier,
         exercised: outcome.exercised,

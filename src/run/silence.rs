@@ -1,22 +1,79 @@
 //! Which silence it was that a wait ended in: servers hang in a few ways, and each is told apart.
 
-use super::case::Runner;
-use super::event::{Failure, Verdict, WireLine};
+use std::fmt;
+use std::time::Duration;
 
-/// How the sentence about a wait in vain goes on.
-const MARK: &str = ": the server ";
+use super::case::{Outcome, Runner};
+use super::event::{Verdict, WireLine};
+
+/// What the server did while something was waited for in vain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Silence {
+    /// The end of the connection was waited for.
+    NotEnded,
+    /// Nothing ever came on this connection.
+    Mute,
+    /// Nothing came since a message of this type was sent last; none: it names no type.
+    NotAnswered(Option<String>),
+    /// A turn began and did not end; the type of the last frame.
+    TurnNotEnded(Option<String>),
+    /// Frames came, only not this one: the server is not silent at all.
+    OtherFrames,
+}
+
+impl fmt::Display for Silence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotEnded => f.write_str("has not ended the connection"),
+            Self::Mute => f.write_str("has said nothing on this connection"),
+            Self::NotAnswered(_) => f.write_str("has not answered what was sent last"),
+            Self::TurnNotEnded(last) => {
+                f.write_str("has begun the turn and not ended it")?;
+                last.as_ref().map_or(Ok(()), |last| write!(f, "; the last frame was `{last}`"))
+            }
+            Self::OtherFrames => f.write_str("has sent other frames"),
+        }
+    }
+}
+
+impl Silence {
+    /// What cases that end in it share, if it is reason enough to tell them together: whoever waits for different things
+    /// of a server that talks has found different things.
+    fn shared(&self) -> Option<String> {
+        match self {
+            Self::NotEnded | Self::Mute | Self::TurnNotEnded(_) => Some(self.to_string()),
+            Self::NotAnswered(sent) => sent.as_ref().map(|sent| format!("has not answered `{sent}`")),
+            Self::OtherFrames => None,
+        }
+    }
+}
 
 /// Why many cases can fail for one reason: the silence that a failure ended in, if it did.
-pub(super) fn cause(failures: &[Failure]) -> Option<String> {
-    let failed = failures.iter().find(|failure| failure.verdict == Verdict::Failed)?;
-    let (wait, how) = failed.message.split_once(MARK)?;
-    wait.contains("did not come within").then(|| how.to_owned())
+pub(super) fn cause(outcome: &Outcome) -> Option<String> {
+    let failed = outcome.failures.iter().find(|failure| failure.verdict == Verdict::Failed)?;
+    let mut silences = outcome.silences.iter();
+    let (_, silence) = silences.find(|(sentence, _)| failed.message.starts_with(sentence))?;
+    silence.shared()
 }
 
 impl Runner<'_> {
-    /// What the server did while `client` waited, as the end of a sentence. `close`: the end of the connection was waited for;
-    /// `turn_end`: the end of a turn.
-    pub(super) fn silence_told(&self, client: &str, close: bool, turn_end: bool) -> String {
+    /// The sentence about `what`, which `client` waited for in vain, `waited` long, with what the server did meanwhile.
+    /// `close`: the end of the connection was waited for; `turn_end`: the end of a turn.
+    pub(super) fn in_vain(
+        &mut self,
+        client: &str,
+        what: &str,
+        waited: Duration,
+        close: bool,
+        turn_end: bool,
+    ) -> String {
+        let silence = self.which_silence(client, close, turn_end);
+        let sentence = format!("{what} did not come within {waited:.1?}: the server {silence}");
+        self.outcome.silences.push((sentence.clone(), silence));
+        sentence
+    }
+
+    fn which_silence(&self, client: &str, close: bool, turn_end: bool) -> Silence {
         let own = self.outcome.wire.iter().filter(|line| line.client == client);
         let own: Vec<&WireLine> = own.collect();
         let opened = own.iter().rposition(|line| line.dir == "--").map_or(0, |at| at + 1);
@@ -25,55 +82,72 @@ impl Runner<'_> {
             |lines: &[&WireLine]| lines.iter().filter(|line| line.dir == "<-" && !line.ambient).count();
         let asked = lines.iter().rposition(|line| line.dir == "->");
         let since = came(&lines[asked.map_or(0, |at| at + 1)..]);
-        let how = match (came(lines), since) {
-            _ if close => "has not ended the connection".to_owned(),
-            (0, _) => "has said nothing on this connection".to_owned(),
-            (_, 0) if asked.is_some() => "has not answered what was sent last".to_owned(),
-            (_, _) if turn_end => {
+        match (came(lines), since, asked) {
+            _ if close => Silence::NotEnded,
+            (0, ..) => Silence::Mute,
+            (_, 0, Some(at)) => Silence::NotAnswered(self.kind(&lines[at].text)),
+            _ if turn_end => {
                 let last = lines.iter().rev().find(|line| line.dir == "<-" && !line.ambient);
-                let kind = last.and_then(|line| self.kind(&line.text)).unwrap_or_default();
-                format!("has begun the turn and not ended it; the last frame was {kind}")
-                    .trim_end()
-                    .to_owned()
+                Silence::TurnNotEnded(last.and_then(|line| self.kind(&line.text)))
             }
-            _ => "has sent other frames".to_owned(),
-        };
-        format!("{MARK}{how}")
+            _ => Silence::OtherFrames,
+        }
     }
 
     /// The type that a frame names.
     fn kind(&self, text: &str) -> Option<String> {
         let body: serde_json::Value = serde_json::from_str(text).ok()?;
-        let kind = self.protocol.extension.discriminator.get(&body)?.as_str()?.to_owned();
-        Some(format!("`{kind}`"))
+        Some(self.protocol.extension.discriminator.get(&body)?.as_str()?.to_owned())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run::event::Failure;
 
-    #[test]
-    fn the_cause_is_that_of_a_failed_wait() {
-        let failure = |verdict, message: &str| Failure {
+    /// The outcome of a case in which these waits were in vain, and which failed with these messages.
+    fn outcome(silences: &[(&str, Silence)], failures: &[(Verdict, &str)]) -> Outcome {
+        let failure = |(verdict, message): &(Verdict, &str)| Failure {
             requirements: Vec::new(),
-            verdict,
+            verdict: *verdict,
             check: "step".to_owned(),
-            message: message.to_owned(),
+            message: (*message).to_owned(),
             step: None,
             expected: None,
             actual: None,
             frames: Vec::new(),
         };
-        let silent = "turn-end did not come within 5.0s: the server has said nothing on this connection";
-        for (failures, expected) in [
-            (vec![], None),
-            (vec![failure(Verdict::Failed, silent)], Some("has said nothing on this connection")),
-            (vec![failure(Verdict::Warned, silent)], None),
-            (vec![failure(Verdict::Failed, "wrong"), failure(Verdict::Failed, silent)], None),
-            (vec![failure(Verdict::Failed, "x: the server is red")], None),
-        ] {
-            assert_eq!(cause(&failures).as_deref(), expected);
+        Outcome {
+            silences: silences.iter().map(|(text, silence)| ((*text).to_owned(), silence.clone())).collect(),
+            failures: failures.iter().map(failure).collect(),
+            ..Outcome::default()
         }
+    }
+
+    #[test]
+    fn the_cause_is_that_of_the_first_failure() {
+        let mute = [("turn-end did not come", Silence::Mute)];
+        let told = "turn-end did not come (with n = 2)";
+        for (failures, expected) in [
+            (&[][..], None),
+            (&[(Verdict::Failed, told)], Some("has said nothing on this connection")),
+            (&[(Verdict::Warned, told)], None),
+            (&[(Verdict::Failed, "wrong"), (Verdict::Failed, told)], None),
+            (&[(Verdict::Failed, "x: the server has said nothing on this connection")], None),
+        ] {
+            assert_eq!(cause(&outcome(&mute, failures)).as_deref(), expected, "{failures:?}");
+        }
+    }
+
+    #[test]
+    fn only_silence_is_shared() {
+        let of = |silence: Silence| cause(&outcome(&[("x", silence)], &[(Verdict::Failed, "x")]));
+        let sent = |kind: &str| of(Silence::NotAnswered(Some(kind.to_owned())));
+        assert_eq!(of(Silence::OtherFrames), None);
+        assert_eq!(of(Silence::NotAnswered(None)), None);
+        assert_eq!(sent("send"), sent("send"));
+        assert_ne!(sent("send"), sent("abort"));
+        assert!(sent("send").is_some() && of(Silence::NotEnded).is_some());
     }
 }

@@ -182,8 +182,8 @@ impl Runner<'_> {
                 break match &nearly {
                     Some(_) => format!("{} came, but not as expected", wanted.label),
                     None => {
-                        let silence = self.silence_told(client, wanted.close, wanted.turn_end.is_some());
-                        format!("{} did not come within {:.1?}{silence}", wanted.label, until - began)
+                        let turn_end = wanted.turn_end.is_some();
+                        self.in_vain(client, &wanted.label, until - began, wanted.close, turn_end)
                     }
                 };
             }
