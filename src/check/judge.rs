@@ -50,9 +50,11 @@ pub(crate) fn evidence(value: &Value) -> Value {
 
 /// Judges one case or one recording. Events go in in the order in which they were seen.
 ///
-/// Memory is bounded, whatever the length of the trace: a frame is dropped when it has been looked at, and each monitor
-/// keeps a window of 65,536 entries and 16 MiB at most (some less; each file says of what), besides a few numbers for each
-/// open connection. What depends on what was forgotten is not judged, and [`Outcome::limits`] says so.
+/// Memory is bounded, whatever the length of the trace: a frame is dropped when it has been looked at, and most monitors
+/// keep a window of 65,536 entries and 16 MiB at most (`series` 64 MiB; each file says of what). `dialogue`, `correlation`
+/// and `projection` keep about 1 MiB for each open connection (a projection: for each of its lists), so that memory grows
+/// with the number of connections that are open at once. What depends on what was forgotten is not judged,
+/// and [`Outcome::limits`] says so.
 pub struct Judge {
     protocol: Arc<Protocol>,
     limits: Limits,
