@@ -121,7 +121,7 @@ pub(super) struct Growth {
     pub heaviest: (u64, Vec<(u64, Program)>),
 }
 
-/// Fuzzes a target. Once `stop` turns true the round that runs is the last.
+/// Fuzzes a target. Once `stop` turns true the round that runs is given up; what was found before stays in the report.
 ///
 /// # Errors
 /// A protocol whose patterns do not compile (found when it is loaded, too).
