@@ -172,7 +172,7 @@ async fn run(
         delta(first);
         delta(second);
     }
-    let another = session.has(Defect::ResultOfAnotherCall) && notes::class(&call.tool) == Class::Open;
+    let another = session.has(Defect::ResultOfAnotherCall) && call.tool == "slow_note";
     completed(session, call, if another { "as before" } else { &outcome.text });
     if session.has(Defect::OutputAfterEnd) {
         delta("and so on");
