@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # A bounded run of every fuzz target, from the seeds, on the toolchain at hand. `fuzz/smoke.sh [TARGET…]`.
-# RUNS: executions a target (default 20000); SECONDS_EACH: a bound on its time (default 30); SANITIZER: none or address.
+# RUNS: executions a target (default 20000); SECONDS_EACH: a bound on its time (default 30); SANITIZER: none or address. SEED: of the inputs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 RUNS="${RUNS:-20000}"
 SECONDS_EACH="${SECONDS_EACH:-30}"
 SANITIZER="${SANITIZER:-none}"
+SEED="${SEED:-1}"
 targets=("$@")
 if [ ${#targets[@]} = 0 ]; then
   mapfile -t targets < <(cargo fuzz list)
@@ -22,7 +23,7 @@ for target in "${targets[@]}"; do
   finds="$(mktemp -d)"
   printf '%-20s ' "$target"
   cargo fuzz run --sanitizer "$SANITIZER" "$target" "$finds" "fuzz/corpus/$target" -- \
-    -runs="$RUNS" -max_total_time="$SECONDS_EACH" -max_len=4096 -timeout=20 -rss_limit_mb=2048 \
+    -seed="$SEED" -runs="$RUNS" -max_total_time="$SECONDS_EACH" -max_len=4096 -timeout=20 -rss_limit_mb=2048 \
     -print_final_stats=1 "${dictionary[@]}" >"$finds.log" 2>&1 || {
       tail -n 40 "$finds.log"
       echo "$target found something: see fuzz/artifacts/$target and docs/fuzzing.md"
