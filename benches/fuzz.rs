@@ -18,9 +18,9 @@ use tokio_tungstenite::tungstenite::Message;
 const PROTOCOL: &str = "minicodex";
 const HELLO: &str =
     r#"{"type":"hello","v":"1.0.0","client_capabilities":["approvals","replay","reasoning"]}"#;
-const PING: &str = r#"{"type":"ping","ts":1}"#;
+const PING: &str = r#"{"type":"ping","nonce":1}"#;
 const ROUNDS: usize = 5;
-const TIME: Duration = Duration::from_secs(4);
+const TIME: Duration = Duration::from_secs(3);
 
 struct Served(Child, String);
 
@@ -42,7 +42,7 @@ fn serve() -> Served {
     Served(child, url.trim().to_owned())
 }
 
-/// One connection that sends a ping when the one before is answered.
+/// One connection that sends a wrong ping when the one before is answered: with an error, as most inputs of a campaign are.
 async fn one(url: String, until: Instant) -> u64 {
     let (mut socket, _) = tokio_tungstenite::connect_async(url).await.expect("a connection");
     socket.send(Message::text(HELLO)).await.expect("sent");
@@ -51,7 +51,7 @@ async fn one(url: String, until: Instant) -> u64 {
         socket.send(Message::text(PING)).await.expect("sent");
         loop {
             let message = socket.next().await.expect("open").expect("a frame");
-            if message.to_text().is_ok_and(|text| text.contains("\"pong\"")) {
+            if message.to_text().is_ok_and(|text| text.contains("\"error\"")) {
                 break;
             }
         }

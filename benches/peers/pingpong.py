@@ -13,7 +13,7 @@ import time
 import websockets
 
 HELLO = '{"type":"hello","v":"1.0.0","client_capabilities":["approvals","replay","reasoning"]}'
-PING = '{"type":"ping","ts":1}'
+PING = '{"type":"ping","nonce":1}'
 
 
 async def one(url: str, until: float) -> int:
@@ -22,7 +22,7 @@ async def one(url: str, until: float) -> int:
         await socket.send(HELLO)
         while time.monotonic() < until:
             await socket.send(PING)
-            while '"pong"' not in await socket.recv():
+            while '"error"' not in await socket.recv():
                 pass
             count += 1
     return count
