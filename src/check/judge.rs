@@ -205,7 +205,7 @@ impl Judge {
         if received {
             self.findings.exercise(&frames.object);
         }
-        let body = match frame::parse_text(text, &self.limits) {
+        let mut body = match frame::parse_text(text, &self.limits) {
             Ok(body) => body,
             Err(error) => {
                 if received {
@@ -219,6 +219,7 @@ impl Judge {
         };
         let Identity { message, answers, lost } =
             self.requests.identify(&protocol, conn.conn, event.dir, &body);
+        protocol.read_spelling(message, &mut body);
         if received {
             self.findings.exercise(&frames.message);
             match (message, answers) {

@@ -31,6 +31,9 @@ pub(super) struct Check {
     /// Which answer to take where the protocol's document is ambiguous.
     #[arg(long, value_enum, value_name = "READING")]
     reading: Option<Reading>,
+    /// The dialect that the recorded server speaks; default: the document's own.
+    #[arg(long, value_name = "DIALECT")]
+    dialect: Option<String>,
     /// Most violations shown in full.
     #[arg(long, value_name = "N", default_value_t = 50)]
     show: usize,
@@ -45,6 +48,7 @@ impl Check {
             protocol: is_folder.then_some(folder),
             overlay: self.overlay.clone(),
             reading: self.reading,
+            dialect: self.dialect.clone(),
             scenario: Vec::new(),
         };
         let bare = source.bare()?;

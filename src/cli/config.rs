@@ -30,6 +30,8 @@ pub(super) struct Config {
     pub overlay: Vec<PathBuf>,
     /// Which answer to take where the protocol's document is ambiguous.
     pub reading: Option<Reading>,
+    /// How the server spells the protocol's messages: `own`, a dialect of the protocol, or `auto` (the default).
+    pub dialect: Option<String>,
     /// The server's URL.
     pub url: Option<String>,
     /// Headers of the upgrade request: `Name: value`, or `Name: env:VARIABLE`.
@@ -166,6 +168,7 @@ impl Config {
             source.protocol.clone_from(&self.protocol);
         }
         source.reading = source.reading.or(self.reading);
+        source.dialect = source.dialect.take().or_else(|| self.dialect.clone());
         let same = match &self.protocol {
             Some(_) => source.protocol == self.protocol,
             None => self.name.is_none() || (source.protocol.is_none() && source.name == self.name),

@@ -19,6 +19,9 @@ pub(super) struct Serve {
     /// The fault to have; `--list-faults` shows them.
     #[arg(long, value_name = "NAME")]
     fault: Option<String>,
+    /// How to spell the protocol's messages, where servers are known to do it otherwise than the document.
+    #[arg(long, value_name = "DIALECT")]
+    dialect: Option<String>,
     /// List the faults, and start nothing.
     #[arg(long)]
     list_faults: bool,
@@ -39,7 +42,7 @@ impl Serve {
             }
             return Ok(0);
         }
-        let options = reference::Options { listen: self.listen, fault: self.fault };
+        let options = reference::Options { listen: self.listen, fault: self.fault, dialect: self.dialect };
         runtime()?.block_on(async {
             let mut server =
                 reference::start(&self.name, &options).await.map_err(|error| cannot_start(&error))?;
@@ -64,7 +67,13 @@ pub(super) fn cannot_start(error: &StartError) -> Failure {
     match error {
         StartError::Listen { .. } => usage(error, "port 0 takes a free one: --listen 127.0.0.1:0"),
         StartError::UnknownProtocol(_) => usage(error, "test a server of your own with run --url"),
-        StartError::UnknownFault { near: Some(near), .. } => usage(error, &format!("did you mean `{near}`?")),
+        StartError::UnknownFault { near: Some(near), .. }
+        | StartError::UnknownDialect { near: Some(near), .. } => {
+            usage(error, &format!("did you mean `{near}`?"))
+        }
+        StartError::UnknownDialect { .. } => {
+            usage(error, "leave --dialect out: it spells as the document does")
+        }
         StartError::UnknownFault { .. } => usage(error, "`frameproof serve NAME --list-faults` lists them"),
     }
 }

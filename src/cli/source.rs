@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{Failure, nothing, usage};
-use crate::protocol::{LoadOptions, Protocol, ReadingName};
+use crate::protocol::{DialectChoice, LoadOptions, Protocol, ReadingName};
 use crate::scenario::{self, LoadedCase};
 use crate::source::{nearest, nearest_few};
 
@@ -30,6 +30,9 @@ pub(super) struct Source {
     /// Which answer to take where the protocol's document is ambiguous.
     #[arg(long, value_name = "READING", value_enum)]
     pub reading: Option<Reading>,
+    /// How the server spells the protocol's messages: `own` (as the document does), a dialect of the protocol, or `auto`.
+    #[arg(long, value_name = "DIALECT")]
+    pub dialect: Option<String>,
 }
 
 /// A protocol and its cases.
@@ -147,7 +150,8 @@ impl Source {
 
     fn load_options(&self) -> LoadOptions {
         let reading = self.reading.map(ReadingName::from).unwrap_or_default();
-        LoadOptions { reading, overlays: self.overlay.clone() }
+        let dialect = self.dialect.as_deref().map(DialectChoice::from).unwrap_or_default();
+        LoadOptions { reading, dialect, overlays: self.overlay.clone() }
     }
 
     /// The protocols with all their cases.
@@ -183,6 +187,9 @@ impl Source {
             Some(Reading::Strict) => text += " --reading strict",
             Some(Reading::Lenient) => text += " --reading lenient",
             Some(Reading::Default) | None => {}
+        }
+        if let Some(dialect) = &self.dialect {
+            text += &format!(" --dialect {}", quote(dialect));
         }
         text
     }

@@ -110,6 +110,7 @@ impl Chosen {
             source.overlay.clone_from(&config.overlay);
         }
         source.reading = source.reading.or(config.reading.map(Into::into));
+        source.dialect = source.dialect.take().or_else(|| config.dialect.clone());
     }
 
     /// Gives the protocol the target's own tools.
@@ -128,7 +129,7 @@ impl Chosen {
                 // Nobody else has it yet.
                 if let Some(protocol) = Arc::get_mut(&mut suite.protocol) {
                     let own = Tool { name: tool.name.clone(), args: tool.args.clone(), of_target: true };
-                    protocol.extension.tools.insert(class.clone(), own);
+                    protocol.set_tool(class, &own);
                 }
             }
         }

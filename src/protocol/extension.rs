@@ -58,6 +58,9 @@ pub struct Extension {
     /// The monitors, by name.
     #[serde(default)]
     pub invariants: IndexMap<String, Invariant>,
+    /// Other spellings of the same messages that servers are known to have, by name.
+    #[serde(default)]
+    pub dialects: IndexMap<String, super::Dialect>,
     /// Contradictions of the document, and what each reading makes of them, by id.
     #[serde(default)]
     pub readings: IndexMap<String, Reading>,

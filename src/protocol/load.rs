@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::annotation::Annotations;
 use super::extension::{Extension, MessageExtension, ReadingName};
 use super::requirement::{Requirements, RequirementsFile};
-use super::{LoadOptions, Message, PartOf, Protocol};
+use super::{DialectChoice, LoadOptions, Message, PartOf, Protocol};
 use crate::source::schema::Schema;
 use crate::source::{Diagnostic, Diagnostics, Document, Part, decode, decode_value, escape_token};
 use crate::trace::Direction;
@@ -47,7 +47,7 @@ impl Protocol {
         reading: ReadingName,
         overlays: &[Document],
     ) -> Result<Arc<Self>, Diagnostics> {
-        compile_with(name, api, catalogue, reading, overlays)
+        compile_all(name, api, catalogue, reading, &DialectChoice::Auto, overlays)
     }
 }
 
@@ -61,7 +61,44 @@ pub(super) fn compile(
     let mut errors = Diagnostics::default();
     let overlays = options.overlays.iter().filter_map(|path| errors.take(Document::read(path))).collect();
     let overlays: Vec<Document> = errors.or(overlays)?;
-    compile_with(name, api, catalogue, options.reading, &overlays)
+    compile_all(name, api, catalogue, options.reading, &options.dialect, &overlays)
+}
+
+/// Compiles the protocol in the dialect that is chosen; where none is, in its own spelling, with the others at hand.
+fn compile_all(
+    name: &str,
+    api: &Document,
+    catalogue: &Document,
+    reading: ReadingName,
+    choice: &DialectChoice,
+    overlays: &[Document],
+) -> Result<Arc<Protocol>, Diagnostics> {
+    let compiled = |dialect: Option<&str>| compile_with(name, api, catalogue, reading, dialect, overlays);
+    let mut own = compiled(None)?;
+    match choice {
+        DialectChoice::Own => {}
+        DialectChoice::Named(chosen) => {
+            let known: Vec<&str> = own.extension.dialects.keys().map(String::as_str).collect();
+            if known.contains(&chosen.as_str()) {
+                return compiled(Some(chosen)).map(Arc::new);
+            }
+            let error = Diagnostic::new(format!("{name} has no dialect `{chosen}`"));
+            return Err(error.suggest(chosen, known.into_iter().chain(["auto", "own"])).into());
+        }
+        DialectChoice::Auto => {
+            let mut alternatives = Vec::new();
+            for (dialect, known) in &own.extension.dialects {
+                // Compiled in any case, so that a mistake in it is told.
+                let protocol = compiled(Some(dialect))?;
+                let strict = |id: &String| own.readings.get(id) == Some(&ReadingName::Strict);
+                if !known.answers.iter().any(strict) {
+                    alternatives.push((dialect.clone(), Arc::new(protocol)));
+                }
+            }
+            own.alternatives = alternatives;
+        }
+    }
+    Ok(Arc::new(own))
 }
 
 fn compile_with(
@@ -69,8 +106,9 @@ fn compile_with(
     api: &Document,
     catalogue: &Document,
     reading: ReadingName,
+    dialect: Option<&str>,
     overlays: &[Document],
-) -> Result<Arc<Protocol>, Diagnostics> {
+) -> Result<Protocol, Diagnostics> {
     let requirements = load_requirements(catalogue)?;
     let mut document = (*api.value).clone();
     if !document["asyncapi"].as_str().is_some_and(|version| version.starts_with("3.")) {
@@ -79,7 +117,10 @@ fn compile_with(
             .hint("begin the file with `asyncapi: 3.0.0`")
             .into());
     }
-    let readings = apply_readings(&mut document, api, reading)?;
+    let mut readings = apply_readings(&mut document, api, reading)?;
+    if let Some(dialect) = dialect {
+        apply_dialect(&mut document, api, dialect)?;
+    }
     for overlay in overlays {
         if !overlay.value.is_object() {
             let hint = "an overlay is a JSON Merge Patch on asyncapi.yaml: a map";
@@ -132,7 +173,14 @@ fn compile_with(
         }
         parts.push(PartOf { of, at: part.at.clone(), keep: part.keep.clone() });
     }
+    let dialect = dialect.and_then(|name| extension.dialects.get_key_value(name));
+    let dialect = dialect.map(|(name, dialect)| (name.clone(), dialect.clone()));
+    for answered in dialect.iter().flat_map(|(_, dialect)| &dialect.answers) {
+        readings.insert(answered.clone(), ReadingName::Lenient);
+    }
     let protocol = Protocol {
+        dialect,
+        alternatives: Vec::new(),
         parts,
         name: name.to_owned(),
         title: text("/info/title"),
@@ -141,12 +189,13 @@ fn compile_with(
         extension,
         messages,
         requirements,
+        reading,
         readings,
         schemas: Default::default(),
         by_name,
     };
     super::verify::verify(&protocol, api, &document, &mut errors);
-    errors.or(Arc::new(protocol))
+    errors.or(protocol)
 }
 
 fn load_requirements(catalogue: &Document) -> Result<Requirements, Diagnostics> {
@@ -164,6 +213,17 @@ fn load_requirements(catalogue: &Document) -> Result<Requirements, Diagnostics> 
         }
     }
     errors.or(Requirements(by_id))
+}
+
+/// Applies a dialect's patch.
+fn apply_dialect(document: &mut Value, api: &Document, name: &str) -> Result<(), Diagnostics> {
+    let at = format!("/x-frameproof/dialects/{}/patch", escape_token(name));
+    match document.pointer(&at).cloned() {
+        None => {}
+        Some(patch) if patch.is_object() => json_patch::merge(document, &patch),
+        Some(_) => return Err(Diagnostic::new("a patch is a map").at(api, &at, Part::Value).into()),
+    }
+    Ok(())
 }
 
 /// Applies the patches of the chosen reading, and says which answer is taken for each ambiguity.

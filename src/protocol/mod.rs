@@ -3,6 +3,7 @@
 
 mod address;
 mod annotation;
+mod dialect;
 mod embedded;
 pub mod extension;
 mod fuzzing;
@@ -19,6 +20,7 @@ mod tests;
 use rustc_hash::FxHashMap;
 use serde_json::Value;
 
+pub use dialect::{Dialect, DialectChoice, Respelling, SpeltValue};
 pub use extension::{Extension, OneOrMany, Pattern, ReadingName};
 pub use fuzzing::{FieldRule, Fuzzing, IdRule, Place, Refusal, Refusals, Situation};
 pub use message::{Message, SchemaFinding};
@@ -46,8 +48,14 @@ pub struct Protocol {
     pub messages: Vec<Message>,
     /// The requirement catalogue.
     pub requirements: Requirements,
+    /// The reading that was chosen.
+    pub reading: ReadingName,
     /// Which answer is taken for each reading, by reading id.
     pub readings: std::collections::BTreeMap<String, ReadingName>,
+    /// The dialect that is spoken, with its name.
+    pub(crate) dialect: Option<(String, Dialect)>,
+    /// The same in other dialects, where the server may turn out to speak one.
+    alternatives: Vec<(String, std::sync::Arc<Protocol>)>,
     /// Parts of messages, compiled; the index of the first is the number of messages.
     pub(crate) parts: Vec<PartOf>,
     /// The schemas of patterns, compiled, by their text: every case has monitors of its own, on the same schemas.
@@ -85,6 +93,8 @@ impl PartOf {
 pub struct LoadOptions {
     /// The reading taken for every ambiguity.
     pub reading: ReadingName,
+    /// The dialect.
+    pub dialect: DialectChoice,
     /// JSON Merge Patches on the document, applied last, in order.
     pub overlays: Vec<std::path::PathBuf>,
 }
@@ -107,6 +117,15 @@ impl Protocol {
                 && replies.id.get(body).is_some()
                 && (replies.result.get(body).is_some() || replies.error.get(body).is_some())
         })
+    }
+
+    /// Gives a class of tools another tool, whichever dialect is spoken.
+    pub fn set_tool(&mut self, class: &str, tool: &extension::Tool) {
+        self.extension.tools.insert(class.to_owned(), tool.clone());
+        // Nobody else has them yet.
+        for protocol in self.alternatives.iter_mut().filter_map(|(_, one)| std::sync::Arc::get_mut(one)) {
+            protocol.set_tool(class, tool);
+        }
     }
 
     /// The requirements that a reply to no request breaks.

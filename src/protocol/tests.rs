@@ -6,7 +6,8 @@ use super::*;
 fn every_shipped_protocol_loads_in_every_reading() {
     for name in Protocol::embedded_names() {
         for reading in [ReadingName::Strict, ReadingName::Default, ReadingName::Lenient] {
-            let options = LoadOptions { reading, overlays: Vec::<PathBuf>::new() };
+            let options =
+                LoadOptions { reading, dialect: DialectChoice::default(), overlays: Vec::<PathBuf>::new() };
             if let Err(errors) = Protocol::embedded(name, &options) {
                 panic!("{name}, {reading:?}:\n{errors}");
             }
@@ -18,4 +19,20 @@ fn every_shipped_protocol_loads_in_every_reading() {
 fn an_unknown_protocol_is_named() {
     let error = Protocol::embedded("nope", &LoadOptions::default()).expect_err("unknown").to_string();
     assert!(error.contains("unknown protocol `nope`"), "{error}");
+}
+
+#[test]
+fn what_a_dialect_names_must_be_there() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let overlay = folder.path().join("overlay.yaml");
+    let text = "x-frameproof: { dialects: { auto: { about: none, answers: [NOPE], refused: {}, spelling: \
+                [{ on: nope, ours: /a, theirs: /b }] } } }";
+    std::fs::write(&overlay, text).expect("written");
+    let options = LoadOptions { overlays: vec![overlay], ..LoadOptions::default() };
+    for name in Protocol::embedded_names() {
+        let errors = Protocol::embedded(name, &options).expect_err("three mistakes").to_string();
+        for mistake in ["`auto` is no name", "unknown ambiguity `NOPE`", "sends no message `nope`"] {
+            assert!(errors.contains(mistake), "{name}: {errors}");
+        }
+    }
 }

@@ -26,6 +26,7 @@ pub(super) fn verify(protocol: &Protocol, api: &Document, document: &Value, erro
     verify_examples(protocol, api, document, errors);
     verify_components(protocol, api, document, errors);
     verify_fuzzing(protocol, api, errors);
+    verify_dialects(protocol, api, errors);
     for name in &protocol.extension.ambient {
         if let Err(error) = protocol.message_named(name, crate::trace::Direction::Recv) {
             place_all(error, api, "/x-frameproof/ambient", errors);
@@ -130,6 +131,35 @@ fn verify_fuzzing(protocol: &Protocol, api: &Document, errors: &mut Diagnostics)
     }
 }
 
+/// Messages and ambiguities that dialects name must be there.
+fn verify_dialects(protocol: &Protocol, api: &Document, errors: &mut Diagnostics) {
+    use crate::trace::Direction::{Recv, Send};
+    for (name, dialect) in &protocol.extension.dialects {
+        let at = format!("/x-frameproof/dialects/{}", escape_token(name));
+        if matches!(name.as_str(), "auto" | "own") {
+            errors.push(Diagnostic::new(format!("`{name}` is no name for a dialect")).at(
+                api,
+                &at,
+                Part::Key,
+            ));
+        }
+        for id in dialect.answers.iter().filter(|id| !protocol.extension.readings.contains_key(*id)) {
+            let unknown = Diagnostic::new(format!("unknown ambiguity `{id}`"));
+            let known = protocol.extension.readings.keys().map(String::as_str);
+            errors.push(unknown.suggest(id, known).at(api, &format!("{at}/answers"), Part::Value));
+        }
+        for (index, rule) in dialect.spelling.iter().enumerate() {
+            for name in rule.on.as_slice() {
+                if let Err(error) =
+                    protocol.message_named(name, Send).or_else(|_| protocol.message_named(name, Recv))
+                {
+                    place_all(error, api, &format!("{at}/spelling/{index}/on"), errors);
+                }
+            }
+        }
+    }
+}
+
 fn place_all(found: Diagnostics, api: &Document, at: &str, errors: &mut Diagnostics) {
     errors.0.extend(found.0.into_iter().map(|one| one.at(api, at, Part::Value)));
 }
@@ -220,7 +250,7 @@ fn verify_patterns(protocol: &Protocol, api: &Document, node: &Value, at: &str, 
     };
     for (key, value) in map {
         let below = format!("{at}/{}", escape_token(key));
-        if key == "readings" || key == "schema" || key == "where" {
+        if key == "readings" || key == "dialects" || key == "schema" || key == "where" {
             continue;
         }
         // `before`, `after` and `with` name ids or subsets elsewhere.

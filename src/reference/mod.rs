@@ -47,6 +47,9 @@ trait Dialect: Send + Sync {
     }
 }
 
+/// Makes a server, with the fault of this name.
+type Make = fn(Option<&str>) -> Arc<dyn Dialect>;
+
 /// A protocol that has a reference server.
 struct Entry {
     name: &'static str,
@@ -54,7 +57,9 @@ struct Entry {
     path: &'static str,
     faults: &'static [Fault],
     /// Makes the server, with the fault of this name.
-    make: fn(Option<&str>) -> Arc<dyn Dialect>,
+    make: Make,
+    /// How to make one that spells the messages otherwise, by the dialect's name.
+    dialects: &'static [(&'static str, Make)],
 }
 
 /// Every reference server.
@@ -64,30 +69,35 @@ const ENTRIES: &[Entry] = &[
         path: "/",
         faults: agentloop::FAULTS,
         make: |fault| Arc::new(agentloop::Service::new(fault)),
+        dialects: &[],
     },
     Entry {
         name: "codelab",
         path: "/ws/{session_id}",
         faults: codelab::FAULTS,
         make: |fault| Arc::new(codelab::Service::new(fault)),
+        dialects: &[],
     },
     Entry {
         name: "codey",
         path: "/",
         faults: codey::FAULTS,
         make: |fault| Arc::new(codey::Service::new(fault)),
+        dialects: &[],
     },
     Entry {
         name: "minicodex",
         path: "/ws",
         faults: minicodex::FAULTS,
         make: |fault| Arc::new(minicodex::Service::new(fault)),
+        dialects: &[],
     },
     Entry {
         name: "tinyvex",
         path: "/ws",
         faults: tinyvex::FAULTS,
         make: |fault| Arc::new(tinyvex::Service::new(fault)),
+        dialects: &[("snake-case", |fault| Arc::new(tinyvex::Service::in_snake_case(fault)))],
     },
 ];
 

@@ -23,11 +23,13 @@ pub struct Options {
     pub listen: SocketAddr,
     /// The fault to have; none: the correct server.
     pub fault: Option<String>,
+    /// How it spells the protocol's messages; none: as the document does.
+    pub dialect: Option<String>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { listen: SocketAddr::from(([127, 0, 0, 1], 0)), fault: None }
+        Self { listen: SocketAddr::from(([127, 0, 0, 1], 0)), fault: None, dialect: None }
     }
 }
 
@@ -40,6 +42,14 @@ pub enum StartError {
     /// It has no such fault.
     #[error("unknown fault `{name}`")]
     UnknownFault {
+        /// What was asked for.
+        name: String,
+        /// The nearest that there is.
+        near: Option<&'static str>,
+    },
+    /// It does not speak such a dialect.
+    #[error("the reference server speaks no dialect `{name}`")]
+    UnknownDialect {
         /// What was asked for.
         name: String,
         /// The nearest that there is.
@@ -121,6 +131,14 @@ pub async fn start(protocol: &str, options: &Options) -> Result<Server, StartErr
         let near = nearest(name, entry.faults.iter().chain(&fuzzed).map(|fault| fault.name));
         return Err(StartError::UnknownFault { name: name.clone(), near });
     }
+    let make = match &options.dialect {
+        None => entry.make,
+        Some(name) => {
+            let spoken = entry.dialects.iter().find(|(known, _)| known == name);
+            let near = nearest(name, entry.dialects.iter().map(|(known, _)| *known));
+            spoken.ok_or_else(|| StartError::UnknownDialect { name: name.clone(), near })?.1
+        }
+    };
     let listener =
         listen(options.listen).map_err(|error| StartError::Listen { address: options.listen, error })?;
     let address =
@@ -131,7 +149,7 @@ pub async fn start(protocol: &str, options: &Options) -> Result<Server, StartErr
     let death = Arc::new(Notify::new());
     let mortal = Arc::clone(&death);
     let make = move || {
-        let correct = (entry.make)(fault.as_deref());
+        let correct = make(fault.as_deref());
         match frailty {
             Some(frailty) => {
                 Arc::new(super::frail::Frail::new(correct, *frailty, Arc::clone(&mortal))) as Arc<dyn Dialect>

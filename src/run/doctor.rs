@@ -78,6 +78,9 @@ pub async fn doctor(
         .await
         .map_err(|error| masked(error, &secrets))?;
     let has_model = matches!(target, Target::Configured(spec) if spec.model.is_some());
+    let mut options = options.clone();
+    let protocol = &super::dialect::spoken(&hosts, protocol, target, &mut options).await;
+    let options = &options;
     let mut walk = Walk { protocol, options, hosts: &hosts, secrets: &secrets, sink, good: true };
     walk.tell(Finding::new("does it start?", State::Good, started(target), ""));
     walk.tell(Finding::new(

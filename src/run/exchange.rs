@@ -29,7 +29,7 @@ impl Runner<'_> {
                 if std::mem::take(&mut first) {
                     self.join(client, &mut message, with);
                 }
-                self.send_text(client, message.to_string()).await?;
+                self.say(client, message).await?;
             }
             let Some(names) = &step.expect else { continue };
             let wanted = self.wanted(names.as_slice(), step.with.as_ref(), step.schema.as_ref())?;
@@ -117,7 +117,7 @@ impl Runner<'_> {
                 let seen = self.client(client)?.since_send.clone();
                 let over = self.client(client)?.turn_over;
                 let looked = std::mem::take(&mut self.client(client)?.looked);
-                self.send_text(client, message.to_string()).await?;
+                self.say(client, message).await?;
                 let state = self.client(client)?;
                 state.since_send.splice(0..0, seen);
                 state.turn_over |= over;

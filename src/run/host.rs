@@ -312,7 +312,9 @@ impl Hosts {
         let mut endpoint = self.endpoint.clone();
         match &self.target {
             Target::Reference { fault } => {
-                let options = reference::Options { fault: fault.clone(), ..reference::Options::default() };
+                let dialect = self.protocol.dialect().map(str::to_owned);
+                let options =
+                    reference::Options { fault: fault.clone(), dialect, ..reference::Options::default() };
                 let server = reference::start(&self.protocol.name, &options).await?;
                 server.url().clone_into(&mut endpoint.url);
                 Ok((Server::Reference(server), endpoint))

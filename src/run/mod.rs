@@ -5,6 +5,7 @@ mod case;
 mod clients;
 mod connect;
 mod connections;
+mod dialect;
 pub mod doctor;
 pub mod event;
 mod exchange;

@@ -12,10 +12,10 @@ use super::case::Outcome;
 use super::event::{CaseReport, Failure, LogLine, RequirementText, RunEvent, RunStarted, Summary, Verdict};
 use super::execute::run_case;
 use super::host::Hosts;
-use super::isolation;
 use super::redact::Secrets;
 use super::summary::Tally;
 use super::{Options, Target, silence};
+use super::{dialect, isolation};
 use crate::check::essence;
 use crate::protocol::Protocol;
 use crate::reference;
@@ -92,6 +92,10 @@ pub async fn run(
     };
     let mut trace = open_trace(&options)?;
     let start = Instant::now();
+    let protocol = tokio::select! {
+        spoken = dialect::spoken(&hosts, &protocol, &target, &mut options) => spoken,
+        true = interrupted(&mut stop) => return Err(RunError::Interrupted),
+    };
     let mut tally = Tally::new(&protocol, &options);
     sink(&RunEvent::RunStarted(started(&protocol, &target, &hosts.url().await, &options, cases.len())));
     let leaked = tokio::select! {
@@ -268,12 +272,17 @@ pub(super) fn started(
         },
         started: jiff::Timestamp::now().to_string(),
         seed: options.seed,
-        reading: format!("{:?}", protocol.readings.values().next().copied().unwrap_or_default())
-            .to_lowercase(),
+        reading: reading(protocol),
         cases,
         jobs: options.jobs,
         requirements: requirements.collect(),
     }
+}
+
+/// The reading that is taken, and the dialect, where it is not the document's own.
+fn reading(protocol: &Protocol) -> String {
+    let taken = format!("{:?}", protocol.reading).to_lowercase();
+    protocol.dialect().map_or(taken.clone(), |dialect| format!("dialect {dialect}, {taken}"))
 }
 
 /// Runs a case, and again while it fails and retries are left.

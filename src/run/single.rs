@@ -53,6 +53,7 @@ impl Ground {
         }
         let opened = Hosts::open(&protocol, &target, &options, None).await;
         let hosts = opened.map_err(|error| schedule::masked(error, &secrets))?;
+        let protocol = super::dialect::spoken(&hosts, &protocol, &target, &mut options).await;
         let url = hosts.url().await;
         Ok(Self { protocol, options, target, hosts, url, secrets })
     }

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use base64::Engine as _;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::case::{Runner, Stop};
 use super::clients::Ended;
@@ -75,7 +75,7 @@ impl Runner<'_> {
                 let message = step.send.clone().unwrap_or_default();
                 for _ in 0..step.count.unwrap_or(1) {
                     let message = self.expand(&message, None)?;
-                    self.send_text(&client, message.to_string()).await?;
+                    self.say(&client, message).await?;
                 }
             }
             "raw" => {
@@ -131,7 +131,13 @@ impl Runner<'_> {
 }
 
 impl Runner<'_> {
-    pub(super) async fn send_text(&mut self, client: &str, text: String) -> Result<(), Stop> {
+    /// Sends a message as the server spells it.
+    pub(super) async fn say(&mut self, client: &str, mut message: Value) -> Result<(), Stop> {
+        self.protocol.spell(&mut message);
+        self.send_text(client, message.to_string()).await
+    }
+
+    async fn send_text(&mut self, client: &str, text: String) -> Result<(), Stop> {
         let deadline = self.deadline(None);
         self.whole(client)?;
         let state = self.client(client)?;

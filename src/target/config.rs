@@ -81,6 +81,8 @@ pub struct TargetConfig {
     pub overlay: Vec<PathBuf>,
     /// Which answer to take where the protocol's document is ambiguous.
     pub reading: Option<ReadingName>,
+    /// How it spells the protocol's messages: `own`, a dialect of the protocol, or `auto` (the default).
+    pub dialect: Option<String>,
 }
 
 /// One process of several.

@@ -82,7 +82,7 @@ impl Player {
             (Some(Defect::NoMessageChunks), "agent_message_chunk") => return,
             _ => {}
         }
-        let mut params = json!({ "session_id": self.session, "update": update });
+        let mut params = json!({ "session_id": self.session, "update": core.spelling.update(update) });
         match core.defect {
             Some(Defect::NamesAnotherSession) => {
                 if let Some(newest) = state.newest.get(&self.client) {
@@ -116,7 +116,7 @@ impl Player {
         let (Some(id), Some(outbox)) = (&self.id, state.streams.clients.get(&self.client)) else { return };
         let done = |reason: &str| match self.core.defect {
             Some(Defect::PromptIsNotOk) => json!({ "ok": false }),
-            _ => json!({ "ok": true, "stopReason": reason }),
+            _ => self.core.spelling.result(json!({ "ok": true, "stopReason": reason })),
         };
         let answer = match result {
             Ok(()) => Ok(done("end_turn")),

@@ -33,7 +33,7 @@ impl Dialect for Service {
 
     fn restarted(&self) -> Option<Arc<dyn Dialect>> {
         self.players.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
-        Some(Arc::new(Self::on(self.defect, self.data.clone())))
+        Some(Arc::new(Self::on(self.defect, self.spelling, self.data.clone())))
     }
 }
 
@@ -160,7 +160,8 @@ impl Peer<'_> {
             Some(_) if self.has(Defect::PositionalParams) => &none,
             Some(_) => return Err(invalid(&[])),
         };
-        let params = Params(params);
+        let params = self.core.spelling.params(&request.method, params);
+        let params = Params(&params);
         let id = request.id.as_ref();
         match request.method.as_str() {
             "initialize" => self.initialize(&params),
@@ -207,7 +208,7 @@ impl Peer<'_> {
             Some(Defect::ProtocolVersionAsText) => result["protocolVersion"] = json!("0.7.0"),
             _ => {}
         }
-        Ok(Answer::Now(result))
+        Ok(Answer::Now(self.core.spelling.result(result)))
     }
 
     fn new_session(&self, id: Option<&Value>, params: &Params<'_>) -> Result<Answer, Refusal> {
@@ -230,7 +231,7 @@ impl Peer<'_> {
         if self.has(Defect::WrapsSessions) {
             result = json!({ "data": result });
         }
-        self.answer(id, &Ok(result));
+        self.answer(id, &Ok(self.core.spelling.result(result)));
         let commands =
             json!([{ "name": "plan", "description": "Make a plan", "input": { "hint": "what for" } }]);
         let commands = json!({ "sessionUpdate": "available_commands_update", "availableCommands": commands });
@@ -238,7 +239,7 @@ impl Peer<'_> {
         let mut mode = json!({ "sessionUpdate": "current_mode_update" });
         mode[field] = json!("code");
         for update in [commands, mode] {
-            let params = json!({ "session_id": session, "update": update });
+            let params = json!({ "session_id": session, "update": self.core.spelling.update(update) });
             state.streams.notify(self.client, "session/update", params);
         }
         Ok(Answer::Elsewhere)

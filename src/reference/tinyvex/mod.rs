@@ -5,6 +5,7 @@ mod connection;
 mod faults;
 mod methods;
 mod rpc;
+mod spelling;
 mod store;
 mod streams;
 
@@ -17,6 +18,7 @@ use tempfile::TempDir;
 use tokio::task::JoinSet;
 
 use faults::Defect;
+use spelling::Spelling;
 use store::Store;
 use streams::Streams;
 
@@ -26,6 +28,7 @@ use crate::reference::engine::notes::Notes;
 /// A server: its state, and the prompts that are being answered, which end with it.
 pub(super) struct Service {
     defect: Option<Defect>,
+    spelling: Spelling,
     /// The folder of the database. It goes when the last server on it does.
     data: Option<Arc<TempDir>>,
     /// None where the database cannot be opened: then no connection is served.
@@ -36,6 +39,7 @@ pub(super) struct Service {
 /// What connections and prompts share.
 struct Core {
     defect: Option<Defect>,
+    spelling: Spelling,
     state: Mutex<State>,
 }
 
@@ -57,10 +61,16 @@ impl Service {
     /// A server on a database of its own.
     pub(super) fn new(fault: Option<&str>) -> Self {
         let data = tempfile::Builder::new().prefix("frameproof-").tempdir().ok();
-        Self::on(fault.and_then(Defect::named), data.map(Arc::new))
+        Self::on(fault.and_then(Defect::named), Spelling::Acp, data.map(Arc::new))
     }
 
-    fn on(defect: Option<Defect>, data: Option<Arc<TempDir>>) -> Self {
+    /// The same, with ACP spelt as its snake_case port does.
+    pub(super) fn in_snake_case(fault: Option<&str>) -> Self {
+        let Self { defect, data, .. } = Self::new(fault);
+        Self::on(defect, Spelling::SnakeCase, data)
+    }
+
+    fn on(defect: Option<Defect>, spelling: Spelling, data: Option<Arc<TempDir>>) -> Self {
         let store = data.as_ref().and_then(|folder| Store::open(folder.path()).ok());
         let core = store.map(|store| {
             let state = State {
@@ -72,9 +82,9 @@ impl Service {
                 next_client: 0,
                 calls: 0,
             };
-            Arc::new(Core { defect, state: Mutex::new(state) })
+            Arc::new(Core { defect, spelling, state: Mutex::new(state) })
         });
-        Self { defect, data, core, players: Mutex::default() }
+        Self { defect, spelling, data, core, players: Mutex::default() }
     }
 
     fn play(&self, player: agent::Player, text: String) {
