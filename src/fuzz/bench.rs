@@ -12,6 +12,7 @@ use crate::run::single::{Ground, Single};
 use crate::scenario::LoadedCase;
 use crate::scenario::model::Case;
 use crate::source::Document;
+use crate::trace::{Direction, End, Event, Payload};
 
 /// A target, and how long it may take to answer.
 #[derive(Clone)]
@@ -23,6 +24,7 @@ pub struct Bench {
 }
 
 /// A program that was run.
+#[derive(Clone)]
 pub struct Ran {
     /// The program.
     pub program: Program,
@@ -119,6 +121,19 @@ impl Ran {
             .into_iter()
             .map(|(print, _)| print)
             .collect()
+    }
+
+    /// Whether there is something to look into.
+    pub fn is_suspect(&self) -> bool {
+        self.single.broke().is_some() || !self.wrong().is_empty()
+    }
+
+    /// Whether the server's death can have harmed it: a connection broke off, or none could be had.
+    pub fn is_struck(&self) -> bool {
+        let lost = |event: &Event| {
+            event.dir == Direction::Recv && matches!(event.payload, Payload::End(End::Eof | End::Reset))
+        };
+        self.single.broke().is_some() || self.single.trace.iter().any(lost)
     }
 
     /// Whether it shows the defect: the same oracle, and a requirement that it held broken.

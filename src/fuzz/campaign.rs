@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
-use tokio::task::JoinSet;
 
 use super::bench::{Bench, Ran};
 use super::finding::{Finding, Fingerprint};
+use super::flight::{Flight, Landed};
 use super::generate::Generator;
 use super::guide::{Coverage, Guide};
 use super::input::Input;
@@ -16,7 +16,7 @@ use crate::run::single::Ground;
 use crate::source::Diagnostics;
 use crate::trace::{Direction, Payload};
 
-/// Programs of one round: they are made before any of them is run, so that the campaign does not depend on which ends first.
+/// Cases between two looks at a launched target, and between two reports of progress.
 const ROUND: u64 = 16;
 
 /// How to fuzz.
@@ -117,8 +117,17 @@ pub(super) struct Growth {
     pub base: Option<u64>,
     /// When it was measured last.
     pub last: u64,
-    /// What made it grow most, and by how much.
-    pub heaviest: (u64, Vec<(u64, Program)>),
+    /// What made it grow most, and by how much; the most first.
+    pub heaviest: Vec<(u64, Vec<(u64, Program)>)>,
+}
+
+/// Makes the programs.
+struct Maker {
+    generator: Generator,
+    /// Programs of a campaign before, which come first.
+    resumed: std::vec::IntoIter<Program>,
+    /// The next one's number.
+    made: u64,
 }
 
 /// Fuzzes a target. Once `stop` turns true the round that runs is given up; what was found before stays in the report.
@@ -172,36 +181,78 @@ impl Campaign<'_> {
     async fn run(&mut self) {
         let states = self.reachable().await;
         let generator = Generator::new(self.bench.ground.protocol(), states);
-        let mut resumed = std::mem::take(&mut self.options.corpus).into_iter();
-        let mut index = 0;
-        while !self.is_over(index) {
-            let mut round = Vec::new();
-            let left = self.options.iterations.map_or(ROUND, |most| most.saturating_sub(index).min(ROUND));
-            for _ in 0..left {
-                let known = |input: &Input| {
-                    self.known_inputs.contains(&(input.command.clone(), input.mutation.clone()))
-                };
-                let made = resumed.next();
-                let made = made.unwrap_or_else(|| {
-                    generator.program(self.options.seed, index, &self.guide.corpus, &known)
-                });
-                round.push((index, made));
-                index += 1;
+        let resumed = std::mem::take(&mut self.options.corpus).into_iter();
+        let mut maker = Maker { generator, resumed, made: 0 };
+        let mut flight = Flight::default();
+        let mut round = 0;
+        loop {
+            self.make(&mut maker, &mut flight);
+            if self.has_enough() {
+                flight.give_up();
             }
-            let programs = round.clone();
-            let done = self.run_round(round).await;
-            if !self.take_in(done, &programs).await {
-                return;
+            let seed = self.options.seed;
+            flight.start(self.options.jobs, &self.bench, self.options.deadline, |index| seed_of(seed, index));
+            if !flight.land().await {
+                break;
             }
-            self.weigh(programs).await;
-            let progress = self.progress();
-            (self.sink)(Event::Progress(progress));
+            while let Some(landed) = flight.take() {
+                round += 1;
+                if landed.1.as_ref().is_some_and(Ran::is_suspect) {
+                    if !self.examine(landed, &mut maker, &mut flight).await {
+                        return;
+                    }
+                } else {
+                    self.learn(landed.1.as_ref());
+                    self.make(&mut maker, &mut flight);
+                }
+            }
+            if round >= ROUND {
+                round = 0;
+                if !self.look_after(&mut flight).await {
+                    return;
+                }
+            }
+        }
+        self.look_after(&mut flight).await;
+    }
+
+    /// Makes programs as far ahead as may be: each depends on what was taken in before, and on nothing else.
+    fn make(&mut self, maker: &mut Maker, flight: &mut Flight) {
+        let most = self.options.iterations.unwrap_or(u64::MAX).min(flight.horizon());
+        while maker.made < most && !self.has_enough() {
+            let known =
+                |input: &Input| self.known_inputs.contains(&(input.command.clone(), input.mutation.clone()));
+            let made = maker.resumed.next().unwrap_or_else(|| {
+                maker.generator.program(self.options.seed, maker.made, &self.guide.corpus, &known)
+            });
+            flight.add(maker.made, made);
+            maker.made += 1;
         }
     }
 
-    fn is_over(&self, index: u64) -> bool {
-        self.options.iterations.is_some_and(|most| index >= most)
-            || self.options.time.is_some_and(|time| self.start.elapsed() >= time)
+    /// After some cases: progress, and the life and memory of a launched target. `false`: the campaign cannot go on.
+    async fn look_after(&mut self, flight: &mut Flight) -> bool {
+        let programs = flight.recent();
+        let fallen = self.bench.ground.fallen().await;
+        if let Some(how) = fallen.first() {
+            // No case has noticed.
+            flight.land_all().await;
+            self.mourn(how, &programs);
+            self.growth = Growth::default();
+            if !self.recover().await {
+                return false;
+            }
+        } else if self.has_grown(programs).await {
+            flight.land_all().await;
+            self.weigh().await;
+        }
+        let progress = self.progress();
+        (self.sink)(Event::Progress(progress));
+        true
+    }
+
+    fn has_enough(&self) -> bool {
+        self.options.time.is_some_and(|time| self.start.elapsed() >= time)
             || self.report.findings.len() >= self.options.max_findings
     }
 
@@ -254,81 +305,77 @@ impl Campaign<'_> {
         reached
     }
 
-    async fn run_round(&mut self, round: Vec<(u64, Program)>) -> Vec<(u64, Option<Ran>)> {
-        let mut done: BTreeMap<u64, Option<Ran>> = BTreeMap::new();
-        let mut waiting = round.into_iter();
-        let mut running = JoinSet::new();
-        loop {
-            while running.len() < self.options.jobs.max(1) {
-                let Some((index, program)) = waiting.next() else { break };
-                let (bench, seed) = (self.bench.clone(), self.seed_of(index));
-                let deadline = self.options.deadline;
-                running.spawn(async move { (index, bench.run(program, seed, deadline).await) });
-            }
-            match running.join_next().await {
-                Some(Ok((index, ran))) => {
-                    done.insert(index, ran);
-                }
-                Some(Err(_)) => {}
-                None => return done.into_iter().collect(),
-            }
-        }
-    }
-
     pub(super) fn seed_of(&self, index: u64) -> u64 {
-        self.options.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(index)
+        seed_of(self.options.seed, index)
     }
 
-    /// Learns from a round, in the order of its numbers. `false`: the campaign cannot go on.
-    async fn take_in(&mut self, done: Vec<(u64, Option<Ran>)>, programs: &[(u64, Program)]) -> bool {
-        let (mut suspects, mut broke) = (Vec::new(), false);
-        for (index, ran) in done {
-            self.report.progress.cases += 1;
-            let Some(ran) = ran else { continue };
-            let sent = ran.single.trace.iter().filter(|event| {
-                event.dir == Direction::Send && matches!(event.payload, Payload::Text(_) | Payload::Binary(_))
-            });
-            self.report.progress.sent += sent.count() as u64;
-            for (id, count) in &ran.single.report.exercised {
-                *self.report.exercised.entry(id.clone()).or_default() += count;
-            }
-            if let Some(novel) = self.guide.learn(&ran.program, &ran.rendered, &ran.single) {
-                (self.sink)(Event::Novel(&novel));
-            }
-            broke |= ran.single.broke().is_some();
-            let wrong = ran.wrong();
-            if !wrong.is_empty() {
-                suspects.push((index, ran, wrong));
-            }
+    /// Counts and learns from what came of a case.
+    fn learn(&mut self, ran: Option<&Ran>) {
+        self.report.progress.cases += 1;
+        let Some(ran) = ran else { return };
+        let sent = ran.single.trace.iter().filter(|event| {
+            event.dir == Direction::Send && matches!(event.payload, Payload::Text(_) | Payload::Binary(_))
+        });
+        self.report.progress.sent += sent.count() as u64;
+        for (id, count) in &ran.single.report.exercised {
+            *self.report.exercised.entry(id.clone()).or_default() += count;
         }
+        if let Some(novel) = self.guide.learn(&ran.program, &ran.rendered, &ran.single) {
+            (self.sink)(Event::Novel(&novel));
+        }
+    }
+
+    /// Takes in a case with which something is wrong, and all that ran meanwhile. `false`: the campaign cannot go on.
+    async fn examine(&mut self, first: Landed, maker: &mut Maker, flight: &mut Flight) -> bool {
+        // No case runs while servers are begun anew.
+        flight.land_all().await;
+        let programs = flight.recent();
         let fallen = self.bench.ground.fallen().await;
-        if suspects.is_empty() && fallen.is_empty() && !broke {
-            return true;
+        let deaths =
+            |known: &BTreeSet<Fingerprint>| known.iter().filter(|print| print.oracle == "target").count();
+        let (before, mut dead) = (deaths(&self.known), Vec::new());
+        let mut next = Some(first);
+        while let Some((index, ran)) = next {
+            self.learn(ran.as_ref());
+            if let Some(ran) = ran.filter(|_| self.report.findings.len() < self.options.max_findings) {
+                self.judge(index, ran, fallen.first(), &mut dead).await;
+            }
+            self.make(maker, flight);
+            next = flight.take();
         }
-        let (before, mut dead) = (self.known.len(), Vec::new());
-        for (index, mut ran, mut wrong) in suspects {
-            // A death shows in many ways; which case brings it about is for the replays to tell.
-            if let Some(how) = fallen.first() {
-                ran.single.died(how);
-                wrong = ran.wrong();
-            }
-            let fresh = wrong.iter().find(|print| self.is_worth_a_look(print)).cloned();
-            if let Some(print) = fresh {
-                let died = (print.oracle == "target").then(|| (index, ran.program.clone()));
-                if !self.look_into(index, ran, &print).await {
-                    dead.extend(died);
-                }
-            }
-            if self.report.findings.len() >= self.options.max_findings {
-                break;
-            }
-        }
-        if let Some(how) = fallen.first().filter(|_| self.known.len() == before) {
-            self.mourn(how, if dead.is_empty() { programs } else { &dead });
+        if let Some(how) = fallen.first().filter(|_| deaths(&self.known) == before) {
+            self.mourn(how, if dead.is_empty() { &programs } else { &dead });
         }
         if !fallen.is_empty() {
             self.growth = Growth::default();
         }
         self.recover().await
     }
+
+    /// Looks into what is wrong with a case. Where the server has died meanwhile, that is what befell those that lost their
+    /// connections; which of them brings it about is for the replays to tell.
+    async fn judge(&mut self, index: u64, ran: Ran, death: Option<&String>, dead: &mut Vec<(u64, Program)>) {
+        let mut wrong = ran.wrong();
+        if let Some(how) = death.filter(|_| ran.is_struck()) {
+            let mut struck = ran.clone();
+            struck.single.died(how);
+            let print = struck.wrong().into_iter().find(|print| self.is_worth_a_look(print));
+            if let Some(print) = print
+                && !self.look_into(index, struck, &print).await
+                && print.oracle == "target"
+            {
+                dead.push((index, ran.program.clone()));
+            }
+            // What came before its end was as wrong as ever.
+            wrong.retain(Fingerprint::is_of_a_frame);
+        }
+        let print = wrong.into_iter().find(|print| self.is_worth_a_look(print));
+        if let Some(print) = print.filter(|_| self.report.findings.len() < self.options.max_findings) {
+            self.look_into(index, ran, &print).await;
+        }
+    }
+}
+
+fn seed_of(seed: u64, index: u64) -> u64 {
+    seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(index)
 }

@@ -51,8 +51,8 @@ fn owed_for(protocol: &Protocol, body: &Value) -> Option<Refusal> {
     let Some(name) = protocol.extension.discriminator.get(body).and_then(Value::as_str) else {
         return given(&refused.no_type);
     };
-    let Ok(message) = protocol.message_named(name, Direction::Send) else {
-        let servers = protocol.message_named(name, Direction::Recv).is_ok();
+    let Some(message) = protocol.index_of(name, Direction::Send) else {
+        let servers = protocol.index_of(name, Direction::Recv).is_some();
         return given(if servers { &refused.server_type } else { &refused.unknown_type });
     };
     let message = &protocol.messages[message];

@@ -24,6 +24,13 @@ pub struct Fingerprint {
     pub shape: String,
 }
 
+impl Fingerprint {
+    /// Whether a frame that was received shows it, whatever became of the connection afterwards.
+    pub fn is_of_a_frame(&self) -> bool {
+        matches!(self.oracle.as_str(), "schema" | "message" | "frame" | "invariant")
+    }
+}
+
 /// A confirmed finding.
 #[derive(Debug, Clone)]
 pub struct Finding {

@@ -16,7 +16,7 @@ use crate::trace::Direction;
 /// Inputs of one volley; of those that are refused, which are sent back to back, there may be more.
 const VOLLEY: usize = 16;
 /// Refused inputs of one volley.
-const SALVO: usize = 64;
+const SALVO: usize = 256;
 /// Longest program that is grown.
 const LONGEST: usize = 24;
 
@@ -145,11 +145,16 @@ impl Generator {
 
     /// Commands in whatever order: from a place that a program before has reached, or from the beginning.
     fn sequence(&self, dice: &mut Dice, corpus: &[Program]) -> Program {
-        let grown = if dice.chance(75) { dice.pick(corpus).cloned() } else { None };
+        let grown = if dice.chance(75) { dice.pick(corpus) } else { None };
         let grown =
             grown.filter(|program| !program.inputs.iter().any(|input| spoil::is_tolerable(&input.mutation)));
-        let mut program = grown.unwrap_or_else(|| self.empty(dice));
-        program.inputs.truncate(LONGEST);
+        let start = |program: &Program| Program {
+            state: program.state.clone(),
+            inputs: program.inputs.iter().take(LONGEST).cloned().collect(),
+            witness_state: program.witness_state.clone(),
+            ..*program
+        };
+        let mut program = grown.map_or_else(|| self.empty(dice), start);
         let (more, two) = (1 + dice.below(6), dice.chance(35));
         for _ in 0..more {
             let client = if two && dice.chance(45) { BOB } else { ALICE };

@@ -61,14 +61,20 @@ impl Guide {
     /// Learns from what came of a program. The part of it that led to something new joins the corpus. Returns that
     /// part, if there is one.
     pub fn learn(&mut self, program: &Program, rendered: &Rendered, single: &Single) -> Option<Program> {
-        let starts: Vec<Option<usize>> =
-            rendered.places.iter().map(|place| start_of(single, place)).collect();
+        // Both are in the order in which they came.
+        let mut marks = single.marks.as_slice();
+        let start = |place: &String| -> Option<usize> {
+            let at = marks.iter().position(|(pointer, _)| is_below(pointer, place))?;
+            marks = &marks[at..];
+            Some(marks[0].1.min(single.trace.len()))
+        };
+        let starts: Vec<Option<usize>> = rendered.places.iter().map(start).collect();
         let end = self.end_of_inputs(rendered, single);
         let mut newest = None;
         let mut phase = OPENED.to_owned();
         let mut at = 0;
         for (index, input) in program.inputs.iter().enumerate() {
-            let Some(start) = starts[index] else { break };
+            let Some(start) = starts.get(index).copied().flatten() else { break };
             self.follow(&single.trace[at..start], &mut phase);
             at = start;
             let stop = starts.get(index + 1).copied().flatten().unwrap_or(end).max(start);
@@ -97,10 +103,8 @@ impl Guide {
 
     /// Where in the trace the inputs are over.
     fn end_of_inputs(&self, rendered: &Rendered, single: &Single) -> usize {
-        let after = rendered
-            .parts
-            .iter()
-            .position(|part| !matches!(part, super::program::Part::Before | super::program::Part::Inputs));
+        let last = rendered.parts.iter().rposition(|part| *part == super::program::Part::Inputs);
+        let after = last.map(|index| index + 1).filter(|index| *index < rendered.parts.len());
         let place = after.map(|index| format!("/steps/{index}"));
         place.and_then(|place| start_of(single, &place)).unwrap_or(single.trace.len())
     }
@@ -153,6 +157,10 @@ impl Guide {
 }
 
 fn start_of(single: &Single, place: &str) -> Option<usize> {
-    let below = |pointer: &str| pointer.strip_prefix(place).is_some_and(|rest| rest.starts_with('/'));
-    single.marks.iter().find(|(pointer, _)| below(pointer)).map(|(_, at)| (*at).min(single.trace.len()))
+    let mut marks = single.marks.iter();
+    marks.find(|(pointer, _)| is_below(pointer, place)).map(|(_, at)| (*at).min(single.trace.len()))
+}
+
+fn is_below(pointer: &str, place: &str) -> bool {
+    pointer.strip_prefix(place).is_some_and(|rest| rest.starts_with('/'))
 }

@@ -76,7 +76,12 @@ impl Input {
 
     /// Whether the client may be without its connection afterwards.
     pub fn may_end(&self) -> bool {
-        matches!(self.duty, Duty::MayClose { .. } | Duty::MustClose { .. }) || self.hangs_up()
+        self.may_close() || self.hangs_up()
+    }
+
+    /// Whether the server may or must end the connection.
+    pub fn may_close(&self) -> bool {
+        matches!(self.duty, Duty::MayClose { .. } | Duty::MustClose { .. })
     }
 
     /// Whether the client itself cuts the connection in the end.

@@ -3,7 +3,7 @@
 //! What it does to a server it does through [`crate::run`]: a fuzzed case *is* a scenario, so that a finding is one, too.
 //!
 //! A [`program::Program`] is a list of [`input::Input`]s with its circumstances. [`generate`] makes programs from a seed,
-//! [`spoil`] and [`schema`] their messages, [`duty`] says what the protocol owes for each. [`campaign`] runs them in rounds,
+//! [`spoil`] and [`schema`] their messages, [`duty`] says what the protocol owes for each. [`campaign`] runs them side by side,
 //! [`guide`] learns which led to something new, [`shrink`] makes what fails small, and [`finding`] keeps it.
 
 pub mod bench;
@@ -12,6 +12,7 @@ pub mod corpus;
 pub mod dice;
 pub mod duty;
 pub mod finding;
+mod flight;
 pub mod generate;
 pub mod guide;
 pub mod input;

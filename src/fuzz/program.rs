@@ -158,7 +158,7 @@ impl Program {
         writer.part = Part::Alive;
         let connected = !writer.gone.contains(ALICE);
         if !self.all_refused() && connected {
-            writer.step(json!({ "alive": ALICE, "covers": fuzzing.survives }));
+            writer.alive(ALICE);
         }
         writer.part = Part::Own;
         if self.own && connected {
@@ -327,6 +327,14 @@ impl Writer<'_> {
         self.step(json!({ "expect": "turn-end", "as": client, "covers": covers }));
     }
 
+    /// Whether the server answers, whatever came before.
+    fn alive(&mut self, client: &str) {
+        let part = std::mem::replace(&mut self.part, Part::Alive);
+        let covers = &self.protocol.extension.fuzzing.survives;
+        self.step(json!({ "alive": client, "covers": covers }));
+        self.part = part;
+    }
+
     /// After an input that may end its connection: how it ends, and another connection if one is `needed`.
     fn end(&mut self, input: &Input, needed: bool) {
         let part = self.part;
@@ -353,6 +361,10 @@ impl Writer<'_> {
         let fuzzing = &self.protocol.extension.fuzzing;
         if !all_refused {
             let input = |(index, input): (usize, &Input)| {
+                // What an input before has broken is not to be laid at this one's door.
+                if input.may_close() && inputs[..index].iter().any(|before| before.involves(&input.client)) {
+                    self.alive(&input.client);
+                }
                 let place = format!("/steps/{}", self.steps.len());
                 input.steps().into_iter().for_each(|step| self.step(step));
                 let needed = own || inputs[index + 1..].iter().any(|later| later.involves(&input.client));

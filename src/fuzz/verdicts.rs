@@ -21,6 +21,8 @@ const RETRIES: [Duration; 4] =
     [Duration::from_millis(100), Duration::from_millis(300), Duration::from_secs(1), Duration::from_secs(3)];
 /// How often a case is repeated that may make the target's memory grow.
 const REPEAT: u32 = 24;
+/// Looks at the memory, the heaviest of which are kept: the cases before each.
+const HEAVIEST: usize = 4;
 /// Replays side by side.
 const JOBS: usize = 4;
 
@@ -106,18 +108,27 @@ impl Campaign<'_> {
 
     /// Keeps the death of a launched target that no single case shows again, with the inputs that led there.
     pub(super) fn mourn(&mut self, how: &str, programs: &[(u64, Program)]) {
-        let print = Fingerprint {
-            oracle: "target".to_owned(),
-            requirements: Vec::new(),
-            state: super::guide::OPENED.to_owned(),
-            shape: finding::normal(how),
-        };
+        let message = format!("{how}; no case alone shows it again");
+        self.keep_together("target", finding::normal(how), Verdict::Error, &message, programs);
+    }
+
+    /// Keeps what several cases have brought about together.
+    fn keep_together(
+        &mut self,
+        oracle: &str,
+        shape: String,
+        verdict: Verdict,
+        message: &str,
+        programs: &[(u64, Program)],
+    ) {
+        let state = super::guide::OPENED.to_owned();
+        let print = Fingerprint { oracle: oracle.to_owned(), requirements: Vec::new(), state, shape };
         let Some((first, program)) = programs.first() else { return };
         if !self.known.insert(print.clone()) {
             return;
         }
         let cases: Vec<String> = programs.iter().map(|(index, _)| index.to_string()).collect();
-        let message = format!("{how}; no case alone shows it again, these led there: {}", cases.join(", "));
+        let message = format!("{message}, these led there: {}", cases.join(", "));
         let name = finding::name_of(&print);
         let protocol = self.bench.ground.protocol().clone();
         let scenarios = programs.iter().map(|(index, program)| {
@@ -126,13 +137,14 @@ impl Campaign<'_> {
         let scenarios: Vec<_> = scenarios.collect();
         let comments = vec![
             format!("Found by frameproof fuzz, seed {}.", self.options.seed),
-            format!("Oracle target: {message}"),
+            format!("Oracle {oracle}: {message}"),
             format!("Run: frameproof run {} --scenario THIS", self.options.reproduce),
         ];
         let mut report = finding::blank_report(&name, &message);
+        report.verdict = verdict;
         report.reason = Some(message.clone());
         let found = Finding {
-            verdict: Verdict::Error,
+            verdict,
             steps: programs.iter().map(|(_, program)| finding::steps(program)).sum(),
             scenario: finding::scenario(&comments, &scenarios),
             fingerprint: print,
@@ -147,28 +159,35 @@ impl Campaign<'_> {
         self.report.findings.push(found);
     }
 
-    /// Holds a launched target's memory against its bound after a round. What made it grow most is looked into.
-    pub(super) async fn weigh(&mut self, programs: Vec<(u64, Program)>) {
-        let Some(now) = self.bench.ground.memory().await else { return };
+    /// Whether a launched target's memory has grown past its bound. Remembers what made it grow most.
+    pub(super) async fn has_grown(&mut self, programs: Vec<(u64, Program)>) -> bool {
+        let Some(now) = self.bench.ground.memory().await else { return false };
         let base = *self.growth.base.get_or_insert(now);
         let grown = now.saturating_sub(self.growth.last.max(base));
         self.growth.last = now;
-        if grown > self.growth.heaviest.0 {
-            self.growth.heaviest = (grown, programs);
+        if grown > 0 {
+            let heaviest = &mut self.growth.heaviest;
+            let at = heaviest.partition_point(|(most, _)| *most >= grown);
+            heaviest.insert(at, (grown, programs));
+            heaviest.truncate(HEAVIEST);
         }
-        if now.saturating_sub(base) <= self.options.max_growth {
-            return;
-        }
-        let (_, suspects) = std::mem::take(&mut self.growth).heaviest;
+        now.saturating_sub(base) > self.options.max_growth
+    }
+
+    /// Looks for the case that makes a launched target's memory grow. Growth that no case alone shows is a finding with the
+    /// cases that made it grow most. The target begins anew.
+    pub(super) async fn weigh(&mut self) {
+        let Growth { base, last, heaviest } = std::mem::take(&mut self.growth);
         let alone = |(index, program): (u64, Program)| {
             let bare = Program { own: false, fresh: false, witness: false, witness_state: None, ..program };
             (index, Program { repeat: Some(REPEAT), ..bare })
         };
-        let suspects: Vec<(u64, Program)> = suspects.into_iter().map(alone).collect();
+        let suspects: Vec<(u64, Program)> =
+            heaviest.first().into_iter().flat_map(|(_, programs)| programs.clone()).map(alone).collect();
         let (indices, programs): (Vec<u64>, Vec<Program>) = suspects.into_iter().unzip();
         let (seed, patient) = (self.options.seed, self.options.deadline * 3);
         let ran = self.bench.replay_all(programs, seed, patient, JOBS).await;
-        let before = self.report.findings.len();
+        let before = self.known.len();
         for (index, ran) in indices.into_iter().zip(ran) {
             let Some(ran) = ran else { continue };
             let print = ran.wrong().into_iter().find(|print| print.oracle == "memory");
@@ -177,11 +196,15 @@ impl Campaign<'_> {
                 break;
             }
         }
-        if self.report.findings.len() == before {
-            let grown = now.saturating_sub(base) >> 20;
+        if self.known.len() == before {
+            let grown = last.saturating_sub(base.unwrap_or(last)) >> 20;
             let message =
                 format!("the target's memory grew by {grown} MiB; no case alone, repeated, makes it grow");
-            (self.sink)(Event::Note(message));
+            let mut together: Vec<(u64, Program)> =
+                heaviest.into_iter().flat_map(|(_, programs)| programs).collect();
+            together.sort_by_key(|(index, _)| *index);
+            together.dedup_by_key(|(index, _)| *index);
+            self.keep_together("memory", finding::normal(&message), Verdict::Failed, &message, &together);
         }
         self.bench.ground.renew().await;
     }

@@ -208,12 +208,17 @@ impl Protocol {
         self.messages.get(message).is_some_and(|message| self.extension.ambient.contains(&message.name))
     }
 
+    /// The index of the message of a name and direction, if there is one.
+    pub fn index_of(&self, name: &str, dir: Direction) -> Option<usize> {
+        self.by_name[dir as usize].get(name).copied()
+    }
+
     /// The index of the message of a name and direction.
     ///
     /// # Errors
     /// An unknown name, with the nearest known one; the diagnostic has no place.
     pub fn message_named(&self, name: &str, dir: Direction) -> Result<usize, Diagnostics> {
-        self.by_name[dir as usize].get(name).copied().ok_or_else(|| {
+        self.index_of(name, dir).ok_or_else(|| {
             let side = if dir == Direction::Send { "client" } else { "server" };
             let known = self.by_name[dir as usize].keys().map(String::as_str);
             Diagnostic::new(format!("the {side} sends no message `{name}`")).suggest(name, known).into()

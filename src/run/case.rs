@@ -24,7 +24,7 @@ use crate::trace::Event;
 use crate::wire::{Endpoint, Incoming, Standing};
 
 /// Messages that wait for the interpreter; a server that sends more is kept waiting by TCP.
-const QUEUE: usize = 256;
+pub(super) const QUEUE: usize = 256;
 
 /// What one run of a case came to.
 #[derive(Debug, Default)]
@@ -123,7 +123,9 @@ pub(super) struct Runner<'r> {
     /// Ids that the server tells, for `{{seen.NAME}}`.
     pub(super) seen: super::seen::Seen,
     pub(super) log: Option<(Matcher, Pointer)>,
-    pub(super) turn_end: Matcher,
+    pub(super) turn_end: Arc<Matcher>,
+    /// The protocol's errors, where it has such a message.
+    pub(super) errors: Option<Matcher>,
     /// Capabilities that the case needs and that the server has not announced yet.
     pub needed: Vec<(String, Matcher)>,
     pub(super) frames: u64,
@@ -153,6 +155,7 @@ impl<'r> Runner<'r> {
             .collect::<Result<Vec<_>, _>>()
             .map_err(text)?;
         let log = extension.log.as_ref().map(|log| Ok((Matcher::new(&log.on, protocol)?, log.id.clone())));
+        let errors = extension.errors.as_ref().map(|errors| Matcher::new(&errors.on, protocol));
         let mut needed = Vec::new();
         for name in &loaded.case.needs {
             let announced = extension.capabilities.get(name).and_then(|known| known.announced.as_ref());
@@ -168,7 +171,8 @@ impl<'r> Runner<'r> {
             session_ids,
             needed,
             log: log.transpose().map_err(text)?,
-            turn_end: Matcher::new(&extension.turn.end, protocol).map_err(text)?,
+            turn_end: Matcher::new(&extension.turn.end, protocol).map(Arc::new).map_err(text)?,
+            errors: errors.transpose().map_err(text)?,
             protocol: Arc::clone(protocol),
             vars: loaded.case.vars.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
             loaded,

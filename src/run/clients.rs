@@ -39,6 +39,8 @@ pub(super) struct Client {
     pub may_end: bool,
     /// A failure has told of the connection's end; once is enough.
     pub told: bool,
+    /// A failure has told that the server answers no more on the connection.
+    pub mute: bool,
 }
 
 /// A message that a client received.
@@ -131,6 +133,7 @@ impl Client {
             ended: None,
             may_end: false,
             told: false,
+            mute: false,
         }
     }
 

@@ -40,7 +40,7 @@ impl Runner<'_> {
         client.disconnect();
         client.session = session;
         client.ended = opened.is_err().then(Ended::default);
-        (client.may_end, client.told) = (false, false);
+        (client.may_end, client.told, client.mute) = (false, false, false);
         client.since_send.clear();
         self.first_client.get_or_insert_with(|| name.to_owned());
         client.connection = Some(opened?);

@@ -333,7 +333,9 @@ impl Walk<'_> {
     async fn walk(&self, loaded: &LoadedCase) -> Result<Outcome, RunError> {
         let lease = self.hosts.lease(loaded).await.map_err(|error| masked(error, self.secrets))?;
         let clock = std::time::Instant::now();
-        let mut outcome = run_case(self.protocol, loaded, self.options, &lease, self.options.seed).await;
+        // Frames are compared whole.
+        let options = super::Options { keep: true, ..self.options.clone() };
+        let mut outcome = run_case(self.protocol, loaded, &options, &lease, options.seed).await;
         if let Some(instance) = &lease.instance {
             if let Some(how) = lease.death_if(outcome.lost_connection()).await {
                 outcome.died(&how);

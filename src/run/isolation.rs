@@ -2,6 +2,7 @@
 //! are to run side by side.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
@@ -10,7 +11,7 @@ use super::event::{CaseReport, Failure, Verdict, WireLine};
 use crate::protocol::{Protocol, clip};
 use crate::scenario::{self, LoadedCase};
 use crate::source::Document;
-use crate::trace::Direction;
+use crate::trace::{Direction, Payload};
 
 /// What the model is told to say: unlikely enough that nobody else says it.
 pub(super) const WORDS: [&str; 3] = ["frameproof-says ", "was ", "here"];
@@ -68,7 +69,7 @@ pub(super) fn case(protocol: &Protocol) -> Result<LoadedCase, String> {
 /// Marks a case that found a leak; false: it found none. Whatever became of the case's steps, its frames tell: an answer that
 /// only another client got is a turn that did not end for its own.
 pub(super) fn leaks(outcome: &mut Outcome) -> bool {
-    let leaked: Vec<&WireLine> = leaked(&outcome.wire);
+    let leaked: Vec<&WireLine> = leaked(outcome);
     if leaked.is_empty() {
         return false;
     }
@@ -102,20 +103,26 @@ pub(super) fn leaks(outcome: &mut Outcome) -> bool {
 }
 
 /// The frames of the teller's turn that came to the hearer: those with the words, and copies of what the teller got.
-fn leaked(wire: &[WireLine]) -> Vec<&WireLine> {
-    let began = wire
+fn leaked(outcome: &Outcome) -> Vec<&WireLine> {
+    // The wire log shows the beginning of a long frame only; the trace, if it was kept, has it whole.
+    let whole = |line: &WireLine| match outcome.trace.get(line.index as usize).map(|event| &event.payload) {
+        Some(Payload::Text(text)) => Arc::clone(text),
+        _ => line.text.as_str().into(),
+    };
+    let began = outcome
+        .wire
         .iter()
-        .position(|line| line.client == TELLER && line.dir == "->" && line.text.contains("[[cue:"));
+        .position(|line| line.client == TELLER && line.dir == "->" && whole(line).contains("[[cue:"));
     let Some(began) = began else { return Vec::new() };
-    let turn = &wire[began..];
+    let turn = &outcome.wire[began..];
     let received = |client: &'static str| {
         turn.iter().filter(move |line| line.client == client && line.dir == "<-" && !line.ambient)
     };
-    if !received(HEARER).any(|line| told(&line.text)) {
+    if !received(HEARER).any(|line| told(&whole(line))) {
         return Vec::new();
     }
-    let own: HashSet<&str> = received(TELLER).map(|line| line.text.as_str()).collect();
-    received(HEARER).filter(|line| told(&line.text) || own.contains(line.text.as_str())).collect()
+    let own: HashSet<Arc<str>> = received(TELLER).map(whole).collect();
+    received(HEARER).filter(|line| told(&whole(line)) || own.contains(&whole(line))).collect()
 }
 
 /// Whether a text bears the words, or the user's own.
@@ -210,6 +217,39 @@ mod tests {
                 assert!(failure.message.contains("`bob`") && failure.message.contains("`alice`"));
             }
         }
+    }
+
+    #[test]
+    fn long_frames_are_compared_whole() {
+        let long = |end: &str| "x".repeat(4096) + end;
+        let spoken = [
+            (TELLER, Direction::Send, "do it [[cue:abc]]".to_owned()),
+            (TELLER, Direction::Recv, long("mine")),
+            (HEARER, Direction::Recv, long("yours")),
+            (HEARER, Direction::Recv, long(WORDS[0])),
+        ];
+        let mut outcome = Outcome::default();
+        for (index, (client, dir, text)) in spoken.into_iter().enumerate() {
+            outcome.wire.push(WireLine {
+                index: index as u64,
+                ms: 0.0,
+                client: client.to_owned(),
+                dir: if dir == Direction::Send { "->" } else { "<-" }.to_owned(),
+                text: text.chars().take(2048).collect(),
+                ambient: false,
+                cut: text.len().saturating_sub(2048),
+            });
+            outcome.trace.push(crate::trace::Event {
+                at: std::time::Duration::ZERO,
+                case: None,
+                client: client.into(),
+                dir,
+                payload: Payload::Text(text.into()),
+            });
+        }
+        assert!(leaks(&mut outcome));
+        // Not the one that only begins as the teller's does; the one whose words come late.
+        assert_eq!(outcome.failures[0].frames, [3]);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What a case sees: each event goes to the wire log and to the judge, each message to its client.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -64,6 +65,17 @@ impl Runner<'_> {
             self.receive(incoming);
         }
         if self.broken { Err(Stop::Failed) } else { Ok(true) }
+    }
+
+    /// Takes in what has come where much is waiting: a server whose answers nobody reads would stop reading itself.
+    pub fn make_room(&mut self) -> Result<(), Stop> {
+        while !self.broken
+            && self.receiver.len() * 2 > super::case::QUEUE
+            && let Ok(incoming) = self.receiver.try_recv()
+        {
+            self.receive(incoming);
+        }
+        if self.broken { Err(Stop::Failed) } else { Ok(()) }
     }
 
     fn receive(&mut self, incoming: Incoming) {
@@ -181,31 +193,31 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 fn wire_line(index: u64, event: &Event) -> WireLine {
+    let plain = |text: String| Cow::<str>::Owned(text);
     let bytes = |bytes: &[u8]| format!("{} bytes: {}", bytes.len(), String::from_utf8_lossy(bytes));
     let (dir, text) = match &event.payload {
-        Payload::Open { url } => ("--", format!("connected to {url}")),
+        Payload::Open { url } => ("--", plain(format!("connected to {url}"))),
         Payload::End(End::Closed) if event.dir == Direction::Send => {
-            ("--", "the connection was closed by this client".to_owned())
+            ("--", Cow::Borrowed("the connection was closed by this client"))
         }
-        Payload::End(how) => ("--", Ended::by(*how).describe()),
+        Payload::End(how) => ("--", plain(Ended::by(*how).describe())),
         Payload::Close { code, reason } => {
             let code = code.map_or_else(String::new, |code| format!(" {code}"));
-            ("", format!("close{code} {reason}").trim_end().to_owned())
+            ("", plain(format!("close{code} {reason}").trim_end().to_owned()))
         }
-        Payload::Text(text) => ("", text.to_string()),
-        Payload::Binary(data) => ("", format!("binary, {}", bytes(data))),
-        Payload::Raw(data) => ("", format!("raw, {} bytes: {}", data.len(), hex(data))),
-        Payload::Ping(data) => ("", format!("ping, {}", bytes(data))),
-        Payload::Pong(data) => ("", format!("pong, {}", bytes(data))),
+        Payload::Text(text) => ("", Cow::Borrowed(&**text)),
+        Payload::Binary(data) => ("", plain(format!("binary, {}", bytes(data)))),
+        Payload::Raw(data) => ("", plain(format!("raw, {} bytes: {}", data.len(), hex(data)))),
+        Payload::Ping(data) => ("", plain(format!("ping, {}", bytes(data)))),
+        Payload::Pong(data) => ("", plain(format!("pong, {}", bytes(data)))),
     };
     let dir = match (dir, event.dir) {
         ("", Direction::Send) => "->",
         ("", Direction::Recv) => "<-",
         (dir, _) => dir,
     };
-    let shown =
-        text.char_indices().map(|(at, c)| at + c.len_utf8()).take_while(|end| *end <= MAX_SHOWN).last();
-    let shown = shown.unwrap_or(0);
+    let most = text.len().min(MAX_SHOWN);
+    let shown = (0..=most).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
     WireLine {
         index,
         ms: event.at.as_secs_f64() * 1e3,

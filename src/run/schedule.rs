@@ -184,7 +184,8 @@ async fn leak(
     }
     let case = isolation::case(protocol).ok()?;
     let clock = Instant::now();
-    let mut outcome = served(hosts, protocol, &case, options, options.seed).await;
+    let whole = Options { keep: true, ..options.clone() };
+    let mut outcome = served(hosts, protocol, &case, &whole, options.seed).await;
     if !isolation::leaks(&mut outcome) {
         return None;
     }

@@ -151,7 +151,7 @@ impl Runner<'_> {
             // Whoever waits for the answer finds the connection ended and says so.
             self.client(client)?.ended.get_or_insert(Ended::by(End::Reset));
         }
-        Ok(())
+        self.make_room()
     }
 
     async fn binary(&mut self, client: &str, step: &Step) -> Result<(), Stop> {

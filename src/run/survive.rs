@@ -17,6 +17,9 @@ impl Runner<'_> {
     /// `alive`: the connection is there and the server answers on it.
     pub(super) async fn alive(&mut self, step: &Step, blame: &[String]) -> Result<(), Stop> {
         let name = step.alive.clone().unwrap_or_default();
+        if self.client(&name)?.mute {
+            return Ok(());
+        }
         if self.client(&name)?.ended.is_none() {
             let barrier = self.protocol.extension.barrier.clone().unwrap_or_default();
             let opened = self.client(&name)?.opened;
@@ -25,6 +28,7 @@ impl Runner<'_> {
                 false => self.answered(&name, &barrier).await?.is_some(),
             };
             if silent && self.client(&name)?.ended.is_none() {
+                self.client(&name)?.mute = true;
                 let message = "the server answers no more on this connection".to_owned();
                 return self.missed(blame, message, None, None);
             }
@@ -49,6 +53,10 @@ impl Runner<'_> {
     /// `ended`: the server ends the connection, and in good order.
     pub(super) async fn ended(&mut self, step: &Step, blame: &[String]) -> Result<(), Stop> {
         let name = step.ended.clone().unwrap_or_default();
+        // Who hears nothing any more cannot be blamed for what it does not answer.
+        if self.client(&name)?.mute {
+            return Ok(());
+        }
         let until = Instant::now() + self.deadline(None);
         self.client(&name)?.may_end = true;
         while self.client(&name)?.ended.is_none() && self.pump(until).await? {}
@@ -130,8 +138,9 @@ impl Runner<'_> {
     }
 
     fn errors(&mut self, client: &str) -> Result<usize, Stop> {
-        let queue = self.client(client)?.queue.iter().cloned().collect::<Vec<_>>();
-        Ok(queue.iter().filter(|received| self.is_error(received) == Some(true)).count())
+        self.client(client)?;
+        let queue = self.clients.get(client).map(|state| &state.queue).into_iter().flatten();
+        Ok(queue.filter(|received| self.is_error(received) == Some(true)).count())
     }
 
     /// `unseen`: a text that this client must not come to know.

@@ -1,5 +1,6 @@
 //! Waiting for a message.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::Value;
@@ -14,7 +15,7 @@ use crate::trace::Direction;
 pub(super) struct Wanted {
     /// Indices of message types.
     messages: Vec<usize>,
-    turn_end: Option<Matcher>,
+    turn_end: Option<Arc<Matcher>>,
     /// The end of the connection, by a close frame.
     pub close: bool,
     with: Option<Value>,
@@ -89,10 +90,7 @@ impl Runner<'_> {
         for name in names {
             match name.as_str() {
                 "close" => wanted.close = true,
-                "turn-end" => {
-                    let end = Matcher::new(&self.protocol.extension.turn.end, &self.protocol);
-                    wanted.turn_end = Some(end.map_err(|error| bad(error.to_string()))?);
-                }
+                "turn-end" => wanted.turn_end = Some(Arc::clone(&self.turn_end)),
                 name => {
                     let message = self.protocol.message_named(name, Direction::Recv);
                     wanted.messages.push(message.map_err(|error| bad(error.to_string()))?);
@@ -103,9 +101,8 @@ impl Runner<'_> {
     }
 
     pub(super) fn is_error(&self, received: &Received) -> Option<bool> {
-        let errors = self.protocol.extension.errors.as_ref()?;
-        let matcher = Matcher::new(&errors.on, &self.protocol).ok()?;
-        Some(matcher.matches(received.message, Direction::Recv, &received.body))
+        let errors = self.errors.as_ref()?;
+        Some(errors.matches(received.message, Direction::Recv, &received.body))
     }
 
     /// Waits until `client` receives what is wanted, looking past other messages.

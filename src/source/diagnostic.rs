@@ -186,10 +186,10 @@ pub fn nearest_few<'k>(word: &str, known: impl IntoIterator<Item = &'k str>, mos
     let mut found: Vec<(usize, &str)> = known
         .into_iter()
         .filter_map(|candidate| {
-            let distance = strsim::damerau_levenshtein(word, candidate);
-            let near = distance <= candidate.chars().count().max(3) / 3;
+            let near = distance(word, candidate);
             let part = word.len() >= 3 && candidate.contains(word);
-            (near || part).then_some((distance, candidate))
+            let apart = || candidate.chars().count() - word.chars().count();
+            near.or_else(|| part.then(apart)).map(|distance| (distance, candidate))
         })
         .collect();
     found.sort();
@@ -197,12 +197,21 @@ pub fn nearest_few<'k>(word: &str, known: impl IntoIterator<Item = &'k str>, mos
     found.into_iter().take(most).map(|(_, candidate)| candidate).collect()
 }
 
+/// How many edits lie between two words, if they are few. What differs by its length alone is not measured: that would take
+/// time by the square of it.
+fn distance(word: &str, candidate: &str) -> Option<usize> {
+    let length = candidate.chars().count();
+    let most = length.max(3) / 3;
+    let is_near = word.chars().take(length + most + 1).count().abs_diff(length) <= most;
+    let distance = is_near.then(|| strsim::damerau_levenshtein(word, candidate));
+    distance.filter(|distance| *distance <= most)
+}
+
 /// The known word nearest to `word`, if one is near enough to be what was meant.
 pub fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     known
         .into_iter()
-        .map(|candidate| (strsim::damerau_levenshtein(word, candidate), candidate))
-        .filter(|(distance, candidate)| *distance <= candidate.chars().count().max(3) / 3)
+        .filter_map(|candidate| Some((distance(word, candidate)?, candidate)))
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
 }

@@ -7,8 +7,8 @@ use serde_json::Value;
 use crate::frame::Pointer;
 use crate::protocol::extension::{At, Ids, Pattern};
 
-/// A counter grows in arrival order on each connection. It starts anew with the connection and after a
-/// sent message of `restarts`.
+/// A counter grows in arrival order on each connection. It starts anew with the connection and with a
+/// message of `restarts`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Increasing {
@@ -22,7 +22,7 @@ pub struct Increasing {
     pub order: Ids,
     /// Broken when a value comes twice.
     pub repeat: Ids,
-    /// Sent messages that start a new replay, after which old ids may come again (of the same key, if it has one).
+    /// Messages, sent or received, that start a new replay, after which old ids may come again (of the same key, if it has one).
     pub restarts: Option<Pattern>,
 }
 

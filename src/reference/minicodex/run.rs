@@ -70,6 +70,11 @@ async fn play(session: Arc<Session>, responses: Vec<cue::Response>, aborted: Can
     player.end(result);
 }
 
+/// Whether an abort was announced: nothing but the run's end may follow, whatever its task was about to do.
+fn is_aborting(inner: &Inner) -> bool {
+    inner.run.as_ref().is_some_and(|run| run.status == "aborting")
+}
+
 struct Player {
     session: Arc<Session>,
     aborted: Cancel,
@@ -165,6 +170,9 @@ impl Player {
         {
             let session = &self.session;
             let mut inner = session.lock();
+            if is_aborting(&inner) {
+                return Err(Stop::Aborted);
+            }
             for call in &waiting {
                 if let Some(run) = &mut inner.run {
                     run.pending.push(call.clone());
@@ -197,6 +205,9 @@ impl Player {
             {
                 let session = &self.session;
                 let mut inner = session.lock();
+                if is_aborting(&inner) {
+                    return Err(Stop::Aborted);
+                }
                 let done = inner.run.as_ref().is_some_and(|run| run.pending.is_empty());
                 if done && !session.has(Defect::StaysAwaiting) && !session.has(Defect::NoAwaitingStatus) {
                     session.status(&mut inner, "running");
