@@ -98,6 +98,21 @@ impl Input {
             || matches!(&self.action, Action::Steps(steps) if steps.iter().any(|step| step.get("parallel").is_some()))
     }
 
+    /// A barrier in the middle of a sequence, so that what follows comes after what was set off.
+    pub fn pause(client: &str, survives: &[String]) -> Self {
+        let mut step = json!({ "alive": client });
+        if !survives.is_empty() {
+            step["covers"] = json!(survives);
+        }
+        Self {
+            client: client.to_owned(),
+            action: Action::Steps(vec![step]),
+            command: "wait".to_owned(),
+            mutation: "-".to_owned(),
+            duty: Duty::Survive,
+        }
+    }
+
     /// A step with its `as`, where it takes one: those that name their client themselves do not.
     fn with_client(&self, step: &Value) -> Value {
         const OWN: &[&str] = &[

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::input::{Action, Duty, Input};
+use super::input::{Duty, Input};
 use crate::protocol::Protocol;
 use crate::protocol::extension::Exchange;
 
@@ -437,21 +437,4 @@ fn duties(inputs: &[Input], survives: &[String]) -> Vec<Value> {
         steps.push(step);
     }
     steps
-}
-
-impl Input {
-    /// A barrier in the middle of a sequence, so that what follows comes after what was set off.
-    pub fn pause(client: &str, survives: &[String]) -> Self {
-        let mut step = json!({ "alive": client });
-        if !survives.is_empty() {
-            step["covers"] = json!(survives);
-        }
-        Self {
-            client: client.to_owned(),
-            action: Action::Steps(vec![step]),
-            command: "wait".to_owned(),
-            mutation: "-".to_owned(),
-            duty: Duty::Survive,
-        }
-    }
 }
