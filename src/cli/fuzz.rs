@@ -325,7 +325,8 @@ impl Fuzz {
                 (Some(Fate::StillFails), Ok(case)) => ("still fails", case),
                 (Some(Fate::FailsOtherwise), Ok(case)) => ("fails otherwise", case),
                 (Some(Fate::Flaky), Ok(case)) => ("flaky", case),
-                (_, Ok(case)) => ("fixed", case),
+                (Some(Fate::Fixed), Ok(case)) => ("fixed", case),
+                (_, Ok(case)) => ("undecided", case),
                 (Some(_), Err(_)) => continue,
             };
             code |= u8::from(word != "fixed");
@@ -333,7 +334,14 @@ impl Fuzz {
             let why = failure
                 .map(|failure| format!(": {}", escape::terminal(&failure.message)))
                 .unwrap_or_default();
-            let why = if word == "fixed" { String::new() } else { why };
+            let reason = replayed.last.as_ref().and_then(|single| single.report.reason.as_deref());
+            let why = match word {
+                "fixed" => String::new(),
+                "undecided" => {
+                    format!(": it could not be run: {}", escape::terminal(reason.unwrap_or("no verdict")))
+                }
+                _ => why,
+            };
             writeln!(out, "{word:<15}  {}  {file}{why}", case.id)?;
         }
         Ok(code)

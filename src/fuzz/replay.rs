@@ -15,8 +15,10 @@ const TIMES: usize = 3;
 pub enum Fate {
     /// Every replay fails, and for a requirement of the finding.
     StillFails,
-    /// No replay fails.
+    /// No replay fails, and each came to its end.
     Fixed,
+    /// No replay fails, but not all could be run: nothing is known.
+    Undecided,
     /// Some replays fail.
     Flaky,
     /// Replays fail, but not for what the finding is about.
@@ -69,7 +71,7 @@ pub async fn replay(
 }
 
 async fn again(ground: &Ground, case: &LoadedCase, deadline: Duration, seed: u64) -> (Fate, Option<Single>) {
-    let (mut failed, mut otherwise, mut last) = (0, 0, None);
+    let (mut failed, mut otherwise, mut ran, mut last) = (0, 0, 0, None);
     for time in 0..TIMES {
         let own = ground.fork().await;
         if own.is_none() && ground.is_launched() {
@@ -83,17 +85,22 @@ async fn again(ground: &Ground, case: &LoadedCase, deadline: Duration, seed: u64
         match is_as_before(case, &single) {
             Some(true) => failed += 1,
             Some(false) => otherwise += 1,
-            None => {}
+            None => ran += usize::from(matches!(single.report.verdict, Verdict::Passed | Verdict::Flaky)),
         }
         last = Some(single);
     }
-    let fate = match (failed, otherwise) {
-        (TIMES, _) => Fate::StillFails,
-        (0, 0) => Fate::Fixed,
-        (0, TIMES) => Fate::FailsOtherwise,
+    (fate(failed, otherwise, ran), last)
+}
+
+/// What so many replays that failed, failed otherwise, and passed come to.
+fn fate(failed: usize, otherwise: usize, passed: usize) -> Fate {
+    match (failed, otherwise, passed) {
+        (TIMES, ..) => Fate::StillFails,
+        (0, 0, TIMES) => Fate::Fixed,
+        (0, 0, _) => Fate::Undecided,
+        (0, TIMES, _) => Fate::FailsOtherwise,
         _ => Fate::Flaky,
-    };
-    (fate, last)
+    }
 }
 
 /// `None`: it does not fail. Else whether it fails for what the case covers; a case that covers nothing says not what it
@@ -106,4 +113,24 @@ fn is_as_before(case: &LoadedCase, single: &Single) -> Option<bool> {
     let covers = &case.case.covers;
     let about = |ids: &[String]| covers.is_empty() || ids.iter().any(|id| covers.contains(id));
     Some(report.failures.is_empty() || report.failures.iter().any(|failure| about(&failure.requirements)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_ran_is_fixed() {
+        for (counts, expected) in [
+            ((3, 0, 0), Fate::StillFails),
+            ((0, 0, 3), Fate::Fixed),
+            ((0, 0, 2), Fate::Undecided),
+            ((0, 0, 0), Fate::Undecided),
+            ((0, 3, 0), Fate::FailsOtherwise),
+            ((1, 0, 2), Fate::Flaky),
+            ((0, 1, 2), Fate::Flaky),
+        ] {
+            assert_eq!(fate(counts.0, counts.1, counts.2), expected, "{counts:?}");
+        }
+    }
 }

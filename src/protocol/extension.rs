@@ -265,7 +265,7 @@ pub struct Turn {
     pub end: Pattern,
     /// For a protocol that does not say when a turn is over: `end` ends it only once nothing has followed it
     /// for this many milliseconds (`--quiet-period` sets another length). Without a `barrier` the same silence
-    /// stands for one: in `settle`, in `never` and at the end of a case.
+    /// stands for one, or without this, too, one of half a second: in `settle`, `never`, `unseen` and at the end of a case.
     #[schemars(range(min = 1, max = 60_000))]
     pub quiet_ms: Option<u32>,
     /// Requirements broken when a turn does not end.

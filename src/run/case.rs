@@ -107,6 +107,8 @@ pub(super) struct Runner<'r> {
     /// None: everything has been judged.
     pub judge: Option<Judge>,
     pub settled: bool,
+    /// How many lines the wire log had when the server had last been silent towards all clients for long enough.
+    pub(super) silent_at: Option<usize>,
     /// Pointer of the current step, relative to the case.
     pub step: String,
     /// The answer taken for the ambiguity by which the current step may fail.
@@ -189,6 +191,7 @@ impl<'r> Runner<'r> {
             outcome: Outcome::default(),
             judge: Some(judge),
             settled: false,
+            silent_at: None,
             step: String::new(),
             tolerated: None,
             warns: false,

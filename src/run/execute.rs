@@ -131,8 +131,15 @@ async fn body(runner: &mut Runner<'_>) -> Result<(), Stop> {
     runner.steps(&loaded.case.steps, "/steps").await?;
     runner.step.clear();
     let names: Vec<String> = runner.clients.keys().cloned().collect();
-    if loaded.case.settle {
-        settle(runner, &names).await?;
+    match loaded.case.settle {
+        true => settle(runner, &names).await?,
+        // What was sent last is judged by its answer, also where nothing else is.
+        false if runner.protocol.extension.barrier.is_none() => {
+            for name in &names {
+                runner.hear_out(name).await?;
+            }
+        }
+        false => {}
     }
     for name in &names {
         runner.lost(name)?;
@@ -142,7 +149,7 @@ async fn body(runner: &mut Runner<'_>) -> Result<(), Stop> {
 
 /// Has every client wait for what the server still has to say to it.
 async fn settle(runner: &mut Runner<'_>, names: &[String]) -> Result<(), Stop> {
-    let mut all = runner.protocol.extension.barrier.is_some() || runner.quiet().is_some();
+    let mut all = true;
     for name in names {
         let client = runner.client(name)?;
         if client.connection.is_none() {
@@ -152,6 +159,9 @@ async fn settle(runner: &mut Runner<'_>, names: &[String]) -> Result<(), Stop> {
             runner.current.clone_from(name);
             runner.barrier(name).await?;
         } else {
+            if !client.opened && runner.awaits(name) {
+                runner.hear_out(name).await?;
+            }
             all = false;
         }
     }

@@ -169,11 +169,20 @@ impl Runner<'_> {
         };
         let seen = self.exchange(client, &state.query, None, false).await?;
         let body = seen.map(|received| received.body).unwrap_or_default();
+        if state.at.iter().all(|at| at.get(&body).is_none()) {
+            // Nothing compared with nothing is always the same.
+            let message = "what was asked for the state shows nothing of it".to_owned();
+            self.missed(&[], message, Some(&Received::made(self.last_event(), body.clone())), None)?;
+        }
         Ok(state
             .at
             .iter()
             .map(|at| (at.to_string(), at.get(&body).cloned().unwrap_or(Value::Null)))
             .collect())
+    }
+
+    fn last_event(&self) -> u64 {
+        self.outcome.wire.len().saturating_sub(1) as u64
     }
 
     pub(super) async fn unchanged(
@@ -192,7 +201,7 @@ impl Runner<'_> {
             return Ok(());
         }
         let message = "the state that the server shows has changed".to_owned();
-        let received = Received::made(self.outcome.wire.len().saturating_sub(1) as u64, after);
+        let received = Received::made(self.last_event(), after);
         self.missed(blame, message, Some(&received), Some(before))
     }
 }

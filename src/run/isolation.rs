@@ -23,8 +23,6 @@ const HEARER: &str = "bob";
 /// Frames of a leak that its message shows, and that a report lists.
 const SHOWN: usize = 4;
 const LISTED: usize = 100;
-/// How long the other client listens where the protocol has nothing to ask and no silence that counts.
-const WINDOW: &str = "1s";
 
 /// The case.
 ///
@@ -46,10 +44,7 @@ pub(super) fn case(protocol: &Protocol) -> Result<LoadedCase, String> {
             { "type": "object", "not": { "additionalProperties": { "not": { "$ref": "#/$defs/told" } } } },
         ] } },
     });
-    let mut never = json!({ "never": types, "as": HEARER, "where": told });
-    if protocol.extension.barrier.is_none() && protocol.extension.turn.quiet_ms.is_none() {
-        never["window"] = WINDOW.into();
-    }
+    let never = json!({ "never": types, "as": HEARER, "where": told });
     made(
         protocol,
         "sessions-apart",

@@ -9,6 +9,9 @@ use crate::scenario::model::Step;
 /// A silence is measured in this many pieces: when the machine stands still for a while, only one of them passes
 /// unlived, and what the server said meanwhile is seen in the next.
 const SLICES: u32 = 5;
+/// The silence that stands for a barrier where the protocol names neither: a guess, but one that can fail. Without it
+/// whatever follows a `send` would be judged before the server has had time to answer.
+const DEFAULT: Duration = Duration::from_millis(500);
 
 impl Runner<'_> {
     /// How long a silence must last that stands for an end; `None`: the protocol needs none.
@@ -16,6 +19,12 @@ impl Runner<'_> {
         let own = self.protocol.extension.turn.quiet_ms?;
         let quiet = self.options.quiet.unwrap_or(Duration::from_millis(own.into()));
         Some(self.options.scaled(quiet))
+    }
+
+    /// The silence that stands for a barrier.
+    fn stand_in(&self) -> Duration {
+        let chosen = self.options.quiet.unwrap_or(DEFAULT);
+        self.quiet().unwrap_or_else(|| self.options.scaled(chosen))
     }
 
     /// Whether the message just taken ends the turn: where the protocol has a quiet period, nothing must follow it.
@@ -43,26 +52,47 @@ impl Runner<'_> {
         Ok(true)
     }
 
-    /// Waits until the server falls silent towards this client.
-    async fn fall_silent(&mut self, client: &str, quiet: Duration) -> Result<(), Stop> {
+    /// Waits until the server falls silent towards this client. A silence towards everybody counts for the next client, too.
+    async fn fall_silent(&mut self, client: &str) -> Result<(), Stop> {
+        if self.client(client)?.stalled {
+            return Err(Stop::Error(format!("`{client}` is stalled: it would hear nothing, whatever came")));
+        }
+        let quiet = self.stand_in();
         let until = Instant::now() + self.deadline(None).max(quiet * 2);
-        while !self.silence(client, quiet).await? {
+        let mut before = self.outcome.wire.len();
+        while self.silent_at != Some(before) && !self.silence(client, quiet).await? {
             if Instant::now() > until {
                 let covers = self.protocol.extension.turn.covers.clone();
                 return self.missed(&covers, "the server does not fall silent".to_owned(), None, None);
             }
+            before = self.outcome.wire.len();
         }
-        self.lost(client)
+        self.silent_at = (self.outcome.wire.len() == before).then_some(before);
+        Ok(())
+    }
+
+    /// Whether nothing has come to this client since it sent something last.
+    pub(super) fn awaits(&self, client: &str) -> bool {
+        let mut lines = self.outcome.wire.iter().rev().filter(|line| line.client == client && !line.ambient);
+        lines.find(|line| line.dir != "--").is_some_and(|line| line.dir == "->")
+    }
+
+    /// Hears what the server has to say to what was sent: where nobody can ask whether it is done, its silence tells.
+    /// Afterwards the connection may be gone.
+    pub(super) async fn hear_out(&mut self, client: &str) -> Result<(), Stop> {
+        let state = self.client(client)?;
+        if state.connection.is_none() || state.stalled || state.ended.is_some() {
+            return Ok(());
+        }
+        self.fall_silent(client).await
     }
 
     /// Does the protocol's barrier, or waits for the silence that stands for one: when it returns, everything that the
     /// server had to say to this client before has been received. The barrier's answer is taken out of the queue, and nothing else.
     pub(super) async fn barrier(&mut self, client: &str) -> Result<(), Stop> {
         let Some(steps) = self.protocol.extension.barrier.clone() else {
-            return match self.quiet() {
-                Some(quiet) => self.fall_silent(client, quiet).await,
-                None => Ok(()),
-            };
+            self.fall_silent(client).await?;
+            return self.lost(client);
         };
         match self.answered(client, &steps).await? {
             None => Ok(()),

@@ -100,7 +100,7 @@ impl Runner<'_> {
             "alive" => self.alive(step, &blame).await?,
             "ended" => self.ended(step, &blame).await?,
             "rejected" => self.rejected(&client, step, &blame).await?,
-            "unseen" => self.unseen(&client, step, &blame)?,
+            "unseen" => self.unseen(&client, step, &blame).await?,
             "restart" => self.restart().await?,
             "assert" => self.assert(step.assert.as_ref(), &blame)?,
             "unchanged" => self.unchanged(&client, step, at, &blame).await?,

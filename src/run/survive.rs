@@ -32,6 +32,10 @@ impl Runner<'_> {
                 let message = "the server answers no more on this connection".to_owned();
                 return self.missed(blame, message, None, None);
             }
+            // A pong may overtake the answer to what was sent before.
+            if barrier.is_empty() {
+                self.hear_out(&name).await?;
+            }
         }
         // A server that ends the connection says so behind its last answer.
         let state = self.client(&name)?;
@@ -143,8 +147,13 @@ impl Runner<'_> {
         Ok(queue.filter(|received| self.is_error(received) == Some(true)).count())
     }
 
-    /// `unseen`: a text that this client must not come to know.
-    pub(super) fn unseen(&mut self, client: &str, step: &Step, blame: &[String]) -> Result<(), Stop> {
+    /// `unseen`: a text that this client must not come to know, by the time the barrier is answered.
+    pub(super) async fn unseen(&mut self, client: &str, step: &Step, blame: &[String]) -> Result<(), Stop> {
+        let state = self.client(client)?;
+        let listens = state.connection.is_some() && state.opened && !state.stalled;
+        if listens && state.ended.is_none() && !state.may_end && state.is_understood() {
+            self.barrier(client).await?;
+        }
         let text = self.expand(&json!(step.unseen), None)?;
         let Some(text) = text.as_str().filter(|text| !text.is_empty()) else { return Ok(()) };
         let mut heard = self.heard.iter().flatten();

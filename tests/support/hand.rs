@@ -89,7 +89,7 @@ pub fn survives(connections: usize, behind: &str) -> String {
 }
 
 /// Runs an accept loop of tokio in a thread; `serve` has each connection. Its URL.
-fn serve<F, S>(serve: F) -> String
+pub fn serve<F, S>(serve: F) -> String
 where
     F: Fn(tokio::net::TcpStream) -> S + Send + 'static,
     S: Future<Output = ()> + Send + 'static,
