@@ -1,7 +1,7 @@
 //! frameproof: a conformance test harness and fuzzer for agent-over-WebSocket protocols.
 //!
 //! The floors, from the ground up; each imports only from those before it:
-//! [`source`] and [`frame`], [`trace`], [`protocol`], [`check`], [`wire`], [`mod@reference`], [`model`], [`scenario`],
+//! [`source`], [`frame`] and [`output`], [`trace`], [`protocol`], [`check`], [`wire`], [`mod@reference`], [`model`], [`scenario`],
 //! [`run`], [`fuzz`], [`report`], [`cli`]. `docs/architecture.md` tells how they fit together.
 
 #![forbid(unsafe_code)]
@@ -15,6 +15,7 @@ pub mod fuzz;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod model;
+pub mod output;
 pub mod protocol;
 pub mod reference;
 pub mod report;

@@ -16,7 +16,7 @@ const FLOORS: &[&[&str]] = &[
     &["check"],
     &["protocol"],
     &["trace"],
-    &["frame", "source", "cue", "template"],
+    &["frame", "source", "cue", "template", "output"],
 ];
 
 fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) {

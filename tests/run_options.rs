@@ -85,6 +85,38 @@ fn a_written_baseline_excuses_its_own_run() {
     assert_eq!(run(&["--baseline", "known.yaml"]), Some(0));
 }
 
+#[test]
+fn reports_go_through_fifos_and_links() {
+    use std::os::unix::fs::FileTypeExt;
+    let folder = tempfile::tempdir().expect("a folder");
+    let fifo = folder.path().join("fifo");
+    assert!(Command::new("mkfifo").arg(&fifo).status().expect("mkfifo runs").success());
+    std::os::unix::fs::symlink("real.xml", folder.path().join("link.xml")).expect("linked");
+    let reader = {
+        let fifo = fifo.clone();
+        std::thread::spawn(move || fs::read_to_string(fifo).expect("the report"))
+    };
+    let arguments = [
+        "run",
+        "minicodex",
+        "heartbeat/*",
+        "-q",
+        "--json",
+        "fifo",
+        "--junit",
+        "link.xml",
+        "--trace",
+        "/dev/null",
+    ];
+    let (code, _) = stdout(folder.path(), &arguments);
+    assert_eq!(code, Some(0));
+    let kind = |path: &Path| path.symlink_metadata().expect("there").file_type();
+    assert!(kind(&fifo).is_fifo() && kind(Path::new("/dev/null")).is_char_device());
+    assert!(kind(&folder.path().join("link.xml")).is_symlink());
+    assert!(fs::read_to_string(folder.path().join("real.xml")).expect("written").contains("<testsuites"));
+    assert!(reader.join().expect("read").contains("run-finished"));
+}
+
 /// Ends a running process as Ctrl-C or a supervisor does.
 fn signal(name: &str, process: u32) {
     let status = Command::new("kill").args([name, &process.to_string()]).status().expect("kill runs");

@@ -35,6 +35,20 @@ fn mistakes_are_told_with_place_and_hint() {
             case(&format!("    turn: [{{ flood: {{ chunks: 1000000, chars: 16000000 }} }}]\n{steps}")),
             &["64 MiB"],
         ),
+        (
+            case(&format!("{steps}      - send: {{ type: send, text: \"{{{{cue}}}}\" }}\n")),
+            &["s.yaml:7:36", "this case has no `turn`", "add `turn:"],
+        ),
+        (
+            case(&format!("{steps}      - expect: welcome\n        where: {{ propertiez: {{}} }}\n")),
+            &["s.yaml:8:18", "no keyword `propertiez`", "did you mean `properties`?"],
+        ),
+        (
+            case(&format!(
+                "{steps}      - expect: welcome\n        check: {{ properties: {{ a: {{ format: data-time }} }} }}\n"
+            )),
+            &["s.yaml:8:", "no format `data-time`", "did you mean `date-time`?"],
+        ),
         (String::new(), &["s.yaml: the file is empty", "right one?"]),
         ("# nothing\n".to_owned(), &["nothing but comments"]),
         (case(&format!("{steps}      - expect: turn-ned\n")), &["s.yaml:7:17", "did you mean `turn-end`?"]),

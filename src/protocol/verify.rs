@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{Matcher, Pattern, Protocol};
-use crate::source::{Diagnostic, Diagnostics, Document, Part, escape_token};
+use crate::source::{Diagnostic, Diagnostics, Document, Part, check_keywords, escape_token};
 
 /// Keys whose value, a list of strings, holds requirement ids.
 const ID_KEYS: &[&str] = &[
@@ -25,6 +25,7 @@ pub(super) fn verify(protocol: &Protocol, api: &Document, document: &Value, erro
     verify_patterns(protocol, api, &document["x-frameproof"], "/x-frameproof", errors);
     verify_examples(protocol, api, document, errors);
     verify_components(protocol, api, document, errors);
+    verify_schemas(api, document, errors);
     verify_fuzzing(protocol, api, errors);
     verify_dialects(protocol, api, errors);
     for name in &protocol.extension.ambient {
@@ -95,6 +96,53 @@ fn verify_components(protocol: &Protocol, api: &Document, document: &Value, erro
                 Diagnostic::new(format!("message `{key}` is in no operation")).suggest(&key, known);
             errors.push(diagnostic.at(api, &at, Part::Key));
         }
+    }
+}
+
+/// Keywords that no schema knows, in payloads, components and the schemas of patterns and monitors.
+fn verify_schemas(api: &Document, document: &Value, errors: &mut Diagnostics) {
+    let below = |at: &str| entries(document, at);
+    for (at, schema) in below("/components/schemas") {
+        check_keywords(schema, api, &at, errors);
+    }
+    let channels = below("/channels").into_iter().flat_map(|(at, _)| below(&format!("{at}/messages")));
+    for (at, message) in below("/components/messages").into_iter().chain(channels) {
+        if let Some(payload) = message.get("payload") {
+            check_keywords(payload, api, &format!("{at}/payload"), errors);
+        }
+    }
+    for (at, value) in below("/x-frameproof") {
+        // Patches are looked at where they are applied.
+        if !at.ends_with("/readings") && !at.ends_with("/dialects") {
+            own_schemas(value, api, &at, errors);
+        }
+    }
+}
+
+/// The values of a map, each with its pointer.
+fn entries<'d>(document: &'d Value, at: &str) -> Vec<(String, &'d Value)> {
+    let map = document.pointer(at).and_then(Value::as_object);
+    map.into_iter().flatten().map(|(key, value)| (format!("{at}/{}", escape_token(key)), value)).collect()
+}
+
+fn own_schemas(node: &Value, api: &Document, at: &str, errors: &mut Diagnostics) {
+    match node {
+        Value::Object(map) => {
+            for (key, value) in map {
+                let below = format!("{at}/{}", escape_token(key));
+                if matches!(key.as_str(), "where" | "schema") && value.is_object() {
+                    check_keywords(value, api, &below, errors);
+                } else if key != "with" {
+                    own_schemas(value, api, &below, errors);
+                }
+            }
+        }
+        Value::Array(items) => {
+            for (index, value) in items.iter().enumerate() {
+                own_schemas(value, api, &format!("{at}/{index}"), errors);
+            }
+        }
+        _ => {}
     }
 }
 

@@ -55,11 +55,12 @@ impl Tally {
         let mut all_known = !report.failures.is_empty() && report.verdict != Verdict::Error;
         let mut reasons = Vec::new();
         for failure in &report.failures {
-            let known = self.baseline.as_ref().and_then(|baseline| baseline.entry_for(&report.case, failure));
-            match known {
-                Some((index, reason)) => {
-                    self.used.insert(index);
-                    reasons.push(reason.to_owned());
+            let known = self.baseline.iter().flat_map(|baseline| baseline.entries_for(&report.case, failure));
+            let known: Vec<(usize, &str)> = known.collect();
+            match known.first() {
+                Some((_, reason)) => {
+                    self.used.extend(known.iter().map(|(index, _)| index));
+                    reasons.push((*reason).to_owned());
                     self.excused.extend(failure.requirements.iter().cloned());
                 }
                 None => {

@@ -7,9 +7,10 @@ use serde_json::Value;
 use super::frame::{RawFrame, unhex};
 use super::model::{Assertion, Case, Step, TurnStep};
 use super::{duration, template};
-use crate::protocol::{Matcher, Protocol};
+use crate::protocol::extension::PatternWhere;
+use crate::protocol::{Matcher, Pattern, Protocol};
 use crate::source::schema::Schema;
-use crate::source::{Diagnostic, Diagnostics, Document, Part, escape_token, nearest};
+use crate::source::{Diagnostic, Diagnostics, Document, Part, check_keywords, escape_token, nearest};
 use crate::trace::Direction;
 
 /// Variables that are always there.
@@ -28,6 +29,8 @@ struct Checker<'c> {
     clients: BTreeSet<String>,
     /// Names of the case's further turns.
     turns: BTreeSet<String>,
+    /// The case has no `turn` of its own.
+    turnless: bool,
     /// Steps of the case are missing: nobody knows what they opened and saved.
     partial: bool,
     errors: &'c mut Diagnostics,
@@ -47,8 +50,9 @@ pub(super) fn case(
     variables.extend(case.sweep.clone());
     let turns = case.turns.keys().cloned().collect();
     let partial = !broken.is_empty();
+    let turnless = case.turn.is_none() && !partial;
     let mut checker =
-        Checker { protocol, document, variables, clients: BTreeSet::new(), turns, partial, errors };
+        Checker { protocol, document, variables, clients: BTreeSet::new(), turns, turnless, partial, errors };
     if case.name.is_empty()
         || !case.name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
     {
@@ -194,6 +198,9 @@ impl Checker<'_> {
             }
             Diagnostic::new(format!("undefined variable `{name}`"))
                 .suggest(root, self.variables.iter().map(String::as_str))
+        } else if name == "cue" && self.turnless {
+            Diagnostic::new("this case has no `turn`, of which `{{cue}}` tells the model")
+                .hint("add `turn: [{ say: hello }]` beside `steps`: what the model is to do")
         } else if let Some(turn) = name.strip_prefix("cue.").filter(|turn| !self.turns.contains(*turn)) {
             Diagnostic::new(format!("the case has no turn `{turn}` among its `turns`"))
                 .suggest(turn, self.turns.iter().map(String::as_str))
@@ -367,6 +374,11 @@ impl Checker<'_> {
         if let Some(Err(message)) = step.bytes.as_deref().map(unhex) {
             self.error(&format!("{at}/bytes"), Part::Value, &format!("`bytes`: {message}"), "");
         }
+        for (field, schema) in [("check", &step.check), ("where", &step.schema)] {
+            if let Some(schema) = schema {
+                check_keywords(schema, self.document, &format!("{at}/{field}"), self.errors);
+            }
+        }
         // With templates it is known only when it runs.
         let fixed = step.check.as_ref().filter(|schema| template::names(schema).is_empty());
         if let Some(Err(error)) = fixed.map(Schema::new) {
@@ -382,6 +394,9 @@ impl Checker<'_> {
             );
         }
         if let Some(joined) = &step.joined {
+            if let Pattern::Where(PatternWhere { schema: Some(schema), .. }) = &joined.of {
+                check_keywords(schema, self.document, &format!("{at}/joined/of/where"), self.errors);
+            }
             if let Err(errors) = Matcher::new(&joined.of, self.protocol) {
                 errors.0.into_iter().for_each(|error| self.push(error, &format!("{at}/joined/of")));
             }

@@ -127,7 +127,7 @@ fn describe(
         Problem::Undeclared(name) => Diagnostic::new(format!("unknown field `{name}`"))
             .at(document, &subject, Part::Key)
             .label("not a field here")
-            .suggest(name, known.iter().map(String::as_str)),
+            .suggest(name, known.iter().map(String::as_str).filter(|known| known != name)),
         Problem::Missing(name) => Diagnostic::new(format!("missing field `{name}`"))
             .at(document, &place, Part::Key)
             .label(format!("`{name}` is needed here")),

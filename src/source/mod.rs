@@ -4,6 +4,7 @@ mod decode;
 mod diagnostic;
 mod document;
 mod duration;
+mod keywords;
 pub mod schema;
 mod syntax;
 
@@ -12,3 +13,4 @@ pub use diagnostic::{Diagnostic, Diagnostics, nearest, nearest_few};
 pub(crate) use document::escape_token;
 pub use document::{Document, Part, Span};
 pub use duration::duration;
+pub use keywords::check_keywords;

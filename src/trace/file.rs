@@ -1,32 +1,26 @@
 //! A trace on its way into a file.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::{Event, write_line};
+use crate::output::Output;
 
 /// A trace that is being written. It appears under its name whole, once it is finished; dropped before, it leaves
-/// nothing behind.
+/// nothing behind. Only a device or a FIFO gets it as it comes.
 #[derive(Debug)]
 pub struct TraceFile {
-    path: PathBuf,
-    file: std::io::BufWriter<tempfile::NamedTempFile>,
+    output: Output,
     buffer: Vec<u8>,
 }
 
 impl TraceFile {
-    /// Begins a trace that will stand at `path`; its folder must exist.
+    /// Begins a trace that will stand at `path`. A FIFO is waited for until somebody reads it.
     ///
     /// # Errors
     /// The folder cannot be written to.
     pub fn create(path: &Path) -> std::io::Result<Self> {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(".frameproof-");
-        #[cfg(unix)]
-        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-        let file = std::io::BufWriter::new(builder.tempfile_in(folder)?);
-        Ok(Self { path: path.to_owned(), file, buffer: Vec::new() })
+        Ok(Self { output: Output::create(path)?, buffer: Vec::new() })
     }
 
     /// Appends an event.
@@ -36,7 +30,7 @@ impl TraceFile {
     pub fn write(&mut self, event: &Event) -> std::io::Result<()> {
         self.buffer.clear();
         write_line(event, &mut self.buffer);
-        self.file.write_all(&self.buffer)
+        self.output.write_all(&self.buffer)
     }
 
     /// Puts the trace in its place.
@@ -44,7 +38,6 @@ impl TraceFile {
     /// # Errors
     /// The file system's.
     pub fn finish(self) -> std::io::Result<()> {
-        let file = self.file.into_inner().map_err(std::io::IntoInnerError::into_error)?;
-        file.persist(&self.path).map(drop).map_err(|error| error.error)
+        self.output.finish()
     }
 }
