@@ -40,6 +40,13 @@ impl Ids {
 
     /// Whether it is new.
     fn insert(&mut self, id: i128) -> bool {
+        // Most ids are the next ones.
+        if let Some(mut newest) = self.0.last_entry()
+            && newest.get().checked_add(1) == Some(id)
+        {
+            *newest.get_mut() = id;
+            return true;
+        }
         if self.has(id) {
             return false;
         }
@@ -61,17 +68,33 @@ impl Agreement {
         b.log()?;
         Ok(Self { name: b.name.clone(), rule: rule.clone(), conns: Window::default(), forgotten: 0 })
     }
+
+    /// Judges the content of an event against what another client saw under the same id.
+    fn compare(&self, seen: &Seen<'_>, id: i128, hash: u64, findings: &mut Findings) {
+        let first = seen.history.first(seen.session, id);
+        let Some(first) = first.filter(|first| first.conn != seen.conn) else { return };
+        findings.exercise(&self.rule.content);
+        if first.hash != hash {
+            let message = format!("event {id} shows two clients different contents");
+            if let Some(violation) = findings.broken(&self.name, &self.rule.content, seen.event, message) {
+                violation.related = Some(first.event);
+                violation.actual = Some(seen.body.clone());
+            }
+        }
+    }
 }
 
 impl Monitor for Agreement {
     fn observe(&mut self, seen: &Seen<'_>, findings: &mut Findings) {
         let Some(Logged { id, hash, .. }) = seen.logged else { return };
         let place = seen.conn.0;
-        if !self.conns.has(place, None) {
-            let span = Span { session: seen.session, first: id, ids: Ids::default() };
+        let Some(span) = self.conns.get(place, None) else {
+            let ids = Ids(BTreeMap::from([(id, id)]));
+            let span = Span { session: seen.session, first: id, ids };
             self.conns.insert(place, None, span, size_of::<Span>());
-        }
-        let Some(span) = self.conns.get(place, None) else { return };
+            self.compare(seen, id, hash, findings);
+            return;
+        };
         span.session = seen.session;
         let rows = span.ids.0.len();
         let new = span.ids.insert(id);
@@ -86,16 +109,7 @@ impl Monitor for Agreement {
             // An id that comes twice on one connection is another matter.
             return;
         }
-        let first = seen.history.of(seen.session).get(&id);
-        let Some(first) = first.filter(|first| first.conn != seen.conn) else { return };
-        findings.exercise(&self.rule.content);
-        if first.hash != hash {
-            let message = format!("event {id} shows two clients different contents");
-            if let Some(violation) = findings.broken(&self.name, &self.rule.content, seen.event, message) {
-                violation.related = Some(first.event);
-                violation.actual = Some(seen.body.clone());
-            }
-        }
+        self.compare(seen, id, hash, findings);
     }
 
     fn finish(&mut self, end: &End<'_>, findings: &mut Findings) {

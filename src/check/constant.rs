@@ -40,18 +40,18 @@ impl Monitor for Constant {
         if seen.is_any(self.restarts.as_ref()) {
             self.values.leave(place);
         }
-        let key = match &self.rule.key {
-            None => Cow::Borrowed(""),
-            Some(at) => match at.get(seen.body) {
-                Some(key) => key_text(key),
-                None => return,
-            },
-        };
         for (on, at) in &self.places {
             if !seen.is(on) {
                 continue;
             }
             let Some(value) = at.get(seen.body).filter(|value| !value.is_null()) else { continue };
+            let key = match &self.rule.key {
+                None => Cow::Borrowed(""),
+                Some(at) => match at.get(seen.body) {
+                    Some(key) => key_text(key),
+                    None => return,
+                },
+            };
             match self.values.get(place, Some(&key)) {
                 None => {
                     self.values.insert(place, Some(&key), (value.clone(), seen.event), bytes_of(value));

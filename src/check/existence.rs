@@ -11,14 +11,19 @@ use crate::source::Diagnostics;
 
 /// Memory: one stretch a connection.
 pub(super) struct Existence {
-    name: String,
-    rule: rule::Existence,
+    bounds: Bounds,
     of: Matcher,
     from: Matcher,
     to: Matcher,
     with: Option<Matcher>,
     without: Option<Matcher>,
     stretches: FxHashMap<Conn, Stretch>,
+}
+
+/// What a stretch is judged by.
+struct Bounds {
+    name: String,
+    rule: rule::Existence,
 }
 
 #[derive(Default)]
@@ -35,24 +40,25 @@ struct Stretch {
 impl Existence {
     pub fn new(rule: &rule::Existence, b: &mut Builder<'_>) -> Result<Self, Diagnostics> {
         Ok(Self {
-            name: b.name.clone(),
             of: b.pattern(&rule.of)?,
             from: b.pattern(&rule.from)?,
             to: b.pattern(&rule.to)?,
             with: b.optional(rule.with.as_ref())?,
             without: b.optional(rule.without.as_ref())?,
-            rule: rule.clone(),
+            bounds: Bounds { name: b.name.clone(), rule: rule.clone() },
             stretches: FxHashMap::default(),
         })
     }
+}
 
+impl Bounds {
     /// Whether it is a stretch that the rule is about and more came than may come: nothing can mend that.
     fn is_over(&self, stretch: &Stretch) -> bool {
         self.concerns(stretch) && self.rule.max.is_some_and(|most| stretch.count > most)
     }
 
     fn concerns(&self, stretch: &Stretch) -> bool {
-        let with = self.with.is_none() || stretch.with;
+        let with = self.rule.with.is_none() || stretch.with;
         stretch.ended.is_some() && with && !stretch.without && !stretch.judged
     }
 
@@ -83,36 +89,37 @@ impl Monitor for Existence {
         if seen.is(&self.from) {
             let next = Stretch { began: seen.event, ..Stretch::default() };
             if let Some(last) = self.stretches.insert(seen.conn, next) {
-                self.judge(&last, findings);
+                self.bounds.judge(&last, findings);
             }
         }
         let (of, to) = (seen.is(&self.of), seen.is(&self.to));
         let (with, without) = (seen.is_any(self.with.as_ref()), seen.is_any(self.without.as_ref()));
-        let Some(mut stretch) = self.stretches.remove(&seen.conn) else { return };
+        let Some(stretch) = self.stretches.get_mut(&seen.conn) else { return };
         stretch.count = stretch.count.saturating_add(u32::from(of));
         stretch.with |= with;
         stretch.without |= without;
         if to {
             stretch.ended = Some(seen.event);
         }
-        if self.is_over(&stretch) {
-            self.judge(&stretch, findings);
+        if self.bounds.is_over(stretch) {
+            self.bounds.judge(stretch, findings);
             stretch.judged = true;
         }
-        self.stretches.insert(seen.conn, stretch);
     }
 
     fn closed(&mut self, conn: Conn, findings: &mut Findings) {
         // What lacks may have been under way, for it may come shortly after the end.
-        if let Some(stretch) = self.stretches.remove(&conn).filter(|stretch| stretch.count >= self.rule.min) {
-            self.judge(&stretch, findings);
+        if let Some(stretch) =
+            self.stretches.remove(&conn).filter(|stretch| stretch.count >= self.bounds.rule.min)
+        {
+            self.bounds.judge(&stretch, findings);
         }
     }
 
     fn finish(&mut self, end: &End<'_>, findings: &mut Findings) {
         for stretch in std::mem::take(&mut self.stretches).values() {
-            if end.settled || stretch.count >= self.rule.min {
-                self.judge(stretch, findings);
+            if end.settled || stretch.count >= self.bounds.rule.min {
+                self.bounds.judge(stretch, findings);
             }
         }
     }

@@ -5,11 +5,14 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use rustc_hash::FxHashMap;
 
-use super::monitor::{Conn, Seen, SessionNo, counter, fields_hash, hash_without};
+use serde_json::Value;
+
+use super::monitor::{Conn, SessionNo, counter, field_hashes, hash_without};
 use super::window::{ENTRIES, Memory};
 use crate::frame::Pointer;
 use crate::protocol::{Matcher, Protocol};
 use crate::source::Diagnostics;
+use crate::trace::Direction;
 
 /// The first delivery of a logged event.
 pub(crate) struct First {
@@ -26,8 +29,6 @@ pub(crate) struct First {
 pub(crate) struct Logged {
     pub id: i128,
     pub hash: u64,
-    /// Of all its fields, for [`hash_without`].
-    pub fields: u64,
 }
 
 /// Memory: a hash and two numbers for each of the last [`ENTRIES`] ids of all sessions; older ones are forgotten and no
@@ -39,6 +40,8 @@ pub(crate) struct History {
     /// The ids in the order of their first delivery.
     order: VecDeque<(SessionNo, i128)>,
     forgotten: u64,
+    /// Of the message that was found to be logged last.
+    fields: Vec<u64>,
 }
 
 /// The protocol's log, compiled.
@@ -60,20 +63,32 @@ impl History {
             })
         });
         let (sessions, none, order) = (FxHashMap::default(), BTreeMap::new(), VecDeque::new());
-        Ok(Self { log: log.transpose()?, sessions, none, order, forgotten: 0 })
+        Ok(Self { log: log.transpose()?, sessions, none, order, forgotten: 0, fields: Vec::new() })
     }
 
     /// The id and content of a message of the log; `None`: it is none.
-    pub fn logged(&self, seen: &Seen<'_>) -> Option<Logged> {
-        let log = self.log.as_ref().filter(|log| seen.is(&log.on))?;
-        let id = counter(log.id.get(seen.body)?)?;
-        let fields = fields_hash(seen.body);
-        Some(Logged { id, hash: hash_without(fields, seen.body, &log.volatile), fields })
+    pub fn logged(&mut self, message: Option<usize>, dir: Direction, body: &Value) -> Option<Logged> {
+        let log = self.log.as_ref().filter(|log| log.on.matches(message, dir, body))?;
+        let id = counter(log.id.get(body)?)?;
+        field_hashes(body, &mut self.fields);
+        Some(Logged { id, hash: hash_without(&self.fields, body, &log.volatile) })
+    }
+
+    /// The hash of the message that was found to be [logged](Self::logged) last, without some of its top-level keys.
+    pub fn hash_without(&self, body: &Value, volatile: &[String]) -> u64 {
+        hash_without(&self.fields, body, volatile)
     }
 
     /// What was seen of a session so far, by id.
     pub fn of(&self, session: SessionNo) -> &BTreeMap<i128, First> {
         self.sessions.get(&session).unwrap_or(&self.none)
+    }
+
+    /// The first delivery of an event, if it was seen before.
+    pub fn first(&self, session: SessionNo, id: i128) -> Option<&First> {
+        let log = self.of(session);
+        // Most ids are new, and greater than all before.
+        log.last_key_value().filter(|(newest, _)| id <= **newest).and_then(|_| log.get(&id))
     }
 
     /// Remembers an event, once all monitors have looked at it.

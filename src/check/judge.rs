@@ -251,11 +251,10 @@ impl Judge {
     /// Shows a message to the monitors that want it.
     fn show(&mut self, event: &Event, index: u64, on: Opened, message: Option<usize>, body: &Value) {
         let Opened { conn, session, forgotten } = on;
-        let history = &self.history;
         let (at, dir) = (event.at, event.dir);
-        let mut seen =
-            Seen { event: index, at, conn, session, forgotten, dir, message, body, logged: None, history };
-        seen.logged = history.logged(&seen);
+        let logged = self.history.logged(message, dir, body);
+        let history = &self.history;
+        let seen = Seen { event: index, at, conn, session, forgotten, dir, message, body, logged, history };
         let wanted = match message {
             Some(message) => &self.by_message[message],
             None => &self.by_direction[event.dir as usize],

@@ -186,23 +186,31 @@ pub(crate) fn counter_json(counter: i128) -> Value {
 /// A hash of a JSON value that does not depend on the order of keys, without the parts named by `volatile` (top-level
 /// keys). Equal values have equal hashes; numbers by value.
 pub(crate) fn content_hash(value: &Value, volatile: &[String]) -> u64 {
-    let mut hasher = rustc_hash::FxHasher::default();
-    // Each type begins with a byte of its own: null is not false, nor is [] {}.
-    match value {
-        Value::Null => 0u8.hash(&mut hasher),
-        Value::Bool(value) => (1u8, value).hash(&mut hasher),
-        Value::Number(number) => match whole_number(number) {
-            Some(whole) => (2u8, whole).hash(&mut hasher),
-            None => (3u8, number.as_f64().unwrap_or(0.0).to_bits()).hash(&mut hasher),
-        },
-        Value::String(text) => (4u8, text).hash(&mut hasher),
-        Value::Array(items) => {
-            (5u8, items.len()).hash(&mut hasher);
-            items.iter().for_each(|item| content_hash(item, &[]).hash(&mut hasher));
-        }
-        Value::Object(_) => return hash_without(fields_hash(value), value, volatile),
+    if let Value::Object(map) = value {
+        let kept = map.iter().filter(|(key, _)| !volatile.contains(key));
+        return object_hash(kept.map(|(key, value)| field_hash(key, value)));
     }
+    let mut hasher = rustc_hash::FxHasher::default();
+    feed(value, &mut hasher);
     mixed(hasher.finish())
+}
+
+/// Each type begins with a byte of its own: null is not false, nor is [] {}.
+fn feed(value: &Value, hasher: &mut rustc_hash::FxHasher) {
+    match value {
+        Value::Null => 0u8.hash(hasher),
+        Value::Bool(value) => (1u8, value).hash(hasher),
+        Value::Number(number) => match whole_number(number) {
+            Some(whole) => (2u8, whole).hash(hasher),
+            None => (3u8, number.as_f64().unwrap_or(0.0).to_bits()).hash(hasher),
+        },
+        Value::String(text) => (4u8, text).hash(hasher),
+        Value::Array(items) => {
+            (5u8, items.len()).hash(hasher);
+            items.iter().for_each(|item| content_hash(item, &[]).hash(hasher));
+        }
+        Value::Object(_) => (6u8, content_hash(value, &[])).hash(hasher),
+    }
 }
 
 /// Spreads a hash over all bits (the finaliser of MurmurHash3). `FxHasher` is linear: without this, sums of its hashes are the
@@ -213,27 +221,30 @@ fn mixed(hash: u64) -> u64 {
     hash ^ (hash >> 33)
 }
 
-/// The hash of an object's fields, from which [`hash_without`] makes hashes without some of them: an object that several
-/// ask about is read once.
-pub(crate) fn fields_hash(object: &Value) -> u64 {
+/// The hashes of an object's fields, in their order: an object that several ask about is read once.
+pub(crate) fn field_hashes(object: &Value, hashes: &mut Vec<u64>) {
     let fields = object.as_object().into_iter().flatten();
-    fields.fold(0, |sum, (key, value)| sum.wrapping_add(field_hash(key, value)))
+    hashes.clear();
+    hashes.extend(fields.map(|(key, value)| field_hash(key, value)));
 }
 
-/// What [`content_hash`] is of an object, given its [`fields_hash`]. Of other values: 0.
-pub(crate) fn hash_without(fields: u64, object: &Value, volatile: &[String]) -> u64 {
+/// What [`content_hash`] is of an object, given its [`field_hashes`]. Of other values: 0.
+pub(crate) fn hash_without(hashes: &[u64], object: &Value, volatile: &[String]) -> u64 {
     let Some(map) = object.as_object() else { return 0 };
-    let dropped = volatile.iter().filter_map(|name| map.get_key_value(name));
-    let sum = dropped.fold(fields, |sum, (key, value)| sum.wrapping_sub(field_hash(key, value)));
+    let kept = map.keys().zip(hashes).filter(|(key, _)| !volatile.contains(key));
+    object_hash(kept.map(|(_, hash)| *hash))
+}
+
+fn object_hash(fields: impl Iterator<Item = u64>) -> u64 {
     let mut hasher = rustc_hash::FxHasher::default();
-    (6u8, sum).hash(&mut hasher);
+    (6u8, fields.fold(0, u64::wrapping_add)).hash(&mut hasher);
     mixed(hasher.finish())
 }
 
 fn field_hash(key: &str, value: &Value) -> u64 {
     let mut field = rustc_hash::FxHasher::default();
     key.hash(&mut field);
-    content_hash(value, &[]).hash(&mut field);
+    feed(value, &mut field);
     mixed(field.finish())
 }
 

@@ -6,9 +6,7 @@ use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 
 use super::history::Logged;
-use super::monitor::{
-    Conn, Findings, Monitor, Seen, content_hash, counter, counter_json, hash_without, key_text,
-};
+use super::monitor::{Conn, Findings, Monitor, Seen, content_hash, counter, counter_json, key_text};
 use super::monitors::Builder;
 use super::window::Memory;
 use crate::frame::Pointer;
@@ -153,7 +151,7 @@ impl Projection {
                     }
                 }
                 (Fold::Items { of, drop }, Folded::Items(items)) if seen.is(of) => {
-                    items.push_back(hash_without(logged.fields, seen.body, drop));
+                    items.push_back(seen.history.hash_without(seen.body, drop));
                     if items.len() > MAX_ITEMS {
                         items.pop_front();
                     }

@@ -80,7 +80,7 @@ impl Replay {
                 return;
             }
         }
-        if let Some(first) = history.get(&id)
+        if let Some(first) = seen.history.first(seen.session, id)
             && first.conn != seen.conn
         {
             findings.exercise(&self.rule.content);

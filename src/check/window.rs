@@ -16,11 +16,13 @@ const OVERHEAD: usize = 64;
 
 /// A map from a place (a connection's or session's number) and a key to what a monitor knows of it.
 ///
-/// Two bounds hold for all places together: [`ENTRIES`] and a number of bytes. What was not looked at for longest goes
-/// first. The numbers of connections and sessions grow with time, so that one number tells of which places something was
+/// Two bounds hold for all places together: [`ENTRIES`] and a number of bytes. Of the place that was not looked at for longest
+/// goes first what was not looked at for longest. The numbers of connections and sessions grow with time, so that one number tells of which places something was
 /// forgotten: there, that a key is not known means nothing ([`Window::may_lack`]).
 pub(crate) struct Window<V> {
-    entries: LinkedHashMap<Key, Kept<V>, FxBuildHasher>,
+    places: LinkedHashMap<u32, Place<V>, FxBuildHasher>,
+    /// Entries of all places.
+    len: usize,
     most_bytes: usize,
     bytes: usize,
     forgotten: u64,
@@ -28,12 +30,10 @@ pub(crate) struct Window<V> {
     lacking: Option<u32>,
 }
 
-#[derive(PartialEq, Eq, Hash)]
-struct Key {
-    place: u32,
-    /// Hashed as `Option<&str>` is.
-    text: Option<Box<str>>,
-}
+/// What is known of a place, by key: never empty.
+type Place<V> = LinkedHashMap<Option<Box<str>>, Kept<V>, FxBuildHasher>;
+/// A place's key, there or not.
+type Entry<'w, V> = RawEntryMut<'w, Option<Box<str>>, Kept<V>, FxBuildHasher>;
 
 struct Kept<V> {
     value: V,
@@ -49,26 +49,16 @@ impl<V> Default for Window<V> {
 impl<V> Window<V> {
     /// An empty window of at most so many bytes.
     pub fn of_bytes(most_bytes: usize) -> Self {
-        let entries = LinkedHashMap::with_hasher(FxBuildHasher);
-        Self { entries, most_bytes, bytes: 0, forgotten: 0, lacking: None }
-    }
-
-    fn entry(
-        &mut self,
-        place: u32,
-        text: Option<&str>,
-    ) -> (u64, RawEntryMut<'_, Key, Kept<V>, FxBuildHasher>) {
-        let hash = FxBuildHasher.hash_one((place, text));
-        let is = |key: &Key| key.place == place && key.text.as_deref() == text;
-        (hash, self.entries.raw_entry_mut().from_hash(hash, is))
+        let places = LinkedHashMap::with_hasher(FxBuildHasher);
+        Self { places, len: 0, most_bytes, bytes: 0, forgotten: 0, lacking: None }
     }
 
     /// What is known; from then on it is the last to be forgotten.
     pub fn get(&mut self, place: u32, text: Option<&str>) -> Option<&mut V> {
-        match self.entry(place, text).1 {
-            RawEntryMut::Occupied(mut entry) => {
-                entry.to_back();
-                Some(&mut entry.into_mut().value)
+        match entry(self.places.to_back(&place)?, text).1 {
+            RawEntryMut::Occupied(mut known) => {
+                known.to_back();
+                Some(&mut known.into_mut().value)
             }
             RawEntryMut::Vacant(_) => None,
         }
@@ -83,15 +73,21 @@ impl<V> Window<V> {
     pub fn insert(&mut self, place: u32, text: Option<&str>, value: V, bytes: usize) -> Option<V> {
         let bytes = bytes.saturating_add(text.map_or(0, str::len) + OVERHEAD);
         let kept = Kept { value, bytes };
-        let (hash, entry) = self.entry(place, text);
-        let before = match entry {
-            RawEntryMut::Occupied(mut entry) => {
-                entry.to_back();
-                Some(entry.replace_value(kept))
+        let of_place = match self.places.raw_entry_mut().from_key(&place) {
+            RawEntryMut::Occupied(mut known) => {
+                known.to_back();
+                known.into_mut()
             }
-            RawEntryMut::Vacant(entry) => {
-                let key = Key { place, text: text.map(Box::from) };
-                entry.insert_hashed_nocheck(hash, key, kept);
+            RawEntryMut::Vacant(new) => new.insert(place, Place::default()).1,
+        };
+        let before = match entry(of_place, text) {
+            (_, RawEntryMut::Occupied(mut known)) => {
+                known.to_back();
+                Some(known.replace_value(kept))
+            }
+            (hash, RawEntryMut::Vacant(new)) => {
+                new.insert_hashed_nocheck(hash, text.map(Box::from), kept);
+                self.len += 1;
                 None
             }
         };
@@ -102,64 +98,54 @@ impl<V> Window<V> {
 
     /// Counts what a value has grown by.
     pub fn grow(&mut self, place: u32, text: Option<&str>, bytes: usize) {
-        if let RawEntryMut::Occupied(mut entry) = self.entry(place, text).1 {
-            entry.get_mut().bytes += bytes;
+        let Some(of_place) = self.places.get_mut(&place) else { return };
+        if let RawEntryMut::Occupied(mut known) = entry(of_place, text).1 {
+            known.get_mut().bytes += bytes;
             self.bytes += bytes;
             self.shrink();
         }
     }
 
     fn shrink(&mut self) {
-        while self.entries.len() > ENTRIES || self.bytes > self.most_bytes {
-            let Some((key, kept)) = self.entries.pop_front() else { return };
-            self.bytes = self.bytes.saturating_sub(kept.bytes);
-            self.forgotten += 1;
-            self.lacking = self.lacking.max(Some(key.place));
+        while self.len > ENTRIES || self.bytes > self.most_bytes {
+            let Some((place, of_place)) = self.places.iter_mut().next() else { return };
+            let place = *place;
+            if let Some((_, kept)) = of_place.pop_front() {
+                self.len -= 1;
+                self.bytes = self.bytes.saturating_sub(kept.bytes);
+                self.forgotten += 1;
+                self.lacking = self.lacking.max(Some(place));
+            }
+            if of_place.is_empty() {
+                self.places.pop_front();
+            }
         }
     }
 
     /// Takes out what is known.
     pub fn remove(&mut self, place: u32, text: Option<&str>) -> Option<V> {
-        match self.entry(place, text).1 {
-            RawEntryMut::Occupied(entry) => {
-                let kept = entry.remove();
-                self.bytes = self.bytes.saturating_sub(kept.bytes);
-                Some(kept.value)
-            }
-            RawEntryMut::Vacant(_) => None,
+        let of_place = self.places.get_mut(&place)?;
+        let RawEntryMut::Occupied(known) = entry(of_place, text).1 else { return None };
+        let kept = known.remove();
+        if of_place.is_empty() {
+            self.places.remove(&place);
         }
+        self.len -= 1;
+        self.bytes = self.bytes.saturating_sub(kept.bytes);
+        Some(kept.value)
     }
 
-    /// Drops what is not to be kept; that is not forgetting.
-    pub fn retain(&mut self, mut keep: impl FnMut(u32, Option<&str>, &mut V) -> bool) {
-        let bytes = &mut self.bytes;
-        self.entries.retain(|key, kept| {
-            let stays = keep(key.place, key.text.as_deref(), &mut kept.value);
-            *bytes = bytes.saturating_sub(if stays { 0 } else { kept.bytes });
-            stays
-        });
-    }
-
-    /// Drops all that is known of a place.
+    /// Drops all that is known of a place; that is not forgetting.
     pub fn leave(&mut self, place: u32) {
-        self.retain(|known, _, _| known != place);
+        drop(self.take(place));
     }
 
     /// Takes out all that is known of a place, in the order in which it was used last.
-    pub fn take(&mut self, place: u32) -> Vec<(Option<Box<str>>, V)> {
-        if !self.entries.iter().any(|(key, _)| key.place == place) {
-            return Vec::new();
-        }
-        let (left, rest) = std::mem::take(&mut self.entries)
-            .into_iter()
-            .partition::<Vec<_>, _>(|(key, _)| key.place == place);
-        self.entries = rest.into_iter().collect();
-        left.into_iter()
-            .map(|(key, kept)| {
-                self.bytes = self.bytes.saturating_sub(kept.bytes);
-                (key.text, kept.value)
-            })
-            .collect()
+    pub fn take(&mut self, place: u32) -> impl Iterator<Item = (Option<Box<str>>, V)> + use<V> {
+        let left = self.places.remove(&place).unwrap_or_default();
+        self.len -= left.len();
+        self.bytes = self.bytes.saturating_sub(left.values().map(|kept| kept.bytes).sum());
+        left.into_iter().map(|(text, kept)| (text, kept.value))
     }
 
     /// Whether something may have been known of the place that is forgotten by now.
@@ -167,15 +153,24 @@ impl<V> Window<V> {
         self.lacking.is_some_and(|lacking| place <= lacking)
     }
 
-    /// All that is known, in the order in which it was used last.
+    /// All that is known, by place, in the order in which it was used last.
     pub fn iter(&self) -> impl Iterator<Item = (u32, Option<&str>, &V)> {
-        self.entries.iter().map(|(key, kept)| (key.place, key.text.as_deref(), &kept.value))
+        self.places.iter().flat_map(|(place, known)| {
+            known.iter().map(|(text, kept)| (*place, text.as_deref(), &kept.value))
+        })
     }
 
     /// How much is in memory, and how much was forgotten.
     pub fn memory(&self) -> Memory {
-        Memory { entries: self.entries.len(), forgotten: self.forgotten }
+        Memory { entries: self.len, forgotten: self.forgotten }
     }
+}
+
+/// The entry of a key, and its hash.
+fn entry<'w, V>(of_place: &'w mut Place<V>, text: Option<&str>) -> (u64, Entry<'w, V>) {
+    // As the key itself, an `Option<Box<str>>`, is hashed.
+    let hash = FxBuildHasher.hash_one(text);
+    (hash, of_place.raw_entry_mut().from_hash(hash, |key| key.as_deref() == text))
 }
 
 /// What is in memory.
@@ -217,13 +212,16 @@ mod tests {
             assert_eq!(window.get(0, Some("0")), Some(&mut 0), "what is used stays");
         }
         assert_eq!(window.memory(), Memory { entries: ENTRIES, forgotten: 1 });
-        assert!(!window.has(0, Some("1")) && window.has(0, Some("2")) && !window.has(0, None));
-        assert!(window.may_lack(0) && !window.may_lack(1));
+        // Place 0 was used all the time, so that place 1 is the one that was not looked at for longest.
+        assert!(!window.has(1, Some("1000")) && window.has(1, Some("1001")) && !window.has(0, None));
+        assert!(window.may_lack(1) && !window.may_lack(2));
         assert_eq!(window.insert(0, Some("2"), 7, 4), Some(2));
         assert_eq!(window.remove(0, Some("2")), Some(7));
-        let left = window.take(0);
-        assert_eq!(left.len(), 998, "{:?}", &left[..3]);
+        let left: Vec<_> = window.take(0).collect();
+        assert_eq!(left.len(), 999, "{:?}", &left[..3]);
         assert_eq!(left.last(), Some(&(Some("0".into()), 0)));
+        assert!(!window.has(0, Some("0")));
+        assert_eq!(window.memory(), Memory { entries: ENTRIES - 1000, forgotten: 1 });
         assert_eq!(window.get(65, Some("65000")), Some(&mut 65_000));
     }
 
@@ -238,6 +236,6 @@ mod tests {
         assert!(window.may_lack(1) && !window.may_lack(2));
         window.insert(3, None, "c", 5000);
         assert_eq!(window.memory(), Memory { entries: 0, forgotten: 3 }, "too large by itself");
-        assert_eq!(window.bytes, 0);
+        assert_eq!((window.bytes, window.places.len()), (0, 0));
     }
 }

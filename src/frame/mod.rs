@@ -10,3 +10,4 @@ mod pointer;
 pub use error::{FrameError, Place};
 pub use parse::{Limits, parse, parse_text};
 pub use pointer::Pointer;
+pub(crate) use pointer::field;

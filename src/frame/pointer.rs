@@ -1,6 +1,6 @@
 //! JSON Pointers (RFC 6901), split once and followed often.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// Objects up to this many keys are searched one after the other.
 const SMALL: usize = 12;
@@ -22,6 +22,14 @@ struct Token {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a JSON Pointer: it must be empty or begin with `/`")]
 pub struct PointerError(pub String);
+
+/// The value of an object's field. Frames are small: to compare a few keys is cheaper than to hash one.
+pub(crate) fn field<'v>(map: &'v Map<String, Value>, name: &str) -> Option<&'v Value> {
+    if map.len() > SMALL {
+        return map.get(name);
+    }
+    map.iter().find(|(key, _)| *key == name).map(|(_, value)| value)
+}
 
 impl Pointer {
     /// Compiles `text`.
@@ -48,11 +56,7 @@ impl Pointer {
     /// The value that the pointer names in `value`, if there is one.
     pub fn get<'v>(&self, value: &'v Value) -> Option<&'v Value> {
         self.tokens.iter().try_fold(value, |at, token| match at {
-            // Frames are small: to compare a few keys is cheaper than to hash one.
-            Value::Object(map) if map.len() <= SMALL => {
-                map.iter().find(|(key, _)| **key == token.key).map(|(_, value)| value)
-            }
-            Value::Object(map) => map.get(&token.key),
+            Value::Object(map) => field(map, &token.key),
             Value::Array(items) => items.get(token.index?),
             _ => None,
         })

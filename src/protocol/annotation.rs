@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::frame::field;
 use crate::source::schema::{Problem, Schema, Violation};
 
 /// How deep a schema is followed; a recursive one ends here.
@@ -111,15 +112,8 @@ impl Node {
                 if !self.closed.is_empty() {
                     seen(&self.closed);
                 }
-                // Messages bear their fields in the schema's order more often than not: no look-up by hash then.
-                let mut fields = map.iter();
                 for (name, node) in &self.properties {
-                    let next = fields.by_ref().find(|(field, _)| *field == name).map(|(_, value)| value);
-                    let found = next.or_else(|| {
-                        fields = map.iter();
-                        map.get(name)
-                    });
-                    if let Some(value) = found {
+                    if let Some(value) = field(map, name) {
                         node.exercised(value, seen);
                     }
                 }

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::extension::{PatternDirection, PatternWhere};
 use super::{OneOrMany, Pattern, Protocol};
+use crate::frame::field;
 use crate::source::schema::Schema;
 use crate::source::{Diagnostic, Diagnostics};
 use crate::trace::Direction;
@@ -13,10 +14,8 @@ use crate::trace::Direction;
 pub struct Matcher {
     direction: Direction,
     messages: Option<Vec<usize>>,
-    /// For each message, whether it is among `messages`.
+    /// For each message, whether it can match: the first look, which most patterns fail.
     wanted: Box<[bool]>,
-    /// Indices from here on are parts of messages, which only a pattern that names them means.
-    parts_from: usize,
     with: Option<Value>,
     schema: Option<Schema>,
     /// Not empty: any of these matches, and nothing else is looked at.
@@ -55,10 +54,15 @@ impl Matcher {
                 None
             }
         });
-        let parts_from = protocol.messages.len();
         let (with, any) = (conditions.with.clone(), Vec::new());
-        let wanted = wanted(messages.as_deref().unwrap_or_default());
-        errors.or(Self { direction, messages, wanted, parts_from, with, schema, any })
+        let wanted = match &messages {
+            Some(messages) => wanted(messages.iter().copied()),
+            None => {
+                let all = protocol.messages.iter().enumerate();
+                wanted(all.filter(|(_, message)| message.dir == direction).map(|(index, _)| index))
+            }
+        };
+        errors.or(Self { direction, messages, wanted, with, schema, any })
     }
 
     fn any(patterns: &[Pattern], protocol: &Protocol) -> Result<Self, Diagnostics> {
@@ -69,8 +73,9 @@ impl Matcher {
             errors.push(Diagnostic::new("`any` lists no pattern"));
         }
         let direction = Direction::Recv;
-        let wanted = wanted(&[]);
-        errors.or(Self { direction, messages: None, wanted, parts_from: 0, with: None, schema: None, any })
+        let marked = any.iter().flat_map(|one| one.wanted.iter().enumerate());
+        let wanted = wanted(marked.filter(|(_, wanted)| **wanted).map(|(index, _)| index));
+        errors.or(Self { direction, messages: None, wanted, with: None, schema: None, any })
     }
 
     /// The patterns of which one must match: those of `any`, or this one alone.
@@ -79,17 +84,19 @@ impl Matcher {
     }
 
     /// Whether a message matches. `message` is its index in [`Protocol::messages`], `None` for an unknown one.
+    #[inline]
     pub fn matches(&self, message: Option<usize>, dir: Direction, body: &Value) -> bool {
+        let possible = message.is_none_or(|message| self.wanted.get(message).is_some_and(|wanted| *wanted));
+        possible && self.matches_closely(message, dir, body)
+    }
+
+    /// As [`Matcher::matches`], for a message that can match, or one that the protocol does not know.
+    fn matches_closely(&self, message: Option<usize>, dir: Direction, body: &Value) -> bool {
         if !self.any.is_empty() {
             return self.any.iter().any(|one| one.matches(message, dir, body));
         }
         dir == self.direction
-            && match &self.messages {
-                Some(_) => {
-                    message.is_some_and(|message| self.wanted.get(message).is_some_and(|wanted| *wanted))
-                }
-                None => message.is_none_or(|message| message < self.parts_from),
-            }
+            && (message.is_some() || self.messages.is_none())
             && self.with.as_ref().is_none_or(|with| is_subset(with, body))
             && self.schema.as_ref().is_none_or(|schema| schema.is_valid(body))
     }
@@ -106,9 +113,13 @@ impl Matcher {
     }
 }
 
-fn wanted(messages: &[usize]) -> Box<[bool]> {
-    let mut wanted = vec![false; messages.iter().max().map_or(0, |most| most + 1)];
-    messages.iter().for_each(|message| wanted[*message] = true);
+/// A table in which these messages are marked.
+fn wanted(messages: impl Iterator<Item = usize>) -> Box<[bool]> {
+    let mut wanted = Vec::new();
+    for message in messages {
+        wanted.resize(wanted.len().max(message + 1), false);
+        wanted[message] = true;
+    }
     wanted.into()
 }
 
@@ -117,7 +128,7 @@ fn wanted(messages: &[usize]) -> Box<[bool]> {
 pub fn is_subset(part: &Value, whole: &Value) -> bool {
     match (part, whole) {
         (Value::Object(part), Value::Object(whole)) => {
-            part.iter().all(|(key, value)| whole.get(key).is_some_and(|other| is_subset(value, other)))
+            part.iter().all(|(key, value)| field(whole, key).is_some_and(|other| is_subset(value, other)))
         }
         (Value::Array(part), Value::Array(whole)) => {
             part.len() == whole.len() && part.iter().zip(whole).all(|(part, whole)| is_subset(part, whole))

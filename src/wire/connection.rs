@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::stream::{SplitSink, SplitStream};
-use futures_util::{SinkExt, StreamExt};
+use futures_util::{FutureExt, SinkExt, StreamExt};
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_tungstenite::tungstenite::{Error, Message};
@@ -113,11 +114,15 @@ async fn read(
         if stalled.wait_for(|stalled| !stalled).await.is_err() {
             return;
         }
-        let next = tokio::select! {
-            next = stream.next() => next,
-            changed = stalled.changed() => match changed {
-                Ok(()) => continue,
-                Err(_) => return,
+        // What has come already is taken at once: most frames of a stream come several a read.
+        let next = match stream.next().now_or_never() {
+            Some(next) => next,
+            None => tokio::select! {
+                next = stream.next() => next,
+                changed = stalled.changed() => match changed {
+                    Ok(()) => continue,
+                    Err(_) => return,
+                },
             },
         };
         let mut detail = None;
@@ -133,7 +138,11 @@ async fn read(
         closing |= matches!(payload, Payload::Close { .. });
         let over = matches!(payload, Payload::End(_));
         let incoming = Incoming { connection, at: Instant::now(), payload, detail };
-        if queue.send(incoming).await.is_err() || over {
+        let taken = match queue.try_send(incoming) {
+            Err(TrySendError::Full(incoming)) => queue.send(incoming).await.is_ok(),
+            taken => taken.is_ok(),
+        };
+        if !taken || over {
             return;
         }
     }
