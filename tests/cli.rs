@@ -255,7 +255,7 @@ fn a_port_in_use_is_named() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = taken.local_addr().expect("an address").to_string();
     let output = frameproof(folder.path(), &["serve", "minicodex", "--listen", &address]);
-    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(output.status.code(), Some(3));
     assert!(
         text(&output.stderr).contains(&format!("cannot listen on {address}")),
         "{}",

@@ -255,3 +255,64 @@ fn a_tolerated_failure_weighs_what_the_reading_says() {
         assert!(line.contains(summary), "{reading}: {shown}");
     }
 }
+
+#[test]
+fn the_configurations_only_target_is_tested() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let protocols = frameproof::protocol::Protocol::embedded_names();
+    let (one, two) = (protocols[0], protocols[1]);
+    let run = |config: &str, arguments: &[&str]| {
+        fs::write(folder.path().join("frameproof.toml"), config).expect("written");
+        let output = frameproof(folder.path(), arguments);
+        (output.status.code(), text(&output.stdout) + &text(&output.stderr))
+    };
+    // Nobody listens there: whoever tests it gets 3, and the reference server would be green.
+    let mine = format!("[target.mine]\nurl = 'ws://127.0.0.1:1/'\nprotocol = '{one}'\n");
+    let list = frameproof(folder.path(), &["list", one]);
+    let case = text(&list.stdout).split(' ').next().expect("a case").to_owned();
+    for arguments in [&["run"][..], &["run", one], &["run", &case], &["run", "--protocol", one]] {
+        let (code, shown) = run(&mine, &[arguments, &["-q"]].concat());
+        assert_eq!(code, Some(3), "{arguments:?}: {shown}");
+    }
+    let (code, shown) = run(&mine, &["run", one, &case, "-q", "--reference"]);
+    assert_eq!(code, Some(0), "{shown}");
+    let (code, shown) = run(&mine, &["run", two, "-q"]);
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(shown.contains("`mine` is not tested"), "{shown}");
+    let both = format!("{mine}[target.other]\nurl = 'ws://127.0.0.1:1/'\n");
+    for command in ["run", "doctor"] {
+        let (code, shown) = run(&both, &[command]);
+        assert_eq!(code, Some(2), "{shown}");
+        assert!(shown.contains("which target?") && shown.contains("mine, other"), "{shown}");
+    }
+}
+
+#[test]
+fn a_protocol_is_a_name_or_a_folder_everywhere() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let name = frameproof::protocol::Protocol::embedded_names()[0];
+    for command in [&["list"][..], &["list", "--requirements"], &["run", "--list"]] {
+        let by_flag = stdout(folder.path(), &[command, &["--protocol", name]].concat());
+        let (first, rest) = command.split_at(1);
+        assert_eq!(by_flag, stdout(folder.path(), &[first, &[name], rest].concat()));
+    }
+    let by_name = stdout(folder.path(), &["list", name]);
+    fs::write(folder.path().join("frameproof.toml"), format!("protocol = '{name}'\n")).expect("written");
+    assert_eq!(stdout(folder.path(), &["list"]), by_name);
+}
+
+#[test]
+fn ambiguities_and_cases_are_explained() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (code, shown) = stdout(folder.path(), &["explain", "mc-amb-31"]);
+    assert_eq!(code, Some(0));
+    assert!(shown.contains("lenient  ") && shown.contains("MC-APR-8"), "{shown}");
+    let (code, shown) = stdout(folder.path(), &["explain", "resume/sweep"]);
+    assert_eq!(code, Some(0));
+    assert!(
+        shown.contains("\n- name: sweep\n") && shown.contains("sweep: k") && !shown.contains("\n- name: a")
+    );
+    let output = frameproof(folder.path(), &["explain", "resume/swep"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("did you mean resume/sweep?"));
+}

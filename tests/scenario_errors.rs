@@ -45,7 +45,7 @@ fn mistakes_are_told_with_place_and_hint() {
         ),
         (
             case(&format!(
-                "{steps}      - expect: welcome\n        check: {{ properties: {{ a: {{ format: data-time }} }} }}\n"
+                "{steps}      - expect: welcome\n        where: {{ properties: {{ a: {{ format: data-time }} }} }}\n"
             )),
             &["s.yaml:8:", "no format `data-time`", "did you mean `date-time`?"],
         ),

@@ -237,9 +237,17 @@ impl Tally {
         if let Some((_, Event { payload: Payload::Text(text), .. })) = seen {
             writeln!(out, "     {}", terminal(&crate::protocol::clip(text)))?;
         }
+        if violation.warns && protocol.requirements.fails(&violation.requirements) {
+            let reading = format!("{:?}", protocol.reading).to_lowercase();
+            writeln!(out, "     no failure: the {reading} reading tolerates it")?;
+        }
         for id in &violation.requirements {
             let Some(known) = protocol.requirements.get(id) else { continue };
             writeln!(out, "     {id} {} {} ({})", known.level, known.text, known.source)?;
+            if let Some(reading) = known.reading.as_deref().and_then(|reading| protocol.answer_taken(reading))
+            {
+                writeln!(out, "       reading {}", terminal(&reading))?;
+            }
         }
         Ok(())
     }

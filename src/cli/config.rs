@@ -20,7 +20,7 @@ const NAME: &str = "frameproof.toml";
 pub(super) struct Config {
     /// A protocol that ships with frameproof.
     pub name: Option<String>,
-    /// A protocol folder of your own, instead of `name`.
+    /// A protocol folder of your own, instead of `name`; a shipped protocol's name does, too.
     pub protocol: Option<PathBuf>,
     /// Scenario files or folders of your own, instead of the shipped ones.
     #[serde(default)]
@@ -149,6 +149,12 @@ impl Config {
         let text = text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text);
         let config: Self =
             toml::from_str(&text).map_err(|error| Failure::Usage(explain(path, &text, &error).into()))?;
+        let mut config = config;
+        let shipped =
+            config.protocol.as_deref().and_then(Path::to_str).filter(|word| Source::is_embedded(word));
+        if let Some(name) = shipped.map(str::to_owned).filter(|_| config.name.is_none()) {
+            (config.name, config.protocol) = (Some(name), None);
+        }
         let folder = path.parent().unwrap_or(Path::new(""));
         let mut config = config.relative_to(folder);
         config.place = Some((folder.to_owned(), Document::foreign(&path.display().to_string(), &text)));
@@ -158,6 +164,7 @@ impl Config {
     /// Fills in what the command line leaves open of protocol and scenarios. `false`: the command line names another protocol
     /// than the file, whose server, scenarios and patches have nothing to do with it.
     pub fn fill(&self, source: &mut Source, filter: &mut Filter) -> bool {
+        source.settle(filter);
         let own = self.name.is_some() || self.protocol.is_some();
         if own && source.protocol.is_none() && !source.name.as_deref().is_some_and(Source::is_embedded) {
             let folder = self.protocol.as_deref().and_then(Path::file_name).and_then(std::ffi::OsStr::to_str);

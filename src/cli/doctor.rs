@@ -50,8 +50,11 @@ pub(super) struct Doctor {
 impl Doctor {
     pub fn run(mut self) -> Result<u8, Failure> {
         let config = Config::read(self.config.as_deref())?;
-        if self.url.is_none() && self.choice.target.is_none() && config.target.len() == 1 {
-            self.choice.target = config.target.keys().next().cloned();
+        if self.url.is_none()
+            && self.choice.target.is_none()
+            && (config.url.is_none() || config.target.len() == 1)
+        {
+            self.choice.pick(&config, &self.source)?;
         }
         let chosen = self.choice.read(&config, self.config.as_deref())?;
         if let Some(chosen) = &chosen {

@@ -12,13 +12,13 @@ use crate::protocol::Protocol;
 use crate::reference;
 use crate::scenario::LoadedCase;
 
-/// Explain a requirement.
+/// Explain a requirement, an ambiguity and its answers, or a case.
 #[derive(Debug, Args)]
 pub(super) struct Explain {
-    /// The requirement's id, such as MC-ORD-1.
+    /// The id of a requirement (MC-ORD-1), of an ambiguity (MC-AMB-31) or of a case (approval/deny).
     id: String,
-    /// A protocol folder of your own.
-    #[arg(long, value_name = "PATH")]
+    /// A protocol folder of your own, or a shipped protocol's name.
+    #[arg(long, value_name = "PATH|NAME")]
     protocol: Option<PathBuf>,
     /// A scenario file or folder of your own, instead of the shipped ones. May be repeated.
     #[arg(long, value_name = "PATH")]
@@ -43,22 +43,70 @@ impl Explain {
             sources.extend(others.map(|name| Source { name: Some(name.to_owned()), ..Source::default() }));
         }
         let mut known = Vec::new();
+        let mut told = false;
         for mut source in sources {
             let protocol = source.protocol(&mut Filter::default())?;
             let id = protocol.requirements.0.keys().find(|id| id.eq_ignore_ascii_case(&self.id)).cloned();
             if let Some(id) = id {
                 return show(&protocol, &source.cases(&protocol)?, &id);
             }
-            known.extend(protocol.requirements.0.keys().cloned());
+            let readings = &protocol.extension.readings;
+            if let Some(id) = readings.keys().find(|id| id.eq_ignore_ascii_case(&self.id)) {
+                return show_reading(&protocol, id);
+            }
+            let cases = source.cases(&protocol)?;
+            // Two protocols can have cases of one name.
+            for case in cases.iter().filter(|case| case.id == self.id) {
+                show_case(&protocol, case)?;
+                told = true;
+            }
+            known.extend(protocol.requirements.0.keys().chain(readings.keys()).cloned());
+            known.extend(cases.into_iter().map(|case| case.id));
         }
-        let id = self.id.to_uppercase();
+        if told {
+            return Ok(0);
+        }
+        let is_case = self.id.contains('/');
+        let id = if is_case { self.id.clone() } else { self.id.to_uppercase() };
         let near = crate::source::nearest(&id, known.iter().map(String::as_str));
         let hint = match near {
             Some(near) => format!("did you mean {near}?"),
+            None if is_case => "`frameproof list NAME` lists a protocol's cases".to_owned(),
             None => "`frameproof list --requirements` lists them".to_owned(),
         };
-        Err(usage(format!("unknown requirement `{}`", self.id), &hint))
+        let what = if is_case { "case" } else { "requirement" };
+        Err(usage(format!("unknown {what} `{}`", self.id), &hint))
     }
+}
+
+/// An ambiguity: what it is about, its answers, and the requirements that depend on it.
+fn show_reading(protocol: &Protocol, id: &str) -> Result<u8, Failure> {
+    let Some(reading) = protocol.extension.readings.get(id) else { return Ok(0) };
+    let mut out = anstream::stdout().lock();
+    writeln!(out, "{id} ({}, ambiguity)\n  {}", protocol.title, reading.topic)?;
+    writeln!(
+        out,
+        "    default  {}\n    strict   {}\n    lenient  {}",
+        reading.default, reading.strict, reading.lenient
+    )?;
+    let depend = protocol.requirements.0.values().filter(|one| one.reading.as_deref() == Some(id));
+    let depend: Vec<_> = depend.collect();
+    writeln!(out, "  requirements that depend on it:{}", if depend.is_empty() { " none" } else { "" })?;
+    for one in depend {
+        writeln!(out, "    {} {} {}", one.id, one.level, one.text)?;
+    }
+    writeln!(out, "  `--reading strict` or `lenient` takes another answer")?;
+    Ok(0)
+}
+
+/// A case: its title, what it covers, and its text.
+fn show_case(protocol: &Protocol, case: &LoadedCase) -> Result<(), Failure> {
+    let mut out = anstream::stdout().lock();
+    writeln!(out, "{} ({}): {}", case.id, protocol.title, case.case.title)?;
+    writeln!(out, "  {}:{}", case.file, case.line)?;
+    writeln!(out, "  covers: {}\n", case.covered().join(" "))?;
+    writeln!(out, "{}", case.source())?;
+    Ok(())
 }
 
 fn show(protocol: &Protocol, cases: &[LoadedCase], id: &str) -> Result<u8, Failure> {

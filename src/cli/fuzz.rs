@@ -269,7 +269,7 @@ impl Fuzz {
             return Err(harness(error, "findings and corpus must be kept somewhere"));
         }
         let code = exit_code(&report);
-        self.write(started, &report, code)?;
+        self.write(started, &report, code, &folder)?;
         if !self.quiet {
             writeln!(out, "\n{}", show::coverage(&report.coverage))?;
         }
@@ -290,8 +290,9 @@ impl Fuzz {
         started: crate::run::event::RunStarted,
         report: &Report,
         code: u8,
+        folder: &Path,
     ) -> Result<(), Failure> {
-        let events = show::events(started, report, code);
+        let events = show::events(started, report, code, &self.reproduce(), folder);
         let write = |path: &Option<PathBuf>, text: Result<String, String>| match path {
             Some(path) => text
                 .and_then(|text| file::write_atomically(path, &text))

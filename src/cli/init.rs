@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Failure, harness, usage};
+use super::{Failure, usage};
 use crate::report::file::write_atomically;
 
 /// The files, with their places; `{{name}}` is the protocol's folder.
@@ -53,7 +53,7 @@ impl Init {
             // Scenario templates look the same and are not for us: only the configuration is filled in.
             let is_config = path.extension().is_some_and(|extension| extension == "toml");
             let text = if is_config { fill(text) } else { text.to_owned() };
-            write_atomically(&path, &text).map_err(|error| harness(error, ""))?;
+            write_atomically(&path, &text).map_err(|error| usage(error, "take another folder"))?;
             writeln!(out, "wrote {}", path.display())?;
         }
         writeln!(

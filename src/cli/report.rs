@@ -22,7 +22,7 @@ pub(super) struct Report {
     /// Show the closing line only.
     #[arg(long, short, conflicts_with = "verbose")]
     quiet: bool,
-    /// Show every case.
+    /// Show every case; twice: every requirement that was not exercised, too.
     #[arg(long, short, action = clap::ArgAction::Count)]
     verbose: u8,
 }

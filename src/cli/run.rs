@@ -27,9 +27,13 @@ pub(super) struct Run {
     source: Source,
     #[command(flatten)]
     filter: Filter,
-    /// The server to test, `ws://…` or `wss://…`. Default: the built-in reference server.
+    /// The server to test, `ws://…` or `wss://…`. Default: the configuration's `url` or its only target; else the built-in
+    /// reference server.
     #[arg(long)]
     url: Option<String>,
+    /// Test the reference server, whatever servers the configuration has.
+    #[arg(long, conflicts_with_all = ["url", "target"])]
+    reference: bool,
     #[command(flatten)]
     choice: TargetChoice,
     /// A header of the upgrade request, `Name: value`; `Name: env:VARIABLE` takes the value from the environment. May
@@ -92,7 +96,7 @@ pub(super) struct Run {
     /// Show the closing line only.
     #[arg(long, short, conflicts_with = "verbose")]
     quiet: bool,
-    /// Show every case.
+    /// Show every case; twice: every requirement that was not exercised, too.
     #[arg(long, short, action = clap::ArgAction::Count)]
     verbose: u8,
     /// The arguments about protocol and scenarios, as they were given.
@@ -105,6 +109,10 @@ impl Run {
         let config = Config::read(self.config.as_deref())?;
         let named = self.source.name.clone().filter(|word| Source::is_embedded(word));
         self.given = Source { name: named, ..self.source.clone() }.arguments();
+        let says_server = self.url.is_some() || self.fault.is_some() || config.url.is_some();
+        if self.choice.target.is_none() && !says_server && !self.reference && !self.list {
+            self.choice.pick(&config, &self.source)?;
+        }
         let chosen = self.choice.read(&config, self.config.as_deref())?;
         self.apply(config, chosen.as_ref());
         let mut suites = self.source.suites(&mut self.filter)?;
@@ -203,7 +211,10 @@ impl Run {
         }
         let same = config.fill(&mut self.source, &mut self.filter);
         if same {
-            self.url = self.url.take().or(config.url.filter(|_| self.fault.is_none() && chosen.is_none()));
+            self.url = self
+                .url
+                .take()
+                .or(config.url.filter(|_| self.fault.is_none() && !self.reference && chosen.is_none()));
             self.baseline = self.baseline.take().or(config.baseline);
             if self.header.is_empty() {
                 self.header = config.header;

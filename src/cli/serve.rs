@@ -65,7 +65,7 @@ impl Serve {
 /// Why a reference server does not start.
 pub(super) fn cannot_start(error: &StartError) -> Failure {
     match error {
-        StartError::Listen { .. } => usage(error, "port 0 takes a free one: --listen 127.0.0.1:0"),
+        StartError::Listen { .. } => harness(error, "port 0 takes a free one: --listen 127.0.0.1:0"),
         StartError::UnknownProtocol(_) => usage(error, "test a server of your own with run --url"),
         StartError::UnknownFault { near: Some(near), .. }
         | StartError::UnknownDialect { near: Some(near), .. } => {

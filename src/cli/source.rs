@@ -1,6 +1,6 @@
 //! Which protocol and which cases a command is about.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
@@ -10,16 +10,17 @@ use serde::Deserialize;
 
 use super::{Failure, nothing, usage};
 use crate::protocol::{DialectChoice, LoadOptions, Protocol, ReadingName};
+pub(super) use crate::report::escape::shell as quote;
 use crate::scenario::{self, LoadedCase};
 use crate::source::{nearest, nearest_few};
 
 /// Where protocol and scenarios come from.
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct Source {
-    /// A protocol that ships with frameproof. Without it: all of them.
+    /// A protocol that ships with frameproof. `run` and `list` without it: all of them.
     pub name: Option<String>,
-    /// A protocol folder of your own, instead of a name.
-    #[arg(long, value_name = "PATH")]
+    /// A protocol folder of your own, or a shipped protocol's name (`./NAME` is always a folder).
+    #[arg(long, value_name = "PATH|NAME")]
     pub protocol: Option<PathBuf>,
     /// A scenario file or folder of your own, instead of the shipped ones. May be repeated.
     #[arg(long, value_name = "PATH")]
@@ -88,6 +89,20 @@ pub(super) struct Filter {
 }
 
 impl Source {
+    /// Takes `--protocol NAME` for the name of a shipped protocol. A bare word is a filter then.
+    pub fn settle(&mut self, filter: &mut Filter) {
+        let word = self.protocol.as_deref().and_then(Path::to_str).filter(|word| Self::is_embedded(word));
+        let Some(word) = word.map(str::to_owned) else { return };
+        match self.name.take() {
+            // Two names; the error comes with the protocol's loading.
+            Some(name) if Self::is_embedded(&name) && name != word => return self.name = Some(name),
+            Some(name) if name != word => filter.globs.insert(0, name),
+            _ => {}
+        }
+        self.name = Some(word);
+        self.protocol = None;
+    }
+
     /// The protocol. With `--protocol` the first bare word is no name but a filter, and is moved there.
     pub fn protocol(&mut self, filter: &mut Filter) -> Result<Arc<Protocol>, Failure> {
         match self.protocols(filter)?.as_slice() {
@@ -99,6 +114,7 @@ impl Source {
     /// The protocol that is named; all that ship with frameproof where none is. A first bare word that looks like a
     /// filter is moved there.
     pub fn protocols(&mut self, filter: &mut Filter) -> Result<Vec<Arc<Protocol>>, Failure> {
+        self.settle(filter);
         if let Some(path) = &self.protocol {
             if let Some(word) = self.name.take() {
                 if Self::is_embedded(&word) {
@@ -193,15 +209,6 @@ impl Source {
         }
         text
     }
-}
-
-/// A word as a shell takes it.
-pub(super) fn quote(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@,+*".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 /// A glob, and which kind of id it may match.

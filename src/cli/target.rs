@@ -41,7 +41,41 @@ pub(super) struct Chosen {
     pub arguments: String,
 }
 
+/// `frameproof.toml` has several targets that fit.
+pub(super) fn which_target(names: &[&str]) -> Failure {
+    usage("which target?", &format!("--target NAME: there are {}", names.join(", ")))
+}
+
 impl TargetChoice {
+    /// Where the command line says no server, the configuration's only target that fits the protocol which it names. Where it has
+    /// targets and none fits, that is told, for the reference server's verdict says nothing of them.
+    ///
+    /// # Errors
+    /// Several fit.
+    pub fn pick(&mut self, config: &Config, source: &Source) -> Result<(), Failure> {
+        let path = source.protocol.as_deref().and_then(Path::to_str);
+        let wanted = path.or(source.name.as_deref().filter(|word| Source::is_embedded(word)));
+        let own = config.name.as_deref().or(config.protocol.as_deref().and_then(Path::to_str));
+        let fits = |target: &TargetConfig| match (wanted, target.protocol.as_deref().or(own)) {
+            (Some(wanted), Some(protocol)) => Path::new(wanted) == Path::new(protocol),
+            _ => true,
+        };
+        let fitting = config.target.iter().filter(|(_, target)| fits(target));
+        match fitting.map(|(name, _)| name.as_str()).collect::<Vec<_>>()[..] {
+            [only] => self.target = Some(only.to_owned()),
+            [] if config.target.is_empty() => {}
+            [] => {
+                let names: Vec<_> = config.target.keys().map(|name| format!("`{name}`")).collect();
+                super::tell(vec![Diagnostic::note(format!(
+                    "the configuration's {} is not tested: --target NAME chooses one",
+                    names.join(", ")
+                ))]);
+            }
+            ref many => return Err(which_target(many)),
+        }
+        Ok(())
+    }
+
     /// The chosen target, if one is chosen.
     pub fn read(&self, config: &Config, file: Option<&Path>) -> Result<Option<Chosen>, Failure> {
         let Some(name) = &self.target else { return Ok(None) };

@@ -101,6 +101,12 @@ impl Broken {
                 if message == "recursion limit exceeded" {
                     return FrameError::TooDeep { limit: limits.max_depth.min(127), place };
                 }
+                if message == "unexpected end of hex escape"
+                    || message == "lone leading surrogate in hex escape"
+                {
+                    let message = "a lone surrogate, which is no Unicode text".to_owned();
+                    return FrameError::Syntax { message, place };
+                }
                 FrameError::Syntax { message, place }
             }
         }

@@ -27,7 +27,9 @@ pub struct Extension {
     pub frames: FrameRules,
     /// How sessions are told apart and joined.
     pub session: Session,
-    /// The ways to begin a connection, by name; a scenario's `open` uses the first unless it names one.
+    /// The ways to begin a connection, by name; a scenario's `open` uses the first unless it names one. None: a
+    /// connection needs no beginning.
+    #[serde(default)]
     pub openings: IndexMap<String, Vec<Exchange>>,
     /// Messages that may come at any moment and that an `expect` always looks past.
     #[serde(default)]

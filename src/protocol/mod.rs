@@ -103,6 +103,18 @@ pub struct LoadOptions {
 const MAX_SCHEMAS: usize = 4096;
 
 impl Protocol {
+    /// An ambiguity and the answer to it that is taken, in a line: its id, what it is about, the answer. `None`: there is no such
+    /// ambiguity.
+    pub fn answer_taken(&self, id: &str) -> Option<String> {
+        let reading = self.extension.readings.get(id)?;
+        let taken = match self.readings.get(id) {
+            Some(ReadingName::Strict) => &reading.strict,
+            Some(ReadingName::Lenient) => &reading.lenient,
+            _ => &reading.default,
+        };
+        Some(format!("{id}: {} — {taken}", reading.topic))
+    }
+
     /// Which message a JSON object is, by its discriminator, for the given direction. `None`: missing, not a
     /// string, or unknown in that direction.
     pub fn message_of(&self, body: &Value, dir: Direction) -> Option<usize> {

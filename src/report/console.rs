@@ -124,7 +124,7 @@ impl<W: Write> Console<W> {
                 let known = case.known.as_deref().map(|why| format!(" (known: {})", terminal(why)));
                 writeln!(
                     self.out,
-                    "{style}{word:>5}{style:#} {DIM}{ms:>7.1} ms{DIM:#}  {} {DIM}{}{}{DIM:#}",
+                    "{style}{word:>5}{style:#} {DIM}{ms:>7.1} ms{DIM:#}  {}: {DIM}{}{}{DIM:#}",
                     terminal(&case.case),
                     terminal(&case.title),
                     known.unwrap_or_default()
@@ -182,7 +182,7 @@ impl<W: Write> Console<W> {
         let failures =
             if case.verdict == Verdict::Flaky { case.earlier.concat() } else { case.failures.clone() };
         for failure in &failures {
-            self.failure(failure)?;
+            self.failure(failure, case)?;
         }
         self.wire(case, &failures)?;
         self.output(case)?;
@@ -304,7 +304,7 @@ impl<W: Write> Console<W> {
         }
         for (id, result) in &summary.requirements {
             let wanted = matches!(result.verdict, Verdict::Failed | Verdict::Warned | Verdict::Known)
-                || (self.options.verbosity >= 1 && result.verdict == Verdict::NotExercised);
+                || (self.options.verbosity >= 2 && result.verdict == Verdict::NotExercised);
             if !wanted {
                 continue;
             }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::path::Path;
 
 use super::escape::terminal;
 use crate::fuzz::campaign::{Ended, Progress, Report};
@@ -132,9 +133,17 @@ pub fn summary(report: &Report) -> String {
     text
 }
 
-/// The campaign as the events of a run: a case for each finding, and one for each oracle that found nothing.
-pub fn events(started: RunStarted, report: &Report, exit_code: u8) -> Vec<RunEvent> {
-    let mut cases: Vec<CaseReport> = report.findings.iter().map(|found| found.report.clone()).collect();
+/// The campaign as the events of a run: a case for each finding, and one for each oracle that found nothing. `reproduce` is protocol and
+/// target as a command line has them, `folder` where the findings' scenarios are.
+pub fn events(
+    started: RunStarted,
+    report: &Report,
+    exit_code: u8,
+    reproduce: &str,
+    folder: &Path,
+) -> Vec<RunEvent> {
+    let told = |found: &Finding| told(found, reproduce, folder);
+    let mut cases: Vec<CaseReport> = report.findings.iter().map(told).collect();
     for (oracle, title) in ORACLES {
         if !report.findings.iter().any(|found| found.fingerprint.oracle == *oracle) {
             cases.push(passed(oracle, title));
@@ -158,10 +167,26 @@ pub fn events(started: RunStarted, report: &Report, exit_code: u8) -> Vec<RunEve
         let verdict = if broken_in.is_empty() { Verdict::Passed } else { Verdict::Failed };
         summary.requirements.insert(id.clone(), RequirementResult { verdict, exercised: *count, broken_in });
     }
-    let mut events = vec![RunEvent::RunStarted(RunStarted { cases: cases.len(), ..started })];
+    let Progress { cases: played, sent, .. } = &report.progress;
+    let title = format!("{}, fuzzed with {played} cases and {sent} messages", started.title);
+    let mut events = vec![RunEvent::RunStarted(RunStarted { cases: cases.len(), title, ..started })];
     events.extend(cases.into_iter().map(|case| RunEvent::CaseFinished(Box::new(case))));
     events.push(RunEvent::RunFinished(Box::new(summary)));
     events
+}
+
+/// A finding as a failed case, whatever its level, as the exit code has it; its scenario is the place and what reproduces it.
+fn told(found: &Finding, reproduce: &str, folder: &Path) -> CaseReport {
+    let file = folder.join(found.file_name()).display().to_string();
+    let mut report = found.report.clone();
+    report.reproduce =
+        format!("frameproof run {reproduce} --scenario {}", crate::report::escape::shell(&file));
+    for failure in &mut report.failures {
+        // The campaign made the steps up; the scenario has them.
+        failure.step = None;
+        failure.verdict = failure.verdict.max(Verdict::Failed);
+    }
+    CaseReport { case: format!("fuzz/{}", found.name), verdict: Verdict::Failed, file, line: 1, ..report }
 }
 
 fn passed(oracle: &str, title: &str) -> CaseReport {

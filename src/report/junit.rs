@@ -1,6 +1,6 @@
 //! JUnit XML, for Jenkins, GitLab, dorny/test-reporter and mikepenz/action-junit-report.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -26,7 +26,10 @@ pub fn render(events: &[RunEvent]) -> Result<String, String> {
     let mut seconds = 0.0;
     for event in events {
         match event {
-            RunEvent::RunStarted(begin) => started = Some(begin),
+            RunEvent::RunStarted(begin) => {
+                report.timestamp = report.timestamp.or_else(|| begin.started.parse().ok());
+                started = Some(begin);
+            }
             RunEvent::CaseFinished(case) => {
                 let Some(begin) = started else { continue };
                 let family = case.case.split('/').next().unwrap_or_default();
@@ -34,11 +37,15 @@ pub fn render(events: &[RunEvent]) -> Result<String, String> {
                 let suite = suites.entry(name.clone()).or_insert_with(|| {
                     order.push(name.clone());
                     let mut suite = TestSuite::new(name.clone());
+                    // The type is the writer's own.
+                    suite.timestamp = begin.started.parse().ok();
                     suite.add_property(Property::new("seed", begin.seed.to_string()));
                     suite.add_property(Property::new("target", xml(&begin.target).into_owned()));
                     suite.add_property(Property::new("reading", xml(&begin.reading).into_owned()));
                     suite
                 });
+                let time = suite.time.unwrap_or_default().saturating_add(duration(case.seconds));
+                suite.set_time(time);
                 suite.add_test_case(test_case(case, begin, &name));
             }
             RunEvent::RunFinished(summary) => {
@@ -88,12 +95,15 @@ fn test_case(case: &CaseReport, begin: &RunStarted, class: &str) -> TestCase {
     test.set_time(duration(case.seconds));
     test.extra.insert("file".into(), xml(&case.file).into_owned().into());
     test.extra.insert("line".into(), case.line.to_string().into());
-    let mut ids: Vec<&String> = case.exercised.keys().collect();
+    // What a case is about, and what it broke; all that it exercised is in the JSON lines.
+    let mut ids: Vec<&String> = case.covers.iter().collect();
     ids.extend(case.failures.iter().flat_map(|failure| &failure.requirements));
     ids.sort();
     ids.dedup();
     let ids: Vec<String> = ids.into_iter().map(|id| xml(id).into_owned()).collect();
-    test.add_property(Property::new("requirements", ids.join(" ")));
+    if !ids.is_empty() {
+        test.add_property(Property::new("requirements", ids.join(" ")));
+    }
     test.add_property(Property::new("title", xml(&case.title).into_owned()));
     if let Some(known) = &case.known {
         test.add_property(Property::new("known-failure", xml(known).into_owned()));
@@ -144,7 +154,11 @@ fn text_of(case: &CaseReport, failures: &[Failure], begin: &RunStarted) -> Strin
     for failure in failures {
         let _ = writeln!(out, "\n{}", failure.message);
         for id in &failure.requirements {
-            let _ = writeln!(out, "  {}", requirement(id, begin.requirements.get(id)));
+            let text = begin.requirements.get(id);
+            let _ = writeln!(out, "  {}", requirement(id, text));
+            if let Some(reading) = text.and_then(|text| text.reading.as_deref()) {
+                let _ = writeln!(out, "    reading {reading}");
+            }
         }
         if let Some(step) = &failure.step {
             let _ = writeln!(out, "  at {}:{}: {}", step.file, step.line, step.source);
@@ -161,14 +175,7 @@ fn text_of(case: &CaseReport, failures: &[Failure], begin: &RunStarted) -> Strin
         let _ = write!(out, "\nreproduce: {}", case.reproduce);
         return xml(&out).into_owned();
     }
-    let telling: Vec<_> = case.wire.iter().filter(|line| !line.ambient).collect();
-    let skipped = telling.len().saturating_sub(FRAMES);
-    if !case.wire.is_empty() {
-        let _ = writeln!(out, "\nlast frames:");
-    }
-    for line in &telling[skipped..] {
-        let _ = writeln!(out, "{:>9.1} ms  {:<8} {} {}", line.ms, line.client, line.dir, line.text);
-    }
+    frames(case, failures, &mut out);
     let skipped = case.log.len().saturating_sub(FRAMES);
     if !case.log.is_empty() {
         let _ = writeln!(out, "\nthe server wrote meanwhile:");
@@ -182,6 +189,22 @@ fn text_of(case: &CaseReport, failures: &[Failure], begin: &RunStarted) -> Strin
         end -= 1;
     }
     xml(&out[..end]).into_owned()
+}
+
+/// The last frames, and those that show the failure wherever they are, marked.
+fn frames(case: &CaseReport, failures: &[Failure], out: &mut String) {
+    let marked: BTreeSet<u64> = failures.iter().flat_map(|failure| failure.frames.iter().copied()).collect();
+    let from =
+        case.wire.iter().filter(|line| !line.ambient).nth_back(FRAMES - 1).map_or(0, |line| line.index);
+    if !case.wire.is_empty() {
+        let _ = writeln!(out, "\nlast frames (> shows the failure):");
+    }
+    for line in &case.wire {
+        let sign = if marked.contains(&line.index) { '>' } else { ' ' };
+        if sign == '>' || (line.index >= from && !line.ambient) {
+            let _ = writeln!(out, "{sign}{:>9.1} ms  {:<8} {} {}", line.ms, line.client, line.dir, line.text);
+        }
+    }
 }
 
 fn requirement(id: &str, text: Option<&RequirementText>) -> String {

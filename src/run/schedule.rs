@@ -243,15 +243,7 @@ pub(super) fn started(
     cases: usize,
 ) -> RunStarted {
     let requirements = protocol.requirements.0.values().map(|requirement| {
-        let reading = requirement.reading.as_ref().and_then(|id| {
-            let reading = protocol.extension.readings.get(id)?;
-            let taken = match protocol.readings.get(id) {
-                Some(crate::protocol::ReadingName::Strict) => &reading.strict,
-                Some(crate::protocol::ReadingName::Lenient) => &reading.lenient,
-                _ => &reading.default,
-            };
-            Some(format!("{id}: {} — {taken}", reading.topic))
-        });
+        let reading = requirement.reading.as_deref().and_then(|id| protocol.answer_taken(id));
         let text = RequirementText {
             level: requirement.level.to_string(),
             text: requirement.text.clone(),

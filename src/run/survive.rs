@@ -138,7 +138,8 @@ impl Runner<'_> {
             (1, None) => "the message was not refused".to_owned(),
             (_, None) => format!("{wanted} messages should have been refused, {found} were"),
         };
-        self.missed(blame, message, instead.as_ref(), Some(json!({ "errors": wanted })))
+        let asked = format!("{found} of {wanted} refusals came");
+        self.missed(blame, message, instead.as_ref(), Some(Value::from(asked)))
     }
 
     fn errors(&mut self, client: &str) -> Result<usize, Stop> {

@@ -55,6 +55,20 @@ impl LoadedCase {
         ids
     }
 
+    /// The case as it stands in its file, with the indentation taken away.
+    pub fn source(&self) -> String {
+        let start = self.document.span(&self.pointer, Part::Value).start;
+        let from = self.document.place(start).0 - 1;
+        let indent_of = |line: &str| line.len() - line.trim_start().len();
+        let mut lines = self.document.text.lines().skip(from);
+        let first = lines.next().unwrap_or_default();
+        let indent = indent_of(first);
+        let rest = lines.take_while(|line| line.trim().is_empty() || indent_of(line) > indent);
+        let lines: Vec<&str> = std::iter::once(first).chain(rest).collect();
+        let cut = |line: &&str| line.get(indent..).unwrap_or_default().trim_end().to_owned();
+        lines.iter().map(cut).collect::<Vec<_>>().join("\n").trim_end().to_owned()
+    }
+
     /// Line, column and source line of a place in the case, given relative to it.
     pub fn place(&self, below: &str) -> (usize, usize, &str) {
         self.document.place(self.document.span(&format!("{}{below}", self.pointer), Part::Key).start)

@@ -5,13 +5,16 @@ use serde_json::Value;
 use super::model::{Case, Step};
 use super::verify::CLOSE;
 use crate::protocol::{Matcher, Protocol};
-use crate::source::{Diagnostic, Document, Part, nearest};
+use crate::source::{Diagnostic, Document, Part, escape_token, nearest};
 use crate::trace::Direction;
 
 /// Notes about a case that holds no mistakes.
 pub(super) fn of(case: &Case, protocol: &Protocol, document: &Document, at: &str) -> Vec<Diagnostic> {
     let mut notes = Vec::new();
     sends(&case.steps, protocol, document, &format!("{at}/steps"), &mut notes);
+    for (index, step) in case.steps.iter().enumerate() {
+        fields(step, protocol, document, &format!("{at}/steps/{index}"), &mut notes);
+    }
     notes
 }
 
@@ -32,6 +35,23 @@ fn sends(steps: &[Step], protocol: &Protocol, document: &Document, at: &str, not
             let place = format!("{at}/send{}", protocol.extension.discriminator);
             notes.push(note.at(document, &place, Part::Value));
         }
+    }
+}
+
+/// Fields that an `expect` asks for and that its message's schema does not know.
+fn fields(step: &Step, protocol: &Protocol, document: &Document, at: &str, notes: &mut Vec<Diagnostic>) {
+    let names = step.expect.as_ref().map(|names| names.as_slice()).unwrap_or_default();
+    let ([name], Some(Value::Object(with))) = (names, &step.with) else { return };
+    let Ok(message) = protocol.message_named(name, Direction::Recv) else { return };
+    let payload = protocol.messages[message].payload();
+    // Elsewhere the fields are not all in one place.
+    let is_composed = ["$ref", "allOf", "anyOf", "oneOf", "if", "patternProperties"];
+    let is_composed = is_composed.iter().any(|keyword| payload.get(keyword).is_some());
+    let Some(known) = payload["properties"].as_object().filter(|_| !is_composed) else { return };
+    for field in with.keys().filter(|field| !known.contains_key(*field)) {
+        let note = Diagnostic::note(format!("the schema of `{name}` says nothing of `{field}`"));
+        let note = note.suggest(field, known.keys().map(String::as_str));
+        notes.push(note.at(document, &format!("{at}/with/{}", escape_token(field)), Part::Key));
     }
 }
 

@@ -113,6 +113,9 @@ fn advice(schema: &Value, at: &str) -> Option<String> {
     None
 }
 
+/// The end of what is said of a text that is no pointer: the pattern of `frame::Pointer`.
+const POINTER: &str = r#"does not match "^(/.*)?$""#;
+
 fn describe(
     violation: &Violation,
     value: &Value,
@@ -137,7 +140,23 @@ fn describe(
                 .at(document, &place, Part::Value)
                 .suggest(value.pointer(&violation.at).and_then(Value::as_str).unwrap_or(""), words)
         }
-        other => Diagnostic::new(format!("{shown} {other}")).at(document, &place, Part::Value),
+        // That a field may be null is what it means to leave it out.
+        Problem::Type(expected) => {
+            let types: Vec<&str> = expected.split(" or ").filter(|one| *one != "null").collect();
+            let message = format!("{shown} must be of type {}", types.join(" or "));
+            Diagnostic::new(message).at(document, &place, Part::Value)
+        }
+        Problem::Other(message) if message.ends_with(POINTER) => {
+            Diagnostic::new(format!("{shown} is no JSON Pointer: one begins with `/`"))
+                .at(document, &place, Part::Value)
+                .hint(format!("`/{}`?", shown.trim_matches('"')))
+        }
+        Problem::Other(message) if message.starts_with(&shown) => {
+            Diagnostic::new(message.clone()).at(document, &place, Part::Value)
+        }
+        Problem::Other(message) => {
+            Diagnostic::new(format!("{shown} {message}")).at(document, &place, Part::Value)
+        }
     }
 }
 

@@ -17,7 +17,7 @@ const MARKED: usize = 12;
 const NARROWEST: usize = 40;
 
 impl<W: Write> Console<W> {
-    pub(super) fn failure(&mut self, failure: &Failure) -> std::io::Result<()> {
+    pub(super) fn failure(&mut self, failure: &Failure, case: &CaseReport) -> std::io::Result<()> {
         let (style, _) = look(failure.verdict);
         let message = self.wrapped(&failure.message, 2, 4);
         writeln!(self.out, "  {style}{message}{style:#}")?;
@@ -34,6 +34,8 @@ impl<W: Write> Console<W> {
         match (&failure.expected, &failure.actual) {
             (Some(expected), Some(actual)) => self.difference(failure, expected, actual),
             (Some(expected), None) => self.value("expected", expected),
+            // A frame that is marked below need not stand here, too.
+            (None, Some(actual)) if is_marked(actual, failure, case) => Ok(()),
             (None, Some(actual)) => self.value("came", actual),
             (None, None) => Ok(()),
         }
@@ -183,6 +185,12 @@ impl<W: Write> Console<W> {
         }
         text.chars().take(room - 1).chain(['…']).collect()
     }
+}
+
+/// Whether a value is a frame that the wire log shows as one of the failure.
+fn is_marked(value: &Value, failure: &Failure, case: &CaseReport) -> bool {
+    let mut marked = case.wire.iter().filter(|line| failure.frames.contains(&line.index) && line.cut == 0);
+    marked.any(|line| serde_json::from_str::<Value>(&line.text).is_ok_and(|frame| frame == *value))
 }
 
 /// Words on lines that fit the terminal: the first behind so many columns, the others behind `indent`.
