@@ -51,6 +51,7 @@ pub(super) async fn run_case(
             runner.vars.insert(name.clone(), round.into());
         }
         let stop = body(&mut runner).await.err();
+        runner.farewell().await;
         let mut outcome = runner.finish_judge();
         for (id, count) in std::mem::take(&mut outcome.exercised) {
             *total.exercised.entry(id).or_default() += count;

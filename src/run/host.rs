@@ -352,8 +352,9 @@ impl Hosts {
         if let Join::Parameter(parameter) = &self.protocol.extension.session.join {
             probe.url = probe.url.replace(&format!("{{{parameter}}}"), PROBE);
         }
-        let (sender, _receiver) = tokio::sync::mpsc::channel(1);
-        drop(Connection::open(&probe, 0, sender).await?);
+        let (sender, receiver) = tokio::sync::mpsc::channel(1);
+        let connection = Connection::open(&probe, 0, sender).await?;
+        super::farewell::part(connection, 0, receiver).await;
         Ok(())
     }
 }

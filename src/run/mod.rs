@@ -12,6 +12,7 @@ mod exchange;
 mod execute;
 mod expects;
 mod failures;
+mod farewell;
 mod host;
 mod isolation;
 mod observe;

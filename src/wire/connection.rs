@@ -8,6 +8,8 @@ use futures_util::{FutureExt, SinkExt, StreamExt};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Error, Message};
 
 use super::connect::Socket;
@@ -80,6 +82,15 @@ impl Connection {
     /// As [`Connection::text`].
     pub async fn close(&mut self, deadline: Duration) -> Result<(), String> {
         self.send(Message::Close(None), deadline).await
+    }
+
+    /// As [`Connection::close`], with code 1000: this side has what it wanted.
+    ///
+    /// # Errors
+    /// As [`Connection::text`].
+    pub async fn farewell(&mut self, deadline: Duration) -> Result<(), String> {
+        let frame = CloseFrame { code: CloseCode::Normal, reason: "".into() };
+        self.send(Message::Close(Some(frame)), deadline).await
     }
 
     async fn send(&mut self, message: Message, deadline: Duration) -> Result<(), String> {

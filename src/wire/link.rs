@@ -78,6 +78,17 @@ impl Link {
         }
     }
 
+    /// As [`Link::close`], with code 1000.
+    ///
+    /// # Errors
+    /// As [`Link::text`].
+    pub async fn farewell(&mut self, deadline: Duration) -> Result<(), String> {
+        match self {
+            Self::Messages(connection) => connection.farewell(deadline).await,
+            Self::Raw(connection) => connection.frame(&Frame::new(8, [0x03, 0xe8]), deadline).await.map(drop),
+        }
+    }
+
     /// Writes bytes as [`RawConnection::write`] does.
     ///
     /// # Errors
