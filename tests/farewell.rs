@@ -44,6 +44,18 @@ fn every_connection_ends_with_code_1000() {
     assert_eq!((all.load(Ordering::SeqCst), well.load(Ordering::SeqCst)), (3, 3));
 }
 
+/// A server that was not launched has no scripted model: what needs one is unknown, and nothing is missing.
+#[test]
+fn the_doctor_misses_no_model_where_there_is_none() {
+    let (url, _) = hand::chat(hand::Tells::All);
+    let folder = tempfile::tempdir().expect("a folder");
+    frameproof(folder.path(), &["init", ".", "--url", &url]);
+    let output = frameproof(folder.path(), &["doctor", "--protocol", "mychat", "--url", &url]);
+    let shown = text(&output.stdout) + &text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{shown}");
+    assert!(shown.contains("unknown  does the cue reach the model?"), "{shown}");
+}
+
 /// A live event between hello and resume has no place in the order of the replay: the sweep leaves hello out.
 #[test]
 fn the_reference_server_conforms_in_the_lenient_reading_each_time() {

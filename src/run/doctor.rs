@@ -272,13 +272,14 @@ impl Walk<'_> {
                 "point the server at it: env = { OPENAI_BASE_URL = \"{{model}}/v1\" } or ANTHROPIC_BASE_URL = \"{{model}}\"",
             ),
             None => (
-                State::Bad,
+                State::Open,
                 "the model's words did not come back, and no scripted model was started for this target",
                 "set env = { OPENAI_BASE_URL = \"{{model}}/v1\" }, or give `prompts`; see docs/targets.md",
             ),
         };
         self.tell(Finding::new(STEP, state, text, advice));
-        state != State::Bad
+        // Without a model nothing more can be asked for.
+        state != State::Bad && (has_model || with_prompts)
     }
 
     async fn guarded(&mut self) -> Result<(), RunError> {

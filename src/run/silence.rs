@@ -67,7 +67,8 @@ impl Runner<'_> {
         close: bool,
         turn_end: bool,
     ) -> String {
-        let silence = self.which_silence(client, close, turn_end);
+        // Where something else would have done as well, it is no matter of the connection's end.
+        let silence = self.which_silence(client, close && what == "close", turn_end);
         let sentence = format!("{what} did not come within {waited:.1?}: the server {silence}");
         self.outcome.silences.push((sentence.clone(), silence));
         sentence
@@ -86,7 +87,7 @@ impl Runner<'_> {
             _ if close => Silence::NotEnded,
             (0, ..) => Silence::Mute,
             (_, 0, Some(at)) => Silence::NotAnswered(self.kind(&lines[at].text)),
-            _ if turn_end => {
+            _ if turn_end && asked.is_some() => {
                 let last = lines.iter().rev().find(|line| line.dir == "<-" && !line.ambient);
                 Silence::TurnNotEnded(last.and_then(|line| self.kind(&line.text)))
             }
