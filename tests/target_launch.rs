@@ -174,11 +174,44 @@ fn the_model_is_launched_with_the_target_and_ended_with_it() {
     .expect("written");
     let (code, shown, errors) = run(&folder, &["run", "--target", "m", "errors/*"]);
     // The log tells that it is ready a moment before it listens.
-    assert!(code == Some(0) || errors.contains("refused the connection"), "{shown}{errors}");
+    assert_eq!(code, Some(0), "{shown}{errors}");
     let answer = fs::read_to_string(folder.path().join("answer.txt")).expect("it was asked");
     let (url, words) = answer.split_once(' ').expect("both");
     assert_eq!(words, "ok");
     assert_eq!(left_over(&mark), []);
     let address = url.trim_start_matches("http://").trim_end_matches("/v1");
     assert!(std::net::TcpStream::connect(address).is_err(), "the model is still there");
+}
+
+/// A line in the log may come before the server listens: then its port is waited for, too, and no longer than for the line.
+#[test]
+fn a_server_that_is_ready_before_it_listens_is_waited_for() {
+    let mark = format!("mark-{}-early", std::process::id());
+    for (then, code, parts) in [
+        ("sleep 1; exec BIN serve minicodex --listen 127.0.0.1:{{port}}", 0, &["conformant"][..]),
+        (
+            "sleep 600",
+            3,
+            &[
+                "was not ready within 700ms",
+                "its output said that it is ready, but nothing listens on 127.0.0.1:",
+            ],
+        ),
+        ("sleep 0.1; exit 7", 3, &["exited with status 7 before it was ready"]),
+    ] {
+        let timeout = if code == 0 { "30s" } else { "700ms" };
+        let folder = folder(&format!(
+            "[target.e]\nprotocol = 'minicodex'\nurl = 'ws://127.0.0.1:{{{{port}}}}/ws'\nports = {{ port = 0 }}\nenv = {{ M = '{mark}' }}\n\
+             ready = {{ log = 'ready' }}\nstart-timeout = '{timeout}'\ncommand = ['sh', '-c', 'echo ready; {then}']\n"
+        ));
+        let (got, shown, errors) = run(&folder, &["run", "--target", "e", "handshake/*"]);
+        assert_eq!(got, Some(code), "{then}: {shown}{errors}");
+        for part in parts {
+            assert!(
+                shown.contains(part) || errors.contains(part),
+                "{then}: {part} is not in {shown}{errors}"
+            );
+        }
+        assert_eq!(left_over(&mark), [], "{then}");
+    }
 }

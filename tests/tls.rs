@@ -121,3 +121,75 @@ fn a_server_without_tls_is_told_apart() {
     assert_eq!(status, Some(3), "{shown}");
     assert!(shown.contains("is it a ws:// server?"), "{shown}");
 }
+
+/// Answers every HTTP request with a session's id. Returns its port.
+fn sessions() -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    std::thread::spawn(move || {
+        use std::io::{BufRead, BufReader, Write};
+        for stream in listener.incoming().flatten() {
+            std::thread::spawn(move || {
+                let mut lines = BufReader::new(&stream).lines();
+                // The set-up call has no body.
+                while lines.next().is_some_and(|line| line.is_ok_and(|line| !line.is_empty())) {}
+                let body = r#"{"data":{"id":"s-1"}}"#;
+                let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close";
+                let answered = write!(&stream, "{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+                // Whoever closes before everything is read cuts the answer off.
+                answered.and_then(|()| stream.shutdown(std::net::Shutdown::Write)).expect("answered");
+                let _ = std::io::copy(&mut &stream, &mut std::io::sink());
+            });
+        }
+    });
+    port
+}
+
+#[test]
+fn set_up_calls_and_readiness_trust_whom_the_run_trusts() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (key, leaf_key) = (KeyPair::generate().expect("a key"), KeyPair::generate().expect("a key"));
+    let root = parameters("127.0.0.1", true).self_signed(&key).expect("signed");
+    let leaf = parameters("127.0.0.1", false)
+        .signed_by(&leaf_key, &Issuer::new(parameters("127.0.0.1", true), &key))
+        .expect("signed");
+    std::fs::write(folder.path().join("root.pem"), root.pem()).expect("written");
+    let server = Served::start(&["codey"]);
+    let wss = tls_in_front_of(&server.url, &leaf, &leaf_key);
+    let https = tls_in_front_of(&format!("ws://127.0.0.1:{}/", sessions()), &leaf, &leaf_key);
+    // The server that is launched tells where it is; that is behind TLS already.
+    let target = |name: &str, more: &str| {
+        format!(
+            "[target.{name}]\nprotocol = 'codey'\nurl = 'wss://127.0.0.1:{{{{port}}}}/?id={{{{id}}}}'\nstart-timeout = '3s'\n\
+             [[target.{name}.process]]\nname = 'teller'\ncommand = ['sh', '-c', 'echo port {wss} id s-0; exec sleep 600']\n\
+             ready = {{ log = 'port {{{{port}}}} id {{{{id}}}}' }}\n\
+             [[target.{name}.process]]\nname = 'last'\ncommand = ['sleep', '600']\n{more}"
+        )
+    };
+    let config = [
+        target("frame", "ready = { first-frame = true }\n"),
+        target("get", &format!("ready = {{ http = 'https://127.0.0.1:{https}/health' }}\n")),
+        target(
+            "call",
+            &format!(
+                "ready = {{ tcp = '127.0.0.1:{https}' }}\n\
+                 [[target.call.setup]]\nurl = 'https://127.0.0.1:{https}/sessions'\nsave = {{ id = '/data/id' }}\n"
+            ),
+        ),
+    ];
+    std::fs::write(folder.path().join("frameproof.toml"), config.concat()).expect("written");
+    for (target, refusal) in [
+        ("frame", "its URL yields no first frame"),
+        ("get", "is not answered with a status from 200 to 399"),
+        ("call", "nobody that is trusted has signed"),
+    ] {
+        let run = ["run", "--target", target, "--case", "ping/*"];
+        let trusting = frameproof(folder.path(), &[&run[..], &["--ca-file", "root.pem"]].concat());
+        let shown = text(&trusting.stdout) + &text(&trusting.stderr);
+        assert_eq!(trusting.status.code(), Some(0), "{target}: {shown}");
+        let plain = frameproof(folder.path(), &run);
+        let shown = text(&plain.stdout) + &text(&plain.stderr);
+        assert_eq!(plain.status.code(), Some(3), "{target}: {shown}");
+        assert!(shown.contains(refusal), "{target}: {refusal} is not in {shown}");
+    }
+}

@@ -141,7 +141,7 @@ impl Runner<'_> {
                 state.told |= ended.is_some();
                 if ended.is_some() || !self.pump(until).await? {
                     let why = match ended {
-                        None => self.in_vain(client, &wanted.label, until - began, false, false),
+                        None => self.in_vain(client, &wanted, until - began),
                         Some(ended) => format!("{} instead of sending {}", ended.describe(), wanted.label),
                     };
                     self.client(client)?.queue = waiting.into_iter().chain(kept).collect();

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use super::case::{Outcome, Runner};
 use super::event::{Verdict, WireLine};
+use super::waits::Wanted;
+use crate::frame::Pointer;
 
 /// What the server did while something was waited for in vain.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,49 +59,58 @@ pub(super) fn cause(outcome: &Outcome) -> Option<String> {
 }
 
 impl Runner<'_> {
-    /// The sentence about `what`, which `client` waited for in vain, `waited` long, with what the server did meanwhile.
-    /// `close`: the end of the connection was waited for; `turn_end`: the end of a turn.
-    pub(super) fn in_vain(
-        &mut self,
-        client: &str,
-        what: &str,
-        waited: Duration,
-        close: bool,
-        turn_end: bool,
-    ) -> String {
-        // Where something else would have done as well, it is no matter of the connection's end.
-        let silence = self.which_silence(client, close && what == "close", turn_end);
-        let sentence = format!("{what} did not come within {waited:.1?}: the server {silence}");
+    /// The sentence about what `client` waited for in vain, `waited` long, with what the server did meanwhile.
+    pub(super) fn in_vain(&mut self, client: &str, wanted: &Wanted, waited: Duration) -> String {
+        let own = self.outcome.wire.iter().filter(|line| line.client == client);
+        let silence = self.which_silence(&own.collect::<Vec<_>>(), wanted);
+        let sentence = format!("{} did not come within {waited:.1?}: the server {silence}", wanted.label);
         self.outcome.silences.push((sentence.clone(), silence));
         sentence
     }
 
-    fn which_silence(&self, client: &str, close: bool, turn_end: bool) -> Silence {
-        let own = self.outcome.wire.iter().filter(|line| line.client == client);
-        let own: Vec<&WireLine> = own.collect();
-        let opened = own.iter().rposition(|line| line.dir == "--").map_or(0, |at| at + 1);
-        let lines = &own[opened..];
-        let came =
-            |lines: &[&WireLine]| lines.iter().filter(|line| line.dir == "<-" && !line.ambient).count();
-        let asked = lines.iter().rposition(|line| line.dir == "->");
-        let since = came(&lines[asked.map_or(0, |at| at + 1)..]);
-        match (came(lines), since, asked) {
-            _ if close => Silence::NotEnded,
-            (0, ..) => Silence::Mute,
-            (_, 0, Some(at)) => Silence::NotAnswered(self.kind(&lines[at].text)),
-            _ if turn_end && asked.is_some() => {
-                let last = lines.iter().rev().find(|line| line.dir == "<-" && !line.ambient);
-                Silence::TurnNotEnded(last.and_then(|line| self.kind(&line.text)))
-            }
-            _ => Silence::OtherFrames,
-        }
+    fn which_silence(&self, own: &[&WireLine], wanted: &Wanted) -> Silence {
+        let awaited: Vec<&str> = wanted.names(&self.protocol).collect();
+        let kind = |text: &str| kind(&self.protocol.extension.discriminator, text);
+        // Where something else would have done as well, it is no matter of the connection's end.
+        let close = wanted.close && wanted.label == "close";
+        silence(own, close, wanted.is_for_turn_end(), &awaited, &kind)
     }
+}
 
-    /// The type that a frame names.
-    fn kind(&self, text: &str) -> Option<String> {
-        let body: serde_json::Value = serde_json::from_str(text).ok()?;
-        Some(self.protocol.extension.discriminator.get(&body)?.as_str()?.to_owned())
+/// What these frames of a client's say of the server. A frame that may come at any time says nothing, unless its type is one of
+/// those `awaited`: whoever waits for it has heard from the server.
+fn silence(
+    own: &[&WireLine],
+    close: bool,
+    turn_end: bool,
+    awaited: &[&str],
+    kind: &dyn Fn(&str) -> Option<String>,
+) -> Silence {
+    let opened = own.iter().rposition(|line| line.dir == "--").map_or(0, |at| at + 1);
+    let lines = &own[opened..];
+    let counts = |line: &WireLine| {
+        let wanted = || kind(&line.text).is_some_and(|kind| awaited.contains(&kind.as_str()));
+        line.dir == "<-" && (!line.ambient || wanted())
+    };
+    let came = |lines: &[&WireLine]| lines.iter().filter(|line| counts(line)).count();
+    let asked = lines.iter().rposition(|line| line.dir == "->");
+    let since = came(&lines[asked.map_or(0, |at| at + 1)..]);
+    match (came(lines), since, asked) {
+        _ if close => Silence::NotEnded,
+        (0, ..) => Silence::Mute,
+        (_, 0, Some(at)) => Silence::NotAnswered(kind(&lines[at].text)),
+        _ if turn_end && asked.is_some() => {
+            let last = lines.iter().rev().find(|line| counts(line));
+            Silence::TurnNotEnded(last.and_then(|line| kind(&line.text)))
+        }
+        _ => Silence::OtherFrames,
     }
+}
+
+/// The type that a frame names.
+fn kind(discriminator: &Pointer, text: &str) -> Option<String> {
+    let body: serde_json::Value = serde_json::from_str(text).ok()?;
+    Some(discriminator.get(&body)?.as_str()?.to_owned())
 }
 
 #[cfg(test)]
@@ -150,5 +161,44 @@ mod tests {
         assert_eq!(sent("send"), sent("send"));
         assert_ne!(sent("send"), sent("abort"));
         assert!(sent("send").is_some() && of(Silence::NotEnded).is_some());
+    }
+
+    #[test]
+    fn ambient_frames_count_where_they_are_awaited() {
+        let line = |dir: &str, kind: &str, ambient| WireLine {
+            index: 0,
+            ms: 0.0,
+            client: "alice".to_owned(),
+            dir: dir.to_owned(),
+            text: format!("{{\"type\":\"{kind}\"}}"),
+            ambient,
+            cut: 0,
+        };
+        let (opened, asked) = (line("--", "", false), line("->", "ask", false));
+        let (hello, beat, tick) =
+            (line("<-", "hello", false), line("<-", "beat", true), line("<-", "tick", true));
+        let discriminator = Pointer::new("/type").expect("a pointer");
+        let asked_in_vain = Silence::NotAnswered(Some("ask".to_owned()));
+        for (lines, turn_end, awaited, expected) in [
+            (&[&opened, &asked, &beat][..], false, &["hello"][..], Silence::Mute),
+            (&[&opened, &asked, &beat], false, &["beat"], Silence::OtherFrames),
+            (&[&opened, &asked, &beat], false, &["tick"], Silence::Mute),
+            (&[&opened, &hello, &asked, &beat], false, &["hello"], asked_in_vain.clone()),
+            (&[&opened, &hello, &asked, &beat, &tick], false, &["hello", "tick"], Silence::OtherFrames),
+            // What came before what was sent last is no answer to it.
+            (&[&opened, &hello, &beat, &asked], false, &["beat"], asked_in_vain.clone()),
+            (&[&opened, &asked, &hello, &beat], true, &[], Silence::TurnNotEnded(Some("hello".to_owned()))),
+            (
+                &[&opened, &asked, &hello, &beat],
+                true,
+                &["beat"],
+                Silence::TurnNotEnded(Some("beat".to_owned())),
+            ),
+            // Another connection's frames are gone with it.
+            (&[&hello, &opened, &asked, &beat], false, &["hello"], Silence::Mute),
+        ] {
+            let found = silence(lines, false, turn_end, awaited, &|text| kind(&discriminator, text));
+            assert_eq!(found, expected, "{lines:?} {awaited:?}");
+        }
     }
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::case::{Runner, Stop};
 use super::clients::Received;
-use crate::protocol::{Matcher, is_subset};
+use crate::protocol::{Matcher, Protocol, is_subset};
 use crate::source::schema::Schema;
 use crate::trace::Direction;
 
@@ -37,6 +37,16 @@ pub(super) enum Waited {
 impl Wanted {
     pub fn matches(&self, received: &Received) -> bool {
         (self.is_of_type(received) || self.is_turn_end(received)) && self.fits(&received.body)
+    }
+
+    /// The names of the messages that are waited for.
+    pub fn names<'p>(&self, protocol: &'p Protocol) -> impl Iterator<Item = &'p str> {
+        self.messages.iter().filter_map(|message| Some(protocol.messages.get(*message)?.name.as_str()))
+    }
+
+    /// The end of a turn is waited for.
+    pub fn is_for_turn_end(&self) -> bool {
+        self.turn_end.is_some()
     }
 
     fn is_turn_end(&self, received: &Received) -> bool {
@@ -178,10 +188,7 @@ impl Runner<'_> {
             if last_look || !self.pump(until).await? {
                 break match &nearly {
                     Some(_) => format!("{} came, but not as expected", wanted.label),
-                    None => {
-                        let turn_end = wanted.turn_end.is_some();
-                        self.in_vain(client, &wanted.label, until - began, wanted.close, turn_end)
-                    }
+                    None => self.in_vain(client, wanted, until - began),
                 };
             }
         };

@@ -10,7 +10,7 @@ use tokio::sync::Mutex as AsyncMutex;
 use super::config::{Per, Ready};
 use super::error::{LaunchError, LaunchFailure};
 use super::log::{Log, capture};
-use super::process::Running;
+use super::process::{Exited, Running};
 use super::setup::{answers, call, fill};
 use super::spec::{Spec, Vars};
 use crate::trace::Payload;
@@ -24,6 +24,15 @@ const TRY: Duration = Duration::from_secs(2);
 const TAIL: usize = 20;
 /// Longest frame that is taken as a sign of life, in bytes.
 const MAX_FRAME: usize = 16 << 20;
+
+/// A process whose readiness is waited for.
+struct Awaited {
+    name: String,
+    /// When it was started.
+    since: Instant,
+    /// The start deadline.
+    until: Instant,
+}
 
 /// A target that is ready. Dropping it kills what was launched.
 pub struct Instance {
@@ -226,13 +235,35 @@ impl Instance {
         };
         let wanted = self.wanted(ready.as_ref())?;
         let ready = ready.unwrap_or_else(|| Ready { tcp: wanted.1.clone(), ..Ready::default() });
-        let probe = self.probe(&name, since, &ready, until);
+        let process = Awaited { name, since, until };
+        self.probed(&process, &ready, wanted.0, exited.clone()).await?;
+        if ready.log.is_none() || index + 1 < self.spec.processes.len() {
+            return Ok(());
+        }
+        // A server may say that it is ready a moment before it listens. Where that is may be for set-up calls to tell.
+        let url = &self.spec.url;
+        let authority = url.split_once("://").and_then(|(_, rest)| rest.split(['/', '?']).next());
+        if fill(authority.unwrap_or(url), &self.vars()).is_err() {
+            return Ok(());
+        }
+        let (words, address) = self.wanted(None)?;
+        let wanted = format!("its output said that it is ready, but {words}");
+        self.probed(&process, &Ready { tcp: address, ..Ready::default() }, wanted, exited).await
+    }
+
+    /// Waits until a probe succeeds, the process ends, or the start deadline has passed.
+    async fn probed(
+        &self,
+        process: &Awaited,
+        ready: &Ready,
+        wanted: String,
+        exited: Exited,
+    ) -> Result<(), LaunchError> {
+        let Awaited { name, until, .. } = process;
         tokio::select! {
-            found = tokio::time::timeout_at(until.into(), probe) => match found {
+            found = tokio::time::timeout_at((*until).into(), self.probe(process, ready)) => match found {
                 Ok(found) => found,
-                Err(_) => {
-                    Err(LaunchError::NotReady { process: name.clone(), wanted: wanted.0, within: self.spec.start })
-                }
+                Err(_) => Err(LaunchError::NotReady { process: name.clone(), wanted, within: self.spec.start }),
             },
             exit = Running::end_of(exited) => Err(LaunchError::Exited { process: name.clone(), how: exit.how }),
         }
@@ -260,20 +291,14 @@ impl Instance {
     }
 
     /// Returns once the process is ready.
-    async fn probe(
-        &self,
-        process: &str,
-        since: Instant,
-        ready: &Ready,
-        until: Instant,
-    ) -> Result<(), LaunchError> {
+    async fn probe(&self, process: &Awaited, ready: &Ready) -> Result<(), LaunchError> {
         let vars = self.vars();
         if let Some(pattern) = &ready.log {
             // What is known already is text, what is not is to be found.
             let known = vars.iter().fold(pattern.clone(), |text, (name, value)| {
                 if self.learned(name) { text } else { text.replace(&format!("{{{{{name}}}}}"), value) }
             });
-            let found = self.log.wait(process, since, |line| capture(&known, line)).await;
+            let found = self.log.wait(&process.name, process.since, |line| capture(&known, line)).await;
             self.vars.lock().unwrap_or_else(PoisonError::into_inner).extend(found);
             return Ok(());
         }
@@ -285,7 +310,7 @@ impl Instance {
             } else if let Some(url) = &ready.http {
                 answers(&fill(url, &vars)?, TRY, &self.trust).await
             } else {
-                self.first_frame(until).await?
+                self.first_frame(process.until).await?
             };
             if is_ready {
                 return Ok(());

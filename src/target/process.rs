@@ -29,11 +29,14 @@ pub(super) struct Running {
     leader: u32,
     /// Held open: many servers end when it is closed.
     _stdin: Option<ChildStdin>,
-    exited: watch::Receiver<Option<Exit>>,
+    exited: Exited,
     groups: Arc<Groups>,
     /// When it was started.
     pub since: Instant,
 }
+
+/// Tells how a process ended, once it has.
+pub(super) type Exited = watch::Receiver<Option<Exit>>;
 
 /// How a process ended.
 #[derive(Debug, Clone)]
@@ -100,7 +103,7 @@ impl Running {
     }
 
     /// Where its end will be told.
-    pub fn watch(&self) -> watch::Receiver<Option<Exit>> {
+    pub fn watch(&self) -> Exited {
         self.exited.clone()
     }
 
@@ -110,7 +113,7 @@ impl Running {
     }
 
     /// Waits for the end of the process whose end is told there.
-    pub async fn end_of(mut exited: watch::Receiver<Option<Exit>>) -> Exit {
+    pub async fn end_of(mut exited: Exited) -> Exit {
         let exit = exited.wait_for(Option::is_some).await.ok().and_then(|exit| exit.clone());
         exit.unwrap_or(Exit { success: false, how: "is gone".to_owned() })
     }

@@ -123,9 +123,23 @@ fn tried(
             if url.starts_with("https://") && !own.is_empty() =>
         {
             let own = RootCerts::Specific(Arc::new(own));
-            blocking(method, url, headers, body, deadline, own).map_err(|error| error.to_string())
+            blocking(method, url, headers, body, deadline, own).map_err(told)
         }
-        first => first.map_err(|error| error.to_string()),
+        first => first.map_err(told),
+    }
+}
+
+/// What went wrong, as a user can act on it.
+fn told(error: ureq::Error) -> String {
+    let error = match error {
+        ureq::Error::Io(error) if error.kind() == std::io::ErrorKind::InvalidData => error,
+        ureq::Error::Rustls(error) => std::io::Error::new(std::io::ErrorKind::InvalidData, error),
+        other => return other.to_string(),
+    };
+    let shown = crate::wire::tls_error(&error);
+    match shown == error.to_string() {
+        true => shown,
+        false => format!("{shown}; --ca-file FILE trusts whoever signed a certificate of one's own"),
     }
 }
 

@@ -14,4 +14,5 @@ pub use connection::{Connection, Incoming};
 pub use link::Link;
 pub use messages::{Breach, Messages, Writer};
 pub use raw::{RawConnection, Standing};
+pub(crate) use tls::explain as tls_error;
 pub use tls::{Trust, TrustError};

@@ -114,7 +114,7 @@ pub(super) async fn secure(
 }
 
 /// A TLS error as a user can act on it.
-fn explain(error: &std::io::Error) -> String {
+pub(crate) fn explain(error: &std::io::Error) -> String {
     use rustls::CertificateError as Wrong;
     let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());
     let why = match cause {
