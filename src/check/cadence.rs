@@ -12,6 +12,8 @@ use crate::source::Diagnostics;
 
 /// What a busy machine may add to a gap: a CI runner on two cores was seen to stall this long.
 const SLACK: Duration = Duration::from_millis(250);
+/// Most that measured delays add to it: what is later than that is late on any machine.
+const MOST: Duration = Duration::from_millis(750);
 
 /// Memory: one time a connection.
 pub(super) struct Cadence {
@@ -19,6 +21,8 @@ pub(super) struct Cadence {
     rule: rule::Cadence,
     on: Matcher,
     last: FxHashMap<Conn, (Duration, u64)>,
+    /// What measured delays add to the slack.
+    delays: Duration,
 }
 
 impl Cadence {
@@ -28,6 +32,7 @@ impl Cadence {
             on: b.pattern(&rule.on)?,
             rule: rule.clone(),
             last: FxHashMap::default(),
+            delays: Duration::ZERO,
         })
     }
 }
@@ -46,12 +51,16 @@ impl Monitor for Cadence {
         let period = Duration::from_millis(period);
         // As numbers, which do not overflow: the period is the server's to say, the factor the protocol file's.
         let longest = period.as_secs_f64() * self.rule.factor.max(1.0);
-        if gap.as_secs_f64() > longest && gap > period.saturating_add(SLACK) {
+        if gap.as_secs_f64() > longest && gap > period.saturating_add(SLACK + self.delays) {
             let message = format!("{gap:.0?} after the last one, though {period:?} were announced");
             if let Some(violation) = findings.broken(&self.name, &self.rule.decides, seen.event, message) {
                 violation.related = Some(event);
             }
         }
+    }
+
+    fn delayed(&mut self, delays: Duration) {
+        self.delays = self.delays.max(delays.min(MOST));
     }
 
     fn closed(&mut self, conn: Conn, _findings: &mut Findings) {

@@ -197,6 +197,11 @@ impl Judge {
         judged
     }
 
+    /// Tells that the times of events may be off by this much: whoever measures them was kept waiting.
+    pub fn delayed(&mut self, delays: std::time::Duration) {
+        self.monitors.iter_mut().for_each(|monitor| monitor.delayed(delays));
+    }
+
     fn text(&mut self, event: &Event, index: u64, text: &str) -> Judged {
         let conn = self.connection(&event.client);
         let protocol = Arc::clone(&self.protocol);

@@ -62,6 +62,31 @@ impl Pointer {
         })
     }
 
+    /// Takes the member that the pointer names out of its object, if there is one.
+    pub fn take(&self, value: &mut Value) -> Option<Value> {
+        let (last, parents) = self.tokens.split_last()?;
+        let parent = parents.iter().try_fold(value, |at, token| match at {
+            Value::Object(map) => map.get_mut(&token.key),
+            Value::Array(items) => items.get_mut(token.index?),
+            _ => None,
+        });
+        parent?.as_object_mut()?.remove(&last.key)
+    }
+
+    /// Puts a member into its object, with the objects that lead there. Where something else than an object is in the way,
+    /// nothing happens.
+    pub fn put(&self, value: &mut Value, member: Value) {
+        let Some((last, parents)) = self.tokens.split_last() else { return };
+        let mut here = value;
+        for token in parents {
+            let Some(map) = here.as_object_mut() else { return };
+            here = map.entry(token.key.as_str()).or_insert_with(|| Value::Object(serde_json::Map::new()));
+        }
+        if let Some(map) = here.as_object_mut() {
+            map.insert(last.key.clone(), member);
+        }
+    }
+
     /// The pointer as it was written.
     pub fn as_str(&self) -> &str {
         &self.text
@@ -107,6 +132,21 @@ impl schemars::JsonSchema for Pointer {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn takes_and_puts_members() {
+        let pointer = |text| Pointer::new(text).expect("valid");
+        let mut value = json!({ "a": { "b/c": 1 }, "l": [{ "x": 2 }], "n": 3 });
+        assert_eq!(pointer("/a/b~1c").take(&mut value), Some(json!(1)));
+        assert_eq!(pointer("/l/0/x").take(&mut value), Some(json!(2)));
+        for nothing in ["", "/a/b~1c", "/l/0", "/l/9/x", "/n/x"] {
+            assert_eq!(pointer(nothing).take(&mut value), None, "{nothing}");
+        }
+        pointer("/p/q~0").put(&mut value, json!(4));
+        pointer("/n/x").put(&mut value, json!(5));
+        pointer("").put(&mut value, json!(6));
+        assert_eq!(value, json!({ "a": {}, "l": [{}], "n": 3, "p": { "q~": 4 } }));
+    }
 
     #[test]
     fn follows_objects_arrays_and_escapes() {

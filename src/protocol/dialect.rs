@@ -6,7 +6,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::extension::{Ids, OneOrMany};
 use super::{Protocol, is_subset};
@@ -88,19 +88,19 @@ impl Respelling {
     }
 
     fn to_theirs(&self, body: &mut Value) {
-        let Some(value) = take(body, &self.ours) else { return };
+        let Some(value) = self.ours.take(body) else { return };
         let known = self.values.iter().find(|known| known.ours == value);
-        put(body, &self.theirs, known.map_or(value, |known| known.theirs.clone()));
+        self.theirs.put(body, known.map_or(value, |known| known.theirs.clone()));
     }
 
     fn to_ours(&self, body: &mut Value) {
-        if let Some(value) = take(body, &self.theirs) {
+        if let Some(value) = self.theirs.take(body) {
             let known = self.values.iter().find(|known| known.theirs == value);
-            put(body, &self.ours, known.map_or(value, |known| known.ours.clone()));
-        } else if let Some(value) = take(body, &self.ours) {
+            self.ours.put(body, known.map_or(value, |known| known.ours.clone()));
+        } else if let Some(value) = self.ours.take(body) {
             // Spelt as the document does, which this dialect does not: one connection has one spelling. What the message
             // must have is then missing in it.
-            put(body, &self.theirs, value);
+            self.theirs.put(body, value);
         }
     }
 }
@@ -134,29 +134,6 @@ impl Protocol {
             dialect.spelling.iter().filter(|rule| rule.concerns(&message.name, body)).collect();
         rules.into_iter().rev().for_each(|rule| rule.to_ours(body));
     }
-}
-
-/// Takes a member out of the object that has it.
-fn take(body: &mut Value, at: &Pointer) -> Option<Value> {
-    let (parent, key) = at.as_str().rsplit_once('/')?;
-    body.pointer_mut(parent)?.as_object_mut()?.remove(&unescape(key))
-}
-
-/// Puts a value at a place, with the objects that lead there. Where something else than an object is in the way, nothing happens.
-fn put(body: &mut Value, at: &Pointer, value: Value) {
-    let Some((parents, key)) = at.as_str().rsplit_once('/') else { return };
-    let mut here = body;
-    for parent in parents.split('/').skip(1) {
-        let Some(map) = here.as_object_mut() else { return };
-        here = map.entry(unescape(parent)).or_insert_with(|| Value::Object(Map::new()));
-    }
-    if let Some(map) = here.as_object_mut() {
-        map.insert(unescape(key), value);
-    }
-}
-
-fn unescape(token: &str) -> String {
-    token.replace("~1", "/").replace("~0", "~")
 }
 
 #[cfg(test)]

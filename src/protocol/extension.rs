@@ -68,6 +68,15 @@ pub struct Extension {
     pub readings: IndexMap<String, Reading>,
 }
 
+impl Extension {
+    /// Whether an invariant is about when messages come.
+    pub fn is_timed(&self) -> bool {
+        self.invariants
+            .values()
+            .any(|invariant| matches!(invariant.monitor, super::invariant::Rule::Cadence(_)))
+    }
+}
+
 /// Messages without a discriminator that answer a request of the other side on the same connection. A good one is
 /// the message `REQUEST.result`, a bad one the message `error`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]

@@ -167,6 +167,13 @@ impl Protocol {
         known && found.is_some_and(|found| self.messages[found].name == message.name)
     }
 
+    /// Whether a message of the server's bears its name as its discriminator: it is no reply, and no word of scenarios such as
+    /// `turn-end`.
+    pub fn says(&self, name: &str) -> bool {
+        let is_reply = self.extension.replies.is_some() && (name == "error" || name.ends_with(".result"));
+        !is_reply && self.message_named(name, Direction::Recv).is_ok()
+    }
+
     /// The session that a URL names, where the protocol puts its id there.
     pub fn session_in<'u>(&self, url: &'u str) -> Option<&'u str> {
         match &self.extension.session.join {

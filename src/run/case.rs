@@ -104,6 +104,8 @@ pub(super) struct Runner<'r> {
     /// What was received, whole, with its index in the wire log and its client: where a step of the case looks back.
     pub heard: Option<Vec<(u64, String, Arc<str>)>>,
     pub outcome: Outcome,
+    /// How late this process is, where a monitor asks for times.
+    pub lag: Option<super::lag::Lag>,
     /// None: everything has been judged.
     pub judge: Option<Judge>,
     pub settled: bool,
@@ -189,6 +191,7 @@ impl<'r> Runner<'r> {
             current: String::new(),
             sessions: HashMap::new(),
             outcome: Outcome::default(),
+            lag: extension.is_timed().then(super::lag::Lag::new),
             judge: Some(judge),
             settled: false,
             silent_at: None,

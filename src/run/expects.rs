@@ -42,7 +42,7 @@ impl Runner<'_> {
                 }
                 Waited::Missed(message, instead) => {
                     let blame = self.blame(step, &names, blame);
-                    let expected = self.asked_for(step, &wanted.label)?;
+                    let expected = self.asked_for(step, &names)?;
                     return self.missed(&blame, message, instead.as_deref(), expected);
                 }
             }
@@ -56,16 +56,21 @@ impl Runner<'_> {
     }
 
     /// What a step asks for of a message beside its type, for the report.
-    fn asked_for(&mut self, step: &Step, label: &str) -> Result<Option<Value>, Stop> {
+    fn asked_for(&mut self, step: &Step, names: &[String]) -> Result<Option<Value>, Stop> {
         if step.with.is_none() && step.schema.is_none() {
             return Ok(None);
         }
-        let mut expected = json!({ "type": label });
+        let mut expected = json!({});
+        let said: Vec<&str> =
+            names.iter().filter(|name| self.protocol.says(name)).map(String::as_str).collect();
+        if !said.is_empty() {
+            self.protocol.extension.discriminator.put(&mut expected, json!(said.join(" or ")));
+        }
         if let Some(Value::Object(with)) = &step.with {
             let with = self.expand(&Value::Object(with.clone()), None)?;
-            expected.as_object_mut().into_iter().for_each(|map| {
-                map.extend(with.as_object().cloned().unwrap_or_default());
-            });
+            for (key, value) in with.as_object().into_iter().flatten() {
+                json_patch::merge(&mut expected, &json!({ key: value }));
+            }
         }
         if let Some(schema) = &step.schema {
             expected["where"] = schema.clone();

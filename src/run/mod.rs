@@ -15,6 +15,7 @@ mod failures;
 mod farewell;
 mod host;
 mod isolation;
+mod lag;
 mod observe;
 pub mod prompts;
 mod quiet;

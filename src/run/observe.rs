@@ -13,6 +13,8 @@ use crate::protocol::Matcher;
 use crate::trace::{Direction, End, Event, Payload};
 use crate::wire::Incoming;
 
+/// What each whole `--timeout-scale` above 1 adds to the delays that are measured.
+const SLOW: std::time::Duration = std::time::Duration::from_millis(100);
 /// How much of a frame the wire log keeps, in bytes.
 const MAX_SHOWN: usize = 2048;
 
@@ -32,6 +34,11 @@ impl Runner<'_> {
     fn observe(&mut self, event: Event) -> crate::check::Judged {
         let index = self.outcome.wire.len() as u64;
         self.outcome.wire.push(wire_line(index, &event));
+        if let (Some(lag), Some(judge)) = (&self.lag, &mut self.judge) {
+            // The server shares the machine: it is as late again. Who scales deadlines knows of delays, too.
+            let scaled = SLOW.mul_f64((self.options.timeout_scale - 1.0).clamp(0.0, 1000.0));
+            judge.delayed(lag.worst() * 2 + scaled);
+        }
         let mut judged = self.judge.as_mut().map(|judge| judge.observe(&event)).unwrap_or_default();
         if let Some(shadow) = &mut self.shadow {
             let bare = shadow.observe(&event).violations;

@@ -31,7 +31,8 @@ impl Service {
         let (outbox, outgoing) = clients::channel();
         let mut peer = Peer { service: self, outbox: outbox.clone(), joined: None };
         let writer = tokio::spawn(write(sink, outgoing));
-        let mut beat = tokio::time::interval(HEARTBEAT);
+        let rare = self.has(Defect::HeartbeatIsRare);
+        let mut beat = tokio::time::interval(if rare { 20 * HEARTBEAT } else { HEARTBEAT });
         beat.tick().await;
         loop {
             tokio::select! {
@@ -69,18 +70,20 @@ async fn write(mut sink: futures_util::stream::SplitSink<Socket, Message>, mut o
     }
 }
 
-struct Peer<'s> {
-    service: &'s Service,
-    outbox: Outbox,
-    joined: Option<(Arc<Session>, u64)>,
+/// A client, as its connection knows it.
+pub(super) struct Peer<'s> {
+    pub service: &'s Service,
+    pub outbox: Outbox,
+    /// Its session, and its number there.
+    pub joined: Option<(Arc<Session>, u64)>,
 }
 
 impl Peer<'_> {
-    fn has(&self, defect: Defect) -> bool {
+    pub fn has(&self, defect: Defect) -> bool {
         self.service.has(defect)
     }
 
-    fn send(&self, frame: &Value) {
+    pub fn send(&self, frame: &Value) {
         self.outbox.send(text(frame));
     }
 
@@ -148,7 +151,7 @@ impl Peer<'_> {
         }
     }
 
-    fn accept(&self, session: &Session, inner: &super::session::Inner, body: &Map<String, Value>) {
+    pub fn accept(&self, session: &Session, inner: &super::session::Inner, body: &Map<String, Value>) {
         if self.has(Defect::NoAcknowledgement) {
             return;
         }
@@ -232,224 +235,5 @@ impl Peer<'_> {
             }
             _ => Err(refuse("INVALID_COMMAND", "unknown type")),
         }
-    }
-
-    fn welcome(&self, session: &Session, inner: &super::session::Inner, v: &str) -> Value {
-        let v = match self.service.defect {
-            Some(Defect::EchoesVersion) => v,
-            Some(Defect::WrongVersion) => "1.0",
-            _ => "1.0.0",
-        };
-        let mut frame = json!({ "type": "welcome", "v": v, "session_state": session.session_state(inner) });
-        match self.service.defect {
-            Some(Defect::WelcomeHasExtra) => frame["motd"] = json!("hi"),
-            Some(Defect::WelcomeOfAnotherSession) => {
-                frame["session_state"]["session_id"] = json!(uuid::Uuid::new_v4());
-            }
-            _ => {}
-        }
-        frame
-    }
-
-    fn enter(&mut self, body: &Map<String, Value>) -> Arc<Session> {
-        if let Some((session, client)) = self.joined.take() {
-            session.lock().clients.remove(&client);
-            if body.get("session_id").is_none_or(Value::is_null) {
-                return session;
-            }
-        }
-        self.service.session(body.get("session_id").and_then(Value::as_str))
-    }
-
-    fn hello(&mut self, body: &Map<String, Value>) -> Result<(), Refusal> {
-        let session = self.enter(body);
-        let mut inner = session.lock();
-        let client = Session::join(&mut inner, &self.outbox);
-        let v = body.get("v").and_then(Value::as_str).unwrap_or("1.0.0");
-        let welcome = self.welcome(&session, &inner, v);
-        let snapshot = session.snapshot(&inner, None);
-        match self.service.defect {
-            Some(Defect::NoWelcome) => {}
-            Some(Defect::SnapshotBeforeWelcome) => {
-                self.send(&snapshot);
-                self.send(&welcome);
-            }
-            _ => self.send(&welcome),
-        }
-        if self.has(Defect::WelcomesTwice) {
-            self.send(&welcome);
-        }
-        if !self.has(Defect::NoOpeningSnapshot) && !self.has(Defect::SnapshotBeforeWelcome) {
-            self.send(&snapshot);
-        }
-        drop(inner);
-        self.joined = Some((session, client));
-        Ok(())
-    }
-
-    fn resume(&mut self, body: &Map<String, Value>) -> Result<(), Refusal> {
-        let seen = body.get("last_seen_event_id").and_then(Value::as_i64);
-        let session = self.enter(body);
-        let mut inner = session.lock();
-        let client = Session::join(&mut inner, &self.outbox);
-        self.send(&self.welcome(&session, &inner, "1.0.0"));
-        let last = inner.last_event as i64;
-        let from = seen.unwrap_or(0);
-        let oldest = inner.log.front().map_or(last + 1, |(id, _)| *id as i64);
-        if from > last || from < 0 {
-            if !self.has(Defect::FutureIsFine) {
-                self.send(&error_frame(&refuse("BAD_ARGUMENT", "no such event"), None, self.service.defect));
-            }
-        } else if from + 1 < oldest && !self.has(Defect::PartialReplay) {
-            let message = "the gap exceeds the replay window: fetch the state with get_snapshot";
-            self.send(&error_frame(&refuse("REPLAY_GAP", message), None, self.service.defect));
-        } else {
-            self.send(&session.snapshot(&inner, None));
-            self.replay(&session, &inner, from);
-        }
-        drop(inner);
-        self.joined = Some((session, client));
-        Ok(())
-    }
-
-    fn replay(&self, session: &Session, inner: &super::session::Inner, from: i64) {
-        for (id, event) in &inner.log {
-            let wanted = match self.service.defect {
-                Some(Defect::ReplaysLastSeen) => *id as i64 >= from,
-                Some(Defect::ReplaySkipsOne) => *id as i64 > from + 1,
-                Some(Defect::NoReplay) => false,
-                _ => *id as i64 > from,
-            };
-            if !wanted {
-                continue;
-            }
-            let mut event = event.clone();
-            if session.has(Defect::ReplayChangesText) && event["type"] == "assistant_text" {
-                event["text"] = json!("(replayed)");
-            }
-            self.send(&event);
-        }
-    }
-
-    fn send_text(&self, session: &Arc<Session>, body: &Map<String, Value>) -> Result<(), Refusal> {
-        let said = body.get("text").and_then(Value::as_str).unwrap_or_default();
-        let message_id = body.get("client_msg_id").and_then(Value::as_str);
-        let mut inner = session.lock();
-        if let (Some(id), Some(run)) = (message_id, &inner.run) {
-            let known = run.message_ids.contains(id);
-            let remembered = !run.is_over() || self.has(Defect::DedupesByText);
-            if known && remembered {
-                if self.has(Defect::NoDedupe) {
-                    session.emit(&mut inner, json!({ "type": "user_text", "text": said }));
-                }
-                if self.has(Defect::DuplicateIsError) {
-                    return Err(refuse("BUSY", "already sent"));
-                }
-                self.accept(session, &inner, body);
-                return Ok(());
-            }
-        }
-        if self.has(Defect::DedupesByText) && inner.transcript.iter().any(|item| item["text"] == *said) {
-            self.accept(session, &inner, body);
-            return Ok(());
-        }
-        let busy = inner.run.as_ref().is_some_and(|run| !run.is_over());
-        if busy && !self.has(Defect::RunsOverlap) {
-            return Err(refuse("BUSY", "a run is active"));
-        }
-        if !self.has(Defect::AckAfterEffects) {
-            self.accept(session, &inner, body);
-        }
-        run::start(session, &mut inner, said, message_id);
-        if self.has(Defect::AckAfterEffects) {
-            self.accept(session, &inner, body);
-        }
-        Ok(())
-    }
-
-    fn decide(
-        &self,
-        session: &Arc<Session>,
-        body: &Map<String, Value>,
-        approve: bool,
-    ) -> Result<(), Refusal> {
-        let call_id = body.get("call_id").and_then(Value::as_str).unwrap_or_default();
-        let mut inner = session.lock();
-        let again = self.has(Defect::DecidesAgain);
-        let Some(run) = inner.run.as_mut().filter(|run| !run.is_over()) else {
-            if self.has(Defect::AcceptsAnyCallId) {
-                self.accept(session, &inner, body);
-                return Ok(());
-            }
-            return Err(refuse("UNKNOWN_CALL_ID", "nothing is pending"));
-        };
-        let decided = run.decided.contains_key(call_id);
-        if decided && !again {
-            return Err(refuse("APPROVAL_CONFLICT", format!("{call_id:?} is already decided")));
-        }
-        let Some(index) = run.pending.iter().position(|call| call.id == call_id).or(decided.then_some(0))
-        else {
-            if self.has(Defect::AcceptsAnyCallId) {
-                self.accept(session, &inner, body);
-                return Ok(());
-            }
-            return Err(refuse("UNKNOWN_CALL_ID", format!("{call_id:?} is not pending")));
-        };
-        let decides_all = self.has(Defect::OneDecisionForAll);
-        let mut ids = vec![call_id.to_owned()];
-        if !decided {
-            if decides_all {
-                ids = run.pending.drain(..).map(|call| call.id).collect();
-            } else if !self.has(Defect::DecidedStaysPending) {
-                run.pending.remove(index);
-            }
-        }
-        for id in &ids {
-            run.decided.insert(id.clone(), approve);
-        }
-        self.accept(session, &inner, body);
-        let decision = match (approve, self.service.defect) {
-            (true, _) => "approve",
-            (false, Some(Defect::DenyHasNoKind)) => "deny",
-            (false, _) => "deny_continue",
-        };
-        for id in ids {
-            session.emit(
-                &mut inner,
-                json!({ "type": "approval_decision", "call_id": id, "decision": decision }),
-            );
-        }
-        drop(inner);
-        session.changed.notify_waiters();
-        Ok(())
-    }
-
-    fn abort(&self, session: &Arc<Session>, body: &Map<String, Value>) -> Result<(), Refusal> {
-        let named = body.get("run_id").and_then(Value::as_str);
-        let mut inner = session.lock();
-        let Some(run) = inner.run.as_ref().filter(|run| !run.is_over()) else {
-            if self.has(Defect::AbortsNothing) {
-                self.accept(session, &inner, body);
-                return Ok(());
-            }
-            return Err(refuse("NOT_RUNNING", "no run is active"));
-        };
-        if named.is_some_and(|id| id != run.id.to_string()) && !self.has(Defect::AbortsStaleRun) {
-            return Err(refuse("STALE_RUN_ID", "that is not the active run"));
-        }
-        let already = run.status == "aborting";
-        if !self.has(Defect::IgnoresAbort) {
-            run.abort.cancel();
-        }
-        self.accept(session, &inner, body);
-        if !already && !self.has(Defect::NoAbortingStatus) && !self.has(Defect::IgnoresAbort) {
-            if let Some(run) = &mut inner.run
-                && !self.has(Defect::PendingStays)
-            {
-                run.pending.clear();
-            }
-            session.status(&mut inner, "aborting");
-        }
-        Ok(())
     }
 }

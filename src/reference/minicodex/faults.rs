@@ -112,6 +112,7 @@ faults! {
     UndeclaredFieldsAreTaken "undeclared-fields-are-taken" "Undeclared fields are accepted." ["MC-ENV-14"];
     AnswersPong "answers-pong" "ping is answered with pong." ["MC-ENV-1"];
     RefusesPing "refuses-ping" "ping is refused." ["MC-PNG-1"];
+    HeartbeatIsRare "heartbeat-is-rare" "heartbeat comes every 2 s, though 100 ms are announced." ["MC-HB-2"];
     HeartbeatZero "heartbeat-zero" "heartbeat announces an interval of zero." ["MC-HB-1"];
     HeartbeatTakesEventId "heartbeat-takes-event-id" "heartbeat bears an event_id." ["MC-HB-3"];
     BackpressureMisspelt "backpressure-misspelt" "backpressure has an unlisted state." ["MC-BP-1"];

@@ -2,7 +2,9 @@
 
 mod command;
 mod connection;
+mod entrance;
 mod faults;
+mod orders;
 mod run;
 mod session;
 

@@ -1,0 +1,109 @@
+//! How a client comes in: hello, and resume with what it missed.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::command::{Refusal, error_frame, refuse};
+use super::connection::Peer;
+use super::faults::Defect;
+use super::session::{Inner, Session};
+
+impl Peer<'_> {
+    fn welcome(&self, session: &Session, inner: &Inner, v: &str) -> Value {
+        let v = match self.service.defect {
+            Some(Defect::EchoesVersion) => v,
+            Some(Defect::WrongVersion) => "1.0",
+            _ => "1.0.0",
+        };
+        let mut frame = json!({ "type": "welcome", "v": v, "session_state": session.session_state(inner) });
+        match self.service.defect {
+            Some(Defect::WelcomeHasExtra) => frame["motd"] = json!("hi"),
+            Some(Defect::WelcomeOfAnotherSession) => {
+                frame["session_state"]["session_id"] = json!(uuid::Uuid::new_v4());
+            }
+            _ => {}
+        }
+        frame
+    }
+
+    fn enter(&mut self, body: &Map<String, Value>) -> Arc<Session> {
+        if let Some((session, client)) = self.joined.take() {
+            session.lock().clients.remove(&client);
+            if body.get("session_id").is_none_or(Value::is_null) {
+                return session;
+            }
+        }
+        self.service.session(body.get("session_id").and_then(Value::as_str))
+    }
+
+    pub(super) fn hello(&mut self, body: &Map<String, Value>) -> Result<(), Refusal> {
+        let session = self.enter(body);
+        let mut inner = session.lock();
+        let client = Session::join(&mut inner, &self.outbox);
+        let v = body.get("v").and_then(Value::as_str).unwrap_or("1.0.0");
+        let welcome = self.welcome(&session, &inner, v);
+        let snapshot = session.snapshot(&inner, None);
+        match self.service.defect {
+            Some(Defect::NoWelcome) => {}
+            Some(Defect::SnapshotBeforeWelcome) => {
+                self.send(&snapshot);
+                self.send(&welcome);
+            }
+            _ => self.send(&welcome),
+        }
+        if self.has(Defect::WelcomesTwice) {
+            self.send(&welcome);
+        }
+        if !self.has(Defect::NoOpeningSnapshot) && !self.has(Defect::SnapshotBeforeWelcome) {
+            self.send(&snapshot);
+        }
+        drop(inner);
+        self.joined = Some((session, client));
+        Ok(())
+    }
+
+    pub(super) fn resume(&mut self, body: &Map<String, Value>) -> Result<(), Refusal> {
+        let seen = body.get("last_seen_event_id").and_then(Value::as_i64);
+        let session = self.enter(body);
+        let mut inner = session.lock();
+        let client = Session::join(&mut inner, &self.outbox);
+        self.send(&self.welcome(&session, &inner, "1.0.0"));
+        let last = inner.last_event as i64;
+        let from = seen.unwrap_or(0);
+        let oldest = inner.log.front().map_or(last + 1, |(id, _)| *id as i64);
+        if from > last || from < 0 {
+            if !self.has(Defect::FutureIsFine) {
+                self.send(&error_frame(&refuse("BAD_ARGUMENT", "no such event"), None, self.service.defect));
+            }
+        } else if from + 1 < oldest && !self.has(Defect::PartialReplay) {
+            let message = "the gap exceeds the replay window: fetch the state with get_snapshot";
+            self.send(&error_frame(&refuse("REPLAY_GAP", message), None, self.service.defect));
+        } else {
+            self.send(&session.snapshot(&inner, None));
+            self.replay(&session, &inner, from);
+        }
+        drop(inner);
+        self.joined = Some((session, client));
+        Ok(())
+    }
+
+    fn replay(&self, session: &Session, inner: &Inner, from: i64) {
+        for (id, event) in &inner.log {
+            let wanted = match self.service.defect {
+                Some(Defect::ReplaysLastSeen) => *id as i64 >= from,
+                Some(Defect::ReplaySkipsOne) => *id as i64 > from + 1,
+                Some(Defect::NoReplay) => false,
+                _ => *id as i64 > from,
+            };
+            if !wanted {
+                continue;
+            }
+            let mut event = event.clone();
+            if session.has(Defect::ReplayChangesText) && event["type"] == "assistant_text" {
+                event["text"] = json!("(replayed)");
+            }
+            self.send(&event);
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! What a client that has come in may order: a run, a decision, an abort.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::command::{Refusal, refuse};
+use super::connection::Peer;
+use super::faults::Defect;
+use super::run;
+use super::session::Session;
+
+impl Peer<'_> {
+    pub(super) fn send_text(&self, session: &Arc<Session>, body: &Map<String, Value>) -> Result<(), Refusal> {
+        let said = body.get("text").and_then(Value::as_str).unwrap_or_default();
+        let message_id = body.get("client_msg_id").and_then(Value::as_str);
+        let mut inner = session.lock();
+        if let (Some(id), Some(run)) = (message_id, &inner.run) {
+            let known = run.message_ids.contains(id);
+            let remembered = !run.is_over() || self.has(Defect::DedupesByText);
+            if known && remembered {
+                if self.has(Defect::NoDedupe) {
+                    session.emit(&mut inner, json!({ "type": "user_text", "text": said }));
+                }
+                if self.has(Defect::DuplicateIsError) {
+                    return Err(refuse("BUSY", "already sent"));
+                }
+                self.accept(session, &inner, body);
+                return Ok(());
+            }
+        }
+        if self.has(Defect::DedupesByText) && inner.transcript.iter().any(|item| item["text"] == *said) {
+            self.accept(session, &inner, body);
+            return Ok(());
+        }
+        let busy = inner.run.as_ref().is_some_and(|run| !run.is_over());
+        if busy && !self.has(Defect::RunsOverlap) {
+            return Err(refuse("BUSY", "a run is active"));
+        }
+        if !self.has(Defect::AckAfterEffects) {
+            self.accept(session, &inner, body);
+        }
+        run::start(session, &mut inner, said, message_id);
+        if self.has(Defect::AckAfterEffects) {
+            self.accept(session, &inner, body);
+        }
+        Ok(())
+    }
+
+    pub(super) fn decide(
+        &self,
+        session: &Arc<Session>,
+        body: &Map<String, Value>,
+        approve: bool,
+    ) -> Result<(), Refusal> {
+        let call_id = body.get("call_id").and_then(Value::as_str).unwrap_or_default();
+        let mut inner = session.lock();
+        let again = self.has(Defect::DecidesAgain);
+        let Some(run) = inner.run.as_mut().filter(|run| !run.is_over()) else {
+            if self.has(Defect::AcceptsAnyCallId) {
+                self.accept(session, &inner, body);
+                return Ok(());
+            }
+            return Err(refuse("UNKNOWN_CALL_ID", "nothing is pending"));
+        };
+        let decided = run.decided.contains_key(call_id);
+        if decided && !again {
+            return Err(refuse("APPROVAL_CONFLICT", format!("{call_id:?} is already decided")));
+        }
+        let Some(index) = run.pending.iter().position(|call| call.id == call_id).or(decided.then_some(0))
+        else {
+            if self.has(Defect::AcceptsAnyCallId) {
+                self.accept(session, &inner, body);
+                return Ok(());
+            }
+            return Err(refuse("UNKNOWN_CALL_ID", format!("{call_id:?} is not pending")));
+        };
+        let decides_all = self.has(Defect::OneDecisionForAll);
+        let mut ids = vec![call_id.to_owned()];
+        if !decided {
+            if decides_all {
+                ids = run.pending.drain(..).map(|call| call.id).collect();
+            } else if !self.has(Defect::DecidedStaysPending) {
+                run.pending.remove(index);
+            }
+        }
+        for id in &ids {
+            run.decided.insert(id.clone(), approve);
+        }
+        self.accept(session, &inner, body);
+        let decision = match (approve, self.service.defect) {
+            (true, _) => "approve",
+            (false, Some(Defect::DenyHasNoKind)) => "deny",
+            (false, _) => "deny_continue",
+        };
+        for id in ids {
+            session.emit(
+                &mut inner,
+                json!({ "type": "approval_decision", "call_id": id, "decision": decision }),
+            );
+        }
+        drop(inner);
+        session.changed.notify_waiters();
+        Ok(())
+    }
+
+    pub(super) fn abort(&self, session: &Arc<Session>, body: &Map<String, Value>) -> Result<(), Refusal> {
+        let named = body.get("run_id").and_then(Value::as_str);
+        let mut inner = session.lock();
+        let Some(run) = inner.run.as_ref().filter(|run| !run.is_over()) else {
+            if self.has(Defect::AbortsNothing) {
+                self.accept(session, &inner, body);
+                return Ok(());
+            }
+            return Err(refuse("NOT_RUNNING", "no run is active"));
+        };
+        if named.is_some_and(|id| id != run.id.to_string()) && !self.has(Defect::AbortsStaleRun) {
+            return Err(refuse("STALE_RUN_ID", "that is not the active run"));
+        }
+        let already = run.status == "aborting";
+        if !self.has(Defect::IgnoresAbort) {
+            run.abort.cancel();
+        }
+        self.accept(session, &inner, body);
+        if !already && !self.has(Defect::NoAbortingStatus) && !self.has(Defect::IgnoresAbort) {
+            if let Some(run) = &mut inner.run
+                && !self.has(Defect::PendingStays)
+            {
+                run.pending.clear();
+            }
+            session.status(&mut inner, "aborting");
+        }
+        Ok(())
+    }
+}
