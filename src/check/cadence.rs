@@ -13,7 +13,7 @@ use crate::source::Diagnostics;
 /// What a busy machine may add to a gap: a CI runner on two cores was seen to stall this long.
 const SLACK: Duration = Duration::from_millis(250);
 /// Most that measured delays add to it: what is later than that is late on any machine.
-const MOST: Duration = Duration::from_millis(750);
+const MOST: Duration = Duration::from_millis(1250);
 
 /// Memory: one time a connection.
 pub(super) struct Cadence {

@@ -2,38 +2,56 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio::time::{MissedTickBehavior, interval};
 
 /// How often it is looked.
 const TICK: Duration = Duration::from_millis(20);
 
 /// Measures from when it was made until it is dropped.
 pub(super) struct Lag {
-    worst: Arc<AtomicU64>,
+    began: Instant,
+    ticks: Arc<Ticks>,
     task: tokio::task::JoinHandle<()>,
+}
+
+/// In microseconds.
+#[derive(Default)]
+struct Ticks {
+    /// When the last one came, since the beginning.
+    last: AtomicU64,
+    /// The longest that one came late.
+    worst: AtomicU64,
+}
+
+fn micros(time: Duration) -> u64 {
+    time.as_micros().try_into().unwrap_or(u64::MAX)
 }
 
 impl Lag {
     pub fn new() -> Self {
-        let worst = Arc::new(AtomicU64::new(0));
-        let told = Arc::clone(&worst);
+        let began = Instant::now();
+        let ticks = Arc::new(Ticks::default());
+        let told = Arc::clone(&ticks);
         let task = tokio::spawn(async move {
-            let mut ticks = interval(TICK);
-            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            let mut due = interval(TICK);
+            due.set_missed_tick_behavior(MissedTickBehavior::Delay);
             loop {
-                let due = ticks.tick().await;
-                let late = Instant::now().saturating_duration_since(due);
-                told.fetch_max(late.as_micros().try_into().unwrap_or(u64::MAX), Ordering::Relaxed);
+                due.tick().await;
+                let now = micros(began.elapsed());
+                let late = now.saturating_sub(told.last.swap(now, Ordering::Relaxed) + micros(TICK));
+                told.worst.fetch_max(late, Ordering::Relaxed);
             }
         });
-        Self { worst, task }
+        Self { began, ticks, task }
     }
 
-    /// The longest that a tick came late.
+    /// The longest that a tick came late, or is late now.
     pub fn worst(&self) -> Duration {
-        Duration::from_micros(self.worst.load(Ordering::Relaxed))
+        let due = self.ticks.last.load(Ordering::Relaxed) + micros(TICK);
+        let late = micros(self.began.elapsed()).saturating_sub(due);
+        Duration::from_micros(late.max(self.ticks.worst.load(Ordering::Relaxed)))
     }
 }
 
@@ -49,14 +67,12 @@ mod tests {
 
     #[tokio::test]
     async fn a_thread_that_is_held_up_is_late() {
+        const HELD: Duration = Duration::from_millis(60);
         let lag = Lag::new();
-        let mut worst = Duration::ZERO;
-        // The only thread of this runtime stands still: no other tick comes meanwhile.
-        while worst < Duration::from_millis(40) {
-            tokio::time::sleep(TICK).await;
-            std::thread::sleep(Duration::from_millis(60));
-            tokio::task::yield_now().await;
-            worst = lag.worst();
-        }
+        // The only thread of this runtime stands still: no tick comes meanwhile, and that is known before the next one does.
+        std::thread::sleep(HELD);
+        assert!(lag.worst() >= HELD - TICK, "{:?}", lag.worst());
+        tokio::time::sleep(TICK).await;
+        assert!(lag.worst() >= HELD - TICK, "it is remembered: {:?}", lag.worst());
     }
 }
