@@ -9,7 +9,6 @@ use anstyle::{AnsiColor, Style};
 
 use super::escape::terminal;
 use super::table::Table;
-use crate::check::essence;
 use crate::run::event::{CaseReport, RunEvent, RunStarted, Summary, Verdict};
 
 /// Cases named of a group that failed for the same reason.
@@ -85,7 +84,7 @@ impl<W: Write> Console<W> {
     pub fn event(&mut self, event: &RunEvent) -> std::io::Result<()> {
         match event {
             RunEvent::RunStarted(started) => self.run_started(started),
-            RunEvent::CaseStarted { .. } => Ok(()),
+            RunEvent::CaseStarted { .. } => self.show_progress(),
             RunEvent::CaseFinished(case) => self.case_finished(case),
             RunEvent::RunFinished(summary) => self.run_finished(summary),
         }
@@ -371,10 +370,9 @@ fn cases(count: usize) -> String {
 /// What makes two cases fail for the same reason.
 fn reason(case: &CaseReport) -> String {
     let failures = if case.verdict == Verdict::Flaky { case.earlier.concat() } else { case.failures.clone() };
-    let parts = failures.iter().map(|failure| {
-        let message = essence(&failure.message);
-        format!("{}|{}|{message}", failure.check, failure.requirements.join(","))
-    });
+    let parts = failures
+        .iter()
+        .map(|failure| format!("{}|{}|{}", failure.check, failure.requirements.join(","), failure.essence()));
     let parts: Vec<String> = parts.collect();
     format!("{:?}|{}|{}", case.verdict, parts.join(";"), case.reason.as_deref().unwrap_or_default())
 }

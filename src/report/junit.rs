@@ -1,13 +1,13 @@
 //! JUnit XML, for Jenkins, GitLab, dorny/test-reporter and mikepenz/action-junit-report.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestRerun, TestSuite};
 
 use super::escape::xml;
-use crate::run::event::{CaseReport, Failure, RequirementText, RunEvent, RunStarted, Verdict};
+use crate::run::event::{CaseReport, Failure, RequirementText, RunEvent, RunStarted, Shown, Verdict};
 
 /// Longest text of one failure in bytes: GitLab takes 30 MB for a whole file.
 const MAX_TEXT: usize = 64 * 1024;
@@ -193,17 +193,12 @@ fn text_of(case: &CaseReport, failures: &[Failure], begin: &RunStarted) -> Strin
 
 /// The last frames, and those that show the failure wherever they are, marked.
 fn frames(case: &CaseReport, failures: &[Failure], out: &mut String) {
-    let marked: BTreeSet<u64> = failures.iter().flat_map(|failure| failure.frames.iter().copied()).collect();
-    let from =
-        case.wire.iter().filter(|line| !line.ambient).nth_back(FRAMES - 1).map_or(0, |line| line.index);
     if !case.wire.is_empty() {
         let _ = writeln!(out, "\nlast frames (> shows the failure):");
     }
-    for line in &case.wire {
-        let sign = if marked.contains(&line.index) { '>' } else { ' ' };
-        if sign == '>' || (line.index >= from && !line.ambient) {
-            let _ = writeln!(out, "{sign}{:>9.1} ms  {:<8} {} {}", line.ms, line.client, line.dir, line.text);
-        }
+    for Shown { line, marked, .. } in case.last_frames(FRAMES, failures) {
+        let sign = if marked { '>' } else { ' ' };
+        let _ = writeln!(out, "{sign}{:>9.1} ms  {:<8} {} {}", line.ms, line.client, line.dir, line.text);
     }
 }
 

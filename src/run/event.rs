@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::check::essence;
+
 /// What became of a case, or of a requirement. In order of gravity.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -195,6 +197,47 @@ pub struct WireLine {
     pub cut: usize,
 }
 
+/// A line of the wire log that is worth showing.
+#[derive(Debug, Clone, Copy)]
+pub struct Shown<'c> {
+    /// The line.
+    pub line: &'c WireLine,
+    /// It shows the failure.
+    pub marked: bool,
+    /// Lines before it, and after the one shown before it, are left out.
+    pub gap: bool,
+}
+
+impl CaseReport {
+    /// The last `count` lines of the wire log that are not ambient, and those that show the failures wherever they are, in the
+    /// order of time: two clients' lines were noted as they were looked at.
+    pub fn last_frames(&self, count: usize, failures: &[Failure]) -> Vec<Shown<'_>> {
+        let mut lines: Vec<&WireLine> = self.wire.iter().collect();
+        lines.sort_by(|one, other| one.ms.total_cmp(&other.ms));
+        // Heartbeats and the like would push out what matters.
+        let telling = lines.iter().enumerate().filter(|(_, line)| !line.ambient);
+        let from = telling.rev().nth(count.saturating_sub(1)).map_or(0, |(place, _)| place);
+        let mut next = 0;
+        let mut shown = Vec::new();
+        for (place, line) in lines.into_iter().enumerate() {
+            let marked = failures.iter().any(|failure| failure.frames.contains(&line.index));
+            if marked || (place >= from && !line.ambient) {
+                shown.push(Shown { line, marked, gap: place != next });
+                next = place + 1;
+            }
+        }
+        shown
+    }
+}
+
+impl Failure {
+    /// What makes two failures the same but for ids and places, and for the round of a sweep.
+    pub(crate) fn essence(&self) -> String {
+        let round = self.message.rsplit_once(" (with ").filter(|(_, round)| round.ends_with(')'));
+        essence(round.map_or(self.message.as_str(), |(message, _)| message))
+    }
+}
+
 /// A deviation that an overlay excuses.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Excused {
@@ -266,4 +309,33 @@ pub struct RequirementResult {
     pub exercised: u64,
     /// Cases in which it was broken.
     pub broken_in: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn line(index: u64, ms: f64, ambient: bool) -> Value {
+        json!({ "index": index, "ms": ms, "client": "a", "dir": "<-", "text": "{}", "ambient": ambient })
+    }
+
+    #[test]
+    fn frames_are_shown_in_the_order_of_time() {
+        let case: CaseReport = serde_json::from_value(json!({
+            "case": "a/b", "title": "", "file": "", "line": 1, "verdict": "failed", "ms": 1.0, "seed": 1, "reproduce": "",
+            "failures": [], "wire": [
+                line(0, 1.0, false), line(1, 5.0, false), line(2, 3.0, false), line(3, 4.0, true), line(4, 6.0, false),
+            ],
+        }))
+        .expect("a report");
+        let failure: Failure = serde_json::from_value(json!({
+            "verdict": "failed", "check": "c", "requirements": [], "message": "out of order (with k = 3)", "frames": [0],
+        }))
+        .expect("a failure");
+        let shown = case.last_frames(3, std::slice::from_ref(&failure));
+        let shown: Vec<_> = shown.iter().map(|shown| (shown.line.index, shown.marked, shown.gap)).collect();
+        assert_eq!(shown, [(0, true, false), (2, false, false), (1, false, true), (4, false, false)]);
+        assert_eq!(failure.essence(), "out of order");
+    }
 }

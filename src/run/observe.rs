@@ -201,7 +201,10 @@ fn hex(bytes: &[u8]) -> String {
 
 fn wire_line(index: u64, event: &Event) -> WireLine {
     let plain = |text: String| Cow::<str>::Owned(text);
-    let bytes = |bytes: &[u8]| format!("{} bytes: {}", bytes.len(), String::from_utf8_lossy(bytes));
+    let bytes = |bytes: &[u8]| match std::str::from_utf8(bytes) {
+        Ok(text) if !text.contains(char::is_control) => format!("{} bytes: {text}", bytes.len()),
+        _ => format!("{} bytes: {}", bytes.len(), hex(bytes)),
+    };
     let (dir, text) = match &event.payload {
         Payload::Open { url } => ("--", plain(format!("connected to {url}"))),
         Payload::End(End::Closed) if event.dir == Direction::Send => {

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{CYAN, Console, DIM, GREEN, RED, look};
 use crate::report::diff;
 use crate::report::escape::terminal;
-use crate::run::event::{CaseReport, Failure, WireLine};
+use crate::run::event::{CaseReport, Failure, Shown, WireLine};
 
 /// Frames shown of a failed case.
 const FRAMES: usize = 12;
@@ -95,23 +95,11 @@ impl<W: Write> Console<W> {
         if case.wire.is_empty() {
             return Ok(());
         }
-        let marked: Vec<u64> = failures.iter().flat_map(|failure| failure.frames.clone()).collect();
-        // Heartbeats and the like would push out what matters.
-        let telling = || case.wire.iter().filter(|line| !line.ambient);
-        let from = telling().nth_back(FRAMES - 1).map_or(0, |line| line.index);
-        let shown: Vec<&WireLine> = case
-            .wire
-            .iter()
-            .filter(|line| (line.index >= from && !line.ambient) || marked.contains(&line.index))
-            .collect();
         writeln!(self.out, "  {DIM}on the wire:{DIM:#}")?;
-        let mut next = None;
-        for line in shown {
-            if next.is_some_and(|next| next != line.index) || (next.is_none() && line.index > 0) {
+        for Shown { line, marked: mark, gap } in case.last_frames(FRAMES, failures) {
+            if gap {
                 writeln!(self.out, "    {DIM}  …{DIM:#}")?;
             }
-            next = Some(line.index + 1);
-            let mark = marked.contains(&line.index);
             let (style, sign) = if mark { (RED, '>') } else { (DIM, ' ') };
             writeln!(
                 self.out,
