@@ -69,9 +69,14 @@ fn the_deviations_that_are_there_are_found_and_no_others() {
             let head = lines[at];
             assert!(head.starts_with(&format!("{word} frame {frame} of the trace")), "{head}");
             assert!(head.contains(part), "{part} is not in {head}");
-            // The head, the frame, and one requirement.
-            assert!(lines[at + 2].trim_start().starts_with(&format!("{id} ")), "{}", lines[at + 2]);
-            assert!(lines.get(at + 3).is_some_and(|next| !next.starts_with(' ')), "{shown}");
+            // One requirement is broken, and what tolerates it is said where it warns.
+            let about = lines[at + 1..].iter().take_while(|line| line.starts_with(' '));
+            let about: Vec<&str> = about.map(|line| line.trim_start()).collect();
+            let prefix = &id[..3];
+            let broken: Vec<&&str> = about.iter().filter(|line| line.starts_with(prefix)).collect();
+            assert!(broken.len() == 1 && broken[0].starts_with(&format!("{id} ")), "{about:?}");
+            let tolerated = about.contains(&"no failure: the default reading tolerates it");
+            assert!(*word == "WARN" || !tolerated, "{shown}");
         }
     }
 }

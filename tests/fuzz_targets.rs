@@ -80,7 +80,7 @@ fn a_server_whose_memory_grows_is_found_out() {
     let [grown, bound] = [grown, bound].map(|number| number.parse::<u64>().expect("a number"));
     assert!(grown > bound && bound > 0, "{shown}");
     // Nobody else's memory can be watched.
-    let foreign = frameproof(folder.path(), &["run", "codey", "--scenario", &file]);
+    let foreign = frameproof(folder.path(), &["run", "codey", "--reference", "--scenario", &file]);
     assert!(text(&foreign.stdout).contains("1 not applicable"), "{}", text(&foreign.stdout));
 }
 

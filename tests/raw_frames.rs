@@ -57,7 +57,7 @@ enum Way {
     HangsUp,
     /// It masks its own frames.
     Masks,
-    /// It pings in the middle of whatever the client writes, and wants its pong.
+    /// It pings once, in the middle of what the client writes second, and wants its pong.
     Pings,
 }
 
@@ -95,6 +95,7 @@ fn serve(mut stream: TcpStream, way: Way) -> std::io::Result<()> {
     let mut messages = Messages::new(Writer::Client, 1 << 20);
     let mut chunk = [0; 4096];
     let mut count = 0;
+    let mut pinged = false;
     loop {
         let length = stream.read(&mut chunk)?;
         if length == 0 {
@@ -105,7 +106,8 @@ fn serve(mut stream: TcpStream, way: Way) -> std::io::Result<()> {
             stream.write_all(&out(1, WELCOME.as_bytes()))?;
             bytes = &[];
         }
-        if way == Way::Pings && count > 0 {
+        if way == Way::Pings && count > 0 && !pinged {
+            pinged = true;
             stream.write_all(&out(9, b"are you there"))?;
         }
         messages.feed(bytes);

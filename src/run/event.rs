@@ -323,8 +323,8 @@ mod tests {
     #[test]
     fn frames_are_shown_in_the_order_of_time() {
         let case: CaseReport = serde_json::from_value(json!({
-            "case": "a/b", "title": "", "file": "", "line": 1, "verdict": "failed", "ms": 1.0, "seed": 1, "reproduce": "",
-            "failures": [], "wire": [
+            "case": "a/b", "title": "", "file": "", "line": 1, "verdict": "failed", "seconds": 1.0, "started": 0.0,
+            "reproduce": "", "failures": [], "earlier": [], "exercised": {}, "wire_omitted": 0, "wire": [
                 line(0, 1.0, false), line(1, 5.0, false), line(2, 3.0, false), line(3, 4.0, true), line(4, 6.0, false),
             ],
         }))
