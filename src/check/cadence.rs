@@ -21,8 +21,6 @@ pub(super) struct Cadence {
     rule: rule::Cadence,
     on: Matcher,
     last: FxHashMap<Conn, (Duration, u64)>,
-    /// What measured delays add to the slack.
-    delays: Duration,
 }
 
 impl Cadence {
@@ -32,7 +30,6 @@ impl Cadence {
             on: b.pattern(&rule.on)?,
             rule: rule.clone(),
             last: FxHashMap::default(),
-            delays: Duration::ZERO,
         })
     }
 }
@@ -51,16 +48,13 @@ impl Monitor for Cadence {
         let period = Duration::from_millis(period);
         // As numbers, which do not overflow: the period is the server's to say, the factor the protocol file's.
         let longest = period.as_secs_f64() * self.rule.factor.max(1.0);
-        if gap.as_secs_f64() > longest && gap > period.saturating_add(SLACK + self.delays) {
+        let slack = SLACK + seen.delays.min(MOST);
+        if gap.as_secs_f64() > longest && gap > period.saturating_add(slack) {
             let message = format!("{gap:.0?} after the last one, though {period:?} were announced");
             if let Some(violation) = findings.broken(&self.name, &self.rule.decides, seen.event, message) {
                 violation.related = Some(event);
             }
         }
-    }
-
-    fn delayed(&mut self, delays: Duration) {
-        self.delays = self.delays.max(delays.min(MOST));
     }
 
     fn closed(&mut self, conn: Conn, _findings: &mut Findings) {

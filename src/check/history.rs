@@ -4,7 +4,6 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use rustc_hash::FxHashMap;
-
 use serde_json::Value;
 
 use super::monitor::{Conn, SessionNo, counter, field_hashes, hash_without};

@@ -2,6 +2,7 @@
 
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -72,6 +73,8 @@ pub struct Judge {
     history: History,
     requests: Requests,
     next_event: u64,
+    /// The longest of the delays that were told.
+    delays: Duration,
     findings: Findings,
 }
 
@@ -149,6 +152,7 @@ impl Judge {
             history,
             requests: Requests::default(),
             next_event: 0,
+            delays: Duration::ZERO,
             findings: Findings::default(),
         })
     }
@@ -197,9 +201,9 @@ impl Judge {
         judged
     }
 
-    /// Tells that the times of events may be off by this much: whoever measures them was kept waiting.
-    pub fn delayed(&mut self, delays: std::time::Duration) {
-        self.monitors.iter_mut().for_each(|monitor| monitor.delayed(delays));
+    /// Tells that the times of events may be off by this much from now on: whoever measures them was kept waiting.
+    pub fn delayed(&mut self, delays: Duration) {
+        self.delays = self.delays.max(delays);
     }
 
     fn text(&mut self, event: &Event, index: u64, text: &str) -> Judged {
@@ -256,13 +260,13 @@ impl Judge {
     /// Shows a message to the monitors that want it.
     fn show(&mut self, event: &Event, index: u64, on: Opened, message: Option<usize>, body: &Value) {
         let Opened { conn, session, forgotten } = on;
-        let (at, dir) = (event.at, event.dir);
+        let (at, dir, event, delays) = (event.at, event.dir, index, self.delays);
         let logged = self.history.logged(message, dir, body);
         let history = &self.history;
-        let seen = Seen { event: index, at, conn, session, forgotten, dir, message, body, logged, history };
+        let seen = Seen { event, at, delays, conn, session, forgotten, dir, message, body, logged, history };
         let wanted = match message {
             Some(message) => &self.by_message[message],
-            None => &self.by_direction[event.dir as usize],
+            None => &self.by_direction[dir as usize],
         };
         for monitor in wanted {
             self.monitors[*monitor].observe(&seen, &mut self.findings);
@@ -282,8 +286,9 @@ impl Judge {
                 let seen = Seen {
                     message: Some(number),
                     body: &element,
-                    event: index,
+                    event,
                     at,
+                    delays,
                     conn,
                     session,
                     forgotten,

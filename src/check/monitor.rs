@@ -27,6 +27,8 @@ pub(crate) struct Seen<'a> {
     pub event: u64,
     /// Since the start of the trace.
     pub at: Duration,
+    /// Times may be off by this much: whoever measured them was kept waiting.
+    pub delays: Duration,
     /// Its connection.
     pub conn: Conn,
     /// The session of that connection as far as it is known.
@@ -143,8 +145,6 @@ pub(crate) struct End<'a> {
 pub(crate) trait Monitor: Send {
     /// Takes the next message of a type that the monitor asked for.
     fn observe(&mut self, seen: &Seen<'_>, findings: &mut Findings);
-    /// Whoever recorded the events was late by as much, since the trace began: times may be off by it.
-    fn delayed(&mut self, _delays: Duration) {}
     /// A connection is gone: its state can be dropped, unless the session still needs it.
     fn closed(&mut self, _conn: Conn, _findings: &mut Findings) {}
     /// The trace has ended.

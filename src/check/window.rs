@@ -17,8 +17,8 @@ const OVERHEAD: usize = 64;
 /// A map from a place (a connection's or session's number) and a key to what a monitor knows of it.
 ///
 /// Two bounds hold for all places together: [`ENTRIES`] and a number of bytes. Of the place that was not looked at for longest
-/// goes first what was not looked at for longest. The numbers of connections and sessions grow with time, so that one number tells of which places something was
-/// forgotten: there, that a key is not known means nothing ([`Window::may_lack`]).
+/// goes first what was not looked at for longest. The numbers of connections and sessions grow with time, so that one number
+/// tells of which places something was forgotten: there, that a key is not known means nothing ([`Window::may_lack`]).
 pub(crate) struct Window<V> {
     places: LinkedHashMap<u32, Place<V>, FxBuildHasher>,
     /// Entries of all places.

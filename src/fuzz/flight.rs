@@ -25,7 +25,7 @@ pub(super) struct Flight {
     done: BTreeMap<u64, Option<Ran>>,
     /// The number of the case that is taken in next.
     next: u64,
-    /// What ran since [`Flight::forget`], where that is asked for.
+    /// What [`Flight::recent`] tells next, where servers are watched.
     recent: Vec<(u64, Program)>,
 }
 

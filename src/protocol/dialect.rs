@@ -105,6 +105,13 @@ impl Respelling {
     }
 }
 
+impl Dialect {
+    /// What is spelt otherwise in this message, as it is now.
+    fn rules(&self, name: &str, body: &Value) -> Vec<&Respelling> {
+        self.spelling.iter().filter(|rule| rule.concerns(name, body)).collect()
+    }
+}
+
 impl Protocol {
     /// The dialect that is spoken; none: the document's own.
     pub fn dialect(&self) -> Option<&str> {
@@ -121,8 +128,7 @@ impl Protocol {
     pub fn spell(&self, body: &mut Value) {
         let Some((_, dialect)) = &self.dialect else { return };
         let Some(message) = self.message_of(body, Direction::Send) else { return };
-        let name = &self.messages[message].name;
-        let rules: Vec<_> = dialect.spelling.iter().filter(|rule| rule.concerns(name, body)).collect();
+        let rules = dialect.rules(&self.messages[message].name, body);
         rules.into_iter().for_each(|rule| rule.to_theirs(body));
     }
 
@@ -130,9 +136,7 @@ impl Protocol {
     pub(crate) fn read_spelling(&self, message: Option<usize>, body: &mut Value) {
         let Some((_, dialect)) = &self.dialect else { return };
         let Some(message) = message.and_then(|message| self.messages.get(message)) else { return };
-        let rules: Vec<_> =
-            dialect.spelling.iter().filter(|rule| rule.concerns(&message.name, body)).collect();
-        rules.into_iter().rev().for_each(|rule| rule.to_ours(body));
+        dialect.rules(&message.name, body).into_iter().rev().for_each(|rule| rule.to_ours(body));
     }
 }
 

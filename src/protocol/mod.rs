@@ -171,7 +171,7 @@ impl Protocol {
     /// `turn-end`.
     pub fn says(&self, name: &str) -> bool {
         let is_reply = self.extension.replies.is_some() && (name == "error" || name.ends_with(".result"));
-        !is_reply && self.message_named(name, Direction::Recv).is_ok()
+        !is_reply && self.index_of(name, Direction::Recv).is_some()
     }
 
     /// The session that a URL names, where the protocol puts its id there.

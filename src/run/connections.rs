@@ -94,7 +94,7 @@ impl Runner<'_> {
         let understood = state.is_understood();
         if let Some(connection) = &mut state.connection.as_mut().filter(|_| understood) {
             // A connection that is gone already is as closed as can be.
-            let _ = connection.close(deadline).await;
+            let _ = connection.close(None, deadline).await;
         }
         self.record(name, Direction::Send, Payload::Close { code: None, reason: "".into() });
         let until = Instant::now() + deadline;

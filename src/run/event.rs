@@ -230,10 +230,18 @@ impl CaseReport {
     }
 }
 
+/// What stands before the round of a sweep, in parentheses at the end of a message.
+const ROUND: &str = " (with ";
+
 impl Failure {
+    /// Adds to the message in which round of a sweep over `name` it came.
+    pub(super) fn in_round(&mut self, name: &str, round: u32) {
+        self.message += &format!("{ROUND}{name} = {round})");
+    }
+
     /// What makes two failures the same but for ids and places, and for the round of a sweep.
     pub(crate) fn essence(&self) -> String {
-        let round = self.message.rsplit_once(" (with ").filter(|(_, round)| round.ends_with(')'));
+        let round = self.message.rsplit_once(ROUND).filter(|(_, round)| round.ends_with(')'));
         essence(round.map_or(self.message.as_str(), |(message, _)| message))
     }
 }
@@ -329,13 +337,15 @@ mod tests {
             ],
         }))
         .expect("a report");
-        let failure: Failure = serde_json::from_value(json!({
-            "verdict": "failed", "check": "c", "requirements": [], "message": "out of order (with k = 3)", "frames": [0],
+        let mut failure: Failure = serde_json::from_value(json!({
+            "verdict": "failed", "check": "c", "requirements": [], "message": "out of order", "frames": [0],
         }))
         .expect("a failure");
         let shown = case.last_frames(3, std::slice::from_ref(&failure));
         let shown: Vec<_> = shown.iter().map(|shown| (shown.line.index, shown.marked, shown.gap)).collect();
         assert_eq!(shown, [(0, true, false), (2, false, false), (1, false, true), (4, false, false)]);
+        failure.in_round("k", 3);
+        assert_eq!(failure.message, "out of order (with k = 3)");
         assert_eq!(failure.essence(), "out of order");
     }
 }

@@ -74,9 +74,7 @@ pub(super) async fn run_case(
             }
         }
         if let Some(name) = loaded.case.sweep.as_ref().filter(|_| !outcome.failures.is_empty()) {
-            outcome.failures.iter_mut().for_each(|failure| {
-                failure.message = format!("{} (with {name} = {round})", failure.message);
-            });
+            outcome.failures.iter_mut().for_each(|failure| failure.in_round(name, round));
         }
         total.failures.append(&mut outcome.failures);
         match stop {

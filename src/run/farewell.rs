@@ -11,6 +11,8 @@ use crate::wire::{Connection, Incoming};
 
 /// How long a server may take to return the close frame before the connection is cut: it has no reason to wait.
 const PATIENCE: Duration = Duration::from_millis(100);
+/// This side has what it wanted (RFC 6455, 7.4.1).
+const NORMAL: Option<u16> = Some(1000);
 
 impl Runner<'_> {
     /// Closes what is open still, with code 1000.
@@ -20,7 +22,7 @@ impl Runner<'_> {
         for client in self.clients.values_mut() {
             let polite = client.ended.is_none() && !client.stalled && client.is_understood();
             if let Some(connection) = client.connection.as_mut().filter(|_| polite)
-                && connection.farewell(until.saturating_duration_since(Instant::now())).await.is_ok()
+                && connection.close(NORMAL, until.saturating_duration_since(Instant::now())).await.is_ok()
             {
                 open.insert(client.number);
             }
@@ -32,7 +34,7 @@ impl Runner<'_> {
 /// Closes a connection that was opened only to see whether it can be.
 pub(super) async fn part(mut connection: Connection, number: u64, mut receiver: mpsc::Receiver<Incoming>) {
     let until = Instant::now() + PATIENCE;
-    if connection.farewell(PATIENCE).await.is_ok() {
+    if connection.close(NORMAL, PATIENCE).await.is_ok() {
         ended(&mut receiver, &mut HashSet::from([number]), until).await;
     }
 }

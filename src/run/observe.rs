@@ -193,7 +193,7 @@ impl Runner<'_> {
     }
 }
 
-/// The first bytes of what was written raw.
+/// The first bytes of what is no text.
 fn hex(bytes: &[u8]) -> String {
     let shown: Vec<String> = bytes.iter().take(32).map(|byte| format!("{byte:02x}")).collect();
     shown.join(" ") + if bytes.len() > 32 { " …" } else { "" }

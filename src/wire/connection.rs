@@ -9,7 +9,6 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
-use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Error, Message};
 
 use super::connect::Socket;
@@ -76,21 +75,13 @@ impl Connection {
         self.send(Message::Ping(bytes.into()), deadline).await
     }
 
-    /// Begins the closing handshake; the server's answer comes through the queue.
+    /// Begins the closing handshake, with a code or none; the server's answer comes through the queue.
     ///
     /// # Errors
     /// As [`Connection::text`].
-    pub async fn close(&mut self, deadline: Duration) -> Result<(), String> {
-        self.send(Message::Close(None), deadline).await
-    }
-
-    /// As [`Connection::close`], with code 1000: this side has what it wanted.
-    ///
-    /// # Errors
-    /// As [`Connection::text`].
-    pub async fn farewell(&mut self, deadline: Duration) -> Result<(), String> {
-        let frame = CloseFrame { code: CloseCode::Normal, reason: "".into() };
-        self.send(Message::Close(Some(frame)), deadline).await
+    pub async fn close(&mut self, code: Option<u16>, deadline: Duration) -> Result<(), String> {
+        let frame = code.map(|code| CloseFrame { code: code.into(), reason: "".into() });
+        self.send(Message::Close(frame), deadline).await
     }
 
     async fn send(&mut self, message: Message, deadline: Duration) -> Result<(), String> {

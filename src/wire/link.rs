@@ -67,25 +67,17 @@ impl Link {
         }
     }
 
-    /// Begins the closing handshake; the server's answer comes through the queue.
+    /// Begins the closing handshake, with a code or none; the server's answer comes through the queue.
     ///
     /// # Errors
     /// As [`Link::text`].
-    pub async fn close(&mut self, deadline: Duration) -> Result<(), String> {
+    pub async fn close(&mut self, code: Option<u16>, deadline: Duration) -> Result<(), String> {
         match self {
-            Self::Messages(connection) => connection.close(deadline).await,
-            Self::Raw(connection) => connection.frame(&Frame::new(8, ""), deadline).await.map(drop),
-        }
-    }
-
-    /// As [`Link::close`], with code 1000.
-    ///
-    /// # Errors
-    /// As [`Link::text`].
-    pub async fn farewell(&mut self, deadline: Duration) -> Result<(), String> {
-        match self {
-            Self::Messages(connection) => connection.farewell(deadline).await,
-            Self::Raw(connection) => connection.frame(&Frame::new(8, [0x03, 0xe8]), deadline).await.map(drop),
+            Self::Messages(connection) => connection.close(code, deadline).await,
+            Self::Raw(connection) => {
+                let code = code.map_or(Vec::new(), |code| code.to_be_bytes().to_vec());
+                connection.frame(&Frame::new(8, code), deadline).await.map(drop)
+            }
         }
     }
 
