@@ -26,6 +26,11 @@ for target in "${targets[@]}"; do
     -seed="$SEED" -runs="$RUNS" -max_total_time="$SECONDS_EACH" -max_len=4096 -timeout=20 -rss_limit_mb=2048 \
     -print_final_stats=1 "${dictionary[@]}" >"$finds.log" 2>&1 || {
       tail -n 40 "$finds.log"
+      # Last, what a log that is cut keeps: the reason, and the input where it is small.
+      for input in fuzz/artifacts/"$target"/*; do
+        [ "$input" -nt "$finds" ] && [ "$(wc -c <"$input")" -le 4096 ] && { echo "$input:"; base64 "$input"; }
+      done
+      grep -A 3 -E 'panicked|ERROR: libFuzzer' "$finds.log" || true
       echo "$target found something: see fuzz/artifacts/$target and docs/fuzzing.md"
       exit 1
     }

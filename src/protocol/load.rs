@@ -131,6 +131,7 @@ fn compile_with(
         }
         json_patch::merge(&mut document, &overlay.value);
     }
+    let api = &api.patched(overlays);
     let Some(extension) = document.get("x-frameproof") else {
         return Err(Diagnostic::new("the document has no `x-frameproof`")
             .at(api, "", Part::Value)

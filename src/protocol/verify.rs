@@ -326,15 +326,21 @@ fn verify_patterns(protocol: &Protocol, api: &Document, node: &Value, at: &str, 
 fn verify_examples(protocol: &Protocol, api: &Document, document: &Value, errors: &mut Diagnostics) {
     for message in &protocol.messages {
         let at = format!("{}/examples", message.place);
-        let written = document.pointer(&at).and_then(Value::as_array).map_or(0, Vec::len);
-        if written == 0 {
+        let written = document.pointer(&at).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        if written.is_empty() {
             errors.push(Diagnostic::new(format!("message `{}` has no example", message.name)).at(
                 api,
                 &message.place,
                 Part::Key,
             ));
         }
-        for (index, example) in message.examples.iter().enumerate() {
+        for (index, example) in written.iter().enumerate() {
+            let Some(example) = example.get("payload") else {
+                let error = Diagnostic::new(format!("an example of `{}` has no `payload`", message.name));
+                let error = error.hint("what stands under `payload` is the message");
+                errors.push(error.at(api, &format!("{at}/{index}"), Part::Value));
+                continue;
+            };
             for violation in message.schema.violations(example) {
                 let place = format!("{at}/{index}/payload{}", violation.at);
                 errors.push(

@@ -42,6 +42,7 @@ impl Diagnostic {
     /// Points at the value (or key) at `pointer` of `document`.
     #[must_use]
     pub fn at(mut self, document: &Document, pointer: &str, part: Part) -> Self {
+        let document = document.writer(pointer);
         self.place = Some((document.clone(), document.span(pointer, part)));
         self
     }

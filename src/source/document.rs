@@ -43,6 +43,8 @@ pub struct Document {
     /// The value.
     pub value: Arc<Value>,
     places: Arc<HashMap<String, Places>>,
+    /// Merge patches on it, the last one last.
+    patches: Arc<[Document]>,
 }
 
 /// Line and character column, from 1, of an entry's key and value.
@@ -64,6 +66,7 @@ impl Document {
             text: text.into(),
             value: Arc::new(value),
             places: Arc::new(places),
+            patches: Arc::new([]),
         };
         if text.len() > MAX_BYTES {
             let message = format!("{name} has {} bytes, over the limit of {MAX_BYTES}", text.len());
@@ -112,7 +115,29 @@ impl Document {
             text: text.into(),
             value: Arc::new(Value::Null),
             places: Arc::new(HashMap::new()),
+            patches: Arc::new([]),
         }
+    }
+
+    /// The same, but what JSON Merge Patches write is pointed at where they write it.
+    #[must_use]
+    pub fn patched(&self, patches: &[Self]) -> Self {
+        Self { patches: patches.into(), ..self.clone() }
+    }
+
+    /// The text that says what stands at a JSON Pointer: the last patch that writes it or, as a whole, what it is in.
+    pub(super) fn writer(&self, pointer: &str) -> &Self {
+        let writes = |patch: &&Self| {
+            let mut above = pointer;
+            while !patch.places.contains_key(above) {
+                above = above.rfind('/').map_or("", |at| &above[..at]);
+                if above.is_empty() {
+                    return false;
+                }
+            }
+            above == pointer || !patch.value.pointer(above).is_some_and(Value::is_object)
+        };
+        self.patches.iter().rev().find(writes).unwrap_or(self)
     }
 
     /// Reads and parses a file.
