@@ -52,3 +52,94 @@ fn the_doctor_says_what_is_missing() {
     assert_eq!(code, Some(3), "{errors}");
     assert!(errors.contains("refused the connection"), "{errors}");
 }
+
+/// A server that greets nobody: it exits when the second client connects, after a last word about it.
+const DYING: &str = r#"
+[target.dies]
+protocol = 'minicodex'
+url = 'ws://127.0.0.1:{{port}}/ws'
+ports = { port = 0 }
+command = ['python3', 'dies.py', '{{port}}']
+"#;
+const DIES: &str = r#"
+import base64, hashlib, os, socket, sys
+listener = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+served = 0
+while True:
+    client, _ = listener.accept()
+    request = client.recv(65536).decode()
+    if "Sec-WebSocket-Key: " not in request and "sec-websocket-key: " not in request.lower():
+        continue
+    key = [line.split(": ", 1)[1] for line in request.split("\r\n") if line.lower().startswith("sec-websocket-key")][0]
+    accept = base64.b64encode(hashlib.sha1((key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").encode()).digest()).decode()
+    client.sendall(("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: "
+                    + accept + "\r\n\r\n").encode())
+    client.recv(65536)
+    served += 1
+    if served == 2:
+        print("cannot find the index of anything", file=sys.stderr, flush=True)
+        os._exit(3)
+"#;
+
+/// How many things are told to be missing.
+fn missing(shown: &str) -> usize {
+    shown.lines().filter(|line| line.starts_with("MISSING")).count()
+}
+
+#[test]
+fn one_thing_is_missing_at_a_time() {
+    // The model is never asked, so that the turn does not end: one finding, with the reason.
+    let (url, _) = hand::chat(hand::Tells::Nobody);
+    let folder = tempfile::tempdir().expect("a folder");
+    frameproof(folder.path(), &["init", "chat", "--url", &url]);
+    let config = format!(
+        "[target.mute]\nprotocol = './chat/mychat'\nurl = '{url}?model={{{{model}}}}'\ntimeout-scale = 0.1\n"
+    );
+    fs::write(folder.path().join("frameproof.toml"), config).expect("written");
+    let (code, shown, errors) = run(&folder, &["doctor"]);
+    assert_eq!(code, Some(1), "{shown}{errors}");
+    assert_eq!(missing(&shown), 1, "{shown}");
+    assert!(shown.contains("MISSING  plain turn?"), "{shown}");
+    assert!(shown.contains("→ the scripted model was never asked: point the server at it"), "{shown}");
+    assert!(shown.ends_with("Mend this, and ask again: what comes behind it was not tried.\n"), "{shown}");
+}
+
+#[test]
+fn a_server_that_dies_is_said_to_have_died() {
+    let folder = folder(DYING);
+    fs::write(folder.path().join("dies.py"), DIES).expect("written");
+    let (code, shown, errors) = run(&folder, &["doctor"]);
+    assert_eq!(code, Some(1), "{shown}{errors}");
+    assert_eq!(missing(&shown), 1, "{shown}");
+    for part in [
+        "MISSING  opening exchange?              the server died while this case ran: process `dies` exited with status 3",
+        "→ the process ended while it was being asked: its last lines of output are below",
+        "dies | cannot find the index of anything",
+    ] {
+        assert!(shown.contains(part), "{part} is not in\n{shown}");
+    }
+    assert!(!shown.contains("is it this protocol, and this path?"), "{shown}");
+}
+
+#[test]
+fn what_the_baseline_knows_does_not_stop_the_doctor() {
+    let bad =
+        SERVED.replace("'minicodex', '--listen'", "'minicodex', '--fault', 'unknown-status', '--listen'");
+    let folder = folder(&bad);
+    let (code, shown, errors) = run(&folder, &["doctor"]);
+    assert_eq!(code, Some(1), "{shown}{errors}");
+    assert_eq!(missing(&shown), 1, "{shown}");
+    let known = |text: &str| fs::write(folder.path().join("k.yaml"), text).expect("written");
+    known("known: [{ match: 'MC-*', reason: ticket 7 }]\n");
+    let (code, shown, errors) = run(&folder, &["doctor", "--baseline", "k.yaml"]);
+    assert_eq!(code, Some(0), "{shown}{errors}");
+    assert!(shown.contains("known    plain turn?") && shown.contains("known to fail: ticket 7"), "{shown}");
+    assert!(shown.contains("unknown  does the cue reach the model?"), "{shown}");
+    assert!(shown.contains("known    does the guarded tool ask?"), "{shown}");
+    // So does the one of the target's table; and it excuses what it says, and no more.
+    let config = format!("{bad}baseline = 'k.yaml'\n").replace("BIN", support::target::BINARY);
+    fs::write(folder.path().join("frameproof.toml"), config).expect("written");
+    assert_eq!(run(&folder, &["doctor"]).0, Some(0));
+    known("known: [{ match: 'MC-*', message: another, reason: ticket 7 }]\n");
+    assert_eq!(run(&folder, &["doctor"]).0, Some(1));
+}

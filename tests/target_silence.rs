@@ -5,8 +5,9 @@ mod support;
 use std::fs;
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
 use support::Served;
-use support::hand;
+use support::hand::{self, FallsSilent};
 use support::target::{folder, run};
 
 /// Longest time that a run against a server that says nothing may take, whatever the machine is busy with.
@@ -27,7 +28,15 @@ fn against(protocol: &str, url: &str, scale: &str, globs: &[&str]) -> (Option<i3
 
 /// How many stories a report tells in full.
 fn stories(shown: &str) -> usize {
-    shown.matches("on the wire:").count()
+    shown.matches("reproduce:").count()
+}
+
+/// The same in the JSON lines: failing cases, and those of them that point to no other.
+fn told(folder: &tempfile::TempDir) -> (usize, usize) {
+    let report = fs::read_to_string(folder.path().join("out.jsonl")).expect("the report");
+    let lines = report.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    let bad = lines.filter(|line| line["verdict"] == "failed" || line["verdict"] == "error");
+    bad.fold((0, 0), |(all, first), case| (all + 1, first + usize::from(case["same_as"].is_null())))
 }
 
 #[test]
@@ -88,6 +97,56 @@ fn a_server_that_never_completes_the_close_handshake() {
         "{shown}"
     );
     assert!(shown.contains("CO-CN-1"), "{shown}");
+}
+
+/// Whole suites against servers of which the handler hangs: one root cause is told once, wherever it strikes, and everything that
+/// waits for it points there, in every report.
+fn hangs(protocol: &str, when: FallsSilent, globs: &[&str], part: &str) {
+    let server = Served::start(&[protocol]);
+    let url = hand::falling_silent(&server.url, when);
+    let config = format!("[target.x]\nprotocol = '{protocol}'\nurl = '{url}'\ntimeout-scale = 0.2\n");
+    let folder = folder(&config);
+    let begin = Instant::now();
+    let mut arguments =
+        vec!["run", "--target", "x", "--jobs", "64", "--junit", "out.xml", "--json", "out.jsonl"];
+    arguments.extend(globs);
+    let (code, shown, errors) = run(&folder, &arguments);
+    assert_eq!(code, Some(1), "{when:?} {shown}{errors}");
+    assert!(begin.elapsed() < BOUND, "{when:?} {:?}", begin.elapsed());
+    assert!(shown.contains(part), "{when:?}: {part} is not in\n{shown}");
+    assert!(stories(&shown) <= 3, "{protocol} {when:?}: {} stories\n{shown}", stories(&shown));
+    let (failing, first) = told(&folder);
+    assert!(failing > 25 && first <= 3, "{protocol} {when:?}: {first} of {failing}\n{shown}");
+    let xml = fs::read_to_string(folder.path().join("out.xml")).expect("JUnit");
+    let others = xml.matches("it failed for the same reason as ").count();
+    assert!(others >= failing - first, "{protocol} {when:?}: {others} of {failing}\n{xml}");
+    // A server that has said a single word is heard to the end.
+    let hint = "`frameproof doctor --target x` shows how far it comes";
+    let is_cut = shown.contains("not run: ") && shown.contains(hint);
+    assert_eq!(is_cut, when == FallsSilent::AtOnce, "{protocol} {when:?}: {shown}");
+    assert_eq!(shown.contains(" 0 passed"), is_cut, "{protocol} {when:?}: {shown}");
+}
+
+#[test]
+fn one_hanging_handler_of_minicodex_is_one_story() {
+    const FAMILIES: &[&str] = &["abort/*", "approval/*", "errors/*", "fanout/*", "handshake/*", "snapshot/*"];
+    let part = "welcome did not come within 1000.0ms: the server has said nothing on this connection";
+    hangs("minicodex", FallsSilent::AtOnce, &[], part);
+    let openings = FallsSilent::BehindOpening(&["\"type\":\"hello\"", "\"type\":\"resume\""]);
+    let part = "`, and has said nothing since the opening";
+    hangs("minicodex", openings, FAMILIES, part);
+    let part = "the server has begun the turn and not ended it; the last frame was `accepted`";
+    hangs("minicodex", FallsSilent::InTurn("\"type\":\"send\""), FAMILIES, part);
+}
+
+#[test]
+fn one_hanging_handler_of_codey_is_one_story() {
+    const FAMILIES: &[&str] =
+        &["approval/*", "cancel/*", "errors/*", "connection/*", "state/*", "streaming/*"];
+    hangs("codey", FallsSilent::AtOnce, &[], "has said nothing on this connection");
+    hangs("codey", FallsSilent::BehindOpening(&[]), FAMILIES, "and has said nothing since the opening");
+    let part = "the server has begun the turn and not ended it; the last frame was `";
+    hangs("codey", FallsSilent::InTurn("\"type\":\"SendMessage\""), FAMILIES, part);
 }
 
 /// It does what it was asked for; only what two cases wait for does not come. These are two findings.

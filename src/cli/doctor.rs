@@ -1,7 +1,7 @@
 //! `frameproof doctor`.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
@@ -13,6 +13,7 @@ use super::source::{Filter, Source};
 use super::target::{Chosen, TargetChoice};
 use super::{Failure, header, runtime, usage};
 use crate::report::escape::terminal;
+use crate::run::baseline::Baseline;
 use crate::run::doctor::{Finding, State, doctor};
 use crate::run::{Options, Target};
 
@@ -23,7 +24,9 @@ const WIDTH: usize = 160;
 
 /// Walk through a server step by step and say what is missing: the first thing to run against one of your own.
 ///
-/// Exit codes: 0 nothing is missing; 1 something is; 2 and 3 as of `run`.
+/// It stops at the first thing that is missing. What the baseline knows is told as known, and is no reason to stop.
+///
+/// Exit codes: 0 nothing is missing that the baseline does not know; 1 something is; 2 and 3 as of `run`.
 #[derive(Debug, Args)]
 pub(super) struct Doctor {
     #[command(flatten)]
@@ -39,6 +42,9 @@ pub(super) struct Doctor {
     /// A PEM file with certificates that are trusted besides those that browsers trust, for `wss://`.
     #[arg(long, value_name = "FILE")]
     ca_file: Option<PathBuf>,
+    /// A file of known failures, as of `run`. Default: the target's, or the configuration's.
+    #[arg(long, value_name = "FILE")]
+    baseline: Option<PathBuf>,
     /// Read this configuration instead of frameproof.toml of the working folder.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -81,6 +87,7 @@ impl Doctor {
             trust: trust(self.ca_file.as_deref().or(ca_file.as_deref()))?,
             timeout_scale: scale.unwrap_or(1.0),
             no_deadline: self.choice.no_deadline,
+            baseline: self.baseline(chosen.as_ref(), config.baseline.as_deref())?,
             prompts: chosen.as_ref().map(|chosen| chosen.prompts.clone()).unwrap_or_default(),
             salt: uuid::Uuid::new_v4().as_u64_pair().1,
             ..Options::default()
@@ -111,12 +118,20 @@ impl Doctor {
             Some(Ok(good)) => {
                 let last = match good {
                     true => "Nothing is missing: `frameproof run` tests the rest.",
-                    false => "Mend the first thing that is missing, and ask again.",
+                    false => "Mend this, and ask again: what comes behind it was not tried.",
                 };
                 writeln!(out, "\n{last}")?;
                 Ok(u8::from(!good))
             }
         }
+    }
+
+    /// The known failures. Those of the configuration are for the server that it says itself.
+    fn baseline(&self, chosen: Option<&Chosen>, own: Option<&Path>) -> Result<Option<Baseline>, Failure> {
+        let own = own.filter(|_| self.url.is_none() || chosen.is_some());
+        let path = chosen.and_then(|chosen| chosen.config.baseline.as_deref()).or(own);
+        let today = jiff::Timestamp::now().to_string()[..10].to_owned();
+        Ok(self.baseline.as_deref().or(path).map(|path| Baseline::load(path, &today)).transpose()?)
     }
 
     fn target(&self, chosen: Option<&Chosen>, url: Option<String>) -> Result<Target, Failure> {
@@ -136,6 +151,7 @@ fn show(out: &mut impl Write, finding: &Finding, verbose: bool) -> std::io::Resu
         State::Good => "good   ",
         State::Bad => "MISSING",
         State::Open => "unknown",
+        State::Known => "known  ",
     };
     writeln!(out, "{word}  {:<30} {}", finding.step, terminal(&finding.text))?;
     if !finding.advice.is_empty() {

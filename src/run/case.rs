@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use super::clients::Clients;
 use super::event::{Excused, Failure, LogLine, Verdict, WireLine};
 use super::host::Restarter;
-use super::silence::Silence;
+use super::silence::{Manners, Mark, Silence};
 use super::{Options, clients};
 use crate::check::Judge;
 use crate::frame::Pointer;
@@ -45,6 +45,12 @@ pub(super) struct Outcome {
     pub opening: Option<String>,
     /// Every wait in vain: the sentence about it, and what the server did meanwhile.
     pub silences: Vec<(String, Silence)>,
+    /// When the clock of the wire log began.
+    pub began: Option<Instant>,
+    /// Why failures that the baseline knows were taken out (by the doctor alone).
+    pub known: Option<String>,
+    /// The launched server died meanwhile.
+    pub dead: bool,
     /// What the launched server wrote meanwhile.
     pub log: Vec<LogLine>,
     /// Deviations that the overlay excuses.
@@ -54,7 +60,7 @@ pub(super) struct Outcome {
 impl Outcome {
     /// Whether a connection ended that no client ended, or could not be had.
     pub fn lost_connection(&self) -> bool {
-        self.lost || self.opening.is_some() || self.reason.is_some()
+        self.lost || matches!(self.reason, Some((Verdict::Error, _)))
     }
 
     /// The server died meanwhile: what failed is its death and no requirement.
@@ -63,6 +69,7 @@ impl Outcome {
             failure.verdict = Verdict::Error;
             failure.requirements.clear();
         }
+        self.dead = true;
         self.reason = Some((Verdict::Error, format!("the server died while this case ran: {how}")));
     }
 }
@@ -104,6 +111,9 @@ pub(super) struct Runner<'r> {
     /// What was received, whole, with its index in the wire log and its client: where a step of the case looks back.
     pub heard: Option<Vec<(u64, String, Arc<str>)>>,
     pub outcome: Outcome,
+    /// What each line of the wire log is.
+    pub(super) marks: Vec<Mark>,
+    pub(super) manners: Manners,
     /// How late this process is, where a monitor asks for times.
     pub lag: Option<super::lag::Lag>,
     /// None: everything has been judged.
@@ -191,6 +201,8 @@ impl<'r> Runner<'r> {
             current: String::new(),
             sessions: HashMap::new(),
             outcome: Outcome::default(),
+            marks: Vec::new(),
+            manners: Manners::of(protocol),
             lag: extension.is_timed().then(super::lag::Lag::new),
             judge: Some(judge),
             settled: false,

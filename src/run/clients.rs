@@ -41,6 +41,8 @@ pub(super) struct Client {
     pub told: bool,
     /// A failure has told that the server answers no more on the connection.
     pub mute: bool,
+    /// It has sent something on the connection that belongs to no opening.
+    pub asked: bool,
 }
 
 /// A message that a client received.
@@ -134,6 +136,7 @@ impl Client {
             may_end: false,
             told: false,
             mute: false,
+            asked: false,
         }
     }
 
@@ -172,6 +175,7 @@ impl Client {
         self.opened = false;
         self.stalled = false;
         self.turn_over = false;
+        self.asked = false;
     }
 }
 

@@ -144,8 +144,11 @@ impl Runner<'_> {
             let ended = state.ended.clone();
             state.told |= ended.is_some();
             if ended.is_some() || !self.pump(until).await? {
-                let why = ended.map_or_else(|| "the turn did not end".to_owned(), |ended| ended.describe());
-                let message = format!("fewer than {count} events came, and {why}");
+                let message = format!("fewer than {count} events came");
+                let message = match ended {
+                    Some(ended) => format!("{message}, and {}", ended.describe()),
+                    None => self.nothing_came(name, &format!("{message}, and the turn did not end"), true),
+                };
                 let covers = self.protocol.extension.turn.covers.clone();
                 return self.missed(&covers, message, None, None);
             }

@@ -21,6 +21,11 @@ use crate::scenario::LoadedCase;
 /// How long a guarded call may stand without an end before that counts as asking, in milliseconds.
 const ASKS_MS: u64 = 1500;
 
+/// The last lines that a dead server wrote, as evidence.
+const LAST_LINES: usize = 12;
+/// What to do about a server that died.
+const DIED: &str = "the process ended while it was being asked: its last lines of output are below";
+
 /// How a step went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
@@ -30,6 +35,8 @@ pub enum State {
     Bad,
     /// It could not be tried, or says nothing.
     Open,
+    /// Something is missing that the baseline knows.
+    Known,
 }
 
 /// What was found in one step.
@@ -138,28 +145,50 @@ impl Walk<'_> {
         if !self.opening().await? {
             return Ok(());
         }
+        const STEP: &str = "plain turn?";
         let plain = self.turn(json!([{ "say": WORDS }]), json!([{ "expect": "turn-end" }])).await?;
-        let ended = plain.failures.is_empty() && plain.reason.is_none();
-        let mut finding = match ended {
-            true => {
-                Finding::new("plain turn?", State::Good, "a turn begins and ends as the protocol says", "")
-            }
-            false => Finding::new(
-                "plain turn?",
-                State::Bad,
-                told(&plain),
-                "the frames show how far it came; if a model is not reached, the next step says so",
-            ),
+        let cue = self.cue(&plain, asked, has_model);
+        let advice = match &cue {
+            // Why it does not end, most likely.
+            Finding { state: State::Bad, text, advice, .. } => format!("{text}: {advice}"),
+            _ => "the frames show how far it came".to_owned(),
         };
-        finding.frames.clone_from(&plain.wire);
-        finding.log.clone_from(&plain.log);
-        self.tell(finding);
-        let reached = self.cue(&plain, asked, has_model);
-        if !ended || !reached {
+        if !self.judge(STEP, &plain, "a turn begins and ends as the protocol says", &advice) {
             return Ok(());
         }
-        self.guarded().await?;
-        self.apart().await
+        // Without a model nothing more can be asked for.
+        let goes_on = match cue.state {
+            State::Bad => false,
+            State::Good | State::Known => true,
+            State::Open => has_model || self.has_prompts() || plain.known.is_some(),
+        };
+        self.tell(cue);
+        if !goes_on {
+            return Ok(());
+        }
+        if self.guarded().await? { self.apart().await } else { Ok(()) }
+    }
+
+    fn has_prompts(&self) -> bool {
+        !self.options.prompts.is_default()
+    }
+
+    /// Tells how a step's case went: as it should, or not, or in a way that the baseline knows. The result says whether to go on.
+    fn judge(&mut self, step: &'static str, outcome: &Outcome, good: &str, advice: &str) -> bool {
+        let wrong = outcome.failures.iter().any(|failure| failure.verdict != Verdict::Warned);
+        let mut finding = match (&outcome.reason, &outcome.known) {
+            (None, Some(reason)) if !wrong => {
+                Finding::new(step, State::Known, format!("known to fail: {reason}"), "")
+            }
+            (None, _) if !wrong => Finding::new(step, State::Good, good, ""),
+            _ if outcome.dead => Finding::new(step, State::Bad, told(outcome), DIED),
+            _ => Finding::new(step, State::Bad, told(outcome), advice),
+        };
+        let goes_on = finding.state != State::Bad;
+        finding.frames.clone_from(&outcome.wire);
+        finding.log.clone_from(&outcome.log);
+        self.tell(finding);
+        goes_on
     }
 
     async fn apart(&mut self) -> Result<(), RunError> {
@@ -172,7 +201,11 @@ impl Walk<'_> {
             }
         };
         let mut outcome = self.walk(&case).await?;
-        let mut finding = if isolation::leaks(&mut outcome) {
+        let leaks = isolation::leaks(&mut outcome);
+        self.forgive(&case, &mut outcome);
+        let mut finding = if let (true, Some(reason)) = (leaks, &outcome.known) {
+            Finding::new(STEP, State::Known, format!("known to fail: {reason}"), "")
+        } else if leaks {
             let text = "what one session was told came to a client of another";
             let advice = "is there one session for all? `sessions = 1` has cases run one after the other";
             Finding::new(STEP, State::Bad, text, advice)
@@ -194,61 +227,34 @@ impl Walk<'_> {
             let first = names.as_slice().to_vec();
             let steps = json!([{ "open": "doctor", "opening": "none" }, { "expect": first }]);
             let outcome = self.case(Value::Null, steps).await?;
-            let good = outcome.failures.is_empty() && outcome.reason.is_none();
-            let mut finding = match good {
-                true => Finding::new(
-                    "first frame?",
-                    State::Good,
-                    format!("`{}` comes first", first.join(" or ")),
-                    "",
-                ),
-                false => Finding::new(
-                    "first frame?",
-                    State::Bad,
-                    told(&outcome),
-                    "the protocol has the server speak first",
-                ),
-            };
-            finding.frames = outcome.wire;
-            finding.log = outcome.log;
-            self.tell(finding);
-            if !good {
+            let good = format!("`{}` comes first", first.join(" or "));
+            if !self.judge("first frame?", &outcome, &good, "the protocol has the server speak first") {
                 return Ok(false);
             }
         }
         let outcome = self.case(Value::Null, json!([{ "open": "doctor" }])).await?;
-        let good = outcome.failures.is_empty() && outcome.reason.is_none();
         let text = match opening.is_none_or(|steps| steps.is_empty()) {
             true => "the protocol has none",
             false => "done as the protocol says",
         };
-        let mut finding = match good {
-            true => Finding::new("opening exchange?", State::Good, text, ""),
-            false => Finding::new(
-                "opening exchange?",
-                State::Bad,
-                told(&outcome),
-                "is it this protocol, and this path? An `overlay` adapts what is known to differ; see docs/targets.md",
-            ),
-        };
-        finding.frames = outcome.wire;
-        finding.log = outcome.log;
-        self.tell(finding);
-        Ok(good)
+        let advice = "is it this protocol, and this path? An `overlay` adapts what is known to differ; see docs/targets.md";
+        Ok(self.judge("opening exchange?", &outcome, text, advice))
     }
 
     /// Whether what the cue says came back.
-    fn cue(&mut self, plain: &Outcome, asked: &Mutex<Vec<CueState>>, has_model: bool) -> bool {
+    fn cue(&self, plain: &Outcome, asked: &Mutex<Vec<CueState>>, has_model: bool) -> Finding {
         const STEP: &str = "does the cue reach the model?";
         let said: String =
             plain.wire.iter().filter(|line| line.dir == "<-").map(|line| line.text.as_str()).collect();
         // The server may repeat the user's text, where the words stand within the cue and are not readable.
         if WORDS.iter().all(|word| said.contains(word.trim())) {
-            self.tell(Finding::new(STEP, State::Good, "the model's words came back", ""));
-            return true;
+            return Finding::new(STEP, State::Good, "the model's words came back", "");
+        }
+        if plain.known.is_some() {
+            return Finding::new(STEP, State::Open, "the turn was cut short by what the baseline knows", "");
         }
         let asked = asked.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let with_prompts = !self.options.prompts.is_default();
+        let with_prompts = self.has_prompts();
         let (state, text, advice) = match asked.last() {
             _ if with_prompts => (State::Open, "plain prompts stand in place of cues", ""),
             Some(CueState::Found) => (
@@ -277,23 +283,26 @@ impl Walk<'_> {
                 "set env = { OPENAI_BASE_URL = \"{{model}}/v1\" }, or give `prompts`; see docs/targets.md",
             ),
         };
-        self.tell(Finding::new(STEP, state, text, advice));
-        // Without a model nothing more can be asked for.
-        state != State::Bad && (has_model || with_prompts)
+        Finding::new(STEP, state, text, advice)
     }
 
-    async fn guarded(&mut self) -> Result<(), RunError> {
+    /// Whether to go on.
+    async fn guarded(&mut self) -> Result<bool, RunError> {
         const STEP: &str = "does the guarded tool ask?";
         let Some(tool) = self.protocol.extension.tools.get("guarded").cloned() else {
             self.tell(Finding::new(STEP, State::Open, "the protocol has no guarded tool", ""));
-            return Ok(());
+            return Ok(true);
         };
         let turn = json!([{ "call": { "class": "guarded" } }, { "say": WORDS }]);
         let never = json!([{ "never": "turn-end", "window": format!("{ASKS_MS}ms") }]);
         let outcome = self.turn(turn, never).await?;
+        let wrong = outcome.failures.iter().any(|failure| failure.verdict != Verdict::Warned);
         let ended = outcome.failures.iter().any(|failure| failure.message.contains("must not come here"));
         let last = outcome.wire.iter().rev().find(|line| line.dir == "<-" && !self.is_ambient(line));
         let names_it = last.is_some_and(|line| line.text.contains(&tool.name));
+        if outcome.reason.is_some() || outcome.known.is_some() || (wrong && !ended) {
+            return Ok(self.judge(STEP, &outcome, "", "the frames show how far it came"));
+        }
         let mut finding = if ended {
             Finding::new(
                 STEP,
@@ -301,8 +310,6 @@ impl Walk<'_> {
                 format!("the turn ended without a question about `{}`", tool.name),
                 "is the tool there under this name, and does it need approval? [target.NAME.tools.guarded] names another",
             )
-        } else if outcome.reason.is_some() || !outcome.failures.is_empty() {
-            Finding::new(STEP, State::Bad, told(&outcome), "the frames show how far it came")
         } else if names_it {
             Finding::new(STEP, State::Good, format!("it waits, after a frame about `{}`", tool.name), "")
         } else {
@@ -312,7 +319,7 @@ impl Walk<'_> {
         finding.frames = outcome.wire;
         finding.log = outcome.log;
         self.tell(finding);
-        Ok(())
+        Ok(!ended)
     }
 
     async fn turn(&self, turn: Value, then: Value) -> Result<Outcome, RunError> {
@@ -341,10 +348,31 @@ impl Walk<'_> {
             if let Some(how) = lease.death_if(outcome.lost_connection()).await {
                 outcome.died(&how);
             }
-            outcome.log = LogLine::of(&instance.log().between(clock, std::time::Instant::now()), clock);
+            let lines = match outcome.dead {
+                // What it said last tells why, whenever that was.
+                true => instance.log().tail(LAST_LINES),
+                false => instance.log().between(clock, std::time::Instant::now()),
+            };
+            outcome.log = LogLine::of(&lines, outcome.began.unwrap_or(clock));
         }
         lease.finish().await;
+        self.forgive(loaded, &mut outcome);
         Ok(outcome)
+    }
+
+    /// Takes out the failures that the baseline knows.
+    fn forgive(&self, loaded: &LoadedCase, outcome: &mut Outcome) {
+        let Some(baseline) = &self.options.baseline else { return };
+        let known = &mut outcome.known;
+        outcome.failures.retain(|failure| {
+            let reason =
+                baseline.entries_for(&loaded.id, failure).next().map(|(_, reason)| reason.to_owned());
+            let excused = reason.is_some() && failure.verdict != Verdict::Error;
+            if excused {
+                *known = reason;
+            }
+            !excused
+        });
     }
 }
 

@@ -50,6 +50,7 @@ pub(super) async fn run_case(
         if let Some(name) = &loaded.case.sweep {
             runner.vars.insert(name.clone(), round.into());
         }
+        let began = runner.start;
         let stop = body(&mut runner).await.err();
         runner.farewell().await;
         let mut outcome = runner.finish_judge();
@@ -60,6 +61,7 @@ pub(super) async fn run_case(
         total.marks.append(&mut outcome.marks);
         total.failed_at.append(&mut outcome.failed_at);
         total.wire = outcome.wire;
+        total.began = Some(began);
         total.lost |= outcome.lost;
         total.opening = outcome.opening.take();
         total.silences.append(&mut outcome.silences);

@@ -121,12 +121,20 @@ impl Runner<'_> {
         let looked = &self.client(client)?.looked;
         let event = looked.last().map_or(0, |received| received.event);
         let pieces = looked.iter().filter(|piece| of.matches(piece.message, Direction::Recv, &piece.body));
-        let text = join(pieces.map(|piece| &piece.body), joined);
+        let pieces: Vec<&Received> = pieces.collect();
+        let frames = pieces.iter().map(|piece| piece.event).collect();
+        let text = join(pieces.iter().map(|piece| &piece.body), joined);
         let violations = compiled.violations(&text);
         let Some(violation) = violations.first() else { return Ok(()) };
         let message =
             format!("the pieces make {}, which {}", crate::protocol::shorten(&text), violation.problem);
-        self.missed(blame, message, Some(&Received::made(event, text)), None)
+        let before = self.outcome.failures.len();
+        let missed = self.missed(blame, message, Some(&Received::made(event, text)), None);
+        if let Some(failure) = self.outcome.failures.get_mut(before) {
+            // The pieces show it, and not what came last.
+            failure.frames = frames;
+        }
+        missed
     }
 
     pub(super) fn assert(&mut self, assertion: Option<&Assertion>, blame: &[String]) -> Result<(), Stop> {

@@ -1,6 +1,7 @@
 //! Who serves the cases: a server started for the run, for a family, or for one case, or one that was there before.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use tokio::sync::Mutex;
@@ -20,6 +21,8 @@ use crate::wire::{ConnectError, Connection, Endpoint};
 const PROBE: &str = "frameproof-probe";
 /// How long the end of a process may take to show after its connections broke.
 const GRACE: Duration = Duration::from_secs(1);
+/// How often this is halved for a server that cuts connections and lives: it need not be waited for each time.
+const HALVED: u32 = 4;
 
 /// Restarts a server that is ours.
 #[derive(Clone)]
@@ -66,6 +69,8 @@ pub(super) struct Lease {
     pub restarter: Option<Restarter>,
     pub instance: Option<Arc<Instance>>,
     own: Option<Server>,
+    /// How often a death was waited for in vain in this run.
+    vain: Arc<AtomicU32>,
 }
 
 impl Lease {
@@ -92,7 +97,12 @@ impl Lease {
     /// Why the launched server is dead, if it is.
     pub async fn death(&self) -> Option<String> {
         match &self.instance {
-            Some(instance) => instance.died_within(GRACE).await,
+            Some(instance) => {
+                let vain = self.vain.load(Ordering::Relaxed).min(HALVED);
+                let died = instance.died_within(GRACE / 2_u32.pow(vain)).await;
+                self.vain.fetch_add(u32::from(died.is_none()), Ordering::Relaxed);
+                died
+            }
             None => None,
         }
     }
@@ -106,6 +116,8 @@ pub(super) struct Hosts {
     model: Option<Model>,
     shared: Mutex<Shared>,
     max_deaths: u32,
+    /// How often a death was waited for that was none.
+    vain: Arc<AtomicU32>,
 }
 
 struct Shared {
@@ -153,6 +165,7 @@ impl Hosts {
             model,
             shared: Mutex::new(shared),
             max_deaths: options.max_deaths,
+            vain: Arc::default(),
         };
         let (server, endpoint) = hosts.start().await?;
         let probed = match &server {
@@ -269,7 +282,7 @@ impl Hosts {
                 self.stop().await;
             }
             let (server, endpoint) = self.start().await?;
-            let mut lease = lease(&server, endpoint);
+            let mut lease = self.lent(&server, endpoint);
             lease.restarter = match &server {
                 Server::Foreign => None,
                 Server::Reference(server) => Some(Restarter::Reference(server.restarter())),
@@ -303,9 +316,17 @@ impl Hosts {
         shared.family = Some(case.family.clone());
         let endpoint = shared.endpoint.clone();
         Ok(shared.server.as_ref().map_or_else(
-            || lease(&Server::Foreign, endpoint.clone()),
-            |server| lease(server, endpoint.clone()),
+            || self.lent(&Server::Foreign, endpoint.clone()),
+            |server| self.lent(server, endpoint.clone()),
         ))
+    }
+
+    fn lent(&self, server: &Server, endpoint: Endpoint) -> Lease {
+        let instance = match server {
+            Server::Launched(instance) => Some(Arc::clone(instance)),
+            _ => None,
+        };
+        Lease { endpoint, restarter: None, instance, own: None, vain: Arc::clone(&self.vain) }
     }
 
     async fn start(&self) -> Result<(Server, Endpoint), RunError> {
@@ -357,14 +378,6 @@ impl Hosts {
         super::farewell::part(connection, 0, receiver).await;
         Ok(())
     }
-}
-
-fn lease(server: &Server, endpoint: Endpoint) -> Lease {
-    let instance = match server {
-        Server::Launched(instance) => Some(Arc::clone(instance)),
-        _ => None,
-    };
-    Lease { endpoint, restarter: None, instance, own: None }
 }
 
 /// The endpoint of a session whose set-up calls found these variables.

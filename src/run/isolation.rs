@@ -127,12 +127,18 @@ fn told(text: &str) -> bool {
 
 /// Tells how to see it again: no filter selects this case.
 pub(super) fn reproduce(report: &mut CaseReport) {
-    report.reproduce = report.reproduce.replacen(" run", " doctor", 1);
+    report.reproduce = doctor(&report.reproduce);
+}
+
+/// The command that asks the doctor about the server which this one runs cases against.
+pub(super) fn doctor(run: &str) -> String {
+    let mut command = run.replacen(" run", " doctor", 1);
     for option in [" --timeout-scale ", " --quiet-period ", " --strict", " --seed "] {
-        if let Some(at) = report.reproduce.find(option) {
-            report.reproduce.truncate(at);
+        if let Some(at) = command.find(option) {
+            command.truncate(at);
         }
     }
+    command
 }
 
 /// The protocol's own start of a turn as steps, with the cue as the user's text.

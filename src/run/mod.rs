@@ -2,6 +2,7 @@
 
 pub mod baseline;
 mod case;
+mod causes;
 mod clients;
 mod connect;
 mod connections;
@@ -13,6 +14,7 @@ mod execute;
 mod expects;
 mod failures;
 mod farewell;
+mod heard;
 mod host;
 mod isolation;
 mod lag;
@@ -21,6 +23,7 @@ pub mod prompts;
 mod quiet;
 mod raw;
 mod redact;
+mod reports;
 mod schedule;
 mod scratch;
 mod seen;
@@ -37,6 +40,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use heard::Heard;
 pub use schedule::{RunError, run};
 
 use crate::frame;
@@ -86,6 +90,8 @@ pub struct Options {
     pub prompts: prompts::Prompts,
     /// The protocol without the overlays: what breaks it, but not the adapted one, is reported as excused.
     pub bare: Option<Arc<Protocol>>,
+    /// What the server was heard to say over all cases. Made anew by [`run`].
+    pub heard: Arc<Heard>,
     /// Keep the trace of each case for the caller (see [`single`]).
     pub keep: bool,
     /// How often a launched server that dies is launched again.
@@ -142,6 +148,7 @@ impl Default for Options {
             no_deadline: false,
             prompts: prompts::Prompts::default(),
             bare: None,
+            heard: Arc::default(),
             keep: false,
             max_deaths: 5,
             fail_fast: None,

@@ -9,6 +9,8 @@ use serde_json::Value;
 use super::case::{Runner, Stop};
 use super::clients::{Ended, Received};
 use super::event::{Verdict, WireLine};
+use super::heard::Extent;
+use super::silence::Mark;
 use crate::protocol::Matcher;
 use crate::trace::{Direction, End, Event, Payload};
 use crate::wire::Incoming;
@@ -40,6 +42,13 @@ impl Runner<'_> {
             judge.delayed(lag.worst() * 2 + scaled);
         }
         let mut judged = self.judge.as_mut().map(|judge| judge.observe(&event)).unwrap_or_default();
+        let word = match event.payload {
+            Payload::Text(_) | Payload::Binary(_) => true,
+            Payload::Ping(_) => event.dir == Direction::Send,
+            _ => false,
+        };
+        self.marks.push(Mark { message: judged.message, word, ..Mark::default() });
+        self.note_heard(&event, judged.message);
         if let Some(shadow) = &mut self.shadow {
             let bare = shadow.observe(&event).violations;
             self.excuse(bare, &judged.violations);
@@ -51,6 +60,19 @@ impl Runner<'_> {
             self.violated(violation);
         }
         judged
+    }
+
+    /// Notes what a client asks behind its opening, and that the server speaks.
+    fn note_heard(&mut self, event: &Event, message: Option<usize>) {
+        let said = matches!(event.payload, Payload::Text(_) | Payload::Binary(_));
+        let Some(client) = self.clients.get_mut(&*event.client).filter(|_| said) else { return };
+        if event.dir == Direction::Send {
+            client.asked |= !self.manners.opens(message);
+        } else if !message.is_some_and(|message| self.protocol.is_ambient(message)) {
+            // A greeting may be late.
+            let answers = client.asked && !self.manners.greets(message);
+            self.options.heard.note(if answers { Extent::Answers } else { Extent::Openings });
+        }
     }
 
     /// Notes that a step begins, for whoever wants to know what came of it.
@@ -153,6 +175,13 @@ impl Runner<'_> {
         let logged = self.log.as_ref().filter(|(on, _)| seen(on));
         let logged = logged.and_then(|(_, at)| at.get(&received.body)).and_then(Value::as_i64);
         let turn_over = seen(&self.turn_end);
+        if let Some(mark) = self.marks.get_mut(received.event as usize) {
+            mark.ends = turn_over;
+            mark.error = self.errors.as_ref().is_some_and(seen);
+        }
+        if turn_over && self.goes_on(name, received.event) {
+            self.options.heard.note(Extent::Turns);
+        }
         self.needed.retain(|(_, on)| !seen(on));
         let ambient = received.ambient;
         let Some(client) = self.clients.get_mut(name) else { return };
@@ -169,6 +198,13 @@ impl Runner<'_> {
         }
         client.turn_over |= turn_over;
         client.queue.push_back(received);
+    }
+
+    /// Whether a received frame is not the first that the client hears since it sent something.
+    fn goes_on(&self, client: &str, event: u64) -> bool {
+        let before = self.outcome.wire.iter().zip(&self.marks).take(event as usize).rev();
+        let mut own = before.filter(|(line, mark)| line.client == client && mark.word && !line.ambient);
+        own.next().is_some_and(|(line, _)| line.dir == "<-")
     }
 
     fn count(&mut self, payload: &Payload) {

@@ -9,14 +9,15 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::case::Outcome;
+use super::causes::Causes;
 use super::event::{CaseReport, Failure, LogLine, RequirementText, RunEvent, RunStarted, Summary, Verdict};
 use super::execute::run_case;
 use super::host::Hosts;
 use super::redact::Secrets;
+use super::reports::{panicked, report, verdict_of};
 use super::summary::Tally;
-use super::{Options, Target, silence};
+use super::{Options, Target};
 use super::{dialect, isolation};
-use crate::check::essence;
 use crate::protocol::Protocol;
 use crate::reference;
 use crate::scenario::LoadedCase;
@@ -24,10 +25,6 @@ use crate::target::LaunchFailure;
 use crate::trace::{Event, TraceFile};
 use crate::wire::ConnectError;
 
-/// Lines of the wire log that a report keeps of a failed case.
-const WIRE_LINES: usize = 400;
-/// Lines of the server's output that a report keeps of a failed case: the last ones.
-const LOG_LINES: usize = 200;
 /// The silence that ends a turn of the reference server: it says what it has to say at once. Its own writes take
 /// well under a millisecond, and the scenarios' pauses are longer than this.
 pub(super) const REFERENCE_QUIET: Duration = Duration::from_millis(10);
@@ -79,6 +76,7 @@ pub async fn run(
     mut stop: watch::Receiver<bool>,
 ) -> Result<Summary, RunError> {
     let secrets = Secrets::of(&target);
+    options.heard = Arc::default();
     match &target {
         Target::Reference { .. } => {
             options.reference = true;
@@ -96,17 +94,20 @@ pub async fn run(
         spoken = dialect::spoken(&hosts, &protocol, &target, &mut options) => spoken,
         true = interrupted(&mut stop) => return Err(RunError::Interrupted),
     };
-    let mut tally = Tally::new(&protocol, &options);
-    sink(&RunEvent::RunStarted(started(&protocol, &target, &hosts.url().await, &options, cases.len())));
+    let tally = Tally::new(&protocol, &options);
+    let mut ledger = Ledger { secrets, causes: Causes::default(), tally, sink };
+    let begins = started(&protocol, &target, &hosts.url().await, &options, cases.len());
+    ledger.tell(&RunEvent::RunStarted(begins));
     let leaked = tokio::select! {
         leaked = leak(&hosts, &protocol, &target, &options, start) => leaked,
         true = interrupted(&mut stop) => None,
     };
-    if let Some(report) = leaked {
+    if leaked.is_some() {
+        ledger.causes.before(&options.heard, start.elapsed());
+    }
+    if let Some(report) = leaked.flatten() {
         options.jobs = 1;
-        let mut report = secrets.report(report);
-        tally.add(&mut report);
-        sink(&RunEvent::CaseFinished(Box::new(report)));
+        ledger.enter(report);
     }
     let mut queue: VecDeque<(Arc<LoadedCase>, u32)> = VecDeque::new();
     for round in 0..options.repeat.max(1) {
@@ -117,17 +118,18 @@ pub async fn run(
     let shared = Arc::new(Shared { protocol, options, hosts, start });
     let mut running = JoinSet::new();
     let mut names: HashMap<tokio::task::Id, Arc<LoadedCase>> = HashMap::new();
-    let mut causes = Causes::default();
     let mut stopped = None;
+    let mut mute = false;
     loop {
         while stopped.is_none()
+            && !mute
             && running.len() < shared.options.jobs.max(1)
             && queue
                 .front()
                 .is_some_and(|(next, _)| names.values().all(|case| shared.hosts.are_compatible(case, next)))
             && let Some((case, round)) = queue.pop_front()
         {
-            sink(&RunEvent::CaseStarted { case: case.id.clone(), attempt: 1 });
+            ledger.tell(&RunEvent::CaseStarted { case: case.id.clone(), attempt: 1 });
             let task = running.spawn(attempts(Arc::clone(&shared), Arc::clone(&case), round));
             names.insert(task.id(), case);
         }
@@ -138,21 +140,27 @@ pub async fn run(
             Some(done) = running.join_next_with_id() => {
                 let (id, done) = match done {
                     Ok((id, done)) => (id, Some(done)),
+                    Err(error) if error.is_cancelled() => (error.id(), names.get(&error.id()).map(|case| {
+                        (not_run(&ledger.causes, case, &shared), Vec::new())
+                    })),
                     Err(error) => (error.id(), None),
                 };
                 let Some(case) = names.remove(&id) else { continue };
                 let (report, events) = done.unwrap_or_else(|| panicked(&case, &shared.options));
                 if let Some(file) = &mut trace {
                     for event in events {
-                        file.write(&secrets.event(event)).map_err(|error| no_trace(&shared.options, error))?;
+                        let event = ledger.secrets.event(event);
+                        file.write(&event).map_err(|error| no_trace(&shared.options, error))?;
                     }
                 }
-                let mut report = secrets.report(report);
-                causes.group(&mut report);
-                tally.add(&mut report);
-                sink(&RunEvent::CaseFinished(Box::new(report)));
-                if shared.options.fail_fast.is_some_and(|most| tally.failed() >= most) {
+                ledger.enter(report);
+                if shared.options.fail_fast.is_some_and(|most| ledger.tally.failed() >= most) {
                     stopped = Some("fail-fast".to_owned());
+                }
+                if !mute && !shared.options.reference && ledger.causes.are_enough(&shared.options.heard) {
+                    mute = true;
+                    // What runs now waits as well.
+                    running.abort_all();
                 }
             }
             true = interrupted(&mut stop), if stopped.as_deref() != Some("interrupted") => {
@@ -161,24 +169,59 @@ pub async fn run(
             }
         }
     }
+    if stopped.is_none() {
+        // Of a mute server: elsewhere nothing is left.
+        for (case, _) in queue {
+            ledger.tell(&RunEvent::CaseStarted { case: case.id.clone(), attempt: 1 });
+            ledger.enter(not_run(&ledger.causes, &case, &shared));
+        }
+    }
     shared.hosts.stop().await;
     if let Some(file) = trace {
         file.finish().map_err(|error| no_trace(&shared.options, error))?;
     }
-    let complete = stopped.is_none();
+    let complete = stopped.is_none() && !mute;
+    let Ledger { tally, sink, .. } = ledger;
     let summary = tally.summary(stopped, complete, start.elapsed());
     sink(&RunEvent::RunFinished(Box::new(summary.clone())));
     Ok(summary)
 }
 
-/// Before sessions run side by side: whether what one is told reaches another.
+/// Where reports go: grouped, added up and told.
+struct Ledger<'s> {
+    secrets: Secrets,
+    causes: Causes,
+    tally: Tally,
+    sink: &'s mut (dyn FnMut(&RunEvent) + Send),
+}
+
+impl Ledger<'_> {
+    fn tell(&mut self, event: &RunEvent) {
+        (self.sink)(event);
+    }
+
+    fn enter(&mut self, report: CaseReport) {
+        let mut report = self.secrets.report(report);
+        self.causes.group(&mut report);
+        self.tally.add(&mut report);
+        self.tell(&RunEvent::CaseFinished(Box::new(report)));
+    }
+}
+
+/// The report of a case that is not run, for the server is mute.
+fn not_run(causes: &Causes, case: &LoadedCase, shared: &Shared) -> CaseReport {
+    let began = shared.start.elapsed().as_secs_f64();
+    report(case, causes.not_run(&shared.options), Verdict::Failed, Vec::new(), began, 0.0, &shared.options)
+}
+
+/// Before sessions run side by side: whether what one is told reaches another. `None`: it was not tried.
 async fn leak(
     hosts: &Hosts,
     protocol: &Arc<Protocol>,
     target: &Target,
     options: &Options,
     start: Instant,
-) -> Option<CaseReport> {
+) -> Option<Option<CaseReport>> {
     if !matches!(target, Target::Configured(_)) || options.jobs < 2 {
         return None;
     }
@@ -187,12 +230,12 @@ async fn leak(
     let whole = Options { keep: true, ..options.clone() };
     let mut outcome = served(hosts, protocol, &case, &whole, options.seed).await;
     if !isolation::leaks(&mut outcome) {
-        return None;
+        return Some(None);
     }
     let (began, seconds) = (clock.duration_since(start).as_secs_f64(), clock.elapsed().as_secs_f64());
     let mut report = report(&case, outcome, Verdict::Failed, Vec::new(), began, seconds, options);
     isolation::reproduce(&mut report);
-    Some(report)
+    Some(Some(report))
 }
 
 async fn interrupted(stop: &mut watch::Receiver<bool>) -> bool {
@@ -329,26 +372,11 @@ pub(super) async fn served(
         {
             outcome.died(&how);
         }
-        outcome.log = LogLine::of(&instance.log().between(clock, Instant::now()), clock);
+        let lines = instance.log().between(clock, Instant::now());
+        outcome.log = LogLine::of(&lines, outcome.began.unwrap_or(clock));
     }
     lease.finish().await;
     outcome
-}
-
-/// Openings that failed for the same reason, and servers that fall silent in the same way: the first case tells the story, the
-/// others point to it.
-#[derive(Default)]
-struct Causes(HashMap<String, String>);
-
-impl Causes {
-    fn group(&mut self, report: &mut CaseReport) {
-        let Some(cause) = report.opening.clone() else { return };
-        let key = essence(&cause);
-        match self.0.get(&key) {
-            Some(first) => report.same_as = Some(first.clone()),
-            None => drop(self.0.insert(key, report.case.clone())),
-        }
-    }
 }
 
 fn hash_of(text: &str) -> u64 {
@@ -356,70 +384,4 @@ fn hash_of(text: &str) -> u64 {
     let mut hasher = rustc_hash::FxHasher::default();
     text.hash(&mut hasher);
     hasher.finish()
-}
-
-pub(super) fn verdict_of(outcome: &Outcome, strict: bool) -> Verdict {
-    if outcome.failures.iter().any(|failure| failure.verdict == Verdict::Failed) {
-        return Verdict::Failed;
-    }
-    if let Some((verdict, _)) = &outcome.reason {
-        return *verdict;
-    }
-    match outcome.failures.is_empty() {
-        true => Verdict::Passed,
-        false if strict => Verdict::Failed,
-        false => Verdict::Warned,
-    }
-}
-
-pub(super) fn report(
-    loaded: &LoadedCase,
-    outcome: Outcome,
-    verdict: Verdict,
-    earlier: Vec<Vec<Failure>>,
-    started: f64,
-    seconds: f64,
-    options: &Options,
-) -> CaseReport {
-    let failed = matches!(verdict, Verdict::Failed | Verdict::Error);
-    let opening = outcome.opening.clone().or_else(|| silence::cause(&outcome)).filter(|_| failed);
-    let mut wire = outcome.wire;
-    if matches!(verdict, Verdict::Passed | Verdict::NotApplicable) {
-        wire.clear();
-    }
-    let omitted = wire.len().saturating_sub(WIRE_LINES);
-    wire.drain(..omitted);
-    let mut log = outcome.log;
-    let log_omitted = log.len().saturating_sub(LOG_LINES);
-    log.drain(..log_omitted);
-    CaseReport {
-        case: loaded.id.clone(),
-        title: loaded.case.title.clone(),
-        file: loaded.file.clone(),
-        line: loaded.line,
-        covers: loaded.covered(),
-        verdict,
-        reason: outcome.reason.map(|(_, reason)| reason),
-        seconds,
-        started,
-        opening,
-        failures: outcome.failures,
-        earlier,
-        exercised: outcome.exercised,
-        wire,
-        wire_omitted: omitted,
-        log,
-        log_omitted,
-        same_as: None,
-        excused: outcome.excused,
-        reproduce: format!("{} --case {}", options.reproduce, loaded.id),
-        known: None,
-    }
-}
-
-/// The report of a case in which frameproof itself broke: a defect of ours must not pass as a pass.
-fn panicked(loaded: &LoadedCase, options: &Options) -> (CaseReport, Vec<Event>) {
-    let reason = "frameproof itself broke in this case; please report it, with the command below".to_owned();
-    let outcome = Outcome { reason: Some((Verdict::Error, reason)), ..Outcome::default() };
-    (report(loaded, outcome, Verdict::Error, Vec::new(), 0.0, 0.0, options), Vec::new())
 }

@@ -6,7 +6,7 @@ use super::event::{CaseReport, RunStarted, Verdict};
 use super::host::Hosts;
 use super::redact::Secrets;
 use super::schedule::{self, RunError};
-use super::{Options, Target};
+use super::{Options, Target, reports};
 use crate::protocol::Protocol;
 use crate::scenario::LoadedCase;
 use crate::trace::Event;
@@ -122,9 +122,9 @@ impl Ground {
         let mut outcome = schedule::served(&self.hosts, &self.protocol, loaded, &options, seed).await;
         let (trace, marks) = (std::mem::take(&mut outcome.trace), std::mem::take(&mut outcome.marks));
         let failed_at = std::mem::take(&mut outcome.failed_at);
-        let verdict = schedule::verdict_of(&outcome, false);
+        let verdict = reports::verdict_of(&outcome, false);
         let seconds = clock.elapsed().as_secs_f64();
-        let report = schedule::report(loaded, outcome, verdict, Vec::new(), 0.0, seconds, &options);
+        let report = reports::report(loaded, outcome, verdict, Vec::new(), 0.0, seconds, &options);
         Single { report: self.secrets.report(report), trace, marks, failed_at }
     }
 

@@ -195,7 +195,8 @@ impl Runner<'_> {
                 return self.missed(blame, message, None, None);
             }
             if !self.pump(until).await? {
-                return self.missed(blame, "no pong repeated the ping's text".to_owned(), None, None);
+                let message = self.nothing_came(client, "no pong repeated the ping's text", false);
+                return self.missed(blame, message, None, None);
             }
         }
     }

@@ -29,7 +29,8 @@ impl Runner<'_> {
             };
             if silent && self.client(&name)?.ended.is_none() {
                 self.client(&name)?.mute = true;
-                let message = "the server answers no more on this connection".to_owned();
+                let message =
+                    self.nothing_came(&name, "the server answers no more on this connection", false);
                 return self.missed(blame, message, None, None);
             }
             // A pong may overtake the answer to what was sent before.
@@ -135,7 +136,7 @@ impl Runner<'_> {
         }
         let message = match (wanted, self.client(client)?.ended.clone()) {
             (_, Some(ended)) => format!("{} instead of refusing what was sent", ended.describe()),
-            (1, None) => "the message was not refused".to_owned(),
+            (1, None) => self.nothing_came(client, "the message was not refused", false),
             (_, None) => format!("{wanted} messages should have been refused, {found} were"),
         };
         self.missed(blame, message, instead.as_ref(), None)

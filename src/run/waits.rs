@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::case::{Runner, Stop};
 use super::clients::Received;
-use crate::protocol::{Matcher, Protocol, is_subset};
+use crate::protocol::{Matcher, is_subset};
 use crate::source::schema::Schema;
 use crate::trace::Direction;
 
@@ -39,9 +39,14 @@ impl Wanted {
         (self.is_of_type(received) || self.is_turn_end(received)) && self.fits(&received.body)
     }
 
-    /// The names of the messages that are waited for.
-    pub fn names<'p>(&self, protocol: &'p Protocol) -> impl Iterator<Item = &'p str> {
-        self.messages.iter().filter_map(|message| Some(protocol.messages.get(*message)?.name.as_str()))
+    /// Indices of the message types that are waited for.
+    pub fn messages(&self) -> &[usize] {
+        &self.messages
+    }
+
+    /// Nothing but the connection's end would do.
+    pub fn is_only_close(&self) -> bool {
+        self.close && self.messages.is_empty() && self.turn_end.is_none()
     }
 
     /// The end of a turn is waited for.

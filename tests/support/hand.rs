@@ -139,6 +139,63 @@ pub fn losing(behind: &str, lost: fn(&str) -> bool) -> String {
     })
 }
 
+/// From when on a server says nothing more on a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FallsSilent {
+    /// It takes the connection, and that is all.
+    AtOnce,
+    /// As soon as a client says what none of these texts stands in.
+    BehindOpening(&'static [&'static str]),
+    /// Behind the first frame that follows a client's frame with this text.
+    InTurn(&'static str),
+}
+
+/// Passes the messages of another server on until it falls silent. It goes on reading, answers pings and returns close frames,
+/// as a server does whose handler hangs.
+pub fn falling_silent(behind: &str, when: FallsSilent) -> String {
+    let behind = behind.to_owned();
+    serve(move |stream| {
+        let behind = behind.clone();
+        async move {
+            let Ok(client) = tokio_tungstenite::accept_async(stream).await else { return };
+            let Ok((server, _)) = tokio_tungstenite::connect_async(behind).await else { return };
+            let (mut to_client, mut from_client) = client.split();
+            let (mut to_server, mut from_server) = server.split();
+            let mut silent = when == FallsSilent::AtOnce;
+            let mut begun = false;
+            loop {
+                tokio::select! {
+                    biased;
+                    said = from_client.next() => {
+                        let Some(Ok(said)) = said else { return };
+                        if let Message::Text(text) = &said {
+                            match when {
+                                FallsSilent::BehindOpening(texts) => silent |= !texts.iter().any(|part| text.contains(part)),
+                                FallsSilent::InTurn(start) => begun |= text.contains(start),
+                                FallsSilent::AtOnce => {}
+                            }
+                        }
+                        if !silent && said.is_text() && to_server.send(said).await.is_err() {
+                            return;
+                        }
+                        // Pongs and close frames that are due.
+                        if to_client.flush().await.is_err() {
+                            return;
+                        }
+                    }
+                    said = from_server.next(), if !silent => {
+                        let Some(Ok(said)) = said else { return };
+                        silent = begun && said.is_text();
+                        if to_client.send(said).await.is_err() {
+                            return;
+                        }
+                    }
+                }
+            }
+        }
+    })
+}
+
 /// Whom a chat server tells what one client was told.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Tells {

@@ -1,0 +1,116 @@
+//! What failing cases have in common is told once; and where a server says nothing at all, the rest of the cases is not run.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use super::case::Outcome;
+use super::event::{CaseReport, Failure, Verdict};
+use super::heard::{Extent, Heard};
+use super::{Options, silence};
+use crate::check::essence;
+
+/// Cases that have waited for a word in vain before the others are not run any more.
+const ENOUGH: usize = 8;
+/// What the cases share that were not run.
+const NOT_RUN: &str = "not run, for the server says nothing";
+
+/// Openings that failed for the same reason, and servers that fall silent in the same way: the first case tells the story, the
+/// others point to it.
+#[derive(Default)]
+pub(super) struct Causes {
+    first: HashMap<String, String>,
+    /// Cases that have ended without a word from the server.
+    vain: usize,
+    /// When the first of them ended, since the start of the run in seconds.
+    ended: Option<f64>,
+    /// One of them began after another had ended: the server has had its time twice.
+    twice: bool,
+}
+
+impl Causes {
+    pub fn group(&mut self, report: &mut CaseReport) {
+        let Some(cause) = report.opening.clone() else { return };
+        if cause == silence::NOTHING {
+            self.vain += 1;
+            self.twice |= self.ended.is_some_and(|ended| report.started >= ended);
+            self.ended.get_or_insert(report.started + report.seconds);
+        }
+        let key = essence(&cause);
+        match self.first.get(&key) {
+            Some(first) => report.same_as = Some(first.clone()),
+            None => drop(self.first.insert(key, report.case.clone())),
+        }
+    }
+
+    /// What ran before the first case has ended by now. If the server has not said a word meanwhile, it has had its time once.
+    pub fn before(&mut self, heard: &Heard, now: Duration) {
+        if heard.extent() == Extent::Nothing {
+            self.ended = Some(now.as_secs_f64());
+        }
+    }
+
+    /// Whether enough cases have waited in vain. A server that has said a single word in the whole run is not mute.
+    pub fn are_enough(&self, heard: &Heard) -> bool {
+        self.vain >= ENOUGH && self.twice && heard.extent() == Extent::Nothing
+    }
+
+    /// What becomes of a case that is not run any more.
+    pub fn not_run(&self, options: &Options) -> Outcome {
+        let message = format!(
+            "not run: {} cases before it have waited for the server, which has not said a single word. `{}` shows how far it comes",
+            self.vain,
+            super::isolation::doctor(&options.reproduce)
+        );
+        let failure = Failure {
+            requirements: Vec::new(),
+            verdict: Verdict::Failed,
+            check: "silence".to_owned(),
+            message,
+            step: None,
+            expected: None,
+            actual: None,
+            frames: Vec::new(),
+        };
+        Outcome { failures: vec![failure], opening: Some(NOT_RUN.to_owned()), ..Outcome::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(started: f64, cause: &str) -> CaseReport {
+        CaseReport { started, seconds: 5.0, opening: Some(cause.to_owned()), ..CaseReport::default() }
+    }
+
+    /// Takes in reports that began at these times; whether they are enough.
+    fn enough(heard: &Heard, cause: &str, started: &[f64]) -> bool {
+        let mut causes = Causes::default();
+        started.iter().for_each(|started| causes.group(&mut report(*started, cause)));
+        causes.are_enough(heard)
+    }
+
+    #[test]
+    fn only_a_server_that_was_silent_twice_and_throughout_is_mute() {
+        let heard = Heard::default();
+        let together = [0.0; 20];
+        let twice = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 5.1];
+        assert!(enough(&heard, silence::NOTHING, &twice));
+        assert!(!enough(&heard, silence::NOTHING, &together), "all of them waited at the same time");
+        assert!(!enough(&heard, silence::NOTHING, &twice[1..]), "too few");
+        assert!(!enough(&heard, "has not ended the connection", &twice), "another reason");
+        heard.note(Extent::Openings);
+        assert!(!enough(&heard, silence::NOTHING, &twice), "it has spoken");
+    }
+
+    #[test]
+    fn what_ran_before_counts_as_one_time() {
+        let heard = Heard::default();
+        let mut causes = Causes::default();
+        causes.before(&heard, Duration::from_secs(5));
+        (0..8).for_each(|_| causes.group(&mut report(5.0, silence::NOTHING)));
+        assert!(causes.are_enough(&heard));
+        let told = causes.not_run(&Options::default()).failures.remove(0).message;
+        assert!(told.contains("8 cases") && told.contains("`frameproof doctor`"), "{told}");
+    }
+}

@@ -1,0 +1,36 @@
+//! How much a server has been heard to say in a run, over all its cases: what one case waits for in vain means more where no
+//! other case has heard anything either.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// Shared by the cases of a run.
+#[derive(Debug, Default)]
+pub struct Heard(AtomicU8);
+
+/// How much was heard, heartbeats and the like apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Extent {
+    /// Not a word, on no connection.
+    Nothing,
+    /// What belongs to openings, and no more.
+    Openings,
+    /// It has answered what was sent behind an opening.
+    Answers,
+    /// It has ended a turn, with more than one frame.
+    Turns,
+}
+
+impl Heard {
+    pub(super) fn note(&self, extent: Extent) {
+        self.0.fetch_max(extent as u8, Ordering::Relaxed);
+    }
+
+    pub(super) fn extent(&self) -> Extent {
+        match self.0.load(Ordering::Relaxed) {
+            0 => Extent::Nothing,
+            1 => Extent::Openings,
+            2 => Extent::Answers,
+            _ => Extent::Turns,
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! From what a case came to, to its report.
+
+use super::case::Outcome;
+use super::event::{CaseReport, Failure, Verdict};
+use super::{Options, silence};
+use crate::scenario::LoadedCase;
+use crate::trace::Event;
+
+/// Lines of the wire log that a report keeps of a failed case.
+const WIRE_LINES: usize = 400;
+/// Lines of the server's output that a report keeps of a failed case: the last ones.
+const LOG_LINES: usize = 200;
+
+pub(super) fn verdict_of(outcome: &Outcome, strict: bool) -> Verdict {
+    if outcome.failures.iter().any(|failure| failure.verdict == Verdict::Failed) {
+        return Verdict::Failed;
+    }
+    if let Some((verdict, _)) = &outcome.reason {
+        return *verdict;
+    }
+    match outcome.failures.is_empty() {
+        true => Verdict::Passed,
+        false if strict => Verdict::Failed,
+        false => Verdict::Warned,
+    }
+}
+
+pub(super) fn report(
+    loaded: &LoadedCase,
+    outcome: Outcome,
+    verdict: Verdict,
+    earlier: Vec<Vec<Failure>>,
+    started: f64,
+    seconds: f64,
+    options: &Options,
+) -> CaseReport {
+    let wrong = matches!(verdict, Verdict::Failed | Verdict::Error | Verdict::Warned);
+    let cause = silence::cause(&outcome, options.heard.extent()).or_else(|| outcome.opening.clone());
+    let opening = cause.filter(|_| wrong);
+    let mut wire = outcome.wire;
+    if matches!(verdict, Verdict::Passed | Verdict::NotApplicable) {
+        wire.clear();
+    }
+    let omitted = wire.len().saturating_sub(WIRE_LINES);
+    wire.drain(..omitted);
+    let mut log = outcome.log;
+    let log_omitted = log.len().saturating_sub(LOG_LINES);
+    log.drain(..log_omitted);
+    CaseReport {
+        case: loaded.id.clone(),
+        title: loaded.case.title.clone(),
+        file: loaded.file.clone(),
+        line: loaded.line,
+        covers: loaded.covered(),
+        verdict,
+        reason: outcome.reason.map(|(_, reason)| reason),
+        seconds,
+        started,
+        opening,
+        failures: outcome.failures,
+        earlier,
+        exercised: outcome.exercised,
+        wire,
+        wire_omitted: omitted,
+        log,
+        log_omitted,
+        same_as: None,
+        excused: outcome.excused,
+        reproduce: format!("{} --case {}", options.reproduce, loaded.id),
+        known: None,
+    }
+}
+
+/// The report of a case in which frameproof itself broke: a defect of ours must not pass as a pass.
+pub(super) fn panicked(loaded: &LoadedCase, options: &Options) -> (CaseReport, Vec<Event>) {
+    let reason = "frameproof itself broke in this case; please report it, with the command below".to_owned();
+    let outcome = Outcome { reason: Some((Verdict::Error, reason)), ..Outcome::default() };
+    (report(loaded, outcome, Verdict::Error, Vec::new(), 0.0, 0.0, options), Vec::new())
+}
