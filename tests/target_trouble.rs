@@ -170,7 +170,7 @@ fn a_server_that_is_killed_ends_with_a_verdict() {
     let mark = format!("mark-{}-killed", std::process::id());
     let folder = folder(&SERVED.replace("MARKED", &mark));
     let mut child = Command::new(BINARY)
-        .args(["run", "--target", "mine", "--repeat", "20", "--jobs", "2", "-v", "abort/*", "approval/*"])
+        .args(["run", "--target", "mine", "--repeat", "20", "--jobs", "8", "-v", "abort/*", "approval/*"])
         .current_dir(folder.path())
         .env("NO_COLOR", "1")
         .stdout(Stdio::piped())
