@@ -122,3 +122,28 @@ fn wrong_targets_are_told() {
         assert!(shown.contains(hint), "{arguments:?}: {shown}");
     }
 }
+
+#[test]
+fn the_configuration_says_which_server() {
+    let folder = folder("codey", "", "");
+    let fuzz = |arguments: &[&str]| {
+        let output = frameproof(folder.path(), &[&["fuzz", "--iterations", "4"], arguments].concat());
+        (output.status.code(), text(&output.stdout) + &text(&output.stderr))
+    };
+    // Its only target, unless the command line says otherwise.
+    let (code, shown) = fuzz(&[]);
+    assert!(code == Some(0) && shown.contains("against mine (ws://127.0.0.1:"), "{shown}");
+    let (code, shown) = fuzz(&["codey", "--reference"]);
+    assert!(code == Some(0) && shown.contains("against the reference server"), "{shown}");
+
+    let file = folder.path().join("frameproof.toml");
+    std::fs::write(&file, "name = 'codey'\nurl = 'http://127.0.0.1:1/ws'\nca-file = 'none.pem'\nseed = 5\n")
+        .expect("written");
+    let (code, shown) = fuzz(&[]);
+    assert!(code == Some(2) && shown.contains("a URL looks like ws://"), "{shown}");
+    let (code, shown) = fuzz(&["--reference"]);
+    assert!(code == Some(2) && shown.contains("none.pem"), "{shown}");
+    std::fs::write(&file, "name = 'codey'\nseed = 5\n").expect("written");
+    let (code, shown) = fuzz(&[]);
+    assert!(code == Some(0) && shown.contains("(seed 5)"), "{shown}");
+}

@@ -8,19 +8,19 @@ use std::time::Duration;
 use clap::Args;
 use tokio::sync::watch;
 
-use super::config::{Config, Jobs, Scale};
-use super::run::{Handlers, cannot_run, stop_on_signal, unwritable};
+use super::config::{Config, Jobs, Quiet, Scale};
+use super::run::{Handlers, cannot_run, stop_on_signal, trust, unwritable};
 use super::source::{Filter, Source, Suite, quote};
-use super::target::{Chosen, TargetChoice};
+use super::target::{Chosen, TargetChoice, server};
 use super::{Failure, harness, header, nothing, runtime, usage};
 use crate::fuzz::campaign::{self, Ended, Event, Options, Report};
 use crate::fuzz::corpus;
 use crate::fuzz::replay::{Fate, replay};
 use crate::protocol::Protocol;
 use crate::report::{escape, file, fuzz as show, json, junit};
+use crate::run::Options as RunOptions;
 use crate::run::event::Verdict;
 use crate::run::single::Ground;
-use crate::run::{Options as RunOptions, Target};
 
 /// How long an answer may take, before `--timeout-scale`: a scripted model answers at once.
 const DEADLINE: Duration = Duration::from_millis(1500);
@@ -37,9 +37,13 @@ const BUDGET: Duration = Duration::from_secs(60);
 pub(super) struct Fuzz {
     #[command(flatten)]
     source: Source,
-    /// The server to fuzz, `ws://…` or `wss://…`. Default: the built-in reference server.
+    /// The server to fuzz, `ws://…` or `wss://…`. Default: the configuration's `url` or its only target; else the built-in
+    /// reference server.
     #[arg(long)]
     url: Option<String>,
+    /// Fuzz the reference server, whatever servers the configuration has.
+    #[arg(long, conflicts_with_all = ["url", "target"])]
+    reference: bool,
     #[command(flatten)]
     choice: TargetChoice,
     /// Read this configuration instead of frameproof.toml of the working folder.
@@ -49,6 +53,9 @@ pub(super) struct Fuzz {
     /// be repeated. Values are never shown.
     #[arg(long, value_name = "HEADER")]
     header: Vec<String>,
+    /// A PEM file with certificates that are trusted besides those that browsers trust, for `wss://`.
+    #[arg(long, value_name = "FILE")]
+    ca_file: Option<PathBuf>,
     /// Fuzz the reference server with one of its faults.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["url", "target"])]
     fault: Option<String>,
@@ -59,8 +66,8 @@ pub(super) struct Fuzz {
     #[arg(long, value_name = "N")]
     iterations: Option<u64>,
     /// Seed of everything random. Default: 1.
-    #[arg(long, value_name = "SEED", default_value_t = 1)]
-    seed: u64,
+    #[arg(long, value_name = "SEED")]
+    seed: Option<u64>,
     /// Keep what led to something new here, and begin with it the next time.
     #[arg(long, value_name = "DIR")]
     corpus: Option<PathBuf>,
@@ -80,9 +87,12 @@ pub(super) struct Fuzz {
     /// How much the memory of a launched target may grow in the campaign, in MiB.
     #[arg(long, value_name = "MIB", default_value_t = 256)]
     max_growth: u32,
-    /// Factor on every deadline.
+    /// Factor on every deadline: 2 for a slow machine. Default: 1.
     #[arg(long, value_name = "FACTOR")]
     timeout_scale: Option<Scale>,
+    /// The silence that ends a turn, where the protocol knows no other end: `500ms`, `2s`. Default: the protocol's.
+    #[arg(long, value_name = "TIME")]
+    quiet_period: Option<Quiet>,
     /// Write JUnit XML.
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
@@ -121,17 +131,20 @@ impl std::str::FromStr for Budget {
 
 impl Fuzz {
     pub fn run(mut self) -> Result<u8, Failure> {
-        let mut filter = Filter::default();
-        let config = match self.choice.target {
-            Some(_) => Config::read(self.config.as_deref())?,
-            None => Config::default(),
-        };
-        let chosen = self.choice.read(&config, self.config.as_deref())?;
-        if let Some(chosen) = &chosen {
-            chosen.apply(&mut self.source, &mut filter);
-            // Its scenarios are for `run`.
-            self.source.scenario.clear();
+        if !self.source.scenario.is_empty() {
+            return Err(usage(
+                "--scenario does not go with fuzz",
+                "inputs are made from the protocol's schemas",
+            ));
         }
+        let mut filter = Filter::default();
+        let config = Config::read(self.config.as_deref())?;
+        let says_server = self.url.is_some() || self.fault.is_some() || config.url.is_some();
+        if self.choice.target.is_none() && !says_server && !self.reference {
+            self.choice.pick(&config, &self.source)?;
+        }
+        let chosen = self.choice.read(&config, self.config.as_deref())?;
+        self.apply(config, chosen.as_ref(), &mut filter);
         let protocol = self.protocol(chosen.as_ref(), &mut filter)?;
         if let Some(word) = filter.globs.first() {
             return Err(usage(
@@ -139,22 +152,17 @@ impl Fuzz {
                 "name a protocol, or give --protocol",
             ));
         }
-        if !self.source.scenario.is_empty() {
-            return Err(usage(
-                "--scenario does not go with fuzz",
-                "inputs are made from the protocol's schemas",
-            ));
-        }
         for path in [&self.junit, &self.json].into_iter().flatten() {
             file::check_writable(path).map_err(unwritable)?;
         }
-        let target = self.target(chosen.as_ref())?;
+        let target = server(chosen.as_ref(), self.url.as_deref(), &self.header, self.fault.as_deref())?;
         let options = RunOptions {
-            seed: self.seed,
-            timeout_scale: self.timeout_scale(chosen.as_ref()),
+            trust: trust(self.ca_file.as_deref())?,
+            seed: self.seed(),
+            timeout_scale: self.timeout_scale.map_or(1.0, |scale| scale.0),
             reproduce: self.reproduce(),
             no_deadline: self.choice.no_deadline,
-            quiet: chosen.as_ref().and_then(|chosen| chosen.config.quiet_period).map(|time| time.0),
+            quiet: self.quiet_period.map(|quiet| quiet.0),
             prompts: chosen.as_ref().map(|chosen| chosen.prompts.clone()).unwrap_or_default(),
             ..RunOptions::default()
         };
@@ -177,20 +185,31 @@ impl Fuzz {
         Ok(protocol)
     }
 
-    fn timeout_scale(&self, chosen: Option<&Chosen>) -> f64 {
-        let own = chosen.and_then(|chosen| chosen.config.timeout_scale);
-        self.timeout_scale.map(|scale| scale.0).or(own).unwrap_or(1.0)
+    /// Fills in what the command line leaves open.
+    fn apply(&mut self, config: Config, chosen: Option<&Chosen>, filter: &mut Filter) {
+        if let Some(chosen) = chosen {
+            chosen.apply(&mut self.source, filter);
+            let own = &chosen.config;
+            self.timeout_scale = self.timeout_scale.or(own.timeout_scale.map(Scale));
+            self.quiet_period = self.quiet_period.or(own.quiet_period.map(|time| Quiet(time.0)));
+        }
+        if config.fill(&mut self.source, filter) {
+            let open = self.fault.is_none() && !self.reference && chosen.is_none();
+            self.url = self.url.take().or(config.url.filter(|_| open));
+            if self.header.is_empty() {
+                self.header = config.header;
+            }
+        }
+        // Scenarios are for `run`.
+        self.source.scenario.clear();
+        self.ca_file = self.ca_file.take().or(config.ca_file);
+        self.timeout_scale = self.timeout_scale.or(config.timeout_scale);
+        self.quiet_period = self.quiet_period.or(config.quiet_period);
+        self.seed = self.seed.or(config.seed);
     }
 
-    fn target(&self, chosen: Option<&Chosen>) -> Result<Target, Failure> {
-        if let Some(chosen) = chosen {
-            return Ok(Target::Configured(Arc::clone(&chosen.spec)));
-        }
-        let headers = self.header.iter().map(|text| header::parse(text)).collect::<Result<Vec<_>, _>>()?;
-        Ok(match &self.url {
-            Some(url) => Target::Url { url: url.clone(), headers },
-            None => Target::Reference { fault: self.fault.clone() },
-        })
+    fn seed(&self) -> u64 {
+        self.seed.unwrap_or(1)
     }
 
     /// Protocol and target, as a command line has them.
@@ -210,6 +229,9 @@ impl Fuzz {
         for header in &self.header {
             text += &format!(" --header {}", quote(&header::redacted(header)));
         }
+        if let Some(path) = &self.ca_file {
+            text += &format!(" --ca-file {}", quote(&path.display().to_string()));
+        }
         text
     }
 
@@ -228,7 +250,7 @@ impl Fuzz {
             writeln!(anstream::stderr(), "warning: skipped {}", escape::terminal(&entry))?;
         }
         let options = Options {
-            seed: self.seed,
+            seed: self.seed(),
             iterations: self.iterations,
             time: match (self.time, self.iterations) {
                 (Some(time), _) => Some(time.0),
@@ -249,7 +271,7 @@ impl Fuzz {
                 "Fuzzing {} against {} (seed {})",
                 escape::terminal(&started.title),
                 escape::terminal(&started.target),
-                self.seed
+                self.seed()
             )?;
         }
         let folder = self.findings.clone().unwrap_or_else(|| format!("reports/fuzz-{name}").into());
@@ -306,7 +328,7 @@ impl Fuzz {
     async fn again(&self, ground: Ground, folder: &Path) -> Result<u8, Failure> {
         let mut out = anstream::stdout();
         let deadline = DEADLINE * 3;
-        let all = replay(&ground, folder, deadline, self.seed).await;
+        let all = replay(&ground, folder, deadline, self.seed()).await;
         let all = all.map_err(|error| usage(error, "--replay takes the folder of --findings"))?;
         ground.close().await;
         if all.is_empty() {

@@ -10,13 +10,13 @@ use tokio::sync::watch;
 
 use super::config::{Config, Jobs, Quiet, Scale};
 use super::source::{Filter, Source, Suite, quote};
-use super::target::{Chosen, TargetChoice, cannot_launch};
+use super::target::{Chosen, TargetChoice, cannot_launch, server};
 use super::{Failure, harness, header, runtime, usage};
 use crate::report::console::{Console, ConsoleOptions};
 use crate::report::{file, json, junit};
 use crate::run::baseline::{self, Baseline};
 use crate::run::event::{CaseReport, RunEvent};
-use crate::run::{self, Options, RunError, Target};
+use crate::run::{self, Options, RunError};
 use crate::target::Groups;
 use crate::wire::Trust;
 
@@ -132,7 +132,7 @@ impl Run {
             self.junit.get_or_insert_with(|| format!("reports/{name}.junit.xml").into());
             self.json.get_or_insert_with(|| format!("reports/{name}.jsonl").into());
         }
-        let target = self.target(chosen.as_ref())?;
+        let target = server(chosen.as_ref(), self.url.as_deref(), &self.header, self.fault.as_deref())?;
         let outputs = [&self.junit, &self.json, &self.trace, &self.baseline_write];
         for path in outputs.into_iter().flatten() {
             file::check_writable(path).map_err(unwritable)?;
@@ -232,23 +232,6 @@ impl Run {
         self.trace = self.trace.take().or(config.trace);
         self.junit = self.junit.take().or(config.junit);
         self.json = self.json.take().or(config.json);
-    }
-
-    fn target(&self, chosen: Option<&Chosen>) -> Result<Target, Failure> {
-        if let Some(chosen) = chosen {
-            return Ok(Target::Configured(Arc::clone(&chosen.spec)));
-        }
-        let headers = self.header.iter().map(|text| header::parse(text)).collect::<Result<Vec<_>, _>>()?;
-        let Some(url) = &self.url else { return Ok(Target::Reference { fault: self.fault.clone() }) };
-        let endpoint = crate::wire::Endpoint {
-            url: url.clone(),
-            headers: headers.clone(),
-            max_message: 0,
-            deadline: std::time::Duration::ZERO,
-            trust: Trust::default(),
-        };
-        endpoint.check().map_err(|error| usage(error, "a URL looks like ws://127.0.0.1:8765/ws"))?;
-        Ok(Target::Url { url: url.clone(), headers })
     }
 
     fn options(&self, chosen: Option<&Chosen>) -> Result<Options, Failure> {

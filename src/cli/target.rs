@@ -2,16 +2,19 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Args;
 
 use super::config::Config;
 use super::source::{Filter, Source, Suite, quote};
-use super::{Failure, usage};
+use super::{Failure, header, usage};
 use crate::protocol::extension::Tool;
+use crate::run::Target;
 use crate::run::prompts::Prompts;
 use crate::source::{Diagnostic, Document, Span, nearest};
 use crate::target::{LaunchFailure, Spec, TargetConfig};
+use crate::wire::{Endpoint, Trust};
 
 /// A day: nobody sits before a debugger for longer.
 const DAY: std::time::Duration = std::time::Duration::from_secs(86_400);
@@ -44,6 +47,32 @@ pub(super) struct Chosen {
 /// `frameproof.toml` has several targets that fit.
 pub(super) fn which_target(names: &[&str]) -> Failure {
     usage("which target?", &format!("--target NAME: there are {}", names.join(", ")))
+}
+
+/// The server under test: the chosen target, a URL, or the built-in reference server.
+///
+/// # Errors
+/// A URL or a header that is none.
+pub(super) fn server(
+    chosen: Option<&Chosen>,
+    url: Option<&str>,
+    headers: &[String],
+    fault: Option<&str>,
+) -> Result<Target, Failure> {
+    if let Some(chosen) = chosen {
+        return Ok(Target::Configured(Arc::clone(&chosen.spec)));
+    }
+    let headers = headers.iter().map(|text| header::parse(text)).collect::<Result<Vec<_>, _>>()?;
+    let Some(url) = url else { return Ok(Target::Reference { fault: fault.map(str::to_owned) }) };
+    let endpoint = Endpoint {
+        url: url.to_owned(),
+        headers: headers.clone(),
+        max_message: 0,
+        deadline: Duration::ZERO,
+        trust: Trust::default(),
+    };
+    endpoint.check().map_err(|error| usage(error, "a URL looks like ws://127.0.0.1:8765/ws"))?;
+    Ok(Target::Url { url: url.to_owned(), headers })
 }
 
 impl TargetChoice {
