@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::input::Action;
+use super::input::{Action, Input};
 use super::program::{Part, Program, Rendered};
+use super::spoil::DEEP;
 use super::yaml;
 use crate::run::event::{CaseReport, Failure, Verdict};
 use crate::run::single::Single;
@@ -66,6 +67,7 @@ pub fn fingerprints(
     let mut found = Vec::new();
     // Where the server died, what failed is its death.
     let judged = single.report.failures.iter().enumerate().filter(|(_, one)| one.verdict != Verdict::Error);
+    let judged = judged.filter(|(_, failure)| !comes_back_deep(program, failure));
     for (index, failure) in judged {
         let at = single.failed_at.get(index).map_or("", String::as_str);
         let fingerprint = Fingerprint {
@@ -85,6 +87,12 @@ pub fn fingerprints(
         found.push((Fingerprint { oracle, requirements: Vec::new(), state, shape: normal(reason) }, None));
     }
     found
+}
+
+/// What was sent deep may come back as deep: too deep for our parser, and no fault of the server.
+fn comes_back_deep(program: &Program, failure: &Failure) -> bool {
+    let is_deep = |input: &Input| input.mutation == DEEP;
+    failure.check == "frame" && failure.message.contains("nests deeper than") && program.inputs.iter().any(is_deep)
 }
 
 fn oracle(failure: &Failure, at: &str, rendered: &Rendered) -> String {
@@ -216,6 +224,33 @@ pub fn size(program: &Program) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_sent_deep_may_come_back_deep() {
+        let limits = crate::frame::Limits::default();
+        let error = crate::frame::parse_text(&"[".repeat(100), &limits).expect_err("too deep");
+        let failure = |check: &str, message: String| -> Failure {
+            serde_json::from_value(serde_json::json!({
+                "verdict": "failed", "check": check, "requirements": [], "message": message, "frames": [],
+            }))
+            .expect("a failure")
+        };
+        let program = |how: &str| -> Program {
+            serde_json::from_value(serde_json::json!({
+                "inputs": [{ "client": "alice", "command": "text", "mutation": how, "action": { "text": "" }, "duty": "survive" }],
+                "own": false, "fresh": false, "witness": false,
+            }))
+            .expect("a program")
+        };
+        for (how, check, message, expected) in [
+            ("deep", "frame", error.to_string(), true),
+            ("long-text", "frame", error.to_string(), false),
+            ("deep", "frame", "the frame is not JSON".to_owned(), false),
+            ("deep", "step", error.to_string(), false),
+        ] {
+            assert_eq!(comes_back_deep(&program(how), &failure(check, message)), expected, "{how} {check}");
+        }
+    }
 
     #[test]
     fn values_are_no_part_of_a_shape() {

@@ -7,6 +7,9 @@ use super::dice::Dice;
 /// Stands in a value for a piece of JSON text that no value can hold.
 const MARK: char = '\u{f8ff}';
 
+/// The mutation that nests a value deep.
+pub const DEEP: &str = "deep";
+
 /// A spoilt message: its text, and how it was spoilt.
 pub type Spoilt = (String, &'static str);
 
@@ -137,7 +140,7 @@ pub fn near_valid(body: &Value, kind: &str, types: &[String], dice: &mut Dice) -
                     body.as_object_mut().map(|map| map.insert("deep".into(), raw(&nested)));
                 }
             }
-            "deep"
+            DEEP
         }
         18 => {
             set(json!({}));
@@ -260,7 +263,7 @@ pub fn is_tolerable(how: &str) -> bool {
             | "comment"
             | "raw-control"
             | "lone-surrogate"
-            | "deep"
+            | DEEP
             | "deep-scrap"
             | "duplicate-key"
             | "boundary-number"

@@ -228,6 +228,9 @@ pub struct Exchange {
     /// A JSON Schema that the expected message must satisfy.
     #[serde(rename = "where")]
     pub schema: Option<Value>,
+    /// Where the expected message repeats the id of the one that was sent last: another id answers something else. One
+    /// without an id is taken, for not every server repeats it. Barriers and queries only.
+    pub echo: Option<Pointer>,
     /// Values to keep as template variables: name to JSON Pointer.
     #[serde(default)]
     pub save: IndexMap<String, Pointer>,

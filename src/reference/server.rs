@@ -8,6 +8,7 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio_tungstenite::tungstenite::handshake::server::{Request, Response};
+use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 
 use super::frail_frames::Relay;
 use super::{Dialect, Socket, entry, names};
@@ -15,6 +16,8 @@ use crate::source::nearest;
 
 /// Send buffer of an accepted connection in bytes: small, so that a client that does not read is noticed soon.
 const SEND_BUFFER: u32 = 16 * 1024;
+/// Bytes taken in one read, and cleared before it.
+const READ_BUFFER: usize = 16 << 10;
 
 /// How to start a reference server.
 #[derive(Debug, Clone)]
@@ -222,7 +225,8 @@ async fn serve(stream: TcpStream, dialect: Arc<dyn Dialect>) {
         path = request.uri().path_and_query().map(ToString::to_string).unwrap_or_default();
         Ok(response)
     };
-    let handshake = tokio_tungstenite::accept_hdr_async(stream, note);
+    let config = WebSocketConfig::default().read_buffer_size(READ_BUFFER);
+    let handshake = tokio_tungstenite::accept_hdr_async_with_config(stream, note, Some(config));
     // Ten seconds: a client that has not finished its upgrade by then never will.
     if let Ok(Ok(socket)) = tokio::time::timeout(Duration::from_secs(10), handshake).await {
         dialect.serve(Socket::new(socket), path).await;

@@ -23,16 +23,19 @@ impl Runner<'_> {
     ) -> Result<Option<Received>, Stop> {
         let mut first = opening;
         let mut last = None;
+        let mut sent = Value::Null;
         for step in steps {
             if let Some(message) = &step.send {
                 let mut message = self.expand(message, with)?;
                 if std::mem::take(&mut first) {
                     self.join(client, &mut message, with);
                 }
+                sent.clone_from(&message);
                 self.say(client, message).await?;
             }
             let Some(names) = &step.expect else { continue };
             let wanted = self.wanted(names.as_slice(), step.with.as_ref(), step.schema.as_ref())?;
+            let wanted = wanted.answering(step.echo.as_ref(), &sent);
             if step.optional {
                 last = self.optional(client, &wanted, &step.covers).await?.or(last);
                 continue;
@@ -111,12 +114,14 @@ impl Runner<'_> {
     ) -> Result<Option<(String, Vec<String>)>, Stop> {
         let waiting = std::mem::take(&mut self.client(client)?.queue);
         let mut kept: Vec<Received> = Vec::new();
+        let mut sent = Value::Null;
         for step in steps {
             if let Some(message) = &step.send {
                 let message = self.expand(message, None)?;
                 let seen = self.client(client)?.since_send.clone();
                 let over = self.client(client)?.turn_over;
                 let looked = std::mem::take(&mut self.client(client)?.looked);
+                sent.clone_from(&message);
                 self.say(client, message).await?;
                 let state = self.client(client)?;
                 state.since_send.splice(0..0, seen);
@@ -125,6 +130,7 @@ impl Runner<'_> {
             }
             let Some(names) = &step.expect else { continue };
             let wanted = self.wanted(names.as_slice(), step.with.as_ref(), step.schema.as_ref())?;
+            let wanted = wanted.answering(step.echo.as_ref(), &sent);
             let began = Instant::now();
             let until = began + self.deadline(None);
             loop {

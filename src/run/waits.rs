@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::case::{Runner, Stop};
 use super::clients::Received;
+use crate::frame::Pointer;
 use crate::protocol::{Matcher, is_subset};
 use crate::source::schema::Schema;
 use crate::trace::Direction;
@@ -20,6 +21,8 @@ pub(super) struct Wanted {
     pub close: bool,
     with: Option<Value>,
     schema: Option<Schema>,
+    /// What the message bears at a place, if anything.
+    echo: Option<(Pointer, Value)>,
     /// What is looked past stays in the queue.
     pub keep: bool,
     /// How it is called in messages.
@@ -64,8 +67,16 @@ impl Wanted {
         received.message.is_some_and(|message| self.messages.contains(&message))
     }
 
+    /// The same, as an answer to a message that was sent.
+    pub fn answering(mut self, echo: Option<&Pointer>, sent: &Value) -> Self {
+        self.echo = echo.and_then(|at| Some((at.clone(), at.get(sent)?.clone())));
+        self
+    }
+
     fn fits(&self, body: &Value) -> bool {
-        self.with.as_ref().is_none_or(|with| is_subset(with, body))
+        let repeats = |(at, sent): &(Pointer, Value)| at.get(body).is_none_or(|came| came == sent);
+        self.echo.as_ref().is_none_or(repeats)
+            && self.with.as_ref().is_none_or(|with| is_subset(with, body))
             && self.schema.as_ref().is_none_or(|schema| schema.is_valid(body))
     }
 
@@ -90,6 +101,7 @@ impl Runner<'_> {
             close: false,
             with: with.map(|with| self.loosened(with)),
             schema: None,
+            echo: None,
             keep: false,
             label: names.join(" or "),
         };

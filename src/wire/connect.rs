@@ -15,6 +15,8 @@ use super::tls::{self, Trust};
 
 /// How much of a refusing server's answer is quoted, in characters.
 const MAX_BODY: usize = 400;
+/// Bytes taken in one read. The library clears as many before each: its 128 KiB cost more than a small message does.
+const READ_BUFFER: usize = 16 << 10;
 
 /// Where to connect to, and how.
 #[derive(Debug, Clone)]
@@ -180,6 +182,7 @@ impl Endpoint {
             request.headers_mut().insert(name, value);
         }
         let config = WebSocketConfig::default()
+            .read_buffer_size(READ_BUFFER)
             .max_message_size(Some(self.max_message))
             .max_frame_size(Some(self.max_message));
         let upgraded = client_async_with_config(request, stream, Some(config)).await;
