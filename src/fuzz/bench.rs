@@ -145,8 +145,7 @@ impl Ran {
 /// Whether two fingerprints may be one defect, before shrinking has shown what it takes.
 pub fn is_same_defect(one: &Fingerprint, other: &Fingerprint) -> bool {
     let shared = one.requirements.iter().any(|id| other.requirements.contains(id));
-    let message = |print: &Fingerprint| print.shape.rsplit_once(" [").map(|(message, _)| message.to_owned());
     // Without a requirement it is the message that tells defects apart.
     let nameless = one.requirements.is_empty() && other.requirements.is_empty();
-    one.oracle == other.oracle && (shared || nameless && message(one) == message(other))
+    one.oracle == other.oracle && (shared || nameless && one.what() == other.what())
 }

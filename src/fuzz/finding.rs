@@ -21,11 +21,16 @@ pub struct Fingerprint {
     pub requirements: Vec<String>,
     /// The state in which the case begins.
     pub state: String,
-    /// What is left of the message when values are taken out, and how the inputs were spoilt.
+    /// What is left of the message when values are taken out; unless it is about a frame, also how the inputs were spoilt.
     pub shape: String,
 }
 
 impl Fingerprint {
+    /// The shape without how the inputs were spoilt.
+    pub fn what(&self) -> &str {
+        self.shape.rsplit_once(" [").map_or(&self.shape, |(what, _)| what)
+    }
+
     /// Whether a frame that was received shows it, whatever became of the connection afterwards.
     pub fn is_of_a_frame(&self) -> bool {
         matches!(self.oracle.as_str(), "schema" | "message" | "frame" | "invariant")
@@ -70,12 +75,16 @@ pub fn fingerprints(
     let judged = judged.filter(|(_, failure)| !comes_back_deep(program, failure));
     for (index, failure) in judged {
         let at = single.failed_at.get(index).map_or("", String::as_str);
-        let fingerprint = Fingerprint {
+        let mut fingerprint = Fingerprint {
             oracle: oracle(failure, at, rendered),
             requirements: failure.requirements.clone(),
             state: state.clone(),
-            shape: shape(program, failure),
+            shape: shape(failure),
         };
+        // A wrong frame says itself what is wrong, whatever brought it about.
+        if !fingerprint.is_of_a_frame() {
+            fingerprint.shape += &mutations(program);
+        }
         found.push((fingerprint, Some(failure.clone())));
     }
     // A case that no server was there for says nothing.
@@ -92,7 +101,9 @@ pub fn fingerprints(
 /// What was sent deep may come back as deep: too deep for our parser, and no fault of the server.
 fn comes_back_deep(program: &Program, failure: &Failure) -> bool {
     let is_deep = |input: &Input| input.mutation == DEEP;
-    failure.check == "frame" && failure.message.contains("nests deeper than") && program.inputs.iter().any(is_deep)
+    failure.check == "frame"
+        && failure.message.contains("nests deeper than")
+        && program.inputs.iter().any(is_deep)
 }
 
 fn oracle(failure: &Failure, at: &str, rendered: &Rendered) -> String {
@@ -120,13 +131,18 @@ fn oracle(failure: &Failure, at: &str, rendered: &Rendered) -> String {
     name.to_owned()
 }
 
-fn shape(program: &Program, failure: &Failure) -> String {
+fn shape(failure: &Failure) -> String {
     let check = if failure.check == "step" { "" } else { failure.check.as_str() };
+    format!("{check} {}", normal(&failure.message)).trim().to_owned()
+}
+
+/// How the inputs were spoilt.
+fn mutations(program: &Program) -> String {
     let mut kinds: Vec<&str> =
         program.inputs.iter().map(|input| input.mutation.as_str()).filter(|how| *how != "-").collect();
     kinds.sort_unstable();
     kinds.dedup();
-    format!("{check} {} [{}]", normal(&failure.message), kinds.join(" ")).trim().to_owned()
+    format!(" [{}]", kinds.join(" "))
 }
 
 /// A message without the values in it.

@@ -52,8 +52,9 @@ impl Campaign<'_> {
         if shown < CONFIRM {
             self.report.unconfirmed += 1;
             let message = format!(
-                "case {index}: {} ({}) was shown by {shown} of {CONFIRM} replays",
-                print.oracle, print.shape
+                "case {index} failed, and {shown} of {CONFIRM} replays did: no finding. {}: {}",
+                print.oracle,
+                print.what()
             );
             (self.sink)(Event::Note(message));
             return false;
@@ -106,8 +107,14 @@ impl Campaign<'_> {
         true
     }
 
-    /// Keeps the death of a launched target that no single case shows again, with the inputs that led there.
+    /// Keeps the death of a launched target that no single case shows again, with the inputs that led there; not where a
+    /// case is known that it dies of in the same way.
     pub(super) fn mourn(&mut self, how: &str, programs: &[(u64, Program)]) {
+        let dies_so =
+            |print: &Fingerprint| print.oracle == "target" && print.what().ends_with(&finding::normal(how));
+        if self.known.iter().any(dies_so) {
+            return;
+        }
         let message = format!("{how}; no case alone shows it again");
         self.keep_together("target", finding::normal(how), Verdict::Error, &message, programs);
     }

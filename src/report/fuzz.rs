@@ -75,7 +75,8 @@ pub fn finding(found: &Finding, file: Option<&str>) -> String {
             terminal(&shown)
         );
     }
-    let _ = writeln!(text, "     case {}, {} steps after {} replays", found.case, found.steps, found.replays);
+    let (steps, replays) = (counted(found.steps, "step"), counted(found.replays, "replay"));
+    let _ = writeln!(text, "     case {}, {steps} after {replays}", found.case);
     if let Some(file) = file {
         let _ = writeln!(text, "     {}", terminal(file));
     }
@@ -108,20 +109,24 @@ pub fn coverage(coverage: &Coverage) -> String {
     text
 }
 
+fn counted(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
 /// The end of a campaign.
 pub fn summary(report: &Report) -> String {
     let Report { progress, findings, unconfirmed, .. } = report;
     let seconds = progress.time.as_secs_f64();
     let mut text = format!(
-        "{} findings in {} cases and {} messages, {seconds:.1} s ({:.0} messages/s); corpus {}",
-        findings.len(),
+        "{} in {} cases and {} messages, {seconds:.1} s ({:.0} messages/s); corpus {}",
+        counted(findings.len(), "finding"),
         progress.cases,
         progress.sent,
         progress.sent as f64 / seconds.max(0.001),
         progress.corpus
     );
     if *unconfirmed > 0 {
-        let _ = write!(text, "; {unconfirmed} failures that replays did not show again");
+        let _ = write!(text, "; {} that replays did not show again", counted(*unconfirmed, "failure"));
     }
     match &report.ended {
         Ended::Done => {}
