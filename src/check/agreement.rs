@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Violation;
-use super::history::Logged;
+use super::history::{First, Logged};
 use super::monitor::{Conn, End, Findings, Monitor, Seen, SessionNo};
 use super::monitors::Builder;
 use super::window::{Memory, Window};
@@ -71,7 +71,7 @@ impl Agreement {
 
     /// Judges the content of an event against what another client saw under the same id.
     fn compare(&self, seen: &Seen<'_>, id: i128, hash: u64, findings: &mut Findings) {
-        let first = seen.history.first(seen.session, id);
+        let first = seen.history.of(seen.session).get(id);
         let Some(first) = first.filter(|first| first.conn != seen.conn) else { return };
         findings.exercise(&self.rule.content);
         if first.hash != hash {
@@ -118,19 +118,15 @@ impl Monitor for Agreement {
         }
         for (conn, _, span) in self.conns.iter() {
             let Some(last) = span.ids.last().filter(|last| span.first <= *last) else { continue };
-            let history = end.history.of(span.session);
-            let mut others = false;
-            for (id, first) in history.range(span.first..=last) {
-                let other = first.conn != Conn(conn);
-                others |= other;
-                if other && !span.ids.has(*id) {
-                    let message = format!("a client of the session never got event {id}, which others got");
-                    findings.push(Violation {
-                        related: Some(first.event),
-                        ..Violation::new(&self.name, &self.rule.complete, message)
-                    });
-                    break;
-                }
+            let known = end.history.of(span.session);
+            let others = known.lowest(span.first, last, |_, first| first.conn != Conn(conn)).is_some();
+            let lacks = |id, first: &First| first.conn != Conn(conn) && !span.ids.has(id);
+            if let Some((id, first)) = known.lowest(span.first, last, lacks) {
+                let message = format!("a client of the session never got event {id}, which others got");
+                findings.push(Violation {
+                    related: Some(first.event),
+                    ..Violation::new(&self.name, &self.rule.complete, message)
+                });
             }
             if others {
                 findings.exercise(&self.rule.complete);

@@ -1,6 +1,5 @@
 //! The event log of each session, as far as any of its clients has seen it.
 
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use rustc_hash::FxHashMap;
@@ -30,12 +29,86 @@ pub(crate) struct Logged {
     pub hash: u64,
 }
 
+/// What was seen of a session, by id.
+#[derive(Default)]
+pub(crate) struct Known {
+    /// Ids that were each greater than the one before, as most are.
+    ascending: VecDeque<(i128, First)>,
+    /// The others.
+    late: BTreeMap<i128, First>,
+}
+
+impl Known {
+    /// The first delivery of an event.
+    pub fn get(&self, id: i128) -> Option<&First> {
+        let may_ascend = self.ascending.back().is_some_and(|(newest, _)| id <= *newest);
+        let at = may_ascend.then(|| self.ascending.binary_search_by_key(&id, |(id, _)| *id).ok());
+        match at.flatten() {
+            Some(at) => self.ascending.get(at).map(|(_, first)| first),
+            None => self.late.get(&id),
+        }
+    }
+
+    /// The lowest id of a range, its ends included, whose event fits.
+    pub fn lowest(
+        &self,
+        from: i128,
+        to: i128,
+        fits: impl Fn(i128, &First) -> bool,
+    ) -> Option<(i128, &First)> {
+        if from > to {
+            return None;
+        }
+        let begin = self.ascending.partition_point(|(id, _)| *id < from);
+        let ascending = self.ascending.range(begin..).take_while(|(id, _)| *id <= to);
+        let ascending = ascending.map(|(id, first)| (*id, first)).find(|(id, first)| fits(*id, first));
+        let late = self.late.range(from..=to).map(|(id, first)| (*id, first));
+        let mut late = late.take_while(|(id, _)| ascending.is_none_or(|(lowest, _)| *id < lowest));
+        late.find(|(id, first)| fits(*id, first)).or(ascending)
+    }
+
+    /// The greatest id of those that came before an event of the trace.
+    pub fn newest_before(&self, event: u64) -> Option<i128> {
+        let before = |(_, first): &(i128, &First)| first.event < event;
+        let ascending = self.ascending.iter().rev().map(|(id, first)| (*id, first)).find(before);
+        let late = self.late.iter().rev().map(|(id, first)| (*id, first)).find(before);
+        let ids = ascending.map(|(id, _)| id).into_iter().chain(late.map(|(id, _)| id));
+        ids.max()
+    }
+
+    /// Whether it is new.
+    fn insert(&mut self, id: i128, first: First) -> bool {
+        if self.ascending.back().is_none_or(|(newest, _)| *newest < id) && !self.late.contains_key(&id) {
+            self.ascending.push_back((id, first));
+            return true;
+        }
+        let new = self.get(id).is_none();
+        if new {
+            self.late.insert(id, first);
+        }
+        new
+    }
+
+    /// Forgets an id of which no older one is known.
+    fn remove(&mut self, id: i128) {
+        // What ascends is in the order in which it came.
+        match self.ascending.front() {
+            Some((oldest, _)) if *oldest == id => _ = self.ascending.pop_front(),
+            _ => _ = self.late.remove(&id),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.ascending.is_empty() && self.late.is_empty()
+    }
+}
+
 /// Memory: a hash and two numbers for each of the last [`ENTRIES`] ids of all sessions; older ones are forgotten and no
 /// longer compared.
 pub(crate) struct History {
     log: Option<Log>,
-    sessions: FxHashMap<SessionNo, BTreeMap<i128, First>>,
-    none: BTreeMap<i128, First>,
+    sessions: FxHashMap<SessionNo, Known>,
+    none: Known,
     /// The ids in the order of their first delivery.
     order: VecDeque<(SessionNo, i128)>,
     forgotten: u64,
@@ -61,7 +134,7 @@ impl History {
                 volatile: volatile.collect::<BTreeSet<_>>().into_iter().collect(),
             })
         });
-        let (sessions, none, order) = (FxHashMap::default(), BTreeMap::new(), VecDeque::new());
+        let (sessions, none, order) = (FxHashMap::default(), Known::default(), VecDeque::new());
         Ok(Self { log: log.transpose()?, sessions, none, order, forgotten: 0, fields: Vec::new() })
     }
 
@@ -78,30 +151,24 @@ impl History {
         hash_without(&self.fields, body, volatile)
     }
 
-    /// What was seen of a session so far, by id.
-    pub fn of(&self, session: SessionNo) -> &BTreeMap<i128, First> {
+    /// What was seen of a session so far.
+    pub fn of(&self, session: SessionNo) -> &Known {
         self.sessions.get(&session).unwrap_or(&self.none)
-    }
-
-    /// The first delivery of an event, if it was seen before.
-    pub fn first(&self, session: SessionNo, id: i128) -> Option<&First> {
-        let log = self.of(session);
-        // Most ids are new, and greater than all before.
-        log.last_key_value().filter(|(newest, _)| id <= **newest).and_then(|_| log.get(&id))
     }
 
     /// Remembers an event, once all monitors have looked at it.
     pub fn record(&mut self, session: SessionNo, logged: Logged, event: u64, conn: Conn) {
-        let history = self.sessions.entry(session).or_default();
-        let Entry::Vacant(slot) = history.entry(logged.id) else { return };
-        slot.insert(First { hash: logged.hash, event, conn });
+        let first = First { hash: logged.hash, event, conn };
+        if !self.sessions.entry(session).or_default().insert(logged.id, first) {
+            return;
+        }
         self.order.push_back((session, logged.id));
         while self.order.len() > ENTRIES {
             let Some((oldest, id)) = self.order.pop_front() else { return };
             self.forgotten += 1;
-            if let Some(history) = self.sessions.get_mut(&oldest) {
-                history.remove(&id);
-                if history.is_empty() {
+            if let Some(known) = self.sessions.get_mut(&oldest) {
+                known.remove(id);
+                if known.is_empty() {
                     self.sessions.remove(&oldest);
                 }
             }
@@ -111,5 +178,42 @@ impl History {
     /// What is remembered.
     pub fn memory(&self) -> Memory {
         Memory { entries: self.order.len(), forgotten: self.forgotten }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_found_whatever_their_order() {
+        let ids = [5, 3, 9, 7, 9, 10, -2, 3];
+        let mut known = Known::default();
+        let mut naive: BTreeMap<i128, u64> = BTreeMap::new();
+        let mut order = Vec::new();
+        for (event, id) in (0..).zip(ids) {
+            let new = known.insert(id, First { hash: 0, event, conn: Conn(event as u32 % 3) });
+            assert_eq!(new, !naive.contains_key(&id), "{id}");
+            if new {
+                naive.insert(id, event);
+                order.push(id);
+            }
+        }
+        for forgotten in order {
+            for at in -4..13 {
+                assert_eq!(known.get(at).map(|first| first.event), naive.get(&at).copied(), "{at}");
+                let before = naive.iter().rev().find(|(_, event)| **event < at.max(0) as u64);
+                assert_eq!(known.newest_before(at.max(0) as u64), before.map(|(id, _)| *id), "{at}");
+                for to in -4..13 {
+                    let fits = |event: u64| event.is_multiple_of(3);
+                    let lowest = known.lowest(at, to, |_, first| fits(first.event)).map(|(id, _)| id);
+                    let mut expected = naive.iter().filter(|(id, event)| **id >= at && **id <= to && fits(**event));
+                    assert_eq!(lowest, expected.next().map(|(id, _)| *id), "{at} to {to}");
+                }
+            }
+            known.remove(forgotten);
+            naive.remove(&forgotten);
+        }
+        assert!(known.is_empty());
     }
 }

@@ -76,6 +76,8 @@ pub struct Judge {
     /// The longest of the delays that were told.
     delays: Duration,
     findings: Findings,
+    /// For each message of the protocol, what it gave an occasion to break.
+    counts: Vec<Vec<u64>>,
 }
 
 /// An open connection.
@@ -138,6 +140,7 @@ impl Judge {
             .map(|place| Ok((Matcher::new(&place.on, &protocol)?, place.at.clone())))
             .collect::<Result<Vec<_>, Diagnostics>>()?;
         let history = History::new(&protocol)?;
+        let counts = vec![Vec::new(); protocol.messages.len()];
         Ok(Self {
             protocol,
             limits,
@@ -154,6 +157,7 @@ impl Judge {
             next_event: 0,
             delays: Duration::ZERO,
             findings: Findings::default(),
+            counts,
         })
     }
 
@@ -304,9 +308,10 @@ impl Judge {
     }
 
     fn validate(&mut self, protocol: &Protocol, message: usize, body: &Value, index: u64) {
-        let message = &protocol.messages[message];
         self.findings.exercise(&protocol.extension.frames.schema);
-        message.exercised(body, &mut |ids| self.findings.exercise(ids));
+        let counts = &mut self.counts[message];
+        let message = &protocol.messages[message];
+        message.count(body, counts);
         for finding in message.validate(body) {
             let mut violation = Violation::new("schema", &finding.requirements, finding.message);
             violation.event = Some(index);
@@ -384,6 +389,9 @@ impl Judge {
     pub fn finish(mut self, settled: bool) -> Outcome {
         for monitor in &mut self.monitors {
             monitor.finish(&End { settled, history: &self.history }, &mut self.findings);
+        }
+        for (message, counts) in self.protocol.messages.iter().zip(&self.counts) {
+            message.counted(counts).for_each(|(ids, times)| self.findings.exercise_often(ids, times));
         }
         let violations = self.take_violations();
         let limits = self.memory().into_iter().filter(|(_, memory)| memory.forgotten > 0);

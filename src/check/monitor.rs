@@ -75,13 +75,18 @@ pub(crate) struct Findings {
 impl Findings {
     /// Counts an occasion to break these requirements.
     pub fn exercise(&mut self, ids: &[String]) {
+        self.exercise_often(ids, 1);
+    }
+
+    /// Counts so many occasions to break these requirements.
+    pub fn exercise_often(&mut self, ids: &[String], times: u64) {
         if ids.is_empty() {
             return;
         }
         let (known, count) =
             self.lists.entry((ids.as_ptr().addr(), ids.len())).or_insert_with(|| (ids.into(), 0));
         debug_assert_eq!(**known, *ids, "a list of ids that does not stay");
-        *count += 1;
+        *count += times;
     }
 
     /// The counts, by id.
@@ -96,6 +101,7 @@ impl Findings {
     }
 
     /// Records a violation, unless it breaks nothing (a protocol may leave a rule undecided).
+    #[cold]
     pub fn broken(
         &mut self,
         check: &str,
@@ -107,6 +113,7 @@ impl Findings {
     }
 
     /// As [`Findings::broken`], for a violation made elsewhere.
+    #[cold]
     pub fn push(&mut self, violation: Violation) -> Option<&mut Violation> {
         if violation.requirements.is_empty() {
             return None;

@@ -59,11 +59,10 @@ impl Replay {
     /// Judges an event on a resumed connection against what was known.
     fn judge(&mut self, seen: &Seen<'_>, Logged { id, hash, .. }: Logged, findings: &mut Findings) {
         let Some(resumed) = self.resumed.get(seen.conn.0, None) else { return };
-        let history = seen.history.of(seen.session);
+        let known = seen.history.of(seen.session);
         if resumed.session != Some(seen.session) {
             resumed.session = Some(seen.session);
-            resumed.newest_then =
-                history.iter().rev().find(|(_, first)| first.event < resumed.event).map(|(id, _)| *id);
+            resumed.newest_then = known.newest_before(resumed.event);
         }
         if resumed.refused {
             return;
@@ -80,7 +79,7 @@ impl Replay {
                 return;
             }
         }
-        if let Some(first) = seen.history.first(seen.session, id)
+        if let Some(first) = known.get(id)
             && first.conn != seen.conn
         {
             findings.exercise(&self.rule.content);
@@ -94,7 +93,7 @@ impl Replay {
         }
         let from = resumed.reached.saturating_add(1);
         if resumed.cursor.is_some() && from < id {
-            let skipped = history.range(from..id).find(|(_, first)| first.conn != seen.conn);
+            let skipped = known.lowest(from, id.saturating_sub(1), |_, first| first.conn != seen.conn);
             if let Some((skipped, first)) = skipped {
                 let message = format!("event {skipped} was left out: the replay goes on with {id}");
                 if let Some(violation) = findings.broken(name, &self.rule.complete, seen.event, message) {
@@ -130,7 +129,7 @@ impl Monitor for Replay {
         for (conn, _, resumed) in self.resumed.iter() {
             let (Some(cursor), false) = (resumed.cursor, resumed.refused) else { continue };
             let Some(session) = resumed.session else { continue };
-            let history = end.history.of(session);
+            let known = end.history.of(session);
             findings.exercise(&self.rule.complete);
             if resumed.newest_then == Some(cursor) {
                 findings.exercise(&self.rule.current);
@@ -138,9 +137,8 @@ impl Monitor for Replay {
             // What came before the last event that others saw must have come here too.
             let owed = resumed.newest_then.unwrap_or(cursor);
             if resumed.reached < owed
-                && let Some((id, first)) = history
-                    .range(resumed.reached.saturating_add(1)..=owed)
-                    .find(|(_, first)| first.conn != Conn(conn))
+                && let Some((id, first)) = known
+                    .lowest(resumed.reached.saturating_add(1), owed, |_, first| first.conn != Conn(conn))
             {
                 let message = format!("event {id} was never replayed to a client that resumed from {cursor}");
                 findings.push(Violation {

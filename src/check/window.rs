@@ -55,7 +55,15 @@ impl<V> Window<V> {
 
     /// What is known; from then on it is the last to be forgotten.
     pub fn get(&mut self, place: u32, text: Option<&str>) -> Option<&mut V> {
-        match entry(self.places.to_back(&place)?, text).1 {
+        let of_place = match self.places.back() {
+            // Most often the one that was looked at last.
+            Some((last, _)) if *last == place => self.places.values_mut().next_back()?,
+            _ => self.places.to_back(&place)?,
+        };
+        if of_place.back().is_some_and(|(last, _)| last.as_deref() == text) {
+            return of_place.values_mut().next_back().map(|kept| &mut kept.value);
+        }
+        match entry(of_place, text).1 {
             RawEntryMut::Occupied(mut known) => {
                 known.to_back();
                 Some(&mut known.into_mut().value)

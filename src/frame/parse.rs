@@ -66,8 +66,8 @@ pub fn parse_text(text: &str, limits: &Limits) -> Result<Value, FrameError> {
     }
 }
 
-/// Room for the fields of most objects.
-const TYPICAL: usize = 8;
+/// Room for the fields of most objects, as many as a small hash table holds.
+const TYPICAL: usize = 7;
 
 fn name_of(value: &Value) -> &'static str {
     match value {

@@ -16,6 +16,8 @@ pub(super) struct Annotations {
     fallback: Vec<String>,
     /// Requirements of the message as such.
     always: Vec<String>,
+    /// How many lists of requirements are told apart.
+    numbers: usize,
 }
 
 #[derive(Debug, Default)]
@@ -26,12 +28,17 @@ struct Node {
     items: Option<Box<Node>>,
     /// `if`, with what `then` (true) or `else` (false) decides.
     branches: Vec<(Schema, bool, Node)>,
+    /// The first of its two numbers: of `requirements`, and of `closed`.
+    number: usize,
 }
 
 impl Annotations {
     /// Collects the annotations of `schema`, whose local references point into `root`.
     pub(super) fn collect(schema: &Value, root: &Value, always: Vec<String>, fallback: Vec<String>) -> Self {
-        Self { root: collect(schema, root, 0), fallback, always }
+        let mut root = collect(schema, root, 0);
+        // Number 0 is `always`.
+        let numbers = root.count_from(1);
+        Self { root, fallback, always, numbers }
     }
 
     /// The requirements that a violation in `body` breaks.
@@ -65,16 +72,24 @@ impl Annotations {
         nearest
     }
 
-    /// Names each requirement that `body` gives an occasion to break.
-    pub(super) fn exercised<'s>(&'s self, body: &Value, seen: &mut dyn FnMut(&'s [String])) {
-        seen(&self.always);
-        self.root.exercised(body, seen);
+    /// Counts the lists of requirements that `body` gives an occasion to break, each by its number.
+    pub(super) fn count(&self, body: &Value, counts: &mut Vec<u64>) {
+        counts.resize(self.numbers, 0);
+        counts[0] += 1;
+        self.root.count(body, counts);
+    }
+
+    /// The lists that were counted.
+    pub(super) fn counted<'s>(&'s self, counts: &'s [u64]) -> impl Iterator<Item = (&'s [String], u64)> {
+        let mut lists = vec![self.always.as_slice()];
+        self.root.lists(&mut lists);
+        lists.into_iter().zip(counts.iter().copied()).filter(|(ids, count)| !ids.is_empty() && *count > 0)
     }
 
     pub(super) fn ids(&self) -> impl Iterator<Item = &str> {
-        let mut ids: Vec<&str> = self.always.iter().map(String::as_str).collect();
-        self.root.ids(&mut ids);
-        ids.into_iter()
+        let mut lists = vec![self.always.as_slice()];
+        self.root.lists(&mut lists);
+        lists.into_iter().flatten().map(String::as_str)
     }
 }
 
@@ -103,43 +118,51 @@ impl Node {
         property.or(self.items.as_deref())
     }
 
-    fn exercised<'s>(&'s self, value: &Value, seen: &mut dyn FnMut(&'s [String])) {
-        if !self.requirements.is_empty() {
-            seen(&self.requirements);
-        }
+    /// All nodes directly below, in a fixed order.
+    fn children(&self) -> impl Iterator<Item = &Self> {
+        let properties = self.properties.iter().map(|(_, node)| node);
+        properties.chain(self.items.as_deref()).chain(self.branches.iter().map(|(_, _, node)| node))
+    }
+
+    /// Numbers its lists and those below, and returns the next number.
+    fn count_from(&mut self, number: usize) -> usize {
+        self.number = number;
+        let properties = self.properties.iter_mut().map(|(_, node)| node);
+        let branches = self.branches.iter_mut().map(|(_, _, node)| node);
+        let children = properties.chain(self.items.as_deref_mut()).chain(branches);
+        children.fold(number + 2, |next, child| child.count_from(next))
+    }
+
+    /// All lists of requirements, by number.
+    fn lists<'s>(&'s self, lists: &mut Vec<&'s [String]>) {
+        lists.extend([self.requirements.as_slice(), &self.closed]);
+        self.children().for_each(|child| child.lists(lists));
+    }
+
+    fn count(&self, value: &Value, counts: &mut [u64]) {
+        counts[self.number] += 1;
         match value {
             Value::Object(map) => {
-                if !self.closed.is_empty() {
-                    seen(&self.closed);
-                }
+                counts[self.number + 1] += 1;
                 for (name, node) in &self.properties {
                     if let Some(value) = field(map, name) {
-                        node.exercised(value, seen);
+                        node.count(value, counts);
                     }
                 }
             }
             Value::Array(items) => {
                 // One element is as good an occasion as many.
                 if let (Some(node), Some(first)) = (&self.items, items.first()) {
-                    node.exercised(first, seen);
+                    node.count(first, counts);
                 }
             }
             _ => {}
         }
         for (condition, then, node) in &self.branches {
             if condition.is_valid(value) == *then {
-                node.exercised(value, seen);
+                node.count(value, counts);
             }
         }
-    }
-
-    fn ids<'s>(&'s self, ids: &mut Vec<&'s str>) {
-        ids.extend(self.requirements.iter().chain(&self.closed).map(String::as_str));
-        self.properties.iter().for_each(|(_, node)| node.ids(ids));
-        if let Some(items) = &self.items {
-            items.ids(ids);
-        }
-        self.branches.iter().for_each(|(_, _, node)| node.ids(ids));
     }
 
     fn is_empty(&self) -> bool {
@@ -283,9 +306,9 @@ mod tests {
     fn a_branch_is_exercised_where_it_holds() {
         let (_, _, annotations) = union();
         let seen = |body: Value| {
-            let mut seen = Vec::new();
-            annotations.exercised(&body, &mut |ids| seen.extend_from_slice(ids));
-            seen
+            let mut counts = Vec::new();
+            annotations.count(&body, &mut counts);
+            annotations.counted(&counts).flat_map(|(ids, _)| ids.to_vec()).collect::<Vec<_>>()
         };
         assert_eq!(seen(json!({ "item": { "kind": "a", "text": "t" } })), ["ITEM", "KIND", "A-TEXT"]);
         assert_eq!(seen(json!({ "item": { "kind": "b", "text": 1 } })), ["ITEM", "KIND", "NUMBER"]);

@@ -69,10 +69,15 @@ impl Message {
         if self.schema.is_valid(body) { Vec::new() } else { self.schema.violations(body) }
     }
 
-    /// Calls `exercised` with the requirements that this message gives an occasion to break: those of the
-    /// message itself, and those of each place of its schema that is present in `body`.
-    pub fn exercised<'s>(&'s self, body: &Value, exercised: &mut dyn FnMut(&'s [String])) {
-        self.annotations.exercised(body, exercised);
+    /// Counts what this message gives an occasion to break: itself, and each place of its schema that is present in `body`.
+    /// The counts are of this message alone; those of no message yet are an empty list.
+    pub fn count(&self, body: &Value, counts: &mut Vec<u64>) {
+        self.annotations.count(body, counts);
+    }
+
+    /// The requirements that were counted, and how often: those of the message, and of each place.
+    pub fn counted<'s>(&'s self, counts: &'s [u64]) -> impl Iterator<Item = (&'s [String], u64)> {
+        self.annotations.counted(counts)
     }
 
     /// The payload's JSON Schema, standing alone (references resolved within it).

@@ -13,9 +13,14 @@ use crate::trace::Direction;
 #[derive(Debug, Clone)]
 pub struct Matcher {
     direction: Direction,
-    messages: Option<Vec<usize>>,
-    /// For each message, whether it can match: the first look, which most patterns fail.
-    wanted: Box<[bool]>,
+    /// The messages that can match.
+    messages: Vec<usize>,
+    /// These are all of the direction, and what the protocol does not know can match, too.
+    of_any_type: bool,
+    /// Of the first messages, those that can match: the first look, which most patterns fail.
+    possible: Set,
+    /// Those of them that match whatever their content.
+    certain: Set,
     with: Option<Value>,
     schema: Option<Schema>,
     /// Not empty: any of these matches, and nothing else is looked at.
@@ -55,14 +60,14 @@ impl Matcher {
             }
         });
         let (with, any) = (conditions.with.clone(), Vec::new());
-        let wanted = match &messages {
-            Some(messages) => wanted(messages.iter().copied()),
-            None => {
-                let all = protocol.messages.iter().enumerate();
-                wanted(all.filter(|(_, message)| message.dir == direction).map(|(index, _)| index))
-            }
-        };
-        errors.or(Self { direction, messages, wanted, with, schema, any })
+        let of_any_type = messages.is_none();
+        let messages = messages.unwrap_or_else(|| {
+            let all = protocol.messages.iter().enumerate();
+            all.filter(|(_, message)| message.dir == direction).map(|(index, _)| index).collect()
+        });
+        let possible = messages.iter().copied().collect();
+        let certain = if with.is_none() && schema.is_none() { possible } else { Set::default() };
+        errors.or(Self { direction, messages, of_any_type, possible, certain, with, schema, any })
     }
 
     fn any(patterns: &[Pattern], protocol: &Protocol) -> Result<Self, Diagnostics> {
@@ -73,9 +78,10 @@ impl Matcher {
             errors.push(Diagnostic::new("`any` lists no pattern"));
         }
         let direction = Direction::Recv;
-        let marked = any.iter().flat_map(|one| one.wanted.iter().enumerate());
-        let wanted = wanted(marked.filter(|(_, wanted)| **wanted).map(|(index, _)| index));
-        errors.or(Self { direction, messages: None, wanted, with: None, schema: None, any })
+        let possible = any.iter().fold(Set::default(), |all, one| all.or(one.possible));
+        let certain = any.iter().fold(Set::default(), |all, one| all.or(one.certain));
+        let (messages, of_any_type, with, schema) = (Vec::new(), false, None, None);
+        errors.or(Self { direction, messages, of_any_type, possible, certain, with, schema, any })
     }
 
     /// The patterns of which one must match: those of `any`, or this one alone.
@@ -86,17 +92,22 @@ impl Matcher {
     /// Whether a message matches. `message` is its index in [`Protocol::messages`], `None` for an unknown one.
     #[inline]
     pub fn matches(&self, message: Option<usize>, dir: Direction, body: &Value) -> bool {
-        let possible = message.is_none_or(|message| self.wanted.get(message).is_some_and(|wanted| *wanted));
-        possible && self.matches_closely(message, dir, body)
+        match message {
+            Some(first @ 0..FIRST) => {
+                self.possible.has(first)
+                    && (self.certain.has(first) || self.matches_closely(message, dir, body))
+            }
+            _ => self.matches_closely(message, dir, body),
+        }
     }
 
-    /// As [`Matcher::matches`], for a message that can match, or one that the protocol does not know.
+    /// As [`Matcher::matches`], with a look at everything.
     fn matches_closely(&self, message: Option<usize>, dir: Direction, body: &Value) -> bool {
         if !self.any.is_empty() {
             return self.any.iter().any(|one| one.matches(message, dir, body));
         }
         dir == self.direction
-            && (message.is_some() || self.messages.is_none())
+            && message.map_or(self.of_any_type, |message| self.messages.contains(&message))
             && self.with.as_ref().is_none_or(|with| is_subset(with, body))
             && self.schema.as_ref().is_none_or(|schema| schema.is_valid(body))
     }
@@ -104,7 +115,7 @@ impl Matcher {
     /// The indices of the messages that can match, for dispatch; `None`: any of its direction. Asked of each of
     /// the [`Matcher::alternatives`].
     pub fn messages(&self) -> Option<&[usize]> {
-        self.messages.as_deref()
+        (!self.of_any_type).then_some(&self.messages)
     }
 
     /// Whether messages of this direction can match.
@@ -113,14 +124,33 @@ impl Matcher {
     }
 }
 
-/// A table in which these messages are marked.
-fn wanted(messages: impl Iterator<Item = usize>) -> Box<[bool]> {
-    let mut wanted = Vec::new();
-    for message in messages {
-        wanted.resize(wanted.len().max(message + 1), false);
-        wanted[message] = true;
+/// So many messages of a protocol are told apart at the first look.
+const FIRST: usize = 128;
+
+/// A set of some of the [`FIRST`] messages.
+#[derive(Debug, Clone, Copy, Default)]
+struct Set([u64; FIRST / 64]);
+
+impl Set {
+    #[inline]
+    fn has(self, message: usize) -> bool {
+        self.0[message / 64] >> (message % 64) & 1 == 1
     }
-    wanted.into()
+
+    fn or(self, other: Self) -> Self {
+        Self([self.0[0] | other.0[0], self.0[1] | other.0[1]])
+    }
+}
+
+impl FromIterator<usize> for Set {
+    /// Of messages beyond the first, nothing is kept.
+    fn from_iter<T: IntoIterator<Item = usize>>(messages: T) -> Self {
+        let mut set = Self::default();
+        for message in messages.into_iter().filter(|message| *message < FIRST) {
+            set.0[message / 64] |= 1 << (message % 64);
+        }
+        set
+    }
 }
 
 /// Whether every value of `part` is in `whole`, at the same place: objects by key, arrays by length and

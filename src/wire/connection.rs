@@ -113,7 +113,9 @@ async fn read(
 ) {
     let mut closing = false;
     loop {
-        if stalled.wait_for(|stalled| !stalled).await.is_err() {
+        // A change is looked for before each frame, which costs less than a look at the value.
+        let unchanged = stalled.has_changed().is_ok_and(|changed| !changed);
+        if !unchanged && stalled.wait_for(|stalled| !stalled).await.is_err() {
             return;
         }
         // What has come already is taken at once: most frames of a stream come several a read.
@@ -121,10 +123,12 @@ async fn read(
             Some(next) => next,
             None => tokio::select! {
                 next = stream.next() => next,
-                changed = stalled.changed() => match changed {
-                    Ok(()) => continue,
-                    Err(_) => return,
-                },
+                changed = stalled.changed() => {
+                    if changed.is_err() || stalled.wait_for(|stalled| !stalled).await.is_err() {
+                        return;
+                    }
+                    continue;
+                }
             },
         };
         let mut detail = None;
