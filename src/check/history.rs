@@ -207,7 +207,8 @@ mod tests {
                 for to in -4..13 {
                     let fits = |event: u64| event.is_multiple_of(3);
                     let lowest = known.lowest(at, to, |_, first| fits(first.event)).map(|(id, _)| id);
-                    let mut expected = naive.iter().filter(|(id, event)| **id >= at && **id <= to && fits(**event));
+                    let mut expected =
+                        naive.iter().filter(|(id, event)| **id >= at && **id <= to && fits(**event));
                     assert_eq!(lowest, expected.next().map(|(id, _)| *id), "{at} to {to}");
                 }
             }

@@ -137,8 +137,8 @@ impl Monitor for Replay {
             // What came before the last event that others saw must have come here too.
             let owed = resumed.newest_then.unwrap_or(cursor);
             if resumed.reached < owed
-                && let Some((id, first)) = known
-                    .lowest(resumed.reached.saturating_add(1), owed, |_, first| first.conn != Conn(conn))
+                && let Some((id, first)) =
+                    known.lowest(resumed.reached.saturating_add(1), owed, |_, first| first.conn != Conn(conn))
             {
                 let message = format!("event {id} was never replayed to a client that resumed from {cursor}");
                 findings.push(Violation {

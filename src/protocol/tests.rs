@@ -41,10 +41,13 @@ fn what_a_dialect_names_must_be_there() {
 fn an_example_without_a_payload_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let overlay = folder.path().join("overlay.yaml");
-    let text = "components: { messages: { hello: { examples: [{ paylod: { type: hello } }] } } }\n";
+    let protocol = Protocol::embedded_names()[0];
+    let loaded = Protocol::embedded(protocol, &LoadOptions::default()).expect("it loads");
+    let name = loaded.messages[0].place.rsplit('/').next().expect("a name");
+    let text = format!("components: {{ messages: {{ {name}: {{ examples: [{{ paylod: {{}} }}] }} }} }}\n");
     std::fs::write(&overlay, text).expect("written");
     let options = LoadOptions { overlays: vec![overlay], ..LoadOptions::default() };
-    let error = Protocol::embedded("minicodex", &options).expect_err("refused").to_string();
-    assert!(error.contains("an example of `hello` has no `payload`"), "{error}");
+    let error = Protocol::embedded(protocol, &options).expect_err("refused").to_string();
+    assert!(error.contains(&format!("an example of `{name}` has no `payload`")), "{error}");
     assert!(error.contains("overlay.yaml:1:"), "{error}");
 }
