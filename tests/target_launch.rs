@@ -28,7 +28,7 @@ fn a_launched_server_is_tested_and_stopped() {
 fn the_port_is_learned_from_the_log_and_families_and_cases_get_servers_of_their_own() {
     for fresh in ["family", "case"] {
         let config = format!(
-            "[target.mine]\nprotocol = 'codelab'\nurl = '{{{{url}}}}'\nfresh = '{fresh}'\n\
+            "[target.mine]\nprotocol = 'codelab'\nurl = '{{{{url}}}}'\nfresh = '{fresh}'\nquiet-period = '50ms'\n\
              command = ['BIN', 'serve', 'codelab']\nready = {{ log = '{{{{url}}}}' }}\n"
         );
         let folder = folder(&config);

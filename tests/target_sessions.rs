@@ -121,6 +121,63 @@ fn answers_that_go_to_another_client_are_a_leak() {
     }
 }
 
+/// Leaks between cases that run side by side, on a server that nothing was asked before: told with both cases, and once.
+#[test]
+fn what_one_case_is_told_and_another_hears_is_told_once_with_both() {
+    let turn = "      - send: { type: say, text: '{{uuid}}' }\n      - expect: turn-end\n";
+    let case = |name: &str| {
+        format!("  - name: {name}\n    title: A turn\n    steps:\n      - open: alice\n{}", turn.repeat(20))
+    };
+    let cases: String = ["one", "two", "three", "four", "five", "six"].map(case).concat();
+    for tells in [Tells::All, Tells::TheLast] {
+        let (url, _) = hand::chat(tells);
+        let folder = chat_folder(&url, "");
+        fs::write(folder.path().join("side.yaml"), format!("family: side\ncases:\n{cases}"))
+            .expect("written");
+        let run_with = |jobs: &str| {
+            let server = ["--url", &url, "--timeout-scale", "0.4", "--jobs", jobs];
+            run(&folder, &[&["run", "--protocol", "mychat", "--scenario", "side.yaml"], &server[..]].concat())
+        };
+        let (code, shown, errors) = run_with("6");
+        assert_eq!(code, Some(1), "{shown}{errors}");
+        for part in [
+            "what one case's client is told comes to another's: the server does not keep clients apart: a frame of `alice` in side/",
+            " came to `alice` in side/",
+            "same reason as side/",
+        ] {
+            assert!(shown.contains(part), "{part} is not in\n{shown}");
+        }
+        assert_eq!(shown.lines().filter(|line| line.starts_with("FAIL side/")).count(), 1, "{shown}");
+        // Where each client is alone there is nobody to hear it.
+        let (code, shown, errors) = run_with("1");
+        assert_eq!(code, Some(0), "{shown}{errors}");
+    }
+}
+
+/// One session for all connections, whose frames bear nothing else that a client has said: its id tells.
+#[test]
+fn one_session_for_all_is_found_while_cases_run_side_by_side() {
+    let server = Served::start(&["codey"]);
+    let url = hand::altered(&server.url, |text| {
+        let Some((before, rest)) = text.split_once("\"session_id\":\"") else { return text.to_owned() };
+        let after = rest.split_once('"').map_or("", |(_, after)| after);
+        format!("{before}\"session_id\":\"0b8c1a52-5c3f-4a52-9a57-3f6c2a1d9e11\"{after}")
+    });
+    let folder = folder("");
+    let run_with = |jobs: &str| {
+        let arguments = ["run", "codey", "--url", &url, "--jobs", jobs, "streaming/*", "messages/*"];
+        run(&folder, &arguments)
+    };
+    let (code, shown, errors) = run_with("8");
+    assert_eq!(code, Some(1), "{shown}{errors}");
+    assert!(shown.contains("the server does not keep clients apart: a frame of `"), "{shown}");
+    assert!(shown.contains("CO-CN-12 MUST"), "the requirement is named: {shown}");
+    let stories = shown.lines().filter(|line| line.starts_with("FAIL ")).count();
+    assert_eq!(stories, 1, "{shown}");
+    let (code, shown, errors) = run_with("1");
+    assert_eq!(code, Some(0), "{shown}{errors}");
+}
+
 /// `sessions = 1`: one client at a time, and nobody there to hear.
 #[test]
 fn cases_run_one_after_the_other_where_the_target_says_so() {

@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 use super::clients::Clients;
 use super::event::{Excused, Failure, LogLine, Verdict, WireLine};
 use super::host::Restarter;
+use super::overheard::Ear;
 use super::silence::{Manners, Mark, Silence};
 use super::{Options, clients};
 use crate::check::Judge;
@@ -111,6 +112,8 @@ pub(super) struct Runner<'r> {
     /// What was received, whole, with its index in the wire log and its client: where a step of the case looks back.
     pub heard: Option<Vec<(u64, String, Arc<str>)>>,
     pub outcome: Outcome,
+    /// Tells what is heard from what other cases hear; none: nobody else is there.
+    pub(super) ear: Option<Arc<Ear>>,
     /// What each line of the wire log is.
     pub(super) marks: Vec<Mark>,
     pub(super) manners: Manners,
@@ -201,6 +204,7 @@ impl<'r> Runner<'r> {
             current: String::new(),
             sessions: HashMap::new(),
             outcome: Outcome::default(),
+            ear: None,
             marks: Vec::new(),
             manners: Manners::of(protocol),
             lag: extension.is_timed().then(super::lag::Lag::new),

@@ -75,6 +75,8 @@ impl Runner<'_> {
         let mut bytes = [0; 16];
         self.rng.fill_bytes(&mut bytes);
         bytes.iter_mut().zip(self.options.salt.to_le_bytes()).for_each(|(byte, salt)| *byte ^= salt);
-        uuid::Builder::from_random_bytes(bytes).into_uuid().to_string()
+        let id = uuid::Builder::from_random_bytes(bytes).into_uuid().to_string();
+        self.makes_up(&id);
+        id
     }
 }

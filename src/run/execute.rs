@@ -35,6 +35,8 @@ pub(super) async fn run_case(
         total.reason = Some((Verdict::NotApplicable, NO_MEMORY.to_owned()));
         return total;
     }
+    let others = options.overheard.as_ref().zip(lease.ground());
+    let ear = others.map(|(all, ground)| Arc::new(all.begin(&loaded.id, ground)));
     let mut first = None;
     for round in 1..=times {
         let seed = seed.wrapping_add(u64::from(round).wrapping_mul(0x9E37_79B9_7F4A_7C15));
@@ -47,6 +49,7 @@ pub(super) async fn run_case(
         };
         runner.restarter = lease.restarter.clone();
         runner.instance = lease.instance.clone();
+        runner.ear.clone_from(&ear);
         if let Some(name) = &loaded.case.sweep {
             runner.vars.insert(name.clone(), round.into());
         }
@@ -79,13 +82,19 @@ pub(super) async fn run_case(
             outcome.failures.iter_mut().for_each(|failure| failure.in_round(name, round));
         }
         total.failures.append(&mut outcome.failures);
+        let given_up = matches!(stop, Some(Stop::Error(_) | Stop::NotApplicable(_)));
+        let ids = &protocol.extension.fuzzing.isolated;
+        let leaked = !given_up && ear.as_ref().is_some_and(|ear| ear.attribute(&mut total, ids));
         match stop {
             Some(Stop::Error(error)) => total.reason = Some((Verdict::Error, error)),
             Some(Stop::NotApplicable(reason)) => total.reason = Some((Verdict::NotApplicable, reason)),
-            Some(Stop::SweepDone) => break,
+            Some(Stop::SweepDone) if !leaked => break,
             _ => {}
         }
-        if total.reason.is_some() || total.failures.iter().any(|failure| failure.verdict == Verdict::Failed) {
+        if leaked
+            || total.reason.is_some()
+            || total.failures.iter().any(|failure| failure.verdict == Verdict::Failed)
+        {
             return total;
         }
         if round == 1 && loaded.case.max_growth.is_some() {

@@ -81,6 +81,12 @@ impl Lease {
         }
     }
 
+    /// Tells the server that cases share from others of its kind; none: it is this case's own.
+    pub fn ground(&self) -> Option<usize> {
+        let process = || self.instance.as_ref().map_or(0, |instance| Arc::as_ptr(instance).addr());
+        self.own.is_none().then(process)
+    }
+
     /// Memory that the launched server has resident, in bytes.
     pub async fn memory(&self) -> Option<u64> {
         match &self.instance {

@@ -19,6 +19,7 @@ mod host;
 mod isolation;
 mod lag;
 mod observe;
+mod overheard;
 pub mod prompts;
 mod quiet;
 mod raw;
@@ -41,6 +42,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use heard::Heard;
+pub use overheard::Overheard;
 pub use schedule::{RunError, run};
 
 use crate::frame;
@@ -90,6 +92,8 @@ pub struct Options {
     pub prompts: prompts::Prompts,
     /// The protocol without the overlays: what breaks it, but not the adapted one, is reported as excused.
     pub bare: Option<Arc<Protocol>>,
+    /// What cases that run side by side hear of each other. Set by [`run`].
+    pub overheard: Option<Arc<Overheard>>,
     /// What the server was heard to say over all cases. Made anew by [`run`].
     pub heard: Arc<Heard>,
     /// Keep the trace of each case for the caller (see [`single`]).
@@ -148,6 +152,7 @@ impl Default for Options {
             no_deadline: false,
             prompts: prompts::Prompts::default(),
             bare: None,
+            overheard: None,
             heard: Arc::default(),
             keep: false,
             max_deaths: 5,

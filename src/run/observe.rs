@@ -130,6 +130,9 @@ impl Runner<'_> {
         if let (Some(heard), Payload::Text(text)) = (&mut self.heard, &incoming.payload) {
             heard.push((index, name.clone(), Arc::clone(text)));
         }
+        if let (Some(ear), Payload::Text(text)) = (&self.ear, &incoming.payload) {
+            ear.hears(&name, index, text);
+        }
         let judged = self.observe(event);
         if let Some(ended) = &ended {
             self.note_end(index, ended, failures);
@@ -186,6 +189,10 @@ impl Runner<'_> {
         let ambient = received.ambient;
         let Some(client) = self.clients.get_mut(name) else { return };
         if let Some(id) = id {
+            if let Some(ear) = self.ear.as_ref().filter(|_| !asked_for(&self.outcome.wire, &id)) {
+                let text = self.outcome.wire.get(received.event as usize).map_or("", |line| &line.text);
+                ear.joins(name, received.event, &id, text);
+            }
             self.sessions.insert(client.session.clone(), Some(id));
         }
         if let Some(logged) = logged {
@@ -227,6 +234,11 @@ impl Runner<'_> {
             self.fail(Verdict::Failed, "limit", &[], over, None, None, Vec::new());
         }
     }
+}
+
+/// Whether a case has said such an id itself, or may have.
+fn asked_for(wire: &[WireLine], id: &str) -> bool {
+    wire.iter().any(|line| line.dir != "<-" && (line.cut > 0 || line.text.contains(id)))
 }
 
 /// The first bytes of what is no text.

@@ -17,7 +17,7 @@ use super::redact::Secrets;
 use super::reports::{panicked, report, verdict_of};
 use super::summary::Tally;
 use super::{Options, Target};
-use super::{dialect, isolation};
+use super::{dialect, isolation, overheard};
 use crate::protocol::Protocol;
 use crate::reference;
 use crate::scenario::LoadedCase;
@@ -109,6 +109,10 @@ pub async fn run(
         options.jobs = 1;
         ledger.enter(report);
     }
+    let mut jobs = options.jobs.max(1);
+    // A fault of the reference server is found by what it breaks.
+    let faulty = matches!(&target, Target::Reference { fault: Some(_) });
+    options.overheard = (jobs > 1 && !faulty).then(Arc::default);
     let mut queue: VecDeque<(Arc<LoadedCase>, u32)> = VecDeque::new();
     for round in 0..options.repeat.max(1) {
         queue.extend(cases.iter().map(|case| (Arc::new(case.clone()), round)));
@@ -123,7 +127,7 @@ pub async fn run(
     loop {
         while stopped.is_none()
             && !mute
-            && running.len() < shared.options.jobs.max(1)
+            && running.len() < jobs
             && queue
                 .front()
                 .is_some_and(|(next, _)| names.values().all(|case| shared.hosts.are_compatible(case, next)))
@@ -152,6 +156,9 @@ pub async fn run(
                         let event = ledger.secrets.event(event);
                         file.write(&event).map_err(|error| no_trace(&shared.options, error))?;
                     }
+                }
+                if report.failures.iter().any(|failure| failure.check == overheard::LEAK) {
+                    jobs = 1;
                 }
                 ledger.enter(report);
                 if shared.options.fail_fast.is_some_and(|most| ledger.tally.failed() >= most) {

@@ -64,12 +64,23 @@ impl Runner<'_> {
         if let Some(prompt) = self.options.prompts.of(&self.loaded.id, name) {
             return Some(Value::from(prompt));
         }
-        turn::cue_text(steps, &protocol, &mut |name| self.lookup(name, None)).ok().map(Value::String)
+        let cue = turn::cue_text(steps, &protocol, &mut |name| self.lookup(name, None)).ok()?;
+        self.makes_up(&cue);
+        Some(Value::String(cue))
     }
 
     pub fn uuid(&mut self) -> String {
         let mut bytes = [0; 16];
         self.rng.fill_bytes(&mut bytes);
-        uuid::Builder::from_random_bytes(bytes).into_uuid().to_string()
+        let uuid = uuid::Builder::from_random_bytes(bytes).into_uuid().to_string();
+        self.makes_up(&uuid);
+        uuid
+    }
+
+    /// Notes that nobody else says this.
+    pub fn makes_up(&self, text: &str) {
+        if let Some(ear) = &self.ear {
+            ear.says(&self.current, text);
+        }
     }
 }

@@ -139,6 +139,32 @@ pub fn losing(behind: &str, lost: fn(&str) -> bool) -> String {
     })
 }
 
+/// Passes the messages of another server on, each as `alter` makes it.
+pub fn altered(behind: &str, alter: fn(&str) -> String) -> String {
+    let behind = behind.to_owned();
+    serve(move |stream| {
+        let behind = behind.clone();
+        async move {
+            let Ok(client) = tokio_tungstenite::accept_async(stream).await else { return };
+            let Ok((server, _)) = tokio_tungstenite::connect_async(behind).await else { return };
+            let (mut to_client, from_client) = client.split();
+            let (to_server, mut from_server) = server.split();
+            let down = async {
+                while let Some(Ok(message)) = from_server.next().await {
+                    let message = match &message {
+                        Message::Text(text) => Message::text(alter(text)),
+                        _ => message,
+                    };
+                    if to_client.send(message).await.is_err() {
+                        return;
+                    }
+                }
+            };
+            tokio::select! { _ = from_client.forward(to_server) => {}, () = down => {} }
+        }
+    })
+}
+
 /// From when on a server says nothing more on a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FallsSilent {
