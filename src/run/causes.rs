@@ -35,7 +35,11 @@ impl Causes {
             self.twice |= self.ended.is_some_and(|ended| report.started >= ended);
             self.ended.get_or_insert(report.started + report.seconds);
         }
-        let key = essence(&cause);
+        let mut key = essence(&cause);
+        if report.verdict == Verdict::Warned && !self.first.contains_key(&key) {
+            // The story of failures is not told by a warning.
+            key.push_str(" (warned)");
+        }
         match self.first.get(&key) {
             Some(first) => report.same_as = Some(first.clone()),
             None => drop(self.first.insert(key, report.case.clone())),
@@ -101,6 +105,20 @@ mod tests {
         assert!(!enough(&heard, "has not ended the connection", &twice), "another reason");
         heard.note(Extent::Openings);
         assert!(!enough(&heard, silence::NOTHING, &twice), "it has spoken");
+    }
+
+    #[test]
+    fn a_warning_joins_failures_and_does_not_lead_them() {
+        let mut causes = Causes::default();
+        let mut same_as = |case: &str, verdict| {
+            let mut report = CaseReport { case: case.to_owned(), verdict, ..report(0.0, "hangs") };
+            causes.group(&mut report);
+            report.same_as
+        };
+        assert_eq!(same_as("a", Verdict::Warned), None);
+        assert_eq!(same_as("b", Verdict::Failed), None);
+        assert_eq!(same_as("c", Verdict::Failed).as_deref(), Some("b"));
+        assert_eq!(same_as("d", Verdict::Warned).as_deref(), Some("b"));
     }
 
     #[test]

@@ -110,7 +110,7 @@ impl Ear {
             return;
         }
         let mut inner = self.all.lock();
-        let foreign = found.iter().find_map(|mark| inner.foreign(mark, self.run));
+        let foreign = found.iter().find_map(|mark| inner.foreign(mark, self.run, |_| true));
         if let Some(owner) = foreign {
             inner.leak(owner, self.client(client), frame, text);
         }
@@ -122,11 +122,9 @@ impl Ear {
             return;
         }
         let mut inner = self.all.lock();
-        // A server of one's own may count from the beginning, and one that is through with a session may give its id again.
-        let owner = inner.foreign(session, self.run);
-        if let Some(owner) =
-            owner.filter(|owner| owner.ground == self.ground && inner.running.contains(&owner.run))
-        {
+        // Another server may count from the beginning, and one that is through with a session may give its id again.
+        let beside = |owner: &&Client| owner.ground == self.ground && inner.running.contains(&owner.run);
+        if let Some(owner) = inner.foreign(session, self.run, beside) {
             inner.leak(owner, self.client(client), frame, text);
         }
         inner.own(session, self.client(client));
@@ -225,11 +223,11 @@ impl Inner {
         }
     }
 
-    /// The last owner of a mark that is none of this run's.
-    fn foreign(&self, mark: &str, run: u64) -> Option<Client> {
+    /// The last of those owners of a mark that `counts`, if it is none of this run's.
+    fn foreign(&self, mark: &str, run: u64, counts: impl Fn(&&Client) -> bool) -> Option<Client> {
         let owners = self.marks.get(mark)?;
         let own = owners.len() >= OWNERS || owners.iter().any(|owner| owner.run == run);
-        if own { None } else { owners.last().cloned() }
+        if own { None } else { owners.iter().rev().find(counts).cloned() }
     }
 
     fn leak(&mut self, belongs_to: Client, came_to: Client, frame: u64, text: &str) {
