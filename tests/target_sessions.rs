@@ -56,7 +56,7 @@ fn set_up_calls_fill_the_url() {
     ] {
         let port = http(answer);
         let folder = folder(&format!(
-            "[target.c]\nprotocol = 'codelab'\nurl = '{ws}'\nsessions = 1\n[[target.c.setup]]\n\
+            "[target.c]\nprotocol = 'codelab'\nurl = '{ws}'\nsessions = 1\nquiet-period = '50ms'\n[[target.c.setup]]\n\
              url = 'http://127.0.0.1:{port}/sessions'\nbody = {{ name = 'x' }}\nsave = {{ session_id = '{save}' }}\n"
         ));
         let (got, shown, errors) =
@@ -126,7 +126,7 @@ fn answers_that_go_to_another_client_are_a_leak() {
 fn what_one_case_is_told_and_another_hears_is_told_once_with_both() {
     let turn = "      - send: { type: say, text: '{{uuid}}' }\n      - expect: turn-end\n";
     let case = |name: &str| {
-        format!("  - name: {name}\n    title: A turn\n    steps:\n      - open: alice\n{}", turn.repeat(20))
+        format!("  - name: {name}\n    title: A turn\n    steps:\n      - open: alice\n{}", turn.repeat(8))
     };
     let cases: String = ["one", "two", "three", "four", "five", "six"].map(case).concat();
     for tells in [Tells::All, Tells::TheLast] {
@@ -135,7 +135,7 @@ fn what_one_case_is_told_and_another_hears_is_told_once_with_both() {
         fs::write(folder.path().join("side.yaml"), format!("family: side\ncases:\n{cases}"))
             .expect("written");
         let run_with = |jobs: &str| {
-            let server = ["--url", &url, "--timeout-scale", "0.4", "--jobs", jobs];
+            let server = ["--url", &url, "--timeout-scale", "0.2", "--jobs", jobs];
             run(&folder, &[&["run", "--protocol", "mychat", "--scenario", "side.yaml"], &server[..]].concat())
         };
         let (code, shown, errors) = run_with("6");

@@ -35,7 +35,10 @@ pub(super) fn report(
     options: &Options,
 ) -> CaseReport {
     let wrong = matches!(verdict, Verdict::Failed | Verdict::Error | Verdict::Warned);
-    let cause = silence::cause(&outcome, options.heard.extent()).or_else(|| outcome.opening.clone());
+    let cause = match outcome.dead {
+        true => Some(last_words(&outcome)),
+        false => silence::cause(&outcome, options.heard.extent()).or_else(|| outcome.opening.clone()),
+    };
     let opening = cause.filter(|_| wrong);
     let mut wire = outcome.wire;
     if matches!(verdict, Verdict::Passed | Verdict::NotApplicable) {
@@ -69,6 +72,13 @@ pub(super) fn report(
         reproduce: format!("{} --case {}", options.reproduce, loaded.id),
         known: None,
     }
+}
+
+/// What a server's death has in common with other deaths: how it ended, and what it said last of its errors.
+fn last_words(outcome: &Outcome) -> String {
+    let how = outcome.reason.as_ref().map_or("", |(_, reason)| reason.as_str());
+    let last = outcome.log.iter().rev().find(|line| line.error);
+    format!("{how}: {}", last.map_or("", |line| line.text.as_str()))
 }
 
 /// The report of a case in which frameproof itself broke: a defect of ours must not pass as a pass.
