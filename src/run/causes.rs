@@ -35,14 +35,22 @@ impl Causes {
             self.twice |= self.ended.is_some_and(|ended| report.started >= ended);
             self.ended.get_or_insert(report.started + report.seconds);
         }
-        let mut key = essence(&cause);
-        if report.verdict == Verdict::Warned && !self.first.contains_key(&key) {
+        let keys: Vec<String> =
+            [Some(cause), report.also.take()].into_iter().flatten().map(|key| essence(&key)).collect();
+        let known = keys.iter().find_map(|key| self.first.get(key)).cloned();
+        if known.is_none() && report.verdict == Verdict::Warned {
             // The story of failures is not told by a warning.
-            key.push_str(" (warned)");
+            let key = format!("{} (warned)", keys[0]);
+            match self.first.get(&key) {
+                Some(first) => report.same_as = Some(first.clone()),
+                None => drop(self.first.insert(key, report.case.clone())),
+            }
+            return;
         }
-        match self.first.get(&key) {
-            Some(first) => report.same_as = Some(first.clone()),
-            None => drop(self.first.insert(key, report.case.clone())),
+        let leader = known.clone().unwrap_or_else(|| report.case.clone());
+        report.same_as = known;
+        for key in keys {
+            self.first.entry(key).or_insert_with(|| leader.clone());
         }
     }
 
@@ -119,6 +127,21 @@ mod tests {
         assert_eq!(same_as("b", Verdict::Failed), None);
         assert_eq!(same_as("c", Verdict::Failed).as_deref(), Some("b"));
         assert_eq!(same_as("d", Verdict::Warned).as_deref(), Some("b"));
+    }
+
+    #[test]
+    fn what_more_is_known_of_makes_no_second_story() {
+        let mut causes = Causes::default();
+        let mut same_as = |case: &str, cause: &str, also: &str| {
+            let mut report = CaseReport { also: Some(also.to_owned()), ..report(0.0, cause) };
+            case.clone_into(&mut report.case);
+            causes.group(&mut report);
+            report.same_as
+        };
+        assert_eq!(same_as("a", "nothing at all", "no answer to ask"), None);
+        assert_eq!(same_as("b", "no answer to ask", "no answer to ask").as_deref(), Some("a"));
+        assert_eq!(same_as("c", "no answer to stop", "no answer to stop"), None);
+        assert_eq!(same_as("d", "nothing at all", "no answer to stop").as_deref(), Some("a"));
     }
 
     #[test]

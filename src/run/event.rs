@@ -130,6 +130,9 @@ pub struct CaseReport {
     /// The root cause, where many cases can have the same: why the opening failed, or in which way the server fell silent.
     #[serde(default)]
     pub opening: Option<String>,
+    /// Another name of the root cause, by which it is known once more is known of the server. Not written.
+    #[serde(skip)]
+    pub also: Option<String>,
     /// The first case with the same root cause.
     #[serde(default)]
     pub same_as: Option<String>,

@@ -2,6 +2,7 @@
 
 use super::case::Outcome;
 use super::event::{CaseReport, Failure, Verdict};
+use super::heard::Extent;
 use super::{Options, silence};
 use crate::scenario::LoadedCase;
 use crate::trace::Event;
@@ -40,6 +41,8 @@ pub(super) fn report(
         false => silence::cause(&outcome, options.heard.extent()).or_else(|| outcome.opening.clone()),
     };
     let opening = cause.filter(|_| wrong);
+    // Cases that fail later, when the server was heard to say more, may fail for the same reason.
+    let also = silence::cause(&outcome, Extent::Turns).filter(|_| wrong && !outcome.dead);
     let mut wire = outcome.wire;
     if matches!(verdict, Verdict::Passed | Verdict::NotApplicable) {
         wire.clear();
@@ -67,6 +70,7 @@ pub(super) fn report(
         wire_omitted: omitted,
         log,
         log_omitted,
+        also,
         same_as: None,
         excused: outcome.excused,
         reproduce: format!("{} --case {}", options.reproduce, loaded.id),
