@@ -21,6 +21,8 @@ const LONGEST: Duration = Duration::from_secs(20);
 const LAUNCHED: Duration = Duration::from_secs(60);
 /// Inputs that are few enough to be tried one by one.
 const FEW: usize = 12;
+/// Replays that must show the finding, too, before a smaller program is taken.
+const AGAIN: usize = 2;
 /// Candidates tried side by side.
 const JOBS: usize = 8;
 
@@ -127,11 +129,21 @@ impl Work<'_> {
             }
             self.replays += batch.len();
             let results = self.bench.replay_all(batch, self.seed, self.deadline, JOBS).await;
-            if let Some(found) = results.into_iter().flatten().find(|ran| ran.shows(self.wanted)) {
-                self.best = found;
-                return true;
+            for found in results.into_iter().flatten().filter(|ran| ran.shows(self.wanted)) {
+                if self.is_steady(&found.program).await {
+                    self.best = found;
+                    return true;
+                }
             }
         }
+    }
+
+    /// Whether a program that has shown the finding once does so again: what chance decides is no smaller reproducer.
+    async fn is_steady(&mut self, program: &Program) -> bool {
+        self.replays += AGAIN;
+        let again =
+            self.bench.replay_all(vec![program.clone(); AGAIN], self.seed, self.deadline, AGAIN).await;
+        again.iter().flatten().filter(|ran| ran.shows(self.wanted)).count() == AGAIN
     }
 
     /// Leaves inputs out: halves, quarters, … and at last `least` at a time.
