@@ -11,8 +11,8 @@ use tokio::sync::watch;
 use super::config::{Config, Jobs, Quiet, Scale};
 use super::run::{Handlers, cannot_run, stop_on_signal, trust, unwritable};
 use super::source::{Filter, Source, Suite, quote};
-use super::target::{Chosen, TargetChoice, server};
-use super::{Failure, harness, header, nothing, runtime, usage};
+use super::target::{Chosen, Server, TargetChoice, server};
+use super::{Failure, harness, nothing, runtime, usage};
 use crate::fuzz::campaign::{self, Ended, Event, Options, Report};
 use crate::fuzz::corpus;
 use crate::fuzz::replay::{Fate, replay};
@@ -220,18 +220,16 @@ impl Fuzz {
                 self.config.as_ref().map(|file| format!(" --config {}", quote(&file.display().to_string())));
             text += &format!("{} --target {}", config.unwrap_or_default(), quote(target));
         }
-        if let Some(url) = &self.url {
-            text += &format!(" --url {}", quote(&crate::wire::shown(url)));
-        }
-        if let Some(fault) = &self.fault {
-            text += &format!(" --fault {}", quote(fault));
-        }
-        for header in &self.header {
-            text += &format!(" --header {}", quote(&header::redacted(header)));
-        }
-        if let Some(path) = &self.ca_file {
-            text += &format!(" --ca-file {}", quote(&path.display().to_string()));
-        }
+        let server = Server {
+            url: self.url.as_deref(),
+            reference: self.reference,
+            fault: self.fault.as_deref(),
+            header: &self.header,
+            ca_file: self.ca_file.as_deref(),
+            timeout_scale: self.timeout_scale,
+            quiet_period: self.quiet_period,
+        };
+        text += &server.to_string();
         text
     }
 

@@ -9,9 +9,9 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
 use super::config::{Config, Jobs, Quiet, Scale};
-use super::source::{Filter, Source, Suite, quote};
-use super::target::{Chosen, TargetChoice, cannot_launch, server};
-use super::{Failure, harness, header, runtime, usage};
+use super::source::{Filter, Source, Suite};
+use super::target::{Chosen, Server, TargetChoice, cannot_launch, server};
+use super::{Failure, harness, runtime, usage};
 use crate::report::console::{Console, ConsoleOptions};
 use crate::report::{file, json, junit};
 use crate::run::baseline::{self, Baseline};
@@ -274,24 +274,16 @@ impl Run {
             Some(chosen) => format!("frameproof run{}{}", self.given, chosen.arguments),
             None => format!("frameproof run{}", self.source.arguments()),
         };
-        if let Some(url) = &self.url {
-            text += &format!(" --url {}", quote(&crate::wire::shown(url)));
-        }
-        if let Some(fault) = &self.fault {
-            text += &format!(" --fault {}", quote(fault));
-        }
-        for header in &self.header {
-            text += &format!(" --header {}", quote(&header::redacted(header)));
-        }
-        if let Some(path) = &self.ca_file {
-            text += &format!(" --ca-file {}", quote(&path.display().to_string()));
-        }
-        if let Some(scale) = self.timeout_scale {
-            text += &format!(" --timeout-scale {}", scale.0);
-        }
-        if let Some(quiet) = self.quiet_period {
-            text += &format!(" --quiet-period {}ms", quiet.0.as_millis());
-        }
+        let server = Server {
+            url: self.url.as_deref(),
+            reference: self.reference,
+            fault: self.fault.as_deref(),
+            header: &self.header,
+            ca_file: self.ca_file.as_deref(),
+            timeout_scale: self.timeout_scale,
+            quiet_period: self.quiet_period,
+        };
+        text += &server.to_string();
         if self.strict {
             text += " --strict";
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::config::Config;
+use super::config::{Config, Quiet, Scale};
 use super::source::{Filter, Source, Suite, quote};
 use super::{Failure, header, usage};
 use crate::protocol::extension::Tool;
@@ -73,6 +73,46 @@ pub(super) fn server(
     };
     endpoint.check().map_err(|error| usage(error, "a URL looks like ws://127.0.0.1:8765/ws"))?;
     Ok(Target::Url { url: url.to_owned(), headers })
+}
+
+/// What of a command line says the server and its pace.
+#[derive(Default)]
+pub(super) struct Server<'a> {
+    pub url: Option<&'a str>,
+    pub reference: bool,
+    pub fault: Option<&'a str>,
+    pub header: &'a [String],
+    pub ca_file: Option<&'a Path>,
+    pub timeout_scale: Option<Scale>,
+    pub quiet_period: Option<Quiet>,
+}
+
+impl std::fmt::Display for Server<'_> {
+    /// The same, to be given again; without secrets.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if let Some(url) = self.url {
+            write!(f, " --url {}", quote(&crate::wire::shown(url)))?;
+        }
+        if self.reference {
+            f.write_str(" --reference")?;
+        }
+        if let Some(fault) = self.fault {
+            write!(f, " --fault {}", quote(fault))?;
+        }
+        for header in self.header {
+            write!(f, " --header {}", quote(&header::redacted(header)))?;
+        }
+        if let Some(path) = self.ca_file {
+            write!(f, " --ca-file {}", quote(&path.display().to_string()))?;
+        }
+        if let Some(scale) = self.timeout_scale {
+            write!(f, " --timeout-scale {}", scale.0)?;
+        }
+        match self.quiet_period {
+            Some(quiet) => write!(f, " --quiet-period {}ms", quiet.0.as_millis()),
+            None => Ok(()),
+        }
+    }
 }
 
 impl TargetChoice {

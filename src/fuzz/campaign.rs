@@ -104,6 +104,8 @@ pub(super) struct Campaign<'c> {
     /// (command, mutation) of findings of one input: they would hide others.
     pub known_inputs: BTreeSet<(String, String)>,
     pub known: BTreeSet<Fingerprint>,
+    /// How the target died in cases that are findings.
+    pub deaths: BTreeSet<String>,
     pub looks: BTreeMap<(String, Vec<String>, String), usize>,
     pub growth: Growth,
     start: Instant,
@@ -156,6 +158,7 @@ pub async fn campaign(
         report,
         known_inputs: BTreeSet::new(),
         known: BTreeSet::new(),
+        deaths: BTreeSet::new(),
         looks: BTreeMap::new(),
         growth: Growth::default(),
         start: Instant::now(),
@@ -343,7 +346,9 @@ impl Campaign<'_> {
             self.make(maker, flight);
             next = flight.take();
         }
-        if let Some(how) = fallen.first().filter(|_| deaths(&self.known) == before) {
+        if deaths(&self.known) > before {
+            self.deaths.extend(fallen.first().cloned());
+        } else if let Some(how) = fallen.first() {
             self.mourn(how, if dead.is_empty() { &programs } else { &dead });
         }
         if !fallen.is_empty() {

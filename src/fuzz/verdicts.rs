@@ -107,12 +107,13 @@ impl Campaign<'_> {
         true
     }
 
-    /// Keeps the death of a launched target that no single case shows again, with the inputs that led there; not where a
-    /// case is known that it dies of in the same way.
+    /// Keeps the death of a launched target that no single case shows again, with the inputs that led there. Where a case is
+    /// known that it dies of in the same way, that is a note.
     pub(super) fn mourn(&mut self, how: &str, programs: &[(u64, Program)]) {
-        let dies_so =
-            |print: &Fingerprint| print.oracle == "target" && print.what().ends_with(&finding::normal(how));
-        if self.known.iter().any(dies_so) {
+        if self.deaths.contains(how) {
+            let cases: Vec<String> = programs.iter().map(|(index, _)| index.to_string()).collect();
+            let message = format!("{how} again, as in a finding; these cases ran: {}", cases.join(", "));
+            (self.sink)(Event::Note(message));
             return;
         }
         let message = format!("{how}; no case alone shows it again");

@@ -50,6 +50,41 @@ pub(super) fn verify(protocol: &Protocol, api: &Document, document: &Value, erro
             }
         }
     }
+    verify_echoes(protocol, api, errors);
+}
+
+/// `echo` names a place of the message that was sent last, and stands where that is looked at.
+fn verify_echoes(protocol: &Protocol, api: &Document, errors: &mut Diagnostics) {
+    let extension = &protocol.extension;
+    let barrier = extension.barrier.iter().map(|steps| ("/x-frameproof/barrier".to_owned(), steps));
+    let query = extension.state.iter().map(|state| ("/x-frameproof/state/query".to_owned(), &state.query));
+    for (at, steps) in barrier.chain(query) {
+        let mut sent = &Value::Null;
+        for (index, step) in steps.iter().enumerate() {
+            sent = step.send.as_ref().unwrap_or(sent);
+            if let Some(echo) = step.echo.as_ref().filter(|echo| echo.get(sent).is_none()) {
+                let error = Diagnostic::new(format!("the message that is sent before has nothing at {echo}"));
+                errors.push(error.at(api, &format!("{at}/{index}/echo"), Part::Value));
+            }
+        }
+    }
+    let openings = extension.openings.iter();
+    let openings =
+        openings.map(|(name, steps)| (format!("/x-frameproof/openings/{}", escape_token(name)), steps));
+    let fuzzing = &extension.fuzzing;
+    let own = [("prepare", &fuzzing.prepare), ("rest", &fuzzing.rest)];
+    let own = own.into_iter().map(|(name, steps)| (format!("/x-frameproof/fuzzing/{name}"), steps));
+    let states = fuzzing.states.iter().flat_map(|(name, state)| {
+        let at = format!("/x-frameproof/fuzzing/states/{}", escape_token(name));
+        [(format!("{at}/enter"), &state.enter), (format!("{at}/leave"), &state.leave)]
+    });
+    for (at, steps) in openings.chain(own).chain(states) {
+        for (index, _) in steps.iter().enumerate().filter(|(_, step)| step.echo.is_some()) {
+            let error = Diagnostic::new("`echo` is for barriers and queries")
+                .hint("`with` compares with what was saved");
+            errors.push(error.at(api, &format!("{at}/{index}/echo"), Part::Key));
+        }
+    }
 }
 
 /// What AsyncAPI 3.0 has under `components`.

@@ -74,8 +74,7 @@ impl Wanted {
     }
 
     fn fits(&self, body: &Value) -> bool {
-        let repeats = |(at, sent): &(Pointer, Value)| at.get(body).is_none_or(|came| came == sent);
-        self.echo.as_ref().is_none_or(repeats)
+        self.echo.as_ref().is_none_or(|(at, sent)| answers(body, at, sent))
             && self.with.as_ref().is_none_or(|with| is_subset(with, body))
             && self.schema.as_ref().is_none_or(|schema| schema.is_valid(body))
     }
@@ -84,6 +83,11 @@ impl Wanted {
     fn nearly(&self, received: &Received) -> bool {
         self.is_of_type(received) && !self.fits(&received.body)
     }
+}
+
+/// Whether a message may answer one that bore this id. One without an id may.
+fn answers(body: &Value, at: &Pointer, sent: &Value) -> bool {
+    at.get(body).is_none_or(|came| came.is_null() || came == sent)
 }
 
 impl Runner<'_> {
@@ -219,5 +223,24 @@ impl Runner<'_> {
             queue.push_front(received);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_answer_to_another_request_is_told_by_its_id() {
+        let at: Pointer = serde_json::from_value(json!("/id")).expect("a pointer");
+        for (body, expected) in [
+            (json!({ "id": "a" }), true),
+            (json!({ "id": "b" }), false),
+            (json!({ "id": null }), true),
+            (json!({}), true),
+        ] {
+            assert_eq!(answers(&body, &at, &json!("a")), expected, "{body}");
+        }
     }
 }

@@ -125,17 +125,22 @@ impl Document {
         Self { patches: patches.into(), ..self.clone() }
     }
 
-    /// The text that says what stands at a JSON Pointer: the last patch that writes it or, as a whole, what it is in.
+    /// The text that says what stands at a JSON Pointer: the last patch that writes it or, as a whole, what it is in. A map
+    /// that is only added to is the document's own.
     pub(super) fn writer(&self, pointer: &str) -> &Self {
         let writes = |patch: &&Self| {
-            let mut above = pointer;
-            while !patch.places.contains_key(above) {
-                above = above.rfind('/').map_or("", |at| &above[..at]);
-                if above.is_empty() {
-                    return false;
+            let ends = pointer.match_indices('/').map(|(at, _)| at).chain([pointer.len()]);
+            let both = ends
+                .map(|end| &pointer[..end])
+                .map(|above| (patch.value.pointer(above), self.value.pointer(above)));
+            for (patch, own) in both {
+                match (patch, own) {
+                    (None, _) => return false,
+                    (Some(Value::Object(_)), Some(Value::Object(_))) => {}
+                    _ => return true,
                 }
             }
-            above == pointer || !patch.value.pointer(above).is_some_and(Value::is_object)
+            false
         };
         self.patches.iter().rev().find(writes).unwrap_or(self)
     }
@@ -353,6 +358,30 @@ pub(crate) fn escape_token(key: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn a_mistake_is_where_it_is_written() {
+        let parse = |name: &str, text: &str| Document::parse(name, text).expect("YAML");
+        let base = parse("base", "a: { list: [{ x: 1 }, { x: 2 }], map: { x: 1 } }");
+        let patched = base.patched(&[
+            parse("one", "a: { list: [{ x: 3 }] }"),
+            parse("two", "a: { map: { y: 2 }, new: { z: 1 } }"),
+        ]);
+        for (at, name) in [
+            ("", "base"),
+            ("/a", "base"),
+            ("/a/list", "one"),
+            ("/a/list/0/x", "one"),
+            ("/a/map", "base"),
+            ("/a/map/x", "base"),
+            ("/a/map/y", "two"),
+            ("/a/new", "two"),
+            ("/a/new/none", "two"),
+            ("/a/none", "base"),
+        ] {
+            assert_eq!(patched.writer(at).name, name, "{at}");
+        }
+    }
+
     use super::*;
     use serde_json::json;
 
