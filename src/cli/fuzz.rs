@@ -262,7 +262,7 @@ impl Fuzz {
             max_findings: self.max_findings.get(),
             reproduce: self.reproduce(),
         };
-        let started = ground.started(0);
+        let (started, launched) = (ground.started(0), ground.is_launched());
         if !self.quiet {
             writeln!(
                 out,
@@ -289,7 +289,7 @@ impl Fuzz {
             return Err(harness(error, "findings and corpus must be kept somewhere"));
         }
         let code = exit_code(&report);
-        self.write(started, &report, code, &folder)?;
+        self.write(started, &report, launched, code, &folder)?;
         if !self.quiet {
             writeln!(out, "\n{}", show::coverage(&report.coverage))?;
         }
@@ -309,10 +309,11 @@ impl Fuzz {
         &self,
         started: crate::run::event::RunStarted,
         report: &Report,
+        launched: bool,
         code: u8,
         folder: &Path,
     ) -> Result<(), Failure> {
-        let events = show::events(started, report, code, &self.reproduce(), folder);
+        let events = show::events(started, report, launched, code, &self.reproduce(), folder);
         let write = |path: &Option<PathBuf>, text: Result<String, String>| match path {
             Some(path) => text
                 .and_then(|text| file::write_atomically(path, &text))

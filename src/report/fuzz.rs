@@ -139,10 +139,11 @@ pub fn summary(report: &Report) -> String {
 }
 
 /// The campaign as the events of a run: a case for each finding, and one for each oracle that found nothing. `reproduce` is protocol and
-/// target as a command line has them, `folder` where the findings' scenarios are.
+/// target as a command line has them, `folder` where the findings' scenarios are; `launched`: frameproof has launched the server.
 pub fn events(
     started: RunStarted,
     report: &Report,
+    launched: bool,
     exit_code: u8,
     reproduce: &str,
     folder: &Path,
@@ -151,7 +152,7 @@ pub fn events(
     let mut cases: Vec<CaseReport> = report.findings.iter().map(told).collect();
     for (oracle, title) in ORACLES {
         if !report.findings.iter().any(|found| found.fingerprint.oracle == *oracle) {
-            cases.push(passed(oracle, title));
+            cases.push(untroubled(oracle, title, report, launched));
         }
     }
     let mut summary =
@@ -194,8 +195,15 @@ fn told(found: &Finding, reproduce: &str, folder: &Path) -> CaseReport {
     CaseReport { case: format!("fuzz/{}", found.name), verdict: Verdict::Failed, file, line: 1, ..report }
 }
 
-fn passed(oracle: &str, title: &str) -> CaseReport {
-    CaseReport { verdict: Verdict::Passed, ..blank_report(oracle, title) }
+/// An oracle that found nothing: passed, if it was asked at all.
+fn untroubled(oracle: &str, title: &str, report: &Report, launched: bool) -> CaseReport {
+    let unasked = match oracle {
+        _ if report.progress.cases == 0 => Some("no case was run"),
+        "memory" if !launched => Some("frameproof did not launch the server"),
+        _ => None,
+    };
+    let verdict = if unasked.is_some() { Verdict::NotExercised } else { Verdict::Passed };
+    CaseReport { verdict, reason: unasked.map(str::to_owned), ..blank_report(oracle, title) }
 }
 
 #[cfg(test)]

@@ -203,7 +203,7 @@ fn longer<'t>(one: &'t str, other: &'t str) -> &'t str {
     if other.len() > one.len() { other } else { one }
 }
 
-/// With a line break for each quoted text: what is quoted is the server's.
+/// With a line break for each quoted text, which is the server's. Names in backquotes are the protocol's, and stay.
 fn without_quotes(message: &str) -> String {
     let mut plain = String::with_capacity(message.len());
     let mut within = None;
@@ -213,7 +213,7 @@ fn without_quotes(message: &str) -> String {
             Some(_) if letter == '\\' => drop(letters.next()),
             Some(quote) if letter == quote => within = None,
             Some(_) => {}
-            None if matches!(letter, '"' | '`') => {
+            None if letter == '"' => {
                 within = Some(letter);
                 plain.push('\n');
             }
@@ -332,7 +332,7 @@ mod tests {
             ),
             ("text of \"a long \\\" answer of the server\" was lost", "was lost"),
             ("it came after the run was closed (with k = 5)", "it came after the run was closed"),
-            ("`running` is no state", "is no state"),
+            ("TextDelta: `content` is missing", "TextDelta: `content` is missing"),
             ("3 of 7", ""),
         ] {
             assert_eq!(lasting(message), lasts, "{message}");
