@@ -139,15 +139,17 @@ fn what_one_case_is_told_and_another_hears_is_told_once_with_both() {
             run(&folder, &[&["run", "--protocol", "mychat", "--scenario", "side.yaml"], &server[..]].concat())
         };
         let (code, shown, errors) = run_with("6");
-        assert_eq!(code, Some(1), "{shown}{errors}");
+        // The protocol owes no isolation: no case fails for it.
+        assert_eq!(code, Some(0), "{shown}{errors}");
         for part in [
             "what one case's client is told comes to another's: the server does not keep clients apart: a frame of `alice` in side/",
             " came to `alice` in side/",
+            "No requirement forbids it: this case was run again",
             "same reason as side/",
         ] {
             assert!(shown.contains(part), "{part} is not in\n{shown}");
         }
-        assert_eq!(shown.lines().filter(|line| line.starts_with("FAIL side/")).count(), 1, "{shown}");
+        assert_eq!(shown.lines().filter(|line| line.starts_with("WARN side/")).count(), 1, "{shown}");
         // Where each client is alone there is nobody to hear it.
         let (code, shown, errors) = run_with("1");
         assert_eq!(code, Some(0), "{shown}{errors}");
@@ -170,7 +172,8 @@ fn one_session_for_all_is_found_while_cases_run_side_by_side() {
     };
     let (code, shown, errors) = run_with("8");
     assert_eq!(code, Some(1), "{shown}{errors}");
-    assert!(shown.contains("the server does not keep clients apart: a frame of `"), "{shown}");
+    assert!(shown.contains("the server does not keep clients apart: `"), "{shown}");
+    assert!(shown.contains("are given one session id"), "{shown}");
     assert!(shown.contains("CO-CN-12 MUST"), "the requirement is named: {shown}");
     let stories = shown.lines().filter(|line| line.starts_with("FAIL ")).count();
     assert_eq!(stories, 1, "{shown}");

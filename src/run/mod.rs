@@ -18,6 +18,7 @@ mod heard;
 mod host;
 mod isolation;
 mod lag;
+mod made_up;
 mod observe;
 mod overheard;
 pub mod prompts;

@@ -7,7 +7,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::case::Outcome;
-use super::event::{Failure, Verdict};
+use super::event::{CaseReport, Failure, Verdict};
+use super::made_up::marks;
 use crate::protocol::clip;
 
 /// Marks that are kept; what is beyond is not looked for.
@@ -19,13 +20,14 @@ const LISTED: usize = 100;
 const SHOWN: usize = 3;
 /// Shortest session id, in bytes, that nobody gives twice by chance.
 const SHORTEST: usize = 12;
-/// How a cue begins and ends.
-const CUE: (&str, &str) = ("[[cue:", "]]");
 /// What failures of this kind are called.
 pub(super) const LEAK: &str = "leak";
 /// Why all of them failed.
 const CAUSE: &str =
     "what one case's client is told comes to another's: the server does not keep clients apart";
+/// The same, where no frame came over.
+const TWICE: &str =
+    "cases that run side by side are given one session id: the server does not keep clients apart";
 
 /// A client of a case that runs.
 #[derive(Debug, Clone)]
@@ -46,6 +48,14 @@ struct Leak {
     /// Its index in the wire log of the case that it came to.
     frame: u64,
     text: String,
+    /// It bears the id of a session that the other one has already.
+    given: bool,
+}
+
+impl Leak {
+    fn cause(&self) -> &'static str {
+        if self.given { TWICE } else { CAUSE }
+    }
 }
 
 /// What the cases of a run have said that nobody else says, and what of it others heard.
@@ -110,9 +120,9 @@ impl Ear {
             return;
         }
         let mut inner = self.all.lock();
-        let foreign = found.iter().find_map(|mark| inner.foreign(mark, self.run, |_| true));
-        if let Some(owner) = foreign {
-            inner.leak(owner, self.client(client), frame, text);
+        if let Some(belongs_to) = found.iter().find_map(|mark| inner.foreign(mark, self)) {
+            let (came_to, text) = (self.client(client), clip(text));
+            inner.leak(Leak { belongs_to, came_to, frame, text, given: false });
         }
     }
 
@@ -122,16 +132,16 @@ impl Ear {
             return;
         }
         let mut inner = self.all.lock();
-        // Another server may count from the beginning, and one that is through with a session may give its id again.
-        let beside = |owner: &&Client| owner.ground == self.ground && inner.running.contains(&owner.run);
-        if let Some(owner) = inner.foreign(session, self.run, beside) {
-            inner.leak(owner, self.client(client), frame, text);
+        if let Some(belongs_to) = inner.foreign(session, self) {
+            let (came_to, text) = (self.client(client), clip(text));
+            inner.leak(Leak { belongs_to, came_to, frame, text, given: true });
         }
         inner.own(session, self.client(client));
     }
 
     /// Makes of a run that heard another, or that waited in vain for what another heard, a leak that names both. What the run
-    /// found before it heard anything foreign stands. `ids`: the requirements that a leak breaks.
+    /// found before it heard anything foreign stands. `ids`: the requirements that a leak breaks; where there are none it is a
+    /// warning, and the case is to run again alone.
     pub fn attribute(&self, outcome: &mut Outcome, ids: &[String]) -> bool {
         let mut inner = self.all.lock();
         let heard = inner.heard.remove(&self.run).unwrap_or_default();
@@ -150,9 +160,7 @@ impl Ear {
             None if outcome.failures.iter().any(waited) => lost,
             None => return false,
         };
-        if leaks.is_empty() {
-            return false;
-        }
+        let Some(cause) = leaks.first().map(Leak::cause) else { return false };
         let before = |failure: &Failure| match first {
             Some(first) => !failure.frames.is_empty() && failure.frames.iter().all(|frame| *frame < first),
             None => !waited(failure),
@@ -163,7 +171,7 @@ impl Ear {
         outcome.failed_at.clear();
         outcome.failures.insert(0, failure(&leaks, first.is_some(), ids));
         outcome.failed_at.resize(outcome.failures.len(), String::new());
-        outcome.opening = Some(CAUSE.to_owned());
+        outcome.opening = Some(cause.to_owned());
         outcome.silences.clear();
         true
     }
@@ -178,14 +186,35 @@ impl Drop for Ear {
     }
 }
 
+/// Whether a case is to run again alone: it met others, on a server whose protocol does not forbid that.
+pub(super) fn is_disturbed(report: &CaseReport) -> bool {
+    report.failures.iter().any(|failure| failure.check == LEAK && failure.verdict == Verdict::Warned)
+}
+
+/// Adds what the first run of a case met to the report of the one that it had alone.
+pub(super) fn warn(report: &mut CaseReport, first: CaseReport, strict: bool) {
+    report.failures.extend(first.failures.into_iter().filter(|failure| failure.check == LEAK));
+    report.verdict = report.verdict.max(if strict { Verdict::Failed } else { Verdict::Warned });
+    report.opening = report.opening.take().or(first.opening);
+}
+
 /// What is told of leaks. `here`: their frames are in the case's own log.
 fn failure(leaks: &[Leak], here: bool, ids: &[String]) -> Failure {
+    let owed = !ids.is_empty();
     let told = leaks.iter().take(SHOWN).map(|leak| {
-        let Leak { belongs_to, came_to, frame, text } = leak;
-        format!(
-            "a frame of `{}` in {} came to `{}` in {} (frame {frame} there, {text})",
-            belongs_to.name, belongs_to.case, came_to.name, came_to.case,
-        )
+        let Leak { belongs_to, came_to, frame, text, given } = leak;
+        let (came, other) = ((&came_to.name, &came_to.case), (&belongs_to.name, &belongs_to.case));
+        // The wire log of a run that is done again is not kept.
+        let shown = if owed { format!("(frame {frame} there, {text})") } else { format!("({text})") };
+        match given {
+            true => format!(
+                "`{}` in {} is in the session of `{}` in {} {shown}",
+                came.0, came.1, other.0, other.1
+            ),
+            false => {
+                format!("a frame of `{}` in {} came to `{}` in {} {shown}", other.0, other.1, came.0, came.1)
+            }
+        }
     });
     let told: Vec<String> = told.collect();
     let more = leaks.len().saturating_sub(SHOWN);
@@ -196,19 +225,27 @@ fn failure(leaks: &[Leak], here: bool, ids: &[String]) -> Failure {
             "belongs_to": leak.belongs_to.name, "of": leak.belongs_to.case, "text": leak.text,
         })
     });
+    let (verdict, done) = match owed {
+        true => (Verdict::Failed, "What has not begun yet runs"),
+        false => (
+            Verdict::Warned,
+            "No requirement forbids it: this case was run again, and what had not begun yet runs",
+        ),
+    };
     Failure {
         requirements: ids.to_vec(),
-        verdict: Verdict::Failed,
+        verdict,
         check: LEAK.to_owned(),
         message: format!(
-            "{CAUSE}: {}{more}. What has not begun yet runs one after the other now; `sessions = 1` in the target's table, or \
-             --jobs 1, says that it is meant so",
+            "{}: {}{more}. {done} one after the other now; `sessions = 1` in the target's table, or --jobs 1, says that it is \
+             meant so",
+            leaks.first().map_or(CAUSE, Leak::cause),
             told.join("; ")
         ),
         step: None,
         expected: None,
         actual: Some(listed.collect()),
-        frames: leaks.iter().filter(|_| here).map(|leak| leak.frame).collect(),
+        frames: leaks.iter().filter(|_| here && owed).map(|leak| leak.frame).collect(),
     }
 }
 
@@ -223,52 +260,28 @@ impl Inner {
         }
     }
 
-    /// The last of those owners of a mark that `counts`, if it is none of this run's.
-    fn foreign(&self, mark: &str, run: u64, counts: impl Fn(&&Client) -> bool) -> Option<Client> {
+    /// The last owner of a mark that runs beside a case, on the same server, if none of the owners is the case itself. Another
+    /// server may give the same ids, and of one that has ended a server may tell whom it likes: it disturbs nobody.
+    fn foreign(&self, mark: &str, ear: &Ear) -> Option<Client> {
         let owners = self.marks.get(mark)?;
-        let own = owners.len() >= OWNERS || owners.iter().any(|owner| owner.run == run);
-        if own { None } else { owners.iter().rev().find(counts).cloned() }
+        let own = owners.len() >= OWNERS || owners.iter().any(|owner| owner.run == ear.run);
+        let beside = |owner: &&Client| owner.ground == ear.ground && self.running.contains(&owner.run);
+        if own { None } else { owners.iter().rev().find(beside).cloned() }
     }
 
-    fn leak(&mut self, belongs_to: Client, came_to: Client, frame: u64, text: &str) {
-        let leak = Leak { belongs_to, came_to, frame, text: clip(text) };
+    fn leak(&mut self, leak: Leak) {
         let push = |list: &mut Vec<Leak>| {
+            // That it is a session's id says more than that it came.
+            list.retain(|known| {
+                !leak.given || (known.came_to.run, known.frame) != (leak.came_to.run, leak.frame)
+            });
             if list.len() < LISTED {
                 list.push(leak.clone());
             }
         };
-        if self.running.contains(&leak.belongs_to.run) {
-            push(self.lost.entry(leak.belongs_to.run).or_default());
-        }
+        push(self.lost.entry(leak.belongs_to.run).or_default());
         push(self.heard.entry(leak.came_to.run).or_default());
     }
-}
-
-/// The UUIDs and cues in a text.
-fn marks(text: &str) -> Vec<&str> {
-    const DASHES: [usize; 4] = [8, 13, 18, 23];
-    const LENGTH: usize = 36;
-    let bytes = text.as_bytes();
-    let is_uuid = |word: &[u8]| {
-        word.iter().enumerate().all(|(at, byte)| match DASHES.contains(&at) {
-            true => *byte == b'-',
-            false => byte.is_ascii_hexdigit(),
-        })
-    };
-    let mut found = Vec::new();
-    let mut at = 0;
-    // The first dash of a UUID leads to it: most texts have few.
-    while let Some(dash) = text.get(at..).and_then(|rest| rest.find('-')).map(|dash| at + dash) {
-        at = dash + 1;
-        let Some(start) = dash.checked_sub(DASHES[0]) else { continue };
-        if bytes.get(start..start + LENGTH).is_some_and(is_uuid) {
-            found.extend(text.get(start..start + LENGTH));
-            at = start + LENGTH;
-        }
-    }
-    let cues = text.split(CUE.0).skip(1).filter_map(|rest| rest.split_once(CUE.1));
-    found.extend(cues.map(|(cue, _)| cue).filter(|cue| !cue.is_empty()));
-    found
 }
 
 #[cfg(test)]
@@ -277,20 +290,6 @@ mod tests {
     use crate::run::silence::{Asked, Silence};
 
     const UUID: &str = "0b8c1a52-5c3f-4a52-9a57-3f6c2a1d9e11";
-
-    #[test]
-    fn marks_are_uuids_and_cues() {
-        for (text, expected) in [
-            (String::new(), vec![]),
-            ("a-b 2024-01-01 [[cue:]] [[cue:x".to_owned(), vec![]),
-            (format!(r#"{{"id":"sess-{UUID}","é":"{UUID}"}}"#), vec![UUID, UUID]),
-            (format!("{UUID}[[cue:abc]] [[cue:d-e]]"), vec![UUID, "abc", "d-e"]),
-            (UUID[1..].to_owned(), vec![]),
-            (format!("é-{}", &UUID[..35]), vec![]),
-        ] {
-            assert_eq!(marks(&text), expected, "{text}");
-        }
-    }
 
     /// A case that waited in vain, and one that something else was wrong with, seen in these frames.
     fn in_vain() -> Outcome {
@@ -361,12 +360,53 @@ mod tests {
         far.joins("alice", 1, UUID, UUID);
         assert!(!far.attribute(&mut in_vain(), &[]));
         drop(far);
+        two.hears("alice", 1, UUID);
         two.joins("alice", 1, UUID, UUID);
-        assert!(two.attribute(&mut Outcome::default(), &[]));
+        let mut outcome = Outcome::default();
+        assert!(two.attribute(&mut outcome, &["A-1".to_owned()]));
+        let told = messages(&outcome)[0];
+        assert!(
+            told.starts_with(TWICE)
+                && told.contains("`alice` in f/two is in the session of `alice` in f/one")
+        );
+        assert!(!told.contains("came to"), "no frame came over: {told}");
         // Once all that were in it have ended, its id may be given again.
         drop((one, two));
         let last = all.begin("f/last", 1);
         last.joins("alice", 1, UUID, UUID);
         assert!(!last.attribute(&mut in_vain(), &[]));
+    }
+
+    #[test]
+    fn who_has_ended_or_has_another_server_is_not_disturbed() {
+        let all = Arc::new(Overheard::default());
+        let (one, two, far) = (all.begin("f/one", 1), all.begin("f/two", 1), all.begin("f/far", 2));
+        one.says("alice", UUID);
+        far.hears("alice", 1, UUID);
+        assert!(!far.attribute(&mut Outcome::default(), &[]));
+        drop(one);
+        two.hears("bob", 1, UUID);
+        assert!(!two.attribute(&mut Outcome::default(), &[]));
+    }
+
+    #[test]
+    fn what_no_requirement_forbids_is_a_warning_of_a_case_that_runs_again() {
+        let all = Arc::new(Overheard::default());
+        let (one, two) = (all.begin("f/one", 1), all.begin("f/two", 1));
+        for (ids, disturbed) in [(vec!["A-1".to_owned()], false), (vec![], true)] {
+            one.says("alice", UUID);
+            two.hears("bob", 1, UUID);
+            let mut outcome = wrong("x", vec![9]);
+            assert!(two.attribute(&mut outcome, &ids));
+            let opening = outcome.opening.clone();
+            let first = CaseReport { failures: outcome.failures, opening, ..CaseReport::default() };
+            assert_eq!(is_disturbed(&first), disturbed);
+            for (strict, verdict) in [(false, Verdict::Warned), (true, Verdict::Failed)] {
+                let mut report = CaseReport { verdict: Verdict::Passed, ..CaseReport::default() };
+                warn(&mut report, first.clone(), strict);
+                assert_eq!((report.verdict, report.failures.len()), (verdict, 1));
+                assert_eq!(report.opening.as_deref(), Some(CAUSE));
+            }
+        }
     }
 }

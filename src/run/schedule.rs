@@ -121,21 +121,24 @@ pub async fn run(
     queue.make_contiguous().sort_by_key(|(case, _)| hosts.is_exclusive(case));
     let shared = Arc::new(Shared { protocol, options, hosts, start });
     let mut running = JoinSet::new();
-    let mut names: HashMap<tokio::task::Id, Arc<LoadedCase>> = HashMap::new();
+    let mut names: HashMap<tokio::task::Id, (Arc<LoadedCase>, u32)> = HashMap::new();
+    // What cases came to that met others, which are run again alone.
+    let mut disturbed: HashMap<(String, u32), CaseReport> = HashMap::new();
     let mut stopped = None;
     let mut mute = false;
     loop {
         while stopped.is_none()
             && !mute
             && running.len() < jobs
-            && queue
-                .front()
-                .is_some_and(|(next, _)| names.values().all(|case| shared.hosts.are_compatible(case, next)))
+            && queue.front().is_some_and(|(next, _)| {
+                names.values().all(|(case, _)| shared.hosts.are_compatible(case, next))
+            })
             && let Some((case, round)) = queue.pop_front()
         {
-            ledger.tell(&RunEvent::CaseStarted { case: case.id.clone(), attempt: 1 });
+            let attempt = if disturbed.contains_key(&(case.id.clone(), round)) { 2 } else { 1 };
+            ledger.tell(&RunEvent::CaseStarted { case: case.id.clone(), attempt });
             let task = running.spawn(attempts(Arc::clone(&shared), Arc::clone(&case), round));
-            names.insert(task.id(), case);
+            names.insert(task.id(), (case, round));
         }
         if running.is_empty() {
             break;
@@ -144,13 +147,13 @@ pub async fn run(
             Some(done) = running.join_next_with_id() => {
                 let (id, done) = match done {
                     Ok((id, done)) => (id, Some(done)),
-                    Err(error) if error.is_cancelled() => (error.id(), names.get(&error.id()).map(|case| {
+                    Err(error) if error.is_cancelled() => (error.id(), names.get(&error.id()).map(|(case, _)| {
                         (not_run(&ledger.causes, case, &shared), Vec::new())
                     })),
                     Err(error) => (error.id(), None),
                 };
-                let Some(case) = names.remove(&id) else { continue };
-                let (report, events) = done.unwrap_or_else(|| panicked(&case, &shared.options));
+                let Some((case, round)) = names.remove(&id) else { continue };
+                let (mut report, events) = done.unwrap_or_else(|| panicked(&case, &shared.options));
                 if let Some(file) = &mut trace {
                     for event in events {
                         let event = ledger.secrets.event(event);
@@ -159,6 +162,14 @@ pub async fn run(
                 }
                 if report.failures.iter().any(|failure| failure.check == overheard::LEAK) {
                     jobs = 1;
+                }
+                let key = (case.id.clone(), round);
+                if let Some(first) = disturbed.remove(&key) {
+                    overheard::warn(&mut report, first, shared.options.strict);
+                } else if overheard::is_disturbed(&report) {
+                    disturbed.insert(key, report);
+                    queue.push_back((case, round));
+                    continue;
                 }
                 ledger.enter(report);
                 if shared.options.fail_fast.is_some_and(|most| ledger.tally.failed() >= most) {
@@ -176,7 +187,9 @@ pub async fn run(
             }
         }
     }
-    if stopped.is_none() {
+    if stopped.is_some() {
+        disturbed.into_values().for_each(|report| ledger.enter(report));
+    } else {
         // Of a mute server: elsewhere nothing is left.
         for (case, _) in queue {
             ledger.tell(&RunEvent::CaseStarted { case: case.id.clone(), attempt: 1 });
