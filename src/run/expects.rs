@@ -14,6 +14,9 @@ use crate::scenario::model::{Assertion, Joined, Step};
 use crate::source::schema::Schema;
 use crate::trace::Direction;
 
+/// Pieces that a message which they do not make points to: the first ones.
+const LISTED: usize = 100;
+
 impl Runner<'_> {
     pub(super) async fn expect(&mut self, client: &str, step: &Step, blame: &[String]) -> Result<(), Stop> {
         let names = step.expect.as_ref().map(|names| names.as_slice().to_vec()).unwrap_or_default();
@@ -122,7 +125,7 @@ impl Runner<'_> {
         let event = looked.last().map_or(0, |received| received.event);
         let pieces = looked.iter().filter(|piece| of.matches(piece.message, Direction::Recv, &piece.body));
         let pieces: Vec<&Received> = pieces.collect();
-        let frames = pieces.iter().map(|piece| piece.event).collect();
+        let frames = pieces.iter().take(LISTED).map(|piece| piece.event).collect();
         let text = join(pieces.iter().map(|piece| &piece.body), joined);
         let violations = compiled.violations(&text);
         let Some(violation) = violations.first() else { return Ok(()) };
