@@ -10,6 +10,7 @@ use super::spoil::DEEP;
 use super::yaml;
 use crate::run::event::{CaseReport, Failure, Verdict};
 use crate::run::single::Single;
+use crate::run::without_silence;
 
 /// What makes two findings the same.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -133,7 +134,8 @@ fn oracle(failure: &Failure, at: &str, rendered: &Rendered) -> String {
 
 fn shape(failure: &Failure) -> String {
     let check = if failure.check == "step" { "" } else { failure.check.as_str() };
-    format!("{check} {}", normal(&failure.message)).trim().to_owned()
+    // Which silence it was hangs on what else was said.
+    format!("{check} {}", normal(without_silence(&failure.message))).trim().to_owned()
 }
 
 /// How the inputs were spoilt.

@@ -45,6 +45,7 @@ use std::time::Duration;
 pub use heard::Heard;
 pub use overheard::Overheard;
 pub use schedule::{RunError, run};
+pub(crate) use silence::without_silence;
 
 use crate::frame;
 use crate::protocol::Protocol;

@@ -21,6 +21,15 @@ const OPENINGS: &str = "the server has said nothing on any connection beyond the
 /// What they share where a turn began and none has ever ended.
 const NO_END: &str = "the server has ended no turn on any connection";
 
+/// What stands between a sentence about a wait in vain and the silence.
+const SERVER: &str = ": the server ";
+
+/// A message without the silence that a wait in vain ended in.
+pub(crate) fn without_silence(message: &str) -> &str {
+    let at = message.rmatch_indices(SERVER).find(|(at, _)| message[at + SERVER.len()..].starts_with("has "));
+    at.map_or(message, |(at, _)| &message[..at])
+}
+
 /// What was sent last of what does not belong to an opening.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Asked {
@@ -212,7 +221,7 @@ impl Runner<'_> {
         let lines: Vec<(&WireLine, Mark)> = lines.map(|(line, mark)| (line, *mark)).collect();
         let kind = |line: &WireLine, mark: Mark| kind(&self.protocol, line, mark);
         let silence = silence(&lines, &self.manners, awaited, &kind);
-        let sentence = format!("{sentence}: the server {silence}");
+        let sentence = format!("{sentence}{SERVER}{silence}");
         self.outcome.silences.push((sentence.clone(), silence));
         sentence
     }

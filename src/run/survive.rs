@@ -112,10 +112,12 @@ impl Runner<'_> {
     pub(super) async fn rejected(&mut self, client: &str, step: &Step, blame: &[String]) -> Result<(), Stop> {
         let wanted = step.rejected.unwrap_or(1) as usize;
         let barrier = self.protocol.extension.barrier.clone();
+        // That a barrier was answered says which silence it was not.
+        let mut spoke = false;
         if let Some(barrier) = barrier.filter(|_| self.clients.get(client).is_some_and(|state| state.opened))
         {
             if self.errors(client)? < wanted && self.client(client)?.ended.is_none() {
-                self.answered(client, &barrier).await?;
+                spoke = self.answered(client, &barrier).await?.is_none();
             }
         } else {
             let until = Instant::now() + self.deadline(None);
@@ -136,6 +138,7 @@ impl Runner<'_> {
         }
         let message = match (wanted, self.client(client)?.ended.clone()) {
             (_, Some(ended)) => format!("{} instead of refusing what was sent", ended.describe()),
+            (1, None) if spoke => "the message was not refused".to_owned(),
             (1, None) => self.nothing_came(client, "the message was not refused", false),
             (_, None) => format!("{wanted} messages should have been refused, {found} were"),
         };
