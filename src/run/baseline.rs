@@ -8,6 +8,7 @@ use jiff::civil::Date;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::causes::NOT_RUN;
 use super::event::{CaseReport, Failure, Verdict};
 use crate::source::{Diagnostic, Diagnostics, Document, Part, decode};
 
@@ -132,10 +133,13 @@ impl Baseline {
     }
 }
 
-/// A baseline file that excuses every failure of these reports; with `strict`, the warnings, too.
+/// A baseline file that excuses every failure of these reports; with `strict`, the warnings, too. It says how many cases were not
+/// run at all.
 pub fn write(reports: &[CaseReport], strict: bool) -> String {
     let mut known: Vec<Known> = Vec::new();
-    for report in reports {
+    let (unknown, ran): (Vec<_>, Vec<_>) =
+        reports.iter().partition(|report| report.opening.as_deref() == Some(NOT_RUN));
+    for report in ran {
         let fails = |failure: &&Failure| {
             failure.verdict == Verdict::Failed || strict && failure.verdict == Verdict::Warned
         };
@@ -157,8 +161,13 @@ pub fn write(reports: &[CaseReport], strict: bool) -> String {
         }
     }
     let mut text = String::from(
-        "# Known failures: they do not fail the run. An entry that no longer fails does: remove it then.\nknown:",
+        "# Known failures: they do not fail the run. An entry that no longer fails does: remove it then.\n",
     );
+    if !unknown.is_empty() {
+        // What they would come to nobody knows.
+        text += &format!("# Missing here, as they were {NOT_RUN}: {}.\n", unknown.len());
+    }
+    text += "known:";
     if known.is_empty() {
         return text + " []\n";
     }
@@ -321,6 +330,20 @@ mod tests {
         }
         assert!(baseline.entries_for("f/c", &failure("A-1", "something else")).next().is_none());
         assert_eq!(write(&[], false).lines().last(), Some("known: []"));
+    }
+
+    #[test]
+    fn cases_that_were_not_run_are_counted_and_not_excused() {
+        let ran = report("f/ran", vec![failure("A-1", "nothing came at all")]);
+        let mut not = report("f/not", vec![failure("B-1", "not run: it is silent")]);
+        not.opening = Some(NOT_RUN.to_owned());
+        let text = write(&[ran, not], false);
+        let baseline = read(&text, "2030-01-01").expect("valid");
+        assert_eq!(baseline.entries.len(), 1, "{text}");
+        assert!(
+            text.contains("# Missing here, as they were not run, for the server says nothing: 1."),
+            "{text}"
+        );
     }
 
     #[test]

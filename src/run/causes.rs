@@ -12,7 +12,7 @@ use crate::check::essence;
 /// Cases that have waited for a word in vain before the others are not run any more.
 const ENOUGH: usize = 8;
 /// What the cases share that were not run.
-const NOT_RUN: &str = "not run, for the server says nothing";
+pub(super) const NOT_RUN: &str = "not run, for the server says nothing";
 
 /// Openings that failed for the same reason, and servers that fall silent in the same way: the first case tells the story, the
 /// others point to it.
