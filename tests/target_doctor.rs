@@ -115,6 +115,14 @@ fn a_server_that_dies_is_said_to_have_died() {
         assert!(shown.contains(part), "{part} is not in\n{shown}");
     }
     assert!(!shown.contains("is it this protocol, and this path?"), "{shown}");
+    // Of one that says nothing there are no last lines.
+    let says = "print(\"cannot find the index of anything\", file=sys.stderr, flush=True)";
+    assert!(DIES.contains(says));
+    fs::write(folder.path().join("dies.py"), DIES.replace(says, "pass")).expect("written");
+    let (code, shown, errors) = run(&folder, &["doctor"]);
+    assert_eq!(code, Some(1), "{shown}{errors}");
+    assert!(shown.contains("while it was being asked, without a line of output"), "{shown}");
+    assert!(!shown.contains("are below"), "{shown}");
 }
 
 #[test]
@@ -138,4 +146,28 @@ fn what_the_baseline_knows_does_not_stop_the_doctor() {
     assert_eq!(run(&folder, &["doctor"]).0, Some(0));
     known("known: [{ match: 'MC-*', message: another, reason: ticket 7 }]\n");
     assert_eq!(run(&folder, &["doctor"]).0, Some(1));
+}
+
+/// A leak stays one where the baseline knows what else is wrong in the same step. It is the last step.
+#[test]
+fn what_the_baseline_knows_of_a_step_does_not_excuse_a_leak() {
+    let (url, _) = hand::chat(hand::Tells::All);
+    let folder = tempfile::tempdir().expect("a folder");
+    frameproof(folder.path(), &["init", "chat", "--url", &url]);
+    let config = format!(
+        "[target.all]\nprotocol = './chat/mychat'\nurl = '{url}'\ntimeout-scale = 0.1\nbaseline = 'k.yaml'\n\
+         prompts = {{ '*' = '[[cue:eyJ2IjoxfQ]] frameproof-says was here' }}\n"
+    );
+    fs::write(folder.path().join("frameproof.toml"), config).expect("written");
+    let known = |text: &str| fs::write(folder.path().join("k.yaml"), text).expect("written");
+    for (message, code, told) in [
+        ("must not come here", 1, "MISSING  are sessions apart?            what one session was told"),
+        ("what one session was told", 0, "known    are sessions apart?            known to fail: ticket 7"),
+    ] {
+        known(&format!("known: [{{ match: 'target/*', message: {message}, reason: ticket 7 }}]\n"));
+        let (got, shown, errors) = run(&folder, &["doctor"]);
+        assert_eq!(got, Some(code), "{message}\n{shown}{errors}");
+        assert!(shown.contains(told), "{shown}");
+        assert!(!shown.contains("what comes behind it was not tried"), "{shown}");
+    }
 }

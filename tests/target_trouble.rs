@@ -164,6 +164,41 @@ while True:
         threading.Thread(target=pump, args=pair, daemon=True).start()
 "#;
 
+/// It cuts connections and lives, and then cuts one and exits a little later.
+#[test]
+fn a_server_that_dies_late_is_not_blamed_by_a_requirement() {
+    let folder = folder(
+        "[target.late]\nprotocol = 'minicodex'\nurl = 'ws://127.0.0.1:{{port}}/ws'\nports = { port = 0 }\nsessions = 1\n\
+         command = ['python3', 'late.py', 'BIN', '{{port}}']\n",
+    );
+    let late = DIES.split("    if count > 7:").next().expect("its beginning").to_owned() + LATE;
+    fs::write(folder.path().join("late.py"), late).expect("written");
+    let (code, shown, errors) = run(&folder, &["run", "--target", "late", "errors/*"]);
+    assert!(matches!(code, Some(1 | 3)), "{shown}{errors}");
+    assert!(
+        shown.contains("the server died while this case ran: process `late` exited with status 9"),
+        "{shown}"
+    );
+}
+
+/// The first connection goes on, as those that come after five that are cut behind the upgrade; at the last of these it ends.
+const LATE: &str = r#"
+    other = socket.create_connection((host, int(port)))
+    if 1 < count < 7:
+        other.sendall(client.recv(65536))
+        client.sendall(other.recv(65536))
+        for s in (client, other):
+            s.shutdown(socket.SHUT_RDWR)
+            s.close()
+        if count == 6:
+            import time
+            time.sleep(0.3)
+            os._exit(9)
+        continue
+    for pair in ((client, other), (other, client)):
+        threading.Thread(target=pump, args=pair, daemon=True).start()
+"#;
+
 /// Somebody kills the server while cases run.
 #[test]
 fn a_server_that_is_killed_ends_with_a_verdict() {

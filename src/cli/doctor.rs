@@ -100,7 +100,9 @@ impl Doctor {
         let mut out = anstream::stdout();
         let mut written = Ok(());
         let verbose = self.verbose;
+        let mut all = false;
         let mut sink = |finding: &Finding| {
+            all |= finding.is_last();
             if written.is_ok() {
                 written = show(&mut out, finding, verbose);
             }
@@ -118,6 +120,7 @@ impl Doctor {
             Some(Ok(good)) => {
                 let last = match good {
                     true => "Nothing is missing: `frameproof run` tests the rest.",
+                    false if all => "Mend this, and ask again.",
                     false => "Mend this, and ask again: what comes behind it was not tried.",
                 };
                 writeln!(out, "\n{last}")?;

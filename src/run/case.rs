@@ -42,6 +42,8 @@ pub(super) struct Outcome {
     pub reason: Option<(Verdict, String)>,
     /// A connection ended that its client did not cut: seen when reading, or when writing failed.
     pub lost: bool,
+    /// One of them ended without a close frame.
+    pub cut: bool,
     /// Why the opening failed, if that ended the case.
     pub opening: Option<String>,
     /// Every wait in vain: the sentence about it, and what the server did meanwhile.
@@ -62,6 +64,11 @@ impl Outcome {
     /// Whether a connection ended that no client ended, or could not be had.
     pub fn lost_connection(&self) -> bool {
         self.lost || matches!(self.reason, Some((Verdict::Error, _)))
+    }
+
+    /// Whether that looks like a process that ended: it takes no leave.
+    pub fn was_cut(&self) -> bool {
+        self.cut || !self.lost
     }
 
     /// The server died meanwhile: what failed is its death and no requirement.

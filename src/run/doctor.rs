@@ -25,6 +25,10 @@ const ASKS_MS: u64 = 1500;
 const LAST_LINES: usize = 12;
 /// What to do about a server that died.
 const DIED: &str = "the process ended while it was being asked: its last lines of output are below";
+/// The same of one that wrote nothing.
+const DIED_MUTE: &str = "the process ended while it was being asked, without a line of output";
+/// The last step.
+const APART: &str = "are sessions apart?";
 
 /// How a step went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,6 +64,11 @@ impl Finding {
     fn new(step: &'static str, state: State, text: impl Into<String>, advice: &str) -> Self {
         let (text, advice) = (text.into(), advice.to_owned());
         Self { step, state, text, advice, frames: Vec::new(), log: Vec::new() }
+    }
+
+    /// Whether no step comes behind this one.
+    pub fn is_last(&self) -> bool {
+        self.step == APART
     }
 }
 
@@ -181,7 +190,10 @@ impl Walk<'_> {
                 Finding::new(step, State::Known, format!("known to fail: {reason}"), "")
             }
             (None, _) if !wrong => Finding::new(step, State::Good, good, ""),
-            _ if outcome.dead => Finding::new(step, State::Bad, told(outcome), DIED),
+            _ if outcome.dead => {
+                let advice = if outcome.log.is_empty() { DIED_MUTE } else { DIED };
+                Finding::new(step, State::Bad, told(outcome), advice)
+            }
             _ => Finding::new(step, State::Bad, told(outcome), advice),
         };
         let goes_on = finding.state != State::Bad;
@@ -192,7 +204,7 @@ impl Walk<'_> {
     }
 
     async fn apart(&mut self) -> Result<(), RunError> {
-        const STEP: &str = "are sessions apart?";
+        const STEP: &str = APART;
         let case = match isolation::case(self.protocol) {
             Ok(case) => case,
             Err(error) => {
@@ -202,6 +214,8 @@ impl Walk<'_> {
         };
         let mut outcome = self.walk(&case).await?;
         let leaks = isolation::leaks(&mut outcome);
+        // What excused the steps does not excuse a leak.
+        outcome.known = outcome.known.take().filter(|_| !leaks);
         self.forgive(&case, &mut outcome);
         let mut finding = if let (true, Some(reason)) = (leaks, &outcome.known) {
             Finding::new(STEP, State::Known, format!("known to fail: {reason}"), "")
@@ -345,7 +359,7 @@ impl Walk<'_> {
         let options = super::Options { keep: true, ..self.options.clone() };
         let mut outcome = run_case(self.protocol, loaded, &options, &lease, options.seed).await;
         if let Some(instance) = &lease.instance {
-            if let Some(how) = lease.death_if(outcome.lost_connection()).await {
+            if let Some(how) = lease.death(&outcome).await {
                 outcome.died(&how);
             }
             let lines = match outcome.dead {

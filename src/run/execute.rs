@@ -66,6 +66,7 @@ pub(super) async fn run_case(
         total.wire = outcome.wire;
         total.began = Some(began);
         total.lost |= outcome.lost;
+        total.cut |= outcome.cut;
         total.opening = outcome.opening.take();
         total.silences.append(&mut outcome.silences);
         for one in std::mem::take(&mut outcome.excused) {

@@ -23,8 +23,10 @@ impl Runner<'_> {
     /// Judges what was left open, and adds up what was exercised.
     pub fn finish_judge(self) -> Outcome {
         let mut runner = self;
-        let ends = runner.clients.values().filter_map(|client| client.ended.as_ref());
-        runner.outcome.lost = ends.map(|ended| ended.how).any(|how| how != Some(End::Dropped));
+        for ended in runner.clients.values().filter_map(|client| client.ended.as_ref()) {
+            runner.outcome.lost |= ended.how != Some(End::Dropped);
+            runner.outcome.cut |= matches!(ended.how, Some(End::Eof | End::Reset));
+        }
         let Some(judge) = runner.judge.take() else { return runner.outcome };
         let settled = runner.settled && !runner.broken;
         let crate::check::Outcome { violations, exercised, limits } = judge.finish(settled);

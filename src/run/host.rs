@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::Mutex;
 
+use super::case::Outcome;
 use super::schedule::RunError;
 use super::{Options, Target};
 use crate::model::{self, Model};
@@ -21,8 +22,9 @@ use crate::wire::{ConnectError, Connection, Endpoint};
 const PROBE: &str = "frameproof-probe";
 /// How long the end of a process may take to show after its connections broke.
 const GRACE: Duration = Duration::from_secs(1);
-/// How often this is halved for a server that cuts connections and lives: it need not be waited for each time.
-const HALVED: u32 = 4;
+/// How often this is halved for a server that ends connections and lives, with a close frame or by cutting them: it need not be
+/// waited for each time. A server that dies cuts them first, and may need a while for the rest.
+const HALVED: [u32; 2] = [4, 1];
 
 /// Restarts a server that is ours.
 #[derive(Clone)]
@@ -69,8 +71,8 @@ pub(super) struct Lease {
     pub restarter: Option<Restarter>,
     pub instance: Option<Arc<Instance>>,
     own: Option<Server>,
-    /// How often a death was waited for in vain in this run.
-    vain: Arc<AtomicU32>,
+    /// How often a death was waited for in vain in this run since the last one, behind close frames and without.
+    vain: Arc<[AtomicU32; 2]>,
 }
 
 impl Lease {
@@ -95,22 +97,17 @@ impl Lease {
         }
     }
 
-    /// As [`Lease::death`], where there is reason to ask.
-    pub async fn death_if(&self, suspected: bool) -> Option<String> {
-        if suspected { self.death().await } else { None }
-    }
-
-    /// Why the launched server is dead, if it is.
-    pub async fn death(&self) -> Option<String> {
-        match &self.instance {
-            Some(instance) => {
-                let vain = self.vain.load(Ordering::Relaxed).min(HALVED);
-                let died = instance.died_within(GRACE / 2_u32.pow(vain)).await;
-                self.vain.fetch_add(u32::from(died.is_none()), Ordering::Relaxed);
-                died
-            }
-            None => None,
+    /// Why the launched server is dead, if it is, and if a case gives reason to ask.
+    pub async fn death(&self, outcome: &Outcome) -> Option<String> {
+        let instance = self.instance.as_ref().filter(|_| outcome.lost_connection())?;
+        let kind = usize::from(outcome.was_cut());
+        let vain = self.vain[kind].load(Ordering::Relaxed).min(HALVED[kind]);
+        let died = instance.died_within(GRACE / 2_u32.pow(vain)).await;
+        match died {
+            Some(_) => self.vain.iter().for_each(|vain| vain.store(0, Ordering::Relaxed)),
+            None => drop(self.vain[kind].fetch_add(1, Ordering::Relaxed)),
         }
+        died
     }
 }
 
@@ -122,8 +119,8 @@ pub(super) struct Hosts {
     model: Option<Model>,
     shared: Mutex<Shared>,
     max_deaths: u32,
-    /// How often a death was waited for that was none.
-    vain: Arc<AtomicU32>,
+    /// How often a death was waited for that was none; see [`Lease`].
+    vain: Arc<[AtomicU32; 2]>,
 }
 
 struct Shared {

@@ -387,9 +387,7 @@ pub(super) async fn served(
     if let Some(instance) = &lease.instance
         && (!outcome.failures.is_empty() || outcome.reason.is_some())
     {
-        if outcome.lost_connection()
-            && let Some(how) = lease.death().await
-        {
+        if let Some(how) = lease.death(&outcome).await {
             outcome.died(&how);
         }
         let lines = instance.log().between(clock, Instant::now());
