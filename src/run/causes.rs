@@ -69,8 +69,9 @@ impl Causes {
     /// What becomes of a case that is not run any more.
     pub fn not_run(&self, options: &Options) -> Outcome {
         let message = format!(
-            "not run: {} cases before it have waited for the server, which has not said a single word. `{}` shows how far it comes",
+            "not run: {} cases before it have waited for the server, which has said {}. `{}` shows how far it comes",
             self.vain,
+            options.heard.nothing(),
             super::isolation::doctor(&options.reproduce)
         );
         let failure = Failure {
@@ -153,5 +154,10 @@ mod tests {
         assert!(causes.are_enough(&heard));
         let told = causes.not_run(&Options::default()).failures.remove(0).message;
         assert!(told.contains("8 cases") && told.contains("`frameproof doctor`"), "{told}");
+        assert!(told.contains("which has said not a single word."), "{told}");
+        let options = Options::default();
+        options.heard.note_ambient();
+        let told = causes.not_run(&options).failures.remove(0).message;
+        assert!(told.contains("which has said nothing but heartbeats and the like."), "{told}");
     }
 }

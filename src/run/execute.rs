@@ -18,6 +18,15 @@ const NO_MEMORY: &str =
 /// Most iterations of a sweep; a turn with more events is cut there.
 const MAX_SWEEP: u32 = 200;
 
+/// Why a case cannot be run against a server that is not ours to start, whatever it says.
+pub(super) fn inapplicable(loaded: &LoadedCase, ours: bool) -> Option<&'static str> {
+    match ours {
+        true => None,
+        false if loaded.case.steps.iter().any(Step::restarts) => Some(NO_RESTART),
+        false => loaded.case.max_growth.map(|_| NO_MEMORY),
+    }
+}
+
 /// Runs a case once, in sessions of its own.
 pub(super) async fn run_case(
     protocol: &Arc<Protocol>,

@@ -5,9 +5,16 @@ use serde_json::Value;
 use super::case::{Outcome, Runner, Stop};
 use super::clients::Received;
 use super::event::{Excused, Failure, StepPlace, Verdict};
+use super::silence::SERVER;
 use crate::check::{Violation, evidence, excused, same};
 use crate::protocol::ReadingName;
 use crate::trace::End;
+
+/// A message without the silence that a wait in vain ended in.
+pub(crate) fn without_silence(message: &str) -> &str {
+    let at = message.rmatch_indices(SERVER).find(|(at, _)| message[at + SERVER.len()..].starts_with("has "));
+    at.map_or(message, |(at, _)| &message[..at])
+}
 
 impl Runner<'_> {
     pub(super) fn violated(&mut self, violation: Violation) {

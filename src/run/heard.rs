@@ -1,11 +1,11 @@
 //! How much a server has been heard to say in a run, over all its cases: what one case waits for in vain means more where no
 //! other case has heard anything either.
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 /// Shared by the cases of a run.
 #[derive(Debug, Default)]
-pub struct Heard(AtomicU8);
+pub struct Heard(AtomicU8, AtomicBool);
 
 /// How much was heard, heartbeats and the like apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,6 +23,20 @@ pub(super) enum Extent {
 impl Heard {
     pub(super) fn note(&self, extent: Extent) {
         self.0.fetch_max(extent as u8, Ordering::Relaxed);
+    }
+
+    /// Heartbeats and the like have come, which are no answer to anything.
+    pub(super) fn note_ambient(&self) {
+        self.1.store(true, Ordering::Relaxed);
+    }
+
+    /// What a server has said from which nothing but silence was noted.
+    pub(super) fn nothing(&self) -> &'static str {
+        if self.1.load(Ordering::Relaxed) {
+            "nothing but heartbeats and the like"
+        } else {
+            "not a single word"
+        }
     }
 
     pub(super) fn extent(&self) -> Extent {

@@ -262,6 +262,15 @@ impl Hosts {
         }
     }
 
+    /// Whether the server is started for the run, and can be again.
+    pub fn is_ours(&self) -> bool {
+        match &self.target {
+            Target::Url { .. } => false,
+            Target::Reference { .. } => true,
+            Target::Configured(spec) => spec.is_launched(),
+        }
+    }
+
     /// Whether a case may run beside another.
     pub fn are_compatible(&self, one: &LoadedCase, other: &LoadedCase) -> bool {
         let by_family = matches!(&self.target, Target::Configured(spec) if spec.fresh == Fresh::Family);

@@ -42,10 +42,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub(crate) use failures::without_silence;
 pub use heard::Heard;
 pub use overheard::Overheard;
 pub use schedule::{RunError, run};
-pub(crate) use silence::without_silence;
 
 use crate::frame;
 use crate::protocol::Protocol;

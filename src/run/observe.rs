@@ -68,7 +68,9 @@ impl Runner<'_> {
         let Some(client) = self.clients.get_mut(&*event.client).filter(|_| said) else { return };
         if event.dir == Direction::Send {
             client.asked |= !self.manners.opens(message);
-        } else if !message.is_some_and(|message| self.protocol.is_ambient(message)) {
+        } else if message.is_some_and(|message| self.protocol.is_ambient(message)) {
+            self.options.heard.note_ambient();
+        } else {
             // A greeting may be late.
             let answers = client.asked && !self.manners.greets(message);
             self.options.heard.note(if answers { Extent::Answers } else { Extent::Openings });

@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use super::case::Outcome;
 use super::causes::Causes;
 use super::event::{CaseReport, Failure, LogLine, RequirementText, RunEvent, RunStarted, Summary, Verdict};
-use super::execute::run_case;
+use super::execute::{inapplicable, run_case};
 use super::host::Hosts;
 use super::redact::Secrets;
 use super::reports::{panicked, report, verdict_of};
@@ -231,7 +231,14 @@ impl Ledger<'_> {
 /// The report of a case that is not run, for the server is mute.
 fn not_run(causes: &Causes, case: &LoadedCase, shared: &Shared) -> CaseReport {
     let began = shared.start.elapsed().as_secs_f64();
-    report(case, causes.not_run(&shared.options), Verdict::Failed, Vec::new(), began, 0.0, &shared.options)
+    let (outcome, verdict) = match inapplicable(case, shared.hosts.is_ours()) {
+        Some(why) => {
+            let reason = Some((Verdict::NotApplicable, why.to_owned()));
+            (Outcome { reason, ..Outcome::default() }, Verdict::NotApplicable)
+        }
+        None => (causes.not_run(&shared.options), Verdict::Failed),
+    };
+    report(case, outcome, verdict, Vec::new(), began, 0.0, &shared.options)
 }
 
 /// Before sessions run side by side: whether what one is told reaches another. `None`: it was not tried.

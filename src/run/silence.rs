@@ -22,13 +22,7 @@ const OPENINGS: &str = "the server has said nothing on any connection beyond the
 const NO_END: &str = "the server has ended no turn on any connection";
 
 /// What stands between a sentence about a wait in vain and the silence.
-const SERVER: &str = ": the server ";
-
-/// A message without the silence that a wait in vain ended in.
-pub(crate) fn without_silence(message: &str) -> &str {
-    let at = message.rmatch_indices(SERVER).find(|(at, _)| message[at + SERVER.len()..].starts_with("has "));
-    at.map_or(message, |(at, _)| &message[..at])
-}
+pub(super) const SERVER: &str = ": the server ";
 
 /// What was sent last of what does not belong to an opening.
 #[derive(Debug, Clone, PartialEq, Eq)]
