@@ -68,7 +68,7 @@ pub struct Judge {
     by_direction: [Vec<usize>; 2],
     session_ids: Vec<(Matcher, frame::Pointer)>,
     open: FxHashMap<Arc<str>, Opened>,
-    sessions: Window<Joined>,
+    sessions: Window<(SessionNo, bool)>,
     next_conn: u32,
     history: History,
     requests: Requests,
@@ -84,17 +84,9 @@ pub struct Judge {
 #[derive(Clone, Copy)]
 struct Opened {
     conn: Conn,
-    session: Joined,
-}
-
-/// A session as its connections know it.
-#[derive(Clone, Copy)]
-struct Joined {
-    number: SessionNo,
-    /// It may have been known before, and forgotten.
+    session: SessionNo,
+    /// The session may have been known before, and forgotten.
     forgotten: bool,
-    /// It went on while none of its connections was open.
-    unwatched: bool,
 }
 
 /// What one event turned out to be.
@@ -271,24 +263,11 @@ impl Judge {
 
     /// Shows a message to the monitors that want it.
     fn show(&mut self, event: &Event, index: u64, on: Opened, message: Option<usize>, body: &Value) {
-        let Opened { conn, session: Joined { number: session, forgotten, unwatched } } = on;
+        let Opened { conn, session, forgotten } = on;
         let (at, dir, event, delays) = (event.at, event.dir, index, self.delays);
         let logged = self.history.logged(message, dir, body);
         let history = &self.history;
-        let seen = Seen {
-            event,
-            at,
-            delays,
-            conn,
-            session,
-            forgotten,
-            unwatched,
-            dir,
-            message,
-            body,
-            logged,
-            history,
-        };
+        let seen = Seen { event, at, delays, conn, session, forgotten, dir, message, body, logged, history };
         let wanted = match message {
             Some(message) => &self.by_message[message],
             None => &self.by_direction[dir as usize],
@@ -317,7 +296,6 @@ impl Judge {
                     conn,
                     session,
                     forgotten,
-                    unwatched,
                     dir,
                     logged: None,
                     history,
@@ -369,8 +347,7 @@ impl Judge {
         }
         let (conn, session) = (Conn(self.next_conn), SessionNo(self.next_conn));
         self.next_conn += 1;
-        let session = Joined { number: session, forgotten: false, unwatched: false };
-        let opened = Opened { conn, session };
+        let opened = Opened { conn, session, forgotten: false };
         self.open.insert(Arc::clone(client), opened);
         opened
     }
@@ -394,22 +371,16 @@ impl Judge {
     }
 
     fn in_session(&mut self, client: &Arc<str>, id: &str) -> Option<Opened> {
-        let own = self.open.get(client)?.session.number;
-        let is_watched = |number| self.open.values().any(|other| other.session.number == number);
-        let session = match self.sessions.get(0, Some(id)) {
-            Some(known) => {
-                known.unwatched |= known.number != own && !is_watched(known.number);
-                *known
-            }
+        let opened = self.open.get_mut(client)?;
+        (opened.session, opened.forgotten) = match self.sessions.get(0, Some(id)) {
+            Some(known) => *known,
             None => {
                 // Nothing was forgotten of a session that is new; whether it is, nobody can tell once some were.
-                let new = Joined { number: own, forgotten: self.sessions.may_lack(0), unwatched: false };
-                self.sessions.insert(0, Some(id), new, size_of::<SessionNo>());
-                new
+                let own = (opened.session, self.sessions.may_lack(0));
+                self.sessions.insert(0, Some(id), own, size_of::<SessionNo>());
+                own
             }
         };
-        let opened = self.open.get_mut(client)?;
-        opened.session = session;
         Some(*opened)
     }
 

@@ -28,8 +28,6 @@ pub(super) struct Item {
     pub conn: usize,
     /// Number of the session, as far as it is known at this message.
     pub session: usize,
-    /// The session went on while none of its connections was open.
-    pub unwatched: bool,
     pub dir: Direction,
     pub message: Option<usize>,
     pub body: Value,
@@ -168,7 +166,6 @@ pub(super) fn read(protocol: &Protocol, events: &[Event]) -> Items {
     // The session that each connection is in, and the ids that were told.
     let mut sessions: Vec<usize> = Vec::new();
     let mut told: Vec<(String, usize)> = Vec::new();
-    let mut unwatched: Vec<usize> = Vec::new();
     for (index, event) in events.iter().enumerate() {
         let (opens, ends) =
             (matches!(event.payload, Payload::Open { .. }), matches!(event.payload, Payload::End(_)));
@@ -191,31 +188,23 @@ pub(super) fn read(protocol: &Protocol, events: &[Event]) -> Items {
             if !told.iter().any(|(known, _)| known == id) {
                 told.push((id.to_owned(), sessions[conn]));
             }
-            let joined = told.iter().find(|(known, _)| known == id).map_or(sessions[conn], |(_, own)| *own);
-            if conns.iter().all(|(_, open)| sessions[*open] != joined) {
-                unwatched.push(joined);
-            }
-            sessions[conn] = joined;
+            sessions[conn] =
+                told.iter().find(|(known, _)| known == id).map_or(sessions[conn], |(_, own)| *own);
         };
         if let Payload::Open { url } = &event.payload
             && let Some(id) = protocol.session_in(url)
         {
             join(id, &mut sessions);
         }
-        let item = |message, body, (session, unwatched), logged| Item {
+        let item = |message, body, session, logged| Item {
             event: index as u64,
             at: event.at,
             conn,
             session,
-            unwatched,
             dir: event.dir,
             message,
             body,
             logged,
-        };
-        let joined = |sessions: &[usize], unwatched: &[usize]| {
-            let session = sessions[conn];
-            (session, unwatched.contains(&session))
         };
         let body = match &event.payload {
             Payload::Text(text) => frame::parse(text.as_bytes(), &Limits::default()).ok(),
@@ -225,7 +214,7 @@ pub(super) fn read(protocol: &Protocol, events: &[Event]) -> Items {
         let Some(body) = body else {
             // What a client sends is a request, whatever it is.
             if event.dir == Direction::Send {
-                items.all.push(item(None, Value::Null, joined(&sessions, &unwatched), None));
+                items.all.push(item(None, Value::Null, sessions[conn], None));
             }
             continue;
         };
@@ -242,12 +231,16 @@ pub(super) fn read(protocol: &Protocol, events: &[Event]) -> Items {
                 }
                 Some((whole(log.id.get(&body)?)?, content))
             });
-        let within = joined(&sessions, &unwatched);
-        items.all.push(item(message, body.clone(), within, logged));
+        items.all.push(item(message, body.clone(), sessions[conn], logged));
         for (number, part) in protocol.parts.iter().enumerate() {
             if message.is_some_and(|message| part.of.contains(&message)) {
                 for element in part.elements(&body) {
-                    items.all.push(item(Some(protocol.messages.len() + number), element, within, None));
+                    items.all.push(item(
+                        Some(protocol.messages.len() + number),
+                        element,
+                        sessions[conn],
+                        None,
+                    ));
                 }
             }
         }
