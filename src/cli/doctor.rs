@@ -8,7 +8,7 @@ use clap::Args;
 use tokio::sync::watch;
 
 use super::config::Config;
-use super::run::{Handlers, cannot_run, stop_on_signal, trust};
+use super::run::{Handlers, cannot_run, known, stop_on_signal, trust};
 use super::source::{Filter, Source};
 use super::target::{Chosen, TargetChoice};
 use super::{Failure, header, runtime, usage};
@@ -133,8 +133,7 @@ impl Doctor {
     fn baseline(&self, chosen: Option<&Chosen>, own: Option<&Path>) -> Result<Option<Baseline>, Failure> {
         let own = own.filter(|_| self.url.is_none() || chosen.is_some());
         let path = chosen.and_then(|chosen| chosen.config.baseline.as_deref()).or(own);
-        let today = jiff::Timestamp::now().to_string()[..10].to_owned();
-        Ok(self.baseline.as_deref().or(path).map(|path| Baseline::load(path, &today)).transpose()?)
+        known(self.baseline.as_deref().or(path))
     }
 
     fn target(&self, chosen: Option<&Chosen>, url: Option<String>) -> Result<Target, Failure> {

@@ -8,10 +8,11 @@ use std::time::Duration;
 use clap::Args;
 use tokio::sync::watch;
 
-use super::config::{Config, Jobs, Quiet, Scale};
+use super::config::{Config, Jobs};
 use super::run::{Handlers, cannot_run, stop_on_signal, trust, unwritable};
+use super::server::Server;
 use super::source::{Filter, Source, Suite, quote};
-use super::target::{Chosen, Server, TargetChoice, server};
+use super::target::{Chosen, TargetChoice};
 use super::{Failure, harness, nothing, runtime, usage};
 use crate::fuzz::campaign::{self, Ended, Event, Options, Report};
 use crate::fuzz::corpus;
@@ -37,28 +38,13 @@ const BUDGET: Duration = Duration::from_secs(60);
 pub(super) struct Fuzz {
     #[command(flatten)]
     source: Source,
-    /// The server to fuzz, `ws://…` or `wss://…`. Default: the configuration's `url` or its only target; else the built-in
-    /// reference server.
-    #[arg(long)]
-    url: Option<String>,
-    /// Fuzz the reference server, whatever servers the configuration has.
-    #[arg(long, conflicts_with_all = ["url", "target"])]
-    reference: bool,
+    #[command(flatten)]
+    server: Server,
     #[command(flatten)]
     choice: TargetChoice,
     /// Read this configuration instead of frameproof.toml of the working folder.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// A header of the upgrade request, `Name: value`; `Name: env:VARIABLE` takes the value from the environment. May
-    /// be repeated. Values are never shown.
-    #[arg(long, value_name = "HEADER")]
-    header: Vec<String>,
-    /// A PEM file with certificates that are trusted besides those that browsers trust, for `wss://`.
-    #[arg(long, value_name = "FILE")]
-    ca_file: Option<PathBuf>,
-    /// Fuzz the reference server with one of its faults.
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["url", "target"])]
-    fault: Option<String>,
     /// Stop after this time: `90s`, `10m`. Default: 60s, unless --iterations is given.
     #[arg(long, value_name = "TIME")]
     time: Option<Budget>,
@@ -87,12 +73,6 @@ pub(super) struct Fuzz {
     /// How much the memory of a launched target may grow in the campaign, in MiB.
     #[arg(long, value_name = "MIB", default_value_t = 256)]
     max_growth: u32,
-    /// Factor on every deadline: 2 for a slow machine. Default: 1.
-    #[arg(long, value_name = "FACTOR")]
-    timeout_scale: Option<Scale>,
-    /// The silence that ends a turn, where the protocol knows no other end: `500ms`, `2s`. Default: the protocol's.
-    #[arg(long, value_name = "TIME")]
-    quiet_period: Option<Quiet>,
     /// Write JUnit XML.
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
@@ -139,12 +119,11 @@ impl Fuzz {
         }
         let mut filter = Filter::default();
         let config = Config::read(self.config.as_deref())?;
-        let says_server = self.url.is_some() || self.fault.is_some() || config.url.is_some();
-        if self.choice.target.is_none() && !says_server && !self.reference {
+        if self.choice.target.is_none() && !self.server.is_said(&config) {
             self.choice.pick(&config, &self.source)?;
         }
         let chosen = self.choice.read(&config, self.config.as_deref())?;
-        self.apply(config, chosen.as_ref(), &mut filter);
+        self.apply(&config, chosen.as_ref(), &mut filter);
         let protocol = self.protocol(chosen.as_ref(), &mut filter)?;
         if let Some(word) = filter.globs.first() {
             return Err(usage(
@@ -155,14 +134,14 @@ impl Fuzz {
         for path in [&self.junit, &self.json].into_iter().flatten() {
             file::check_writable(path).map_err(unwritable)?;
         }
-        let target = server(chosen.as_ref(), self.url.as_deref(), &self.header, self.fault.as_deref())?;
+        let target = self.server.target(chosen.as_ref())?;
         let options = RunOptions {
-            trust: trust(self.ca_file.as_deref())?,
+            trust: trust(self.server.ca_file.as_deref())?,
             seed: self.seed(),
-            timeout_scale: self.timeout_scale.map_or(1.0, |scale| scale.0),
+            timeout_scale: self.server.timeout_scale.map_or(1.0, |scale| scale.0),
             reproduce: self.reproduce(),
             no_deadline: self.choice.no_deadline,
-            quiet: self.quiet_period.map(|quiet| quiet.0),
+            quiet: self.server.quiet_period.map(|quiet| quiet.0),
             prompts: chosen.as_ref().map(|chosen| chosen.prompts.clone()).unwrap_or_default(),
             ..RunOptions::default()
         };
@@ -186,25 +165,14 @@ impl Fuzz {
     }
 
     /// Fills in what the command line leaves open.
-    fn apply(&mut self, config: Config, chosen: Option<&Chosen>, filter: &mut Filter) {
+    fn apply(&mut self, config: &Config, chosen: Option<&Chosen>, filter: &mut Filter) {
         if let Some(chosen) = chosen {
             chosen.apply(&mut self.source, filter);
-            let own = &chosen.config;
-            self.timeout_scale = self.timeout_scale.or(own.timeout_scale.map(Scale));
-            self.quiet_period = self.quiet_period.or(own.quiet_period.map(|time| Quiet(time.0)));
         }
-        if config.fill(&mut self.source, filter) {
-            let open = self.fault.is_none() && !self.reference && chosen.is_none();
-            self.url = self.url.take().or(config.url.filter(|_| open));
-            if self.header.is_empty() {
-                self.header = config.header;
-            }
-        }
+        let same = config.fill(&mut self.source, filter);
+        self.server.fill(config, chosen, same);
         // Scenarios are for `run`.
         self.source.scenario.clear();
-        self.ca_file = self.ca_file.take().or(config.ca_file);
-        self.timeout_scale = self.timeout_scale.or(config.timeout_scale);
-        self.quiet_period = self.quiet_period.or(config.quiet_period);
         self.seed = self.seed.or(config.seed);
     }
 
@@ -220,16 +188,7 @@ impl Fuzz {
                 self.config.as_ref().map(|file| format!(" --config {}", quote(&file.display().to_string())));
             text += &format!("{} --target {}", config.unwrap_or_default(), quote(target));
         }
-        let server = Server {
-            url: self.url.as_deref(),
-            reference: self.reference,
-            fault: self.fault.as_deref(),
-            header: &self.header,
-            ca_file: self.ca_file.as_deref(),
-            timeout_scale: self.timeout_scale,
-            quiet_period: self.quiet_period,
-        };
-        text += &server.to_string();
+        text += &self.server.to_string();
         text
     }
 

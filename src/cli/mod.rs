@@ -14,6 +14,7 @@ mod run;
 mod schema;
 mod selftest;
 mod serve;
+mod server;
 mod source;
 mod target;
 

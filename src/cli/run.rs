@@ -8,9 +8,10 @@ use clap::Args;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
-use super::config::{Config, Jobs, Quiet, Scale};
+use super::config::{Config, Jobs};
+use super::server::Server;
 use super::source::{Filter, Source, Suite};
-use super::target::{Chosen, Server, TargetChoice, cannot_launch, server};
+use super::target::{Chosen, TargetChoice, cannot_launch};
 use super::{Failure, harness, runtime, usage};
 use crate::report::console::{Console, ConsoleOptions};
 use crate::report::{file, json, junit};
@@ -27,34 +28,16 @@ pub(super) struct Run {
     source: Source,
     #[command(flatten)]
     filter: Filter,
-    /// The server to test, `ws://…` or `wss://…`. Default: the configuration's `url` or its only target; else the built-in
-    /// reference server.
-    #[arg(long)]
-    url: Option<String>,
-    /// Test the reference server, whatever servers the configuration has.
-    #[arg(long, conflicts_with_all = ["url", "target"])]
-    reference: bool,
+    #[command(flatten)]
+    server: Server,
     #[command(flatten)]
     choice: TargetChoice,
-    /// A header of the upgrade request, `Name: value`; `Name: env:VARIABLE` takes the value from the environment. May
-    /// be repeated. Values are never shown.
-    #[arg(long, value_name = "HEADER")]
-    header: Vec<String>,
-    /// A PEM file with certificates that are trusted besides those that browsers trust, for `wss://`.
-    #[arg(long, value_name = "FILE")]
-    ca_file: Option<PathBuf>,
     /// Show what would run, and run nothing.
     #[arg(long)]
     list: bool,
     /// Cases side by side. Default: 8.
     #[arg(long, short, value_name = "N")]
     jobs: Option<Jobs>,
-    /// Factor on every deadline: 2 for a slow machine. Default: 1.
-    #[arg(long, value_name = "FACTOR")]
-    timeout_scale: Option<Scale>,
-    /// The silence that ends a turn, where the protocol knows no other end: `500ms`, `2s`. Default: the protocol's.
-    #[arg(long, value_name = "TIME")]
-    quiet_period: Option<Quiet>,
     /// Stop after the first failed case, or after N.
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "1", require_equals = true)]
     fail_fast: Option<std::num::NonZeroUsize>,
@@ -87,9 +70,6 @@ pub(super) struct Run {
     /// (reports/frameproof.jsonl for all).
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Test the reference server with one of its faults.
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["url", "target"])]
-    fault: Option<String>,
     /// Defaults for these options; read from frameproof.toml of the working folder if it is there.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -109,8 +89,7 @@ impl Run {
         let config = Config::read(self.config.as_deref())?;
         let named = self.source.name.clone().filter(|word| Source::is_embedded(word));
         self.given = Source { name: named, ..self.source.clone() }.arguments();
-        let says_server = self.url.is_some() || self.fault.is_some() || config.url.is_some();
-        if self.choice.target.is_none() && !says_server && !self.reference && !self.list {
+        if self.choice.target.is_none() && !self.server.is_said(&config) && !self.list {
             self.choice.pick(&config, &self.source)?;
         }
         let chosen = self.choice.read(&config, self.config.as_deref())?;
@@ -127,12 +106,12 @@ impl Run {
             return super::list::cases(&suites);
         }
         let all = suites.len() > 1;
-        if self.url.is_none() && chosen.is_none() {
+        if self.server.url.is_none() && chosen.is_none() {
             let name = if all { "frameproof" } else { &suites[0].protocol.name };
             self.junit.get_or_insert_with(|| format!("reports/{name}.junit.xml").into());
             self.json.get_or_insert_with(|| format!("reports/{name}.jsonl").into());
         }
-        let target = server(chosen.as_ref(), self.url.as_deref(), &self.header, self.fault.as_deref())?;
+        let target = self.server.target(chosen.as_ref())?;
         let outputs = [&self.junit, &self.json, &self.trace, &self.baseline_write];
         for path in outputs.into_iter().flatten() {
             file::check_writable(path).map_err(unwritable)?;
@@ -182,9 +161,9 @@ impl Run {
     /// All protocols at once are for their reference servers only.
     fn check_all(&self) -> Result<(), Failure> {
         let single = [
-            ("--url", self.url.is_some()),
+            ("--url", self.server.url.is_some()),
             ("--target", self.choice.target.is_some()),
-            ("--fault", self.fault.is_some()),
+            ("--fault", self.server.fault.is_some()),
             ("--trace", self.trace.is_some()),
             ("--baseline", self.baseline.is_some()),
             ("--baseline-write", self.baseline_write.is_some()),
@@ -205,25 +184,14 @@ impl Run {
                 (Some(jobs), Some(most)) => Some(Jobs(jobs.0.min(most.0))),
                 (jobs, sessions) => jobs.or(sessions),
             };
-            self.timeout_scale = self.timeout_scale.or(own.timeout_scale.map(Scale));
-            self.quiet_period = self.quiet_period.or(own.quiet_period.map(|time| Quiet(time.0)));
             self.baseline = self.baseline.take().or(own.baseline.clone());
         }
         let same = config.fill(&mut self.source, &mut self.filter);
+        self.server.fill(&config, chosen, same);
         if same {
-            self.url = self
-                .url
-                .take()
-                .or(config.url.filter(|_| self.fault.is_none() && !self.reference && chosen.is_none()));
             self.baseline = self.baseline.take().or(config.baseline);
-            if self.header.is_empty() {
-                self.header = config.header;
-            }
         }
-        self.ca_file = self.ca_file.take().or(config.ca_file);
         self.jobs = self.jobs.or(config.jobs);
-        self.timeout_scale = self.timeout_scale.or(config.timeout_scale);
-        self.quiet_period = self.quiet_period.or(config.quiet_period);
         self.fail_fast = self.fail_fast.or(config.fail_fast);
         self.retries = self.retries.or(config.retries);
         self.repeat = self.repeat.or(config.repeat);
@@ -235,19 +203,17 @@ impl Run {
     }
 
     fn options(&self, chosen: Option<&Chosen>) -> Result<Options, Failure> {
-        let today = jiff::Timestamp::now().to_string()[..10].to_owned();
-        let load = |path: &Path| Baseline::load(path, &today);
-        let mut baseline = self.baseline.as_deref().map(load).transpose()?;
+        let mut baseline = known(self.baseline.as_deref())?;
         if let Some(baseline) = &mut baseline {
             baseline.partial = !self.filter.is_empty();
         }
-        let trust = trust(self.ca_file.as_deref())?;
+        let trust = trust(self.server.ca_file.as_deref())?;
         let options = Options::default();
         Ok(Options {
             trust,
             jobs: self.jobs.map_or(options.jobs, |jobs| usize::from(jobs.0)),
-            timeout_scale: self.timeout_scale.map_or(options.timeout_scale, |scale| scale.0),
-            quiet: self.quiet_period.map(|quiet| quiet.0),
+            timeout_scale: self.server.timeout_scale.map_or(options.timeout_scale, |scale| scale.0),
+            quiet: self.server.quiet_period.map(|quiet| quiet.0),
             fail_fast: self.fail_fast.map(usize::from),
             retries: self.retries.unwrap_or(0),
             repeat: self.repeat.map_or(1, u32::from),
@@ -274,16 +240,7 @@ impl Run {
             Some(chosen) => format!("frameproof run{}{}", self.given, chosen.arguments),
             None => format!("frameproof run{}", self.source.arguments()),
         };
-        let server = Server {
-            url: self.url.as_deref(),
-            reference: self.reference,
-            fault: self.fault.as_deref(),
-            header: &self.header,
-            ca_file: self.ca_file.as_deref(),
-            timeout_scale: self.timeout_scale,
-            quiet_period: self.quiet_period,
-        };
-        text += &server.to_string();
+        text += &self.server.to_string();
         if self.strict {
             text += " --strict";
         }
@@ -371,6 +328,12 @@ pub(super) async fn stop_on_signal(
         // An error means that the run is over.
         let _ = stop.send(true);
     }
+}
+
+/// The known failures of a file.
+pub(super) fn known(file: Option<&Path>) -> Result<Option<Baseline>, Failure> {
+    let today = jiff::Timestamp::now().to_string()[..10].to_owned();
+    Ok(file.map(|path| Baseline::load(path, &today)).transpose()?)
 }
 
 /// Whose signature counts: that of the usual authorities, and of those in the file.

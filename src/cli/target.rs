@@ -2,19 +2,16 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use clap::Args;
 
-use super::config::{Config, Quiet, Scale};
+use super::config::Config;
 use super::source::{Filter, Source, Suite, quote};
-use super::{Failure, header, usage};
+use super::{Failure, usage};
 use crate::protocol::extension::Tool;
-use crate::run::Target;
 use crate::run::prompts::Prompts;
 use crate::source::{Diagnostic, Document, Span, nearest};
 use crate::target::{LaunchFailure, Spec, TargetConfig};
-use crate::wire::{Endpoint, Trust};
 
 /// A day: nobody sits before a debugger for longer.
 const DAY: std::time::Duration = std::time::Duration::from_secs(86_400);
@@ -47,72 +44,6 @@ pub(super) struct Chosen {
 /// `frameproof.toml` has several targets that fit.
 pub(super) fn which_target(names: &[&str]) -> Failure {
     usage("which target?", &format!("--target NAME: there are {}", names.join(", ")))
-}
-
-/// The server under test: the chosen target, a URL, or the built-in reference server.
-///
-/// # Errors
-/// A URL or a header that is none.
-pub(super) fn server(
-    chosen: Option<&Chosen>,
-    url: Option<&str>,
-    headers: &[String],
-    fault: Option<&str>,
-) -> Result<Target, Failure> {
-    if let Some(chosen) = chosen {
-        return Ok(Target::Configured(Arc::clone(&chosen.spec)));
-    }
-    let headers = headers.iter().map(|text| header::parse(text)).collect::<Result<Vec<_>, _>>()?;
-    let Some(url) = url else { return Ok(Target::Reference { fault: fault.map(str::to_owned) }) };
-    let endpoint = Endpoint {
-        url: url.to_owned(),
-        headers: headers.clone(),
-        max_message: 0,
-        deadline: Duration::ZERO,
-        trust: Trust::default(),
-    };
-    endpoint.check().map_err(|error| usage(error, "a URL looks like ws://127.0.0.1:8765/ws"))?;
-    Ok(Target::Url { url: url.to_owned(), headers })
-}
-
-/// What of a command line says the server and its pace.
-#[derive(Default)]
-pub(super) struct Server<'a> {
-    pub url: Option<&'a str>,
-    pub reference: bool,
-    pub fault: Option<&'a str>,
-    pub header: &'a [String],
-    pub ca_file: Option<&'a Path>,
-    pub timeout_scale: Option<Scale>,
-    pub quiet_period: Option<Quiet>,
-}
-
-impl std::fmt::Display for Server<'_> {
-    /// The same, to be given again; without secrets.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        if let Some(url) = self.url {
-            write!(f, " --url {}", quote(&crate::wire::shown(url)))?;
-        }
-        if self.reference {
-            f.write_str(" --reference")?;
-        }
-        if let Some(fault) = self.fault {
-            write!(f, " --fault {}", quote(fault))?;
-        }
-        for header in self.header {
-            write!(f, " --header {}", quote(&header::redacted(header)))?;
-        }
-        if let Some(path) = self.ca_file {
-            write!(f, " --ca-file {}", quote(&path.display().to_string()))?;
-        }
-        if let Some(scale) = self.timeout_scale {
-            write!(f, " --timeout-scale {}", scale.0)?;
-        }
-        match self.quiet_period {
-            Some(quiet) => write!(f, " --quiet-period {}ms", quiet.0.as_millis()),
-            None => Ok(()),
-        }
-    }
 }
 
 impl TargetChoice {

@@ -13,11 +13,10 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use super::frail_frames::Relay;
 use super::{Dialect, Socket, entry, names};
 use crate::source::nearest;
+use crate::wire::READ_BUFFER;
 
 /// Send buffer of an accepted connection in bytes: small, so that a client that does not read is noticed soon.
 const SEND_BUFFER: u32 = 16 * 1024;
-/// Bytes taken in one read, and cleared before it.
-const READ_BUFFER: usize = 16 << 10;
 
 /// How to start a reference server.
 #[derive(Debug, Clone)]

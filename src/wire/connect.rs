@@ -16,7 +16,7 @@ use super::tls::{self, Trust};
 /// How much of a refusing server's answer is quoted, in characters.
 const MAX_BODY: usize = 400;
 /// Bytes taken in one read. The library clears as many before each: its 128 KiB cost more than a small message does.
-const READ_BUFFER: usize = 16 << 10;
+pub const READ_BUFFER: usize = 16 << 10;
 
 /// Where to connect to, and how.
 #[derive(Debug, Clone)]

@@ -9,6 +9,7 @@ mod messages;
 mod raw;
 mod tls;
 
+pub(crate) use connect::READ_BUFFER;
 pub use connect::{ConnectError, Endpoint, shown};
 pub use connection::{Connection, Incoming};
 pub use link::Link;

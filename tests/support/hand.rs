@@ -109,53 +109,44 @@ where
     url.recv().expect("it listens")
 }
 
+/// Takes a client's connection, and opens one to another server for it.
+async fn between(stream: tokio::net::TcpStream, behind: &str) -> Option<(Near, Far)> {
+    let client = tokio_tungstenite::accept_async(stream).await.ok()?;
+    let (server, _) = tokio_tungstenite::connect_async(behind).await.ok()?;
+    Some((client, server))
+}
+
+type Near = tokio_tungstenite::WebSocketStream<tokio::net::TcpStream>;
+type Far = tokio_tungstenite::WebSocketStream<tokio_tungstenite::MaybeTlsStream<tokio::net::TcpStream>>;
+
 /// Passes the messages of another server on, but for those that `lost` picks.
 pub fn losing(behind: &str, lost: fn(&str) -> bool) -> String {
-    let behind = behind.to_owned();
-    serve(move |stream| {
-        let behind = behind.clone();
-        async move {
-            let Ok(client) = tokio_tungstenite::accept_async(stream).await else { return };
-            let Ok((server, _)) = tokio_tungstenite::connect_async(behind).await else { return };
-            let (mut to_client, mut from_client) = client.split();
-            let (mut to_server, mut from_server) = server.split();
-            let up = async {
-                while let Some(Ok(message)) = from_client.next().await {
-                    if to_server.send(message).await.is_err() {
-                        return;
-                    }
-                }
-            };
-            let down = async {
-                while let Some(Ok(message)) = from_server.next().await {
-                    let is_lost = matches!(&message, Message::Text(text) if lost(text));
-                    if !is_lost && to_client.send(message).await.is_err() {
-                        return;
-                    }
-                }
-            };
-            tokio::select! { () = up => {}, () = down => {} }
-        }
-    })
+    passing(behind, move |text| (!lost(text)).then(|| text.to_owned()))
 }
 
 /// Passes the messages of another server on, each as `alter` makes it.
 pub fn altered(behind: &str, alter: fn(&str) -> String) -> String {
+    passing(behind, move |text| Some(alter(text)))
+}
+
+/// Passes the messages of another server on: of its texts what `pass` leaves.
+fn passing(behind: &str, pass: impl Fn(&str) -> Option<String> + Copy + Send + Sync + 'static) -> String {
     let behind = behind.to_owned();
     serve(move |stream| {
         let behind = behind.clone();
         async move {
-            let Ok(client) = tokio_tungstenite::accept_async(stream).await else { return };
-            let Ok((server, _)) = tokio_tungstenite::connect_async(behind).await else { return };
+            let Some((client, server)) = between(stream, &behind).await else { return };
             let (mut to_client, from_client) = client.split();
             let (to_server, mut from_server) = server.split();
             let down = async {
                 while let Some(Ok(message)) = from_server.next().await {
-                    let message = match &message {
-                        Message::Text(text) => Message::text(alter(text)),
-                        _ => message,
+                    let passed = match &message {
+                        Message::Text(text) => pass(text).map(Message::text),
+                        _ => Some(message),
                     };
-                    if to_client.send(message).await.is_err() {
+                    if let Some(message) = passed
+                        && to_client.send(message).await.is_err()
+                    {
                         return;
                     }
                 }
@@ -183,8 +174,7 @@ pub fn falling_silent(behind: &str, when: FallsSilent) -> String {
     serve(move |stream| {
         let behind = behind.clone();
         async move {
-            let Ok(client) = tokio_tungstenite::accept_async(stream).await else { return };
-            let Ok((server, _)) = tokio_tungstenite::connect_async(behind).await else { return };
+            let Some((client, server)) = between(stream, &behind).await else { return };
             let (mut to_client, mut from_client) = client.split();
             let (mut to_server, mut from_server) = server.split();
             let mut silent = when == FallsSilent::AtOnce;

@@ -1,0 +1,117 @@
+//! The server that `run` and `fuzz` are about, and its pace.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::config::{Config, Quiet, Scale};
+use super::source::quote;
+use super::target::Chosen;
+use super::{Failure, header, usage};
+use crate::run::Target;
+use crate::wire::{Endpoint, Trust, shown};
+
+/// Which server, and its pace.
+#[derive(Debug, Args)]
+pub(super) struct Server {
+    /// The server to test, `ws://…` or `wss://…`. Default: the configuration's `url` or its only target; else the built-in
+    /// reference server.
+    #[arg(long)]
+    pub url: Option<String>,
+    /// Test the reference server, whatever servers the configuration has.
+    #[arg(long, conflicts_with_all = ["url", "target"])]
+    pub reference: bool,
+    /// Test the reference server with one of its faults.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["url", "target"])]
+    pub fault: Option<String>,
+    /// A header of the upgrade request, `Name: value`; `Name: env:VARIABLE` takes the value from the environment. May
+    /// be repeated. Values are never shown.
+    #[arg(long, value_name = "HEADER")]
+    pub header: Vec<String>,
+    /// A PEM file with certificates that are trusted besides those that browsers trust, for `wss://`.
+    #[arg(long, value_name = "FILE")]
+    pub ca_file: Option<PathBuf>,
+    /// Factor on every deadline: 2 for a slow machine. Default: 1.
+    #[arg(long, value_name = "FACTOR")]
+    pub timeout_scale: Option<Scale>,
+    /// The silence that ends a turn, where the protocol knows no other end: `500ms`, `2s`. Default: the protocol's.
+    #[arg(long, value_name = "TIME")]
+    pub quiet_period: Option<Quiet>,
+}
+
+impl Server {
+    /// Whether the command line, or the configuration without a target, says which server.
+    pub fn is_said(&self, config: &Config) -> bool {
+        self.url.is_some() || self.fault.is_some() || self.reference || config.url.is_some()
+    }
+
+    /// Fills in what the command line leaves open. `same`: the configuration is about the protocol that is tested.
+    pub fn fill(&mut self, config: &Config, chosen: Option<&Chosen>, same: bool) {
+        if let Some(Chosen { config: own, .. }) = chosen {
+            self.timeout_scale = self.timeout_scale.or(own.timeout_scale.map(Scale));
+            self.quiet_period = self.quiet_period.or(own.quiet_period.map(|time| Quiet(time.0)));
+        }
+        if same {
+            let open = self.fault.is_none() && !self.reference && chosen.is_none();
+            self.url = self.url.take().or_else(|| config.url.clone().filter(|_| open));
+            if self.header.is_empty() {
+                self.header.clone_from(&config.header);
+            }
+        }
+        self.ca_file = self.ca_file.take().or_else(|| config.ca_file.clone());
+        self.timeout_scale = self.timeout_scale.or(config.timeout_scale);
+        self.quiet_period = self.quiet_period.or(config.quiet_period);
+    }
+
+    /// The chosen target, the URL, or the built-in reference server.
+    ///
+    /// # Errors
+    /// A URL or a header that is none.
+    pub fn target(&self, chosen: Option<&Chosen>) -> Result<Target, Failure> {
+        if let Some(chosen) = chosen {
+            return Ok(Target::Configured(Arc::clone(&chosen.spec)));
+        }
+        let headers = self.header.iter().map(|text| header::parse(text)).collect::<Result<Vec<_>, _>>()?;
+        let Some(url) = &self.url else { return Ok(Target::Reference { fault: self.fault.clone() }) };
+        let endpoint = Endpoint {
+            url: url.clone(),
+            headers: headers.clone(),
+            max_message: 0,
+            deadline: Duration::ZERO,
+            trust: Trust::default(),
+        };
+        endpoint.check().map_err(|error| usage(error, "a URL looks like ws://127.0.0.1:8765/ws"))?;
+        Ok(Target::Url { url: url.clone(), headers })
+    }
+}
+
+impl fmt::Display for Server {
+    /// The arguments, to be given again; without secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(url) = &self.url {
+            write!(f, " --url {}", quote(&shown(url)))?;
+        }
+        if self.reference {
+            f.write_str(" --reference")?;
+        }
+        if let Some(fault) = &self.fault {
+            write!(f, " --fault {}", quote(fault))?;
+        }
+        for header in &self.header {
+            write!(f, " --header {}", quote(&header::redacted(header)))?;
+        }
+        if let Some(path) = &self.ca_file {
+            write!(f, " --ca-file {}", quote(&path.display().to_string()))?;
+        }
+        if let Some(scale) = self.timeout_scale {
+            write!(f, " --timeout-scale {}", scale.0)?;
+        }
+        match self.quiet_period {
+            Some(quiet) => write!(f, " --quiet-period {}ms", quiet.0.as_millis()),
+            None => Ok(()),
+        }
+    }
+}
