@@ -216,6 +216,32 @@ fn a_server_that_does_not_go_by_the_rfc_is_found_out() {
     }
 }
 
+/// What is asked behind a hang-up that the server has noticed is asked afterwards: a fault of later connections shows each time.
+#[test]
+fn a_hang_up_that_is_noticed_comes_before_what_follows() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let case = "family: f\ncases:\n  - name: c\n    title: A case.\n    steps:\n      - open: alice\n      \
+        - { frame: { opcode: text, payload: '{}', cut: 3 }, as: alice }\n      \
+        - { drop: alice, noticed: true }\n      - { open: bob, covers: [TV-ERR-9] }\n";
+    std::fs::write(folder.path().join("c.yaml"), case).expect("written");
+    let run = |fault: &[&str]| {
+        let arguments = [&["run", "tinyvex", "--scenario", "c.yaml", "--repeat", "8"], fault].concat();
+        let output = frameproof(folder.path(), &arguments);
+        (output.status.code(), text(&output.stdout) + &text(&output.stderr))
+    };
+    let (code, shown) = run(&["--fault", "fuzz-closed-door-behind-half-a-frame"]);
+    assert_eq!(code, Some(1), "{shown}");
+    assert!(shown.contains("TV-ERR-9") && !shown.to_lowercase().contains("flaky"), "{shown}");
+    let (code, shown) = run(&[]);
+    assert_eq!(code, Some(0), "{shown}");
+
+    std::fs::write(folder.path().join("c.yaml"), case.replace("drop: alice", "close: alice"))
+        .expect("written");
+    let (code, shown) = run(&[]);
+    assert_eq!(code, Some(2), "{shown}");
+    assert!(shown.contains("noticed"), "{shown}");
+}
+
 #[test]
 fn mistakes_in_frames_have_places() {
     let steps = "

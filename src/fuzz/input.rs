@@ -86,9 +86,14 @@ impl Input {
 
     /// Whether the client itself cuts the connection in the end.
     pub fn hangs_up(&self) -> bool {
+        self.farewell().is_some()
+    }
+
+    /// The step by which the client itself cuts the connection in the end.
+    pub fn farewell(&self) -> Option<&Value> {
         match &self.action {
-            Action::Steps(steps) => steps.last().is_some_and(|step| step.get("drop").is_some()),
-            _ => false,
+            Action::Steps(steps) => steps.last().filter(|step| step.get("drop").is_some()),
+            _ => None,
         }
     }
 

@@ -209,7 +209,7 @@ pub fn simpler(protocol: &Protocol, input: &Input) -> Vec<Input> {
         // Frames that mean something else to the RFC would be owed something else.
         if let (Action::Steps(before), Action::Steps(steps)) = (&original.action, &input.action)
             && original.command == wire::COMMAND
-            && (wire::meaning(before) != wire::meaning(steps) || original.hangs_up() != input.hangs_up())
+            && (wire::meaning(before) != wire::meaning(steps) || original.farewell() != input.farewell())
         {
             return None;
         }

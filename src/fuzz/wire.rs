@@ -263,6 +263,11 @@ fn wrong(kind: &str, message: &Value, below: &mut dyn FnMut(usize) -> usize) -> 
     Some((steps.into_iter().map(frame).collect(), Duty::MustClose { codes }))
 }
 
+/// The client is gone, and the server has noticed: what is asked next is asked of a server that has had the harm.
+fn hang_up(client: &str) -> Value {
+    json!({ "drop": client, "noticed": true })
+}
+
 /// What a client breaks off: it goes silent in the middle, and hangs up.
 fn broken_off(
     client: &str,
@@ -275,10 +280,7 @@ fn broken_off(
         "short-length" => json!({ "opcode": "text", "payload": message, "length": below(4) }),
         "noise" => {
             let bytes: Vec<String> = (0..2 + below(40)).map(|_| format!("{:02x}", below(256))).collect();
-            return Some((
-                vec![json!({ "bytes": bytes.join(" ") }), json!({ "drop": client })],
-                Duty::Survive,
-            ));
+            return Some((vec![json!({ "bytes": bytes.join(" ") }), hang_up(client)], Duty::Survive));
         }
         // At least one byte, and never the whole frame: its header and mask alone have six.
         "half-frame" => json!({ "opcode": "text", "payload": message, "cut": 1 + below(6) }),
@@ -289,7 +291,7 @@ fn broken_off(
         }
         _ => return None,
     };
-    Some((vec![frame(fields), json!({ "drop": client })], Duty::Survive))
+    Some((vec![frame(fields), hang_up(client)], Duty::Survive))
 }
 
 #[cfg(test)]

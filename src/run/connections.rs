@@ -97,14 +97,20 @@ impl Runner<'_> {
             let _ = connection.close(None, deadline).await;
         }
         self.record(name, Direction::Send, Payload::Close { code: None, reason: "".into() });
-        let until = Instant::now() + deadline;
+        self.end_of(name).await?;
+        self.record(name, Direction::Send, Payload::End(End::Closed));
+        self.client(name)?.disconnect();
+        Ok(())
+    }
+
+    /// Waits until the client's connection has ended, for no longer than the deadline.
+    async fn end_of(&mut self, name: &str) -> Result<(), Stop> {
+        let until = Instant::now() + self.deadline(None);
         while self.client(name)?.ended.is_none() {
             if !self.pump(until).await? {
                 break;
             }
         }
-        self.record(name, Direction::Send, Payload::End(End::Closed));
-        self.client(name)?.disconnect();
         Ok(())
     }
 
@@ -117,9 +123,26 @@ impl Runner<'_> {
             self.received(&name, after as usize).await?;
         }
         self.lost(&name)?;
+        if step.noticed {
+            self.hang_up(&name).await?;
+        }
         self.record(&name, Direction::Send, Payload::End(End::Dropped));
         self.client(&name)?.disconnect();
         Ok(())
+    }
+
+    /// Ends this side's half of the connection, and waits until the server, which has noticed, ends the other: what comes next comes
+    /// after that. One that does not is cut at the deadline.
+    async fn hang_up(&mut self, name: &str) -> Result<(), Stop> {
+        let deadline = self.deadline(None);
+        let state = self.client(name)?;
+        let Some(connection) = &mut state.connection else { return Ok(()) };
+        state.may_end = true;
+        // A connection that is gone already is over.
+        match connection.finish(deadline).await {
+            Ok(()) => self.end_of(name).await,
+            Err(_) => Ok(()),
+        }
     }
 
     /// Waits until the client has received `count` events of the log since its last `send`, and makes the last of them

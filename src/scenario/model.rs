@@ -224,6 +224,10 @@ pub struct Step {
     pub count: Option<u32>,
     /// `drop`: after this many events of the log. A number or a template.
     pub after: Option<Value>,
+    /// `drop`: end this side's half of the TCP connection first, and wait (for the step deadline at most) until the server has ended the
+    /// other. What comes next comes after the server has noticed; a plain cut races with it.
+    #[serde(default)]
+    pub noticed: bool,
     /// `expect`: error messages do not end the wait.
     #[serde(default)]
     pub past_errors: bool,
@@ -289,7 +293,8 @@ impl Step {
     /// Whether the step, or one within it, writes below the messages.
     pub fn is_raw(&self) -> bool {
         let within = self.unchanged.iter().chain(self.parallel.iter().flatten()).flatten();
-        self.frame.is_some() || self.bytes.is_some() || within.into_iter().any(Self::is_raw)
+        let own = self.frame.is_some() || self.bytes.is_some() || self.noticed;
+        own || within.into_iter().any(Self::is_raw)
     }
 
     /// Whether the step, or one within it, restarts the server.
@@ -338,7 +343,7 @@ impl Step {
 
     /// The modifiers that the step has, each with the verbs that it goes with.
     pub fn modifiers(&self) -> Vec<(&'static str, &'static [&'static str])> {
-        let modifiers: [(&str, bool, &[&str]); 17] = [
+        let modifiers: [(&str, bool, &[&str]); 18] = [
             (
                 "as",
                 self.client.is_some(),
@@ -369,6 +374,7 @@ impl Step {
             ("window", self.window.is_some(), &["never"]),
             ("count", self.count.is_some(), &["expect", "send", "raw", "frame", "bytes"]),
             ("after", self.after.is_some(), &["drop"]),
+            ("noticed", self.noticed, &["drop"]),
             ("past-errors", self.past_errors, &["expect"]),
             ("keep", self.keep, &["expect"]),
             ("tolerated", self.tolerated.is_some(), &["expect", "never", "check", "rejected"]),

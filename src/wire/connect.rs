@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpSocket, TcpStream};
+use tokio_tungstenite::tungstenite::Error;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::error::{ProtocolError, UrlError};
 use tokio_tungstenite::tungstenite::http::{HeaderName, HeaderValue, Uri};
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
-use tokio_tungstenite::tungstenite::{Error, error::UrlError};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, client_async_with_config};
 
 use super::ahead::Ahead;
@@ -223,6 +224,10 @@ fn classify(error: Error) -> ConnectError {
         }
         Error::Url(UrlError::UnableToConnect(address)) => ConnectError::Refused(address),
         Error::Io(error) => ConnectError::Broken(error.to_string()),
+        // The stream was over before the answer was: as much of a break as a reset.
+        Error::Protocol(ProtocolError::HandshakeIncomplete) => {
+            ConnectError::Broken("the server ended it before its answer was complete".to_owned())
+        }
         Error::Protocol(error) => ConnectError::NotWebSocket(error.to_string()),
         Error::HttpFormat(error) => ConnectError::NotWebSocket(error.to_string()),
         other => ConnectError::NotWebSocket(other.to_string()),

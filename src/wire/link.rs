@@ -97,6 +97,17 @@ impl Link {
         }
     }
 
+    /// Ends this side's half of the TCP connection as [`RawConnection::finish`] does.
+    ///
+    /// # Errors
+    /// As [`Link::write`].
+    pub async fn finish(&mut self, deadline: Duration) -> Result<(), String> {
+        match self {
+            Self::Messages(_) => Err("this connection takes whole messages only".to_owned()),
+            Self::Raw(connection) => connection.finish(deadline).await,
+        }
+    }
+
     /// How far what was written is understood.
     pub fn standing(&self) -> Standing {
         match self {

@@ -121,6 +121,19 @@ impl RawConnection {
         }
     }
 
+    /// Ends this side's half of the TCP connection: the server reads that it is over behind all that was written. What it
+    /// still sends is received.
+    ///
+    /// # Errors
+    /// As [`RawConnection::write`].
+    pub async fn finish(&mut self, deadline: Duration) -> Result<(), String> {
+        let mut half = self.shared.half.lock().await;
+        match tokio::time::timeout(deadline, half.stream.shutdown()).await {
+            Ok(ended) => ended.map_err(|error| error.to_string()),
+            Err(_) => Err(format!("the server took nothing for {deadline:?}")),
+        }
+    }
+
     /// How far what was written is understood.
     pub fn standing(&self) -> Standing {
         let standing = self.shared.standing.load(Ordering::Acquire);
