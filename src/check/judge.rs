@@ -68,7 +68,7 @@ pub struct Judge {
     by_direction: [Vec<usize>; 2],
     session_ids: Vec<(Matcher, frame::Pointer)>,
     open: FxHashMap<Arc<str>, Opened>,
-    sessions: Window<(SessionNo, bool)>,
+    sessions: Window<Joined>,
     next_conn: u32,
     history: History,
     requests: Requests,
@@ -84,9 +84,17 @@ pub struct Judge {
 #[derive(Clone, Copy)]
 struct Opened {
     conn: Conn,
-    session: SessionNo,
-    /// The session may have been known before, and forgotten.
+    session: Joined,
+}
+
+/// A session as its connections know it.
+#[derive(Clone, Copy)]
+struct Joined {
+    number: SessionNo,
+    /// It may have been known before, and forgotten.
     forgotten: bool,
+    /// It went on while none of its connections was open.
+    unwatched: bool,
 }
 
 /// What one event turned out to be.
@@ -263,11 +271,24 @@ impl Judge {
 
     /// Shows a message to the monitors that want it.
     fn show(&mut self, event: &Event, index: u64, on: Opened, message: Option<usize>, body: &Value) {
-        let Opened { conn, session, forgotten } = on;
+        let Opened { conn, session: Joined { number: session, forgotten, unwatched } } = on;
         let (at, dir, event, delays) = (event.at, event.dir, index, self.delays);
         let logged = self.history.logged(message, dir, body);
         let history = &self.history;
-        let seen = Seen { event, at, delays, conn, session, forgotten, dir, message, body, logged, history };
+        let seen = Seen {
+            event,
+            at,
+            delays,
+            conn,
+            session,
+            forgotten,
+            unwatched,
+            dir,
+            message,
+            body,
+            logged,
+            history,
+        };
         let wanted = match message {
             Some(message) => &self.by_message[message],
             None => &self.by_direction[dir as usize],
@@ -296,6 +317,7 @@ impl Judge {
                     conn,
                     session,
                     forgotten,
+                    unwatched,
                     dir,
                     logged: None,
                     history,
@@ -347,7 +369,8 @@ impl Judge {
         }
         let (conn, session) = (Conn(self.next_conn), SessionNo(self.next_conn));
         self.next_conn += 1;
-        let opened = Opened { conn, session, forgotten: false };
+        let session = Joined { number: session, forgotten: false, unwatched: false };
+        let opened = Opened { conn, session };
         self.open.insert(Arc::clone(client), opened);
         opened
     }
@@ -371,16 +394,24 @@ impl Judge {
     }
 
     fn in_session(&mut self, client: &Arc<str>, id: &str) -> Option<Opened> {
-        let opened = self.open.get_mut(client)?;
-        (opened.session, opened.forgotten) = match self.sessions.get(0, Some(id)) {
-            Some(known) => *known,
+        let own = self.open.get(client)?.session;
+        let is_watched = |number| self.open.values().any(|other| other.session.number == number);
+        let session = match self.sessions.get(0, Some(id)) {
+            Some(known) => {
+                // A session may be told by several ids; this one then knows no less than the connection.
+                let same = known.number == own.number;
+                known.unwatched |= if same { own.unwatched } else { !is_watched(known.number) };
+                *known
+            }
             None => {
                 // Nothing was forgotten of a session that is new; whether it is, nobody can tell once some were.
-                let own = (opened.session, self.sessions.may_lack(0));
-                self.sessions.insert(0, Some(id), own, size_of::<SessionNo>());
-                own
+                let new = Joined { forgotten: self.sessions.may_lack(0), ..own };
+                self.sessions.insert(0, Some(id), new, size_of::<SessionNo>());
+                new
             }
         };
+        let opened = self.open.get_mut(client)?;
+        opened.session = session;
         Some(*opened)
     }
 

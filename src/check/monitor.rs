@@ -35,6 +35,8 @@ pub(crate) struct Seen<'a> {
     pub session: SessionNo,
     /// The session may have been known before, and forgotten.
     pub forgotten: bool,
+    /// The session went on while none of its connections was open: nobody knows what came then.
+    pub unwatched: bool,
     /// Who sent it.
     pub dir: Direction,
     /// Index of its message in the protocol; `None` for one that the protocol does not know (a client may send

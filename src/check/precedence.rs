@@ -64,7 +64,8 @@ impl Monitor for Precedence {
             && let Some(key) = self.key(seen, false)
         {
             let came = self.seen.has(place, Some(&key));
-            let lost = self.seen.may_lack(place) || (seen.forgotten && self.scope == Scope::Session);
+            let lost = self.seen.may_lack(place)
+                || ((seen.forgotten || seen.unwatched) && self.scope == Scope::Session);
             if came || !lost {
                 findings.exercise(&self.decides);
             }

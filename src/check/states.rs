@@ -42,7 +42,7 @@ impl States {
     }
 
     fn begins(&mut self, seen: &Seen<'_>, key: &str, state: &str, findings: &mut Findings) {
-        let lost = seen.forgotten || self.seen_keys.may_lack(seen.session.0);
+        let lost = seen.forgotten || seen.unwatched || self.seen_keys.may_lack(seen.session.0);
         if self.seen_keys.insert(seen.session.0, Some(key), (), 0).is_some() || lost {
             return;
         }

@@ -59,6 +59,38 @@ fn judge(protocol: &Arc<Protocol>, frames: &[Value]) -> (usize, u64) {
 }
 
 #[test]
+fn what_came_while_nobody_was_there_is_not_missed() {
+    let protocol = protocol(&json!({
+        "session": { "id": [{ "on": "log", "at": "/room" }] },
+        "invariants": { "first": { "about": "a", "monitor": {
+            "precedence": { "first": "work", "then": "output", "key": "/id", "decides": ["R-1"] },
+        } } },
+    }));
+    let joined = || Some(json!({ "type": "log", "room": "r" }));
+    let output = || Some(json!({ "type": "output", "id": 1 }));
+    let broken = |steps: &[(&str, Option<Value>)]| {
+        let mut judge = Judge::new(Arc::clone(&protocol), Limits::default(), &[]).expect("monitors");
+        let mut broken = 0;
+        for (client, frame) in steps {
+            let payload = match frame {
+                Some(frame) => Payload::Text(frame.to_string().into()),
+                None => Payload::End(crate::trace::End::Dropped),
+            };
+            let client = (*client).into();
+            let event = Event { at: Duration::ZERO, case: None, client, dir: Direction::Recv, payload };
+            broken += judge.observe(&event).violations.len();
+        }
+        broken
+    };
+    assert_eq!(broken(&[("a", joined()), ("a", joined()), ("a", output())]), 1, "it was there all the time");
+    assert_eq!(broken(&[("a", joined()), ("a", None), ("a", joined()), ("a", output())]), 0);
+    let watched = [("a", joined()), ("b", joined()), ("a", None), ("a", joined()), ("a", output())];
+    assert_eq!(broken(&watched), 1, "another was there");
+    let gone = [("a", joined()), ("b", joined()), ("a", None), ("b", None), ("c", joined()), ("c", output())];
+    assert_eq!(broken(&gone), 0);
+}
+
+#[test]
 fn parts_of_a_list_are_messages_for_monitors() {
     let protocol = protocol(&json!({
         "parts": { "job": { "of": "work", "at": "/jobs", "keep": ["by"] } },

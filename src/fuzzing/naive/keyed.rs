@@ -100,7 +100,7 @@ pub(super) fn states(rule: &rule::States, c: &Compile<'_>, items: &Items) -> Vec
                 }) || shows(other, &own)
             };
             let before = items.before(index).any(|(at, other)| seen(other) && first_on_conn(at, other));
-            if before || shows(item, &own) {
+            if before || item.unwatched || shows(item, &own) {
                 continue;
             }
             let mut ids = Vec::new();

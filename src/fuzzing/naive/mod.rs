@@ -28,6 +28,8 @@ pub(super) struct Item {
     pub conn: usize,
     /// Number of the session, as far as it is known at this message.
     pub session: usize,
+    /// The session went on while none of its connections was open.
+    pub unwatched: bool,
     pub dir: Direction,
     pub message: Option<usize>,
     pub body: Value,
@@ -163,9 +165,9 @@ pub(super) fn read(protocol: &Protocol, events: &[Event]) -> Items {
     let log = protocol.extension.log.as_ref().map(|log| (c.pattern(&log.on), log));
     let mut items = Items { all: Vec::new(), ended: Vec::new() };
     let mut conns: Vec<(String, usize)> = Vec::new();
-    // The session that each connection is in, and the ids that were told.
-    let mut sessions: Vec<usize> = Vec::new();
-    let mut told: Vec<(String, usize)> = Vec::new();
+    // The session that each connection is in, and the ids that were told; each with whether it was left alone.
+    let mut sessions: Vec<(usize, bool)> = Vec::new();
+    let mut told: Vec<(String, (usize, bool))> = Vec::new();
     for (index, event) in events.iter().enumerate() {
         let (opens, ends) =
             (matches!(event.payload, Payload::Open { .. }), matches!(event.payload, Payload::End(_)));
@@ -181,26 +183,31 @@ pub(super) fn read(protocol: &Protocol, events: &[Event]) -> Items {
         let conn = known.unwrap_or_else(|| {
             conns.push((event.client.to_string(), sessions.len()));
             items.ended.push(None);
-            sessions.push(sessions.len());
+            sessions.push((sessions.len(), false));
             sessions.len() - 1
         });
-        let mut join = |id: &str, sessions: &mut Vec<usize>| {
-            if !told.iter().any(|(known, _)| known == id) {
+        let mut join = |id: &str, sessions: &mut Vec<(usize, bool)>| {
+            let at = told.iter().position(|(known, _)| known == id).unwrap_or(told.len());
+            if at == told.len() {
                 told.push((id.to_owned(), sessions[conn]));
             }
-            sessions[conn] =
-                told.iter().find(|(known, _)| known == id).map_or(sessions[conn], |(_, own)| *own);
+            let (number, unwatched) = &mut told[at].1;
+            let was = sessions[conn];
+            *unwatched |=
+                was == (*number, true) || conns.iter().all(|(_, open)| sessions[*open].0 != *number);
+            sessions[conn] = told[at].1;
         };
         if let Payload::Open { url } = &event.payload
             && let Some(id) = protocol.session_in(url)
         {
             join(id, &mut sessions);
         }
-        let item = |message, body, session, logged| Item {
+        let item = |message, body, (session, unwatched), logged| Item {
             event: index as u64,
             at: event.at,
             conn,
             session,
+            unwatched,
             dir: event.dir,
             message,
             body,
@@ -231,16 +238,12 @@ pub(super) fn read(protocol: &Protocol, events: &[Event]) -> Items {
                 }
                 Some((whole(log.id.get(&body)?)?, content))
             });
-        items.all.push(item(message, body.clone(), sessions[conn], logged));
+        let within = sessions[conn];
+        items.all.push(item(message, body.clone(), within, logged));
         for (number, part) in protocol.parts.iter().enumerate() {
             if message.is_some_and(|message| part.of.contains(&message)) {
                 for element in part.elements(&body) {
-                    items.all.push(item(
-                        Some(protocol.messages.len() + number),
-                        element,
-                        sessions[conn],
-                        None,
-                    ));
+                    items.all.push(item(Some(protocol.messages.len() + number), element, within, None));
                 }
             }
         }

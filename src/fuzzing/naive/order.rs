@@ -77,7 +77,7 @@ pub(super) fn precedence(rule: &rule::Precedence, c: &Compile<'_>, items: &Items
                 && place(other, scope) == place(item, scope)
                 && keys.is_none_or(|(at, _)| other.key(at).is_some() && other.key(at) == wanted)
         });
-        if !came {
+        if !(came || item.unwatched && scope == Scope::Session) {
             found.push((Some(item.event), rule.decides.clone()));
         }
     }
