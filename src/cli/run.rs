@@ -289,6 +289,13 @@ pub(super) fn cannot_run(error: &RunError) -> Failure {
         RunError::Target(ConnectError::NotWebSocket(_)) => {
             "something answers there, but no WebSocket server: are port and path right?"
         }
+        RunError::Target(ConnectError::Unanswered(_)) => {
+            "something listens there and says nothing: is it the right port, does it expect TLS (`wss://`), or does its handler \
+             hang before the upgrade? A server that needs longer: --timeout-scale 3"
+        }
+        RunError::Target(ConnectError::Silence(_)) => {
+            "is the address right, and does a firewall let it through? A server far away: --timeout-scale 3"
+        }
         RunError::Target(_) => "start the server first, or leave --url out to test the reference server",
     };
     harness(error, hint)

@@ -35,7 +35,7 @@ pub struct Console<W> {
     started: Option<RunStarted>,
     done: usize,
     counts: BTreeMap<Verdict, usize>,
-    /// Failures already shown, by reason, with the cases that share it.
+    /// Stories already told, by the case that told them first, with all cases that share it.
     groups: Vec<(String, Vec<String>)>,
     progress_shown: bool,
     /// The runs that are done.
@@ -153,13 +153,10 @@ impl<W: Write> Console<W> {
 
     /// A failed or warned case: in full the first time that its reason comes, by name afterwards.
     fn notable(&mut self, case: &CaseReport) -> std::io::Result<()> {
-        let mut reason = reason(case);
-        if case.opening.is_some() {
-            // One root cause, however many cases begin with it.
-            reason = format!("root cause of {}", case.same_as.as_deref().unwrap_or(&case.case));
-        }
+        // One root cause, however many cases it fails.
+        let story = case.same_as.as_deref().unwrap_or(&case.case);
         let (style, word) = look(case.verdict);
-        if let Some((_, cases)) = self.groups.iter_mut().find(|(known, _)| *known == reason) {
+        if let Some((_, cases)) = self.groups.iter_mut().find(|(known, _)| known == story) {
             cases.push(terminal(&case.case).into_owned());
             if self.options.verbosity >= 1 {
                 writeln!(
@@ -170,7 +167,7 @@ impl<W: Write> Console<W> {
             }
             return Ok(());
         }
-        self.groups.push((reason, vec![terminal(&case.case).into_owned()]));
+        self.groups.push((story.to_owned(), vec![terminal(&case.case).into_owned()]));
         let id = terminal(&case.case);
         let before = word.len() + id.chars().count() + 3;
         let title = case::wrapped(self.options.width, &case.title, before, 2);
@@ -365,14 +362,4 @@ impl<W: Write> Console<W> {
 
 fn cases(count: usize) -> String {
     if count == 1 { "1 case".to_owned() } else { format!("{count} cases") }
-}
-
-/// What makes two cases fail for the same reason.
-fn reason(case: &CaseReport) -> String {
-    let failures = if case.verdict == Verdict::Flaky { case.earlier.concat() } else { case.failures.clone() };
-    let parts = failures
-        .iter()
-        .map(|failure| format!("{}|{}|{}", failure.check, failure.requirements.join(","), failure.essence()));
-    let parts: Vec<String> = parts.collect();
-    format!("{:?}|{}|{}", case.verdict, parts.join(";"), case.reason.as_deref().unwrap_or_default())
 }

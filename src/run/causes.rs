@@ -1,16 +1,18 @@
 //! What failing cases have in common is told once; and where a server says nothing at all, the rest of the cases is not run.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use super::case::Outcome;
 use super::event::{CaseReport, Failure, Verdict};
 use super::heard::{Extent, Heard};
-use super::{Options, silence};
+use super::{Options, key, silence};
 use crate::check::essence;
 
 /// Cases that have waited for a word in vain before the others are not run any more.
 const ENOUGH: usize = 8;
+/// Stories that others can point to.
+const STORIES: usize = 4096;
 /// What the cases share that were not run.
 pub(super) const NOT_RUN: &str = "not run, for the server says nothing";
 
@@ -19,6 +21,8 @@ pub(super) const NOT_RUN: &str = "not run, for the server says nothing";
 #[derive(Default)]
 pub(super) struct Causes {
     first: HashMap<String, String>,
+    /// What the cases that told their own story had to tell, with their names.
+    told: Vec<(BTreeSet<String>, String)>,
     /// Cases that have ended without a word from the server.
     vain: usize,
     /// When the first of them ended, since the start of the run in seconds.
@@ -51,6 +55,26 @@ impl Causes {
         report.same_as = known;
         for key in keys {
             self.first.entry(key).or_insert_with(|| leader.clone());
+        }
+    }
+
+    /// Points a case to an earlier one that has told all that is wrong with it.
+    pub fn join(&mut self, report: &mut CaseReport) {
+        let wrong =
+            matches!(report.verdict, Verdict::Failed | Verdict::Error | Verdict::Warned | Verdict::Flaky);
+        if !wrong || report.same_as.is_some() {
+            return;
+        }
+        let keys = key::of_case(report);
+        match self.told.iter().find(|(told, _)| keys.is_subset(told)) {
+            Some((_, first)) => {
+                // Whoever has its root cause points to the story, too.
+                let own = self.first.values_mut().filter(|leader| **leader == report.case);
+                own.for_each(|leader| leader.clone_from(first));
+                report.same_as = Some(first.clone());
+            }
+            None if self.told.len() < STORIES => self.told.push((keys, report.case.clone())),
+            None => {}
         }
     }
 

@@ -54,12 +54,14 @@ pub(super) struct Received {
     pub message: Option<usize>,
     /// Heartbeats and the like.
     pub ambient: bool,
+    /// It stands for the connection's end: how it ended.
+    pub ended: Option<String>,
 }
 
 impl Received {
     /// What a step looks at in place of a message.
     pub fn made(event: u64, body: Value) -> Self {
-        Self { event, body, message: None, ambient: false }
+        Self { event, body, message: None, ambient: false, ended: None }
     }
 }
 
@@ -72,6 +74,8 @@ pub(super) struct Ended {
     pub how: Option<End>,
     /// What the WebSocket layer says of it.
     pub detail: Option<String>,
+    /// Index in the wire log of what showed it, once it is there.
+    pub event: Option<u64>,
 }
 
 impl Ended {
@@ -94,7 +98,8 @@ impl Ended {
         self.plainly() + &detail
     }
 
-    fn plainly(&self) -> String {
+    /// The same without what differs from case to case.
+    pub fn plainly(&self) -> String {
         match (self.code, self.how) {
             (Some(code), _) => format!("the server closed the connection with code {code}"),
             (None, None | Some(End::Closed)) => "the server closed the connection".to_owned(),
@@ -109,8 +114,8 @@ impl Ended {
     pub fn from(payload: &Payload, detail: Option<&str>) -> Option<Self> {
         let detail = detail.map(str::to_owned);
         match payload {
-            Payload::Close { code, .. } => Some(Self { code: *code, how: None, detail }),
-            Payload::End(how) => Some(Self { code: None, how: Some(*how), detail }),
+            Payload::Close { code, .. } => Some(Self { code: *code, how: None, detail, event: None }),
+            Payload::End(how) => Some(Self { code: None, how: Some(*how), detail, event: None }),
             _ => None,
         }
     }

@@ -168,11 +168,12 @@ impl Runner<'_> {
             state.told |= ended.is_some();
             if ended.is_some() || !self.pump(until).await? {
                 let message = format!("fewer than {count} events came");
-                let message = match ended {
-                    Some(ended) => format!("{message}, and {}", ended.describe()),
-                    None => self.nothing_came(name, &format!("{message}, and the turn did not end"), true),
-                };
                 let covers = self.protocol.extension.turn.covers.clone();
+                if let Some(ended) = ended {
+                    let message = format!("{message}, and {}", ended.describe());
+                    return self.ended_by("step", name, &covers, message);
+                }
+                let message = self.nothing_came(name, &format!("{message}, and the turn did not end"), true);
                 return self.missed(&covers, message, None, None);
             }
         }

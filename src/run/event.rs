@@ -6,8 +6,6 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::check::essence;
-
 /// What became of a case, or of a requirement. In order of gravity.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -234,18 +232,12 @@ impl CaseReport {
 }
 
 /// What stands before the round of a sweep, in parentheses at the end of a message.
-const ROUND: &str = " (with ";
+pub(super) const ROUND: &str = " (with ";
 
 impl Failure {
     /// Adds to the message in which round of a sweep over `name` it came.
     pub(super) fn in_round(&mut self, name: &str, round: u32) {
         self.message += &format!("{ROUND}{name} = {round})");
-    }
-
-    /// What makes two failures the same but for ids and places, and for the round of a sweep.
-    pub(crate) fn essence(&self) -> String {
-        let round = self.message.rsplit_once(ROUND).filter(|(_, round)| round.ends_with(')'));
-        essence(round.map_or(self.message.as_str(), |(message, _)| message))
     }
 }
 
@@ -349,6 +341,5 @@ mod tests {
         assert_eq!(shown, [(0, true, false), (2, false, false), (1, false, true), (4, false, false)]);
         failure.in_round("k", 3);
         assert_eq!(failure.message, "out of order (with k = 3)");
-        assert_eq!(failure.essence(), "out of order");
     }
 }

@@ -51,6 +51,7 @@ impl Runner<'_> {
                     last = Some(*received);
                 }
                 Waited::Closed => {}
+                Waited::Ended(message) => self.ended_by("step", client, &step.covers, message)?,
                 Waited::Missed(message, instead) => {
                     let covers = step.covers.clone();
                     self.missed(&covers, message, instead.as_deref(), None)?;
@@ -148,7 +149,10 @@ impl Runner<'_> {
                 if ended.is_some() || !self.pump(until).await? {
                     let why = match ended {
                         None => self.in_vain(client, &wanted, until - began),
-                        Some(ended) => format!("{} instead of sending {}", ended.describe(), wanted.label),
+                        Some(ended) => {
+                            let rest = format!(" instead of sending {}", wanted.label);
+                            self.ended_instead(client, &ended, &rest)
+                        }
                     };
                     self.client(client)?.queue = waiting.into_iter().chain(kept).collect();
                     return Ok(Some((why, step.covers.clone())));

@@ -11,7 +11,7 @@ use crate::check::counter;
 use crate::protocol::Matcher;
 use crate::scenario::duration;
 use crate::scenario::model::{Assertion, Joined, Step};
-use crate::source::schema::Schema;
+use crate::source::schema::{Problem, Schema};
 use crate::trace::Direction;
 
 /// Pieces that a message which they do not make points to: the first ones.
@@ -38,10 +38,15 @@ impl Runner<'_> {
                     self.client(client)?.taken = Some(*received);
                 }
                 Waited::Closed => {
-                    let event = self.outcome.wire.len().saturating_sub(1) as u64;
+                    let last = self.last_event();
                     let state = self.client(client)?;
-                    let body = json!({ "code": state.ended.as_ref().and_then(|ended| ended.code) });
-                    state.taken = Some(Received::made(event, body));
+                    let ended = state.ended.clone().unwrap_or_default();
+                    let taken = Received::made(ended.event.unwrap_or(last), json!({ "code": ended.code }));
+                    state.taken = Some(Received { ended: Some(ended.describe()), ..taken });
+                }
+                Waited::Ended(message) => {
+                    let blame = self.blame(step, &names, blame);
+                    return self.ended_by("step", client, &blame, message);
                 }
                 Waited::Missed(message, instead) => {
                     let blame = self.blame(step, &names, blame);
@@ -107,6 +112,16 @@ impl Runner<'_> {
         };
         let violations = compiled.violations(&taken.body);
         let Some(violation) = violations.first() else { return Ok(()) };
+        if let Some(ended) = &taken.ended {
+            let message = match &violation.problem {
+                Problem::NotOneOf(codes) => {
+                    let codes: Vec<String> = codes.iter().map(ToString::to_string).collect();
+                    format!("{ended}, where code {} was due", codes.join(" or "))
+                }
+                problem => format!("{ended}: {} {problem}", violation.at),
+            };
+            return self.ended_by("step", client, blame, message);
+        }
         let message = match violation.at.as_str() {
             "" => violation.problem.to_string(),
             at => format!("{at} {}", violation.problem),

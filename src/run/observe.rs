@@ -17,6 +17,8 @@ use crate::wire::Incoming;
 
 /// What each whole `--timeout-scale` above 1 adds to the delays that are measured.
 const SLOW: std::time::Duration = std::time::Duration::from_millis(100);
+/// How the line begins that tells of a new connection.
+pub(super) const CONNECTED: &str = "connected to ";
 /// How much of a frame the wire log keeps, in bytes.
 const MAX_SHOWN: usize = 2048;
 
@@ -145,12 +147,16 @@ impl Runner<'_> {
         if let Some(ended) = ended
             && let Some(client) = self.clients.get_mut(&name)
         {
-            client.ended.get_or_insert(ended);
+            // It may have been found when writing, before this came.
+            client.ended.get_or_insert(ended).event.get_or_insert(index);
         }
         if let Some(body) = judged.body {
             let protocol = Arc::clone(&self.protocol);
             let ambient = judged.message.is_some_and(|message| protocol.is_ambient(message));
-            self.take_in(&name, Received { event: index, body, message: judged.message, ambient });
+            self.take_in(
+                &name,
+                Received { event: index, body, message: judged.message, ambient, ended: None },
+            );
         }
     }
 
@@ -256,7 +262,7 @@ fn wire_line(index: u64, event: &Event) -> WireLine {
         _ => format!("{} bytes: {}", bytes.len(), hex(bytes)),
     };
     let (dir, text) = match &event.payload {
-        Payload::Open { url } => ("--", plain(format!("connected to {url}"))),
+        Payload::Open { url } => ("--", plain(format!("{CONNECTED}{url}"))),
         Payload::End(End::Closed) if event.dir == Direction::Send => {
             ("--", Cow::Borrowed("the connection was closed by this client"))
         }

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::case::Outcome;
 use super::event::{CaseReport, Failure, Verdict};
 use super::made_up::marks;
+use super::silence::Silence;
 use crate::protocol::clip;
 
 /// Marks that are kept; what is beyond is not looked for.
@@ -151,7 +152,9 @@ impl Ear {
             return false;
         }
         let waited = |failure: &Failure| {
-            outcome.silences.iter().any(|(sentence, _)| failure.message.starts_with(sentence))
+            let mut silences =
+                outcome.silences.iter().filter(|(_, silence)| !matches!(silence, Silence::Ended(..)));
+            silences.any(|(sentence, _)| failure.message.starts_with(sentence))
         };
         let first = heard.first().map(|leak| leak.frame);
         let leaks = match first {

@@ -96,6 +96,9 @@ impl Runner<'_> {
         };
         match self.answered(client, &steps).await? {
             None => Ok(()),
+            Some((why, covers)) if self.client(client)?.ended.is_some() => {
+                self.ended_by("step", client, &covers, why)
+            }
             Some((why, covers)) => self.missed(&covers, why, None, None),
         }
     }
@@ -118,7 +121,7 @@ impl Runner<'_> {
         if let Some(ended) = state.ended.clone().filter(|_| wanted.close) {
             state.told = true;
             let message = format!("{}, which must not come here", ended.describe());
-            return self.missed(blame, message, None, None);
+            return self.ended_by("step", client, blame, message);
         }
         if let Some(found) = state.queue.iter().find(|received| wanted.matches(received)).cloned() {
             let message = format!("{} came, which must not come here", wanted.label);
@@ -132,6 +135,7 @@ impl Runner<'_> {
         let state = self.client(client)?;
         let Some(ended) = state.lost().cloned() else { return Ok(()) };
         state.told = true;
-        self.failed_by("connection", &[], format!("{}, which no step awaited", ended.describe()), None, None)
+        let message = self.ended_instead(client, &ended, ", which no step awaited");
+        self.ended_by("connection", client, &[], message)
     }
 }

@@ -224,6 +224,7 @@ impl Ledger<'_> {
         let mut report = self.secrets.report(report);
         self.causes.group(&mut report);
         self.tally.add(&mut report);
+        self.causes.join(&mut report);
         self.tell(&RunEvent::CaseFinished(Box::new(report)));
     }
 }

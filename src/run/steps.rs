@@ -190,9 +190,10 @@ impl Runner<'_> {
                 return Ok(());
             }
             if let Some(ended) = &state.ended {
-                let message = format!("{} instead of repeating the ping's text", ended.describe());
+                let ended = ended.clone();
                 state.told = true;
-                return self.missed(blame, message, None, None);
+                let message = self.ended_instead(client, &ended, " instead of repeating the ping's text");
+                return self.ended_by("step", client, blame, message);
             }
             if !self.pump(until).await? {
                 let message = self.nothing_came(client, "no pong repeated the ping's text", false);

@@ -51,7 +51,10 @@ impl Runner<'_> {
                 self.fail(Verdict::Warned, "step", blame, message, None, None, Vec::new());
                 Ok(())
             }
-            _ => self.missed(blame, format!("{}, and had no reason to", ended.describe()), None, None),
+            _ => {
+                let message = format!("{}, and had no reason to", ended.describe());
+                self.ended_by("step", &name, blame, message)
+            }
         }
     }
 
@@ -81,7 +84,7 @@ impl Runner<'_> {
             self.fail(Verdict::Warned, "step", blame, message, None, None, Vec::new());
             return Ok(());
         }
-        self.missed(blame, message, None, None)
+        self.ended_by("step", &name, blame, message)
     }
 
     /// A WebSocket ping. `false`: no pong came in time, or the connection has ended.
@@ -136,11 +139,14 @@ impl Runner<'_> {
         if found >= wanted {
             return Ok(());
         }
-        let message = match (wanted, self.client(client)?.ended.clone()) {
-            (_, Some(ended)) => format!("{} instead of refusing what was sent", ended.describe()),
-            (1, None) if spoke => "the message was not refused".to_owned(),
-            (1, None) => self.nothing_came(client, "the message was not refused", false),
-            (_, None) => format!("{wanted} messages should have been refused, {found} were"),
+        if let Some(ended) = self.client(client)?.ended.clone() {
+            let message = self.ended_instead(client, &ended, " instead of refusing what was sent");
+            return self.ended_by("step", client, blame, message);
+        }
+        let message = match wanted {
+            1 if spoke => "the message was not refused".to_owned(),
+            1 => self.nothing_came(client, "the message was not refused", false),
+            _ => format!("{wanted} messages should have been refused, {found} were"),
         };
         self.missed(blame, message, instead.as_ref(), None)
     }
@@ -212,7 +218,7 @@ mod tests {
 
     #[test]
     fn connections_end_by_the_rule() {
-        let ended = |code| Ended { code, how: None, detail: None };
+        let ended = |code| Ended { code, ..Ended::default() };
         for (codes, code, expected) in [
             (&[1002, 1007][..], Some(1002), true),
             (&[1002], Some(1000), false),

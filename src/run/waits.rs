@@ -33,7 +33,9 @@ pub(super) struct Wanted {
 pub(super) enum Waited {
     Found(Box<Received>),
     Closed,
-    /// Not found: why, and the frames that show it.
+    /// The connection ended instead: the sentence about it.
+    Ended(String),
+    /// Not found: why, and the frame that shows it.
     Missed(String, Option<Box<Received>>),
 }
 
@@ -197,10 +199,16 @@ impl Runner<'_> {
                     return Ok(Waited::Closed);
                 }
                 state.told = true;
-                break match wanted.close {
+                let message = match wanted.close {
                     true => format!("{}, where a close frame was due", ended.describe()),
-                    false => format!("{} instead of sending {}", ended.describe(), wanted.label),
+                    // A frame that would nearly have done is not what is wrong.
+                    false => {
+                        let rest = format!(" instead of sending {}", wanted.label);
+                        self.ended_instead(client, &ended, &rest)
+                    }
                 };
+                self.put_back(client, passed)?;
+                return Ok(Waited::Ended(message));
             }
             // What is there already is looked at once more behind the deadline; a server that never pauses would
             // otherwise be heard for ever.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpSocket, TcpStream};
+use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::Error;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::error::{ProtocolError, UrlError};
@@ -70,9 +71,12 @@ pub enum ConnectError {
     /// The answer to the upgrade is no WebSocket handshake.
     #[error("the server does not speak WebSocket: {0}")]
     NotWebSocket(String),
-    /// No answer in time.
+    /// No TCP connection, or no TLS on it, in time.
     #[error("no connection within {0:?}")]
     Silence(Duration),
+    /// The connection was taken, and the upgrade was never answered.
+    #[error("the server took the TCP connection and gave no HTTP answer to the upgrade within {0:?}")]
+    Unanswered(Duration),
     /// The connection broke while it was being opened.
     #[error("the connection broke during the upgrade: {0}")]
     Broken(String),
@@ -132,31 +136,26 @@ impl Endpoint {
 
     /// Connects and upgrades.
     pub(super) async fn connect(&self) -> Result<Socket, ConnectError> {
-        self.in_time(async {
-            let stream = self.dial().await?;
-            self.upgrade(stream).await
-        })
-        .await
+        let until = Instant::now() + self.deadline;
+        let stream = self.by(until, self.dial(), ConnectError::Silence).await?;
+        self.by(until, self.upgrade(stream), ConnectError::Unanswered).await
     }
 
     /// Connects and upgrades, and gives the bare stream, with what came right behind the upgrade's answer.
     pub(super) async fn connect_bare(&self) -> Result<(Stream, Vec<u8>), ConnectError> {
-        self.in_time(async {
-            let stream = self.dial().await?;
-            let socket = self.upgrade(Ahead::new(stream)).await?;
-            Ok(socket.into_inner().into_parts())
-        })
-        .await
+        let until = Instant::now() + self.deadline;
+        let stream = self.by(until, self.dial(), ConnectError::Silence).await?;
+        let socket = self.by(until, self.upgrade(Ahead::new(stream)), ConnectError::Unanswered).await?;
+        Ok(socket.into_inner().into_parts())
     }
 
-    async fn in_time<T>(
+    async fn by<T>(
         &self,
+        until: Instant,
         work: impl Future<Output = Result<T, ConnectError>>,
+        late: fn(Duration) -> ConnectError,
     ) -> Result<T, ConnectError> {
-        match tokio::time::timeout(self.deadline, work).await {
-            Ok(result) => result,
-            Err(_) => Err(ConnectError::Silence(self.deadline)),
-        }
+        tokio::time::timeout_at(until, work).await.unwrap_or_else(|_| Err(late(self.deadline)))
     }
 
     async fn dial(&self) -> Result<Stream, ConnectError> {

@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::{SinkExt, StreamExt};
 use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
 /// The headers of a request, and its body.
 pub fn request(stream: &TcpStream) -> (Vec<String>, Vec<u8>) {
@@ -152,6 +154,35 @@ fn passing(behind: &str, pass: impl Fn(&str) -> Option<String> + Copy + Send + S
                 }
             };
             tokio::select! { _ = from_client.forward(to_server) => {}, () = down => {} }
+        }
+    })
+}
+
+/// Passes the messages of another server on, until a client's text bears this part: the connection is closed then, with code 1011.
+pub fn closing(behind: &str, part: &'static str) -> String {
+    let behind = behind.to_owned();
+    serve(move |stream| {
+        let behind = behind.clone();
+        async move {
+            let Some((mut client, mut server)) = between(stream, &behind).await else { return };
+            loop {
+                tokio::select! {
+                    said = client.next() => match said {
+                        Some(Ok(Message::Text(text))) if text.contains(part) => {
+                            let frame = CloseFrame { code: CloseCode::Error, reason: "gone".into() };
+                            let _ = client.close(Some(frame)).await;
+                            while let Some(Ok(_)) = client.next().await {}
+                            return;
+                        }
+                        Some(Ok(said)) if server.send(said.clone()).await.is_ok() => {}
+                        _ => return,
+                    },
+                    said = server.next() => match said {
+                        Some(Ok(said)) if client.send(said.clone()).await.is_ok() => {}
+                        _ => return,
+                    },
+                }
+            }
         }
     })
 }
