@@ -79,6 +79,7 @@ async fn fuzzed(protocol: &Arc<Protocol>, url: &str, jobs: usize) -> f64 {
         seed: 1,
         iterations: None,
         time: Some(TIME),
+        slack: Duration::from_secs(1),
         jobs,
         deadline: Duration::from_secs(5),
         corpus: Vec::new(),

@@ -106,6 +106,72 @@ fn a_campaign_against_a_url_resumes_from_its_corpus() {
     assert!(shown.contains("warning: skipped corpus/bad\\u{1b}.json"), "{shown}");
 }
 
+/// A server that upgrades every connection and says nothing more.
+fn mute() -> String {
+    use std::io::{Read, Write};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    std::thread::spawn(move || {
+        let mut open = Vec::new();
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { return };
+            let mut head = [0; 4096];
+            let length = stream.read(&mut head).unwrap_or(0);
+            let head = String::from_utf8_lossy(&head[..length]).into_owned();
+            let key = head.lines().find_map(|line| {
+                line.split_once(": ").filter(|(name, _)| name.eq_ignore_ascii_case("sec-websocket-key"))
+            });
+            let key = key.map(|(_, key)| key.trim().to_owned()).unwrap_or_default();
+            let accept = tokio_tungstenite::tungstenite::handshake::derive_accept_key(key.as_bytes());
+            let answer = format!(
+                "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: {accept}\r\n\r\n"
+            );
+            let _ = stream.write_all(answer.as_bytes());
+            open.push(stream);
+        }
+    });
+    format!("ws://{address}/ws")
+}
+
+#[test]
+fn a_mute_server_is_told_once_and_in_time() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let url = mute();
+    let started = std::time::Instant::now();
+    let (code, shown) = fuzz(folder.path(), &["minicodex", "--url", &url, "--time", "1s"]);
+    assert_eq!(code, Some(1), "{shown}");
+    assert_eq!(shown.matches("note: ").count(), 1, "one note: {shown}");
+    assert!(shown.contains("FAIL setup [MC-HS-1]") && shown.contains("1 finding in 0 cases"), "{shown}");
+    // A second, ten of slack, and time to start and end on a busy machine.
+    assert!(started.elapsed().as_secs() < 16, "{:?}", started.elapsed());
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_campaign_keeps_what_it_has_found() {
+    use std::io::{BufRead, BufReader};
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_frameproof"))
+        .args(["fuzz", "tinyvex", "--fault", "fuzz-closed-door-behind-half-a-frame", "--time", "10m"])
+        .current_dir(folder.path())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines().map_while(Result::ok);
+    let told = lines.find(|line| line.contains("TV-ERR-9")).expect("a finding");
+    let id = child.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-INT", &id]).status().is_ok_and(|done| done.success()));
+    let rest: Vec<String> = lines.collect();
+    assert_eq!(child.wait().expect("it ends").code(), Some(130), "{told} {rest:?}");
+    assert!(rest.iter().any(|line| line.ends_with("; interrupted")), "{rest:?}");
+    // A fresh server each time: the hang-up is noticed before the next connection is asked for.
+    let replay =
+        ["tinyvex", "--fault", "fuzz-closed-door-behind-half-a-frame", "--replay", "reports/fuzz-tinyvex"];
+    let (code, shown) = fuzz(folder.path(), &replay);
+    assert_eq!(code, Some(1), "{shown}");
+    assert!(shown.contains("still fails") && !shown.contains("flaky"), "{shown}");
+}
+
 #[test]
 fn the_same_seed_does_the_same() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -126,6 +192,7 @@ fn wrong_usage_is_told() {
     for (arguments, code, hint) in [
         (&["minicodx"][..], 2, "did you mean `minicodex`?"),
         (&["minicodex", "--fault", "fuzz-number-for-txt"], 2, "did you mean `fuzz-number-for-text`?"),
+        (&["minicodex", "--iterations", "0"], 2, "invalid value"),
         (&["minicodex", "--time", "soon"], 2, "write `90s`, `10m` or `2h`"),
         (&["minicodex", "--url", "ws://127.0.0.1:1/ws"], 3, "refused the connection"),
         (&["minicodex", "--replay", "nowhere"], 2, "cannot be read"),

@@ -16,24 +16,26 @@ use super::target::{Chosen, TargetChoice};
 use super::{Failure, harness, nothing, runtime, usage};
 use crate::fuzz::campaign::{self, Ended, Event, Options, Report};
 use crate::fuzz::corpus;
+use crate::fuzz::finding::Finding;
 use crate::fuzz::replay::{Fate, replay};
 use crate::protocol::Protocol;
 use crate::report::{escape, file, fuzz as show, json, junit};
 use crate::run::Options as RunOptions;
-use crate::run::event::Verdict;
 use crate::run::single::Ground;
 
 /// How long an answer may take, before `--timeout-scale`: a scripted model answers at once.
 const DEADLINE: Duration = Duration::from_millis(1500);
 /// Cases side by side, unless it is said otherwise.
 const JOBS: u16 = 4;
+/// How long after `--time` what has failed by then may be confirmed and shrunk, before `--timeout-scale`.
+const SLACK: Duration = Duration::from_secs(10);
 /// The budget without `--time` and `--iterations`.
 const BUDGET: Duration = Duration::from_secs(60);
 
 /// Fuzz a live server.
 ///
-/// Exit codes: 0 nothing found; 1 a finding; 2 usage error; 3 target unreachable, or it stopped taking connections; 130
-/// interrupted.
+/// Exit codes: 0 nothing found; 1 a finding; 2 usage error; 3 target unreachable, or it stopped taking connections; 4 no case
+/// was run, or --replay found none; 130 interrupted.
 #[derive(Debug, Args)]
 pub(super) struct Fuzz {
     #[command(flatten)]
@@ -45,12 +47,15 @@ pub(super) struct Fuzz {
     /// Read this configuration instead of frameproof.toml of the working folder.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Stop after this time: `90s`, `10m`. Default: 60s, unless --iterations is given.
+    /// Begin no case after this time: `90s`, `10m`. Default: 60s, unless --iterations is given.
+    ///
+    /// What has failed by then is confirmed and shrunk for 10 s more (times --timeout-scale, where that is above 1); then
+    /// whatever still runs is given up, and a finding is kept as small as it is.
     #[arg(long, value_name = "TIME")]
     time: Option<Budget>,
     /// Stop after so many cases.
     #[arg(long, value_name = "N")]
-    iterations: Option<u64>,
+    iterations: Option<std::num::NonZeroU64>,
     /// Seed of everything random. Default: 1.
     #[arg(long, value_name = "SEED")]
     seed: Option<u64>,
@@ -208,12 +213,13 @@ impl Fuzz {
         }
         let options = Options {
             seed: self.seed(),
-            iterations: self.iterations,
+            iterations: self.iterations.map(std::num::NonZeroU64::get),
             time: match (self.time, self.iterations) {
                 (Some(time), _) => Some(time.0),
                 (None, Some(_)) => None,
                 (None, None) => Some(BUDGET),
             },
+            slack: SLACK.mul_f64(self.server.timeout_scale.map_or(1.0, |scale| scale.0).clamp(1.0, 1000.0)),
             jobs: self.jobs(chosen),
             max_growth: u64::from(self.max_growth) << 20,
             deadline: DEADLINE,
@@ -253,6 +259,9 @@ impl Fuzz {
             writeln!(out, "\n{}", show::coverage(&report.coverage))?;
         }
         writeln!(out, "{}", show::summary(&report))?;
+        if code == 4 {
+            writeln!(anstream::stderr(), "note: nothing was fuzzed; give it more --time")?;
+        }
         Ok(code)
     }
 
@@ -331,6 +340,7 @@ impl Fuzz {
 
 fn exit_code(report: &Report) -> u8 {
     match (&report.ended, report.findings.is_empty()) {
+        (Ended::Done, true) if report.progress.cases == 0 => 4,
         (Ended::Interrupted, _) => 130,
         (Ended::Refusing(_), _) => 3,
         (Ended::Done, true) => 0,
@@ -359,28 +369,35 @@ impl Screen {
                 let kept = corpus.map_or(Ok(()), |folder| corpus::store(folder, program));
                 self.failed = self.failed.take().or(kept.err());
             }
-            Event::Finding(found) => {
-                let kept = found.write(folder);
-                let file = kept.as_ref().ok().map(|path| path.display().to_string());
-                self.failed = self.failed.take().or(kept.err());
-                self.clear();
-                if !self.quiet {
-                    let text = show::finding(found, file.as_deref());
-                    let word = if found.verdict == Verdict::Warned {
-                        anstyle::AnsiColor::Yellow
-                    } else {
-                        anstyle::AnsiColor::Red
-                    };
-                    let style = word.on_default().bold();
-                    let (first, rest) = text.split_at(4);
-                    let _ = write!(anstream::stdout(), "{style}{first}{style:#}{rest}");
-                }
-            }
+            Event::Finding(found, scenario) => self.found(found, scenario, folder, show::finding),
+            Event::Joined(found, scenario) => self.found(found, scenario, folder, show::joined),
             Event::Note(note) => {
                 self.clear();
                 let _ = writeln!(anstream::stderr(), "note: {}", escape::terminal(note));
             }
         }
+    }
+
+    /// Keeps a finding and shows it.
+    fn found(
+        &mut self,
+        found: &Finding,
+        scenario: &str,
+        folder: &Path,
+        show: fn(&Finding, Option<&str>) -> String,
+    ) {
+        let kept = found.write(folder, scenario);
+        let file = kept.as_ref().ok().map(|path| path.display().to_string());
+        self.failed = self.failed.take().or(kept.err());
+        self.clear();
+        if self.quiet {
+            return;
+        }
+        let text = show(found, file.as_deref());
+        let (first, rest) = text.split_at(4);
+        let word = if first == "WARN" { anstyle::AnsiColor::Yellow } else { anstyle::AnsiColor::Red };
+        let style = word.on_default().bold();
+        let _ = write!(anstream::stdout(), "{style}{first}{style:#}{rest}");
     }
 
     fn clear(&self) {

@@ -8,6 +8,7 @@ use tokio::task::JoinSet;
 
 use super::finding::{Fingerprint, fingerprints};
 use super::program::{Program, Rendered};
+use crate::run::event::{Failure, Verdict};
 use crate::run::single::{Ground, Single};
 use crate::scenario::LoadedCase;
 use crate::scenario::model::Case;
@@ -123,9 +124,26 @@ impl Ran {
             .collect()
     }
 
-    /// Whether there is something to look into.
-    pub fn is_suspect(&self) -> bool {
-        self.single.broke().is_some() || !self.wrong().is_empty()
+    /// Whether there is something to look into, or harm that may last. What a `SHOULD` or a single frame is about does none; it
+    /// counts where it is `new`.
+    pub fn is_suspect(&self, new: &dyn Fn(&Fingerprint) -> bool) -> bool {
+        let harmless = |failure: &Failure| failure.verdict == Verdict::Warned;
+        let all = fingerprints(&self.program, &self.rendered, &self.single);
+        let counts = |(print, failure): &(Fingerprint, Option<Failure>)| {
+            let lasts = !print.is_of_a_frame() && !failure.as_ref().is_some_and(harmless);
+            lasts || new(print)
+        };
+        self.single.broke().is_some() || all.iter().any(counts)
+    }
+
+    /// What keeps a case that does no harm from its end, and why in a sentence: no `SHOULD` does.
+    pub fn obstacle(&self) -> Option<(Fingerprint, String)> {
+        let all = fingerprints(&self.program, &self.rendered, &self.single).into_iter();
+        let stops =
+            |failure: &Option<Failure>| failure.as_ref().is_none_or(|one| one.verdict != Verdict::Warned);
+        let (print, failure) = all.into_iter().find(|(_, failure)| stops(failure))?;
+        let why = failure.map(|failure| failure.message).or(self.single.report.reason.clone());
+        Some((print, why.unwrap_or_default()))
     }
 
     /// Whether the server's death can have harmed it: a connection broke off, or none could be had.

@@ -11,6 +11,7 @@ use super::flight::{Flight, Landed};
 use super::generate::Generator;
 use super::guide::{Coverage, Guide};
 use super::input::Input;
+use super::keep::Confirmed;
 use super::program::Program;
 use crate::run::single::Ground;
 use crate::source::Diagnostics;
@@ -26,8 +27,10 @@ pub struct Options {
     pub seed: u64,
     /// Stop after so many cases.
     pub iterations: Option<u64>,
-    /// Stop after this time.
+    /// Begin no further case after this time.
     pub time: Option<Duration>,
+    /// How long what has failed by then may be confirmed and shrunk. Whatever still runs then is given up.
+    pub slack: Duration,
     /// Cases side by side, at least 1. Each has connections of its own.
     pub jobs: usize,
     /// How long an answer may take. Confirming a finding gives three times as much.
@@ -61,8 +64,10 @@ pub struct Progress {
 pub enum Event<'e> {
     /// A round is over.
     Progress(Progress),
-    /// A finding is confirmed and shrunk.
-    Finding(&'e Finding),
+    /// A finding is confirmed and shrunk; its scenario file.
+    Finding(&'e Finding, &'e str),
+    /// The steps of a finding show something else, too: it is told with it, as the last of what it shows. Its scenario file.
+    Joined(&'e Finding, &'e str),
     /// A program joins the corpus.
     Novel(&'e Program),
     /// Something that the user should know.
@@ -94,6 +99,8 @@ pub struct Report {
     pub exercised: BTreeMap<String, u64>,
     /// Why it is over.
     pub ended: Ended,
+    /// Its time and the slack were over while cases or replays still ran.
+    pub cut: bool,
 }
 
 pub(super) struct Campaign<'c> {
@@ -107,6 +114,12 @@ pub(super) struct Campaign<'c> {
     /// How the target died in cases that are findings.
     pub deaths: BTreeSet<String>,
     pub looks: BTreeMap<(String, Vec<String>, String), usize>,
+    /// What replays have confirmed and is being shrunk. Should the campaign end meanwhile, it is kept as small as it is.
+    pub confirmed: Option<Confirmed>,
+    /// Notes that were told, without what differs from one to the next.
+    told: BTreeSet<String>,
+    /// Failures that replays did not show again: what they are like, and a note. Told unless another case explains them.
+    pub doubts: Vec<(String, String)>,
     pub growth: Growth,
     start: Instant,
     pub sink: &'c mut (dyn FnMut(Event<'_>) + Send),
@@ -150,6 +163,7 @@ pub async fn campaign(
         coverage: Coverage::new(),
         exercised: BTreeMap::new(),
         ended: Ended::Done,
+        cut: false,
     };
     let mut campaign = Campaign {
         bench: Bench::new(ground),
@@ -160,13 +174,21 @@ pub async fn campaign(
         known: BTreeSet::new(),
         deaths: BTreeSet::new(),
         looks: BTreeMap::new(),
+        confirmed: None,
+        told: BTreeSet::new(),
+        doubts: Vec::new(),
         growth: Growth::default(),
         start: Instant::now(),
         sink,
     };
+    let end = campaign.end();
     tokio::select! {
         () = campaign.run() => {}
         () = interrupted(&mut stop) => campaign.report.ended = Ended::Interrupted,
+        () = passed(end) => campaign.report.cut = true,
+    }
+    if let Some(confirmed) = campaign.confirmed.take() {
+        campaign.keep(confirmed);
     }
     campaign.report.progress.time = campaign.start.elapsed();
     campaign.report.coverage = std::mem::take(&mut campaign.guide.coverage);
@@ -180,9 +202,35 @@ async fn interrupted(stop: &mut watch::Receiver<bool>) {
     }
 }
 
+async fn passed(end: Option<Instant>) {
+    match end {
+        Some(end) => tokio::time::sleep_until(end.into()).await,
+        None => std::future::pending().await,
+    }
+}
+
 impl Campaign<'_> {
+    /// When the campaign is over at the latest.
+    pub(super) fn end(&self) -> Option<Instant> {
+        self.options.time.and_then(|time| self.start.checked_add(time.saturating_add(self.options.slack)))
+    }
+
+    /// Tells something, unless something `like` it was told before.
+    pub(super) fn note(&mut self, like: String, text: String) {
+        if self.told.insert(like) {
+            (self.sink)(Event::Note(text));
+        }
+    }
+
+    fn tell_doubts(&mut self, explained: bool) {
+        for (like, text) in std::mem::take(&mut self.doubts).into_iter().filter(|_| !explained) {
+            self.note(like, text);
+        }
+    }
+
     async fn run(&mut self) {
         let states = self.reachable().await;
+        self.tell_doubts(false);
         let generator = Generator::new(self.bench.ground.protocol(), states);
         let resumed = std::mem::take(&mut self.options.corpus).into_iter();
         let mut maker = Maker { generator, resumed, made: 0 };
@@ -200,7 +248,7 @@ impl Campaign<'_> {
             }
             while let Some(landed) = flight.take() {
                 round += 1;
-                if landed.1.as_ref().is_some_and(Ran::is_suspect) {
+                if landed.1.as_ref().is_some_and(|ran| ran.is_suspect(&|print| self.is_worth_a_look(print))) {
                     if !self.examine(landed, &mut maker, &mut flight).await {
                         return;
                     }
@@ -248,6 +296,7 @@ impl Campaign<'_> {
         } else if self.has_grown(programs).await {
             flight.land_all().await;
             self.weigh().await;
+            self.tell_doubts(false);
         }
         let progress = self.progress();
         (self.sink)(Event::Progress(progress));
@@ -264,48 +313,6 @@ impl Campaign<'_> {
         self.report.progress.corpus = self.guide.corpus.len();
         self.report.progress.findings = self.report.findings.len();
         self.report.progress
-    }
-
-    /// The states that this target can be brought into and out of, and a first turn without any harm.
-    async fn reachable(&mut self) -> Vec<Option<String>> {
-        let states: Vec<Option<String>> = std::iter::once(None)
-            .chain(self.bench.ground.protocol().extension.fuzzing.states.keys().cloned().map(Some))
-            .collect();
-        let program = |state: &Option<String>| Program {
-            state: state.clone(),
-            inputs: Vec::new(),
-            own: true,
-            fresh: true,
-            witness: true,
-            witness_state: None,
-            repeat: None,
-        };
-        let mut reached = Vec::new();
-        for state in states {
-            let Some(ran) =
-                self.bench.run(program(&state), self.options.seed, self.options.deadline * 3).await
-            else {
-                continue;
-            };
-            let wrong = ran.wrong();
-            match wrong.first() {
-                None => reached.push(state),
-                Some(print) => {
-                    let name = state.clone().unwrap_or_else(|| "after the opening".to_owned());
-                    let why = ran.single.report.failures.first().map(|failure| failure.message.clone());
-                    let why = why.or(ran.single.report.reason.clone()).unwrap_or_default();
-                    (self.sink)(Event::Note(format!(
-                        "state {name}: left out, for it fails without any fuzzing: {why}"
-                    )));
-                    if state.is_none() {
-                        let print = print.clone();
-                        self.look_into(0, ran, &print).await;
-                        reached.push(None);
-                    }
-                }
-            }
-        }
-        reached
     }
 
     pub(super) fn seed_of(&self, index: u64) -> u64 {
@@ -337,15 +344,20 @@ impl Campaign<'_> {
         let deaths =
             |known: &BTreeSet<Fingerprint>| known.iter().filter(|print| print.oracle == "target").count();
         let (before, mut dead) = (deaths(&self.known), Vec::new());
+        let (known, mut again) = (self.known.len(), false);
         let mut next = Some(first);
         while let Some((index, ran)) = next {
             self.learn(ran.as_ref());
+            again |=
+                ran.as_ref().is_some_and(|ran| ran.wrong().iter().any(|print| self.known.contains(print)));
             if let Some(ran) = ran.filter(|_| self.report.findings.len() < self.options.max_findings) {
                 self.judge(index, ran, fallen.first(), &mut dead).await;
             }
             self.make(maker, flight);
             next = flight.take();
         }
+        // What befell a case beside one that harms the server is explained.
+        self.tell_doubts(again || self.known.len() > known);
         if deaths(&self.known) > before {
             self.deaths.extend(fallen.first().cloned());
         } else if let Some(how) = fallen.first() {

@@ -8,6 +8,7 @@ use super::input::{Action, Input};
 use super::program::{Part, Program, Rendered};
 use super::spoil::DEEP;
 use super::yaml;
+use crate::protocol::Protocol;
 use crate::run::event::{CaseReport, Failure, Verdict};
 use crate::run::single::Single;
 use crate::run::without_silence;
@@ -38,29 +39,36 @@ impl Fingerprint {
     }
 }
 
-/// A confirmed finding.
+/// A confirmed finding: steps, and what they show.
 #[derive(Debug, Clone)]
 pub struct Finding {
+    /// What its steps show: what was found first, then what joined it. Never empty.
+    pub shown: Vec<Shown>,
+    /// The cases that only together have brought it about, by their numbers; none where one suffices.
+    pub together: Vec<(u64, Program)>,
+    /// Steps that do something spoilt or unusual; the rest is opening, waiting and judging.
+    pub steps: usize,
+    /// Cases run to confirm and shrink it.
+    pub replays: usize,
+    /// The name of its first case, and of the file.
+    pub name: String,
+    /// As a run reports it.
+    pub report: CaseReport,
+}
+
+/// One thing that the steps of a finding show.
+#[derive(Debug, Clone)]
+pub struct Shown {
     /// What it is.
     pub fingerprint: Fingerprint,
     /// Failed (a MUST) or warned (a SHOULD or MAY).
     pub verdict: Verdict,
     /// One sentence.
     pub message: String,
-    /// The case, shrunk.
-    pub program: Program,
-    /// Steps that do something spoilt or unusual; the rest is opening, waiting and judging.
-    pub steps: usize,
-    /// Cases run to confirm and shrink it.
-    pub replays: usize,
     /// The number of the case that showed it first.
     pub case: u64,
-    /// The scenario file's text.
-    pub scenario: String,
-    /// The name of the case in it.
-    pub name: String,
-    /// As a run reports it.
-    pub report: CaseReport,
+    /// The case, shrunk.
+    pub program: Program,
 }
 
 /// The fingerprints of everything that is wrong with a case, each with its failure; a target that is gone included.
@@ -82,8 +90,8 @@ pub fn fingerprints(
             state: state.clone(),
             shape: shape(failure),
         };
-        // A wrong frame says itself what is wrong, whatever brought it about.
-        if !fingerprint.is_of_a_frame() {
+        // A wrong frame says itself what is wrong, whatever brought it about; and what fails before any input was brought about by none.
+        if !fingerprint.is_of_a_frame() && fingerprint.oracle != "setup" {
             fingerprint.shape += &mutations(program);
         }
         found.push((fingerprint, Some(failure.clone())));
@@ -179,6 +187,67 @@ pub fn steps(program: &Program) -> usize {
 }
 
 impl Finding {
+    /// What was found first.
+    pub fn first(&self) -> &Shown {
+        &self.shown[0]
+    }
+
+    /// What was found last.
+    pub fn last(&self) -> &Shown {
+        &self.shown[self.shown.len() - 1]
+    }
+
+    /// The requirements that its steps show broken.
+    pub fn requirements(&self) -> Vec<String> {
+        let mut all: Vec<String> =
+            self.shown.iter().flat_map(|shown| shown.fingerprint.requirements.clone()).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// Whether a program does the same in the same state, whatever is asked afterwards.
+    pub fn has_steps_of(&self, program: &Program) -> bool {
+        let own = &self.first().program;
+        let same = |(one, other): (&Input, &Input)| one.does_as(other);
+        self.together.is_empty()
+            && own.state == program.state
+            && own.inputs.len() == program.inputs.len()
+            && own.inputs.iter().zip(&program.inputs).all(same)
+    }
+
+    /// Whether an oracle has said so already.
+    pub fn tells(&self, print: &Fingerprint) -> bool {
+        let mut same = self.shown.iter().filter(|shown| shown.fingerprint.oracle == print.oracle).peekable();
+        let ids: Vec<&String> = same.clone().flat_map(|shown| &shown.fingerprint.requirements).collect();
+        same.peek().is_some() && print.requirements.iter().all(|id| ids.contains(&id))
+    }
+
+    /// Its cases as they stand in a scenario file: one for each of the circumstances in which its steps show something.
+    pub fn cases(&self, protocol: &Protocol) -> Vec<Value> {
+        let mut programs: Vec<&Program> = Vec::new();
+        for shown in &self.shown {
+            if !programs.contains(&&shown.program) {
+                programs.push(&shown.program);
+            }
+        }
+        let case = |program: &&Program| {
+            let mut about = self.shown.iter().filter(|shown| shown.program == **program).peekable();
+            let first = about.peek().copied().unwrap_or_else(|| self.first());
+            let (name, title) = (name_of(&first.fingerprint), normal(&first.message));
+            let about: Vec<&Vec<String>> = about.map(|shown| &shown.fingerprint.requirements).collect();
+            // What has no requirement would be none of the case's business if it named others.
+            let mut covers = match about.iter().any(|ids| ids.is_empty()) {
+                true => Vec::new(),
+                false => about.into_iter().flatten().cloned().collect::<Vec<String>>(),
+            };
+            covers.sort_unstable();
+            covers.dedup();
+            program.render(protocol, &name, &title, &covers).case
+        };
+        programs.iter().map(case).collect()
+    }
+
     /// The file's name: what it is, and a number that is the same for the same finding.
     pub fn file_name(&self) -> String {
         format!("{}.yaml", self.name)
@@ -188,12 +257,12 @@ impl Finding {
     ///
     /// # Errors
     /// The path and the reason.
-    pub fn write(&self, folder: &Path) -> Result<PathBuf, String> {
+    pub fn write(&self, folder: &Path, scenario: &str) -> Result<PathBuf, String> {
         let path = folder.join(self.file_name());
         let cannot = |error: std::io::Error| format!("{} cannot be written: {error}", path.display());
         std::fs::create_dir_all(folder).map_err(cannot)?;
         let mut file = tempfile::NamedTempFile::new_in(folder).map_err(cannot)?;
-        std::io::Write::write_all(&mut file, self.scenario.as_bytes()).map_err(cannot)?;
+        std::io::Write::write_all(&mut file, scenario.as_bytes()).map_err(cannot)?;
         file.persist(&path).map_err(|error| cannot(error.error))?;
         Ok(path)
     }
@@ -268,6 +337,58 @@ mod tests {
         ] {
             assert_eq!(comes_back_deep(&program(how), &failure(check, message)), expected, "{how} {check}");
         }
+    }
+
+    fn shown(oracle: &str, ids: &[&str], program: &serde_json::Value) -> Shown {
+        Shown {
+            fingerprint: Fingerprint {
+                oracle: oracle.to_owned(),
+                requirements: ids.iter().map(|id| (*id).to_owned()).collect(),
+                state: "opened".to_owned(),
+                shape: "x".to_owned(),
+            },
+            verdict: Verdict::Failed,
+            message: format!("{oracle} is wrong"),
+            case: 1,
+            program: serde_json::from_value(program.clone()).expect("a program"),
+        }
+    }
+
+    #[test]
+    fn what_the_same_steps_show_is_one_finding() {
+        let program = |text: &str, fresh: bool| {
+            serde_json::json!({
+                "inputs": [{ "client": "alice", "command": "text", "mutation": "x", "action": { "text": text }, "duty": "survive" }],
+                "own": false, "fresh": fresh, "witness": false,
+            })
+        };
+        let first = shown("alive", &["A"], &program("x", false));
+        let report = blank_report("alive-1", "x");
+        let mut found = Finding {
+            shown: vec![first],
+            together: Vec::new(),
+            steps: 1,
+            replays: 3,
+            name: "alive-1".into(),
+            report,
+        };
+        let other = shown("fresh-connection", &["B"], &program("x", true));
+        assert!(found.has_steps_of(&other.program), "whatever is asked afterwards");
+        assert!(!found.has_steps_of(&shown("alive", &[], &program("y", false)).program));
+        assert!(found.tells(&found.first().fingerprint) && !found.tells(&other.fingerprint));
+        found.shown.push(other);
+        assert_eq!(found.requirements(), ["A", "B"]);
+
+        let name = Protocol::embedded_names()[0];
+        let protocol = Protocol::embedded(name, &crate::protocol::LoadOptions::default()).expect("it loads");
+        let covers = |found: &Finding| -> Vec<Value> {
+            found.cases(&protocol).iter().map(|case| case["covers"].clone()).collect()
+        };
+        assert_eq!(covers(&found), [serde_json::json!(["A"]), serde_json::json!(["B"])], "a case each");
+        found.shown.push(shown("refused", &["C"], &program("x", false)));
+        assert_eq!(covers(&found)[0], serde_json::json!(["A", "C"]), "in the same circumstances one case");
+        found.shown.push(shown("framing", &[], &program("x", false)));
+        assert_eq!(covers(&found)[0], Value::Null, "whatever fails, for no requirement tells it");
     }
 
     #[test]

@@ -74,6 +74,36 @@ impl Input {
         }
     }
 
+    /// Whether another input does the same, whatever it was made from.
+    pub fn does_as(&self, other: &Self) -> bool {
+        let said = |action: &Action| match action {
+            Action::Send(message) => Some(message.to_string()),
+            Action::Text(text) => Some(text.clone()),
+            Action::Steps(_) => None,
+        };
+        let same = self.action == other.action
+            || said(&self.action).is_some_and(|text| said(&other.action) == Some(text));
+        self.client == other.client && same
+    }
+
+    /// What each client of a race does by itself.
+    pub fn apart(&self) -> Vec<Self> {
+        let Action::Steps(steps) = &self.action else { return Vec::new() };
+        let [race] = steps.as_slice() else { return Vec::new() };
+        let branches = race.get("parallel").and_then(Value::as_array).into_iter().flatten();
+        let sends = branches.flat_map(|branch| branch.as_array().into_iter().flatten());
+        let alone = |(step, command): (&Value, &str)| {
+            Some(Self {
+                client: step.get("as")?.as_str()?.to_owned(),
+                action: Action::Send(step.get("send")?.clone()),
+                command: command.to_owned(),
+                mutation: "valid".to_owned(),
+                duty: Duty::Survive,
+            })
+        };
+        sends.zip(self.command.split(" | ")).filter_map(alone).collect()
+    }
+
     /// Whether the client may be without its connection afterwards.
     pub fn may_end(&self) -> bool {
         self.may_close() || self.hangs_up()
@@ -159,6 +189,26 @@ mod tests {
             input(Action::Steps(vec![json!({ "binary": "AA==" }), json!({ "drop": "bob" })])).steps(),
             [json!({ "binary": "AA==", "as": "alice" }), json!({ "drop": "bob" })]
         );
+    }
+
+    #[test]
+    fn a_race_comes_apart() {
+        let race = Input {
+            client: "bob".into(),
+            action: Action::Steps(vec![json!({ "parallel": [
+                [{ "send": { "type": "a" }, "as": "alice" }], [{ "send": { "type": "b" }, "as": "bob" }],
+            ] })]),
+            command: "a | b".into(),
+            mutation: "race".into(),
+            duty: Duty::Survive,
+        };
+        let apart = race.apart();
+        let told: Vec<_> = apart.iter().map(|one| (one.client.as_str(), one.command.as_str())).collect();
+        assert_eq!(told, [("alice", "a"), ("bob", "b")]);
+        let text = Input { action: Action::Text(r#"{"type":"a"}"#.into()), ..apart[0].clone() };
+        assert!(apart[0].does_as(&text), "the same words");
+        assert!(!apart[1].does_as(&text) && !race.does_as(&apart[0]));
+        assert!(text.apart().is_empty());
     }
 
     #[test]

@@ -26,26 +26,20 @@ const AGAIN: usize = 2;
 /// Candidates tried side by side.
 const JOBS: usize = 8;
 
-/// A shrunk program and what it took.
-pub struct Shrunk {
-    /// The run of the smallest program that shows the finding.
-    pub ran: Ran,
-    /// Cases run.
-    pub replays: usize,
-}
-
-/// Shrinks what `ran` shows.
-pub async fn shrink(bench: &Bench, ran: Ran, wanted: &Fingerprint, seed: u64, deadline: Duration) -> Shrunk {
-    let mut work = Work {
-        bench,
-        best: ran,
-        wanted,
-        seed,
-        deadline,
-        replays: 0,
-        until: Instant::now() + if bench.ground.is_launched() { LAUNCHED } else { LONGEST },
-        tried: HashSet::new(),
-    };
+/// Shrinks what a run shows: it is replaced by the run of a smaller program whenever one shows it, too, and `replays` counts the
+/// cases run. Given up in the middle, what is there is as good as any, but larger. `until`: when it is over at the latest.
+pub async fn shrink(
+    bench: &Bench,
+    (best, replays): (&mut Ran, &mut usize),
+    wanted: &Fingerprint,
+    seed: u64,
+    deadline: Duration,
+    until: Option<Instant>,
+) {
+    let own = Instant::now() + if bench.ground.is_launched() { LAUNCHED } else { LONGEST };
+    let most = *replays + MOST;
+    let until = until.map_or(own, |until| until.min(own));
+    let mut work = Work { bench, best, wanted, seed, deadline, replays, most, until, tried: HashSet::new() };
     // Of many, halves first.
     if work.best.program.inputs.len() > FEW {
         work.fewer_inputs(FEW).await;
@@ -69,7 +63,6 @@ pub async fn shrink(bench: &Bench, ran: Ran, wanted: &Fingerprint, seed: u64, de
             break;
         }
     }
-    Shrunk { ran: work.best, replays: work.replays }
 }
 
 /// The program without all that may not matter.
@@ -97,18 +90,19 @@ fn circumstances(program: &Program) -> Vec<Program> {
 
 struct Work<'w> {
     bench: &'w Bench,
-    best: Ran,
+    best: &'w mut Ran,
     wanted: &'w Fingerprint,
     seed: u64,
     deadline: Duration,
-    replays: usize,
+    replays: &'w mut usize,
+    most: usize,
     until: Instant,
     tried: HashSet<String>,
 }
 
 impl Work<'_> {
     fn is_over(&self) -> bool {
-        self.replays >= MOST || Instant::now() > self.until
+        *self.replays >= self.most || Instant::now() > self.until
     }
 
     /// Tries candidates, a batch at a time; takes the first that still shows the finding. `true`: there was one.
@@ -127,11 +121,11 @@ impl Work<'_> {
             if batch.is_empty() || self.is_over() {
                 return false;
             }
-            self.replays += batch.len();
+            *self.replays += batch.len();
             let results = self.bench.replay_all(batch, self.seed, self.deadline, JOBS).await;
             for found in results.into_iter().flatten().filter(|ran| ran.shows(self.wanted)) {
                 if self.is_steady(&found.program).await {
-                    self.best = found;
+                    *self.best = found;
                     return true;
                 }
             }
@@ -140,7 +134,7 @@ impl Work<'_> {
 
     /// Whether a program that has shown the finding once does so again: what chance decides is no smaller reproducer.
     async fn is_steady(&mut self, program: &Program) -> bool {
-        self.replays += AGAIN;
+        *self.replays += AGAIN;
         let again =
             self.bench.replay_all(vec![program.clone(); AGAIN], self.seed, self.deadline, AGAIN).await;
         again.iter().flatten().filter(|ran| ran.shows(self.wanted)).count() == AGAIN
@@ -215,7 +209,7 @@ pub fn simpler(protocol: &Protocol, input: &Input) -> Vec<Input> {
         }
         Some(input)
     };
-    actions.into_iter().filter_map(with).collect()
+    input.apart().into_iter().chain(actions.into_iter().filter_map(with)).collect()
 }
 
 fn texts(text: &str) -> Vec<String> {

@@ -1,15 +1,13 @@
-//! What a campaign makes of failures: confirmed, shrunk and kept; deaths and growing memory of a launched target.
+//! What a campaign makes of failures: they are confirmed and shrunk; deaths and growing memory of a launched target.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use serde_json::Value;
-
-use super::bench::{Ran, is_same_defect};
-use super::campaign::{Campaign, Ended, Event, Growth};
-use super::finding::{self, Finding, Fingerprint, fingerprints};
+use super::bench::Ran;
+use super::campaign::{Campaign, Ended, Growth};
+use super::finding::{self, Fingerprint};
+use super::keep::Confirmed;
 use super::program::Program;
 use super::shrink::shrink;
-use crate::protocol::{Protocol, ReadingName};
 use crate::run::event::Verdict;
 
 /// How often what looks like the same defect is looked into: shrinking shows whether it is.
@@ -56,54 +54,20 @@ impl Campaign<'_> {
                 print.oracle,
                 print.what()
             );
-            (self.sink)(Event::Note(message));
+            self.doubts.push((format!("{} {}", print.oracle, print.what()), message));
             return false;
         }
-        let shrunk = shrink(&self.bench, ran, print, seed, self.options.deadline).await;
-        let (ran, replays) = (shrunk.ran, shrunk.replays + CONFIRM);
-        let all = fingerprints(&ran.program, &ran.rendered, &ran.single);
-        let Some((print, failure)) = all.into_iter().find(|(one, _)| is_same_defect(one, print)) else {
-            return true;
-        };
-        if !self.known.insert(print.clone()) {
-            return true;
+        let end = self.end();
+        let replays = CONFIRM;
+        let confirmed = self.confirmed.insert(Confirmed { index, ran, print: print.clone(), replays });
+        // What else has failed by the end of the time must be looked into in what is left of it.
+        let left = end.map(|end| end.saturating_duration_since(Instant::now()) / 2);
+        let Confirmed { ran, print, replays, .. } = confirmed;
+        let until = left.map(|left| Instant::now() + left);
+        shrink(&self.bench, (ran, replays), print, seed, self.options.deadline, until).await;
+        if let Some(confirmed) = self.confirmed.take() {
+            self.keep(confirmed);
         }
-        if let [input] = ran.program.inputs.as_slice() {
-            self.known_inputs.insert((input.command.clone(), input.mutation.clone()));
-        }
-        let name = finding::name_of(&print);
-        let message = failure.as_ref().map(|failure| failure.message.clone());
-        let message = message.or(ran.single.report.reason.clone()).unwrap_or_default();
-        let protocol = self.bench.ground.protocol();
-        let title = finding::normal(&message);
-        let case = ran.program.render(protocol, &name, &title, &print.requirements).case;
-        let mut comments = vec![
-            format!(
-                "Found by frameproof fuzz, seed {}, case {index}, in state {}.",
-                self.options.seed, print.state
-            ),
-            format!("Oracle {}: {message}", print.oracle),
-            format!("Run: frameproof run {} --scenario THIS", self.options.reproduce),
-        ];
-        comments.extend(reservations(protocol, &case));
-        let mut report = ran.single.report.clone();
-        report.case = format!("fuzz/{name}");
-        report.title = format!("{}: {title}", print.oracle);
-        report.covers.clone_from(&print.requirements);
-        let found = Finding {
-            verdict: failure.as_ref().map_or(Verdict::Failed, |failure| failure.verdict),
-            steps: finding::steps(&ran.program),
-            scenario: finding::scenario(&comments, &[case]),
-            fingerprint: print,
-            program: ran.program,
-            case: index,
-            message,
-            replays,
-            name,
-            report,
-        };
-        (self.sink)(Event::Finding(&found));
-        self.report.findings.push(found);
         true
     }
 
@@ -113,58 +77,11 @@ impl Campaign<'_> {
         if self.deaths.contains(how) {
             let cases: Vec<String> = programs.iter().map(|(index, _)| index.to_string()).collect();
             let message = format!("{how} again, as in a finding; these cases ran: {}", cases.join(", "));
-            (self.sink)(Event::Note(message));
+            self.note(how.to_owned(), message);
             return;
         }
         let message = format!("{how}; no case alone shows it again");
-        self.keep_together("target", finding::normal(how), Verdict::Error, &message, programs);
-    }
-
-    /// Keeps what several cases have brought about together.
-    fn keep_together(
-        &mut self,
-        oracle: &str,
-        shape: String,
-        verdict: Verdict,
-        message: &str,
-        programs: &[(u64, Program)],
-    ) {
-        let state = super::guide::OPENED.to_owned();
-        let print = Fingerprint { oracle: oracle.to_owned(), requirements: Vec::new(), state, shape };
-        let Some((first, program)) = programs.first() else { return };
-        if !self.known.insert(print.clone()) {
-            return;
-        }
-        let cases: Vec<String> = programs.iter().map(|(index, _)| index.to_string()).collect();
-        let message = format!("{message}, these led there: {}", cases.join(", "));
-        let name = finding::name_of(&print);
-        let protocol = self.bench.ground.protocol().clone();
-        let scenarios = programs.iter().map(|(index, program)| {
-            program.render(&protocol, &format!("{name}-{index}"), &format!("Case {index}"), &[]).case
-        });
-        let scenarios: Vec<_> = scenarios.collect();
-        let comments = vec![
-            format!("Found by frameproof fuzz, seed {}.", self.options.seed),
-            format!("Oracle {oracle}: {message}"),
-            format!("Run: frameproof run {} --scenario THIS", self.options.reproduce),
-        ];
-        let mut report = finding::blank_report(&name, &message);
-        report.verdict = verdict;
-        report.reason = Some(message.clone());
-        let found = Finding {
-            verdict,
-            steps: programs.iter().map(|(_, program)| finding::steps(program)).sum(),
-            scenario: finding::scenario(&comments, &scenarios),
-            fingerprint: print,
-            program: program.clone(),
-            case: *first,
-            message,
-            replays: CONFIRM,
-            name,
-            report,
-        };
-        (self.sink)(Event::Finding(&found));
-        self.report.findings.push(found);
+        self.keep_together("target", finding::normal(how), Verdict::Error, &message, programs, CONFIRM);
     }
 
     /// Whether a launched target's memory has grown past its bound. Remembers what made it grow most.
@@ -212,7 +129,14 @@ impl Campaign<'_> {
                 heaviest.into_iter().flat_map(|(_, programs)| programs).collect();
             together.sort_by_key(|(index, _)| *index);
             together.dedup_by_key(|(index, _)| *index);
-            self.keep_together("memory", finding::normal(&message), Verdict::Failed, &message, &together);
+            self.keep_together(
+                "memory",
+                finding::normal(&message),
+                Verdict::Failed,
+                &message,
+                &together,
+                CONFIRM,
+            );
         }
         self.bench.ground.renew().await;
     }
@@ -223,36 +147,23 @@ impl Campaign<'_> {
         if !self.bench.ground.is_launched() {
             self.bench.ground.renew().await;
         }
-        let mut why = String::new();
         for wait in std::iter::once(Duration::ZERO).chain(RETRIES) {
             tokio::time::sleep(wait).await;
             match self.bench.ground.probe().await {
-                Ok(()) => return true,
-                Err(error) => why = error.to_string(),
+                Ok(()) => {
+                    self.report.ended = Ended::Done;
+                    return true;
+                }
+                // Should the time be over before it takes connections again, that is why the campaign is.
+                Err(error) => self.report.ended = Ended::Refusing(error.to_string()),
             }
             // A launched target that takes no connections, though it runs, may do so after a restart.
             if self.bench.ground.renew().await {
                 self.growth = Growth::default();
             }
         }
-        self.report.ended = Ended::Refusing(why);
         false
     }
-}
-
-/// Under which readings a case was judged, where they are not the default ones, and which invariants were not.
-fn reservations(protocol: &Protocol, case: &Value) -> Vec<String> {
-    let mut said = Vec::new();
-    // One reading is taken for a whole run.
-    if let Some(reading) = protocol.readings.values().find(|reading| **reading != ReadingName::default()) {
-        said.push(format!("Reading: {}.", format!("{reading:?}").to_lowercase()));
-    }
-    let suspended = case.get("suspend").and_then(Value::as_array).into_iter().flatten();
-    let suspended: Vec<&str> = suspended.filter_map(Value::as_str).collect();
-    if !suspended.is_empty() {
-        said.push(format!("Not judged: {}.", suspended.join(", ")));
-    }
-    said
 }
 
 /// What a failure is about, before it is known what it takes. Of RFC 6455 many things can be broken in one way, and no

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::escape::terminal;
 use crate::fuzz::campaign::{Ended, Progress, Report};
-use crate::fuzz::finding::{Finding, blank_report};
+use crate::fuzz::finding::{Finding, Shown, blank_report};
 use crate::fuzz::guide::{Coverage, OPENED};
 use crate::run::event::{CaseReport, RequirementResult, RunEvent, RunStarted, Summary, Verdict};
 
@@ -45,25 +45,10 @@ pub fn progress(progress: &Progress) -> String {
     )
 }
 
-/// A finding, in a few lines.
+/// A finding, in a few lines: what it shows, its steps, and where it is kept.
 pub fn finding(found: &Finding, file: Option<&str>) -> String {
-    let word = if found.verdict == Verdict::Warned { "WARN" } else { "FAIL" };
-    let print = &found.fingerprint;
-    let requirements = if print.requirements.is_empty() {
-        String::new()
-    } else {
-        format!(" [{}]", print.requirements.join(" "))
-    };
-    let check = found.report.failures.iter().find(|failure| failure.requirements == print.requirements);
-    let check = check.filter(|_| print.oracle == "invariant").map(|failure| format!(" {}", failure.check));
-    let mut text = format!(
-        "{word} {}{}{requirements} in state {}: {}\n",
-        print.oracle,
-        check.unwrap_or_default(),
-        terminal(&print.state),
-        terminal(&found.message)
-    );
-    for input in &found.program.inputs {
+    let mut text = heading(found, found.first());
+    for input in &found.first().program.inputs {
         let shown: String =
             serde_json::to_string(&input.action).unwrap_or_default().chars().take(160).collect();
         let _ = writeln!(
@@ -76,11 +61,44 @@ pub fn finding(found: &Finding, file: Option<&str>) -> String {
         );
     }
     let (steps, replays) = (counted(found.steps, "step"), counted(found.replays, "replay"));
-    let _ = writeln!(text, "     case {}, {steps} after {replays}", found.case);
+    let _ = writeln!(text, "     case {}, {steps} after {replays}", found.first().case);
+    place(&mut text, file);
+    text
+}
+
+/// What the steps of a finding were seen last to show, too.
+pub fn joined(found: &Finding, file: Option<&str>) -> String {
+    let mut text = heading(found, found.last());
+    let steps = counted(found.steps, "step");
+    let _ =
+        writeln!(text, "     case {}, {steps} like those of {}: one finding", found.last().case, found.name);
+    place(&mut text, file);
+    text
+}
+
+fn heading(found: &Finding, shown: &Shown) -> String {
+    let word = if shown.verdict == Verdict::Warned { "WARN" } else { "FAIL" };
+    let print = &shown.fingerprint;
+    let requirements = if print.requirements.is_empty() {
+        String::new()
+    } else {
+        format!(" [{}]", print.requirements.join(" "))
+    };
+    let check = found.report.failures.iter().find(|failure| failure.requirements == print.requirements);
+    let check = check.filter(|_| print.oracle == "invariant").map(|failure| format!(" {}", failure.check));
+    format!(
+        "{word} {}{}{requirements} in state {}: {}\n",
+        print.oracle,
+        check.unwrap_or_default(),
+        terminal(&print.state),
+        terminal(&shown.message)
+    )
+}
+
+fn place(text: &mut String, file: Option<&str>) {
     if let Some(file) = file {
         let _ = writeln!(text, "     {}", terminal(file));
     }
-    text
 }
 
 /// States × commands: how often each command was tried in each state.
@@ -128,6 +146,9 @@ pub fn summary(report: &Report) -> String {
     if *unconfirmed > 0 {
         let _ = write!(text, "; {} that replays did not show again", counted(*unconfirmed, "failure"));
     }
+    if report.cut {
+        text.push_str("; given up while cases or replays still ran");
+    }
     match &report.ended {
         Ended::Done => {}
         Ended::Interrupted => text.push_str("; interrupted"),
@@ -151,7 +172,12 @@ pub fn events(
     let told = |found: &Finding| told(found, reproduce, folder);
     let mut cases: Vec<CaseReport> = report.findings.iter().map(told).collect();
     for (oracle, title) in ORACLES {
-        if !report.findings.iter().any(|found| found.fingerprint.oracle == *oracle) {
+        if !report
+            .findings
+            .iter()
+            .flat_map(|found| &found.shown)
+            .any(|shown| shown.fingerprint.oracle == *oracle)
+        {
             cases.push(untroubled(oracle, title, report, launched));
         }
     }
@@ -167,7 +193,7 @@ pub fn events(
         let broken_in: Vec<String> = report
             .findings
             .iter()
-            .filter(|found| found.fingerprint.requirements.contains(id))
+            .filter(|found| found.requirements().contains(id))
             .map(|found| found.report.case.clone())
             .collect();
         let verdict = if broken_in.is_empty() { Verdict::Passed } else { Verdict::Failed };

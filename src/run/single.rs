@@ -49,7 +49,7 @@ impl Ground {
                 options.reference = true;
                 options.quiet.get_or_insert(schedule::REFERENCE_QUIET);
             }
-            Target::Url { .. } | Target::Configured(_) => options.salt = uuid::Uuid::new_v4().as_u64_pair().1,
+            Target::Url { .. } | Target::Configured(_) => {}
         }
         let opened = Hosts::open(&protocol, &target, &options, None).await;
         let hosts = opened.map_err(|error| schedule::masked(error, &secrets))?;
@@ -116,8 +116,12 @@ impl Ground {
 
     /// Runs a case. `deadline` replaces the run's step deadline.
     pub async fn run(&self, loaded: &LoadedCase, seed: u64, deadline: Option<std::time::Duration>) -> Single {
-        let options =
+        let mut options =
             Options { step_deadline: deadline.unwrap_or(self.options.step_deadline), ..self.options.clone() };
+        // A case that is run again, perhaps beside itself, must not meet its own sessions on a server that was there before.
+        if !matches!(self.target, Target::Reference { .. }) {
+            options.salt = uuid::Uuid::new_v4().as_u64_pair().1;
+        }
         let clock = std::time::Instant::now();
         let mut outcome = schedule::served(&self.hosts, &self.protocol, loaded, &options, seed).await;
         let (trace, marks) = (std::mem::take(&mut outcome.trace), std::mem::take(&mut outcome.marks));

@@ -1,0 +1,148 @@
+//! What a campaign keeps: each finding once, and with it whatever else the same steps show.
+
+use serde_json::Value;
+
+use super::bench::{Ran, is_same_defect};
+use super::campaign::{Campaign, Event};
+use super::finding::{self, Finding, Fingerprint, Shown, fingerprints, name_of};
+use super::program::Program;
+use crate::protocol::{Protocol, ReadingName};
+use crate::run::event::{Failure, Verdict};
+
+/// A failure that replays have shown each time.
+pub(super) struct Confirmed {
+    /// The number of the case.
+    pub index: u64,
+    /// What it shows.
+    pub print: Fingerprint,
+    /// The run of the smallest program so far that shows it.
+    pub ran: Ran,
+    /// Cases run to confirm and shrink it.
+    pub replays: usize,
+}
+
+impl Campaign<'_> {
+    /// Keeps what was confirmed, unless it is known.
+    pub(super) fn keep(&mut self, confirmed: Confirmed) {
+        let Confirmed { index, print, ran, replays } = confirmed;
+        let all = fingerprints(&ran.program, &ran.rendered, &ran.single);
+        let Some((fingerprint, failure)) = all.into_iter().find(|(one, _)| is_same_defect(one, &print))
+        else {
+            return;
+        };
+        if !self.known.insert(fingerprint.clone()) {
+            return;
+        }
+        if let [input] = ran.program.inputs.as_slice() {
+            self.known_inputs.insert((input.command.clone(), input.mutation.clone()));
+        }
+        let message = failure.as_ref().map(|failure| failure.message.clone());
+        let shown = Shown {
+            fingerprint,
+            verdict: failure.as_ref().map_or(Verdict::Failed, |failure| failure.verdict),
+            message: message.or(ran.single.report.reason.clone()).unwrap_or_default(),
+            case: index,
+            program: ran.program,
+        };
+        match self.report.findings.iter().position(|found| found.has_steps_of(&shown.program)) {
+            Some(at) => self.join(at, shown, failure),
+            None => {
+                let name = name_of(&shown.fingerprint);
+                let mut report = ran.single.report;
+                report.case = format!("fuzz/{name}");
+                report.title = format!("{}: {}", shown.fingerprint.oracle, finding::normal(&shown.message));
+                report.covers.clone_from(&shown.fingerprint.requirements);
+                let steps = finding::steps(&shown.program);
+                self.add(Finding { shown: vec![shown], together: Vec::new(), steps, replays, name, report });
+            }
+        }
+    }
+
+    /// Tells what the steps of a finding show besides with it: it is one story.
+    fn join(&mut self, at: usize, shown: Shown, failure: Option<Failure>) {
+        let found = &mut self.report.findings[at];
+        if found.tells(&shown.fingerprint) {
+            return;
+        }
+        found.report.verdict = found.report.verdict.max(shown.verdict);
+        // The frames are those of another run.
+        found.report.failures.extend(failure.map(|failure| Failure { frames: Vec::new(), ..failure }));
+        found.shown.push(shown);
+        found.report.covers = found.requirements();
+        let scenario = self.written(&self.report.findings[at]);
+        (self.sink)(Event::Joined(&self.report.findings[at], &scenario));
+    }
+
+    fn add(&mut self, found: Finding) {
+        let scenario = self.written(&found);
+        (self.sink)(Event::Finding(&found, &scenario));
+        self.report.findings.push(found);
+    }
+
+    /// Keeps what several cases have brought about together.
+    pub(super) fn keep_together(
+        &mut self,
+        oracle: &str,
+        shape: String,
+        verdict: Verdict,
+        message: &str,
+        programs: &[(u64, Program)],
+        replays: usize,
+    ) {
+        let state = super::guide::OPENED.to_owned();
+        let print = Fingerprint { oracle: oracle.to_owned(), requirements: Vec::new(), state, shape };
+        let Some((first, program)) = programs.first() else { return };
+        if !self.known.insert(print.clone()) {
+            return;
+        }
+        let cases: Vec<String> = programs.iter().map(|(index, _)| index.to_string()).collect();
+        let message = format!("{message}, these led there: {}", cases.join(", "));
+        let name = name_of(&print);
+        let mut report = finding::blank_report(&name, &message);
+        report.verdict = verdict;
+        report.reason = Some(message.clone());
+        let steps = programs.iter().map(|(_, program)| finding::steps(program)).sum();
+        let shown = Shown { fingerprint: print, verdict, message, case: *first, program: program.clone() };
+        let together = programs.to_vec();
+        self.add(Finding { shown: vec![shown], together, steps, replays, name, report });
+    }
+
+    /// The scenario file of a finding.
+    fn written(&self, found: &Finding) -> String {
+        let protocol = self.bench.ground.protocol();
+        let cases = match found.together.as_slice() {
+            [] => found.cases(protocol),
+            together => {
+                let case = |(index, program): &(u64, Program)| {
+                    let name = format!("{}-{index}", found.name);
+                    program.render(protocol, &name, &format!("Case {index}"), &[]).case
+                };
+                together.iter().map(case).collect()
+            }
+        };
+        let first = found.first();
+        let (seed, case, state) = (self.options.seed, first.case, &first.fingerprint.state);
+        let mut comments =
+            vec![format!("Found by frameproof fuzz, seed {seed}, case {case}, in state {state}.")];
+        let oracle = |shown: &Shown| format!("Oracle {}: {}", shown.fingerprint.oracle, shown.message);
+        comments.extend(found.shown.iter().map(oracle));
+        comments.push(format!("Run: frameproof run {} --scenario THIS", self.options.reproduce));
+        comments.extend(cases.first().into_iter().flat_map(|case| reservations(protocol, case)));
+        finding::scenario(&comments, &cases)
+    }
+}
+
+/// Under which readings a case was judged, where they are not the default ones, and which invariants were not.
+fn reservations(protocol: &Protocol, case: &Value) -> Vec<String> {
+    let mut said = Vec::new();
+    // One reading is taken for a whole run.
+    if let Some(reading) = protocol.readings.values().find(|reading| **reading != ReadingName::default()) {
+        said.push(format!("Reading: {}.", format!("{reading:?}").to_lowercase()));
+    }
+    let suspended = case.get("suspend").and_then(Value::as_array).into_iter().flatten();
+    let suspended: Vec<&str> = suspended.filter_map(Value::as_str).collect();
+    if !suspended.is_empty() {
+        said.push(format!("Not judged: {}.", suspended.join(", ")));
+    }
+    said
+}
