@@ -136,6 +136,10 @@ impl Fuzz {
                 "name a protocol, or give --protocol",
             ));
         }
+        if let Some(path) = self.findings.iter().find(|path| path.exists() && !path.is_dir()) {
+            let message = format!("{} is no folder", path.display());
+            return Err(usage(message, "--findings takes a folder: each finding is a file in it"));
+        }
         for path in [&self.junit, &self.json].into_iter().flatten() {
             file::check_writable(path).map_err(unwritable)?;
         }
@@ -205,7 +209,7 @@ impl Fuzz {
         chosen: Option<&Chosen>,
     ) -> Result<u8, Failure> {
         let mut out = anstream::stdout();
-        let corpus = self.corpus.as_deref().map(corpus::load).transpose();
+        let corpus = self.corpus.as_deref().map(|folder| corpus::load(folder, ground.protocol())).transpose();
         let (corpus, skipped) =
             corpus.map_err(|error| usage(error, "check the path and its permissions"))?.unwrap_or_default();
         for entry in skipped {
@@ -298,17 +302,20 @@ impl Fuzz {
         let all = replay(&ground, folder, deadline, self.seed()).await;
         let all = all.map_err(|error| usage(error, "--replay takes the folder of --findings"))?;
         ground.close().await;
+        // A finding that cannot be run is not fixed.
+        let unread = !all.is_empty() && all.iter().all(|one| one.fate.is_none());
         if all.is_empty() {
             return Err(nothing(
                 format!("{} holds no findings (*.yaml)", folder.display()),
                 "a campaign writes them there with --findings",
             ));
         }
-        let mut code = 0;
+        let mut code = if unread { 4 } else { 0 };
         for replayed in all {
             let file = escape::terminal(&replayed.file).into_owned();
             let (word, case) = match (replayed.fate, &replayed.case) {
                 (None, Err(error)) => {
+                    let error = error.lines().next().unwrap_or_default().trim_start_matches("error: ");
                     writeln!(anstream::stderr(), "warning: skipped {file}: {}", escape::terminal(error))?;
                     continue;
                 }

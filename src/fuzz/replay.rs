@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use super::corpus;
 use crate::run::event::Verdict;
 use crate::run::single::{Ground, Single};
 use crate::scenario::{self, LoadedCase};
@@ -47,18 +48,14 @@ pub async fn replay(
     deadline: Duration,
     seed: u64,
 ) -> Result<Vec<Replayed>, String> {
-    let cannot = |error| format!("{} cannot be read: {error}", folder.display());
-    let mut paths: Vec<_> =
-        std::fs::read_dir(folder).map_err(cannot)?.flatten().map(|entry| entry.path()).collect();
-    paths.retain(|path| path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml"));
-    paths.sort();
+    let paths = corpus::files(folder, &["yaml", "yml"])?;
     let mut all = Vec::new();
     for path in paths {
         let file = path.display().to_string();
-        match scenario::load(&path, ground.protocol()) {
-            Err(errors) => {
-                all.push(Replayed { file, case: Err(errors.to_string()), fate: None, last: None });
-            }
+        let loaded = corpus::readable(&path)
+            .and_then(|()| scenario::load(&path, ground.protocol()).map_err(|errors| errors.to_string()));
+        match loaded {
+            Err(error) => all.push(Replayed { file, case: Err(error), fate: None, last: None }),
             Ok(cases) => {
                 for case in cases {
                     let (fate, last) = again(ground, &case, deadline, seed).await;
