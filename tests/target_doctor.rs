@@ -156,9 +156,11 @@ fn what_the_baseline_knows_of_a_step_does_not_excuse_a_leak() {
     frameproof(folder.path(), &["init", "chat", "--url", &url]);
     let config = format!(
         "[target.all]\nprotocol = './chat/mychat'\nurl = '{url}'\ntimeout-scale = 0.1\nbaseline = 'k.yaml'\n\
-         prompts = {{ '*' = '[[cue:eyJ2IjoxfQ]] frameproof-says was here' }}\n"
+         overlay = ['apart.yaml']\nprompts = {{ '*' = '[[cue:eyJ2IjoxfQ]] frameproof-says was here' }}\n"
     );
     fs::write(folder.path().join("frameproof.toml"), config).expect("written");
+    fs::write(folder.path().join("apart.yaml"), "x-frameproof: { fuzzing: { isolated: [CH-1] } }\n")
+        .expect("written");
     let known = |text: &str| fs::write(folder.path().join("k.yaml"), text).expect("written");
     for (message, code, told) in [
         ("must not come here", 1, "MISSING  are sessions apart?            what one session was told"),
@@ -170,4 +172,13 @@ fn what_the_baseline_knows_of_a_step_does_not_excuse_a_leak() {
         assert!(shown.contains(told), "{shown}");
         assert!(!shown.contains("what comes behind it was not tried"), "{shown}");
     }
+    // What the protocol does not forbid is told, and nothing is missing.
+    fs::write(folder.path().join("apart.yaml"), "{}\n").expect("written");
+    known("known: [{ match: 'target/*', message: must not come here, reason: ticket 7 }]\n");
+    let (got, shown, errors) = run(&folder, &["doctor"]);
+    assert_eq!(got, Some(0), "{shown}{errors}");
+    assert!(
+        shown.contains("unknown  are sessions apart?") && shown.contains("does not forbid it"),
+        "{shown}"
+    );
 }

@@ -90,8 +90,9 @@ fn answers_that_go_to_another_client_are_a_leak() {
         let arguments =
             ["run", "--target", "chat", "first/a-turn", "--json", "out.jsonl", "--junit", "out.xml"];
         let (code, shown, errors) = run(&folder, &arguments);
-        assert_eq!(code, Some(1), "{shown}{errors}");
-        assert!(shown.contains("1 passed, 1 failed"), "{shown}");
+        // The protocol does not forbid it: a warning, and the run goes on alone.
+        assert_eq!(code, Some(0), "{shown}{errors}");
+        assert!(shown.contains("1 passed, 0 failed, 1 warned"), "{shown}");
         for part in [
             "what one session was told came to a client of another: `bob` of session `other` received",
             "frames of the turn that `alice` began in session `main`: frame ",
@@ -119,6 +120,18 @@ fn answers_that_go_to_another_client_are_a_leak() {
         let xml = fs::read_to_string(folder.path().join("out.xml")).expect("the report");
         assert!(xml.contains("`bob` of session `other`"), "{xml}");
     }
+}
+
+/// Where a requirement forbids it, it is broken.
+#[test]
+fn a_leak_breaks_the_requirement_that_forbids_it() {
+    let (url, _) = hand::chat(Tells::All);
+    let folder = chat_folder(&url, "overlay = ['apart.yaml']\n");
+    fs::write(folder.path().join("apart.yaml"), "x-frameproof: { fuzzing: { isolated: [CH-1] } }\n")
+        .expect("written");
+    let (code, shown, errors) = run(&folder, &["run", "--target", "chat", "first/a-turn"]);
+    assert_eq!(code, Some(1), "{shown}{errors}");
+    assert!(shown.contains("1 passed, 1 failed") && shown.contains("FAIL CH-1"), "{shown}");
 }
 
 /// Leaks between cases that run side by side, on a server that nothing was asked before: told with both cases, and once.

@@ -164,6 +164,72 @@ while True:
         threading.Thread(target=pump, args=pair, daemon=True).start()
 "#;
 
+/// It dies after each case, when nobody looks: that is a death, told once, and no case is blamed.
+#[test]
+fn a_server_that_dies_between_cases_is_not_passed_over() {
+    let folder = folder(
+        "[target.idle]\nprotocol = 'minicodex'\nurl = 'ws://127.0.0.1:{{port}}/ws'\nports = { port = 0 }\nsessions = 1\n\
+         command = ['python3', 'idle.py', 'BIN', '{{port}}']\nready = { log = 'listening' }\n",
+    );
+    let idle = DIES.split("count = 0").next().expect("its beginning").to_owned() + IDLE;
+    fs::write(folder.path().join("idle.py"), idle).expect("written");
+    let arguments = ["run", "--target", "idle", "--json", "out.jsonl", "errors/*"];
+    let (code, shown, errors) = run(&folder, &arguments);
+    assert_eq!(code, Some(3), "{shown}{errors}");
+    for part in [
+        "ERROR target/lives-on: The server lives until it is stopped",
+        "the server died between cases, before ",
+        "process `idle` exited with status 9",
+        "| out of luck",
+        " 0 failed, ",
+    ] {
+        assert!(shown.contains(part), "{part} is not in\n{shown}");
+    }
+    assert!(shown.matches("reproduce:").count() <= 2, "once, however often: {shown}");
+}
+
+/// Passes connections on, and ends as soon as the client of the sixth takes its leave, or of a later one: whoever was served has
+/// been served well.
+const IDLE: &str = r#"
+print("listening", flush=True)
+count = 0
+def up(client, other):
+    try:
+        while data := client.recv(65536):
+            if count >= 6 and data[0] == 0x88:
+                server.kill()
+                print("out of luck", file=sys.stderr, flush=True)
+                os._exit(9)
+            other.sendall(data)
+    except OSError:
+        pass
+    other.close()
+while True:
+    client, _ = listener.accept()
+    count += 1
+    other = socket.create_connection((host, int(port)))
+    threading.Thread(target=up, args=(client, other), daemon=True).start()
+    threading.Thread(target=pump, args=(other, client), daemon=True).start()
+"#;
+
+/// The scripted model was never asked: where cases fail for want of its words, that is said.
+#[test]
+fn a_model_that_was_never_asked_is_said() {
+    let server = SERVED.replace("env = {", "env = { OPENAI_BASE_URL = '{{model}}/v1',");
+    let folder =
+        folder(&server.replace("'serve', 'minicodex'", "'serve', 'minicodex', '--fault', 'finishes-twice'"));
+    let hint = "hint: the scripted model was never asked: point the server at it: env = {";
+    let (code, shown, errors) = run(&folder, &["run", "--target", "mine", "--junit", "j.xml", "streaming/*"]);
+    assert_eq!(code, Some(1), "{shown}{errors}");
+    assert!(shown.contains(hint) && shown.contains("`frameproof doctor --target mine`"), "{shown}");
+    assert!(fs::read_to_string(folder.path().join("j.xml")).expect("JUnit").contains("never asked"));
+    // Where nothing is wrong, the server may have words of its own.
+    let folder = support::target::folder(&server);
+    let (code, shown, errors) = run(&folder, &["run", "--target", "mine", "streaming/*"]);
+    assert_eq!(code, Some(0), "{shown}{errors}");
+    assert!(!shown.contains("hint:"), "{shown}");
+}
+
 /// It cuts connections and lives, and then cuts one and exits a little later.
 #[test]
 fn a_server_that_dies_late_is_not_blamed_by_a_requirement() {

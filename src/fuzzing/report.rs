@@ -263,6 +263,7 @@ impl Maker<'_, '_> {
             cases: BTreeMap::from([(verdict, 1)]),
             requirements: BTreeMap::from([(self.text()?, result)]),
             stale_baseline: vec![self.text()?],
+            hints: Vec::new(),
             excused: Vec::new(),
             stopped: self.maybe()?,
             seconds: self.seconds()?,

@@ -221,6 +221,10 @@ impl<W: Write> Console<W> {
                 writeln!(self.out, "\n{RED}stale baseline entry{RED:#} {}", terminal(message))?;
             }
             self.excused(summary)?;
+            for hint in &summary.hints {
+                let hint = case::wrapped(self.options.width, hint, 6, 2);
+                writeln!(self.out, "\n{YELLOW}hint:{YELLOW:#} {hint}")?;
+            }
             self.requirements(summary)?;
         }
         if self.options.overview {

@@ -50,6 +50,12 @@ pub fn render(events: &[RunEvent]) -> Result<String, String> {
             }
             RunEvent::RunFinished(summary) => {
                 seconds += summary.seconds;
+                let last = order.last().and_then(|name| suites.get_mut(name));
+                if let Some(suite) = last {
+                    for hint in &summary.hints {
+                        suite.add_property(Property::new("hint", xml(hint).into_owned()));
+                    }
+                }
                 report.set_time(duration(seconds));
             }
             RunEvent::CaseStarted { .. } => {}

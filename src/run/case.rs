@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use rand_chacha::ChaCha8Rng;
@@ -26,6 +27,9 @@ use crate::wire::{Endpoint, Incoming, Standing};
 
 /// Messages that wait for the interpreter; a server that sends more is kept waiting by TCP.
 pub(super) const QUEUE: usize = 256;
+
+/// How the reason begins where the server died.
+pub(super) const DIED: &str = "the server died while this case ran: ";
 
 /// What one run of a case came to.
 #[derive(Debug, Default)]
@@ -54,6 +58,8 @@ pub(super) struct Outcome {
     pub known: Option<String>,
     /// The launched server died meanwhile.
     pub dead: bool,
+    /// Where to note that somebody has told of it.
+    pub grave: Option<Arc<AtomicBool>>,
     /// What the launched server wrote meanwhile.
     pub log: Vec<LogLine>,
     /// Deviations that the overlay excuses.
@@ -78,7 +84,7 @@ impl Outcome {
             failure.requirements.clear();
         }
         self.dead = true;
-        self.reason = Some((Verdict::Error, format!("the server died while this case ran: {how}")));
+        self.reason = Some((Verdict::Error, format!("{DIED}{how}")));
     }
 }
 

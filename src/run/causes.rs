@@ -24,20 +24,40 @@ pub(super) struct Causes {
     /// What the cases that told their own story had to tell, with their names.
     told: Vec<(BTreeSet<String>, String)>,
     /// Cases that have ended without a word from the server.
-    vain: usize,
+    mute: Vain,
+    /// Those that have ended without a word behind the opening.
+    idle: Vain,
+}
+
+/// Cases that have waited in vain.
+#[derive(Default)]
+struct Vain {
+    count: usize,
     /// When the first of them ended, since the start of the run in seconds.
     ended: Option<f64>,
     /// One of them began after another had ended: the server has had its time twice.
     twice: bool,
 }
 
+impl Vain {
+    fn note(&mut self, report: &CaseReport) {
+        self.count += 1;
+        self.twice |= self.ended.is_some_and(|ended| report.started >= ended);
+        self.ended.get_or_insert(report.started + report.seconds);
+    }
+
+    fn is_enough(&self) -> bool {
+        self.count >= ENOUGH && self.twice
+    }
+}
+
 impl Causes {
     pub fn group(&mut self, report: &mut CaseReport) {
         let Some(cause) = report.opening.clone() else { return };
-        if cause == silence::NOTHING {
-            self.vain += 1;
-            self.twice |= self.ended.is_some_and(|ended| report.started >= ended);
-            self.ended.get_or_insert(report.started + report.seconds);
+        match cause.as_str() {
+            silence::NOTHING => self.mute.note(report),
+            silence::OPENINGS => self.idle.note(report),
+            _ => {}
         }
         let keys: Vec<String> =
             [Some(cause), report.also.take()].into_iter().flatten().map(|key| essence(&key)).collect();
@@ -78,23 +98,31 @@ impl Causes {
         }
     }
 
-    /// What ran before the first case has ended by now. If the server has not said a word meanwhile, it has had its time once.
+    /// What ran before the first case, a turn, has ended by now. If the server has not said a word meanwhile, or none behind the
+    /// opening, it has had its time once.
     pub fn before(&mut self, heard: &Heard, now: Duration) {
-        if heard.extent() == Extent::Nothing {
-            self.ended = Some(now.as_secs_f64());
+        match heard.extent() {
+            Extent::Nothing => self.mute.ended = Some(now.as_secs_f64()),
+            Extent::Openings => self.idle.ended = Some(now.as_secs_f64()),
+            _ => {}
         }
     }
 
     /// Whether enough cases have waited in vain. A server that has said a single word in the whole run is not mute.
     pub fn are_enough(&self, heard: &Heard) -> bool {
-        self.vain >= ENOUGH && self.twice && heard.extent() == Extent::Nothing
+        self.mute.is_enough() && heard.extent() == Extent::Nothing
+    }
+
+    /// Whether enough cases have waited in vain for a word behind the opening, of a server that has said nothing else to anybody.
+    pub fn are_idle(&self, heard: &Heard) -> bool {
+        self.idle.is_enough() && heard.extent() == Extent::Openings
     }
 
     /// What becomes of a case that is not run any more.
     pub fn not_run(&self, options: &Options) -> Outcome {
         let message = format!(
             "not run: {} cases before it have waited for the server, which has said {}. `{}` shows how far it comes",
-            self.vain,
+            self.mute.count,
             options.heard.nothing(),
             super::isolation::doctor(&options.reproduce)
         );
@@ -138,6 +166,16 @@ mod tests {
         assert!(!enough(&heard, "has not ended the connection", &twice), "another reason");
         heard.note(Extent::Openings);
         assert!(!enough(&heard, silence::NOTHING, &twice), "it has spoken");
+        let idle = |cause: &str, started: &[f64]| {
+            let mut causes = Causes::default();
+            started.iter().for_each(|started| causes.group(&mut report(*started, cause)));
+            causes.are_idle(&heard)
+        };
+        assert!(idle(silence::OPENINGS, &twice));
+        assert!(!idle(silence::OPENINGS, &together), "all of them waited at the same time");
+        assert!(!idle(silence::NOTHING, &twice));
+        heard.note(Extent::Answers);
+        assert!(!idle(silence::OPENINGS, &twice), "it has answered somebody");
     }
 
     #[test]

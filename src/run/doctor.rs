@@ -27,6 +27,10 @@ const LAST_LINES: usize = 12;
 const DIED: &str = "the process ended while it was being asked: its last lines of output are below";
 /// The same of one that wrote nothing.
 const DIED_MUTE: &str = "the process ended while it was being asked, without a line of output";
+/// What is wrong where the server asks another model, or none.
+pub(super) const NEVER_ASKED: &str = "the scripted model was never asked";
+/// What to do about that.
+pub(super) const POINT_THERE: &str = "point the server at it: env = { OPENAI_BASE_URL = \"{{model}}/v1\" } or ANTHROPIC_BASE_URL = \"{{model}}\"";
 /// The last step.
 const APART: &str = "are sessions apart?";
 
@@ -213,7 +217,8 @@ impl Walk<'_> {
             }
         };
         let mut outcome = self.walk(&case).await?;
-        let leaks = isolation::leaks(&mut outcome);
+        let ids = &self.protocol.extension.fuzzing.isolated;
+        let leaks = isolation::leaks(&mut outcome, ids);
         // What excused the steps does not excuse a leak.
         outcome.known = outcome.known.take().filter(|_| !leaks);
         self.forgive(&case, &mut outcome);
@@ -222,7 +227,15 @@ impl Walk<'_> {
         } else if leaks {
             let text = "what one session was told came to a client of another";
             let advice = "is there one session for all? `sessions = 1` has cases run one after the other";
-            Finding::new(STEP, State::Bad, text, advice)
+            match ids.is_empty() {
+                true => Finding::new(
+                    STEP,
+                    State::Open,
+                    format!("{text}; the protocol does not forbid it"),
+                    advice,
+                ),
+                false => Finding::new(STEP, State::Bad, text, advice),
+            }
         } else if outcome.failures.is_empty() && outcome.reason.is_none() {
             Finding::new(STEP, State::Good, "a second session heard nothing of the first", "")
         } else {
@@ -286,11 +299,7 @@ impl Walk<'_> {
                 "the model was asked, without the cue",
                 "the user's text must be in a user message of the request, word for word",
             ),
-            None if has_model => (
-                State::Bad,
-                "the scripted model was never asked",
-                "point the server at it: env = { OPENAI_BASE_URL = \"{{model}}/v1\" } or ANTHROPIC_BASE_URL = \"{{model}}\"",
-            ),
+            None if has_model => (State::Bad, NEVER_ASKED, POINT_THERE),
             None => (
                 State::Open,
                 "the model's words did not come back, and no scripted model was started for this target",

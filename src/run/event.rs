@@ -295,6 +295,9 @@ pub struct Summary {
     /// Deviations from the protocol that the overlay excuses, over all cases.
     #[serde(default)]
     pub excused: Vec<Excused>,
+    /// What else is worth knowing about the failures, in sentences.
+    #[serde(default)]
+    pub hints: Vec<String>,
     /// Ended early: `fail-fast` or `interrupted`.
     pub stopped: Option<String>,
     /// Seconds.

@@ -6,7 +6,7 @@ use super::Options;
 use super::case::{Outcome, Runner, Stop};
 use super::connections::NO_RESTART;
 use super::event::{Failure, Verdict};
-use super::host::Lease;
+use super::lease::Lease;
 use crate::check::same;
 use crate::protocol::Protocol;
 use crate::scenario::LoadedCase;

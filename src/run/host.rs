@@ -1,12 +1,11 @@
 //! Who serves the cases: a server started for the run, for a family, or for one case, or one that was there before.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use tokio::sync::Mutex;
 
-use super::case::Outcome;
+use super::lease::Lease;
 use super::schedule::RunError;
 use super::{Options, Target};
 use crate::model::{self, Model};
@@ -15,16 +14,13 @@ use crate::protocol::extension::Join;
 use crate::reference;
 use crate::scenario::LoadedCase;
 use crate::scenario::model::Step;
-use crate::target::{Fresh, Instance, LaunchError, LaunchFailure, Vars};
+use crate::target::{Fresh, Instance, LaunchError, LaunchFailure, Line, Vars};
 use crate::wire::{ConnectError, Connection, Endpoint};
 
 /// The session that the first connection, which only finds out whether there is a server, opens.
 const PROBE: &str = "frameproof-probe";
-/// How long the end of a process may take to show after its connections broke.
-const GRACE: Duration = Duration::from_secs(1);
-/// How often this is halved for a server that ends connections and lives, with a close frame or by cutting them: it need not be
-/// waited for each time. A server that dies cuts them first, and may need a while for the rest.
-const HALVED: [u32; 2] = [4, 1];
+/// The last lines of a dead server's output that are kept.
+const LAST_LINES: usize = 20;
 
 /// Restarts a server that is ours.
 #[derive(Clone)]
@@ -48,7 +44,7 @@ impl Restarter {
     }
 }
 
-enum Server {
+pub(super) enum Server {
     /// Somebody else's.
     Foreign,
     Reference(reference::Server),
@@ -56,58 +52,12 @@ enum Server {
 }
 
 impl Server {
-    async fn stop(self) {
+    pub(super) async fn stop(self) {
         match self {
             Self::Foreign => {}
             Self::Reference(server) => server.stop().await,
             Self::Launched(instance) => instance.stop().await,
         }
-    }
-}
-
-/// What serves one case.
-pub(super) struct Lease {
-    pub endpoint: Endpoint,
-    pub restarter: Option<Restarter>,
-    pub instance: Option<Arc<Instance>>,
-    own: Option<Server>,
-    /// How often a death was waited for in vain in this run since the last one, behind close frames and without.
-    vain: Arc<[AtomicU32; 2]>,
-}
-
-impl Lease {
-    /// Ends what was started for this case alone.
-    pub async fn finish(self) {
-        if let Some(server) = self.own {
-            server.stop().await;
-        }
-    }
-
-    /// Tells the server that cases share from others of its kind; none: it is this case's own.
-    pub fn ground(&self) -> Option<usize> {
-        let process = || self.instance.as_ref().map_or(0, |instance| Arc::as_ptr(instance).addr());
-        self.own.is_none().then(process)
-    }
-
-    /// Memory that the launched server has resident, in bytes.
-    pub async fn memory(&self) -> Option<u64> {
-        match &self.instance {
-            Some(instance) => instance.memory().await,
-            None => None,
-        }
-    }
-
-    /// Why the launched server is dead, if it is, and if a case gives reason to ask.
-    pub async fn death(&self, outcome: &Outcome) -> Option<String> {
-        let instance = self.instance.as_ref().filter(|_| outcome.lost_connection())?;
-        let kind = usize::from(outcome.was_cut());
-        let vain = self.vain[kind].load(Ordering::Relaxed).min(HALVED[kind]);
-        let died = instance.died_within(GRACE / 2_u32.pow(vain)).await;
-        match died {
-            Some(_) => self.vain.iter().for_each(|vain| vain.store(0, Ordering::Relaxed)),
-            None => drop(self.vain[kind].fetch_add(1, Ordering::Relaxed)),
-        }
-        died
     }
 }
 
@@ -128,8 +78,41 @@ struct Shared {
     endpoint: Endpoint,
     family: Option<String>,
     deaths: u32,
+    /// A case has told of the death of the server that is there.
+    told: Arc<AtomicBool>,
     /// How servers ended that nobody has heard of yet.
-    fallen: Vec<String>,
+    fallen: Vec<Fallen>,
+}
+
+/// The end of a server that cases shared.
+pub(super) struct Fallen {
+    /// How it ended.
+    pub how: String,
+    /// The last lines of its output.
+    pub output: Vec<Line>,
+    /// The case that it was to serve next; none: no case was left.
+    pub before: Option<String>,
+    told: Arc<AtomicBool>,
+}
+
+impl Shared {
+    /// Notes the end of the server, if it has ended; how.
+    async fn note_death(&mut self, before: Option<&str>) -> Option<String> {
+        let Some(Server::Launched(instance)) = &self.server else { return None };
+        let how = instance.died().await?;
+        let fallen = Fallen {
+            how: how.clone(),
+            output: instance.log().tail(LAST_LINES),
+            before: before.map(str::to_owned),
+            told: Arc::clone(&self.told),
+        };
+        self.fallen.push(fallen);
+        Some(how)
+    }
+
+    fn replaced_by(&mut self, server: Server, endpoint: Endpoint) {
+        (self.server, self.endpoint, self.told) = (Some(server), endpoint, Arc::default());
+    }
 }
 
 impl Hosts {
@@ -158,8 +141,14 @@ impl Hosts {
             deadline: options.deadline(options.step_deadline),
             trust: options.trust.clone(),
         };
-        let shared =
-            Shared { server: None, endpoint: endpoint.clone(), family: None, deaths: 0, fallen: Vec::new() };
+        let shared = Shared {
+            server: None,
+            endpoint: endpoint.clone(),
+            family: None,
+            deaths: 0,
+            told: Arc::default(),
+            fallen: Vec::new(),
+        };
         let (protocol, target) = (Arc::clone(protocol), target.clone());
         let hosts = Self {
             protocol,
@@ -176,7 +165,7 @@ impl Hosts {
             _ => hosts.probe(&server, &endpoint).await,
         };
         let mut shared = hosts.shared.lock().await;
-        (shared.server, shared.endpoint) = (Some(server), endpoint);
+        shared.replaced_by(server, endpoint);
         drop(shared);
         if let Err(error) = probed {
             hosts.stop().await;
@@ -230,15 +219,21 @@ impl Hosts {
     /// How launched servers that cases shared have ended since this was asked last.
     pub async fn fallen(&self) -> Vec<String> {
         let mut shared = self.shared.lock().await;
-        if let Some(Server::Launched(instance)) = &shared.server
-            && let Some(how) = instance.died().await
+        if shared.note_death(None).await.is_some()
+            && let Some(server) = shared.server.take()
         {
-            shared.fallen.push(how);
-            if let Some(server) = shared.server.take() {
-                server.stop().await;
-            }
+            server.stop().await;
         }
-        std::mem::take(&mut shared.fallen)
+        std::mem::take(&mut shared.fallen).into_iter().map(|fallen| fallen.how).collect()
+    }
+
+    /// The deaths that no case has told of.
+    pub async fn unnoticed(&self) -> Vec<Fallen> {
+        let mut shared = self.shared.lock().await;
+        shared.note_death(None).await;
+        let mut fallen = std::mem::take(&mut shared.fallen);
+        fallen.retain(|fallen| !fallen.told.load(Ordering::Relaxed));
+        fallen
     }
 
     /// Memory that the launched server which cases share has resident, in bytes.
@@ -291,6 +286,7 @@ impl Hosts {
     pub async fn lease(&self, case: &LoadedCase) -> Result<Lease, RunError> {
         if self.needs_own(case) {
             if self.is_exclusive(case) {
+                self.shared.lock().await.note_death(Some(&case.id)).await;
                 self.stop().await;
             }
             let (server, endpoint) = self.start().await?;
@@ -306,10 +302,9 @@ impl Hosts {
         let mut shared = self.shared.lock().await;
         let shared = &mut *shared;
         let mut stale = false;
+        let dead = shared.note_death(Some(&case.id)).await;
+        shared.deaths += u32::from(dead.is_some());
         if let Some(Server::Launched(instance)) = &shared.server {
-            let dead = instance.died().await;
-            shared.deaths += u32::from(dead.is_some());
-            shared.fallen.extend(dead.clone());
             if let Some(how) = dead.as_ref().filter(|_| shared.deaths > self.max_deaths) {
                 let dead =
                     format!("the server died {} times and is not launched again: {how}", self.max_deaths);
@@ -323,14 +318,16 @@ impl Hosts {
         }
         if shared.server.is_none() {
             let (server, endpoint) = self.start().await?;
-            (shared.server, shared.endpoint) = (Some(server), endpoint);
+            shared.replaced_by(server, endpoint);
         }
         shared.family = Some(case.family.clone());
         let endpoint = shared.endpoint.clone();
-        Ok(shared.server.as_ref().map_or_else(
-            || self.lent(&Server::Foreign, endpoint.clone()),
-            |server| self.lent(server, endpoint.clone()),
-        ))
+        let mut lease = match &shared.server {
+            Some(server) => self.lent(server, endpoint),
+            None => self.lent(&Server::Foreign, endpoint),
+        };
+        lease.told = Arc::clone(&shared.told);
+        Ok(lease)
     }
 
     fn lent(&self, server: &Server, endpoint: Endpoint) -> Lease {
@@ -338,7 +335,14 @@ impl Hosts {
             Server::Launched(instance) => Some(Arc::clone(instance)),
             _ => None,
         };
-        Lease { endpoint, restarter: None, instance, own: None, vain: Arc::clone(&self.vain) }
+        Lease {
+            endpoint,
+            restarter: None,
+            instance,
+            own: None,
+            told: Arc::default(),
+            vain: Arc::clone(&self.vain),
+        }
     }
 
     async fn start(&self) -> Result<(Server, Endpoint), RunError> {

@@ -62,8 +62,9 @@ pub(super) fn case(protocol: &Protocol) -> Result<LoadedCase, String> {
 }
 
 /// Marks a case that found a leak; false: it found none. Whatever became of the case's steps, its frames tell: an answer that
-/// only another client got is a turn that did not end for its own.
-pub(super) fn leaks(outcome: &mut Outcome) -> bool {
+/// only another client got is a turn that did not end for its own. `ids`: the requirements that a leak breaks; where there are none,
+/// sessions need not be apart, and it is a warning.
+pub(super) fn leaks(outcome: &mut Outcome, ids: &[String]) -> bool {
     let leaked: Vec<&WireLine> = leaked(outcome);
     if leaked.is_empty() {
         return false;
@@ -83,8 +84,8 @@ pub(super) fn leaks(outcome: &mut Outcome) -> bool {
         json!({ "frame": line.index, "ms": line.ms, "came_to": HEARER, "belongs_to": TELLER, "text": clip(&line.text) })
     });
     let failure = Failure {
-        requirements: Vec::new(),
-        verdict: Verdict::Failed,
+        requirements: ids.to_vec(),
+        verdict: if ids.is_empty() { Verdict::Warned } else { Verdict::Failed },
         check: "leak".to_owned(),
         message,
         step: None,
@@ -211,10 +212,11 @@ mod tests {
             (vec![line(4, HEARER, "->", "frameproof-says ")], vec![]),
         ] {
             let mut outcome = Outcome { wire: [own.to_vec(), heard].concat(), ..Outcome::default() };
-            assert_eq!(leaks(&mut outcome), !expected.is_empty());
+            assert_eq!(leaks(&mut outcome, &[]), !expected.is_empty());
             let frames = outcome.failures.first().map(|failure| failure.frames.clone()).unwrap_or_default();
             assert_eq!(frames, expected);
             if let Some(failure) = outcome.failures.first() {
+                assert_eq!(failure.verdict, Verdict::Warned, "no requirement forbids it");
                 assert!(failure.message.contains("`bob`") && failure.message.contains("`alice`"));
             }
         }
@@ -248,7 +250,8 @@ mod tests {
                 payload: Payload::Text(text.into()),
             });
         }
-        assert!(leaks(&mut outcome));
+        assert!(leaks(&mut outcome, &["A-1".to_owned()]));
+        assert_eq!(outcome.failures[0].verdict, Verdict::Failed);
         // Not the one that only begins as the teller's does; the one whose words come late.
         assert_eq!(outcome.failures[0].frames, [3]);
     }

@@ -1,7 +1,7 @@
 //! What frameproof makes up itself, found in texts: no server says it by chance.
 
 /// How a cue begins and ends.
-const CUE: (&str, &str) = ("[[cue:", "]]");
+pub(super) const CUE: (&str, &str) = ("[[cue:", "]]");
 
 /// The UUIDs and cues in a text.
 pub(super) fn marks(text: &str) -> Vec<&str> {

@@ -1,11 +1,13 @@
 //! Schedule and execute cases.
 
 pub mod baseline;
+mod begin;
 mod case;
 mod causes;
 mod clients;
 mod connect;
 mod connections;
+mod deaths;
 mod dialect;
 pub mod doctor;
 mod ending;
@@ -17,9 +19,11 @@ mod failures;
 mod farewell;
 mod heard;
 mod host;
+mod hurry;
 mod isolation;
 mod key;
 mod lag;
+mod lease;
 mod made_up;
 mod observe;
 mod overheard;
@@ -90,6 +94,9 @@ pub struct Options {
     /// Makes the sessions of this run others than those of a run before, whose ids the same seed gave. Set by
     /// [`run`] for a server that was there before.
     pub salt: u64,
+    /// Longest time that a step is given, before it is scaled, whatever it says itself: a server that is known to be silent. Set by
+    /// [`run`].
+    pub patience: Option<Duration>,
     /// Wait for ever (a day): the server sits in a debugger.
     pub no_deadline: bool,
     /// Plain prompts in place of cues, for a server that cannot be pointed at the scripted model.
@@ -153,6 +160,7 @@ impl Default for Options {
             quiet: None,
             reference: false,
             salt: 0,
+            patience: None,
             no_deadline: false,
             prompts: prompts::Prompts::default(),
             bare: None,
@@ -185,6 +193,7 @@ impl Options {
 
     /// A deadline, scaled; or one that is never reached.
     pub(crate) fn deadline(&self, time: Duration) -> Duration {
+        let time = self.patience.map_or(time, |most| time.min(most));
         if self.no_deadline { DAY } else { self.scaled(time) }
     }
 }

@@ -1,5 +1,8 @@
 //! From what a case came to, to its report.
 
+use std::sync::atomic::Ordering;
+
+use super::case::DIED;
 use super::case::Outcome;
 use super::event::{CaseReport, Failure, Verdict};
 use super::heard::Extent;
@@ -35,6 +38,9 @@ pub(super) fn report(
     seconds: f64,
     options: &Options,
 ) -> CaseReport {
+    if let Some(grave) = &outcome.grave {
+        grave.store(true, Ordering::Relaxed);
+    }
     let wrong = matches!(verdict, Verdict::Failed | Verdict::Error | Verdict::Warned);
     let cause = match outcome.dead {
         true => Some(last_words(&outcome)),
@@ -81,6 +87,7 @@ pub(super) fn report(
 /// What a server's death has in common with other deaths: how it ended, and what it said last of its errors.
 fn last_words(outcome: &Outcome) -> String {
     let how = outcome.reason.as_ref().map_or("", |(_, reason)| reason.as_str());
+    let how = how.strip_prefix(DIED).unwrap_or(how);
     let last = outcome.log.iter().rev().find(|line| line.error);
     format!("{how}: {}", last.map_or("", |line| line.text.as_str()))
 }

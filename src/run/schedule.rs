@@ -3,21 +3,26 @@
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use super::begin::started;
 use super::case::Outcome;
 use super::causes::Causes;
-use super::event::{CaseReport, Failure, LogLine, RequirementText, RunEvent, RunStarted, Summary, Verdict};
+use super::event::{CaseReport, Failure, LogLine, RunEvent, Summary, Verdict};
 use super::execute::{inapplicable, run_case};
 use super::host::Hosts;
+use super::hurry::Hurry;
+use super::made_up::CUE;
 use super::redact::Secrets;
 use super::reports::{panicked, report, verdict_of};
 use super::summary::Tally;
 use super::{Options, Target};
-use super::{dialect, isolation, overheard};
+use super::{deaths, dialect, doctor, isolation, overheard};
+use crate::model::{Observer, Record};
 use crate::protocol::Protocol;
 use crate::reference;
 use crate::scenario::LoadedCase;
@@ -76,6 +81,11 @@ pub async fn run(
     mut stop: watch::Receiver<bool>,
 ) -> Result<Summary, RunError> {
     let secrets = Secrets::of(&target);
+    let asked = Arc::new(AtomicBool::new(false));
+    let noted = Arc::clone(&asked);
+    let observer: Observer = Arc::new(move |record| {
+        noted.fetch_or(matches!(record, Record::Request(_)), Ordering::Relaxed);
+    });
     options.heard = Arc::default();
     match &target {
         Target::Reference { .. } => {
@@ -85,7 +95,7 @@ pub async fn run(
         Target::Url { .. } | Target::Configured(_) => options.salt = uuid::Uuid::new_v4().as_u64_pair().1,
     }
     let hosts = tokio::select! {
-        opened = Hosts::open(&protocol, &target, &options, None) => opened.map_err(|error| masked(error, &secrets))?,
+        opened = Hosts::open(&protocol, &target, &options, Some(observer)) => opened.map_err(|error| masked(error, &secrets))?,
         true = interrupted(&mut stop) => return Err(RunError::Interrupted),
     };
     let mut trace = open_trace(&options)?;
@@ -95,7 +105,7 @@ pub async fn run(
         true = interrupted(&mut stop) => return Err(RunError::Interrupted),
     };
     let tally = Tally::new(&protocol, &options);
-    let mut ledger = Ledger { secrets, causes: Causes::default(), tally, sink };
+    let mut ledger = Ledger { secrets, causes: Causes::default(), tally, sink, spoke: false };
     let begins = started(&protocol, &target, &hosts.url().await, &options, cases.len());
     ledger.tell(&RunEvent::RunStarted(begins));
     let leaked = tokio::select! {
@@ -106,7 +116,9 @@ pub async fn run(
         ledger.causes.before(&options.heard, start.elapsed());
     }
     if let Some(report) = leaked.flatten() {
-        options.jobs = 1;
+        if report.failures.iter().any(|failure| failure.check == overheard::LEAK) {
+            options.jobs = 1;
+        }
         ledger.enter(report);
     }
     let mut jobs = options.jobs.max(1);
@@ -121,7 +133,8 @@ pub async fn run(
     queue.make_contiguous().sort_by_key(|(case, _)| hosts.is_exclusive(case));
     let shared = Arc::new(Shared { protocol, options, hosts, start });
     let mut running = JoinSet::new();
-    let mut names: HashMap<tokio::task::Id, (Arc<LoadedCase>, u32)> = HashMap::new();
+    let mut names: HashMap<tokio::task::Id, (Arc<LoadedCase>, u32, bool)> = HashMap::new();
+    let mut hurry = Hurry::default();
     // What cases came to that met others, which are run again alone.
     let mut disturbed: HashMap<(String, u32), CaseReport> = HashMap::new();
     let mut stopped = None;
@@ -131,14 +144,22 @@ pub async fn run(
             && !mute
             && running.len() < jobs
             && queue.front().is_some_and(|(next, _)| {
-                names.values().all(|(case, _)| shared.hosts.are_compatible(case, next))
+                names.values().all(|(case, ..)| shared.hosts.are_compatible(case, next))
             })
             && let Some((case, round)) = queue.pop_front()
         {
             let attempt = if disturbed.contains_key(&(case.id.clone(), round)) { 2 } else { 1 };
             ledger.tell(&RunEvent::CaseStarted { case: case.id.clone(), attempt });
-            let task = running.spawn(attempts(Arc::clone(&shared), Arc::clone(&case), round));
-            names.insert(task.id(), (case, round));
+            let task = running.spawn(attempts(Arc::clone(&shared), Arc::clone(&case), round, hurry.is_on()));
+            names.insert(task.id(), (case, round, hurry.is_on()));
+        }
+        if queue.is_empty()
+            && stopped.is_none()
+            && names.values().all(|(.., hasty)| !hasty)
+            && let Some(turn) = hurry.last()
+        {
+            queue.push_back(turn);
+            continue;
         }
         if running.is_empty() {
             break;
@@ -147,12 +168,12 @@ pub async fn run(
             Some(done) = running.join_next_with_id() => {
                 let (id, done) = match done {
                     Ok((id, done)) => (id, Some(done)),
-                    Err(error) if error.is_cancelled() => (error.id(), names.get(&error.id()).map(|(case, _)| {
+                    Err(error) if error.is_cancelled() => (error.id(), names.get(&error.id()).map(|(case, ..)| {
                         (not_run(&ledger.causes, case, &shared), Vec::new())
                     })),
                     Err(error) => (error.id(), None),
                 };
-                let Some((case, round)) = names.remove(&id) else { continue };
+                let Some((case, round, hasty)) = names.remove(&id) else { continue };
                 let (mut report, events) = done.unwrap_or_else(|| panicked(&case, &shared.options));
                 if let Some(file) = &mut trace {
                     for event in events {
@@ -171,7 +192,12 @@ pub async fn run(
                     queue.push_back((case, round));
                     continue;
                 }
-                ledger.enter(report);
+                match hasty {
+                    false => ledger.enter(report),
+                    true => hurry.keep((case, round), report).into_iter().for_each(|report| ledger.enter(report)),
+                }
+                hurry.begin(&ledger.causes, &shared.options);
+                queue.extend(hurry.released(&shared.options.heard));
                 if shared.options.fail_fast.is_some_and(|most| ledger.tally.failed() >= most) {
                     stopped = Some("fail-fast".to_owned());
                 }
@@ -190,19 +216,33 @@ pub async fn run(
     if stopped.is_some() {
         disturbed.into_values().for_each(|report| ledger.enter(report));
     } else {
+        hurry.reports().into_iter().for_each(|report| ledger.enter(report));
         // Of a mute server: elsewhere nothing is left.
         for (case, _) in queue {
             ledger.tell(&RunEvent::CaseStarted { case: case.id.clone(), attempt: 1 });
             ledger.enter(not_run(&ledger.causes, &case, &shared));
         }
     }
+    for report in deaths::reports(shared.hosts.unnoticed().await, &shared.options, start.elapsed()) {
+        ledger.enter(report);
+    }
     shared.hosts.stop().await;
     if let Some(file) = trace {
         file.finish().map_err(|error| no_trace(&shared.options, error))?;
     }
     let complete = stopped.is_none() && !mute;
-    let Ledger { tally, sink, .. } = ledger;
-    let summary = tally.summary(stopped, complete, start.elapsed());
+    let Ledger { tally, sink, spoke, .. } = ledger;
+    let mut summary = tally.summary(stopped, complete, start.elapsed());
+    let has_model = matches!(&target, Target::Configured(spec) if spec.model.is_some());
+    if has_model && spoke && !asked.load(Ordering::Relaxed) {
+        let doctor = isolation::doctor(&shared.options.reproduce);
+        summary.hints.push(format!(
+            "{}: {}; `{doctor}` walks through it",
+            doctor::NEVER_ASKED,
+            doctor::POINT_THERE
+        ));
+    }
+    summary.hints.extend(hurry.hint(&shared.options));
     sink(&RunEvent::RunFinished(Box::new(summary.clone())));
     Ok(summary)
 }
@@ -213,6 +253,8 @@ struct Ledger<'s> {
     causes: Causes,
     tally: Tally,
     sink: &'s mut (dyn FnMut(&RunEvent) + Send),
+    /// A case has failed that said something which the model was to see.
+    spoke: bool,
 }
 
 impl Ledger<'_> {
@@ -225,6 +267,9 @@ impl Ledger<'_> {
         self.causes.group(&mut report);
         self.tally.add(&mut report);
         self.causes.join(&mut report);
+        if matches!(report.verdict, Verdict::Failed | Verdict::Warned) {
+            self.spoke |= report.wire.iter().any(|line| line.dir == "->" && line.text.contains(CUE.0));
+        }
         self.tell(&RunEvent::CaseFinished(Box::new(report)));
     }
 }
@@ -257,11 +302,13 @@ async fn leak(
     let clock = Instant::now();
     let whole = Options { keep: true, ..options.clone() };
     let mut outcome = served(hosts, protocol, &case, &whole, options.seed).await;
-    if !isolation::leaks(&mut outcome) {
+    // A death is worth telling, too.
+    if !isolation::leaks(&mut outcome, &protocol.extension.fuzzing.isolated) && !outcome.dead {
         return Some(None);
     }
+    let verdict = verdict_of(&outcome, options.strict);
     let (began, seconds) = (clock.duration_since(start).as_secs_f64(), clock.elapsed().as_secs_f64());
-    let mut report = report(&case, outcome, Verdict::Failed, Vec::new(), began, seconds, options);
+    let mut report = report(&case, outcome, verdict, Vec::new(), began, seconds, options);
     isolation::reproduce(&mut report);
     Some(Some(report))
 }
@@ -306,52 +353,16 @@ pub(super) fn masked(error: RunError, secrets: &Secrets) -> RunError {
     }
 }
 
-pub(super) fn started(
-    protocol: &Protocol,
-    target: &Target,
-    url: &str,
-    options: &Options,
-    cases: usize,
-) -> RunStarted {
-    let requirements = protocol.requirements.0.values().map(|requirement| {
-        let reading = requirement.reading.as_deref().and_then(|id| protocol.answer_taken(id));
-        let text = RequirementText {
-            level: requirement.level.to_string(),
-            text: requirement.text.clone(),
-            source: requirement.source.clone(),
-            reading,
-        };
-        (requirement.id.clone(), text)
-    });
-    let shown = crate::wire::shown(url);
-    RunStarted {
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        protocol: protocol.name.clone(),
-        title: format!("{} {}", protocol.title, protocol.version),
-        target: match target {
-            Target::Url { .. } => shown,
-            Target::Configured(spec) => format!("{} ({shown})", spec.name),
-            Target::Reference { fault: None } => "the reference server".to_owned(),
-            Target::Reference { fault: Some(fault) } => format!("the reference server with fault {fault}"),
-        },
-        started: jiff::Timestamp::now().to_string(),
-        seed: options.seed,
-        reading: reading(protocol),
-        cases,
-        jobs: options.jobs,
-        requirements: requirements.collect(),
-    }
-}
-
-/// The reading that is taken, and the dialect, where it is not the document's own.
-fn reading(protocol: &Protocol) -> String {
-    let taken = format!("{:?}", protocol.reading).to_lowercase();
-    protocol.dialect().map_or(taken.clone(), |dialect| format!("dialect {dialect}, {taken}"))
-}
-
 /// Runs a case, and again while it fails and retries are left.
-async fn attempts(shared: Arc<Shared>, loaded: Arc<LoadedCase>, round: u32) -> (CaseReport, Vec<Event>) {
+async fn attempts(
+    shared: Arc<Shared>,
+    loaded: Arc<LoadedCase>,
+    round: u32,
+    hasty: bool,
+) -> (CaseReport, Vec<Event>) {
     let Shared { protocol, options, hosts, start } = &*shared;
+    let hurried = hasty.then(|| Hurry::options(options));
+    let options = hurried.as_ref().unwrap_or(options);
     let began = start.elapsed().as_secs_f64();
     let mut earlier: Vec<Vec<Failure>> = Vec::new();
     let mut traces = Vec::new();
@@ -397,6 +408,7 @@ pub(super) async fn served(
     {
         if let Some(how) = lease.death(&outcome).await {
             outcome.died(&how);
+            outcome.grave = Some(Arc::clone(&lease.told));
         }
         let lines = instance.log().between(clock, Instant::now());
         outcome.log = LogLine::of(&lines, outcome.began.unwrap_or(clock));

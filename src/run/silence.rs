@@ -17,7 +17,7 @@ use crate::trace::Direction;
 /// What cases share that have failed before the server has said a word.
 pub(super) const NOTHING: &str = "the server has said nothing on any connection";
 /// What they share where it has spoken in openings only.
-const OPENINGS: &str = "the server has said nothing on any connection beyond the opening";
+pub(super) const OPENINGS: &str = "the server has said nothing on any connection beyond the opening";
 
 /// What they share where a turn began and none has ever ended.
 const NO_END: &str = "the server has ended no turn on any connection";

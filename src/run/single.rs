@@ -111,7 +111,7 @@ impl Ground {
 
     /// How a report begins.
     pub fn started(&self, cases: usize) -> RunStarted {
-        schedule::started(&self.protocol, &self.target, &self.url, &self.options, cases)
+        super::begin::started(&self.protocol, &self.target, &self.url, &self.options, cases)
     }
 
     /// Runs a case. `deadline` replaces the run's step deadline.

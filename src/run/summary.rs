@@ -146,6 +146,7 @@ impl Tally {
             requirements,
             stale_baseline: stale,
             excused: self.excused_by_overlay,
+            hints: Vec::new(),
             stopped,
             seconds: time.as_secs_f64(),
             exit_code,

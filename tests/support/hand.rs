@@ -243,6 +243,33 @@ pub fn falling_silent(behind: &str, when: FallsSilent) -> String {
     })
 }
 
+/// Passes the messages of another server on, and answers nothing but messages with one of these texts for so long.
+pub fn warming_up(behind: &str, long: std::time::Duration, openings: &'static [&'static str]) -> String {
+    let behind = behind.to_owned();
+    let until = std::time::Instant::now() + long;
+    serve(move |stream| {
+        let behind = behind.clone();
+        async move {
+            let Some((client, server)) = between(stream, &behind).await else { return };
+            let (to_client, mut from_client) = client.split();
+            let (mut to_server, from_server) = server.split();
+            let up = async {
+                while let Some(Ok(said)) = from_client.next().await {
+                    let opens =
+                        said.to_text().is_ok_and(|text| openings.iter().any(|part| text.contains(part)));
+                    if !opens {
+                        tokio::time::sleep_until(until.into()).await;
+                    }
+                    if to_server.send(said).await.is_err() {
+                        return;
+                    }
+                }
+            };
+            tokio::select! { _ = from_server.forward(to_client) => {}, () = up => {} }
+        }
+    })
+}
+
 /// Whom a chat server tells what one client was told.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Tells {
