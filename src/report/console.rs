@@ -351,8 +351,18 @@ impl<W: Write> Console<W> {
         }
         let stopped =
             summary.stopped.as_deref().map(|why| format!(", stopped: {}", terminal(why))).unwrap_or_default();
-        let verdict = if summary.exit_code == 0 { "conformant" } else { "not conformant" };
-        let verdict = if matches!(summary.exit_code, 3 | 130) { "no verdict" } else { verdict };
+        let verdict = match summary.exit_code {
+            3 | 130 => "no verdict",
+            0 if count(Verdict::Known) > 0 => "conformant but for known failures",
+            0 => "conformant",
+            // The server is not to blame.
+            _ if count(Verdict::Failed) + count(Verdict::Error) == 0
+                && !summary.stale_baseline.is_empty() =>
+            {
+                "the baseline is stale"
+            }
+            _ => "not conformant",
+        };
         writeln!(
             self.out,
             "{style}{verdict}{style:#}: {}, {} in {:.2} s{stopped}",

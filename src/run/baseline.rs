@@ -110,26 +110,39 @@ impl Baseline {
         })
     }
 
-    /// Messages about the entries that excused nothing. `ran` says whether a case of this id, or a requirement of this
-    /// id, was touched by the run.
-    pub fn stale<'i>(&self, used: &BTreeSet<usize>, ran: impl IntoIterator<Item = &'i str>) -> Vec<String> {
-        let ran: Vec<&str> = ran.into_iter().collect();
-        let touched = |entry: &Entry| !self.partial || ran.iter().any(|id| entry.glob.is_match(id));
+    /// Messages about the entries that excused nothing, and about those of them that say nothing of the server, for what they are
+    /// about was not tried. `ran`: the cases and requirements that were touched by the run; `known`: those that there are.
+    pub fn stale(
+        &self,
+        used: &BTreeSet<usize>,
+        ran: &BTreeSet<&str>,
+        known: &BTreeSet<&str>,
+    ) -> (Vec<String>, Vec<String>) {
+        let names = |entry: &Entry, ids: &BTreeSet<&str>| ids.iter().any(|id| entry.glob.is_match(id));
         let unused = self.entries.iter().enumerate().filter(|(index, _)| !used.contains(index));
-        unused
-            .filter(|(_, entry)| entry.expired || touched(entry))
-            .map(|(_, entry)| {
+        let unused = unused.map(|(_, entry)| entry);
+        let (touched, rest): (Vec<&Entry>, Vec<&Entry>) =
+            unused.partition(|entry| entry.expired || names(entry, ran));
+        // Of a part of the suite nobody knows what else there is.
+        let rest = rest.into_iter().filter(|_| !self.partial);
+        let (untried, unknown): (Vec<&Entry>, Vec<&Entry>) = rest.partition(|entry| names(entry, known));
+        let told = |entries: Vec<&Entry>, why: &str| -> Vec<String> {
+            let told = entries.into_iter().map(|entry| {
                 let message = match entry.known.message.as_str() {
                     "" => String::new(),
                     message => format!(" with \"{message}\""),
                 };
                 let why = match &entry.known.expires {
                     Some(date) if entry.expired => format!("expired on {date}: mend it, or set a new date"),
-                    _ => "no longer fails: remove it".to_owned(),
+                    _ => why.to_owned(),
                 };
                 format!("`{}`{message} ({}) {why}", entry.known.pattern, entry.known.reason)
-            })
-            .collect()
+            });
+            told.collect()
+        };
+        let mut stale = told(touched, "no longer fails: remove it");
+        stale.extend(told(unknown, "names no case and no requirement that there is: is it mistyped?"));
+        (stale, told(untried, "was not tried by this run"))
     }
 }
 
@@ -288,13 +301,28 @@ mod tests {
         let text = "known:\n  - { match: A-1, reason: r }\n  - { match: B-1, reason: r }\n  - { match: C-1, reason: r, expires: 2020-01-01 }\n";
         let mut baseline = read(text, "2030-01-01").expect("valid");
         let used = BTreeSet::from([0]);
-        assert_eq!(baseline.stale(&used, []).len(), 2);
-        baseline.partial = true;
-        assert_eq!(
-            baseline.stale(&used, []),
-            ["`C-1` (r) expired on 2020-01-01: mend it, or set a new date"]
-        );
-        assert_eq!(baseline.stale(&used, ["B-1"])[0], "`B-1` (r) no longer fails: remove it");
+        let (none, one) = (BTreeSet::new(), BTreeSet::from(["B-1"]));
+        let unknown = "`B-1` (r) names no case and no requirement that there is: is it mistyped?";
+        let expired = "`C-1` (r) expired on 2020-01-01: mend it, or set a new date";
+        let gone = "`B-1` (r) no longer fails: remove it";
+        let none_told: [&str; 0] = [];
+        for (partial, ran, known, stale, untried) in [
+            (false, &none, &none, &[expired, unknown][..], &none_told[..]),
+            (false, &none, &one, &[expired], &["`B-1` (r) was not tried by this run"]),
+            (false, &one, &one, &[gone, expired], &none_told),
+            (true, &none, &one, &[expired], &none_told),
+            (true, &one, &one, &[gone, expired], &none_told),
+        ] {
+            baseline.partial = partial;
+            let told = baseline.stale(&used, ran, known);
+            assert_eq!(
+                (&told.0[..], &told.1[..]),
+                (
+                    &stale.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>()[..],
+                    &untried.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>()[..]
+                )
+            );
+        }
     }
 
     #[test]

@@ -103,7 +103,8 @@ mod tests {
 
     #[test]
     fn nothing_is_held_against_a_server_that_answers_later() {
-        let protocol = Protocol::embedded("minicodex", &LoadOptions::default()).expect("it loads");
+        let protocol =
+            Protocol::embedded(Protocol::embedded_names()[0], &LoadOptions::default()).expect("it loads");
         let cases = crate::scenario::embedded(&protocol).expect("they load");
         let turn = |at: usize| (Arc::new(cases[at].clone()), 0);
         let report = |verdict| CaseReport { verdict, ..CaseReport::default() };

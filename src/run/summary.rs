@@ -124,12 +124,15 @@ impl Tally {
             };
             requirements.insert(requirement.id.clone(), RequirementResult { verdict, exercised, broken_in });
         }
-        let stale = match &self.baseline {
+        let (stale, untried) = match &self.baseline {
             Some(baseline) if complete => {
-                let exercised = self.exercised.keys().chain(self.broken.keys());
-                baseline.stale(&self.used, exercised.chain(&self.ran).map(String::as_str))
+                let ran = self.exercised.keys().chain(self.broken.keys()).chain(&self.ran);
+                let ran: BTreeSet<&str> = ran.map(String::as_str).collect();
+                let known =
+                    self.protocol.requirements.0.keys().map(String::as_str).chain(ran.iter().copied());
+                baseline.stale(&self.used, &ran, &known.collect())
             }
-            _ => Vec::new(),
+            _ => (Vec::new(), Vec::new()),
         };
         let count = |verdict| self.cases.get(&verdict).copied().unwrap_or(0);
         let exit_code = if stopped.as_deref() == Some("interrupted") {
@@ -146,7 +149,7 @@ impl Tally {
             requirements,
             stale_baseline: stale,
             excused: self.excused_by_overlay,
-            hints: Vec::new(),
+            hints: untried.into_iter().map(|entry| format!("the baseline's entry {entry}")).collect(),
             stopped,
             seconds: time.as_secs_f64(),
             exit_code,
