@@ -189,10 +189,13 @@ fn the_same_seed_does_the_same() {
 #[test]
 fn wrong_usage_is_told() {
     let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("file"), "x").expect("written");
     for (arguments, code, hint) in [
         (&["minicodx"][..], 2, "did you mean `minicodex`?"),
         (&["minicodex", "--fault", "fuzz-number-for-txt"], 2, "did you mean `fuzz-number-for-text`?"),
         (&["minicodex", "--iterations", "0"], 2, "invalid value"),
+        (&["minicodex", "--corpus", "file/corpus", "--iterations", "1"], 2, "cannot be written"),
+        (&["minicodex", "--findings", "file", "--iterations", "1"], 2, "is no folder"),
         (&["minicodex", "--time", "soon"], 2, "write `90s`, `10m` or `2h`"),
         (&["minicodex", "--url", "ws://127.0.0.1:1/ws"], 3, "refused the connection"),
         (&["minicodex", "--replay", "nowhere"], 2, "cannot be read"),

@@ -212,6 +212,14 @@ impl Fuzz {
         let corpus = self.corpus.as_deref().map(|folder| corpus::load(folder, ground.protocol())).transpose();
         let (corpus, skipped) =
             corpus.map_err(|error| usage(error, "check the path and its permissions"))?.unwrap_or_default();
+        if let Some(folder) = &self.corpus {
+            // Rather now than after the campaign.
+            let made = std::fs::create_dir_all(folder);
+            made.map_err(|error| {
+                let message = format!("{} cannot be written: {error}", folder.display());
+                usage(message, "--corpus takes a folder")
+            })?;
+        }
         for entry in skipped {
             writeln!(anstream::stderr(), "warning: skipped {}", escape::terminal(&entry))?;
         }

@@ -9,7 +9,7 @@ use super::duty::duty;
 use super::input::{Action, Duty, Input, literal};
 use super::program::{ALICE, BOB, Program, opening};
 use super::{schema, scripts, spoil, wire};
-use crate::protocol::extension::Join;
+use crate::protocol::extension::{Exchange, Join};
 use crate::protocol::{Message, Protocol};
 use crate::trace::Direction;
 
@@ -304,7 +304,14 @@ impl Generator {
     /// The connection is lost, and made again.
     fn reconnect(&self, client: &str, dice: &mut Dice) -> Input {
         let fuzzing = &self.protocol.extension.fuzzing;
-        let ways: Vec<&String> = self.protocol.extension.openings.keys().collect();
+        // Two commands to be avoided, on one connection, are what they are avoided for.
+        let name = |step: &Exchange| {
+            let name = self.protocol.extension.discriminator.get(step.send.as_ref()?)?;
+            Some(fuzzing.avoid.contains(&name.as_str()?.to_owned()))
+        };
+        let defined = |steps: &[Exchange]| steps.iter().filter(|step| name(step) == Some(true)).count() < 2;
+        let openings = self.protocol.extension.openings.iter();
+        let ways: Vec<&String> = openings.filter(|(_, steps)| defined(steps)).map(|(way, _)| way).collect();
         // A connection that is its own session begins anew in the first way only.
         let way = match self.protocol.extension.session.join {
             Join::Connection => None,
@@ -313,7 +320,6 @@ impl Generator {
         let cut = if dice.chance(70) { "drop" } else { "close" };
         let mut steps = vec![json!({ cut: client })];
         steps.extend(opening(&self.protocol, client, None, way));
-        let _ = fuzzing;
         Input {
             client: client.to_owned(),
             action: Action::Steps(steps),
@@ -354,6 +360,26 @@ mod tests {
                 assert_eq!(program(&one, index), program(&other, index), "{name} {index}");
             }
             assert!((0..20).any(|index| program(&one, index) != program(&one, index + 1)));
+        }
+    }
+
+    #[test]
+    fn a_lost_connection_is_made_again_in_ways_that_are_defined() {
+        for name in Protocol::embedded_names() {
+            let generator = generator(name);
+            let avoid = &generator.protocol.extension.fuzzing.avoid;
+            for index in 0..60 {
+                let input = generator.reconnect(ALICE, &mut Dice::new(2, index));
+                let Action::Steps(steps) = &input.action else { panic!("steps") };
+                let sent = steps.iter().filter_map(|step| step.get("opening")?.as_str());
+                for way in sent {
+                    let told = &generator.protocol.extension.openings[way];
+                    let avoided = told.iter().filter(|step| {
+                        step.send.as_ref().is_some_and(|sent| avoid.iter().any(|name| sent["type"] == **name))
+                    });
+                    assert!(avoided.count() < 2, "{name}: {way}");
+                }
+            }
         }
     }
 

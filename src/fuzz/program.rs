@@ -301,6 +301,10 @@ impl Writer<'_> {
         let cue = if client == WITNESS { "{{cue.witness}}" } else { "{{cue}}" };
         if let Some(situation) = state.and_then(|state| self.protocol.extension.fuzzing.states.get(state)) {
             self.exchange(client, &situation.enter, cue, &[]);
+            if let Some(way) = &situation.reopen {
+                self.step(json!({ "drop": client }));
+                self.open(client, None, Some(way));
+            }
             self.settle(client);
         }
     }

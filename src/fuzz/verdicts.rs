@@ -61,7 +61,7 @@ impl Campaign<'_> {
         let replays = CONFIRM;
         let confirmed = self.confirmed.insert(Confirmed { index, ran, print: print.clone(), replays });
         // What else has failed by the end of the time must be looked into in what is left of it.
-        let left = end.map(|end| end.saturating_duration_since(Instant::now()) / 2);
+        let left = end.map(|end| end.saturating_duration_since(Instant::now()).mul_f64(0.75));
         let Confirmed { ran, print, replays, .. } = confirmed;
         let until = left.map(|left| Instant::now() + left);
         shrink(&self.bench, (ran, replays), print, seed, self.options.deadline, until).await;

@@ -141,6 +141,9 @@ pub struct Situation {
     pub turn: Vec<Value>,
     /// How it is entered from rest.
     pub enter: Vec<Exchange>,
+    /// The connection is lost then, and made again with this opening.
+    #[serde(default)]
+    pub reopen: Option<String>,
     /// How it is left again; the session is at rest then. Empty: it is at rest already.
     #[serde(default)]
     pub leave: Vec<Exchange>,

@@ -203,6 +203,14 @@ fn verify_fuzzing(protocol: &Protocol, api: &Document, errors: &mut Diagnostics)
             place_all(error, api, at, errors);
         }
     }
+    for (state, situation) in &fuzzing.states {
+        let openings = &protocol.extension.openings;
+        if let Some(way) = situation.reopen.as_ref().filter(|way| !openings.contains_key(*way)) {
+            let known = openings.keys().map(String::as_str);
+            let unknown = Diagnostic::new(format!("unknown opening `{way}`")).suggest(way, known);
+            errors.push(unknown.at(api, &format!("{at}/states/{}/reopen", escape_token(state)), Part::Value));
+        }
+    }
     for name in &fuzzing.suspend {
         // The document as written has what a reading or an overlay leaves out.
         let written = api.value.pointer(&format!("/x-frameproof/invariants/{}", escape_token(name)));
