@@ -57,7 +57,7 @@ impl Explain {
             let cases = source.cases(&protocol)?;
             // Two protocols can have cases of one name.
             for case in cases.iter().filter(|case| case.id == self.id) {
-                show_case(&protocol, case)?;
+                show_case(&protocol, case, source.scenario.is_empty())?;
                 told = true;
             }
             known.extend(protocol.requirements.0.keys().chain(readings.keys()).cloned());
@@ -100,10 +100,10 @@ fn show_reading(protocol: &Protocol, id: &str) -> Result<u8, Failure> {
 }
 
 /// A case: its title, what it covers, and its text.
-fn show_case(protocol: &Protocol, case: &LoadedCase) -> Result<(), Failure> {
+fn show_case(protocol: &Protocol, case: &LoadedCase, embedded: bool) -> Result<(), Failure> {
     let mut out = anstream::stdout().lock();
     writeln!(out, "{} ({}): {}", case.id, protocol.title, case.case.title)?;
-    writeln!(out, "  {}:{}", case.file, case.line)?;
+    writeln!(out, "  {}:{}{}", case.file, case.line, if embedded { ", embedded in frameproof" } else { "" })?;
     writeln!(out, "  covers: {}\n", case.covered().join(" "))?;
     writeln!(out, "{}", case.source())?;
     Ok(())

@@ -195,10 +195,10 @@ impl<W: Write> Console<W> {
                 if one.requirements.is_empty() { String::new() } else { one.requirements.join(" ") + " " };
             writeln!(
                 self.out,
-                "  {CYAN}{}{CYAN:#}{} {DIM}({} times, first in {}){DIM:#}",
+                "  {CYAN}{}{CYAN:#}{} {DIM}({}, first in {}){DIM:#}",
                 terminal(&ids),
                 self.clip(&one.message, 2 + ids.len()),
-                one.count,
+                if one.count == 1 { "once".to_owned() } else { format!("{} times", one.count) },
                 terminal(&one.case)
             )?;
         }
@@ -339,11 +339,12 @@ impl<W: Write> Console<W> {
             (Verdict::Known, "known to fail"),
             (Verdict::NotApplicable, "not applicable"),
         ];
-        parts.extend(
-            rest.iter()
-                .filter(|(verdict, _)| count(*verdict) > 0)
-                .map(|(verdict, word)| format!("{} {word}", count(*verdict))),
-        );
+        parts.extend(rest.iter().filter(|(verdict, _)| count(*verdict) > 0).map(|(verdict, word)| {
+            match (count(*verdict), *verdict) {
+                (1, Verdict::Error) => "1 error".to_owned(),
+                (count, _) => format!("{count} {word}"),
+            }
+        }));
         match summary.stale_baseline.len() {
             0 => {}
             1 => parts.push("1 stale baseline entry".to_owned()),

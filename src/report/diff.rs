@@ -28,7 +28,8 @@ pub(super) fn lines(expected: &Value, actual: &Value) -> Vec<(char, String)> {
     let text = |value: &Value| match value {
         Value::String(text) => text.clone(),
         // Values always serialise.
-        value => serde_json::to_string_pretty(value).unwrap_or_default(),
+        // That one more follows is no difference.
+        value => serde_json::to_string_pretty(value).unwrap_or_default().replace(",\n", "\n"),
     };
     let (expected, actual) = (text(expected), text(actual));
     let diff = TextDiff::from_lines(&expected, &actual);
@@ -59,6 +60,9 @@ mod tests {
         let signs: Vec<char> = lines(&expected, &part).iter().map(|(sign, _)| *sign).collect();
         assert!(signs.contains(&'-') && signs.contains(&'+'), "{signs:?}");
         assert_eq!(asked_for(&json!({ "a": 1 }), &json!({ "a": 1 })), (json!({ "a": 1 }), false));
+        let signs = |one, other| lines(&one, &other).iter().filter(|(sign, _)| *sign != ' ').count();
+        assert_eq!(signs(json!({ "a": 1 }), json!({ "a": 1, "b": 2 })), 1, "a comma is no difference");
+        assert_eq!(signs(json!({ "a": ",\n" }), json!({ "a": "\n" })), 2, "one in a text is");
         assert_eq!(asked_for(&json!({ "a": 1 }), &json!("text")), (json!("text"), false));
     }
 }
