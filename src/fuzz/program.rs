@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::duty::{duties, framing};
 use super::input::{Duty, Input};
 use crate::protocol::Protocol;
 use crate::protocol::extension::Exchange;
@@ -407,48 +408,4 @@ impl Writer<'_> {
         }
         places
     }
-}
-
-/// The step that holds the server to how a connection may, or must, end.
-fn framing(input: &Input, survives: &[String]) -> Option<Value> {
-    match &input.duty {
-        Duty::MayClose { codes } => {
-            Some(json!({ "alive": input.client, "codes": codes, "covers": survives }))
-        }
-        Duty::MustClose { codes } => Some(json!({ "ended": input.client, "codes": codes })),
-        Duty::Refuse { .. } | Duty::Survive => None,
-    }
-}
-
-/// The steps that hold the server to its duties for inputs that it must refuse.
-fn duties(inputs: &[Input], survives: &[String]) -> Vec<Value> {
-    let mut steps = Vec::new();
-    let mut clients: Vec<&str> = inputs.iter().map(|input| input.client.as_str()).collect();
-    clients.sort_unstable();
-    clients.dedup();
-    for client in clients {
-        let mut alive = json!({ "alive": client });
-        if !survives.is_empty() {
-            alive["covers"] = json!(survives);
-        }
-        steps.push(alive);
-        let (mut ids, mut ambiguity, mut count): (Vec<String>, _, _) = (Vec::new(), None, 0);
-        for input in inputs.iter().filter(|input| input.client == client) {
-            if let Duty::Refuse { covers, tolerated } = &input.duty {
-                count += 1;
-                ambiguity = ambiguity.or(tolerated.clone());
-                for id in covers {
-                    if !ids.contains(id) {
-                        ids.push(id.clone());
-                    }
-                }
-            }
-        }
-        let mut step = json!({ "rejected": count, "as": client, "covers": ids });
-        if let Some(reading) = ambiguity {
-            step["tolerated"] = json!(reading);
-        }
-        steps.push(step);
-    }
-    steps
 }
