@@ -98,3 +98,26 @@ fn a_connection_that_is_closed_is_told_as_that() {
     assert!(!marked.is_empty() && marked.iter().all(|line| line.contains("<- close 1011 gone")), "{shown}");
     assert!(!shown.contains("+ came"), "no frame that came before is to blame:\n{shown}");
 }
+
+/// What an overlay says in vain is told at its place.
+#[test]
+fn an_overlay_that_changes_nothing_is_an_error() {
+    let folder = folder("");
+    for (overlay, parts) in [
+        (
+            "component: { schemas: {} }\n",
+            &["`component` changes nothing", "did you mean `components`?", "o.yaml:1:1"][..],
+        ),
+        (
+            "x-frameproof:\n  invariants:\n    run-state: null\n",
+            &["no invariant `run-state`", "did you mean `run-states`?", "o.yaml:3:5"],
+        ),
+    ] {
+        fs::write(folder.path().join("o.yaml"), overlay).expect("written");
+        let (code, shown, errors) = run(&folder, &["run", "minicodex", "--overlay", "o.yaml", "abort/idle"]);
+        assert_eq!(code, Some(2), "{shown}{errors}");
+        for part in parts {
+            assert!(errors.contains(part), "{part} is not in\n{errors}");
+        }
+    }
+}

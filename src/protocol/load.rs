@@ -129,6 +129,7 @@ fn compile_with(
                 .hint(hint)
                 .into());
         }
+        touches_something(overlay, &document)?;
         json_patch::merge(&mut document, &overlay.value);
     }
     let api = &api.patched(overlays);
@@ -197,6 +198,36 @@ fn compile_with(
     };
     super::verify::verify(&protocol, api, &document, &mut errors);
     errors.or(protocol)
+}
+
+/// What an AsyncAPI 3 document has at its top.
+const TOP: [&str; 8] =
+    ["asyncapi", "id", "info", "servers", "defaultContentType", "channels", "operations", "components"];
+
+/// A key of an overlay that changes nothing is mistyped: one at its top that no document has, and an invariant taken out that is
+/// not there.
+fn touches_something(overlay: &Document, document: &Value) -> Result<(), Diagnostics> {
+    let mut errors = Diagnostics::default();
+    for key in overlay.value.as_object().into_iter().flat_map(Map::keys) {
+        if TOP.contains(&key.as_str()) || key.starts_with("x-") && document.get(key).is_some() {
+            continue;
+        }
+        let error = Diagnostic::new(format!("an overlay's `{key}` changes nothing: no document has it"));
+        let error = error.at(overlay, &format!("/{}", escape_token(key)), Part::Key);
+        errors.push(error.suggest(key, TOP.into_iter().chain(["x-frameproof"])));
+    }
+    const INVARIANTS: &str = "/x-frameproof/invariants";
+    let known = document.pointer(INVARIANTS).and_then(Value::as_object);
+    let patched = overlay.value.pointer(INVARIANTS).and_then(Value::as_object);
+    for (name, _) in patched.into_iter().flatten().filter(|(_, value)| value.is_null()) {
+        if known.is_some_and(|known| known.contains_key(name)) {
+            continue;
+        }
+        let error = Diagnostic::new(format!("there is no invariant `{name}` to be taken out"));
+        let error = error.at(overlay, &format!("{INVARIANTS}/{}", escape_token(name)), Part::Key);
+        errors.push(error.suggest(name, known.into_iter().flat_map(Map::keys).map(String::as_str)));
+    }
+    errors.or(())
 }
 
 fn load_requirements(catalogue: &Document) -> Result<Requirements, Diagnostics> {
