@@ -131,3 +131,30 @@ fn init_overwrites_nothing() {
     let (code, shown) = run(folder.path(), &["init", "x", "--name", "My Chat"]);
     assert!(code == Some(2) && shown.contains("cannot be a protocol's name"), "{shown}");
 }
+
+/// The same cases as the embedded ones, against a server of the protocol, from files that can be read and changed.
+#[test]
+fn a_protocol_that_ships_can_be_copied() {
+    let server = support::Served::start(&["codelab"]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let (code, shown) = run(folder.path(), &["init", ".", "--from", "codelab", "--url", &server.url]);
+    assert_eq!(code, Some(0), "{shown}");
+    let cases = |arguments: &[&str]| {
+        let (code, shown) = run(folder.path(), arguments);
+        assert_eq!(code, Some(0), "{shown}");
+        shown.lines().filter(|line| line.contains('/')).count()
+    };
+    assert_eq!(
+        cases(&["run", "--list", "--config", "frameproof.toml"]),
+        cases(&["run", "codelab", "--list"])
+    );
+    let (code, shown) = run(folder.path(), &["run", "streaming/*"]);
+    assert!(code == Some(0) && !shown.contains(" 0 passed"), "{shown}");
+    let scenario = folder.path().join("scenarios/streaming.yaml");
+    let changed = fs::read_to_string(&scenario).expect("the copy").replacen("expect:", "expct:", 1);
+    fs::write(&scenario, changed).expect("written");
+    let (code, shown) = run(folder.path(), &["run", "streaming/*"]);
+    assert!(code == Some(2) && shown.contains("scenarios/streaming.yaml:"), "{shown}");
+    let (code, shown) = run(folder.path(), &["init", "x", "--from", "codelap"]);
+    assert!(code == Some(2) && shown.contains("codelab"), "{shown}");
+}

@@ -6,25 +6,30 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{Failure, usage};
+use crate::protocol::Protocol;
 use crate::report::file::write_atomically;
+use crate::scenario::embedded_files;
+use crate::source::{Diagnostic, Diagnostics};
 
-/// The files, with their places; `{{name}}` is the protocol's folder.
-const FILES: [(&str, &str); 4] = [
-    ("frameproof.toml", include_str!("../../templates/init/frameproof.toml")),
-    ("{{name}}/asyncapi.yaml", include_str!("../../templates/init/protocol/asyncapi.yaml")),
-    ("{{name}}/requirements.yaml", include_str!("../../templates/init/protocol/requirements.yaml")),
-    ("scenarios/first.yaml", include_str!("../../templates/init/scenarios/first.yaml")),
+const CONFIG: &str = include_str!("../../templates/init/frameproof.toml");
+const PROTOCOL: [(&str, &str); 2] = [
+    ("asyncapi.yaml", include_str!("../../templates/init/protocol/asyncapi.yaml")),
+    ("requirements.yaml", include_str!("../../templates/init/protocol/requirements.yaml")),
 ];
+const SCENARIO: &str = include_str!("../../templates/init/scenarios/first.yaml");
 
-/// Write a small protocol of your own to start from: a protocol folder, scenarios, a configuration.
+/// Write a small protocol of your own to start from, or a copy of one that ships: a protocol folder, scenarios, a configuration.
 #[derive(Debug, Args)]
 pub(super) struct Init {
     /// The folder to write to; it is made if need be. No file of it is overwritten.
     #[arg(value_name = "DIR")]
     folder: PathBuf,
-    /// What the protocol is called: lower case, digits and hyphens.
-    #[arg(long, default_value = "mychat")]
-    name: String,
+    /// Copy this protocol that ships, with all its scenarios, to read or to change.
+    #[arg(long, value_name = "PROTOCOL")]
+    from: Option<String>,
+    /// What the protocol is called: lower case, digits and hyphens [default: mychat, or as the one that is copied].
+    #[arg(long)]
+    name: Option<String>,
     /// Where your server listens.
     #[arg(long, default_value = "ws://127.0.0.1:8765/ws")]
     url: String,
@@ -32,28 +37,51 @@ pub(super) struct Init {
 
 impl Init {
     pub fn run(self) -> Result<u8, Failure> {
+        if let Some(from) = &self.from
+            && !Protocol::embedded_names().contains(&from.as_str())
+        {
+            let names = Protocol::embedded_names();
+            let error = Diagnostic::new(format!("unknown protocol `{from}`")).suggest(from, names);
+            return Err(Diagnostics::from(error).into());
+        }
+        let name = self.name.as_deref().or(self.from.as_deref()).unwrap_or("mychat");
         let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        if self.name.is_empty() || !self.name.chars().all(fits) || self.name == "scenarios" {
+        if name.is_empty() || !name.chars().all(fits) || name == "scenarios" {
             let hint = "lower case, digits and hyphens, such as my-chat";
-            return Err(usage(format!("`{}` cannot be a protocol's name", self.name), hint));
+            return Err(usage(format!("`{name}` cannot be a protocol's name"), hint));
         }
         if self.url.contains(['"', '\\'])
             || !(self.url.starts_with("ws://") || self.url.starts_with("wss://"))
         {
             return Err(usage(format!("`{}` is no WebSocket URL", self.url), "ws://127.0.0.1:8765/ws"));
         }
-        let fill = |text: &str| text.replace("{{name}}", &self.name).replace("{{url}}", &self.url);
-        let files = FILES.map(|(path, text)| (self.folder.join(fill(path)), text));
+        // Scenario templates look the same and are not for us: only the configuration is filled in.
+        let config = CONFIG.replace("{{name}}", name).replace("{{url}}", &self.url);
+        let mut files = vec![("frameproof.toml".to_owned(), config.as_str())];
+        match &self.from {
+            None => {
+                files.extend(PROTOCOL.map(|(file, text)| (format!("{name}/{file}"), text)));
+                files.push(("scenarios/first.yaml".to_owned(), SCENARIO));
+            }
+            Some(from) => {
+                files.extend(
+                    Protocol::embedded_files(from).map(|(file, text)| (format!("{name}/{file}"), text)),
+                );
+                let scenarios = embedded_files(from).into_iter();
+                files.extend(scenarios.map(|(path, text)| {
+                    (format!("scenarios/{}", path.rsplit('/').next().unwrap_or(path)), text)
+                }));
+            }
+        }
+        let files: Vec<(PathBuf, &str)> =
+            files.into_iter().map(|(path, text)| (self.folder.join(path), text)).collect();
         if let Some((path, _)) = files.iter().find(|(path, _)| path.exists()) {
             let hint = "choose another folder, or move the file away";
             return Err(usage(format!("{} exists, and nothing is overwritten", path.display()), hint));
         }
         let mut out = anstream::stdout();
         for (path, text) in files {
-            // Scenario templates look the same and are not for us: only the configuration is filled in.
-            let is_config = path.extension().is_some_and(|extension| extension == "toml");
-            let text = if is_config { fill(text) } else { text.to_owned() };
-            write_atomically(&path, &text).map_err(|error| usage(error, "take another folder"))?;
+            write_atomically(&path, text).map_err(|error| usage(error, "take another folder"))?;
             writeln!(out, "wrote {}", path.display())?;
         }
         writeln!(

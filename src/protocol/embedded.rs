@@ -19,6 +19,14 @@ impl Protocol {
         names
     }
 
+    /// The documents of a protocol that ships with the binary: file names and texts. None for an unknown name.
+    pub fn embedded_files(name: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
+        FILES.into_iter().filter_map(move |file| {
+            let path = Path::new(name).join(file);
+            Some((file, PROTOCOLS.get_file(path)?.contents_utf8()?))
+        })
+    }
+
     /// Loads a protocol that ships with the binary.
     ///
     /// # Errors
@@ -29,9 +37,9 @@ impl Protocol {
             return Err(Diagnostic::new(format!("unknown protocol `{name}`")).suggest(name, names).into());
         }
         let read = |file: &str| {
-            let path = Path::new(name).join(file);
-            let text = PROTOCOLS.get_file(&path).and_then(|file| file.contents_utf8()).unwrap_or_default();
-            Document::parse(&format!("protocols/{}", path.display()), text)
+            let text =
+                Self::embedded_files(name).find(|(known, _)| *known == file).map_or("", |(_, text)| text);
+            Document::parse(&format!("protocols/{name}/{file}"), text)
         };
         compile(name, &read(FILES[0])?, &read(FILES[1])?, options)
     }

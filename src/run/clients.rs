@@ -102,7 +102,7 @@ impl Ended {
     pub fn plainly(&self) -> String {
         match (self.code, self.how) {
             (Some(code), _) => format!("the server closed the connection with code {code}"),
-            (None, None | Some(End::Closed)) => "the server closed the connection".to_owned(),
+            (None, None | Some(End::Closed)) => "the server closed the connection without a code".to_owned(),
             (None, Some(End::Eof)) => "the server ended the TCP stream without a close frame".to_owned(),
             (None, Some(End::Reset)) => "the connection was reset".to_owned(),
             (None, Some(End::Protocol)) => "the server sent bytes that are no WebSocket frame".to_owned(),

@@ -18,14 +18,18 @@ static SCENARIOS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/scenarios");
 /// # Errors
 /// Everything that is wrong with them (a test sees to it that nothing is).
 pub fn embedded(protocol: &Protocol) -> Result<Vec<LoadedCase>, Diagnostics> {
-    let Some(folder) = SCENARIOS.get_dir(&protocol.name) else { return Ok(Vec::new()) };
-    let mut files: Vec<_> = folder.files().filter(|file| is_yaml(file.path())).collect();
-    files.sort_by_key(|file| file.path());
-    let documents = files.into_iter().map(|file| {
-        let name = format!("scenarios/{}", file.path().display());
-        Document::parse(&name, file.contents_utf8().unwrap_or_default())
-    });
-    collect(documents, protocol)
+    let files = embedded_files(&protocol.name).into_iter();
+    collect(files.map(|(path, text)| Document::parse(&format!("scenarios/{path}"), text)), protocol)
+}
+
+/// The scenario files that ship with the binary for a protocol of this name: paths (`NAME/FAMILY.yaml`) and texts, in order.
+pub fn embedded_files(protocol: &str) -> Vec<(&'static str, &'static str)> {
+    let files =
+        SCENARIOS.get_dir(protocol).into_iter().flat_map(Dir::files).filter(|file| is_yaml(file.path()));
+    let mut files: Vec<_> =
+        files.filter_map(|file| Some((file.path().to_str()?, file.contents_utf8()?))).collect();
+    files.sort_unstable();
+    files
 }
 
 /// The cases of a scenario file, or of all files of a folder.

@@ -10,7 +10,7 @@ mod verify;
 
 use std::sync::Arc;
 
-pub use load::{embedded, from_documents, load};
+pub use load::{embedded, embedded_files, from_documents, load};
 
 pub use crate::source::duration;
 pub use crate::template;
