@@ -129,7 +129,8 @@ fn each_way_to_fail_is_told_apart_and_bounded() {
         (sends_bad_text, 1, "the server sent bytes that are no WebSocket frame"),
         (sends_too_much, 1, "the server sent a message beyond the length limit"),
         (sends_endless_fragments, 1, "the server sent a message beyond the length limit"),
-        (floods, 1, "welcome did not come within"),
+        // Whichever comes first: a fast machine reads so many within the deadline.
+        (floods, 1, "welcome did not come within|the server sent more than 100000 frames in one case"),
         (speaks_another_protocol, 1, "/type is missing: the frame says not what it is"),
     ];
     let runs: Vec<_> = table
@@ -153,7 +154,10 @@ fn each_way_to_fail_is_told_apart_and_bounded() {
                 let output = frameproof(folder.path(), &arguments);
                 let shown = text(&output.stdout) + &text(&output.stderr);
                 assert_eq!(output.status.code(), Some(code), "{expected}\n{shown}");
-                assert!(shown.contains(expected), "{expected} is not in\n{shown}");
+                assert!(
+                    expected.split('|').any(|part| shown.contains(part)),
+                    "{expected} is not in\n{shown}"
+                );
                 assert!(!shown.contains('\u{1b}'), "{shown}");
                 // A hang would last as long as the test runner; the deadlines are at most a few seconds.
                 assert!(clock.elapsed() < Duration::from_secs(60), "{expected} took {:?}", clock.elapsed());
