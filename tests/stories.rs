@@ -112,6 +112,14 @@ fn an_overlay_that_changes_nothing_is_an_error() {
             "x-frameproof:\n  invariants:\n    run-state: null\n",
             &["no invariant `run-state`", "did you mean `run-states`?", "o.yaml:3:5"],
         ),
+        (
+            "components:\n  schemas:\n    RunStat: { type: object }\n",
+            &["`RunStat` changes nothing: nothing refers to it", "did you mean `RunState`?", "o.yaml:3:5"],
+        ),
+        (
+            "components:\n  schemas:\n    RunState: { properties: { status: { type: strng } } }\n",
+            &["this is no JSON Schema", "must be one of \"array\"", "o.yaml:3:47"],
+        ),
     ] {
         fs::write(folder.path().join("o.yaml"), overlay).expect("written");
         let (code, shown, errors) = run(&folder, &["run", "minicodex", "--overlay", "o.yaml", "abort/idle"]);
@@ -119,5 +127,6 @@ fn an_overlay_that_changes_nothing_is_an_error() {
         for part in parts {
             assert!(errors.contains(part), "{part} is not in\n{errors}");
         }
+        assert!(!errors.contains("asyncapi.yaml"), "the document is right:\n{errors}");
     }
 }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::annotation::Annotations;
 use super::extension::{Extension, MessageExtension, ReadingName};
 use super::requirement::{Requirements, RequirementsFile};
-use super::{DialectChoice, LoadOptions, Message, PartOf, Protocol};
+use super::{DialectChoice, LoadOptions, Message, PartOf, Protocol, overlay};
 use crate::source::schema::Schema;
 use crate::source::{Diagnostic, Diagnostics, Document, Part, decode, decode_value, escape_token};
 use crate::trace::Direction;
@@ -122,15 +122,7 @@ fn compile_with(
         apply_dialect(&mut document, api, dialect)?;
     }
     for overlay in overlays {
-        if !overlay.value.is_object() {
-            let hint = "an overlay is a JSON Merge Patch on asyncapi.yaml: a map";
-            return Err(Diagnostic::new("the overlay is no map")
-                .at(overlay, "", Part::Value)
-                .hint(hint)
-                .into());
-        }
-        touches_something(overlay, &document)?;
-        json_patch::merge(&mut document, &overlay.value);
+        overlay::apply(overlay, &mut document)?;
     }
     let api = &api.patched(overlays);
     let Some(extension) = document.get("x-frameproof") else {
@@ -146,6 +138,10 @@ fn compile_with(
         return Err(errors);
     }
     let messages = load_messages(&document, api, &extension, &mut errors);
+    if !errors.0.is_empty() {
+        // What uses the messages would only complain that they are not there.
+        schema_mistakes(&document, api)?;
+    }
     let text =
         |pointer: &str| document.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
     let address = document["channels"].as_object().and_then(|channels| channels.values().next());
@@ -198,36 +194,6 @@ fn compile_with(
     };
     super::verify::verify(&protocol, api, &document, &mut errors);
     errors.or(protocol)
-}
-
-/// What an AsyncAPI 3 document has at its top.
-const TOP: [&str; 8] =
-    ["asyncapi", "id", "info", "servers", "defaultContentType", "channels", "operations", "components"];
-
-/// A key of an overlay that changes nothing is mistyped: one at its top that no document has, and an invariant taken out that is
-/// not there.
-fn touches_something(overlay: &Document, document: &Value) -> Result<(), Diagnostics> {
-    let mut errors = Diagnostics::default();
-    for key in overlay.value.as_object().into_iter().flat_map(Map::keys) {
-        if TOP.contains(&key.as_str()) || key.starts_with("x-") && document.get(key).is_some() {
-            continue;
-        }
-        let error = Diagnostic::new(format!("an overlay's `{key}` changes nothing: no document has it"));
-        let error = error.at(overlay, &format!("/{}", escape_token(key)), Part::Key);
-        errors.push(error.suggest(key, TOP.into_iter().chain(["x-frameproof"])));
-    }
-    const INVARIANTS: &str = "/x-frameproof/invariants";
-    let known = document.pointer(INVARIANTS).and_then(Value::as_object);
-    let patched = overlay.value.pointer(INVARIANTS).and_then(Value::as_object);
-    for (name, _) in patched.into_iter().flatten().filter(|(_, value)| value.is_null()) {
-        if known.is_some_and(|known| known.contains_key(name)) {
-            continue;
-        }
-        let error = Diagnostic::new(format!("there is no invariant `{name}` to be taken out"));
-        let error = error.at(overlay, &format!("{INVARIANTS}/{}", escape_token(name)), Part::Key);
-        errors.push(error.suggest(name, known.into_iter().flat_map(Map::keys).map(String::as_str)));
-    }
-    errors.or(())
 }
 
 fn load_requirements(catalogue: &Document) -> Result<Requirements, Diagnostics> {
@@ -372,6 +338,23 @@ fn load_messages(
         }
     }
     messages
+}
+
+/// What is wrong with the schemas, each where it is written.
+fn schema_mistakes(document: &Value, api: &Document) -> Result<(), Diagnostics> {
+    let mut errors = Diagnostics::default();
+    for (kind, inner) in [("schemas", ""), ("messages", "/payload")] {
+        let known = document["components"][kind].as_object().into_iter().flatten();
+        for (name, value) in known {
+            let Some(schema) = value.pointer(inner) else { continue };
+            for mistake in Schema::mistakes(schema) {
+                let at = format!("/components/{kind}/{}{inner}{}", escape_token(name), mistake.at);
+                let message = format!("this is no JSON Schema: {}", mistake.problem);
+                errors.push(Diagnostic::new(message).at(api, &at, Part::Value));
+            }
+        }
+    }
+    errors.or(())
 }
 
 fn load_message(

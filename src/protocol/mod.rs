@@ -10,6 +10,7 @@ mod fuzzing;
 pub mod invariant;
 mod load;
 mod message;
+mod overlay;
 mod pattern;
 mod requirement;
 mod verify;

@@ -50,6 +50,15 @@ impl Schema {
             .map_err(|error| error.to_string())
     }
 
+    /// What is wrong with a schema itself, with places in it.
+    pub fn mistakes(schema: &Value) -> Vec<Violation> {
+        let mut found = Vec::new();
+        for error in jsonschema::draft202012::meta::validator().iter_errors(schema) {
+            explain(&error, &mut found);
+        }
+        found
+    }
+
     /// Whether the value satisfies the schema.
     pub fn is_valid(&self, value: &Value) -> bool {
         self.0.is_valid(value)
