@@ -95,7 +95,7 @@ fn what_an_overlay_excuses_is_listed() {
         assert_eq!(listed.len(), deviations.len() + 1, "{shown}");
         for (line, (_, frame, id, part)) in listed.iter().zip(deviations) {
             assert!(line.starts_with(&format!("  {id} ")) && line.contains(part), "{line}");
-            assert!(line.ends_with(&format!("(1 times, first in frame {frame})")), "{line}");
+            assert!(line.ends_with(&format!("(once, first in frame {frame})")), "{line}");
         }
     }
 }
@@ -111,6 +111,6 @@ fn what_an_overlay_does_not_name_stays_broken() {
     assert_eq!(code, Some(1), "{shown}");
     assert!(shown.contains("3 violations of 3 requirements"), "{shown}");
     let listed: Vec<&str> = shown.lines().filter(|line| line.ends_with("first in frame 3)")).collect();
-    assert_eq!(listed, ["  AL-RI-3 response_item: /payload: `id` is missing (1 times, first in frame 3)"]);
+    assert_eq!(listed, ["  AL-RI-3 response_item: /payload: `id` is missing (once, first in frame 3)"]);
     assert!(!shown.contains("FAIL frame 3"), "{shown}");
 }

@@ -202,7 +202,8 @@ impl Tally {
             let ids = violation.requirements.join(" ");
             let first =
                 first.map_or_else(|| "at the end".to_owned(), |frame| format!("first in frame {frame}"));
-            writeln!(out, "  {ids} {} ({count} times, {first})", terminal(&violation.told(bare)))?;
+            let often = if *count == 1 { "once".to_owned() } else { format!("{count} times") };
+            writeln!(out, "  {ids} {} ({often}, {first})", terminal(&violation.told(bare)))?;
         }
         Ok(())
     }

@@ -17,7 +17,8 @@ use crate::source::{nearest, nearest_few};
 /// Where protocol and scenarios come from.
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct Source {
-    /// A protocol that ships with frameproof. `run` and `list` without it: all of them.
+    /// A protocol that ships with frameproof. Without it, that of the configuration; `run` and `list` take all of them where
+    /// it names none.
     pub name: Option<String>,
     /// A protocol folder of your own, or a shipped protocol's name (`./NAME` is always a folder).
     #[arg(long, value_name = "PATH|NAME")]

@@ -100,13 +100,29 @@ fn explain(error: &ValidationError<'_>, found: &mut Vec<Violation>) {
         ValidationErrorKind::Maximum { limit } => push(Problem::Other(format!("must be at most {limit}"))),
         ValidationErrorKind::Minimum { limit } => push(Problem::Other(format!("must be at least {limit}"))),
         ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
-            match best_branch(context, &at) {
-                Some(branch) => branch.iter().for_each(|error| explain(error, found)),
-                None => push(Problem::Other(error.to_string())),
+            match (choices(context, &at), best_branch(context, &at)) {
+                (Some(choices), _) => push(Problem::NotOneOf(choices)),
+                (None, Some(branch)) => branch.iter().for_each(|error| explain(error, found)),
+                (None, None) => push(Problem::Other(error.to_string())),
             }
         }
         _ => push(Problem::Other(error.to_string())),
     }
+}
+
+/// The values, where all alternatives are values.
+fn choices(context: &[Vec<ValidationError<'static>>], at: &str) -> Option<Vec<Value>> {
+    let mut values = Vec::new();
+    for branch in context {
+        let constant = branch.iter().find_map(|error| match error.kind() {
+            _ if error.instance_path().as_str() != at => None,
+            ValidationErrorKind::Constant { expected_value } => Some(vec![(**expected_value).clone()]),
+            ValidationErrorKind::Enum { options } => options.as_array().cloned(),
+            _ => None,
+        });
+        values.extend(constant?);
+    }
+    Some(values)
 }
 
 /// The alternative that was probably meant: the one whose errors lie deepest in the value, and that is not of
@@ -160,5 +176,34 @@ impl std::fmt::Display for Problem {
             }
             Self::Other(message) => f.write_str(message),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn alternatives_that_are_values_are_told_together() {
+        let schema =
+            |of: &str| Schema::new(&json!({ of: [{ "const": "a" }, { "enum": ["b", "c"] }] })).expect("one");
+        for of in ["anyOf", "oneOf"] {
+            let problem = Problem::NotOneOf(vec!["a".into(), "b".into(), "c".into()]);
+            assert_eq!(schema(of).violations(&json!("d")), [Violation { at: String::new(), problem }]);
+        }
+        let mixed =
+            Schema::new(&json!({ "oneOf": [{ "const": "a" }, { "type": "object", "required": ["n"] }] }));
+        let found = mixed.expect("one").violations(&json!({ "m": 1 }));
+        assert_eq!(found, [Violation { at: String::new(), problem: Problem::Missing("n".to_owned()) }]);
+    }
+
+    #[test]
+    fn a_wrong_schema_says_where() {
+        let found = Schema::mistakes(&json!({ "properties": { "n": { "type": "nummer" } } }));
+        assert!(
+            matches!(&found[..], [Violation { at, problem: Problem::NotOneOf(_) }] if at == "/properties/n/type")
+        );
+        assert_eq!(Schema::mistakes(&json!({ "type": ["null", "string"], "x-own": 1 })), []);
     }
 }
