@@ -84,7 +84,7 @@ impl Hurry {
 
     /// What is to be said of it.
     pub fn hint(&self, options: &Options) -> Option<String> {
-        self.stands.then(|| {
+        (self.stands && self.tried).then(|| {
             format!(
                 "nothing that was asked behind an opening was ever answered: {} of the cases were given {:.1?} for each step, one of them once \
                  more {:.1?}. A server that needs longer is given it by --timeout-scale",
