@@ -23,6 +23,7 @@ pub(super) struct Correlation {
     name: String,
     rule: rule::Correlation,
     request: Matcher,
+    optional: Option<Matcher>,
     reply: Matcher,
     instead: Option<Matcher>,
     id: Pointer,
@@ -60,13 +61,20 @@ impl Asked {
 struct Request {
     id: Option<String>,
     event: u64,
+    /// It may be answered, and need not be.
+    optional: bool,
     replies: u32,
     insteads: u32,
 }
 
 impl Request {
-    fn is_open(&self) -> bool {
+    fn is_unanswered(&self) -> bool {
         self.replies + self.insteads == 0
+    }
+
+    /// An answer is due.
+    fn is_open(&self) -> bool {
+        !self.optional && self.is_unanswered()
     }
 }
 
@@ -75,6 +83,7 @@ impl Correlation {
         Ok(Self {
             name: b.name.clone(),
             request: b.pattern(&rule.request)?,
+            optional: b.optional(rule.optional.as_ref())?,
             reply: b.pattern(&rule.reply)?,
             instead: b.optional(rule.instead.as_ref())?,
             id: rule.id.clone(),
@@ -99,7 +108,7 @@ impl Correlation {
             // An id may be used again once it is answered: the open request is meant, otherwise the newest.
             Some(id) => {
                 let has_id = |request: &Request| request.id.as_deref() == Some(id);
-                let open = requests.iter().rposition(|request| request.is_open() && has_id(request));
+                let open = requests.iter().rposition(|request| request.is_unanswered() && has_id(request));
                 let found = open.or_else(|| requests.iter().rposition(has_id));
                 found.and_then(|at| requests.get_mut(at))
             }
@@ -142,6 +151,10 @@ impl Correlation {
             if let Some(request) = requests.iter_mut().find(|request| id.is_none() && request.is_open()) {
                 request.replies += 1;
             }
+            return;
+        }
+        let nameless = requests.iter().any(|request| request.is_open() && request.id.is_none());
+        if id.is_none() && !nameless && may_be_answered(requests) {
             return;
         }
         let open_without_id = requests.iter_mut().find(|request| request.is_open() && request.id.is_none());
@@ -187,15 +200,26 @@ impl Correlation {
     }
 }
 
+/// An answer without an id answers the oldest request without one that may have one, if there is such a request.
+fn may_be_answered(requests: &mut VecDeque<Request>) -> bool {
+    let mut unanswered = requests.iter_mut().filter(|request| request.optional && request.is_unanswered());
+    let found = unanswered.find(|request| request.id.is_none());
+    found.map(|request| request.replies += 1).is_some()
+}
+
 impl Monitor for Correlation {
     fn observe(&mut self, seen: &Seen<'_>, findings: &mut Findings) {
         if seen.is(&self.reply) {
             self.answered(seen, true, findings);
         } else if seen.is_any(self.instead.as_ref()) {
             self.answered(seen, false, findings);
-        } else if seen.is(&self.request) {
+        } else {
+            let optional = !seen.is(&self.request);
+            if optional && !seen.is_any(self.optional.as_ref()) {
+                return;
+            }
             let id = self.id_of(seen);
-            let request = Request { id, event: seen.event, replies: 0, insteads: 0 };
+            let request = Request { id, event: seen.event, optional, replies: 0, insteads: 0 };
             self.forgotten += self.requests.entry(seen.conn).or_default().push(request);
         }
     }
@@ -203,7 +227,10 @@ impl Monitor for Correlation {
     fn closed(&mut self, conn: Conn, _findings: &mut Findings) {
         // What was still to come on it, nobody can tell.
         let asked = self.requests.remove(&conn).unwrap_or_default();
-        let answered = asked.requests.iter().filter(|request| request.id.is_some() && !request.is_open());
+        let answered = asked
+            .requests
+            .iter()
+            .filter(|request| !request.optional && request.id.is_some() && !request.is_open());
         self.answered += answered.count() as u64;
     }
 
@@ -213,7 +240,7 @@ impl Monitor for Correlation {
         }
         (0..self.answered).for_each(|_| findings.exercise(&self.rule.missing));
         let requests = self.requests.values().flat_map(|asked| &asked.requests);
-        for request in requests.filter(|request| request.id.is_some()) {
+        for request in requests.filter(|request| !request.optional && request.id.is_some()) {
             findings.exercise(&self.rule.missing);
             if request.is_open() {
                 let id = request.id.clone().unwrap_or_default();

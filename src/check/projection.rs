@@ -60,7 +60,8 @@ enum Folded {
     Ids(BTreeSet<String>),
     /// There were too many ids.
     Lost,
-    Items(VecDeque<u64>),
+    /// Hashes of the items, and the events that showed them.
+    Items(VecDeque<(u64, u64)>),
     Count(i128),
 }
 
@@ -151,7 +152,7 @@ impl Projection {
                     }
                 }
                 (Fold::Items { of, drop }, Folded::Items(items)) if seen.is(of) => {
-                    items.push_back(seen.history.hash_without(seen.body, drop));
+                    items.push_back((seen.history.hash_without(seen.body, drop), seen.event));
                     if items.len() > MAX_ITEMS {
                         items.pop_front();
                     }
@@ -178,6 +179,7 @@ impl Projection {
             findings.exercise(&fact.decides);
             // No cursor yet may be shown as null or 0.
             let cursor = |value: &Value| if value.is_null() { Some(0) } else { counter(value) };
+            let mut related = state.newest_event;
             let (agrees, expected) = match value {
                 Folded::Value(value) => (*value == shown, value.clone()),
                 Folded::Newest(Ok(newest)) => (cursor(&shown) == Some(*newest), counter_json(*newest)),
@@ -191,18 +193,22 @@ impl Projection {
                     _ => (true, Value::Null),
                 },
                 Folded::Items(items) => {
+                    let Fold::Items { drop, .. } = &fact.fold else { continue };
                     let list = shown.as_array().map(Vec::as_slice).unwrap_or_default();
-                    (
-                        ends_with(list, items),
-                        json!(format!("{} items, as their events showed them", items.len())),
-                    )
+                    let wrong = unlike(list, items, drop);
+                    related = wrong.as_ref().map_or(related, |(_, event)| *event);
+                    let expected = match &wrong {
+                        Some((Some(at), _)) => format!("item {at} as its event showed it"),
+                        _ => format!("{} items, or more, for as many events showed one", items.len()),
+                    };
+                    (wrong.is_none(), expected.into())
                 }
                 Folded::Count(count) => (counter(&shown) == Some(*count), counter_json(*count)),
             };
             if !agrees {
                 let message = format!("{}: {} disagrees with the events up to it", fact.name, fact.at);
                 if let Some(violation) = findings.broken(&self.name, &fact.decides, seen.event, message) {
-                    violation.related = Some(state.newest_event);
+                    violation.related = Some(related);
                     violation.expected = Some(expected);
                     violation.actual = Some(shown);
                 }
@@ -218,10 +224,15 @@ fn top_level(pointers: &[Pointer]) -> Vec<String> {
     keys.into_iter().collect()
 }
 
-/// Whether a shown list ends with these items.
-fn ends_with(list: &[Value], items: &VecDeque<u64>) -> bool {
-    let hashes = list.iter().rev().map(|item| content_hash(item, &[]));
-    list.len() >= items.len() && hashes.take(items.len()).eq(items.iter().rev().copied())
+/// Where a shown list that should end with these items does not: the index of the wrong one, or none for a list that is too
+/// short, and the event that showed the item.
+fn unlike(list: &[Value], items: &VecDeque<(u64, u64)>, drop: &[String]) -> Option<(Option<usize>, u64)> {
+    let Some(before) = list.len().checked_sub(items.len()) else {
+        return items.get(list.len()).map(|(_, event)| (None, *event));
+    };
+    let shown = list.iter().enumerate().skip(before).map(|(at, item)| (at, content_hash(item, drop)));
+    let wrong = shown.zip(items).find(|((_, shown), (hash, _))| shown != hash);
+    wrong.map(|((at, _), (_, event))| (Some(at), *event))
 }
 
 fn ids_of(list: &Value, item: &Pointer) -> BTreeSet<String> {

@@ -242,18 +242,21 @@ fn agrees(fact: &rule::Fact, c: &Compile<'_>, seed: &Item, log: &[(&Item, i128)]
         }
         Fold::Items { of, drop } => {
             let of = c.pattern(of);
-            let bare = |event: &Item| {
-                let mut body = event.body.clone();
+            let bare = |body: &Value| {
+                let mut body = body.clone();
                 for at in drop {
                     body.as_object_mut().map(|map| map.remove(at.as_str().trim_start_matches('/')));
                 }
                 body
             };
             let items: Vec<Value> =
-                log.iter().filter(|(event, _)| is(event, &of)).map(|(event, _)| bare(event)).collect();
+                log.iter().filter(|(event, _)| is(event, &of)).map(|(event, _)| bare(&event.body)).collect();
             let list = shown.as_array().map(Vec::as_slice).unwrap_or_default();
             list.len() >= items.len()
-                && list[list.len() - items.len()..].iter().zip(&items).all(|(shown, item)| same(shown, item))
+                && list[list.len() - items.len()..]
+                    .iter()
+                    .zip(&items)
+                    .all(|(shown, item)| same(&bare(shown), item))
         }
         Fold::Count { of } => {
             let of = c.pattern(of);

@@ -54,8 +54,15 @@ pub(super) fn echo(rule: &rule::Echo, c: &Compile<'_>, items: &Items) -> Vec<Fin
 struct Asked {
     event: u64,
     id: Option<String>,
+    optional: bool,
     replies: usize,
     insteads: usize,
+}
+
+impl Asked {
+    fn is_open(&self) -> bool {
+        !self.optional && self.replies + self.insteads == 0
+    }
 }
 
 pub(super) fn correlation(
@@ -65,7 +72,7 @@ pub(super) fn correlation(
     settled: bool,
 ) -> Vec<Finding> {
     let (request, reply) = (c.pattern(&rule.request), c.pattern(&rule.reply));
-    let instead = c.optional(rule.instead.as_ref());
+    let (instead, optional) = (c.optional(rule.instead.as_ref()), c.optional(rule.optional.as_ref()));
     let id = |item: &Item| item.get(&rule.id).filter(|id| !id.is_null()).map(Value::to_string);
     let mut found = Vec::new();
     for conn in 0..items.ended.len() {
@@ -76,15 +83,17 @@ pub(super) fn correlation(
             } else if item.is_any(instead.as_ref()) {
                 refused(rule, &mut asked, id(item))
             } else {
-                if item.is(&request) {
-                    asked.push(Asked { event: item.event, id: id(item), replies: 0, insteads: 0 });
+                let owed = item.is(&request);
+                if owed || item.is_any(optional.as_ref()) {
+                    let (event, id) = (item.event, id(item));
+                    asked.push(Asked { event, id, optional: !owed, replies: 0, insteads: 0 });
                 }
                 None
             };
             found.extend(broken.map(|ids| (Some(item.event), ids.clone())));
         }
         if settled && items.is_open(conn) {
-            let open = asked.iter().filter(|one| one.id.is_some() && one.replies + one.insteads == 0);
+            let open = asked.iter().filter(|one| one.id.is_some() && one.is_open());
             found.extend(open.map(|one| (Some(one.event), rule.missing.clone())));
         }
     }
@@ -106,8 +115,7 @@ fn answered<'r>(
         one.replies += 1;
         return if one.insteads > 0 { Some(&rule.both) } else { (one.replies > 1).then_some(&rule.twice) };
     }
-    let mut open = asked.iter_mut().filter(|one| one.replies + one.insteads == 0);
-    let nameless = open.find(|one| one.id.is_none());
+    let nameless = asked.iter_mut().find(|one| one.is_open() && one.id.is_none());
     match (id.is_some(), nameless) {
         (false, Some(one)) => {
             one.replies += 1;
@@ -118,13 +126,20 @@ fn answered<'r>(
             Some(&rule.invented)
         }
         (true, None) if !rule.foreign.is_empty() => Some(&rule.foreign),
-        (_, None) => match asked.iter_mut().find(|one| one.replies + one.insteads == 0) {
-            Some(one) => {
+        (named, None) => {
+            let free = |one: &&mut Asked| one.optional && one.id.is_none() && one.replies + one.insteads == 0;
+            if let Some(one) = asked.iter_mut().find(free).filter(|_| !named) {
                 one.replies += 1;
-                Some(&rule.echo)
+                return None;
             }
-            None => Some(&rule.unsolicited),
-        },
+            match asked.iter_mut().find(|one| one.is_open()) {
+                Some(one) => {
+                    one.replies += 1;
+                    Some(&rule.echo)
+                }
+                None => Some(&rule.unsolicited),
+            }
+        }
     }
 }
 
@@ -137,7 +152,7 @@ fn refused<'r>(
         one.insteads += 1;
         return (one.replies > 0).then_some(&rule.both);
     }
-    let oldest = asked.iter_mut().find(|one| one.replies + one.insteads == 0);
+    let oldest = asked.iter_mut().find(|one| one.is_open());
     oldest.into_iter().for_each(|one| one.insteads += 1);
     None
 }

@@ -138,12 +138,12 @@ pub enum Fold {
         /// The id in an element of the shown list.
         item: Pointer,
     },
-    /// The events of a pattern in order, each without the pointers of `drop`; the shown list must end with
+    /// The events of a pattern in order, each without the pointers of `drop`, as the items are; the shown list must end with
     /// them (it may be a window of a longer one) and bears nothing newer.
     Items {
         /// The events.
         of: Pattern,
-        /// Pointers that an event has and an item of the list has not.
+        /// Pointers that an item of the list need not have as its event has them.
         drop: Vec<Pointer>,
     },
     /// How many events of a pattern came since the first state message, added to what that showed.

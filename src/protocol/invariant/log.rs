@@ -65,6 +65,8 @@ pub struct Replay {
 pub struct Correlation {
     /// The requests (sent). A request that is no valid message of the protocol counts too, if it matches.
     pub request: Pattern,
+    /// Other requests, which may be replied to and need not be.
+    pub optional: Option<Pattern>,
     /// The replies (received).
     pub reply: Pattern,
     /// The correlation id, the same pointer on both sides.
