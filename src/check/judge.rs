@@ -39,6 +39,18 @@ impl std::io::Write for Kept {
     }
 }
 
+/// Longest text of a frame that a message quotes, in bytes.
+const QUOTED: usize = 200;
+
+/// A text of a frame, as far as a message quotes it.
+fn clipped(mut text: String) -> String {
+    if text.len() > QUOTED {
+        text.truncate(text.floor_char_boundary(QUOTED));
+        text.push('…');
+    }
+    text
+}
+
 /// The value as a verdict shows it: itself, or, where its text has more than 64 KiB, the beginning of the text.
 pub(crate) fn evidence(value: &Value) -> Value {
     let mut kept = Kept(Vec::new());
@@ -353,8 +365,10 @@ impl Judge {
         let at = &protocol.extension.discriminator;
         let message = match at.get(body) {
             None => format!("{at} is missing: the frame says not what it is"),
-            Some(Value::String(name)) => format!("the server may not send a message `{name}`"),
-            Some(other) => format!("{at} must be a string, not {other}"),
+            Some(Value::String(name)) => {
+                format!("the server may not send a message `{}`", clipped(name.clone()))
+            }
+            Some(other) => format!("{at} must be a string, not {}", clipped(other.to_string())),
         };
         self.findings.broken("message", &protocol.extension.frames.message, index, message);
         if let Some(last) = self.findings.violations.last_mut() {

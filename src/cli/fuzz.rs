@@ -310,7 +310,6 @@ impl Fuzz {
         let all = replay(&ground, folder, deadline, self.seed()).await;
         let all = all.map_err(|error| usage(error, "--replay takes the folder of --findings"))?;
         ground.close().await;
-        // A finding that cannot be run is not fixed.
         let unread = !all.is_empty() && all.iter().all(|one| one.fate.is_none());
         if all.is_empty() {
             return Err(nothing(
@@ -318,13 +317,18 @@ impl Fuzz {
                 "a campaign writes them there with --findings",
             ));
         }
-        let mut code = if unread { 4 } else { 0 };
+        let mut code = 0;
+        let mut skipped = false;
         for replayed in all {
             let file = escape::terminal(&replayed.file).into_owned();
             let (word, case) = match (replayed.fate, &replayed.case) {
                 (None, Err(error)) => {
-                    let error = error.lines().next().unwrap_or_default().trim_start_matches("error: ");
-                    writeln!(anstream::stderr(), "warning: skipped {file}: {}", escape::terminal(error))?;
+                    let mut err = anstream::stderr();
+                    writeln!(err, "skipped {file}:")?;
+                    for line in error.lines() {
+                        writeln!(err, "{}", escape::terminal(line))?;
+                    }
+                    skipped = true;
                     continue;
                 }
                 (Some(Fate::StillFails), Ok(case)) => ("still fails", case),
@@ -349,7 +353,12 @@ impl Fuzz {
             };
             writeln!(out, "{word:<15}  {}  {file}{why}", case.id)?;
         }
-        Ok(code)
+        // A finding that cannot be read is not fixed.
+        Ok(match (unread, skipped, code) {
+            (true, ..) => 4,
+            (false, true, 0) => 2,
+            _ => code,
+        })
     }
 }
 

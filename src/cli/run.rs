@@ -281,7 +281,12 @@ pub(super) fn cannot_run(error: &RunError) -> Failure {
             "give the server's credentials: --header 'Authorization: env:TOKEN'"
         }
         RunError::Target(ConnectError::Http { status: 404, .. }) => "is the path of --url right?",
-        RunError::Target(ConnectError::BadUrl { .. }) => "a URL looks like ws://127.0.0.1:8765/ws",
+        RunError::Target(ConnectError::BadUrl { .. }) => {
+            return usage(
+                error,
+                "a URL looks like ws://127.0.0.1:8765/ws, with {…} where the protocol's address has it",
+            );
+        }
         RunError::Target(ConnectError::Tls(_)) => {
             "a certificate of one's own is trusted with --ca-file FILE, the PEM file of whoever signed it; a server \
              certificate needs basicConstraints CA:FALSE and the host in subjectAltName"
@@ -296,7 +301,7 @@ pub(super) fn cannot_run(error: &RunError) -> Failure {
         RunError::Target(ConnectError::Silence(_)) => {
             "is the address right, and does a firewall let it through? A server far away: --timeout-scale 3"
         }
-        RunError::Target(_) => "start the server first, or leave --url out to test the reference server",
+        RunError::Target(_) => "start the server first, or correct its address",
     };
     harness(error, hint)
 }

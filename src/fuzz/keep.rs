@@ -66,6 +66,9 @@ impl Campaign<'_> {
         }
         found.report.verdict = found.report.verdict.max(shown.verdict);
         // The frames are those of another run.
+        if failure.is_none() {
+            found.report.reason.get_or_insert_with(|| shown.message.clone());
+        }
         found.report.failures.extend(failure.map(|failure| Failure { frames: Vec::new(), ..failure }));
         found.shown.push(shown);
         found.report.covers = found.requirements();

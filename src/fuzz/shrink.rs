@@ -100,6 +100,9 @@ struct Work<'w> {
     tried: HashSet<String>,
 }
 
+/// How much longer a smaller reproducer may take than a candidate: one that is slow is no finding.
+const PATIENCE: u32 = 3;
+
 impl Work<'_> {
     fn is_over(&self) -> bool {
         *self.replays >= self.most || Instant::now() > self.until
@@ -135,8 +138,10 @@ impl Work<'_> {
     /// Whether a program that has shown the finding once does so again: what chance decides is no smaller reproducer.
     async fn is_steady(&mut self, program: &Program) -> bool {
         *self.replays += AGAIN;
-        let again =
-            self.bench.replay_all(vec![program.clone(); AGAIN], self.seed, self.deadline, AGAIN).await;
+        let again = self
+            .bench
+            .replay_all(vec![program.clone(); AGAIN], self.seed, self.deadline * PATIENCE, AGAIN)
+            .await;
         again.iter().flatten().filter(|ran| ran.shows(self.wanted)).count() == AGAIN
     }
 

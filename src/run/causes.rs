@@ -59,6 +59,10 @@ impl Causes {
             silence::OPENINGS => self.idle.note(report),
             _ => {}
         }
+        // Nobody looks for a story where a case is excused or passed in the end.
+        if matches!(report.verdict, Verdict::Known | Verdict::Flaky) {
+            return;
+        }
         let keys: Vec<String> =
             [Some(cause), report.also.take()].into_iter().flatten().map(|key| essence(&key)).collect();
         let known = keys.iter().find_map(|key| self.first.get(key)).cloned();
@@ -93,7 +97,10 @@ impl Causes {
                 own.for_each(|leader| leader.clone_from(first));
                 report.same_as = Some(first.clone());
             }
-            None if self.told.len() < STORIES => self.told.push((keys, report.case.clone())),
+            // A case that passed in the end shows nothing of what failed before.
+            None if report.verdict != Verdict::Flaky && self.told.len() < STORIES => {
+                self.told.push((keys, report.case.clone()))
+            }
             None => {}
         }
     }

@@ -13,6 +13,8 @@ use crate::source::schema::{Problem, Schema};
 
 /// Places of a difference that count; more say no more.
 const PLACES: usize = 16;
+/// Bytes of a message that count; more say no more.
+const TOLD: usize = 2048;
 /// Longest text that can be a word of the protocol rather than somebody's text, in bytes.
 const WORD: usize = 40;
 
@@ -55,8 +57,8 @@ fn without_last(message: &str) -> &str {
 
 /// A message without ids, numbers and quoted values, whole frames among them: also one that is cut.
 pub(super) fn plain(message: &str) -> String {
-    let mut out = String::with_capacity(message.len());
-    let mut rest = message;
+    let mut out = String::new();
+    let mut rest = &message[..message.floor_char_boundary(TOLD)];
     while let Some(at) = rest.find(['{', '[', '"']) {
         let (before, from) = rest.split_at(at);
         out.push_str(before);

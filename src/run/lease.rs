@@ -13,7 +13,7 @@ use crate::wire::Endpoint;
 const GRACE: Duration = Duration::from_secs(1);
 /// How often this is halved for a server that ends connections and lives, with a close frame or by cutting them: it need not be
 /// waited for each time. A server that dies cuts them first, and may need a while for the rest.
-const HALVED: [u32; 2] = [4, 1];
+const HALVED: [u32; 2] = [2, 1];
 
 /// What serves one case.
 pub(super) struct Lease {

@@ -23,8 +23,8 @@ impl Ledger<'_> {
 
     pub fn enter(&mut self, report: CaseReport) {
         let mut report = self.secrets.report(report);
-        self.causes.group(&mut report);
         self.tally.add(&mut report);
+        self.causes.group(&mut report);
         self.causes.join(&mut report);
         if matches!(report.verdict, Verdict::Failed | Verdict::Warned) {
             self.spoke |= report.wire.iter().any(|line| line.dir == "->" && line.text.contains(CUE.0));

@@ -242,8 +242,12 @@ async fn attempts(
     hasty: bool,
 ) -> (CaseReport, Vec<Event>) {
     let Shared { protocol, options, hosts, start } = &*shared;
-    let hurried = hasty.then(|| Hurry::options(options));
-    let options = hurried.as_ref().unwrap_or(options);
+    let mut own = if hasty { Hurry::options(options) } else { options.clone() };
+    // A case that is run again must not meet its own session on a server that was there before.
+    if !own.reference {
+        own.salt ^= uuid::Uuid::new_v4().as_u64_pair().1;
+    }
+    let options = &own;
     let began = start.elapsed().as_secs_f64();
     let mut earlier: Vec<Vec<Failure>> = Vec::new();
     let mut traces = Vec::new();

@@ -27,6 +27,8 @@ pub(super) struct Tally {
     not_applicable: BTreeSet<String>,
     /// Cases that were run.
     ran: BTreeSet<String>,
+    /// Cases that say nothing about this server.
+    untried: BTreeSet<String>,
     failed: usize,
     excused_by_overlay: Vec<Excused>,
 }
@@ -45,6 +47,7 @@ impl Tally {
             excused: BTreeSet::new(),
             not_applicable: BTreeSet::new(),
             ran: BTreeSet::new(),
+            untried: BTreeSet::new(),
             failed: 0,
             excused_by_overlay: Vec::new(),
         }
@@ -98,7 +101,10 @@ impl Tally {
                 None => self.excused_by_overlay.push(one.clone()),
             }
         }
-        self.ran.insert(report.case.clone());
+        match report.verdict {
+            Verdict::NotApplicable | Verdict::NotExercised => self.untried.insert(report.case.clone()),
+            _ => self.ran.insert(report.case.clone()),
+        };
         self.failed += usize::from(matches!(report.verdict, Verdict::Failed | Verdict::Error));
         *self.cases.entry(report.verdict).or_default() += 1;
     }
@@ -128,8 +134,14 @@ impl Tally {
             Some(baseline) if complete => {
                 let ran = self.exercised.keys().chain(self.broken.keys()).chain(&self.ran);
                 let ran: BTreeSet<&str> = ran.map(String::as_str).collect();
-                let known =
-                    self.protocol.requirements.0.keys().map(String::as_str).chain(ran.iter().copied());
+                let known = self
+                    .protocol
+                    .requirements
+                    .0
+                    .keys()
+                    .chain(&self.untried)
+                    .map(String::as_str)
+                    .chain(ran.iter().copied());
                 baseline.stale(&self.used, &ran, &known.collect())
             }
             _ => (Vec::new(), Vec::new()),

@@ -130,6 +130,11 @@ impl Endpoint {
             None => return Err(bad("a URL begins with ws:// or wss://".to_owned())),
         };
         let host = uri.host().ok_or_else(|| bad("the URL has no host".to_owned()))?.to_owned();
+        let authority = uri.authority().map_or("", |authority| authority.as_str());
+        let said = authority.rsplit('@').next().and_then(|rest| rest.strip_prefix(host.as_str()));
+        if uri.port_u16().is_none() && said.is_some_and(|said| said.len() > 1) {
+            return Err(bad("the port must be a number up to 65535".to_owned()));
+        }
         let port = uri.port_u16().unwrap_or(port);
         Ok((uri, host, port))
     }
