@@ -39,13 +39,13 @@ impl std::io::Write for Kept {
     }
 }
 
-/// Longest text of a frame that a message quotes, in bytes.
+/// Longest text of a frame that a message quotes, in characters.
 const QUOTED: usize = 200;
 
 /// A text of a frame, as far as a message quotes it.
 fn clipped(mut text: String) -> String {
-    if text.len() > QUOTED {
-        text.truncate(text.floor_char_boundary(QUOTED));
+    if let Some((end, _)) = text.char_indices().nth(QUOTED) {
+        text.truncate(end);
         text.push('…');
     }
     text

@@ -13,7 +13,7 @@ use crate::source::schema::{Problem, Schema};
 
 /// Places of a difference that count; more say no more.
 const PLACES: usize = 16;
-/// Bytes of a message that count; more say no more.
+/// Characters of a message that count; more say no more.
 const TOLD: usize = 2048;
 /// Longest text that can be a word of the protocol rather than somebody's text, in bytes.
 const WORD: usize = 40;
@@ -58,7 +58,8 @@ fn without_last(message: &str) -> &str {
 /// A message without ids, numbers and quoted values, whole frames among them: also one that is cut.
 pub(super) fn plain(message: &str) -> String {
     let mut out = String::new();
-    let mut rest = &message[..message.floor_char_boundary(TOLD)];
+    let end = message.char_indices().nth(TOLD).map_or(message.len(), |(at, _)| at);
+    let mut rest = &message[..end];
     while let Some(at) = rest.find(['{', '[', '"']) {
         let (before, from) = rest.split_at(at);
         out.push_str(before);
@@ -178,6 +179,14 @@ mod tests {
         ] {
             let of = |message| of_failure(&failure(message, Value::Null, Value::Null));
             assert_eq!(of(one) == of(other), expected, "{one}\n{other}\n{}\n{}", of(one), of(other));
+        }
+    }
+
+    /// A server may make its frames as long and as odd as it likes.
+    #[test]
+    fn an_endless_frame_is_looked_at_for_a_bounded_time() {
+        for odd in ["{", "[\"", "\\\"", "é["] {
+            assert!(plain(&odd.repeat(1 << 20)).len() <= 4 * TOLD);
         }
     }
 
