@@ -26,7 +26,7 @@ fn a_url_has_or_gets_a_place_for_the_session() {
         assert_eq!(code, Some(0), "{url}: {shown}");
     }
     let (code, shown) = run(&format!("{host}/ws/mine"), &["transport/connects"]);
-    assert_eq!(code, Some(3), "{shown}");
+    assert_eq!(code, Some(2), "{shown}");
     assert!(shown.contains("where the session's id goes: `{session_id}`"), "{shown}");
 }
 
