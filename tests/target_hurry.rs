@@ -2,21 +2,11 @@
 
 mod support;
 
-use std::fs;
 use std::time::Duration;
 
-use serde_json::Value;
 use support::Served;
 use support::hand::{self, FallsSilent};
-use support::target::{folder, run};
-
-/// The same in the JSON lines: failing cases, and those of them that point to no other.
-fn told(folder: &tempfile::TempDir) -> (usize, usize) {
-    let report = fs::read_to_string(folder.path().join("out.jsonl")).expect("the report");
-    let lines = report.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
-    let bad = lines.filter(|line| line["verdict"] == "failed" || line["verdict"] == "error");
-    bad.fold((0, 0), |(all, first), case| (all + 1, first + usize::from(case["same_as"].is_null())))
-}
+use support::target::{folder, run, told};
 
 /// It greets, and that is all: the rest of the suite is run in a hurry, passes where it can, and is one story.
 #[test]

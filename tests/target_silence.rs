@@ -5,10 +5,9 @@ mod support;
 use std::fs;
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
 use support::Served;
 use support::hand::{self, FallsSilent};
-use support::target::{folder, run};
+use support::target::{folder, run, told};
 
 /// Longest time that a run against a server that says nothing may take, whatever the machine is busy with.
 const BOUND: Duration = Duration::from_secs(60);
@@ -29,14 +28,6 @@ fn against(protocol: &str, url: &str, scale: &str, globs: &[&str]) -> (Option<i3
 /// How many stories a report tells in full.
 fn stories(shown: &str) -> usize {
     shown.matches("reproduce:").count()
-}
-
-/// The same in the JSON lines: failing cases, and those of them that point to no other.
-fn told(folder: &tempfile::TempDir) -> (usize, usize) {
-    let report = fs::read_to_string(folder.path().join("out.jsonl")).expect("the report");
-    let lines = report.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
-    let bad = lines.filter(|line| line["verdict"] == "failed" || line["verdict"] == "error");
-    bad.fold((0, 0), |(all, first), case| (all + 1, first + usize::from(case["same_as"].is_null())))
 }
 
 #[test]

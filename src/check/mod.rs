@@ -41,4 +41,4 @@ pub(crate) use judge::evidence;
 pub use judge::{Judge, Judged};
 pub(crate) use monitor::counter;
 pub use verdict::{Exercised, Limit, Outcome, Violation};
-pub(crate) use verdict::{essence, excused, same};
+pub(crate) use verdict::{after_uuid, essence, excused, same};

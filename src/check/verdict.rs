@@ -97,7 +97,7 @@ pub(crate) fn essence(text: &str) -> String {
 }
 
 /// What follows the UUID that a text begins with.
-fn after_uuid(text: &str) -> Option<&str> {
+pub(crate) fn after_uuid(text: &str) -> Option<&str> {
     let uuid = text.get(..36)?;
     let fits = |(at, byte): (usize, u8)| match at {
         8 | 13 | 18 | 23 => byte == b'-',

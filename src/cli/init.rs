@@ -9,7 +9,6 @@ use super::{Failure, usage};
 use crate::protocol::Protocol;
 use crate::report::file::write_atomically;
 use crate::scenario::embedded_files;
-use crate::source::{Diagnostic, Diagnostics};
 
 const CONFIG: &str = include_str!("../../templates/init/frameproof.toml");
 const PROTOCOL: [(&str, &str); 2] = [
@@ -37,13 +36,7 @@ pub(super) struct Init {
 
 impl Init {
     pub fn run(self) -> Result<u8, Failure> {
-        if let Some(from) = &self.from
-            && !Protocol::embedded_names().contains(&from.as_str())
-        {
-            let names = Protocol::embedded_names();
-            let error = Diagnostic::new(format!("unknown protocol `{from}`")).suggest(from, names);
-            return Err(Diagnostics::from(error).into());
-        }
+        let copied = self.from.as_deref().map(Protocol::embedded_files).transpose()?;
         let name = self.name.as_deref().or(self.from.as_deref()).unwrap_or("mychat");
         let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         if name.is_empty() || !name.chars().all(fits) || name == "scenarios" {
@@ -58,16 +51,14 @@ impl Init {
         // Scenario templates look the same and are not for us: only the configuration is filled in.
         let config = CONFIG.replace("{{name}}", name).replace("{{url}}", &self.url);
         let mut files = vec![("frameproof.toml".to_owned(), config.as_str())];
-        match &self.from {
+        match copied {
             None => {
                 files.extend(PROTOCOL.map(|(file, text)| (format!("{name}/{file}"), text)));
                 files.push(("scenarios/first.yaml".to_owned(), SCENARIO));
             }
-            Some(from) => {
-                files.extend(
-                    Protocol::embedded_files(from).map(|(file, text)| (format!("{name}/{file}"), text)),
-                );
-                let scenarios = embedded_files(from).into_iter();
+            Some(documents) => {
+                files.extend(documents.map(|(file, text)| (format!("{name}/{file}"), text)));
+                let scenarios = embedded_files(self.from.as_deref().unwrap_or(name)).into_iter();
                 files.extend(scenarios.map(|(path, text)| {
                     (format!("scenarios/{}", path.rsplit('/').next().unwrap_or(path)), text)
                 }));

@@ -100,8 +100,8 @@ fn fate(failed: usize, otherwise: usize, passed: usize) -> Fate {
     }
 }
 
-/// `None`: it does not fail, or no server was there for it. Else whether it fails for what the case covers; a case that covers nothing says not what it
-/// is about.
+/// `None`: it does not fail, or no server was there for it. Else whether it fails for what the case covers; a case that covers
+/// nothing says not what it is about.
 fn is_as_before(case: &LoadedCase, single: &Single) -> Option<bool> {
     let report = &single.report;
     if !matches!(report.verdict, Verdict::Failed | Verdict::Warned | Verdict::Error) {

@@ -19,12 +19,19 @@ impl Protocol {
         names
     }
 
-    /// The documents of a protocol that ships with the binary: file names and texts. None for an unknown name.
-    pub fn embedded_files(name: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
-        FILES.into_iter().filter_map(move |file| {
-            let path = Path::new(name).join(file);
-            Some((file, PROTOCOLS.get_file(path)?.contents_utf8()?))
-        })
+    /// The documents of a protocol that ships with the binary: file names and texts.
+    ///
+    /// # Errors
+    /// An unknown name, with the nearest one as a hint.
+    pub fn embedded_files(name: &str) -> Result<[(&'static str, &'static str); 2], Diagnostics> {
+        let names = Self::embedded_names();
+        if !names.contains(&name) {
+            return Err(Diagnostic::new(format!("unknown protocol `{name}`")).suggest(name, names).into());
+        }
+        Ok(FILES.map(|file| {
+            let text = PROTOCOLS.get_file(Path::new(name).join(file)).and_then(|file| file.contents_utf8());
+            (file, text.unwrap_or_default())
+        }))
     }
 
     /// Loads a protocol that ships with the binary.
@@ -32,15 +39,8 @@ impl Protocol {
     /// # Errors
     /// An unknown name (with the nearest one as a hint) or a bad overlay.
     pub fn embedded(name: &str, options: &LoadOptions) -> Result<Arc<Self>, Diagnostics> {
-        let names = Self::embedded_names();
-        if !names.contains(&name) {
-            return Err(Diagnostic::new(format!("unknown protocol `{name}`")).suggest(name, names).into());
-        }
-        let read = |file: &str| {
-            let text =
-                Self::embedded_files(name).find(|(known, _)| *known == file).map_or("", |(_, text)| text);
-            Document::parse(&format!("protocols/{name}/{file}"), text)
-        };
-        compile(name, &read(FILES[0])?, &read(FILES[1])?, options)
+        let [api, catalogue] = Self::embedded_files(name)?
+            .map(|(file, text)| Document::parse(&format!("protocols/{name}/{file}"), text));
+        compile(name, &api?, &catalogue?, options)
     }
 }

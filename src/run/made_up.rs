@@ -1,28 +1,23 @@
 //! What frameproof makes up itself, found in texts: no server says it by chance.
 
+use crate::check::after_uuid;
+
 /// How a cue begins and ends.
 pub(super) const CUE: (&str, &str) = ("[[cue:", "]]");
 
 /// The UUIDs and cues in a text.
 pub(super) fn marks(text: &str) -> Vec<&str> {
-    const DASHES: [usize; 4] = [8, 13, 18, 23];
-    const LENGTH: usize = 36;
-    let bytes = text.as_bytes();
-    let is_uuid = |word: &[u8]| {
-        word.iter().enumerate().all(|(at, byte)| match DASHES.contains(&at) {
-            true => *byte == b'-',
-            false => byte.is_ascii_hexdigit(),
-        })
-    };
+    /// Digits before the first dash of a UUID.
+    const DIGITS: usize = 8;
     let mut found = Vec::new();
     let mut at = 0;
     // The first dash of a UUID leads to it: most texts have few.
     while let Some(dash) = text.get(at..).and_then(|rest| rest.find('-')).map(|dash| at + dash) {
         at = dash + 1;
-        let Some(start) = dash.checked_sub(DASHES[0]) else { continue };
-        if bytes.get(start..start + LENGTH).is_some_and(is_uuid) {
-            found.extend(text.get(start..start + LENGTH));
-            at = start + LENGTH;
+        let uuid = dash.checked_sub(DIGITS).and_then(|start| text.get(start..));
+        if let Some((uuid, after)) = uuid.and_then(|uuid| Some((uuid, after_uuid(uuid)?))) {
+            found.push(&uuid[..uuid.len() - after.len()]);
+            at = text.len() - after.len();
         }
     }
     let cues = text.split(CUE.0).skip(1).filter_map(|rest| rest.split_once(CUE.1));

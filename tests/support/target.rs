@@ -45,3 +45,11 @@ pub fn left_over(mark: &str) -> Vec<(u32, String)> {
     }
     found
 }
+
+/// What a run's JSON lines (`out.jsonl`) tell: failing cases, and those of them that point to no other.
+pub fn told(folder: &tempfile::TempDir) -> (usize, usize) {
+    let report = fs::read_to_string(folder.path().join("out.jsonl")).expect("the report");
+    let lines = report.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON"));
+    let bad = lines.filter(|line| line["verdict"] == "failed" || line["verdict"] == "error");
+    bad.fold((0, 0), |(all, first), case| (all + 1, first + usize::from(case["same_as"].is_null())))
+}
