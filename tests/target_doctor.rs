@@ -44,9 +44,157 @@ fn the_doctor_says_what_is_missing() {
         "{shown}"
     );
     // A path that is none.
-    let (code, _, errors) = run(&folder, &["doctor", "minicodex", "--url", "ws://127.0.0.1:1/"]);
-    assert_eq!(code, Some(3), "{errors}");
-    assert!(errors.contains("refused the connection"), "{errors}");
+    let (code, shown, errors) = run(&folder, &["doctor", "minicodex", "--url", "ws://127.0.0.1:1/"]);
+    assert_eq!(code, Some(1), "{shown}{errors}");
+    assert!(shown.contains("MISSING  upgrade?") && shown.contains("refused the connection"), "{shown}");
+    assert!(shown.contains("→ start the server first, or correct --url"), "{shown}");
+}
+
+/// A server that answers every upgrade with this status and body, for as long as the test runs.
+fn refusing(answer: &'static str) -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    std::thread::spawn(move || {
+        for mut client in listener.incoming().flatten() {
+            let mut request = [0; 4096];
+            let _ = std::io::Read::read(&mut client, &mut request);
+            let _ = std::io::Write::write_all(&mut client, answer.as_bytes());
+        }
+    });
+    port
+}
+
+#[test]
+fn a_server_that_is_not_there_is_a_step_with_advice_and_evidence() {
+    let base = "url = 'ws://127.0.0.1:{{port}}/ws'\nports = { port = 0 }\n";
+    let server = "command = ['BIN', 'serve', 'minicodex', '--listen', '127.0.0.1:{{port}}']\n";
+    let refused = refusing("HTTP/1.1 403 Forbidden\r\ncontent-length: 21\r\n\r\nno entry: hunter2hunter");
+    let gone = refusing("HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n");
+    for (config, parts) in [
+        (
+            format!("{base}command = ['no-such-program-here']\n"),
+            &[
+                "MISSING  does it start?                 `no-such-program-here` of process `t` cannot be started",
+                "→ the first word of `command` is looked up in PATH",
+            ][..],
+        ),
+        (
+            format!("{base}command = ['sh', '-c', 'echo oops >&2; exit 7']\n"),
+            &[
+                "MISSING  does it start?                 process `t` exited with status 7 before it was ready",
+                "→ run the command by hand",
+                " t | oops",
+            ],
+        ),
+        (
+            format!("{base}command = ['sh', '-c', 'exit 7']\n"),
+            &["exited with status 7 before it was ready", "it wrote no line of output"],
+        ),
+        (
+            format!(
+                "{base}command = ['sh', '-c', 'echo waiting; exec sleep 600']\nstart-timeout = '500ms'\n"
+            ),
+            &[
+                "good     does it start?                 launched: t",
+                "MISSING  is it ready?                   process `t` was not ready within 500ms: nothing listens on",
+                " t | waiting",
+            ],
+        ),
+        (
+            format!(
+                "{base}{server}setup = [{{ url = 'http://127.0.0.1:{refused}/new', save = {{ id = '/id' }} }}]\n"
+            ),
+            &[
+                "good     does it start?                 launched and ready: t",
+                "MISSING  set-up calls?                  the set-up call POST http://127.0.0.1",
+                "HTTP 403",
+                "→ try the call with curl",
+            ],
+        ),
+        (
+            format!("url = 'ws://127.0.0.1:{refused}/ws?token=hunter2hunter'\n"),
+            &[
+                "good     does it start?                 it is not frameproof's to start",
+                "MISSING  upgrade?                       the server answers the upgrade with HTTP 403 Forbidden",
+                "→ give the server's credentials, in [target.t]: bearer = \"env:TOKEN\"",
+                "<- HTTP/1.1 403 Forbidden",
+                "<- no entry: [redacted]",
+            ],
+        ),
+        (
+            format!("url = 'ws://127.0.0.1:{gone}/ws'\n"),
+            &[
+                "the server answers the upgrade with HTTP 404 Not Found",
+                "→ is the path of `url` of [target.t] right?",
+            ],
+        ),
+    ] {
+        let folder = folder(&format!("[target.t]\nprotocol = 'minicodex'\n{config}"));
+        let (code, shown, errors) = run(&folder, &["doctor"]);
+        assert_eq!(code, Some(1), "{config}\n{shown}{errors}");
+        assert_eq!(missing(&shown), 1, "{shown}");
+        for part in parts {
+            assert!(shown.contains(part), "{part} is not in\n{shown}");
+        }
+        assert!(shown.ends_with("what comes behind it was not tried.\n"), "{shown}");
+    }
+    // What is wrong in the file is no finding.
+    let folder = folder("[target.t]\nprotocol = 'minicodex'\nurl = 'http://127.0.0.1:1/ws'\n");
+    let (code, shown, errors) = run(&folder, &["doctor"]);
+    assert_eq!(code, Some(2), "{shown}{errors}");
+    assert!(errors.contains("the scheme must be ws or wss"), "{errors}");
+}
+
+/// Passes connections on to a reference server, and ends when the seventh has been closed: one to see that it listens, one for the upgrade, and the
+/// steps' five.
+const LEAVES: &str = r#"
+import os, socket, subprocess, sys, threading
+server = subprocess.Popen([sys.argv[1], "serve", "minicodex"], stdout=subprocess.PIPE, text=True)
+host, port = server.stdout.readline().strip().split("//")[1].split("/")[0].split(":")
+listener = socket.create_server(("127.0.0.1", int(sys.argv[2])))
+left, lock = [], threading.Lock()
+def pump(a, b, client):
+    try:
+        while data := a.recv(65536):
+            b.sendall(data)
+    except OSError:
+        pass
+    if client:
+        with lock:
+            left.append(a)
+            if len(left) == 7:
+                print("cannot forget a client", file=sys.stderr, flush=True)
+                server.kill()
+                os._exit(4)
+    for one in (a, b):
+        try:
+            one.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+while True:
+    client, _ = listener.accept()
+    onward = socket.create_connection((host, int(port)))
+    threading.Thread(target=pump, args=(client, onward, True)).start()
+    threading.Thread(target=pump, args=(onward, client, False)).start()
+"#;
+
+#[test]
+fn a_server_that_ends_when_nobody_looks_is_told() {
+    let folder = folder(
+        "[target.leaves]\nprotocol = 'minicodex'\nurl = 'ws://127.0.0.1:{{port}}/ws'\nports = { port = 0 }\n\
+         command = ['python3', 'leaves.py', 'BIN', '{{port}}']\n",
+    );
+    fs::write(folder.path().join("leaves.py"), LEAVES).expect("written");
+    let (code, shown, errors) = run(&folder, &["doctor"]);
+    assert_eq!(code, Some(1), "{shown}{errors}");
+    assert_eq!(missing(&shown), 1, "{shown}");
+    for part in [
+        "good     are sessions apart?",
+        "MISSING  does it live on?               the server ended after a client had left it: process `leaves` exited with status 4",
+        "leaves | cannot forget a client",
+    ] {
+        assert!(shown.contains(part), "{part} is not in\n{shown}");
+    }
 }
 
 /// A server that greets nobody: it exits when the second client connects, after a last word about it.

@@ -116,7 +116,7 @@ impl Doctor {
         written?;
         match result {
             None => Err(Failure::Interrupted),
-            Some(Err(error)) => Err(cannot_run(&error)),
+            Some(Err(error)) => Err(cannot_run(&error, &target)),
             Some(Ok(good)) => {
                 let last = match good {
                     true => "Nothing is missing: `frameproof run` tests the rest.",
@@ -167,6 +167,10 @@ fn show(out: &mut impl Write, finding: &Finding, verbose: bool) -> std::io::Resu
         let text = terminal(&line.text);
         let text: String = text.chars().take(WIDTH).collect();
         writeln!(out, "         {:>8.1} ms {} {} {text}", line.ms, terminal(&line.client), line.dir)?;
+    }
+    for line in &finding.notes {
+        let text: String = terminal(line).chars().take(WIDTH).collect();
+        writeln!(out, "         {text}")?;
     }
     let from = finding.log.len().saturating_sub(SHOWN);
     for line in &finding.log[from..] {

@@ -155,8 +155,8 @@ impl Fuzz {
             ..RunOptions::default()
         };
         let runtime = runtime()?;
-        let ground = runtime.block_on(Ground::open(protocol.clone(), target, options));
-        let ground = ground.map_err(|error| cannot_run(&error))?;
+        let ground = runtime.block_on(Ground::open(protocol.clone(), target.clone(), options));
+        let ground = ground.map_err(|error| cannot_run(&error, &target))?;
         match self.replay.clone() {
             Some(folder) => runtime.block_on(self.again(ground, &folder)),
             None => self.campaign(&runtime, ground, &protocol.name, chosen.as_ref()),

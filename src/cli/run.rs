@@ -17,7 +17,7 @@ use crate::report::console::{Console, ConsoleOptions};
 use crate::report::{file, json, junit};
 use crate::run::baseline::{self, Baseline};
 use crate::run::event::{CaseReport, RunEvent};
-use crate::run::{self, Options, RunError};
+use crate::run::{self, Options, RunError, Target};
 use crate::target::Groups;
 use crate::wire::Trust;
 
@@ -143,7 +143,7 @@ impl Run {
             }
             let options = self.options(chosen.as_ref())?;
             let run = run::run(protocol, cases, target.clone(), options, &mut sink, stopped.clone());
-            let summary = runtime.block_on(run).map_err(|error| cannot_run(&error))?;
+            let summary = runtime.block_on(run).map_err(|error| cannot_run(&error, &target))?;
             exit_code = exit_code.max(summary.exit_code);
             if summary.stopped.is_some() {
                 break;
@@ -270,40 +270,15 @@ pub(super) fn unwritable(error: String) -> Failure {
     usage(error, "reports are written to a temporary file beside their place and renamed")
 }
 
-pub(super) fn cannot_run(error: &RunError) -> Failure {
-    use crate::wire::ConnectError;
-    let hint = match error {
-        RunError::Launch(failure) => return cannot_launch(failure),
-        RunError::Interrupted => return Failure::Interrupted,
-        RunError::Reference(start) => return super::serve::cannot_start(start),
-        RunError::Trace { .. } => "the trace is written to a temporary file beside its place and renamed",
-        RunError::Target(ConnectError::Http { status: 401 | 403, .. }) => {
-            "give the server's credentials: --header 'Authorization: env:TOKEN'"
-        }
-        RunError::Target(ConnectError::Http { status: 404, .. }) => "is the path of --url right?",
-        RunError::Target(ConnectError::BadUrl { .. }) => {
-            return usage(
-                error,
-                "a URL looks like ws://127.0.0.1:8765/ws, with {…} where the protocol's address has it",
-            );
-        }
-        RunError::Target(ConnectError::Tls(_)) => {
-            "a certificate of one's own is trusted with --ca-file FILE, the PEM file of whoever signed it; a server \
-             certificate needs basicConstraints CA:FALSE and the host in subjectAltName"
-        }
-        RunError::Target(ConnectError::NotWebSocket(_)) => {
-            "something answers there, but no WebSocket server: are port and path right?"
-        }
-        RunError::Target(ConnectError::Unanswered(_)) => {
-            "something listens there and says nothing: is it the right port, does it expect TLS (`wss://`), or does its handler \
-             hang before the upgrade? A server that needs longer: --timeout-scale 3"
-        }
-        RunError::Target(ConnectError::Silence(_)) => {
-            "is the address right, and does a firewall let it through? A server far away: --timeout-scale 3"
-        }
-        RunError::Target(_) => "start the server first, or correct its address",
-    };
-    harness(error, hint)
+pub(super) fn cannot_run(error: &RunError, target: &Target) -> Failure {
+    let hint = error.advice(target);
+    match error {
+        RunError::Interrupted => Failure::Interrupted,
+        RunError::Reference(start) => super::serve::cannot_start(start),
+        _ if error.is_misconfigured() => usage(error, &hint),
+        RunError::Launch(failure) => cannot_launch(failure, &hint),
+        _ => harness(error, &hint),
+    }
 }
 
 /// The signals that end a run. Made before the run, so that none is missed.

@@ -190,7 +190,7 @@ fn place(message: &str, near: &str, hint: &str, target: &str, document: &Documen
 }
 
 /// Shows the end of the output of a server that did not start, and says what to do.
-pub(super) fn cannot_launch(failure: &LaunchFailure) -> Failure {
+pub(super) fn cannot_launch(failure: &LaunchFailure, hint: &str) -> Failure {
     use std::io::Write;
     let mut out = anstream::stderr();
     for line in &failure.output {
@@ -198,5 +198,5 @@ pub(super) fn cannot_launch(failure: &LaunchFailure) -> Failure {
         // Nothing is left to do when standard error is gone, too.
         let _ = writeln!(out, "{} | {text}", crate::report::escape::terminal(&line.process));
     }
-    super::harness(&failure.error, failure.error.hint())
+    super::harness(&failure.error, hint)
 }

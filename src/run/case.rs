@@ -12,8 +12,8 @@ use tokio::sync::mpsc;
 
 use super::clients::Clients;
 use super::event::{Excused, Failure, LogLine, Verdict, WireLine};
-use super::host::Restarter;
 use super::overheard::Ear;
+use super::served::Restarter;
 use super::silence::{Manners, Mark, Silence};
 use super::{Options, clients};
 use crate::check::Judge;

@@ -3,16 +3,19 @@
 //! Each step is a case made for it and run as any other, so that what it finds is what a run would find.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use super::case::Outcome;
 use super::event::{LogLine, Verdict, WireLine};
 use super::execute::run_case;
+use super::finding::{APART, STARTS, UPGRADES, absent, started};
+pub use super::finding::{Finding, State};
 use super::host::Hosts;
 use super::isolation::{self, WORDS};
 use super::redact::Secrets;
-use super::schedule::{RunError, masked};
+use super::schedule::{RunError, masked, not_served};
 use super::{Options, Target};
 use crate::model::{CueState, Observer, Record};
 use crate::protocol::Protocol;
@@ -31,55 +34,13 @@ const DIED_MUTE: &str = "the process ended while it was being asked, without a l
 pub(super) const NEVER_ASKED: &str = "the scripted model was never asked";
 /// What to do about that.
 pub(super) const POINT_THERE: &str = "point the server at it: env = { OPENAI_BASE_URL = \"{{model}}/v1\" } or ANTHROPIC_BASE_URL = \"{{model}}\"";
-/// The last step.
-const APART: &str = "are sessions apart?";
-
-/// How a step went.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
-    /// As it should.
-    Good,
-    /// Something is missing.
-    Bad,
-    /// It could not be tried, or says nothing.
-    Open,
-    /// Something is missing that the baseline knows.
-    Known,
-}
-
-/// What was found in one step.
-#[derive(Debug, Clone)]
-pub struct Finding {
-    /// The step, as a question.
-    pub step: &'static str,
-    /// How it went.
-    pub state: State,
-    /// What was found, in a sentence.
-    pub text: String,
-    /// What to do about it; empty: nothing.
-    pub advice: String,
-    /// The frames that show it.
-    pub frames: Vec<WireLine>,
-    /// What the server wrote.
-    pub log: Vec<LogLine>,
-}
-
-impl Finding {
-    fn new(step: &'static str, state: State, text: impl Into<String>, advice: &str) -> Self {
-        let (text, advice) = (text.into(), advice.to_owned());
-        Self { step, state, text, advice, frames: Vec::new(), log: Vec::new() }
-    }
-
-    /// Whether no step comes behind this one.
-    pub fn is_last(&self) -> bool {
-        self.step == APART
-    }
-}
+/// How long after the last connection a server may take to show that it did not survive it.
+const LATE: Duration = Duration::from_secs(1);
 
 /// Walks through a target and tells `sink` each step. The result says whether nothing is missing.
 ///
 /// # Errors
-/// The target cannot be reached at all; the steps before that are told.
+/// The configuration is wrong. A server that is not there is a finding.
 pub async fn doctor(
     protocol: &Arc<Protocol>,
     target: &Target,
@@ -94,37 +55,27 @@ pub async fn doctor(
             seen.lock().unwrap_or_else(PoisonError::into_inner).push(asked.cue);
         }
     });
-    let hosts = Hosts::open(protocol, target, options, Some(observer))
-        .await
-        .map_err(|error| masked(error, &secrets))?;
+    let clock = Instant::now();
+    let hosts = match Hosts::open(protocol, target, options, Some(observer)).await {
+        Ok(hosts) => hosts,
+        Err(error) => return absent(masked(error, &secrets), target, clock, sink),
+    };
     let has_model = matches!(target, Target::Configured(spec) if spec.model.is_some());
     let mut options = options.clone();
     let protocol = &super::dialect::spoken(&hosts, protocol, target, &mut options).await;
     let options = &options;
     let mut walk = Walk { protocol, options, hosts: &hosts, secrets: &secrets, sink, good: true };
-    walk.tell(Finding::new("does it start?", State::Good, started(target), ""));
+    walk.tell(Finding::new(STARTS, State::Good, started(target), ""));
     walk.tell(Finding::new(
-        "upgrade?",
+        UPGRADES,
         State::Good,
         format!("{} takes connections", crate::wire::shown(&hosts.url().await)),
         "",
     ));
-    let walked = walk.conversation(&asked, has_model).await;
-    let good = walk.good;
+    walk.conversation(&asked, has_model).await;
+    let good = walk.good && walk.lives_on(LATE).await;
     hosts.stop().await;
-    walked?;
     Ok(good)
-}
-
-fn started(target: &Target) -> String {
-    match target {
-        Target::Configured(spec) if spec.is_launched() => {
-            let names: Vec<&str> = spec.processes.iter().map(|process| process.name.as_str()).collect();
-            format!("launched and ready: {}", names.join(", "))
-        }
-        Target::Reference { .. } => "the reference server was started".to_owned(),
-        _ => "it is not frameproof's to start: it is running already".to_owned(),
-    }
 }
 
 struct Walk<'w> {
@@ -154,12 +105,27 @@ impl Walk<'_> {
             && name.is_some_and(|name| self.protocol.extension.ambient.iter().any(|one| one == name))
     }
 
-    async fn conversation(&mut self, asked: &Mutex<Vec<CueState>>, has_model: bool) -> Result<(), RunError> {
-        if !self.opening().await? {
-            return Ok(());
+    /// Whether the server outlives the steps so far. Between two of them nobody would notice its end: it is launched again.
+    async fn lives_on(&mut self, patience: Duration) -> bool {
+        let Some(fallen) = self.hosts.fallen_within(patience).await.into_iter().next() else { return true };
+        let text = format!("the server ended after a client had left it: {}", fallen.how);
+        let advice = match fallen.output.is_empty() {
+            true => "what does it do when a client leaves? It wrote no line of output",
+            false => "what does it do when a client leaves? Its last lines of output are below",
+        };
+        let mut finding = Finding::new("does it live on?", State::Bad, text, advice);
+        finding.log =
+            LogLine::of(&fallen.output, fallen.output.last().map_or_else(Instant::now, |line| line.at));
+        self.tell(finding);
+        false
+    }
+
+    async fn conversation(&mut self, asked: &Mutex<Vec<CueState>>, has_model: bool) {
+        if !self.opening().await {
+            return;
         }
         const STEP: &str = "plain turn?";
-        let plain = self.turn(json!([{ "say": WORDS }]), json!([{ "expect": "turn-end" }])).await?;
+        let plain = self.turn(json!([{ "say": WORDS }]), json!([{ "expect": "turn-end" }])).await;
         let cue = self.cue(&plain, asked, has_model);
         let advice = match &cue {
             // Why it does not end, most likely.
@@ -167,7 +133,7 @@ impl Walk<'_> {
             _ => "the frames show how far it came".to_owned(),
         };
         if !self.judge(STEP, &plain, "a turn begins and ends as the protocol says", &advice) {
-            return Ok(());
+            return;
         }
         // Without a model nothing more can be asked for.
         let goes_on = match cue.state {
@@ -176,10 +142,10 @@ impl Walk<'_> {
             State::Open => has_model || self.has_prompts() || plain.known.is_some(),
         };
         self.tell(cue);
-        if !goes_on {
-            return Ok(());
+        let soon = Duration::ZERO;
+        if goes_on && self.lives_on(soon).await && self.guarded().await && self.lives_on(soon).await {
+            self.apart().await;
         }
-        if self.guarded().await? { self.apart().await } else { Ok(()) }
     }
 
     fn has_prompts(&self) -> bool {
@@ -207,16 +173,16 @@ impl Walk<'_> {
         goes_on
     }
 
-    async fn apart(&mut self) -> Result<(), RunError> {
+    async fn apart(&mut self) {
         const STEP: &str = APART;
         let case = match isolation::case(self.protocol) {
             Ok(case) => case,
             Err(error) => {
                 self.tell(Finding::new(STEP, State::Open, error, ""));
-                return Ok(());
+                return;
             }
         };
-        let mut outcome = self.walk(&case).await?;
+        let mut outcome = self.walk(&case).await;
         let ids = &self.protocol.extension.fuzzing.isolated;
         let leaks = isolation::leaks(&mut outcome, ids);
         // What excused the steps does not excuse a leak.
@@ -244,28 +210,29 @@ impl Walk<'_> {
         finding.frames = outcome.wire;
         finding.log = outcome.log;
         self.tell(finding);
-        Ok(())
     }
 
-    async fn opening(&mut self) -> Result<bool, RunError> {
+    async fn opening(&mut self) -> bool {
         let opening = self.protocol.extension.openings.values().next();
         let speaks_first = opening.and_then(|steps| steps.first()).and_then(|step| step.expect.as_ref());
         if let Some(names) = speaks_first {
             let first = names.as_slice().to_vec();
             let steps = json!([{ "open": "doctor", "opening": "none" }, { "expect": first }]);
-            let outcome = self.case(Value::Null, steps).await?;
+            let outcome = self.case(Value::Null, steps).await;
             let good = format!("`{}` comes first", first.join(" or "));
-            if !self.judge("first frame?", &outcome, &good, "the protocol has the server speak first") {
-                return Ok(false);
+            let speaks =
+                self.judge("first frame?", &outcome, &good, "the protocol has the server speak first");
+            if !speaks || !self.lives_on(Duration::ZERO).await {
+                return false;
             }
         }
-        let outcome = self.case(Value::Null, json!([{ "open": "doctor" }])).await?;
+        let outcome = self.case(Value::Null, json!([{ "open": "doctor" }])).await;
         let text = match opening.is_none_or(|steps| steps.is_empty()) {
             true => "the protocol has none",
             false => "done as the protocol says",
         };
         let advice = "is it this protocol, and this path? An `overlay` adapts what is known to differ; see docs/targets.md";
-        Ok(self.judge("opening exchange?", &outcome, text, advice))
+        self.judge("opening exchange?", &outcome, text, advice) && self.lives_on(Duration::ZERO).await
     }
 
     /// Whether what the cue says came back.
@@ -310,21 +277,21 @@ impl Walk<'_> {
     }
 
     /// Whether to go on.
-    async fn guarded(&mut self) -> Result<bool, RunError> {
+    async fn guarded(&mut self) -> bool {
         const STEP: &str = "does the guarded tool ask?";
         let Some(tool) = self.protocol.extension.tools.get("guarded").cloned() else {
             self.tell(Finding::new(STEP, State::Open, "the protocol has no guarded tool", ""));
-            return Ok(true);
+            return true;
         };
         let turn = json!([{ "call": { "class": "guarded" } }, { "say": WORDS }]);
         let never = json!([{ "never": "turn-end", "window": format!("{ASKS_MS}ms") }]);
-        let outcome = self.turn(turn, never).await?;
+        let outcome = self.turn(turn, never).await;
         let wrong = outcome.failures.iter().any(|failure| failure.verdict != Verdict::Warned);
         let ended = outcome.failures.iter().any(|failure| failure.message.contains("must not come here"));
         let last = outcome.wire.iter().rev().find(|line| line.dir == "<-" && !self.is_ambient(line));
         let names_it = last.is_some_and(|line| line.text.contains(&tool.name));
         if outcome.reason.is_some() || outcome.known.is_some() || (wrong && !ended) {
-            return Ok(self.judge(STEP, &outcome, "", "the frames show how far it came"));
+            return self.judge(STEP, &outcome, "", "the frames show how far it came");
         }
         let mut finding = if ended {
             Finding::new(
@@ -342,10 +309,10 @@ impl Walk<'_> {
         finding.frames = outcome.wire;
         finding.log = outcome.log;
         self.tell(finding);
-        Ok(!ended)
+        !ended
     }
 
-    async fn turn(&self, turn: Value, then: Value) -> Result<Outcome, RunError> {
+    async fn turn(&self, turn: Value, then: Value) -> Outcome {
         let mut steps = vec![json!({ "open": "doctor" })];
         steps.extend(isolation::start(self.protocol, "doctor"));
         steps.extend(then.as_array().cloned().unwrap_or_default());
@@ -353,17 +320,19 @@ impl Walk<'_> {
     }
 
     /// Runs steps as a case of their own.
-    async fn case(&self, turn: Value, steps: Value) -> Result<Outcome, RunError> {
-        let broken = |error: String| Outcome { reason: Some((Verdict::Error, error)), ..Outcome::default() };
+    async fn case(&self, turn: Value, steps: Value) -> Outcome {
         match isolation::made(self.protocol, "step", "A step of the doctor's", turn, &steps) {
             Ok(loaded) => self.walk(&loaded).await,
-            Err(error) => Ok(broken(error)),
+            Err(error) => Outcome { reason: Some((Verdict::Error, error)), ..Outcome::default() },
         }
     }
 
-    async fn walk(&self, loaded: &LoadedCase) -> Result<Outcome, RunError> {
-        let lease = self.hosts.lease(loaded).await.map_err(|error| masked(error, self.secrets))?;
-        let clock = std::time::Instant::now();
+    async fn walk(&self, loaded: &LoadedCase) -> Outcome {
+        let clock = Instant::now();
+        let lease = match self.hosts.lease(loaded).await {
+            Ok(lease) => lease,
+            Err(error) => return not_served(&error, clock),
+        };
         // Frames are compared whole.
         let options = super::Options { keep: true, ..self.options.clone() };
         let mut outcome = run_case(self.protocol, loaded, &options, &lease, options.seed).await;
@@ -374,13 +343,13 @@ impl Walk<'_> {
             let lines = match outcome.dead {
                 // What it said last tells why, whenever that was.
                 true => instance.log().tail(LAST_LINES),
-                false => instance.log().between(clock, std::time::Instant::now()),
+                false => instance.log().between(clock, Instant::now()),
             };
             outcome.log = LogLine::of(&lines, outcome.began.unwrap_or(clock));
         }
         lease.finish().await;
         self.forgive(loaded, &mut outcome);
-        Ok(outcome)
+        outcome
     }
 
     /// Takes out the failures that the baseline knows.

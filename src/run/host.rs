@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
 
 use tokio::sync::Mutex;
 
 use super::lease::Lease;
 use super::schedule::RunError;
+use super::served::{Restarter, Server};
 use super::{Options, Target};
 use crate::model::{self, Model};
 use crate::protocol::Protocol;
@@ -21,45 +23,8 @@ use crate::wire::{ConnectError, Connection, Endpoint};
 const PROBE: &str = "frameproof-probe";
 /// The last lines of a dead server's output that are kept.
 const LAST_LINES: usize = 20;
-
-/// Restarts a server that is ours.
-#[derive(Clone)]
-pub(super) enum Restarter {
-    Reference(reference::Restarter),
-    Launched(Arc<Instance>),
-}
-
-impl Restarter {
-    /// Kills the server and starts it again on its data.
-    pub async fn restart(&self) -> Result<(), String> {
-        match self {
-            Self::Reference(restarter) => match restarter.restart().await {
-                true => Ok(()),
-                false => Err("the server is gone".to_owned()),
-            },
-            Self::Launched(instance) => {
-                instance.restart().await.map_err(|error| format!("the server does not start again: {error}"))
-            }
-        }
-    }
-}
-
-pub(super) enum Server {
-    /// Somebody else's.
-    Foreign,
-    Reference(reference::Server),
-    Launched(Arc<Instance>),
-}
-
-impl Server {
-    pub(super) async fn stop(self) {
-        match self {
-            Self::Foreign => {}
-            Self::Reference(server) => server.stop().await,
-            Self::Launched(instance) => instance.stop().await,
-        }
-    }
-}
+/// How long the end of a server that takes no connection may take to show.
+const GRACE: Duration = Duration::from_millis(500);
 
 /// Starts and ends servers as the cases need them.
 pub(super) struct Hosts {
@@ -168,10 +133,28 @@ impl Hosts {
         shared.replaced_by(server, endpoint);
         drop(shared);
         if let Err(error) = probed {
+            let error = hosts.explained(error).await;
             hosts.stop().await;
             return Err(error);
         }
         Ok(hosts)
+    }
+
+    /// Why a server cannot be connected to, with what it wrote, where it was launched: perhaps it has ended meanwhile.
+    async fn explained(&self, error: RunError) -> RunError {
+        let shared = self.shared.lock().await;
+        match (error, &shared.server) {
+            (RunError::Target(error), Some(Server::Launched(instance))) if instance.spec().is_launched() => {
+                let patience = match &error {
+                    ConnectError::BadUrl { .. } | ConnectError::Http { .. } => Duration::ZERO,
+                    _ => GRACE,
+                };
+                let died = instance.died_within(patience).await;
+                let error = died.map_or(LaunchError::Connect(error), LaunchError::Fell);
+                LaunchFailure { error, output: instance.log().tail(LAST_LINES) }.into()
+            }
+            (error, _) => error,
+        }
     }
 
     /// Ends everything that was started.
@@ -217,14 +200,26 @@ impl Hosts {
     }
 
     /// How launched servers that cases shared have ended since this was asked last.
-    pub async fn fallen(&self) -> Vec<String> {
+    pub async fn fallen(&self) -> Vec<Fallen> {
         let mut shared = self.shared.lock().await;
         if shared.note_death(None).await.is_some()
             && let Some(server) = shared.server.take()
         {
             server.stop().await;
         }
-        std::mem::take(&mut shared.fallen).into_iter().map(|fallen| fallen.how).collect()
+        std::mem::take(&mut shared.fallen)
+    }
+
+    /// The same, for a server that may be about to end: so long is waited for it.
+    pub async fn fallen_within(&self, patience: Duration) -> Vec<Fallen> {
+        let instance = match &self.shared.lock().await.server {
+            Some(Server::Launched(instance)) => Some(Arc::clone(instance)),
+            _ => None,
+        };
+        if let Some(instance) = instance {
+            instance.died_within(patience).await;
+        }
+        self.fallen().await
     }
 
     /// The deaths that no case has told of.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use super::case::Outcome;
-use super::host::{Restarter, Server};
+use super::served::{Restarter, Server};
 use crate::target::Instance;
 use crate::wire::Endpoint;
 

@@ -1,5 +1,6 @@
 //! Schedule and execute cases.
 
+mod advice;
 pub mod baseline;
 mod begin;
 mod case;
@@ -17,6 +18,7 @@ mod execute;
 mod expects;
 mod failures;
 mod farewell;
+mod finding;
 mod heard;
 mod host;
 mod hurry;
@@ -37,6 +39,7 @@ mod schedule;
 mod scratch;
 mod seen;
 pub mod selftest;
+mod served;
 mod silence;
 pub mod single;
 mod steps;

@@ -188,20 +188,10 @@ pub(super) fn no_trace(options: &Options, error: std::io::Error) -> RunError {
 /// A server that refuses may quote what it was sent.
 pub(super) fn masked(error: RunError, secrets: &Secrets) -> RunError {
     match error {
-        RunError::Target(ConnectError::Http { status, body }) => {
-            RunError::Target(ConnectError::Http { status, body: secrets.text(body) })
-        }
-        RunError::Launch(mut failure) => {
-            let text = format!("{:?}", failure.error);
-            if secrets.text(text.clone()) != text {
-                let shown = secrets.text(failure.error.to_string());
-                failure.error = crate::target::LaunchError::System(shown);
-            }
-            failure
-                .output
-                .iter_mut()
-                .for_each(|line| line.text = secrets.text(std::mem::take(&mut line.text)));
-            RunError::Launch(failure)
+        RunError::Target(error) => RunError::Target(error.masked(&|text| secrets.text(text))),
+        RunError::Launch(LaunchFailure { error, mut output }) => {
+            output.iter_mut().for_each(|line| line.text = secrets.text(std::mem::take(&mut line.text)));
+            RunError::Launch(LaunchFailure { error: error.masked(&|text| secrets.text(text)), output })
         }
         other => other,
     }
@@ -218,11 +208,7 @@ pub(super) async fn served(
     let clock = Instant::now();
     let lease = match hosts.lease(loaded).await {
         Ok(lease) => lease,
-        Err(error) => {
-            let output = if let RunError::Launch(failure) = &error { failure.output.as_slice() } else { &[] };
-            let log = LogLine::of(output, clock);
-            return Outcome { reason: Some((Verdict::Error, error.to_string())), log, ..Outcome::default() };
-        }
+        Err(error) => return not_served(&error, clock),
     };
     let mut outcome = run_case(protocol, loaded, options, &lease, seed).await;
     if let Some(instance) = &lease.instance
@@ -237,4 +223,11 @@ pub(super) async fn served(
     }
     lease.finish().await;
     outcome
+}
+
+/// What becomes of a case for which there is no server.
+pub(super) fn not_served(error: &RunError, clock: Instant) -> Outcome {
+    let output = if let RunError::Launch(failure) = error { failure.output.as_slice() } else { &[] };
+    let log = LogLine::of(output, clock);
+    Outcome { reason: Some((Verdict::Error, error.to_string())), log, ..Outcome::default() }
 }

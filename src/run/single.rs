@@ -96,7 +96,7 @@ impl Ground {
 
     /// How launched servers have ended since this was asked last.
     pub async fn fallen(&self) -> Vec<String> {
-        self.hosts.fallen().await
+        self.hosts.fallen().await.into_iter().map(|fallen| fallen.how).collect()
     }
 
     /// Memory that the launched server has resident, in bytes. None: it was not launched, or the system does not tell.

@@ -64,6 +64,9 @@ pub enum LaunchError {
     /// It cannot be connected to.
     #[error(transparent)]
     Connect(#[from] ConnectError),
+    /// It was ready, and ended when the first client came.
+    #[error("the server was ready, and ended at the first connection: {0}")]
+    Fell(String),
     /// It died too often.
     #[error("{0}")]
     Dead(String),
@@ -76,9 +79,11 @@ impl LaunchError {
             Self::NotStarted { .. } => {
                 "the first word of `command` is looked up in PATH, or relative to `cwd` if it has a slash"
             }
-            Self::Exited { .. } => "run the command by hand; the end of its output is above",
+            Self::Exited { .. } => {
+                "run the command by hand; the end of its output, if it wrote any, is shown"
+            }
             Self::NotReady { .. } => {
-                "is `ready` (or the port of `url`) right? `start-timeout` gives it more time; the end of its output is above"
+                "is `ready` (or the port of `url`) right? `start-timeout` gives it more time; the end of its output, if it wrote any, is shown"
             }
             Self::PortInUse(_) => {
                 "end what listens there, or let frameproof choose: `ports = { port = 0 }`, `{{port}}` in url and command; \
@@ -90,7 +95,30 @@ impl LaunchError {
                 "try the call with curl while the server runs; `status` and `save` say what is expected"
             }
             Self::Connect(_) => "is `url` right?",
+            Self::Fell(_) => {
+                "what does it do when a client connects? The end of its output, if it wrote any, is shown"
+            }
             Self::Dead(_) => "run the case that it died in alone, with -v",
+        }
+    }
+
+    /// The same error with each of its texts passed through `mask`.
+    #[must_use]
+    pub fn masked(self, mask: &dyn Fn(String) -> String) -> Self {
+        match self {
+            Self::NotStarted { process, program, reason } => {
+                Self::NotStarted { process, program: mask(program), reason: mask(reason) }
+            }
+            Self::NotReady { process, wanted, within } => {
+                Self::NotReady { process, wanted: mask(wanted), within }
+            }
+            Self::System(text) => Self::System(mask(text)),
+            Self::Model(text) => Self::Model(mask(text)),
+            Self::Setup { call, reason } => Self::Setup { call: mask(call), reason: mask(reason) },
+            Self::Template { text, reason } => Self::Template { text: mask(text), reason: mask(reason) },
+            Self::Connect(error) => Self::Connect(error.masked(mask)),
+            Self::Dead(text) => Self::Dead(mask(text)),
+            other @ (Self::Exited { .. } | Self::PortInUse(_) | Self::Fell(_)) => other,
         }
     }
 }

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::Error;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::error::{ProtocolError, UrlError};
-use tokio_tungstenite::tungstenite::http::{HeaderName, HeaderValue, Uri};
+use tokio_tungstenite::tungstenite::http::{HeaderName, HeaderValue, StatusCode, Uri};
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, client_async_with_config};
 
@@ -96,6 +96,22 @@ pub fn shown(url: &str) -> String {
         }
         None => bare.to_owned(),
     }
+}
+
+impl ConnectError {
+    /// The same error with what the server said passed through `mask`.
+    #[must_use]
+    pub fn masked(self, mask: &dyn Fn(String) -> String) -> Self {
+        match self {
+            Self::Http { status, body } => Self::Http { status, body: mask(body) },
+            other => other,
+        }
+    }
+}
+
+/// An HTTP status with its name: `404 Not Found`.
+pub fn named_status(status: u16) -> String {
+    StatusCode::from_u16(status).map_or(status.to_string(), |status| status.to_string())
 }
 
 impl Endpoint {

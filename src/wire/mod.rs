@@ -10,7 +10,7 @@ mod raw;
 mod tls;
 
 pub(crate) use connect::READ_BUFFER;
-pub use connect::{ConnectError, Endpoint, shown};
+pub use connect::{ConnectError, Endpoint, named_status, shown};
 pub use connection::{Connection, Incoming};
 pub use link::Link;
 pub use messages::{Breach, Messages, Writer};
