@@ -39,7 +39,11 @@ fn what_does_not_start_is_said_with_a_hint_and_nothing_is_left() {
             3,
             &["is in use already", "--attach"],
         ),
-        (format!("{base}command = ['sleep', '600']\ncwd = 'nowhere'"), 3, &["nowhere does not exist"]),
+        (
+            format!("{base}command = ['sleep', '600']\ncwd = 'nowhere'"),
+            2,
+            &["nowhere is no folder", "frameproof.toml:7:7"],
+        ),
         (
             format!("{base}comand = ['x']"),
             2,

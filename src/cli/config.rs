@@ -6,9 +6,10 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::places::Said;
 use super::source::{Filter, Reading, Source};
 use super::{Failure, unreadable};
-use crate::source::{Diagnostic, Document, Span, nearest};
+use crate::source::{Document, decode};
 use crate::target::TargetConfig;
 
 /// The file that is read from the working folder if it is there.
@@ -146,9 +147,8 @@ impl Config {
             None => return Ok(Self::default()),
         };
         let text = std::fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;
-        let text = text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text);
-        let config: Self =
-            toml::from_str(&text).map_err(|error| Failure::Usage(explain(path, &text, &error).into()))?;
+        let document = Document::toml(&path.display().to_string(), &text)?;
+        let config: Self = decode(&document, "")?;
         let mut config = config;
         let shipped =
             config.protocol.as_deref().and_then(Path::to_str).filter(|word| Source::is_embedded(word));
@@ -157,7 +157,7 @@ impl Config {
         }
         let folder = path.parent().unwrap_or(Path::new(""));
         let mut config = config.relative_to(folder);
-        config.place = Some((folder.to_owned(), Document::foreign(&path.display().to_string(), &text)));
+        config.place = Some((folder.to_owned(), document));
         Ok(config)
     }
 
@@ -191,6 +191,16 @@ impl Config {
         same
     }
 
+    /// Checks what the file says and the command line leaves open, where that is not the target's matter; see [`Said::check`].
+    ///
+    /// # Errors
+    /// All that is wrong.
+    pub fn check(&self, source: &Source, baseline: Option<&Path>) -> Result<(), Failure> {
+        let Some((_, document)) = &self.place else { return Ok(()) };
+        let said = Said { config: self, document, target: None };
+        Ok(said.check(source, baseline).or(())?)
+    }
+
     fn relative_to(mut self, folder: &Path) -> Self {
         let single = [
             &mut self.protocol,
@@ -205,27 +215,6 @@ impl Config {
         let targets = std::mem::take(&mut self.target).into_iter();
         self.target = targets.map(|(name, target)| (name, target.relative_to(folder))).collect();
         self
-    }
-}
-
-/// A TOML error with its place, and the word that was perhaps meant.
-fn explain(path: &Path, text: &str, error: &toml::de::Error) -> Diagnostic {
-    let message = error.message().trim();
-    let mut words = message.split('`').skip(1).step_by(2);
-    let wrong = words.next().unwrap_or_default();
-    let near = nearest(wrong, words);
-    let short = message.split(", expected one of").next().unwrap_or(message);
-    let mut diagnostic = Diagnostic::new(short);
-    if let Some(span) = error.span() {
-        let document = Document::foreign(&path.display().to_string(), text);
-        diagnostic.place = Some((document, Span { start: span.start, end: span.end }));
-    }
-    match near {
-        Some(near) => diagnostic.hint(format!("did you mean `{near}`?")),
-        None if short != message => {
-            diagnostic.hint(message[short.len()..].trim_start_matches([',', ' ']).to_owned())
-        }
-        None => diagnostic.hint("`frameproof schema config` describes the file"),
     }
 }
 
@@ -244,13 +233,20 @@ mod tests {
             ("jobs = 'x'\n", &["c.toml:1:8"]),
             ("timeout-scale = 0.0\n", &["a factor from 0.001 to 1000", "c.toml:1:17"]),
             ("quiet-period = '2'\n", &["write `250ms` or `3s`", "c.toml:1:16"]),
-            ("reading = 'stric'\n", &["unknown variant `stric`", "did you mean `strict`?"]),
+            (
+                "reading = 'stric'\n",
+                &["\"stric\" is not one of the allowed values", "did you mean `strict`?", "c.toml:1:11"],
+            ),
             ("url = \n", &["c.toml:1:"]),
             ("seed = -1\n", &["c.toml:1:8"]),
+            // All at once.
+            (
+                "jbos = 1\nsede = 2\nstrict = 'yes'\n",
+                &["c.toml:1:1", "c.toml:2:1", "did you mean `seed`?", "c.toml:3:10"],
+            ),
         ] {
-            let error = toml::from_str::<Config>(text).expect_err(text);
-            let shown =
-                crate::source::Diagnostics::from(explain(Path::new("c.toml"), text, &error)).to_string();
+            let read = Document::toml("c.toml", text).and_then(|document| decode::<Config>(&document, ""));
+            let shown = read.expect_err(text).to_string();
             for part in parts {
                 assert!(shown.contains(part), "{part} is not in\n{shown}");
             }

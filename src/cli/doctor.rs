@@ -62,7 +62,8 @@ impl Doctor {
         {
             self.choice.pick(&config, &self.source)?;
         }
-        let chosen = self.choice.read(&config, self.config.as_deref())?;
+        let chosen =
+            self.choice.read(&config, self.config.as_deref(), &self.source, self.baseline.as_deref())?;
         if let Some(chosen) = &chosen {
             chosen.apply(&mut self.source, &mut Filter::default());
         }
@@ -116,7 +117,7 @@ impl Doctor {
         written?;
         match result {
             None => Err(Failure::Interrupted),
-            Some(Err(error)) => Err(cannot_run(&error, &target)),
+            Some(Err(error)) => Err(cannot_run(&error, &target, chosen.as_ref())),
             Some(Ok(good)) => {
                 let last = match good {
                     true => "Nothing is missing: `frameproof run` tests the rest.",

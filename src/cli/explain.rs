@@ -32,7 +32,9 @@ impl Explain {
     pub fn run(self) -> Result<u8, Failure> {
         let mut own =
             Source { protocol: self.protocol.clone(), scenario: self.scenario.clone(), ..Source::default() };
-        Config::read(self.config.as_deref())?.fill(&mut own, &mut Filter::default());
+        let config = Config::read(self.config.as_deref())?;
+        config.fill(&mut own, &mut Filter::default());
+        config.check(&own, None)?;
         let is_own = own.protocol.is_some() || own.name.is_some();
         let named = own.name.clone();
         // The configuration's protocol first; without --protocol the others, too.

@@ -127,7 +127,7 @@ impl Fuzz {
         if self.choice.target.is_none() && !self.server.is_said(&config) {
             self.choice.pick(&config, &self.source)?;
         }
-        let chosen = self.choice.read(&config, self.config.as_deref())?;
+        let chosen = self.choice.read(&config, self.config.as_deref(), &self.source, None)?;
         self.apply(&config, chosen.as_ref(), &mut filter);
         let protocol = self.protocol(chosen.as_ref(), &mut filter)?;
         if let Some(word) = filter.globs.first() {
@@ -156,7 +156,7 @@ impl Fuzz {
         };
         let runtime = runtime()?;
         let ground = runtime.block_on(Ground::open(protocol.clone(), target.clone(), options));
-        let ground = ground.map_err(|error| cannot_run(&error, &target))?;
+        let ground = ground.map_err(|error| cannot_run(&error, &target, chosen.as_ref()))?;
         match self.replay.clone() {
             Some(folder) => runtime.block_on(self.again(ground, &folder)),
             None => self.campaign(&runtime, ground, &protocol.name, chosen.as_ref()),

@@ -32,7 +32,9 @@ pub(super) struct List {
 
 impl List {
     pub fn run(mut self) -> Result<u8, Failure> {
-        Config::read(self.config.as_deref())?.fill(&mut self.source, &mut self.filter);
+        let config = Config::read(self.config.as_deref())?;
+        config.fill(&mut self.source, &mut self.filter);
+        config.check(&self.source, None)?;
         let suites = self.source.suites(&mut self.filter)?;
         if self.requirements {
             return self.requirements(&suites);

@@ -9,6 +9,7 @@ mod header;
 mod init;
 mod list;
 mod model;
+mod places;
 mod report;
 mod run;
 mod schema;

@@ -92,7 +92,8 @@ impl Run {
         if self.choice.target.is_none() && !self.server.is_said(&config) && !self.list {
             self.choice.pick(&config, &self.source)?;
         }
-        let chosen = self.choice.read(&config, self.config.as_deref())?;
+        let chosen =
+            self.choice.read(&config, self.config.as_deref(), &self.source, self.baseline.as_deref())?;
         self.apply(config, chosen.as_ref());
         let mut suites = self.source.suites(&mut self.filter)?;
         if suites.len() > 1 {
@@ -143,7 +144,8 @@ impl Run {
             }
             let options = self.options(chosen.as_ref())?;
             let run = run::run(protocol, cases, target.clone(), options, &mut sink, stopped.clone());
-            let summary = runtime.block_on(run).map_err(|error| cannot_run(&error, &target))?;
+            let summary =
+                runtime.block_on(run).map_err(|error| cannot_run(&error, &target, chosen.as_ref()))?;
             exit_code = exit_code.max(summary.exit_code);
             if summary.stopped.is_some() {
                 break;
@@ -270,13 +272,13 @@ pub(super) fn unwritable(error: String) -> Failure {
     usage(error, "reports are written to a temporary file beside their place and renamed")
 }
 
-pub(super) fn cannot_run(error: &RunError, target: &Target) -> Failure {
+pub(super) fn cannot_run(error: &RunError, target: &Target, chosen: Option<&Chosen>) -> Failure {
     let hint = error.advice(target);
     match error {
         RunError::Interrupted => Failure::Interrupted,
         RunError::Reference(start) => super::serve::cannot_start(start),
         _ if error.is_misconfigured() => usage(error, &hint),
-        RunError::Launch(failure) => cannot_launch(failure, &hint),
+        RunError::Launch(failure) => cannot_launch(failure, &hint, chosen),
         _ => harness(error, &hint),
     }
 }

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use clap::Args;
 
 use super::config::Config;
+use super::places::{Said, table};
 use super::source::{Filter, Source, Suite, quote};
 use super::{Failure, usage};
 use crate::protocol::extension::Tool;
 use crate::run::prompts::Prompts;
-use crate::source::{Diagnostic, Document, Span, nearest};
-use crate::target::{LaunchFailure, Spec, TargetConfig};
+use crate::source::{Diagnostic, Diagnostics, Document, Part, escape_token, nearest};
+use crate::target::{LaunchFailure, Spec, SpecError, TargetConfig};
 
 /// A day: nobody sits before a debugger for longer.
 const DAY: std::time::Duration = std::time::Duration::from_secs(86_400);
@@ -76,9 +77,23 @@ impl TargetChoice {
         Ok(())
     }
 
-    /// The chosen target, if one is chosen.
-    pub fn read(&self, config: &Config, file: Option<&Path>) -> Result<Option<Chosen>, Failure> {
-        let Some(name) = &self.target else { return Ok(None) };
+    /// The chosen target, if one is chosen. `given`, `baseline`: what the command line says itself.
+    ///
+    /// # Errors
+    /// All that is wrong in what the configuration says, of the target or of what it is tested with.
+    pub fn read(
+        &self,
+        config: &Config,
+        file: Option<&Path>,
+        given: &Source,
+        baseline: Option<&Path>,
+    ) -> Result<Option<Chosen>, Failure> {
+        let Some(name) = &self.target else {
+            let mut source = given.clone();
+            let same = config.fill(&mut source, &mut Filter::default());
+            config.check(&source, baseline.or(config.baseline.as_deref().filter(|_| same)))?;
+            return Ok(None);
+        };
         let known = || config.target.keys().map(String::as_str);
         let Some(target) = config.target.get(name) else {
             let hint = match nearest(name, known()) {
@@ -95,17 +110,25 @@ impl TargetChoice {
         let Some((folder, document)) = config.place.clone() else {
             return Err(usage("a target stands in a file", "--config FILE"));
         };
+        let mut source = given.clone();
+        apply(target, &mut source, &mut Filter::default());
+        let same = config.fill(&mut source, &mut Filter::default());
+        let own = config.baseline.as_deref().filter(|_| same);
+        let said = Said { config, document: &document, target: Some(name) };
+        let mut errors = said.check(&source, baseline.or(target.baseline.as_deref()).or(own));
         let environment = |variable: &str| std::env::var(variable).ok();
-        let wrong = |message: &str, near: &str, hint: &str| place(message, near, hint, name, &document);
-        let spec = Spec::new(name, target, &folder, self.attach, &environment)
-            .map_err(|error| wrong(&error.message, &error.near, &error.hint))?;
+        let spec = Spec::new(name, target, &folder, self.attach, &environment);
+        let spec =
+            spec.map_err(|wrong| wrong.iter().for_each(|one| errors.push(placed(one, name, &document))));
         let prompts = Prompts::new(&target.prompts).map_err(|(glob, why)| {
-            wrong(
-                &format!("`{glob}` is no glob: {why}"),
-                &glob,
-                "a glob over cases: `family/case`, `family/*`, `*`",
-            )
-        })?;
+            let at = format!("{}/prompts/{}", table(name), escape_token(&glob));
+            let error = Diagnostic::new(format!("`{glob}` is no glob: {why}"));
+            let hint = "a glob over cases: `family/case`, `family/*`, `*`";
+            errors.push(error.at(&document, &at, Part::Key).hint(hint));
+        });
+        let (Ok(spec), Ok(prompts), true) = (spec, prompts, errors.0.is_empty()) else {
+            return Err(errors.into());
+        };
         let mut spec = spec;
         if self.no_deadline {
             spec.start = DAY;
@@ -124,41 +147,20 @@ impl TargetChoice {
 impl Chosen {
     /// Fills in what the command line leaves open.
     pub fn apply(&self, source: &mut Source, filter: &mut Filter) {
-        let config = &self.config;
-        if let Some(protocol) = &config.protocol
-            && source.protocol.is_none()
-            && !source.name.as_deref().is_some_and(Source::is_embedded)
-        {
-            // The target says which protocol: a bare word that is none is a filter.
-            filter.globs.splice(0..0, source.name.take());
-            let own = !Source::is_embedded(protocol);
-            source.protocol = own.then(|| protocol.into());
-            if !own {
-                source.name = Some(protocol.clone());
-            }
-        }
-        if source.scenario.is_empty() {
-            source.scenario.clone_from(&config.scenario);
-        }
-        if source.overlay.is_empty() {
-            source.overlay.clone_from(&config.overlay);
-        }
-        source.reading = source.reading.or(config.reading.map(Into::into));
-        source.dialect = source.dialect.take().or_else(|| config.dialect.clone());
+        apply(&self.config, source, filter);
     }
 
     /// Gives the protocol the target's own tools.
     pub fn tools(&self, suites: &mut [Suite]) -> Result<(), Failure> {
+        let mut errors = Diagnostics::default();
         for suite in suites {
             for (class, tool) in &self.config.tools {
                 let classes: Vec<&str> = suite.protocol.extension.tools.keys().map(String::as_str).collect();
                 if !classes.contains(&class.as_str()) {
-                    let hint = match nearest(class, classes.iter().copied()) {
-                        Some(near) => format!("did you mean `{near}`?"),
-                        None => format!("the classes are {}", classes.join(", ")),
-                    };
-                    let message = format!("there is no class of tools `{class}`");
-                    return Err(place(&message, class, &hint, &self.spec.name, &self.document));
+                    let at = format!("{}/tools/{}", table(&self.spec.name), escape_token(class));
+                    let error = Diagnostic::new(format!("there is no class of tools `{class}`"));
+                    errors.push(error.at(&self.document, &at, Part::Key).suggest(class, classes));
+                    continue;
                 }
                 // Nobody else has it yet.
                 if let Some(protocol) = Arc::get_mut(&mut suite.protocol) {
@@ -167,30 +169,53 @@ impl Chosen {
                 }
             }
         }
-        Ok(())
+        Ok(errors.or(())?)
     }
 }
 
-/// An error at the first place of the target's table where the text stands.
-fn place(message: &str, near: &str, hint: &str, target: &str, document: &Document) -> Failure {
-    let text = &document.text;
-    let from = [format!("[target.{target}"), format!("[[target.{target}"), format!("{target} ")]
-        .iter()
-        .filter_map(|header| text.find(header.as_str()))
-        .min()
-        .unwrap_or(0);
-    let at = text[from..].find(near).map_or(from, |at| from + at);
-    let end = if text[at..].starts_with(near) { at + near.len() } else { at + 1 };
-    let mut diagnostic = Diagnostic::new(message);
-    diagnostic.place = Some((document.clone(), Span { start: at, end }));
-    if !hint.is_empty() {
-        diagnostic = diagnostic.hint(hint);
+/// What a target says of protocol and scenarios, where the command line leaves it open.
+fn apply(config: &TargetConfig, source: &mut Source, filter: &mut Filter) {
+    if let Some(protocol) = &config.protocol
+        && source.protocol.is_none()
+        && !source.name.as_deref().is_some_and(Source::is_embedded)
+    {
+        // The target says which protocol: a bare word that is none is a filter.
+        filter.globs.splice(0..0, source.name.take());
+        let own = !Source::is_embedded(protocol);
+        source.protocol = own.then(|| protocol.into());
+        if !own {
+            source.name = Some(protocol.clone());
+        }
     }
-    Failure::Usage(diagnostic.into())
+    if source.scenario.is_empty() {
+        source.scenario.clone_from(&config.scenario);
+    }
+    if source.overlay.is_empty() {
+        source.overlay.clone_from(&config.overlay);
+    }
+    source.reading = source.reading.or(config.reading.map(Into::into));
+    source.dialect = source.dialect.take().or_else(|| config.dialect.clone());
 }
 
-/// Shows the end of the output of a server that did not start, and says what to do.
-pub(super) fn cannot_launch(failure: &LaunchFailure, hint: &str) -> Failure {
+/// An error in a target's table, at its place there.
+fn placed(error: &SpecError, target: &str, document: &Document) -> Diagnostic {
+    /// Lines that a text of TOML may have.
+    const LINES: usize = 100;
+    let at = format!("{}{}", table(target), error.at);
+    let mut diagnostic = Diagnostic::new(error.message.as_str()).at(document, &at, Part::Value);
+    if !error.word.is_empty() {
+        let word = error.word.as_str();
+        let find = |text: &str| {
+            let plain = || text.find(word).map(|at| at..at + word.len());
+            crate::template::find(text, word).or_else(plain)
+        };
+        diagnostic.place = Some((document.clone(), document.span_within(&at, LINES, find)));
+    }
+    if error.hint.is_empty() { diagnostic } else { diagnostic.hint(error.hint.as_str()) }
+}
+
+/// Shows the end of the output of a server that did not start, and says what to do, and where.
+pub(super) fn cannot_launch(failure: &LaunchFailure, hint: &str, chosen: Option<&Chosen>) -> Failure {
     use std::io::Write;
     let mut out = anstream::stderr();
     for line in &failure.output {
@@ -198,5 +223,11 @@ pub(super) fn cannot_launch(failure: &LaunchFailure, hint: &str) -> Failure {
         // Nothing is left to do when standard error is gone, too.
         let _ = writeln!(out, "{} | {text}", crate::report::escape::terminal(&line.process));
     }
-    super::harness(&failure.error, hint)
+    let mut error = super::diagnostic(&failure.error, hint);
+    if let Some(Chosen { config, spec, document, .. }) = chosen
+        && let Some(at) = failure.error.place(config)
+    {
+        error = error.at(document, &format!("{}{at}", table(&spec.name)), Part::Value);
+    }
+    Failure::Harness(error.into())
 }

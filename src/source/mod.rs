@@ -5,8 +5,10 @@ mod diagnostic;
 mod document;
 mod duration;
 mod keywords;
+mod node;
 pub mod schema;
 mod syntax;
+mod toml;
 
 pub use decode::{decode, decode_value, schema_of};
 pub use diagnostic::{Diagnostic, Diagnostics, nearest, nearest_few};

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use super::config::TargetConfig;
 use super::log::Line;
+use crate::source::escape_token;
 use crate::wire::ConnectError;
 
 /// Why a server cannot be launched, or its sessions not set up.
@@ -99,6 +101,37 @@ impl LaunchError {
                 "what does it do when a client connects? The end of its output, if it wrote any, is shown"
             }
             Self::Dead(_) => "run the case that it died in alone, with -v",
+        }
+    }
+
+    /// Where in the target's table the cause is likely to stand, as a JSON Pointer.
+    pub fn place(&self, config: &TargetConfig) -> Option<String> {
+        let of_process = |name: &str, key: &str| {
+            let index = config.process.iter().position(|process| process.name == name);
+            index.map_or(format!("/{key}"), |index| format!("/process/{index}/{key}"))
+        };
+        let url = || Some("/url".to_owned());
+        match self {
+            Self::NotStarted { process, .. } | Self::Exited { process, .. } => {
+                Some(of_process(process, "command"))
+            }
+            Self::NotReady { process, .. } => {
+                let own = config.process.iter().any(|one| one.name == *process && one.ready.is_some());
+                match own {
+                    true => Some(of_process(process, "ready")),
+                    false if config.ready.is_some() => Some("/ready".to_owned()),
+                    false => url(),
+                }
+            }
+            Self::PortInUse(port) => {
+                let named = config.ports.iter().find(|(_, number)| *number == port);
+                named.map_or_else(url, |(name, _)| Some(format!("/ports/{}", escape_token(name))))
+            }
+            Self::Model(_) => config.model.map(|_| "/model".to_owned()),
+            Self::Setup { .. } if config.setup.len() == 1 => Some("/setup/0/url".to_owned()),
+            Self::Setup { .. } => Some("/setup".to_owned()),
+            Self::Connect(_) => url(),
+            Self::System(_) | Self::Template { .. } | Self::Fell(_) | Self::Dead(_) => None,
         }
     }
 

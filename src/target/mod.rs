@@ -3,12 +3,14 @@
 //! [`TargetConfig`] is `[target.NAME]` as it is written, [`Spec`] the same with the environment read and everything checked,
 //! [`Instance`] a server that runs.
 
+mod check;
 mod config;
 mod error;
 mod group;
 mod instance;
 mod log;
 mod process;
+mod reader;
 mod setup;
 mod spec;
 

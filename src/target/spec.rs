@@ -1,6 +1,5 @@
 //! A target made ready to be launched: environment read, templates checked, defaults filled in.
 
-use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,10 +8,11 @@ use std::time::Duration;
 use indexmap::IndexMap;
 use serde_json::Value;
 
-use super::config::{Fresh, Per, Ready, SetupConfig, TargetConfig, Time};
+use super::check;
+use super::config::{Fresh, Per, Ready, TargetConfig, Time};
 use super::group::Groups;
+use super::reader::Reader;
 use crate::frame::Pointer;
-use crate::template;
 
 /// Until it is ready: interpreters that load a model client take a few seconds on a busy machine.
 const START: Duration = Duration::from_secs(30);
@@ -90,60 +90,59 @@ pub struct Call {
 }
 
 /// What is wrong with a target's configuration.
-#[derive(Debug, Clone, thiserror::Error)]
-#[error("{message}")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpecError {
     /// One sentence.
     pub message: String,
-    /// A text of the file that it is about.
-    pub near: String,
+    /// JSON Pointer of what it is about, in the target's table.
+    pub at: String,
+    /// A part of the value there; empty: all of it.
+    pub word: String,
     /// What to do about it.
     pub hint: String,
 }
 
-fn wrong(message: String, near: &str, hint: &str) -> SpecError {
-    SpecError { message, near: near.to_owned(), hint: hint.to_owned() }
+/// What is wrong, in the order of the checks.
+#[derive(Debug, Default)]
+pub(super) struct Errors(pub Vec<SpecError>);
+
+impl Errors {
+    /// Notes an error, once.
+    pub fn push(&mut self, message: impl Into<String>, at: &str, word: &str, hint: impl Into<String>) {
+        let error = SpecError {
+            message: message.into(),
+            at: at.to_owned(),
+            word: word.to_owned(),
+            hint: hint.into(),
+        };
+        if !self.0.contains(&error) {
+            self.0.push(error);
+        }
+    }
 }
 
 impl Spec {
     /// Checks a target. `environment` looks variables up; `folder` is where the file is; `attach`: it is running already.
     ///
     /// # Errors
-    /// See [`SpecError`].
+    /// All that is wrong; see [`SpecError`].
     pub fn new(
         name: &str,
         config: &TargetConfig,
         folder: &Path,
         attach: bool,
         environment: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<Self, SpecError> {
-        let mut reader = Reader { environment, secrets: Vec::new() };
-        let processes = if attach { Vec::new() } else { processes(name, config, folder, &mut reader)? };
-        let bearer = config.bearer.as_deref().map(|text| reader.value(text, "bearer")).transpose()?;
+    ) -> Result<Self, Vec<SpecError>> {
+        let mut reader = Reader { environment, secrets: Vec::new(), errors: Errors::default() };
+        let processes = if attach { Vec::new() } else { processes(name, config, folder, &mut reader) };
+        let bearer = config.bearer.as_deref().map(|text| reader.value(text, "bearer", "/bearer"));
         let bearer = bearer.map(|token| ("Authorization".to_owned(), format!("Bearer {token}")));
-        let mut headers = reader.headers(&config.header)?;
+        let mut headers = reader.headers(&config.header, "/header");
         headers.extend(bearer.clone());
-        let mut setup = Vec::new();
-        for call in &config.setup {
-            setup.push(reader.call(call, bearer.clone())?);
-        }
-        if attach && let Some((port, _)) = config.ports.iter().find(|(_, number)| **number == 0) {
-            let hint = "give it a number, or leave --attach out to have it launched";
-            return Err(wrong(
-                format!("a running server's port `{port}` is not known: it is 0, a free one"),
-                port,
-                hint,
-            ));
-        }
-        if processes.is_empty() && config.fresh != Fresh::Run && !attach {
-            let hint = "give a `command`, or leave `fresh` out";
-            return Err(wrong(
-                "a server that is not launched cannot be started afresh".into(),
-                "fresh",
-                hint,
-            ));
-        }
-        let mut secrets = reader.secrets;
+        let calls = config.setup.iter().enumerate();
+        let setup = calls.map(|(index, call)| reader.call(call, bearer.clone(), &format!("/setup/{index}")));
+        let setup = setup.collect();
+        let Reader { mut secrets, mut errors, .. } = reader;
         secrets.extend(headers.iter().map(|(_, value)| value.clone()));
         let time = |own: Option<Time>, default| own.map_or(default, |time| time.0);
         let mut spec = Self {
@@ -161,8 +160,8 @@ impl Spec {
             secrets,
             groups: Arc::default(),
         };
-        spec.check(config)?;
-        Ok(spec)
+        check::check(&mut spec, config, attach, &mut errors);
+        if errors.0.is_empty() { Ok(spec) } else { Err(errors.0) }
     }
 
     /// Whether two instances of it can live at a time: no port of its is fixed.
@@ -180,86 +179,42 @@ impl Spec {
     pub fn is_launched(&self) -> bool {
         !self.processes.is_empty()
     }
+}
 
-    /// Every template names only variables that will be there, and asks for the model if one is `model`.
-    fn check(&mut self, config: &TargetConfig) -> Result<(), SpecError> {
-        let mut known: BTreeSet<String> = self.ports.iter().map(|(name, _)| name.clone()).collect();
-        for reserved in ["model", "scratch"] {
-            if known.contains(reserved) {
-                return Err(wrong(format!("a port cannot be called `{reserved}`"), reserved, "rename it"));
-            }
-        }
-        known.extend(["model".to_owned(), "scratch".to_owned()]);
-        let mut used = BTreeSet::new();
-        for process in &self.processes {
-            let values = process.command.iter().chain(process.env.iter().map(|(_, value)| value));
-            for value in values.chain(&process.cwd) {
-                look_up(value, &known, &mut used)?;
-            }
-            ready_variables(process.ready.as_ref(), &mut known, &mut used)?;
-        }
-        ready_variables(self.ready.as_ref(), &mut known, &mut used)?;
-        for call in &self.setup {
-            let body = call.body.iter().flat_map(template::names).map(|name| format!("{{{{{name}}}}}"));
-            let headers = call.headers.iter().map(|(_, value)| value.clone());
-            for value in headers.chain(body).chain([call.url.clone()]) {
-                look_up(&value, &known, &mut used)?;
-            }
-            known.extend(call.save.keys().cloned());
-        }
-        for value in self.headers.iter().map(|(_, value)| value).chain([&self.url]) {
-            look_up(value, &known, &mut used)?;
-        }
-        if used.contains("model") && self.model.is_none() {
-            self.model = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
-        }
-        if let Some(scale) = config.timeout_scale
-            && !(0.001..=1000.0).contains(&scale)
-        {
-            let message = format!("a factor from 0.001 to 1000 is expected, not {scale}");
-            return Err(wrong(message, "timeout-scale", "1.0 leaves the deadlines as they are"));
-        }
-        Ok(())
+/// Where a process of a target says something: in its own table, or in the target's.
+pub(super) fn place(config: &TargetConfig, index: usize, own: bool, key: &str) -> String {
+    match config.process.is_empty() || !own {
+        true => format!("/{key}"),
+        false => format!("/process/{index}/{key}"),
     }
 }
 
-fn processes(
-    name: &str,
-    config: &TargetConfig,
-    folder: &Path,
-    reader: &mut Reader<'_>,
-) -> Result<Vec<Process>, SpecError> {
+fn processes(name: &str, config: &TargetConfig, folder: &Path, reader: &mut Reader<'_>) -> Vec<Process> {
     if !config.command.is_empty() && !config.process.is_empty() {
-        let hint = "make the command the last `process`";
-        return Err(wrong(
-            "a target has a `command` or several `process`es, not both".into(),
-            "command",
-            hint,
-        ));
+        let message = "a target has a `command` or several `process`es, not both";
+        reader.errors.push(message, "/command", "", "make the command the last `process`");
     }
-    let shared = reader.env(&config.env)?;
-    let mut found = Vec::new();
+    let shared = reader.env(&config.env, "/env");
     if !config.command.is_empty() {
-        found.push(Process {
+        return vec![Process {
             name: name.to_owned(),
             command: config.command.clone(),
-            env: shared.clone(),
+            env: shared,
             cwd: config.cwd.clone(),
             folder: folder.to_owned(),
             ready: None,
-        });
+        }];
     }
-    for process in &config.process {
+    let mut found = Vec::new();
+    for (index, process) in config.process.iter().enumerate() {
+        let at = format!("/process/{index}");
         if process.command.is_empty() {
             let message = format!("the process `{}` has an empty command", process.name);
-            return Err(wrong(
-                message,
-                &process.name,
-                "the program comes first: [\"python3\", \"server.py\"]",
-            ));
+            let hint = "the program comes first: [\"python3\", \"server.py\"]";
+            reader.errors.push(message, &format!("{at}/command"), "", hint);
         }
         let mut env = shared.clone();
-        env.extend(reader.env(&process.env)?);
+        env.extend(reader.env(&process.env, &format!("{at}/env")));
         found.push(Process {
             name: process.name.clone(),
             command: process.command.clone(),
@@ -269,113 +224,14 @@ fn processes(
             ready: process.ready.clone(),
         });
     }
-    Ok(found)
-}
-
-fn ready_variables(
-    ready: Option<&Ready>,
-    known: &mut BTreeSet<String>,
-    used: &mut BTreeSet<String>,
-) -> Result<(), SpecError> {
-    let Some(ready) = ready else { return Ok(()) };
-    for value in ready.tcp.iter().chain(&ready.http) {
-        look_up(value, known, used)?;
-    }
-    // What is not known yet, the log tells.
-    known.extend(ready.log.iter().flat_map(|log| template::names(&Value::from(log.as_str()))));
-    Ok(())
-}
-
-fn look_up(text: &str, known: &BTreeSet<String>, used: &mut BTreeSet<String>) -> Result<(), SpecError> {
-    for name in template::names(&Value::from(text)) {
-        if !known.contains(&name) {
-            let near = crate::source::nearest(&name, known.iter().map(String::as_str));
-            let hint = match near {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => {
-                    let names: Vec<&str> = known.iter().map(String::as_str).collect();
-                    format!("known here are {}", names.join(", "))
-                }
-            };
-            return Err(wrong(format!("nothing sets the variable `{name}`"), &name, &hint));
-        }
-        used.insert(name);
-    }
-    Ok(())
-}
-
-/// Reads values that may come from the environment, and remembers those.
-struct Reader<'r> {
-    environment: &'r dyn Fn(&str) -> Option<String>,
-    secrets: Vec<String>,
-}
-
-impl Reader<'_> {
-    fn value(&mut self, text: &str, what: &str) -> Result<String, SpecError> {
-        let Some(variable) = text.strip_prefix("env:") else { return Ok(text.to_owned()) };
-        let value = (self.environment)(variable).ok_or_else(|| {
-            let message = format!("{what}: the environment variable {variable} is not set");
-            wrong(message, text, &format!("export {variable} before the run"))
-        })?;
-        self.secrets.push(value.clone());
-        Ok(value)
-    }
-
-    fn env(&mut self, env: &IndexMap<String, String>) -> Result<Vec<(String, String)>, SpecError> {
-        env.iter().map(|(name, value)| Ok((name.clone(), self.value(value, name)?))).collect()
-    }
-
-    fn headers(&mut self, headers: &[String]) -> Result<Vec<(String, String)>, SpecError> {
-        const HINT: &str =
-            "write `Name: value`, or `Name: env:VARIABLE` to take the value from the environment";
-        let mut found = Vec::new();
-        for text in headers {
-            let (name, value) = text.split_once(':').unwrap_or_default();
-            let name = name.trim();
-            let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-            if name.is_empty() || !name.bytes().all(fits) {
-                return Err(wrong("a header has no name before a colon".into(), text, HINT));
-            }
-            let value = value.trim();
-            let known = self.value(value, name)?;
-            if known.chars().any(|c| c.is_control() && c != '\t') {
-                let message = format!("the value of header {name} has a control character");
-                return Err(wrong(message, value, "is there a line end in it?"));
-            }
-            found.push((name.to_owned(), known));
-        }
-        Ok(found)
-    }
-
-    fn call(&mut self, call: &SetupConfig, bearer: Option<(String, String)>) -> Result<Call, SpecError> {
-        if !call.url.starts_with("http://") && !call.url.starts_with("https://") {
-            let message = format!("a set-up call needs an HTTP URL, not `{}`", call.url);
-            return Err(wrong(message, &call.url, "http://127.0.0.1:{{port}}/sessions"));
-        }
-        let method = call.method.clone().unwrap_or_else(|| "POST".to_owned());
-        if method.is_empty() || !method.bytes().all(|byte| byte.is_ascii_uppercase()) {
-            return Err(wrong(format!("`{method}` is no HTTP method"), &method, "GET, POST, PUT, …"));
-        }
-        let mut headers = self.headers(&call.header)?;
-        self.secrets.extend(headers.iter().map(|(_, value)| value.clone()));
-        headers.extend(bearer);
-        Ok(Call {
-            method,
-            url: call.url.clone(),
-            headers,
-            body: call.body.clone(),
-            status: call.status,
-            save: call.save.clone(),
-            per: call.per,
-        })
-    }
+    found
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn spec(text: &str) -> Result<Spec, SpecError> {
+    fn spec(text: &str) -> Result<Spec, Vec<SpecError>> {
         let config: TargetConfig = toml::from_str(text).expect("valid TOML");
         let environment = |name: &str| (name == "TOKEN").then(|| "s3cret-token".to_owned());
         Spec::new("x", &config, Path::new("."), false, &environment)
@@ -383,22 +239,63 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_said_with_a_hint() {
-        for (text, message, hint) in [
-            ("url = 'ws://h:{{prt}}/'\nports = { port = 0 }", "nothing sets the variable `prt`", "`port`"),
-            ("url = 'ws://h/'\nbearer = 'env:NOPE'", "NOPE is not set", "export NOPE"),
-            ("url = 'ws://h/'\nenv = { A = 'env:NOPE' }\ncommand = ['x']", "A: the environment", "export"),
-            ("url = 'ws://h/'\nheader = ['nonsense']", "no name before a colon", "Name: value"),
-            ("url = 'ws://h/'\nfresh = 'case'", "cannot be started afresh", "command"),
-            ("url = 'ws://h/'\nsetup = [{ url = 'ftp://x' }]", "needs an HTTP URL", "http://"),
-            ("url = 'ws://h/'\ncommand = ['a']\nprocess = [{ name = 'b', command = ['b'] }]", "not both", ""),
-            ("url = 'ws://h/'\nprocess = [{ name = 'b', command = [] }]", "empty command", "comes first"),
-            ("url = 'ws://h/'\ntimeout-scale = 0.0", "0.001 to 1000", ""),
-            ("url = 'ws://h/'\nports = { model = 1 }", "cannot be called `model`", "rename"),
+        for (text, at, message, hint) in [
+            (
+                "url = 'ws://h:{{prt}}/'\nports = { port = 0 }",
+                "/url",
+                "nothing sets the variable `prt`",
+                "`port`",
+            ),
+            ("bearer = 'env:NOPE'", "/bearer", "NOPE is not set", "export NOPE"),
+            ("env = { A = 'env:NOPE' }\ncommand = ['x']", "/env/A", "A: the environment", "export"),
+            ("env = { A = '{{x}}' }\ncommand = ['x']", "/env/A", "nothing sets the variable `x`", "model"),
+            ("command = ['x', '{{y}}']", "/command/1", "nothing sets the variable `y`", "model"),
+            ("cwd = 'no/such'\ncommand = ['x']", "/cwd", "no/such is no folder", "relative to"),
+            (
+                "process = [{ name = 'b', command = ['b'], cwd = '{{c}}' }]",
+                "/process/0/cwd",
+                "variable `c`",
+                "",
+            ),
+            (
+                "process = [{ name = 'b', command = ['b'], ready = { tcp = '{{c}}' } }]",
+                "/process/0/ready/tcp",
+                "`c`",
+                "",
+            ),
+            ("header = ['nonsense']", "/header/0", "no name before a colon", "Name: value"),
+            ("header = ['A: {{b}}']", "/header/0", "variable `b`", ""),
+            ("fresh = 'case'", "/fresh", "cannot be started afresh", "command"),
+            ("setup = [{ url = 'ftp://x' }]", "/setup/0/url", "needs an HTTP URL", "http://"),
+            (
+                "setup = [{ url = 'http://x', body = { a = ['{{b}}'] } }]",
+                "/setup/0/body/a/0",
+                "variable `b`",
+                "",
+            ),
+            ("command = ['a']\nprocess = [{ name = 'b', command = ['b'] }]", "/command", "not both", ""),
+            (
+                "process = [{ name = 'b', command = [] }]",
+                "/process/0/command",
+                "empty command",
+                "comes first",
+            ),
+            ("timeout-scale = 0.0", "/timeout-scale", "0.001 to 1000", ""),
+            ("ports = { model = 1 }", "/ports/model", "cannot be called `model`", "rename"),
         ] {
-            let error = spec(text).expect_err(text);
-            assert!(error.message.contains(message), "{text}: {}", error.message);
-            assert!(error.hint.contains(hint), "{text}: {}", error.hint);
+            let text =
+                if text.starts_with("url") { text.to_owned() } else { format!("url = 'ws://h/'\n{text}") };
+            let errors = spec(&text).expect_err(&text);
+            assert_eq!(errors.len(), 1, "{text}: {errors:?}");
+            assert!(errors[0].message.contains(message), "{text}: {errors:?}");
+            assert!(errors[0].hint.contains(hint), "{text}: {errors:?}");
+            assert_eq!(errors[0].at, at, "{text}");
         }
+        // All at once.
+        let errors = spec("url = 'ws://h:{{x}}'\nbearer = 'env:NOPE'\nheader = ['y', 'A: env:NOPE']")
+            .expect_err("three");
+        let at: Vec<&str> = errors.iter().map(|error| error.at.as_str()).collect();
+        assert_eq!(at, ["/bearer", "/header/0", "/header/1", "/url"]);
     }
 
     #[test]
