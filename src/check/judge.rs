@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::evidence::{clipped, evidence};
 use super::history::History;
 use super::monitor::{Conn, End, Findings, Monitor, Seen, SessionNo};
 use super::replies::{Identity, Requests};
@@ -15,51 +16,6 @@ use crate::frame::{self, Limits};
 use crate::protocol::{Matcher, Protocol};
 use crate::source::Diagnostics;
 use crate::trace::{self, Direction, Event, Payload};
-
-/// Longest value that a verdict shows, in bytes of its JSON text.
-const MAX_EVIDENCE: usize = 64 << 10;
-
-/// What is kept of a JSON text; writing beyond the limit is an error.
-struct Kept(Vec<u8>);
-
-impl std::io::Write for Kept {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        match MAX_EVIDENCE - self.0.len() {
-            0 if !bytes.is_empty() => Err(std::io::ErrorKind::StorageFull.into()),
-            room => {
-                let taken = bytes.len().min(room);
-                self.0.extend_from_slice(&bytes[..taken]);
-                Ok(taken)
-            }
-        }
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-/// Longest text of a frame that a message quotes, in characters.
-const QUOTED: usize = 200;
-
-/// A text of a frame, as far as a message quotes it.
-fn clipped(mut text: String) -> String {
-    if let Some((end, _)) = text.char_indices().nth(QUOTED) {
-        text.truncate(end);
-        text.push('…');
-    }
-    text
-}
-
-/// The value as a verdict shows it: itself, or, where its text has more than 64 KiB, the beginning of the text.
-pub(crate) fn evidence(value: &Value) -> Value {
-    let mut kept = Kept(Vec::new());
-    if serde_json::to_writer(&mut kept, value).is_ok() {
-        return value.clone();
-    }
-    let text = kept.0.utf8_chunks().next().map_or("", |chunk| chunk.valid());
-    Value::String(format!("{text}… (cut after {} bytes)", text.len()))
-}
 
 /// Judges one case or one recording. Events go in in the order in which they were seen.
 ///
@@ -97,6 +53,35 @@ pub struct Judge {
 struct Opened {
     conn: Conn,
     session: Joined,
+}
+
+impl Opened {
+    /// A message of the connection, not logged, that came with an event of the trace.
+    fn seen<'a>(
+        self,
+        (event, index): (&Event, u64),
+        delays: Duration,
+        message: Option<usize>,
+        body: &'a Value,
+        history: &'a History,
+    ) -> Seen<'a> {
+        let Self { conn, session: Joined { number: session, forgotten, unwatched } } = self;
+        let (at, dir) = (event.at, event.dir);
+        Seen {
+            event: index,
+            at,
+            delays,
+            conn,
+            session,
+            forgotten,
+            unwatched,
+            dir,
+            message,
+            body,
+            logged: None,
+            history,
+        }
+    }
 }
 
 /// A session as its connections know it.
@@ -283,36 +268,20 @@ impl Judge {
 
     /// Shows a message to the monitors that want it.
     fn show(&mut self, event: &Event, index: u64, on: Opened, message: Option<usize>, body: &Value) {
-        let Opened { conn, session: Joined { number: session, forgotten, unwatched } } = on;
-        let (at, dir, event, delays) = (event.at, event.dir, index, self.delays);
-        let logged = self.history.logged(message, dir, body);
-        let history = &self.history;
-        let seen = Seen {
-            event,
-            at,
-            delays,
-            conn,
-            session,
-            forgotten,
-            unwatched,
-            dir,
-            message,
-            body,
-            logged,
-            history,
-        };
+        let (delays, session) = (self.delays, on.session.number);
+        let logged = self.history.logged(message, event.dir, body);
+        let whole = Seen { logged, ..on.seen((event, index), delays, message, body, &self.history) };
         let wanted = match message {
             Some(message) => &self.by_message[message],
-            None => &self.by_direction[dir as usize],
+            None => &self.by_direction[event.dir as usize],
         };
         for monitor in wanted {
-            self.monitors[*monitor].observe(&seen, &mut self.findings);
+            self.monitors[*monitor].observe(&whole, &mut self.findings);
         }
-        if let Some(logged) = seen.logged {
-            self.history.record(session, logged, index, conn);
+        if let Some(logged) = logged {
+            self.history.record(session, logged, index, on.conn);
         }
         let Some(message) = message else { return };
-        let history = &self.history;
         for (number, part) in self.protocol.parts.iter().enumerate() {
             let number = self.protocol.messages.len() + number;
             let wanted = &self.by_message[number];
@@ -320,20 +289,7 @@ impl Judge {
                 continue;
             }
             for element in part.elements(body) {
-                let seen = Seen {
-                    message: Some(number),
-                    body: &element,
-                    event,
-                    at,
-                    delays,
-                    conn,
-                    session,
-                    forgotten,
-                    unwatched,
-                    dir,
-                    logged: None,
-                    history,
-                };
+                let seen = on.seen((event, index), delays, Some(number), &element, &self.history);
                 for monitor in wanted {
                     self.monitors[*monitor].observe(&seen, &mut self.findings);
                 }
@@ -443,7 +399,7 @@ impl Judge {
         let limits =
             limits.map(|(check, Memory { forgotten, .. })| Limit { check: check.to_owned(), forgotten });
         let limits = limits.collect();
-        Outcome { violations, limits, exercised: self.findings.into_exercised() }
+        Outcome { violations, limits, exercised: self.findings.exercised() }
     }
 
     /// No connection is open.
@@ -460,21 +416,5 @@ impl Judge {
         memory.push(("requests", self.requests.memory()));
         memory.push(("sessions", self.sessions.memory()));
         memory
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn evidence_is_cut() {
-        let small = serde_json::json!({ "text": "é".repeat(1000), "n": [1, null] });
-        assert_eq!(evidence(&small), small);
-        for large in [serde_json::json!(["é".repeat(1 << 20)]), serde_json::json!(vec![0; 1 << 17])] {
-            let cut = evidence(&large);
-            let text = cut.as_str().expect("a text");
-            assert!(text.len() < MAX_EVIDENCE + 100 && text.contains("(cut after 655"), "{}", text.len());
-        }
     }
 }

@@ -14,6 +14,7 @@ mod constant;
 mod correlation;
 mod dialogue;
 mod echo;
+mod evidence;
 mod existence;
 mod frame_rules;
 mod history;
@@ -37,7 +38,7 @@ mod unique;
 mod verdict;
 mod window;
 
-pub(crate) use judge::evidence;
+pub(crate) use evidence::evidence;
 pub use judge::{Judge, Judged};
 pub(crate) use monitor::counter;
 pub use verdict::{Exercised, Limit, Outcome, Violation};

@@ -65,19 +65,45 @@ impl Seen<'_> {
 /// Requirements, and how often there was an occasion to break them.
 type Count = (Box<[String]>, u64);
 
+/// So many lists of requirements are counted without a look into a hash table.
+const RECENT: usize = 64;
+
 /// Where monitors report.
-#[derive(Default)]
 pub(crate) struct Findings {
     pub violations: Vec<Violation>,
-    /// The hot path: lists of ids are counted by where they are, which costs no look at their text. They belong to the
-    /// protocol or to a monitor, and so stay where they are as long as the judge does.
+    /// Lists of ids are counted by where they are, which costs no look at their text. They belong to the protocol or to a
+    /// monitor, and so stay where they are as long as the judge does.
     lists: FxHashMap<(usize, usize), Count>,
+    /// The hot path: the list that was counted last at each place, and what `lists` does not know of it yet.
+    recent: [Recent; RECENT],
+}
+
+/// A list of ids by its address and length, and how often it was counted.
+#[derive(Clone, Copy, Default)]
+struct Recent {
+    list: (usize, usize),
+    times: u64,
+}
+
+impl Default for Findings {
+    fn default() -> Self {
+        let recent = [Recent::default(); RECENT];
+        Self { violations: Vec::new(), lists: FxHashMap::default(), recent }
+    }
 }
 
 impl Findings {
     /// Counts an occasion to break these requirements.
+    #[inline]
     pub fn exercise(&mut self, ids: &[String]) {
-        self.exercise_often(ids, 1);
+        let list = (ids.as_ptr().addr(), ids.len());
+        // Lists begin at multiples of 16.
+        let recent = &mut self.recent[(list.0 >> 4) % RECENT];
+        if recent.list == list {
+            recent.times += 1;
+        } else {
+            self.exercise_often(ids, 1);
+        }
     }
 
     /// Counts so many occasions to break these requirements.
@@ -85,18 +111,26 @@ impl Findings {
         if ids.is_empty() {
             return;
         }
-        let (known, count) =
-            self.lists.entry((ids.as_ptr().addr(), ids.len())).or_insert_with(|| (ids.into(), 0));
+        let list = (ids.as_ptr().addr(), ids.len());
+        let recent = &mut self.recent[(list.0 >> 4) % RECENT];
+        if let Some((_, count)) = self.lists.get_mut(&recent.list) {
+            *count += recent.times;
+        }
+        *recent = Recent { list, times: 0 };
+        let (known, count) = self.lists.entry(list).or_insert_with(|| (ids.into(), 0));
         debug_assert_eq!(**known, *ids, "a list of ids that does not stay");
         *count += times;
     }
 
     /// The counts, by id.
-    pub fn into_exercised(self) -> Exercised {
+    pub fn exercised(&self) -> Exercised {
         let mut exercised = Exercised::new();
-        for (ids, count) in self.lists.into_values() {
+        let recent =
+            self.recent.iter().filter_map(|recent| Some((&self.lists.get(&recent.list)?.0, recent.times)));
+        let counted = self.lists.values().map(|(ids, count)| (ids, *count)).chain(recent);
+        for (ids, count) in counted {
             for id in ids {
-                *exercised.entry(id).or_default() += count;
+                *exercised.entry(id.clone()).or_default() += count;
             }
         }
         exercised
@@ -236,7 +270,10 @@ fn mixed(hash: u64) -> u64 {
 pub(crate) fn field_hashes(object: &Value, hashes: &mut Vec<u64>) {
     let fields = object.as_object().into_iter().flatten();
     hashes.clear();
-    hashes.extend(fields.map(|(key, value)| field_hash(key, value)));
+    hashes.reserve(object.as_object().map_or(0, serde_json::Map::len));
+    for (key, value) in fields {
+        hashes.push(field_hash(key, value));
+    }
 }
 
 /// What [`content_hash`] is of an object, given its [`field_hashes`]. Of other values: 0.
@@ -263,6 +300,24 @@ fn field_hash(key: &str, value: &Value) -> u64 {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn counts_are_exact_however_lists_change_places() {
+        let lists: Vec<Vec<String>> =
+            (0..5 * RECENT).map(|n| vec![format!("R-{n}"), "R-all".to_owned()]).collect();
+        let mut findings = Findings::default();
+        let mut expected = Exercised::new();
+        for at in (0..20_000usize).map(|n| (n / 3).wrapping_mul(2_654_435_761) % lists.len()) {
+            findings.exercise(&lists[at]);
+            findings.exercise(&[]);
+            *expected.entry(format!("R-{at}")).or_default() += 1;
+            *expected.entry("R-all".to_owned()).or_default() += 1;
+        }
+        findings.exercise_often(&lists[7], 5);
+        *expected.entry("R-7".to_owned()).or_default() += 5;
+        *expected.entry("R-all".to_owned()).or_default() += 5;
+        assert_eq!(findings.exercised(), expected);
+    }
 
     #[test]
     fn contents_are_told_apart() {
