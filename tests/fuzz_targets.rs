@@ -41,40 +41,6 @@ fn a_correct_launched_server_gives_no_finding() {
 }
 
 #[test]
-fn a_server_that_dies_is_launched_again_and_its_death_is_a_finding() {
-    let folder = folder("minicodex", ", '--fault', 'fuzz-dies-of-a-list-of-types'", "");
-    let (code, shown) = fuzz(folder.path(), &["--time", "60s", "--max-findings", "1", "--junit", "j.xml"]);
-    assert_eq!(code, Some(1), "{shown}");
-    assert!(shown.contains("FAIL target") && shown.contains("exited with status 3"), "{shown}");
-    let file = finding(folder.path(), "minicodex");
-    let scenario = std::fs::read_to_string(&file).expect("a scenario");
-    assert_eq!(scenario.matches("raw:").count() + scenario.matches("send:").count(), 1, "{scenario}");
-    let junit = std::fs::read_to_string(folder.path().join("j.xml")).expect("JUnit");
-    assert!(junit.contains("exited with status 3"), "{junit}");
-
-    // It fails in the same way as a scenario, and as a replay.
-    let run = frameproof(folder.path(), &["run", "--target", "mine", "--scenario", &file]);
-    assert_eq!(run.status.code(), Some(3), "{}", text(&run.stdout));
-    assert!(text(&run.stdout).contains("exited with status 3"), "{}", text(&run.stdout));
-    let (code, shown) = fuzz(folder.path(), &["--replay", "reports/fuzz-minicodex"]);
-    assert_eq!(code, Some(1), "{shown}");
-    assert!(shown.starts_with("still fails"), "{shown}");
-}
-
-#[test]
-fn a_death_hides_no_other_defect() {
-    let folder = folder("minicodex", ", '--fault', 'fuzz-dies-of-a-list-of-types'", "overlay = ['o.yaml']\n");
-    // Under this overlay every refusal breaks its schema.
-    let overlay = "components:\n  messages:\n    error:\n      payload: { properties: { message: { const: sorry } } }\n      \
-                   examples: [{ payload: { type: error, code: BUSY, message: sorry } }]\n";
-    std::fs::write(folder.path().join("o.yaml"), overlay).expect("written");
-    let (code, shown) = fuzz(folder.path(), &["--time", "60s", "--max-findings", "2"]);
-    assert_eq!(code, Some(1), "{shown}");
-    assert!(shown.contains("FAIL schema [MC-ERR-1]"), "{shown}");
-    assert!(shown.contains("FAIL target") && shown.contains("exited with status 3"), "{shown}");
-}
-
-#[test]
 fn a_server_whose_memory_grows_is_found_out() {
     let folder = folder("codey", ", '--fault', 'fuzz-memory-per-broken-frame'", "");
     let arguments = ["--time", "90s", "--max-findings", "1", "--max-growth", "64"];

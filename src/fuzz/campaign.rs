@@ -6,14 +6,15 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 use super::bench::{Bench, Ran};
+use super::death;
 use super::finding::{Finding, Fingerprint};
 use super::flight::{Flight, Landed};
 use super::generate::Generator;
 use super::guide::{Coverage, Guide};
 use super::input::Input;
-use super::keep::Confirmed;
+use super::keep::{Confirmed, Together};
 use super::program::Program;
-use crate::run::single::Ground;
+use crate::run::single::{Ground, death_of};
 use crate::source::Diagnostics;
 use crate::trace::{Direction, Payload};
 
@@ -111,8 +112,6 @@ pub(super) struct Campaign<'c> {
     /// (command, mutation) of findings of one input: they would hide others.
     pub known_inputs: BTreeSet<(String, String)>,
     pub known: BTreeSet<Fingerprint>,
-    /// How the target died in cases that are findings.
-    pub deaths: BTreeSet<String>,
     pub looks: BTreeMap<(String, Vec<String>, String), usize>,
     /// What replays have confirmed and is being shrunk. Should the campaign end meanwhile, it is kept as small as it is.
     pub confirmed: Option<Confirmed>,
@@ -121,6 +120,8 @@ pub(super) struct Campaign<'c> {
     /// Failures that replays did not show again: what they are like, and a note. Told unless another case explains them.
     pub doubts: Vec<(String, String)>,
     pub growth: Growth,
+    /// What is wrong for certain, and is being looked into. Should the campaign end meanwhile, it is told as it is.
+    pub unexplained: Option<Together>,
     start: Instant,
     pub sink: &'c mut (dyn FnMut(Event<'_>) + Send),
 }
@@ -172,7 +173,7 @@ pub async fn campaign(
         report,
         known_inputs: BTreeSet::new(),
         known: BTreeSet::new(),
-        deaths: BTreeSet::new(),
+        unexplained: None,
         looks: BTreeMap::new(),
         confirmed: None,
         told: BTreeSet::new(),
@@ -189,6 +190,9 @@ pub async fn campaign(
     }
     if let Some(confirmed) = campaign.confirmed.take() {
         campaign.keep(confirmed);
+    }
+    if let Some(together) = campaign.unexplained.take() {
+        campaign.keep_together(together);
     }
     campaign.report.progress.time = campaign.start.elapsed();
     campaign.report.coverage = std::mem::take(&mut campaign.guide.coverage);
@@ -288,7 +292,7 @@ impl Campaign<'_> {
         if let Some(how) = fallen.first() {
             // No case has noticed.
             flight.land_all().await;
-            self.mourn(how, &programs);
+            self.mourn(how, &programs).await;
             self.growth = Growth::default();
             if !self.recover().await {
                 return false;
@@ -340,10 +344,11 @@ impl Campaign<'_> {
         // No case runs while servers are begun anew.
         flight.land_all().await;
         let programs = flight.recent();
-        let fallen = self.bench.ground.fallen().await;
-        let deaths =
-            |known: &BTreeSet<Fingerprint>| known.iter().filter(|print| print.oracle == "target").count();
-        let (before, mut dead) = (deaths(&self.known), Vec::new());
+        let mut fallen = self.bench.ground.fallen().await;
+        fallen.sort_unstable_by_key(|how| death::shape(how));
+        fallen.dedup_by_key(|how| death::shape(how));
+        let told: Vec<bool> = fallen.iter().map(|how| self.is_told(how)).collect();
+        let mut dead = Vec::new();
         let (known, mut again) = (self.known.len(), false);
         let mut next = Some(first);
         while let Some((index, ran)) = next {
@@ -351,17 +356,18 @@ impl Campaign<'_> {
             again |=
                 ran.as_ref().is_some_and(|ran| ran.wrong().iter().any(|print| self.known.contains(print)));
             if let Some(ran) = ran.filter(|_| self.report.findings.len() < self.options.max_findings) {
-                self.judge(index, ran, fallen.first(), &mut dead).await;
+                self.judge(index, ran, &fallen, &mut dead).await;
             }
             self.make(maker, flight);
             next = flight.take();
         }
         // What befell a case beside one that harms the server is explained.
         self.tell_doubts(again || self.known.len() > known);
-        if deaths(&self.known) > before {
-            self.deaths.extend(fallen.first().cloned());
-        } else if let Some(how) = fallen.first() {
-            self.mourn(how, if dead.is_empty() { &programs } else { &dead });
+        // Of those that a finding of this very round tells there is nothing more to say.
+        for (how, told) in fallen.iter().zip(told) {
+            if told || !self.is_told(how) {
+                self.mourn(how, if dead.is_empty() { &programs } else { &dead }).await;
+            }
         }
         if !fallen.is_empty() {
             self.growth = Growth::default();
@@ -369,19 +375,21 @@ impl Campaign<'_> {
         self.recover().await
     }
 
-    /// Looks into what is wrong with a case. Where the server has died meanwhile, that is what befell those that lost their
+    /// Looks into what is wrong with a case. Where servers have died meanwhile, that is what befell those that lost their
     /// connections; which of them brings it about is for the replays to tell.
-    async fn judge(&mut self, index: u64, ran: Ran, death: Option<&String>, dead: &mut Vec<(u64, Program)>) {
+    async fn judge(&mut self, index: u64, ran: Ran, deaths: &[String], dead: &mut Vec<(u64, Program)>) {
         let mut wrong = ran.wrong();
-        if let Some(how) = death.filter(|_| ran.is_struck()) {
-            let mut struck = ran.clone();
-            struck.single.died(how);
-            let print = struck.wrong().into_iter().find(|print| self.is_worth_a_look(print));
-            if let Some(print) = print
-                && !self.look_into(index, struck, &print).await
-                && print.oracle == "target"
-            {
-                dead.push((index, ran.program.clone()));
+        if !deaths.is_empty() && ran.is_struck() {
+            let own = ran.single.broke().and_then(death_of).map(str::to_owned);
+            for how in own.as_slice().iter().chain(deaths.iter().filter(|_| own.is_none())) {
+                let mut struck = ran.clone();
+                struck.single.died(how);
+                let print = struck.wrong().into_iter().find(|print| self.is_worth_a_look(print));
+                let Some(print) = print else { continue };
+                let shown = self.look_into(index, struck, &print).await;
+                if !shown && print.oracle == "target" && !dead.iter().any(|(known, _)| *known == index) {
+                    dead.push((index, ran.program.clone()));
+                }
             }
             // What came before its end was as wrong as ever.
             wrong.retain(Fingerprint::is_of_a_frame);

@@ -4,13 +4,14 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use super::death;
 use super::input::{Action, Input};
 use super::program::{Part, Program, Rendered};
 use super::spoil::DEEP;
 use super::yaml;
 use crate::protocol::Protocol;
 use crate::run::event::{CaseReport, Failure, Verdict};
-use crate::run::single::Single;
+use crate::run::single::{Single, death_of};
 use crate::run::without_silence;
 
 /// What makes two findings the same.
@@ -28,6 +29,17 @@ pub struct Fingerprint {
 }
 
 impl Fingerprint {
+    /// Of the target itself, and of no requirement.
+    fn of_target(shape: String) -> Self {
+        let state = super::guide::OPENED.to_owned();
+        Self { oracle: "target".to_owned(), requirements: Vec::new(), state, shape }
+    }
+
+    /// Of a server that died in this way.
+    pub fn of_death(how: &str) -> Self {
+        Self::of_target(death::shape(how))
+    }
+
     /// The shape without how the inputs were spoilt.
     pub fn what(&self) -> &str {
         self.shape.rsplit_once(" [").map_or(&self.shape, |(what, _)| what)
@@ -101,8 +113,8 @@ pub fn fingerprints(
         && !single.trace.is_empty()
         && let Some(reason) = single.broke()
     {
-        let oracle = "target".to_owned();
-        found.push((Fingerprint { oracle, requirements: Vec::new(), state, shape: normal(reason) }, None));
+        let shape = death_of(reason).map_or_else(|| normal(reason), death::shape);
+        found.push((Fingerprint { state, ..Fingerprint::of_target(shape) }, None));
     }
     found
 }

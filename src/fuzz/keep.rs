@@ -6,6 +6,7 @@ use super::bench::{Ran, is_same_defect};
 use super::campaign::{Campaign, Event};
 use super::finding::{self, Finding, Fingerprint, Shown, fingerprints, name_of};
 use super::program::Program;
+use super::wear::worn_after;
 use crate::protocol::{Protocol, ReadingName};
 use crate::run::event::{Failure, Verdict};
 
@@ -19,6 +20,18 @@ pub(super) struct Confirmed {
     pub ran: Ran,
     /// Cases run to confirm and shrink it.
     pub replays: usize,
+}
+
+/// What several cases have brought about, and none of them alone.
+pub(super) struct Together {
+    /// What it is.
+    pub print: Fingerprint,
+    /// How bad it is.
+    pub verdict: Verdict,
+    /// One sentence.
+    pub message: String,
+    /// The cases, with their numbers.
+    pub programs: Vec<(u64, Program)>,
 }
 
 impl Campaign<'_> {
@@ -36,7 +49,11 @@ impl Campaign<'_> {
         if let [input] = ran.program.inputs.as_slice() {
             self.known_inputs.insert((input.command.clone(), input.mutation.clone()));
         }
-        let message = failure.as_ref().map(|failure| failure.message.clone());
+        let worn = worn_after(&ran).map(|sent| {
+            let how = &fingerprint.shape;
+            format!("the server dies after about {sent} messages, whatever is sent: {how}")
+        });
+        let message = worn.or_else(|| failure.as_ref().map(|failure| failure.message.clone()));
         let shown = Shown {
             fingerprint,
             verdict: failure.as_ref().map_or(Verdict::Failed, |failure| failure.verdict),
@@ -83,31 +100,21 @@ impl Campaign<'_> {
     }
 
     /// Keeps what several cases have brought about together.
-    pub(super) fn keep_together(
-        &mut self,
-        oracle: &str,
-        shape: String,
-        verdict: Verdict,
-        message: &str,
-        programs: &[(u64, Program)],
-        replays: usize,
-    ) {
-        let state = super::guide::OPENED.to_owned();
-        let print = Fingerprint { oracle: oracle.to_owned(), requirements: Vec::new(), state, shape };
-        let Some((first, program)) = programs.first() else { return };
+    pub(super) fn keep_together(&mut self, together: Together) {
+        let Together { print, verdict, message, programs } = together;
         if !self.known.insert(print.clone()) {
             return;
         }
-        let cases: Vec<String> = programs.iter().map(|(index, _)| index.to_string()).collect();
-        let message = format!("{message}, these led there: {}", cases.join(", "));
+        // Without a case it is told all the same.
+        let programs = if programs.is_empty() { vec![(0, Program::default())] } else { programs };
+        let (first, program) = programs[0].clone();
         let name = name_of(&print);
         let mut report = finding::blank_report(&name, &message);
         report.verdict = verdict;
         report.reason = Some(message.clone());
         let steps = programs.iter().map(|(_, program)| finding::steps(program)).sum();
-        let shown = Shown { fingerprint: print, verdict, message, case: *first, program: program.clone() };
-        let together = programs.to_vec();
-        self.add(Finding { shown: vec![shown], together, steps, replays, name, report });
+        let shown = Shown { fingerprint: print, verdict, message, case: first, program };
+        self.add(Finding { shown: vec![shown], together: programs, steps, replays: 0, name, report });
     }
 
     /// The scenario file of a finding.

@@ -9,6 +9,7 @@
 pub mod bench;
 pub mod campaign;
 pub mod corpus;
+mod death;
 pub mod dice;
 pub mod duty;
 pub mod finding;
@@ -25,6 +26,7 @@ pub mod shrink;
 pub mod spoil;
 mod states;
 mod verdicts;
+mod wear;
 pub mod wire;
 pub mod yaml;
 

@@ -22,7 +22,7 @@ pub const GROWTH: u32 = 12;
 const FRESH: &str = "fresh";
 
 /// A fuzzed case.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Program {
     /// The state in which it begins, as `fuzzing.states` calls it; none: after the opening.
@@ -39,7 +39,7 @@ pub struct Program {
     /// The state in which the other session waits.
     #[serde(default)]
     pub witness_state: Option<String>,
-    /// How often it is done, and the launched server's memory held against [`GROWTH`].
+    /// How often it is done; where it has inputs, the launched server's memory is held against [`GROWTH`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeat: Option<u32>,
 }
@@ -78,6 +78,12 @@ impl Program {
     /// Whether every input is one that the server must refuse.
     pub fn all_refused(&self) -> bool {
         !self.inputs.is_empty() && self.inputs.iter().all(|input| matches!(input.duty, Duty::Refuse { .. }))
+    }
+
+    /// Whether the state in which it begins passes by itself.
+    fn passes(&self, protocol: &Protocol) -> bool {
+        let states = &protocol.extension.fuzzing.states;
+        self.state.as_ref().and_then(|state| states.get(state)).is_some_and(|state| state.passing)
     }
 
     /// The invariants that are not judged: those that hold for proper clients only; all of them where it is the
@@ -119,7 +125,8 @@ impl Program {
             writer.open(BOB, None, None);
         }
         writer.part = Part::Inputs;
-        let places = writer.inputs(&self.inputs, self.all_refused(), self.own);
+        let compared = !self.passes(protocol);
+        let places = writer.inputs(&self.inputs, self.all_refused(), compared, self.own);
         self.afterwards(&mut writer, bob);
         let mut case = json!({ "name": name, "title": title });
         let turn = self.state.as_ref().and_then(|state| protocol.extension.fuzzing.states.get(state));
@@ -146,7 +153,10 @@ impl Program {
             case["suspend"] = json!(suspended);
         }
         if let Some(times) = self.repeat {
-            (case["repeat"], case["max-growth"]) = (json!(times), json!(GROWTH));
+            case["repeat"] = json!(times);
+            if !self.inputs.is_empty() {
+                case["max-growth"] = json!(GROWTH);
+            }
         }
         case["settle"] = json!(false);
         case["steps"] = json!(writer.steps);
@@ -163,7 +173,7 @@ impl Program {
         }
         writer.part = Part::Own;
         if self.own && connected {
-            if self.all_refused() || self.inputs.is_empty() {
+            if (self.all_refused() || self.inputs.is_empty()) && !self.passes(protocol) {
                 writer.leave(ALICE, self.state.as_deref());
                 writer.settle(ALICE);
                 writer.turn(ALICE, "{{cue.clean}}", &[]);
@@ -371,8 +381,8 @@ impl Writer<'_> {
         self.open(&input.client, None, None);
     }
 
-    /// The inputs; those that must be refused are sent back to back and held against the state together.
-    fn inputs(&mut self, inputs: &[Input], all_refused: bool, own: bool) -> Vec<String> {
+    /// The inputs; those that must be refused are sent back to back and held against the state together, where that is to be `compared`.
+    fn inputs(&mut self, inputs: &[Input], all_refused: bool, compared: bool, own: bool) -> Vec<String> {
         let fuzzing = &self.protocol.extension.fuzzing;
         if !all_refused {
             let input = |(index, input): (usize, &Input)| {
@@ -388,7 +398,7 @@ impl Writer<'_> {
             };
             return inputs.iter().enumerate().map(input).collect();
         }
-        let keeps = self.protocol.extension.state.is_some() && !fuzzing.unchanged.is_empty();
+        let keeps = compared && self.protocol.extension.state.is_some() && !fuzzing.unchanged.is_empty();
         let base = match keeps {
             true => format!("/steps/{}/unchanged/", self.steps.len()),
             false => format!("/steps/{}", ""),

@@ -4,11 +4,14 @@ use std::time::{Duration, Instant};
 
 use super::bench::Ran;
 use super::campaign::{Campaign, Ended, Growth};
-use super::finding::{self, Fingerprint};
-use super::keep::Confirmed;
+use super::death;
+use super::finding::Fingerprint;
+use super::keep::{Confirmed, Together};
 use super::program::Program;
 use super::shrink::shrink;
+use super::wear::MANY;
 use crate::run::event::Verdict;
+use crate::run::single::death_of;
 
 /// How often what looks like the same defect is looked into: shrinking shows whether it is.
 const LOOKS: usize = 6;
@@ -19,6 +22,10 @@ const RETRIES: [Duration; 4] =
     [Duration::from_millis(100), Duration::from_millis(300), Duration::from_secs(1), Duration::from_secs(3)];
 /// How often a case is repeated that may make the target's memory grow.
 const REPEAT: u32 = 24;
+/// How often at least.
+const LEAST: u32 = 3;
+/// Inputs in all its times that are enough, where a case has many.
+const INPUTS: usize = 256;
 /// Looks at the memory, the heaviest of which are kept: the cases before each.
 const HEAVIEST: usize = 4;
 /// Replays side by side.
@@ -27,7 +34,11 @@ const JOBS: usize = 4;
 impl Campaign<'_> {
     pub(super) fn is_worth_a_look(&self, print: &Fingerprint) -> bool {
         let looks = self.looks.get(&subject(print)).copied().unwrap_or(0);
-        !self.known.contains(print) && looks < LOOKS
+        // Last words tell a death, in whichever state.
+        let told = print.oracle == "target"
+            && death::has_words(&print.shape)
+            && self.known.iter().any(|known| known.oracle == print.oracle && known.shape == print.shape);
+        !told && !self.known.contains(print) && looks < LOOKS
     }
 
     /// Confirms, shrinks and keeps a finding, unless it is known. `false`: replays did not show it.
@@ -57,6 +68,13 @@ impl Campaign<'_> {
             self.doubts.push((format!("{} {}", print.oracle, print.what()), message));
             return false;
         }
+        // So many inputs may have killed it by their number.
+        let how = ran.single.broke().and_then(death_of).filter(|_| ran.program.inputs.len() >= MANY);
+        if let Some(how) = how.map(str::to_owned)
+            && self.wears_out(index, &how).await
+        {
+            return true;
+        }
         let end = self.end();
         let replays = CONFIRM;
         let confirmed = self.confirmed.insert(Confirmed { index, ran, print: print.clone(), replays });
@@ -71,17 +89,25 @@ impl Campaign<'_> {
         true
     }
 
-    /// Keeps the death of a launched target that no single case shows again, with the inputs that led there. Where a case is
-    /// known that it dies of in the same way, that is a note.
-    pub(super) fn mourn(&mut self, how: &str, programs: &[(u64, Program)]) {
-        if self.deaths.contains(how) {
-            let cases: Vec<String> = programs.iter().map(|(index, _)| index.to_string()).collect();
-            let message = format!("{how} again, as in a finding; these cases ran: {}", cases.join(", "));
-            self.note(how.to_owned(), message);
+    /// Keeps the death of a launched target that no single case shows again: as one of harmless cases, if enough of them bring it
+    /// about, else with the inputs that led there. Where a finding tells it already, it is a note.
+    pub(super) async fn mourn(&mut self, how: &str, programs: &[(u64, Program)]) {
+        if self.is_told(how) {
+            let message = format!("{how} again, as in a finding; {} ran", cases(programs));
+            self.note(death::shape(how), message);
             return;
         }
-        let message = format!("{how}; no case alone shows it again");
-        self.keep_together("target", finding::normal(how), Verdict::Error, &message, programs, CONFIRM);
+        self.unexplained = Some(Together {
+            print: Fingerprint::of_death(how),
+            verdict: Verdict::Error,
+            message: format!("the server died: {how}; no case alone shows it again, {} ran", cases(programs)),
+            programs: programs.to_vec(),
+        });
+        let first = programs.first().map_or(0, |(index, _)| *index);
+        let worn = self.wears_out(first, how).await;
+        if let Some(together) = self.unexplained.take().filter(|_| !worn) {
+            self.keep_together(together);
+        }
     }
 
     /// Whether a launched target's memory has grown past its bound. Remembers what made it grow most.
@@ -103,42 +129,56 @@ impl Campaign<'_> {
     /// cases that made it grow most. The target begins anew.
     pub(super) async fn weigh(&mut self) {
         let Growth { base, last, heaviest } = std::mem::take(&mut self.growth);
-        let alone = |(index, program): (u64, Program)| {
-            let bare = Program { own: false, fresh: false, witness: false, witness_state: None, ..program };
-            (index, Program { repeat: Some(REPEAT), ..bare })
+        let grown = last.saturating_sub(base.unwrap_or(last)) >> 20;
+        let suspects = heaviest.first().map(|(_, programs)| programs.clone()).unwrap_or_default();
+        let mut programs: Vec<(u64, Program)> =
+            heaviest.into_iter().flat_map(|(_, programs)| programs).collect();
+        programs.sort_by_key(|(index, _)| *index);
+        programs.dedup_by_key(|(index, _)| *index);
+        let message = format!(
+            "the target's memory grew by {grown} MiB; no case alone, repeated, makes it grow, and it grew most while {} ran",
+            cases(&programs)
+        );
+        let print = Fingerprint {
+            oracle: "memory".to_owned(),
+            requirements: Vec::new(),
+            state: super::guide::OPENED.to_owned(),
+            shape: "the target's memory grew; no case alone makes it grow".to_owned(),
         };
-        let suspects: Vec<(u64, Program)> =
-            heaviest.first().into_iter().flat_map(|(_, programs)| programs.clone()).map(alone).collect();
-        let (indices, programs): (Vec<u64>, Vec<Program>) = suspects.into_iter().unzip();
-        let (seed, patient) = (self.options.seed, self.options.deadline * 3);
-        let ran = self.bench.replay_all(programs, seed, patient, JOBS).await;
-        let before = self.known.len();
-        for (index, ran) in indices.into_iter().zip(ran) {
-            let Some(ran) = ran else { continue };
-            let print = ran.wrong().into_iter().find(|print| print.oracle == "memory");
-            if let Some(print) = print.filter(|print| self.is_worth_a_look(print)) {
-                self.look_into(index, ran, &print).await;
-                break;
-            }
-        }
-        if self.known.len() == before {
-            let grown = last.saturating_sub(base.unwrap_or(last)) >> 20;
-            let message =
-                format!("the target's memory grew by {grown} MiB; no case alone, repeated, makes it grow");
-            let mut together: Vec<(u64, Program)> =
-                heaviest.into_iter().flat_map(|(_, programs)| programs).collect();
-            together.sort_by_key(|(index, _)| *index);
-            together.dedup_by_key(|(index, _)| *index);
-            self.keep_together(
-                "memory",
-                finding::normal(&message),
-                Verdict::Failed,
-                &message,
-                &together,
-                CONFIRM,
-            );
+        self.unexplained = Some(Together { print, verdict: Verdict::Failed, message, programs });
+        let found = self.heaviest_of(suspects).await;
+        if let Some(together) = self.unexplained.take().filter(|_| !found) {
+            self.keep_together(together);
         }
         self.bench.ground.renew().await;
+    }
+
+    /// Whether one of these cases, repeated by itself, makes the memory of a server grow; looks into the first that does.
+    async fn heaviest_of(&mut self, suspects: Vec<(u64, Program)>) -> bool {
+        let (seed, patient) = (self.options.seed, self.options.deadline * 3);
+        // Those that do most first, and as often as it takes to see what one input in eight would leave.
+        let mut suspects = suspects;
+        suspects.sort_by_key(|(_, program)| std::cmp::Reverse(program.inputs.len()));
+        let before = self.known.len();
+        for few in [true, false] {
+            for batch in suspects.chunks(JOBS) {
+                let alone = |(_, program): &(u64, Program)| repeated(program, few);
+                let programs = batch.iter().map(alone).collect();
+                let all = self.bench.replay_all(programs, seed, patient, JOBS).await;
+                for ((index, _), ran) in batch.iter().zip(all) {
+                    let Some(mut ran) = ran else { continue };
+                    let print = ran.wrong().into_iter().find(|print| print.oracle == "memory");
+                    let Some(print) = print.filter(|print| self.is_worth_a_look(print)) else { continue };
+                    // Shrunk to one input, it takes as many times as ever.
+                    ran.program.repeat = Some(REPEAT);
+                    self.look_into(*index, ran, &print).await;
+                    if self.known.len() > before {
+                        return true;
+                    }
+                }
+            }
+        }
+        false
     }
 
     /// After a failure: an embedded server begins anew, another must still take connections; one that was
@@ -166,9 +206,30 @@ impl Campaign<'_> {
     }
 }
 
+/// A case without what is asked afterwards, done often enough for its inputs to show in the memory; `few`: those of long cases only.
+fn repeated(program: &Program, few: bool) -> Program {
+    let bare = Program { own: false, fresh: false, witness: false, witness_state: None, ..program.clone() };
+    let enough = INPUTS.div_ceil(program.inputs.len().max(1)) as u32;
+    let times = if few { enough.clamp(LEAST, REPEAT) } else { REPEAT };
+    Program { repeat: Some(times), ..bare }
+}
+
+/// Cases in a few words: how many, and from which to which.
+fn cases(programs: &[(u64, Program)]) -> String {
+    let indices = programs.iter().map(|(index, _)| index);
+    match (indices.clone().min(), indices.max()) {
+        (Some(first), Some(last)) if first != last => {
+            format!("{} cases from {first} to {last}", programs.len())
+        }
+        (Some(only), _) => format!("case {only}"),
+        _ => "no case".to_owned(),
+    }
+}
+
 /// What a failure is about, before it is known what it takes. Of RFC 6455 many things can be broken in one way, and no
-/// requirement tells them apart.
+/// requirement tells them apart; no more are deaths.
 fn subject(print: &Fingerprint) -> (String, Vec<String>, String) {
-    let shape = if print.oracle == "framing" { print.shape.clone() } else { String::new() };
+    let by_shape = matches!(print.oracle.as_str(), "framing" | "target");
+    let shape = if by_shape { print.shape.clone() } else { String::new() };
     (print.oracle.clone(), print.requirements.clone(), shape)
 }

@@ -47,6 +47,9 @@ pub const KINDS: &[&str] = &[
     "half-message",
     "long-length",
     "endless-length",
+    // The same with a reset: who is gone so is not noticed in order.
+    "reset-in-frame",
+    "reset-in-message",
 ];
 
 /// Bytes that are no UTF-8: a stray continuation, a lead byte alone, overlong forms, a surrogate, beyond the last character.
@@ -275,7 +278,15 @@ fn broken_off(
     message: &Value,
     below: &mut dyn FnMut(usize) -> usize,
 ) -> Option<(Vec<Value>, Duty)> {
+    // A cut resets the connection (see `wire::connect`), whatever is under way on it.
+    let reset = json!({ "drop": client });
+    let begun = || json!({ "opcode": "text", "payload": message, "fin": false });
     let fields = match kind {
+        "reset-in-frame" => {
+            let cut = json!({ "opcode": "text", "payload": message, "cut": 1 + below(6) });
+            return Some((vec![frame(cut), reset], Duty::Survive));
+        }
+        "reset-in-message" => return Some((vec![frame(begun()), reset], Duty::Survive)),
         // What is behind the claimed length may be taken for a frame that never ends.
         "short-length" => json!({ "opcode": "text", "payload": message, "length": below(4) }),
         "noise" => {
@@ -284,7 +295,7 @@ fn broken_off(
         }
         // At least one byte, and never the whole frame: its header and mask alone have six.
         "half-frame" => json!({ "opcode": "text", "payload": message, "cut": 1 + below(6) }),
-        "half-message" => json!({ "opcode": "text", "fin": false, "payload": message }),
+        "half-message" => begun(),
         "long-length" => json!({ "opcode": "text", "payload": message, "length": 100_000 + below(100_000) }),
         "endless-length" => {
             json!({ "opcode": "text", "payload": message, "length": (1_u64 << 62) + below(9) as u64 })
@@ -333,7 +344,7 @@ mod tests {
             let Action::Steps(steps) = &input.action else { panic!("steps") };
             let survives = input.duty == Duty::Survive;
             let place = KINDS.iter().position(|kind| *kind == input.mutation).expect("known");
-            let broken_off = place >= KINDS.len() - 6;
+            let broken_off = place >= KINDS.len() - 8;
             assert_eq!(survives, place < 9 || broken_off, "{}", input.mutation);
             let meaning = meaning(steps).expect("frames");
             let must = matches!(input.duty, Duty::MustClose { .. });

@@ -147,6 +147,9 @@ pub struct Situation {
     /// How it is left again; the session is at rest then. Empty: it is at rest already.
     #[serde(default)]
     pub leave: Vec<Exchange>,
+    /// It passes by itself, soon: nothing is to be done to leave it, and what is compared before and after may differ.
+    #[serde(default)]
+    pub passing: bool,
 }
 
 impl FieldRule {

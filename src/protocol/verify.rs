@@ -210,6 +210,11 @@ fn verify_fuzzing(protocol: &Protocol, api: &Document, errors: &mut Diagnostics)
             let unknown = Diagnostic::new(format!("unknown opening `{way}`")).suggest(way, known);
             errors.push(unknown.at(api, &format!("{at}/states/{}/reopen", escape_token(state)), Part::Value));
         }
+        if situation.passing && !situation.leave.is_empty() {
+            let message = "a `passing` state is left by waiting: it has no `leave`";
+            let place = format!("{at}/states/{}/leave", escape_token(state));
+            errors.push(Diagnostic::new(message).at(api, &place, Part::Key));
+        }
     }
     for name in &fuzzing.suspend {
         // The document as written has what a reading or an overlay leaves out.

@@ -4,6 +4,7 @@
 //! its own over loopback, so that the dialects know nothing of it.
 
 use std::collections::HashMap;
+use std::io::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::BoxFuture;
@@ -49,8 +50,10 @@ pub(super) enum Harm {
     Answer(&'static str),
     /// The next answer quotes what another connection has said last.
     Quote,
-    /// The server ends, as a process that died.
-    Die,
+    /// The server ends, as a process that died with these last words; `$id` in them is new each time.
+    Die(fn(&Value) -> &'static str),
+    /// The server ends so with the message that has this number, whatever it is.
+    Wear(u64),
     /// A megabyte is kept for ever.
     Leak,
 }
@@ -78,6 +81,7 @@ struct State {
     /// What each connection has said last.
     said: HashMap<u64, String>,
     leaked: Vec<Vec<u8>>,
+    messages: u64,
 }
 
 /// Most megabytes that are kept: enough to be noticed, and no harm to the machine.
@@ -90,6 +94,22 @@ impl Frail {
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends the server. `true`: this connection is done.
+    fn die(&self, words: &str) -> bool {
+        let words = words.replace("$id", &uuid::Uuid::new_v4().to_string());
+        // Nobody may be left to read it.
+        let _ = writeln!(std::io::stderr(), "{words}");
+        self.death.notify_one();
+        true
+    }
+
+    /// How many messages have come.
+    fn wear(&self) -> u64 {
+        let mut state = self.state();
+        state.messages += 1;
+        state.messages
     }
 
     fn leak(&self) {
@@ -142,7 +162,14 @@ impl Frail {
                             match self.frailty.harm {
                                 Harm::Cut => true,
                                 Harm::Ignore => false,
-                                Harm::Die => { self.death.notify_one(); true }
+                                Harm::Die(words) => self.die(words(&body)),
+                                Harm::Wear(most) => {
+                                    if self.wear() >= most {
+                                        self.die("fatal: the table of messages is full")
+                                    } else {
+                                        to_server.send(Message::Text(text)).await.is_err()
+                                    }
+                                }
                                 Harm::Leak => {
                                     self.leak();
                                     to_server.send(Message::Text(text)).await.is_err()

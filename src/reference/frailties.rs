@@ -101,7 +101,24 @@ const MINICODEX: &[Frailty] = &[
         "A type that is a list ends the server's process",
         &[],
         |_, body| body["type"].is_array(),
-        Harm::Die,
+        Harm::Die(|_| "fatal: message $id has no route"),
+    ),
+    frailty(
+        "fuzz-dies-in-two-places",
+        "A type that is a number and one that is null end the server's process, each in a place of its own",
+        &[],
+        |_, body| body["type"].is_number() || body.get("type").is_some_and(Value::is_null),
+        Harm::Die(|body| match body["type"].is_number() {
+            true => "thread 'main' panicked at src/router.rs:41:9:\nno name for message $id",
+            false => "thread 'main' panicked at src/frames.rs:7:13:\nmessage $id is of no type",
+        }),
+    ),
+    frailty(
+        "fuzz-dies-of-age",
+        "The 300th message ends the server's process",
+        &[],
+        |_, _| true,
+        Harm::Wear(300),
     ),
     frailty(
         "fuzz-closed-door",

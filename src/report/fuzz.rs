@@ -45,10 +45,25 @@ pub fn progress(progress: &Progress) -> String {
     )
 }
 
-/// A finding, in a few lines: what it shows, its steps, and where it is kept.
+/// Inputs of a finding that are shown; the file has all.
+const SHOWN: usize = 6;
+
+/// A finding, in a few lines: what it shows, its steps, how sure it is, and where it is kept.
 pub fn finding(found: &Finding, file: Option<&str>) -> String {
     let mut text = heading(found, found.first());
-    for input in &found.first().program.inputs {
+    let (case, steps, replays) =
+        (found.first().case, counted(found.steps, "step"), counted(found.replays, "replay"));
+    if !found.together.is_empty() {
+        let cases = counted(found.together.len(), "case");
+        let _ = writeln!(
+            text,
+            "     {cases} from {case} on, {steps}: all in the file; not confirmed by a replay"
+        );
+        place(&mut text, file);
+        return text;
+    }
+    let inputs = &found.first().program.inputs;
+    for input in inputs.iter().take(SHOWN) {
         let shown: String =
             serde_json::to_string(&input.action).unwrap_or_default().chars().take(160).collect();
         let _ = writeln!(
@@ -60,8 +75,15 @@ pub fn finding(found: &Finding, file: Option<&str>) -> String {
             terminal(&shown)
         );
     }
-    let (steps, replays) = (counted(found.steps, "step"), counted(found.replays, "replay"));
-    let _ = writeln!(text, "     case {}, {steps} after {replays}", found.first().case);
+    if inputs.len() > SHOWN {
+        let _ = writeln!(text, "     \u{2026} and {} more, in the file", inputs.len() - SHOWN);
+    }
+    if inputs.is_empty()
+        && let Some(times) = found.first().program.repeat
+    {
+        let _ = writeln!(text, "     an opening and a clean turn, up to {times} times");
+    }
+    let _ = writeln!(text, "     case {case}, {steps} after {replays}; confirmed");
     place(&mut text, file);
     text
 }

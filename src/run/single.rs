@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::case::DIED;
 use super::event::{CaseReport, RunStarted, Verdict};
 use super::host::Hosts;
 use super::redact::Secrets;
@@ -138,12 +139,17 @@ impl Ground {
     }
 }
 
+/// How the server died, as the reason of a case tells it; none: it tells of something else.
+pub fn death_of(reason: &str) -> Option<&str> {
+    reason.strip_prefix(DIED)
+}
+
 impl Single {
     /// The server was found dead afterwards: what failed is its death.
     pub fn died(&mut self, how: &str) {
         self.report.failures.iter_mut().for_each(|failure| failure.verdict = Verdict::Error);
         self.report.verdict = Verdict::Error;
-        self.report.reason = Some(format!("the server died while this case ran: {how}"));
+        self.report.reason = Some(format!("{DIED}{how}"));
     }
 
     /// Whether the harness or the target broke, and why.

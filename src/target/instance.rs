@@ -9,6 +9,7 @@ use tokio::sync::Mutex as AsyncMutex;
 
 use super::config::{Per, Ready};
 use super::error::{LaunchError, LaunchFailure};
+use super::last_words::last_words;
 use super::log::{Log, capture};
 use super::process::{Exited, Running};
 use super::setup::{answers, call, fill};
@@ -22,6 +23,8 @@ const POLL: Duration = Duration::from_millis(20);
 const TRY: Duration = Duration::from_secs(2);
 /// Lines of output that an error brings along.
 const TAIL: usize = 20;
+/// Lines of a dead process's output in which its last words are looked for.
+const LAST_LINES: usize = 60;
 /// Longest frame that is taken as a sign of life, in bytes.
 const MAX_FRAME: usize = 16 << 20;
 
@@ -156,7 +159,10 @@ impl Instance {
         // A process before the last may have done its work and ended.
         let dead = running.iter().enumerate().find_map(|(index, process)| {
             let exit = process.exit().filter(|exit| index == last || !exit.success)?;
-            Some(format!("process `{}` {}", process.name, exit.how))
+            let lines = self.log.tail_of(&process.name, process.since, LAST_LINES);
+            let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+            let words = last_words(&lines).map(|words| format!(": {words}")).unwrap_or_default();
+            Some(format!("process `{}` {}{words}", process.name, exit.how))
         })?;
         *self.death.lock().unwrap_or_else(PoisonError::into_inner) = Some(dead.clone());
         Some(dead)

@@ -72,6 +72,15 @@ impl Log {
         kept.lines.iter().skip(kept.lines.len().saturating_sub(count)).cloned().collect()
     }
 
+    /// The last lines of one process, written since `since`.
+    pub(super) fn tail_of(&self, process: &str, since: Instant, count: usize) -> Vec<String> {
+        let kept = self.lock();
+        let own = kept.lines.iter().rev().filter(|line| &*line.process == process && line.at >= since);
+        let mut own: Vec<String> = own.take(count).map(|line| line.text.clone()).collect();
+        own.reverse();
+        own
+    }
+
     /// Waits for a line of a process, written since `since`, for which `found` yields something.
     pub(super) async fn wait<T>(
         &self,

@@ -8,6 +8,7 @@ mod config;
 mod error;
 mod group;
 mod instance;
+mod last_words;
 mod log;
 mod process;
 mod reader;

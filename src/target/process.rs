@@ -22,6 +22,9 @@ const POLL: Duration = Duration::from_millis(10);
 /// How long grandchildren may outlive the process itself after SIGTERM.
 const ORPHANS: Duration = Duration::from_secs(1);
 
+/// How long what it wrote last is read after its end, should somebody else hold its output open.
+const LAST_WORDS: Duration = Duration::from_millis(200);
+
 /// A process that was started. Dropping it kills it with all that it started.
 pub(super) struct Running {
     pub name: String,
@@ -81,16 +84,20 @@ impl Running {
         let leader = child.id().unwrap_or_default();
         groups.add(leader);
         let name: Arc<str> = process.name.as_str().into();
-        if let Some(out) = child.stdout.take() {
-            tokio::spawn(log.clone().follow(Arc::clone(&name), false, BufReader::new(out)));
-        }
-        if let Some(error) = child.stderr.take() {
-            tokio::spawn(log.clone().follow(name, true, BufReader::new(error)));
-        }
+        let out = child
+            .stdout
+            .take()
+            .map(|out| tokio::spawn(log.clone().follow(Arc::clone(&name), false, BufReader::new(out))));
+        let error = child
+            .stderr
+            .take()
+            .map(|error| tokio::spawn(log.clone().follow(name, true, BufReader::new(error))));
         let stdin = child.stdin.take();
         let (ended, exited) = watch::channel(None);
         tokio::spawn(async move {
             let how = child.wait().await;
+            let read = futures_util::future::join_all([out, error].into_iter().flatten());
+            let _ = tokio::time::timeout(LAST_WORDS, read).await;
             ended.send_replace(Some(describe(how)));
         });
         let groups = Arc::clone(groups);

@@ -1,8 +1,10 @@
 //! Playing one run: the model's responses, tool calls, approvals and abort.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::faults::Defect;
@@ -10,6 +12,9 @@ use super::session::{Call, Inner, Run, Session, now};
 use crate::cue::{self, Fail};
 use crate::reference::engine::notes::{self, Class, Outcome};
 use crate::reference::engine::{Agent, Cancel, Cancelled, Canceller, Chunk, Speech};
+
+/// A tool that is at work when its run is aborted is not stopped before it is done, or this old.
+const HALT: Duration = Duration::from_millis(300);
 
 /// How a run leaves the path to `finished`.
 enum Stop {
@@ -135,7 +140,12 @@ impl Player {
     }
 
     async fn execute(&mut self, call: &Call) -> Result<(), Stop> {
-        self.aborted.sleep(notes::duration(&call.tool, &call.args)).await?;
+        let time = notes::duration(&call.tool, &call.args);
+        let done = Instant::now() + time.min(HALT);
+        if let Err(cancelled) = self.aborted.sleep(time).await {
+            tokio::time::sleep_until(done).await;
+            return Err(cancelled.into());
+        }
         let outcome = self.session.lock().notes.run(&call.tool, &call.args);
         self.output(call, &outcome);
         if self.session.has(Defect::OutputBeforeCall) {

@@ -1,0 +1,76 @@
+//! Servers that die after so many exchanges, whatever is sent: a harmless case, over and over, shows it.
+
+use std::time::{Duration, Instant};
+
+use super::bench::Ran;
+use super::campaign::Campaign;
+use super::death;
+use super::finding::Fingerprint;
+use super::keep::Confirmed;
+use super::program::Program;
+use crate::run::single::death_of;
+use crate::trace::{Direction, Payload};
+
+/// How often the harmless case is done, in turn, until the server dies of it.
+const TIMES: &[u32] = &[32, 256, 1024];
+/// Longest search, beyond one of the tries.
+const LONGEST: Duration = Duration::from_secs(10);
+/// Replays that must all show it.
+const CONFIRM: usize = 3;
+/// A program with so many inputs may have killed the server by their number.
+pub(super) const MANY: usize = 8;
+
+/// An opening and a clean turn.
+fn harmless(times: u32) -> Program {
+    Program { repeat: Some(times), own: true, ..Program::default() }
+}
+
+/// Messages sent until the server died of a harmless case; none: that is not what it died of.
+pub(super) fn worn_after(ran: &Ran) -> Option<usize> {
+    if !ran.program.inputs.is_empty() || ran.program.repeat.is_none() {
+        return None;
+    }
+    death_of(ran.single.broke()?)?;
+    Some(sent(ran))
+}
+
+fn sent(ran: &Ran) -> usize {
+    let is_message = |payload: &Payload| matches!(payload, Payload::Text(_) | Payload::Binary(_));
+    ran.single.trace.iter().filter(|event| event.dir == Direction::Send && is_message(&event.payload)).count()
+}
+
+impl Campaign<'_> {
+    /// Whether the server dies in the same way of harmless cases alone, so many of them; if it does, that is a finding. Case
+    /// `index` has shown it first.
+    pub(super) async fn wears_out(&mut self, index: u64, how: &str) -> bool {
+        let wanted = Fingerprint::of_death(how);
+        let (seed, patient) = (self.seed_of(index), self.options.deadline * 3);
+        let began = Instant::now();
+        let mut replays = 0;
+        let mut times = None;
+        for tried in TIMES {
+            replays += 1;
+            let ran = self.bench.replay(harmless(*tried), seed, patient).await;
+            if ran.as_ref().is_some_and(|ran| ran.shows(&wanted)) {
+                times = Some(*tried);
+            }
+            if times.is_some() || began.elapsed() > LONGEST {
+                break;
+            }
+        }
+        let Some(times) = times else { return false };
+        replays += CONFIRM;
+        let again = self.bench.replay_all(vec![harmless(times); CONFIRM], seed, patient, CONFIRM).await;
+        let again: Vec<Ran> = again.into_iter().flatten().filter(|ran| ran.shows(&wanted)).collect();
+        let last = again.into_iter().enumerate().find_map(|(at, ran)| (at + 1 == CONFIRM).then_some(ran));
+        let Some(ran) = last else { return false };
+        self.keep(Confirmed { index, ran, print: wanted, replays });
+        true
+    }
+
+    /// Whether a death is one that a finding tells.
+    pub(super) fn is_told(&self, how: &str) -> bool {
+        let shape = death::shape(how);
+        self.known.iter().any(|print| print.oracle == "target" && print.shape == shape)
+    }
+}
