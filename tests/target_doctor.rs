@@ -244,7 +244,10 @@ fn one_thing_is_missing_at_a_time() {
     assert_eq!(code, Some(1), "{shown}{errors}");
     assert_eq!(missing(&shown), 1, "{shown}");
     assert!(shown.contains("MISSING  plain turn?"), "{shown}");
-    assert!(shown.contains("→ the scripted model was never asked: point the server at it"), "{shown}");
+    assert!(
+        shown.contains("→ the scripted model was never asked: its address stands in `url` of [target.mute]"),
+        "{shown}"
+    );
     assert!(shown.ends_with("Mend this, and ask again: what comes behind it was not tried.\n"), "{shown}");
 }
 

@@ -7,6 +7,7 @@ use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::process::{Command, Stdio};
 
+use support::hand;
 use support::target::{BINARY, SERVED, folder, left_over, run};
 
 #[test]
@@ -216,22 +217,46 @@ while True:
     threading.Thread(target=pump, args=(other, client), daemon=True).start()
 "#;
 
-/// The scripted model was never asked: where cases fail for want of its words, that is said.
+/// What is said of the scripted model goes by what is so: whether it was started, named to the server and asked.
 #[test]
-fn a_model_that_was_never_asked_is_said() {
-    let server = SERVED.replace("env = {", "env = { OPENAI_BASE_URL = '{{model}}/v1',");
-    let folder =
-        folder(&server.replace("'serve', 'minicodex'", "'serve', 'minicodex', '--fault', 'finishes-twice'"));
-    let hint = "hint: the scripted model was never asked: point the server at it: env = {";
-    let (code, shown, errors) = run(&folder, &["run", "--target", "mine", "--junit", "j.xml", "streaming/*"]);
-    assert_eq!(code, Some(1), "{shown}{errors}");
-    assert!(shown.contains(hint) && shown.contains("`frameproof doctor --target mine`"), "{shown}");
-    assert!(fs::read_to_string(folder.path().join("j.xml")).expect("JUnit").contains("never asked"));
-    // Where nothing is wrong, the server may have words of its own.
-    let folder = support::target::folder(&server);
+fn what_is_said_of_the_model_is_so() {
+    let told = SERVED.replace("env = {", "env = { OPENAI_BASE_URL = '{{model}}/v1',");
+    let somewhere = format!("{SERVED}model = '127.0.0.1:0'\n");
+    let faulty = |config: &str| {
+        config.replace("'serve', 'minicodex'", "'serve', 'minicodex', '--fault', 'finishes-twice'")
+    };
+    let named = "hint: the scripted model was never asked: its address stands in `env.OPENAI_BASE_URL` of [target.mine]: does the \
+                 server read that?";
+    let unnamed = "hint: the scripted model was never asked: point the server at it: env = {";
+    let none = "hint: no scripted model was started: `{{model}}` stands nowhere in [target.mine]: point the server at it: env = {";
+    for (config, hint) in [(&told, named), (&somewhere, unnamed), (&SERVED.to_owned(), none)] {
+        let folder = folder(&faulty(config));
+        let (code, shown, errors) =
+            run(&folder, &["run", "--target", "mine", "--junit", "j.xml", "streaming/*"]);
+        assert_eq!(code, Some(1), "{shown}{errors}");
+        assert!(
+            shown.contains(hint) && shown.contains("`frameproof doctor --target mine`"),
+            "{hint}\n{shown}"
+        );
+        let xml = fs::read_to_string(folder.path().join("j.xml")).expect("JUnit");
+        assert!(
+            xml.contains("the scripted model was never asked") || xml.contains("no scripted model"),
+            "{xml}"
+        );
+        // Where nothing is wrong, the server may have words of its own.
+        let folder = support::target::folder(config);
+        let (code, shown, errors) = run(&folder, &["run", "--target", "mine", "streaming/*"]);
+        assert_eq!(code, Some(0), "{shown}{errors}");
+        assert!(!shown.contains("hint:"), "{shown}");
+    }
+    // A server that says nothing at all has not come as far as to ask anybody.
+    let url = hand::mute(None).trim_end_matches('/').to_owned() + "/ws";
+    let folder = folder(&format!(
+        "[target.mine]\nprotocol = 'minicodex'\nurl = '{url}'\nmodel = '127.0.0.1:0'\ntimeout-scale = 0.05\n"
+    ));
     let (code, shown, errors) = run(&folder, &["run", "--target", "mine", "streaming/*"]);
-    assert_eq!(code, Some(0), "{shown}{errors}");
-    assert!(!shown.contains("hint:"), "{shown}");
+    assert_eq!(code, Some(1), "{shown}{errors}");
+    assert!(!shown.contains("scripted model"), "{shown}");
 }
 
 /// It cuts connections and lives, and then cuts one and exits a little later.

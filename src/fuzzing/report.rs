@@ -250,6 +250,7 @@ impl Maker<'_, '_> {
             log: vec![LogLine { ms: 1.0, process: self.text()?, error: false, text: self.text()? }],
             log_omitted: 0,
             opening: None,
+            cued: false,
             also: None,
             same_as: None,
             excused: Vec::new(),

@@ -2,11 +2,12 @@
 //!
 //! Each step is a case made for it and run as any other, so that what it finds is what a run would find.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use super::asked::{self, Asked, Count, Missing};
 use super::case::Outcome;
 use super::event::{LogLine, Verdict, WireLine};
 use super::execute::run_case;
@@ -17,7 +18,6 @@ use super::isolation::{self, WORDS};
 use super::redact::Secrets;
 use super::schedule::{RunError, masked, not_served};
 use super::{Options, Target};
-use crate::model::{CueState, Observer, Record};
 use crate::protocol::Protocol;
 use crate::scenario::LoadedCase;
 
@@ -30,10 +30,6 @@ const LAST_LINES: usize = 12;
 const DIED: &str = "the process ended while it was being asked: its last lines of output are below";
 /// The same of one that wrote nothing.
 const DIED_MUTE: &str = "the process ended while it was being asked, without a line of output";
-/// What is wrong where the server asks another model, or none.
-pub(super) const NEVER_ASKED: &str = "the scripted model was never asked";
-/// What to do about that.
-pub(super) const POINT_THERE: &str = "point the server at it: env = { OPENAI_BASE_URL = \"{{model}}/v1\" } or ANTHROPIC_BASE_URL = \"{{model}}\"";
 /// How long after the last connection a server may take to show that it did not survive it.
 const LATE: Duration = Duration::from_secs(1);
 
@@ -48,15 +44,9 @@ pub async fn doctor(
     sink: &mut (dyn FnMut(&Finding) + Send),
 ) -> Result<bool, RunError> {
     let secrets = Secrets::of(target);
-    let asked: Arc<Mutex<Vec<CueState>>> = Arc::default();
-    let seen = Arc::clone(&asked);
-    let observer: Observer = Arc::new(move |record| {
-        if let Record::Request(asked) = record {
-            seen.lock().unwrap_or_else(PoisonError::into_inner).push(asked.cue);
-        }
-    });
+    let asked: Arc<Asked> = Arc::default();
     let clock = Instant::now();
-    let hosts = match Hosts::open(protocol, target, options, Some(observer)).await {
+    let hosts = match Hosts::open(protocol, target, options, Some(asked.observer())).await {
         Ok(hosts) => hosts,
         Err(error) => return absent(masked(error, &secrets), target, clock, sink),
     };
@@ -64,7 +54,7 @@ pub async fn doctor(
     let mut options = options.clone();
     let protocol = &super::dialect::spoken(&hosts, protocol, target, &mut options).await;
     let options = &options;
-    let mut walk = Walk { protocol, options, hosts: &hosts, secrets: &secrets, sink, good: true };
+    let mut walk = Walk { protocol, target, options, hosts: &hosts, secrets: &secrets, sink, good: true };
     walk.tell(Finding::new(STARTS, State::Good, started(target), ""));
     walk.tell(Finding::new(
         UPGRADES,
@@ -80,6 +70,7 @@ pub async fn doctor(
 
 struct Walk<'w> {
     protocol: &'w Arc<Protocol>,
+    target: &'w Target,
     options: &'w Options,
     hosts: &'w Hosts,
     secrets: &'w Secrets,
@@ -120,16 +111,19 @@ impl Walk<'_> {
         false
     }
 
-    async fn conversation(&mut self, asked: &Mutex<Vec<CueState>>, has_model: bool) {
+    async fn conversation(&mut self, asked: &Asked, has_model: bool) {
         if !self.opening().await {
             return;
         }
         const STEP: &str = "plain turn?";
         let plain = self.turn(json!([{ "say": WORDS }]), json!([{ "expect": "turn-end" }])).await;
-        let cue = self.cue(&plain, asked, has_model);
+        let cue = self.cue(&plain, asked.count(), has_model);
         let advice = match &cue {
             // Why it does not end, most likely.
             Finding { state: State::Bad, text, advice, .. } => format!("{text}: {advice}"),
+            Finding { state: State::Open, text, advice, .. } if !advice.is_empty() => {
+                format!("the frames show how far it came. {text}: {advice}")
+            }
             _ => "the frames show how far it came".to_owned(),
         };
         if !self.judge(STEP, &plain, "a turn begins and ends as the protocol says", &advice) {
@@ -236,7 +230,7 @@ impl Walk<'_> {
     }
 
     /// Whether what the cue says came back.
-    fn cue(&self, plain: &Outcome, asked: &Mutex<Vec<CueState>>, has_model: bool) -> Finding {
+    fn cue(&self, plain: &Outcome, asked: Count, has_model: bool) -> Finding {
         const STEP: &str = "does the cue reach the model?";
         let said: String =
             plain.wire.iter().filter(|line| line.dir == "<-").map(|line| line.text.as_str()).collect();
@@ -247,33 +241,27 @@ impl Walk<'_> {
         if plain.known.is_some() {
             return Finding::new(STEP, State::Open, "the turn was cut short by what the baseline knows", "");
         }
-        let asked = asked.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let with_prompts = self.has_prompts();
-        let (state, text, advice) = match asked.last() {
-            _ if with_prompts => (State::Open, "plain prompts stand in place of cues", ""),
-            Some(CueState::Found) => (
+        if self.has_prompts() {
+            return Finding::new(STEP, State::Open, "plain prompts stand in place of cues", "");
+        }
+        match asked::missing(self.target, asked) {
+            Some(Missing { text, advice }) => {
+                let state = if has_model { State::Bad } else { State::Open };
+                Finding::new(STEP, state, text, &advice)
+            }
+            None if has_model => Finding::new(
+                STEP,
                 State::Bad,
                 "the model got the cue and answered, but its words did not reach the client",
                 "does the server pass the model's text on? The frames of the plain turn show what it sent",
             ),
-            Some(CueState::Bad) => (
-                State::Bad,
-                "the model got a cue that is damaged",
-                "the server changes the user's text on its way: `[[cue:…]]` must stay as it is",
-            ),
-            Some(CueState::None) => (
-                State::Bad,
-                "the model was asked, without the cue",
-                "the user's text must be in a user message of the request, word for word",
-            ),
-            None if has_model => (State::Bad, NEVER_ASKED, POINT_THERE),
-            None => (
+            None => Finding::new(
+                STEP,
                 State::Open,
                 "the model's words did not come back, and no scripted model was started for this target",
-                "set env = { OPENAI_BASE_URL = \"{{model}}/v1\" }, or give `prompts`; see docs/targets.md",
+                "does the server that is running ask `frameproof model`? `model = \"HOST:PORT\"` in the target's table starts one there",
             ),
-        };
-        Finding::new(STEP, state, text, advice)
+        }
     }
 
     /// Whether to go on.

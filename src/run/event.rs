@@ -128,6 +128,9 @@ pub struct CaseReport {
     /// The root cause, where many cases can have the same: why the opening failed, or in which way the server fell silent.
     #[serde(default)]
     pub opening: Option<String>,
+    /// It sent a cue, so that the model was to say something. Not written.
+    #[serde(skip)]
+    pub cued: bool,
     /// Another name of the root cause, by which it is known once more is known of the server. Not written.
     #[serde(skip)]
     pub also: Option<String>,

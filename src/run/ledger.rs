@@ -1,8 +1,8 @@
 //! What becomes of reports on their way out.
 
+use super::asked::Cued;
 use super::causes::Causes;
 use super::event::{CaseReport, RunEvent, Verdict};
-use super::made_up::CUE;
 use super::redact::Secrets;
 use super::summary::Tally;
 
@@ -12,8 +12,8 @@ pub(super) struct Ledger<'s> {
     pub causes: Causes,
     pub tally: Tally,
     pub sink: &'s mut (dyn FnMut(&RunEvent) + Send),
-    /// A case has failed that said something which the model was to see.
-    pub spoke: bool,
+    /// What became of cases that said something which the model was to see.
+    pub cued: Cued,
 }
 
 impl Ledger<'_> {
@@ -22,12 +22,15 @@ impl Ledger<'_> {
     }
 
     pub fn enter(&mut self, report: CaseReport) {
+        let cued = report.cued;
         let mut report = self.secrets.report(report);
         self.tally.add(&mut report);
         self.causes.group(&mut report);
         self.causes.join(&mut report);
-        if matches!(report.verdict, Verdict::Failed | Verdict::Warned) {
-            self.spoke |= report.wire.iter().any(|line| line.dir == "->" && line.text.contains(CUE.0));
+        match report.verdict {
+            Verdict::Failed | Verdict::Warned => self.cued.failed += usize::from(cued),
+            Verdict::Passed => self.cued.passed += usize::from(cued),
+            _ => {}
         }
         self.tell(&RunEvent::CaseFinished(Box::new(report)));
     }

@@ -1,6 +1,7 @@
 //! Schedule and execute cases.
 
 mod advice;
+mod asked;
 pub mod baseline;
 mod begin;
 mod case;

@@ -6,6 +6,7 @@ use super::case::DIED;
 use super::case::Outcome;
 use super::event::{CaseReport, Failure, Verdict};
 use super::heard::Extent;
+use super::made_up::CUE;
 use super::{Options, silence};
 use crate::scenario::LoadedCase;
 use crate::trace::Event;
@@ -50,6 +51,7 @@ pub(super) fn report(
     // Cases that fail later, when the server was heard to say more, may fail for the same reason.
     let also = silence::cause(&outcome, Extent::Turns).filter(|_| wrong && !outcome.dead);
     let mut wire = outcome.wire;
+    let cued = wire.iter().any(|line| line.dir == "->" && line.text.contains(CUE.0));
     if matches!(verdict, Verdict::Passed | Verdict::NotApplicable) {
         wire.clear();
     }
@@ -76,6 +78,7 @@ pub(super) fn report(
         wire_omitted: omitted,
         log,
         log_omitted,
+        cued,
         also,
         same_as: None,
         excused: outcome.excused,

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
+use super::asked::{self, Asked, Cued};
 use super::begin::started;
 use super::case::Outcome;
 use super::causes::Causes;
@@ -19,8 +19,7 @@ use super::reports::{report, verdict_of};
 use super::suite::{Ended, Shared, Suite};
 use super::summary::Tally;
 use super::{Options, Target};
-use super::{deaths, dialect, doctor, isolation, overheard};
-use crate::model::{Observer, Record};
+use super::{deaths, dialect, isolation, overheard};
 use crate::protocol::Protocol;
 use crate::reference;
 use crate::scenario::LoadedCase;
@@ -71,11 +70,7 @@ pub async fn run(
     mut stop: watch::Receiver<bool>,
 ) -> Result<Summary, RunError> {
     let secrets = Secrets::of(&target);
-    let asked = Arc::new(AtomicBool::new(false));
-    let noted = Arc::clone(&asked);
-    let observer: Observer = Arc::new(move |record| {
-        noted.fetch_or(matches!(record, Record::Request(_)), Ordering::Relaxed);
-    });
+    let asked: Arc<Asked> = Arc::default();
     options.heard = Arc::default();
     match &target {
         Target::Reference { .. } => {
@@ -85,7 +80,7 @@ pub async fn run(
         Target::Url { .. } | Target::Configured(_) => options.salt = uuid::Uuid::new_v4().as_u64_pair().1,
     }
     let hosts = tokio::select! {
-        opened = Hosts::open(&protocol, &target, &options, Some(observer)) => opened.map_err(|error| masked(error, &secrets))?,
+        opened = Hosts::open(&protocol, &target, &options, Some(asked.observer())) => opened.map_err(|error| masked(error, &secrets))?,
         true = interrupted(&mut stop) => return Err(RunError::Interrupted),
     };
     let trace = open_trace(&options)?;
@@ -95,7 +90,7 @@ pub async fn run(
         true = interrupted(&mut stop) => return Err(RunError::Interrupted),
     };
     let tally = Tally::new(&protocol, &options);
-    let mut ledger = Ledger { secrets, causes: Causes::default(), tally, sink, spoke: false };
+    let mut ledger = Ledger { secrets, causes: Causes::default(), tally, sink, cued: Cued::default() };
     let begins = started(&protocol, &target, &hosts.url().await, &options, cases.len());
     ledger.tell(&RunEvent::RunStarted(begins));
     let leaked = tokio::select! {
@@ -125,17 +120,10 @@ pub async fn run(
     if let Some(file) = trace {
         file.finish().map_err(|error| no_trace(&shared.options, error))?;
     }
-    let Ledger { tally, sink, spoke, .. } = ledger;
+    let Ledger { tally, sink, cued, .. } = ledger;
     let mut summary = tally.summary(stopped, complete, start.elapsed());
-    let has_model = matches!(&target, Target::Configured(spec) if spec.model.is_some());
-    if has_model && spoke && !asked.load(Ordering::Relaxed) {
-        let doctor = isolation::doctor(&shared.options.reproduce);
-        summary.hints.push(format!(
-            "{}: {}; `{doctor}` walks through it",
-            doctor::NEVER_ASKED,
-            doctor::POINT_THERE
-        ));
-    }
+    let options = &shared.options;
+    summary.hints.extend(asked::hint(&target, asked.count(), cued, &options.heard, options));
     summary.hints.extend(hint);
     sink(&RunEvent::RunFinished(Box::new(summary.clone())));
     Ok(summary)

@@ -35,7 +35,7 @@ pub(super) fn check(spec: &mut Spec, config: &TargetConfig, attach: bool, errors
     }
     let mut known: BTreeSet<String> = config.ports.keys().cloned().collect();
     known.extend(["model".to_owned(), "scratch".to_owned()]);
-    let mut names = Names { known, used: BTreeSet::new(), errors };
+    let mut names = Names { known, model_in: Vec::new(), errors };
     processes(spec, config, &mut names);
     names.ready(spec.ready.as_ref(), "/ready");
     for (index, call) in spec.setup.iter().enumerate() {
@@ -56,8 +56,9 @@ pub(super) fn check(spec: &mut Spec, config: &TargetConfig, attach: bool, errors
         names.value(&Value::from(bearer.as_str()), "/bearer");
     }
     names.value(&Value::from(spec.url.as_str()), "/url");
-    if names.used.contains("model") && spec.model.is_none() {
-        spec.model = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
+    spec.model_in = names.model_in;
+    if !spec.model_in.is_empty() {
+        spec.model.get_or_insert(SocketAddr::from(([127, 0, 0, 1], 0)));
     }
 }
 
@@ -94,7 +95,8 @@ fn processes(spec: &Spec, config: &TargetConfig, names: &mut Names<'_>) {
 /// The variables that templates may name.
 struct Names<'n> {
     known: BTreeSet<String>,
-    used: BTreeSet<String>,
+    /// Where the model's address stands.
+    model_in: Vec<String>,
     errors: &'n mut Errors,
 }
 
@@ -137,8 +139,8 @@ impl Names<'_> {
                 }
             };
             self.errors.push(format!("nothing sets the variable `{name}`"), at, &name, hint);
-            return;
+        } else if name == "model" {
+            self.model_in.push(at.trim_start_matches('/').replace('/', "."));
         }
-        self.used.insert(name);
     }
 }

@@ -37,6 +37,8 @@ pub struct Spec {
     pub ready: Option<Ready>,
     /// Where the scripted model is to listen, if it is wanted.
     pub model: Option<SocketAddr>,
+    /// Where in the target's table its address stands: `env.OPENAI_BASE_URL`.
+    pub model_in: Vec<String>,
     /// Longest time until it is ready.
     pub start: Duration,
     /// Longest time from SIGTERM to SIGKILL.
@@ -152,6 +154,7 @@ impl Spec {
             ports: config.ports.iter().map(|(name, port)| (name.clone(), *port)).collect(),
             ready: config.ready.clone(),
             model: config.model,
+            model_in: Vec::new(),
             start: time(config.start_timeout, START),
             stop: time(config.stop_timeout, STOP),
             setup,
