@@ -316,3 +316,33 @@ fn ambiguities_and_cases_are_explained() {
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("did you mean resume/sweep?"));
 }
+
+/// Cases that do not apply are told with the reason, and a run of nothing else has judged nothing.
+#[test]
+fn a_run_that_judges_nothing_says_so() {
+    let server = Served::start(&["tinyvex"]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = |globs: &[&str]| {
+        let mut arguments = vec!["run", "tinyvex", "--url", &server.url];
+        arguments.extend(globs);
+        let output = frameproof(folder.path(), &arguments);
+        (output.status.code(), text(&output.stdout))
+    };
+    let (code, shown) = run(&["durability/*kill*"]);
+    assert_eq!(code, Some(4), "{shown}");
+    assert!(shown.contains("no case was judged: ") && !shown.contains("conformant"), "{shown}");
+    assert!(shown.contains("not applicable: durability/"), "{shown}");
+    assert!(
+        shown.contains("it restarts the server, which only one that frameproof starts itself lets us do"),
+        "{shown}"
+    );
+    let (code, shown) = run(&["durability/*kill*", "errors/number", "-v"]);
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(shown.contains("conformant: "), "{shown}");
+    let line = shown.lines().find(|line| line.contains("N/A") && line.contains("durability/"));
+    assert!(
+        line.is_some_and(|line| line
+            .contains("(it restarts the server, which only one that frameproof starts itself lets us do)")),
+        "{shown}"
+    );
+}

@@ -113,7 +113,7 @@ enum Color {
 /// Conformance tests for agent-over-WebSocket protocols.
 ///
 /// Exit codes: 0 conformant; 1 not conformant, or a stale baseline entry; 2 usage, configuration or scenario error; 3 target
-/// unreachable or harness error; 4 nothing selected; 130 interrupted.
+/// unreachable or harness error; 4 nothing selected, or no case judged; 130 interrupted.
 #[derive(Debug, Parser)]
 #[command(name = "frameproof", version, max_term_width = 100)]
 struct Arguments {

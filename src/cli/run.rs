@@ -16,7 +16,7 @@ use super::{Failure, harness, runtime, usage};
 use crate::report::console::{Console, ConsoleOptions};
 use crate::report::{file, json, junit};
 use crate::run::baseline::{self, Baseline};
-use crate::run::event::{CaseReport, RunEvent};
+use crate::run::event::{CaseReport, RunEvent, exit_code_of};
 use crate::run::{self, Options, RunError, Target};
 use crate::target::Groups;
 use crate::wire::Trust;
@@ -129,7 +129,7 @@ impl Run {
             }
             events.push(event.clone());
         };
-        let mut exit_code = 0;
+        let mut codes = Vec::new();
         let runtime = runtime()?;
         let (stop, stopped) = watch::channel(false);
         let handlers = runtime.block_on(async { Handlers::new() });
@@ -146,7 +146,7 @@ impl Run {
             let run = run::run(protocol, cases, target.clone(), options, &mut sink, stopped.clone());
             let summary =
                 runtime.block_on(run).map_err(|error| cannot_run(&error, &target, chosen.as_ref()))?;
-            exit_code = exit_code.max(summary.exit_code);
+            codes.push(summary.exit_code);
             if summary.stopped.is_some() {
                 break;
             }
@@ -155,7 +155,7 @@ impl Run {
         self.write(&events)?;
         match shown.map_err(Failure::from) {
             // The verdict stands, whoever has stopped reading.
-            Ok(()) | Err(Failure::BrokenPipe) => Ok(exit_code),
+            Ok(()) | Err(Failure::BrokenPipe) => Ok(exit_code_of(codes)),
             Err(failure) => Err(failure),
         }
     }

@@ -9,10 +9,13 @@ use anstyle::{AnsiColor, Style};
 
 use super::escape::terminal;
 use super::table::Table;
-use crate::run::event::{CaseReport, RunEvent, RunStarted, Summary, Verdict};
+use crate::run::event::{CaseReport, RunEvent, RunStarted, Summary, Verdict, exit_code_of};
 
 /// Cases named of a group that failed for the same reason.
 const NAMED: usize = 6;
+
+/// Reasons shown why cases are not applicable.
+const REASONS: usize = 6;
 
 /// How to show a run.
 #[derive(Debug, Clone, Copy)]
@@ -37,6 +40,8 @@ pub struct Console<W> {
     counts: BTreeMap<Verdict, usize>,
     /// Stories already told, by the case that told them first, with all cases that share it.
     groups: Vec<(String, Vec<String>)>,
+    /// Cases that say nothing about this server, by the reason.
+    unjudged: Vec<(String, Vec<String>)>,
     progress_shown: bool,
     /// The runs that are done.
     runs: Vec<(String, Summary)>,
@@ -72,6 +77,7 @@ impl<W: Write> Console<W> {
             done: 0,
             counts: BTreeMap::new(),
             groups: Vec::new(),
+            unjudged: Vec::new(),
             progress_shown: false,
             runs: Vec::new(),
         }
@@ -92,7 +98,8 @@ impl<W: Write> Console<W> {
 
     fn run_started(&mut self, started: &RunStarted) -> std::io::Result<()> {
         self.started = Some(started.clone());
-        (self.done, self.counts, self.groups) = (0, BTreeMap::new(), Vec::new());
+        (self.done, self.counts) = (0, BTreeMap::new());
+        (self.groups, self.unjudged) = (Vec::new(), Vec::new());
         if self.options.verbosity < 0 {
             return Ok(());
         }
@@ -111,6 +118,13 @@ impl<W: Write> Console<W> {
     fn case_finished(&mut self, case: &CaseReport) -> std::io::Result<()> {
         self.done += 1;
         *self.counts.entry(case.verdict).or_default() += 1;
+        if case.verdict.says_nothing() {
+            let reason = case.reason.clone().unwrap_or_default();
+            match self.unjudged.iter_mut().find(|(known, _)| *known == reason) {
+                Some((_, cases)) => cases.push(case.case.clone()),
+                None => self.unjudged.push((reason, vec![case.case.clone()])),
+            }
+        }
         let notable =
             matches!(case.verdict, Verdict::Failed | Verdict::Error | Verdict::Warned | Verdict::Flaky);
         if self.options.verbosity >= 1 || (notable && self.options.verbosity >= 0) {
@@ -121,12 +135,13 @@ impl<W: Write> Console<W> {
                 let (style, word) = look(case.verdict);
                 let ms = case.seconds * 1e3;
                 let known = case.known.as_deref().map(|why| format!(" (known: {})", terminal(why)));
+                let why = case.reason.as_deref().map(|why| format!(" ({})", terminal(why)));
                 writeln!(
                     self.out,
                     "{style}{word:>5}{style:#} {DIM}{ms:>7.1} ms{DIM:#}  {}: {DIM}{}{}{DIM:#}",
                     terminal(&case.case),
                     terminal(&case.title),
-                    known.unwrap_or_default()
+                    known.or(why).unwrap_or_default()
                 )?;
             }
         }
@@ -185,6 +200,26 @@ impl<W: Write> Console<W> {
         writeln!(self.out, "  {DIM}reproduce:{DIM:#} {}", terminal(&case.reproduce))
     }
 
+    /// Why cases say nothing about this server: each reason once.
+    fn unjudged(&mut self) -> std::io::Result<()> {
+        for (index, (reason, cases)) in self.unjudged.iter().enumerate() {
+            if index == 0 {
+                writeln!(self.out)?;
+            }
+            if index == REASONS {
+                let more: usize = self.unjudged[REASONS..].iter().map(|(_, cases)| cases.len()).sum();
+                return writeln!(self.out, "{DIM}not applicable:{DIM:#} and {more} more, with -v");
+            }
+            let more = cases.len().saturating_sub(NAMED);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            let named = cases.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+            let line = format!("{named}{more}: {reason}");
+            let line = case::wrapped(self.options.width, &line, 16, 2);
+            writeln!(self.out, "{DIM}not applicable:{DIM:#} {line}")?;
+        }
+        Ok(())
+    }
+
     /// What the overlay excuses, so that nobody forgets it.
     fn excused(&mut self, summary: &Summary) -> std::io::Result<()> {
         if !summary.excused.is_empty() {
@@ -217,6 +252,7 @@ impl<W: Write> Console<W> {
                 let named = case::wrapped(self.options.width, &named, head.chars().count() + 1, 2);
                 writeln!(self.out, "\n{YELLOW}{head}{YELLOW:#} {named}")?;
             }
+            self.unjudged()?;
             for message in &summary.stale_baseline {
                 writeln!(self.out, "\n{RED}stale baseline entry{RED:#} {}", terminal(message))?;
             }
@@ -253,7 +289,8 @@ impl<W: Write> Console<W> {
             "not applicable",
             "seconds",
         ]);
-        let mut total = Summary::default();
+        let codes = self.runs.iter().map(|(_, summary)| summary.exit_code);
+        let mut total = Summary { exit_code: exit_code_of(codes), ..Summary::default() };
         for (name, summary) in &self.runs {
             let count =
                 |wanted| summary.requirements.values().filter(|result| result.verdict == wanted).count();
@@ -272,7 +309,6 @@ impl<W: Write> Console<W> {
                 .iter()
                 .for_each(|(verdict, count)| *total.cases.entry(*verdict).or_default() += count);
             total.seconds += summary.seconds;
-            total.exit_code = total.exit_code.max(summary.exit_code);
             total.stopped = total.stopped.take().or_else(|| summary.stopped.clone());
         }
         if self.options.verbosity >= 0 {
@@ -356,6 +392,7 @@ impl<W: Write> Console<W> {
             3 | 130 => "no verdict",
             0 if count(Verdict::Known) > 0 => "conformant but for known failures",
             0 => "conformant",
+            4 => "no case was judged",
             // The server is not to blame.
             _ if count(Verdict::Failed) + count(Verdict::Error) == 0
                 && !summary.stale_baseline.is_empty() =>

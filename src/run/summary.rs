@@ -101,9 +101,9 @@ impl Tally {
                 None => self.excused_by_overlay.push(one.clone()),
             }
         }
-        match report.verdict {
-            Verdict::NotApplicable | Verdict::NotExercised => self.untried.insert(report.case.clone()),
-            _ => self.ran.insert(report.case.clone()),
+        match report.verdict.says_nothing() {
+            true => self.untried.insert(report.case.clone()),
+            false => self.ran.insert(report.case.clone()),
         };
         self.failed += usize::from(matches!(report.verdict, Verdict::Failed | Verdict::Error));
         *self.cases.entry(report.verdict).or_default() += 1;
@@ -153,6 +153,8 @@ impl Tally {
             1
         } else if count(Verdict::Error) > 0 {
             3
+        } else if self.cases.keys().all(|verdict| verdict.says_nothing()) && !self.cases.is_empty() {
+            4
         } else {
             0
         };
