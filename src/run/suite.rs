@@ -100,11 +100,12 @@ impl<'s> Suite<'s> {
     pub async fn run(&mut self, stop: &mut watch::Receiver<bool>) -> Result<(), RunError> {
         loop {
             self.begin();
-            if self.is_at_end()
-                && let Some(turn) = self.hurry.last()
-            {
-                self.queue.push_back(turn);
-                continue;
+            if self.is_at_end() {
+                let again = self.hurry.last();
+                if !again.is_empty() {
+                    self.queue.extend(again);
+                    continue;
+                }
             }
             if self.tasks.is_empty() {
                 return Ok(());
