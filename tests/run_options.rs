@@ -346,3 +346,23 @@ fn a_run_that_judges_nothing_says_so() {
         "{shown}"
     );
 }
+
+/// A reference server is where the document says; where that leaves the path open (`/`), anywhere.
+#[test]
+fn another_path_is_answered_with_404() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (protocol, path, served) in
+        [("minicodex", "/other", false), ("codelab", "/other/{session_id}", false), ("codey", "/any", true)]
+    {
+        let server = Served::start(&[protocol]);
+        let address = server.url.split('/').nth(2).expect("an address");
+        let url = format!("ws://{address}{path}");
+        let output = frameproof(folder.path(), &["run", protocol, "--url", &url]);
+        let (shown, errors) = (text(&output.stdout), text(&output.stderr));
+        assert_eq!(output.status.code(), Some(if served { 0 } else { 3 }), "{protocol} {shown}{errors}");
+        if !served {
+            assert!(errors.contains("HTTP 404: nothing is served here, but at /ws"), "{errors}");
+            assert!(errors.contains("is the path of --url (`url` in frameproof.toml) right?"), "{errors}");
+        }
+    }
+}

@@ -9,6 +9,9 @@ use super::{Failure, harness, runtime, usage};
 use crate::reference::{self, StartError};
 
 /// Start a reference server.
+///
+/// Where the protocol's document says at which path, another one is answered with 404; where its address is `/`, the path is left open
+/// and any will do.
 #[derive(Debug, Args)]
 pub(super) struct Serve {
     /// The protocol.

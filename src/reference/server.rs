@@ -7,7 +7,8 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
-use tokio_tungstenite::tungstenite::handshake::server::{Request, Response};
+use tokio_tungstenite::tungstenite::handshake::server::{ErrorResponse, Request, Response};
+use tokio_tungstenite::tungstenite::http::StatusCode;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 
 use super::frail_frames::Relay;
@@ -160,7 +161,7 @@ pub async fn start(protocol: &str, options: &Options) -> Result<Server, StartErr
         }
     };
     let (restarter, restarts) = mpsc::channel(1);
-    let task = tokio::spawn(accept(listener, make, relay, death, restarts, stopped));
+    let task = tokio::spawn(accept(listener, make, entry.path, relay, death, restarts, stopped));
     let url = format!("ws://{address}{}", entry.path);
     Ok(Server { url, stop, restarter: Restarter(restarter), task })
 }
@@ -177,6 +178,7 @@ fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
 async fn accept(
     listener: TcpListener,
     make: impl Fn() -> Arc<dyn Dialect>,
+    address: &'static str,
     relay: Option<Arc<Relay>>,
     death: Arc<Notify>,
     mut restarts: mpsc::Receiver<oneshot::Sender<()>>,
@@ -188,7 +190,7 @@ async fn accept(
         tokio::select! {
             accepted = listener.accept() => {
                 if let Ok((stream, _)) = accepted {
-                    connections.spawn(connection(stream, Arc::clone(&dialect), relay.clone()));
+                    connections.spawn(connection(stream, Arc::clone(&dialect), address, relay.clone()));
                 }
             }
             Some(_) = connections.join_next() => {}
@@ -208,21 +210,34 @@ async fn accept(
     connections.shutdown().await;
 }
 
-async fn connection(stream: TcpStream, dialect: Arc<dyn Dialect>, relay: Option<Arc<Relay>>) {
-    let Some(relay) = relay else { return serve(stream, dialect).await };
+async fn connection(stream: TcpStream, dialect: Arc<dyn Dialect>, address: &str, relay: Option<Arc<Relay>>) {
+    let Some(relay) = relay else { return serve(stream, dialect, address).await };
     // A connection that cannot be relayed is cut.
     let Some((near, far)) = relay.between().await else { return };
     let _ = stream.set_nodelay(true);
-    tokio::join!(serve(far, dialect), relay.pass(stream, near));
+    tokio::join!(serve(far, dialect, address), relay.pass(stream, near));
 }
 
-async fn serve(stream: TcpStream, dialect: Arc<dyn Dialect>) {
+/// Whether a path is the address's: each `{…}` of that is one part that is not empty. A document whose address is `/` leaves
+/// the path open.
+fn is_served(address: &str, path: &str) -> bool {
+    let fits = |(due, came): (&str, &str)| if due.starts_with('{') { !came.is_empty() } else { due == came };
+    let same = address.split('/').count() == path.split('/').count();
+    address == "/" || (same && address.split('/').zip(path.split('/')).all(fits))
+}
+
+async fn serve(stream: TcpStream, dialect: Arc<dyn Dialect>, address: &str) {
     let _ = stream.set_nodelay(true);
     let mut path = String::new();
     #[allow(clippy::result_large_err, reason = "the library's own callback type")]
     let note = |request: &Request, response: Response| {
         path = request.uri().path_and_query().map(ToString::to_string).unwrap_or_default();
-        Ok(response)
+        if is_served(address, request.uri().path()) {
+            return Ok(response);
+        }
+        let mut refused = ErrorResponse::new(Some(format!("nothing is served here, but at {address}\n")));
+        *refused.status_mut() = StatusCode::NOT_FOUND;
+        Err(refused)
     };
     let config = WebSocketConfig::default().read_buffer_size(READ_BUFFER);
     let handshake = tokio_tungstenite::accept_hdr_async_with_config(stream, note, Some(config));
@@ -251,6 +266,22 @@ mod tests {
             }
         }
         answer
+    }
+
+    #[test]
+    fn a_path_is_served_where_the_document_says_so() {
+        for (address, path, served) in [
+            ("/ws", "/ws", true),
+            ("/ws", "/", false),
+            ("/ws", "/ws/", false),
+            ("/ws", "/ws/a", false),
+            ("/ws/{id}", "/ws/a-1", true),
+            ("/ws/{id}", "/ws/", false),
+            ("/ws/{id}", "/ws/a/b", false),
+            ("/", "/anything", true),
+        ] {
+            assert_eq!(is_served(address, path), served, "{address} {path}");
+        }
     }
 
     #[tokio::test(flavor = "multi_thread")]
