@@ -1,11 +1,13 @@
 //! What a campaign makes of failures: they are confirmed and shrunk; deaths and growing memory of a launched target.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use super::bench::Ran;
 use super::campaign::{Campaign, Ended, Growth};
 use super::death;
 use super::finding::Fingerprint;
+use super::input::Input;
 use super::keep::{Confirmed, Together};
 use super::program::Program;
 use super::shrink::shrink;
@@ -22,6 +24,8 @@ const RETRIES: [Duration; 4] =
     [Duration::from_millis(100), Duration::from_millis(300), Duration::from_secs(1), Duration::from_secs(3)];
 /// How often a case is repeated that may make the target's memory grow.
 const REPEAT: u32 = 24;
+/// Inputs of a case that are tried by themselves.
+const ALONE: usize = 32;
 /// How often at least.
 const LEAST: u32 = 3;
 /// Inputs in all its times that are enough, where a case has many.
@@ -166,11 +170,9 @@ impl Campaign<'_> {
                 let programs = batch.iter().map(alone).collect();
                 let all = self.bench.replay_all(programs, seed, patient, JOBS).await;
                 for ((index, _), ran) in batch.iter().zip(all) {
-                    let Some(mut ran) = ran else { continue };
-                    let print = ran.wrong().into_iter().find(|print| print.oracle == "memory");
-                    let Some(print) = print.filter(|print| self.is_worth_a_look(print)) else { continue };
-                    // Shrunk to one input, it takes as many times as ever.
-                    ran.program.repeat = Some(REPEAT);
+                    let Some(ran) = ran else { continue };
+                    let Some(print) = self.growth_of(&ran) else { continue };
+                    let ran = self.lightest(ran).await;
                     self.look_into(*index, ran, &print).await;
                     if self.known.len() > before {
                         return true;
@@ -179,6 +181,34 @@ impl Campaign<'_> {
             }
         }
         false
+    }
+
+    /// What says that the memory of a server has grown, if it is worth a look.
+    fn growth_of(&self, ran: &Ran) -> Option<Fingerprint> {
+        let print = ran.wrong().into_iter().find(|print| print.oracle == "memory")?;
+        self.is_worth_a_look(&print).then_some(print)
+    }
+
+    /// One input of a case that makes the memory grow, if one of each kind alone does: of many inputs each time takes long.
+    async fn lightest(&self, ran: Ran) -> Ran {
+        let (seed, patient) = (self.options.seed, self.options.deadline * 3);
+        let mut kinds = BTreeSet::new();
+        let inputs = ran.program.inputs.iter();
+        let inputs: Vec<_> =
+            inputs.filter(|input| kinds.insert((&input.command, &input.mutation))).take(ALONE).collect();
+        for batch in inputs.chunks(JOBS) {
+            let alone = |input: &&Input| Program {
+                inputs: vec![(*input).clone()],
+                repeat: Some(REPEAT),
+                ..ran.program.clone()
+            };
+            let all = self.bench.replay_all(batch.iter().map(alone).collect(), seed, patient, JOBS).await;
+            if let Some(found) = all.into_iter().flatten().find(|ran| self.growth_of(ran).is_some()) {
+                return found;
+            }
+        }
+        // Whatever is left of it when it is shrunk is done as often as ever.
+        Ran { program: Program { repeat: Some(REPEAT), ..ran.program.clone() }, ..ran }
     }
 
     /// After a failure: an embedded server begins anew, another must still take connections; one that was

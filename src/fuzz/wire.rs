@@ -50,8 +50,13 @@ pub const KINDS: &[&str] = &[
     // The same with a reset: who is gone so is not noticed in order.
     "reset-in-frame",
     "reset-in-message",
+    // And with silence: a connection of its own says no more, and stays while the rest of the case runs.
+    "silence-in-frame",
+    "silence-in-message",
 ];
 
+/// A client that goes silent, beside those that go on.
+const SILENT: &str = "silent";
 /// Bytes that are no UTF-8: a stray continuation, a lead byte alone, overlong forms, a surrogate, beyond the last character.
 const NO_UTF8: &[&str] = &[
     "80",
@@ -281,20 +286,27 @@ fn broken_off(
     // A cut resets the connection (see `wire::connect`), whatever is under way on it.
     let reset = json!({ "drop": client });
     let begun = || json!({ "opcode": "text", "payload": message, "fin": false });
+    // At least one byte, and never the whole frame: its header and mask alone have six.
+    let mut cut = || json!({ "opcode": "text", "payload": message, "cut": 1 + below(6) });
+    let silent = |frame: Value| vec![json!({ "open": SILENT }), json!({ "frame": frame, "as": SILENT })];
+    let steps = match kind {
+        "reset-in-frame" => Some(vec![frame(cut()), reset]),
+        "reset-in-message" => Some(vec![frame(begun()), reset]),
+        "silence-in-frame" => Some(silent(cut())),
+        "silence-in-message" => Some(silent(begun())),
+        "half-frame" => Some(vec![frame(cut()), hang_up(client)]),
+        _ => None,
+    };
+    if let Some(steps) = steps {
+        return Some((steps, Duty::Survive));
+    }
     let fields = match kind {
-        "reset-in-frame" => {
-            let cut = json!({ "opcode": "text", "payload": message, "cut": 1 + below(6) });
-            return Some((vec![frame(cut), reset], Duty::Survive));
-        }
-        "reset-in-message" => return Some((vec![frame(begun()), reset], Duty::Survive)),
         // What is behind the claimed length may be taken for a frame that never ends.
         "short-length" => json!({ "opcode": "text", "payload": message, "length": below(4) }),
         "noise" => {
             let bytes: Vec<String> = (0..2 + below(40)).map(|_| format!("{:02x}", below(256))).collect();
             return Some((vec![json!({ "bytes": bytes.join(" ") }), hang_up(client)], Duty::Survive));
         }
-        // At least one byte, and never the whole frame: its header and mask alone have six.
-        "half-frame" => json!({ "opcode": "text", "payload": message, "cut": 1 + below(6) }),
         "half-message" => begun(),
         "long-length" => json!({ "opcode": "text", "payload": message, "length": 100_000 + below(100_000) }),
         "endless-length" => {
@@ -344,7 +356,7 @@ mod tests {
             let Action::Steps(steps) = &input.action else { panic!("steps") };
             let survives = input.duty == Duty::Survive;
             let place = KINDS.iter().position(|kind| *kind == input.mutation).expect("known");
-            let broken_off = place >= KINDS.len() - 8;
+            let broken_off = place >= KINDS.len() - 10;
             assert_eq!(survives, place < 9 || broken_off, "{}", input.mutation);
             let meaning = meaning(steps).expect("frames");
             let must = matches!(input.duty, Duty::MustClose { .. });
@@ -356,7 +368,7 @@ mod tests {
             );
             assert!(meaning.whole == (place < 9 || input.mutation == "binary") || broken_off, "{input:?}");
             let drops = steps.iter().any(|step| step.get("drop").is_some());
-            assert_eq!(drops, broken_off, "{}", input.mutation);
+            assert_eq!(drops, broken_off && place < KINDS.len() - 2, "{}", input.mutation);
             assert_eq!(drops, input.hangs_up(), "{}", input.mutation);
         }
         let kinds: std::collections::BTreeSet<&&str> = KINDS.iter().collect();
