@@ -21,6 +21,8 @@ const LONGEST: Duration = Duration::from_secs(20);
 const LAUNCHED: Duration = Duration::from_secs(60);
 /// Inputs that are few enough to be tried one by one.
 const FEW: usize = 12;
+/// Most inputs that are tried alone.
+const KINDS: usize = 64;
 /// Replays that must show the finding, too, before a smaller program is taken.
 const AGAIN: usize = 2;
 /// Candidates tried side by side.
@@ -40,19 +42,17 @@ pub async fn shrink(
     let most = *replays + MOST;
     let until = until.map_or(own, |until| until.min(own));
     let mut work = Work { bench, best, wanted, seed, deadline, replays, most, until, tried: HashSet::new() };
-    // Of many, halves first.
+    // One input alone is what most findings take: of many, one of each kind first, then halves.
     if work.best.program.inputs.len() > FEW {
-        work.fewer_inputs(FEW).await;
+        let mut kinds = HashSet::new();
+        let new = |input: &&Input| kinds.insert((input.command.clone(), input.mutation.clone()));
+        let alone = alone(&work.best.program, new);
+        if !work.try_all(alone).await {
+            work.fewer_inputs(FEW).await;
+        }
     }
-    // One input alone is what most findings take.
-    let alone = work
-        .best
-        .program
-        .inputs
-        .iter()
-        .map(|input| Program { inputs: vec![input.clone()], ..bare(&work.best.program) });
-    let alone: Vec<Program> = alone.collect();
-    work.try_all(alone).await;
+    let each = alone(&work.best.program, |_| true);
+    work.try_all(each).await;
     loop {
         let before = size(&work.best.program);
         let circumstances = circumstances(&work.best.program);
@@ -63,6 +63,12 @@ pub async fn shrink(
             break;
         }
     }
+}
+
+/// Programs of one input each.
+fn alone(program: &Program, which: impl FnMut(&&Input) -> bool) -> Vec<Program> {
+    let alone = |input: &Input| Program { inputs: vec![input.clone()], ..bare(program) };
+    program.inputs.iter().filter(which).map(alone).take(KINDS).collect()
 }
 
 /// The program without all that may not matter.
