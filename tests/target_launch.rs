@@ -214,3 +214,23 @@ fn a_server_that_is_ready_before_it_listens_is_waited_for() {
         assert_eq!(left_over(&mark), [], "{then}");
     }
 }
+
+/// What the server of a case wrote before the case began is no part of what it wrote meanwhile.
+#[test]
+fn output_before_a_case_is_not_its_own() {
+    let folder = folder(
+        "[target.own]\nprotocol = 'minicodex'\nurl = 'ws://127.0.0.1:{{port}}/ws'\nports = { port = 0 }\nfresh = 'case'\n\
+         command = ['sh', '-c', 'echo launching; (while :; do echo tick; sleep 0.02; done) & exec BIN serve minicodex --fault \
+         finishes-twice --listen 127.0.0.1:{{port}}']\n",
+    );
+    let (code, shown, errors) = run(&folder, &["run", "--target", "own", "streaming/*", "--junit", "j.xml"]);
+    assert_eq!(code, Some(1), "{shown}{errors}");
+    let xml = fs::read_to_string(folder.path().join("j.xml")).expect("JUnit");
+    for report in [&shown, &xml] {
+        assert!(report.contains("the server wrote meanwhile"), "{report}");
+        assert!(report.contains(" | tick") || report.contains(" |tick"), "{report}");
+        assert!(!report.contains("launching"), "{report}");
+    }
+    let early = shown.lines().any(|line| line.trim_start().starts_with('-') && line.contains(" ms "));
+    assert!(!early, "{shown}");
+}

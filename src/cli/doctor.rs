@@ -177,7 +177,8 @@ fn show(out: &mut impl Write, finding: &Finding, verbose: bool) -> std::io::Resu
     for line in &finding.log[from..] {
         let text = terminal(&line.text);
         let text: String = text.chars().take(WIDTH).collect();
-        writeln!(out, "         {:>8.1} ms {} | {text}", line.ms, terminal(&line.process))?;
+        let when = if line.ms < 0.0 { "earlier".to_owned() } else { format!("{:.1} ms", line.ms) };
+        writeln!(out, "         {when:>11} {} | {text}", terminal(&line.process))?;
     }
     out.flush()
 }

@@ -27,14 +27,13 @@ pub(super) fn reports(fallen: Vec<Fallen>, options: &Options, now: Duration) -> 
         };
         let often =
             if count > 1 { format!(" (and {} times more in this way)", count - 1) } else { String::new() };
-        let end = output.last().map_or_else(std::time::Instant::now, |line| line.at);
         CaseReport {
             case: NAME.to_owned(),
             title: "The server lives until it is stopped".to_owned(),
             verdict: Verdict::Error,
             reason: Some(format!("the server died {place}: {how}{often}")),
             started: now.as_secs_f64(),
-            log: LogLine::of(&output, end),
+            log: LogLine::of_itself(&output),
             opening: Some(kind),
             reproduce: options.reproduce.clone(),
             ..CaseReport::default()

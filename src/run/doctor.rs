@@ -105,8 +105,7 @@ impl Walk<'_> {
             false => "what does it do when a client leaves? Its last lines of output are below",
         };
         let mut finding = Finding::new("does it live on?", State::Bad, text, advice);
-        finding.log =
-            LogLine::of(&fallen.output, fallen.output.last().map_or_else(Instant::now, |line| line.at));
+        finding.log = LogLine::of_itself(&fallen.output);
         self.tell(finding);
         false
     }

@@ -267,7 +267,7 @@ pub struct Excused {
 /// A line that a launched process wrote.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LogLine {
-    /// Milliseconds since the case began; less than 0: before.
+    /// Milliseconds since the case began, or since the first line where they belong to no case.
     pub ms: f64,
     /// The process.
     pub process: String,
@@ -290,6 +290,11 @@ impl LogLine {
             text: line.text.clone(),
         };
         lines.iter().map(line).collect()
+    }
+
+    /// Lines that belong to no case: their times count from the first of them.
+    pub(super) fn of_itself(lines: &[crate::target::Line]) -> Vec<Self> {
+        lines.first().map_or_else(Vec::new, |first| Self::of(lines, first.at))
     }
 }
 

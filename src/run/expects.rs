@@ -11,7 +11,7 @@ use crate::check::counter;
 use crate::protocol::Matcher;
 use crate::scenario::duration;
 use crate::scenario::model::{Assertion, Joined, Step};
-use crate::source::schema::{Problem, Schema};
+use crate::source::schema::{Problem, Schema, Violation};
 use crate::trace::Direction;
 
 /// Pieces that a message which they do not make points to: the first ones.
@@ -118,14 +118,11 @@ impl Runner<'_> {
                     let codes: Vec<String> = codes.iter().map(ToString::to_string).collect();
                     format!("{ended}, where code {} was due", codes.join(" or "))
                 }
-                problem => format!("{ended}: {} {problem}", violation.at),
+                _ => format!("{ended}: {}", told(violation, &taken.body)),
             };
             return self.ended_by("step", client, blame, message);
         }
-        let message = match violation.at.as_str() {
-            "" => violation.problem.to_string(),
-            at => format!("{at} {}", violation.problem),
-        };
+        let message = told(violation, &taken.body);
         // No expected value: the step, which is shown, says what it wants.
         self.missed(blame, message, Some(&taken), None)
     }
@@ -256,6 +253,16 @@ fn join<'b>(pieces: impl Iterator<Item = &'b Value>, joined: &Joined) -> Value {
         Some(_) => texts.into_iter().map(|(_, text)| value(text)).collect(),
         None => value(texts.into_iter().map(|(_, text)| text).collect()),
     }
+}
+
+/// What is wrong, where, and with which value, unless the problem says that itself.
+fn told(violation: &Violation, body: &Value) -> String {
+    let value = match &violation.problem {
+        Problem::Other(_) => body.pointer(&violation.at).map(crate::protocol::shorten),
+        _ => None,
+    };
+    let parts = [Some(violation.at.clone()), value, Some(violation.problem.to_string())];
+    parts.into_iter().flatten().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
 /// Whether one number is less than another: exactly for whole numbers. What is no number is never less.

@@ -206,8 +206,9 @@ pub(super) async fn served(
             outcome.died(&how);
             outcome.grave = Some(Arc::clone(&lease.told));
         }
-        let lines = instance.log().between(clock, Instant::now());
-        outcome.log = LogLine::of(&lines, outcome.began.unwrap_or(clock));
+        // What it wrote while it was launched for this case is no part of what it wrote meanwhile.
+        let began = outcome.began.unwrap_or(clock);
+        outcome.log = LogLine::of(&instance.log().between(began, Instant::now()), began);
     }
     lease.finish().await;
     outcome

@@ -151,9 +151,6 @@ fn describe(
                 .at(document, &place, Part::Value)
                 .hint(format!("`/{}`?", shown.trim_matches('"')))
         }
-        Problem::Other(message) if message.starts_with(&shown) => {
-            Diagnostic::new(message.clone()).at(document, &place, Part::Value)
-        }
         Problem::Other(message) => {
             Diagnostic::new(format!("{shown} {message}")).at(document, &place, Part::Value)
         }

@@ -30,7 +30,7 @@ pub enum Problem {
     Type(String),
     /// The value is none of these.
     NotOneOf(Vec<Value>),
-    /// Anything else, in a sentence.
+    /// Anything else, as what is said of the value: `has more than 3 items`.
     Other(String),
 }
 
@@ -103,10 +103,21 @@ fn explain(error: &ValidationError<'_>, found: &mut Vec<Violation>) {
             match (choices(context, &at), best_branch(context, &at)) {
                 (Some(choices), _) => push(Problem::NotOneOf(choices)),
                 (None, Some(branch)) => branch.iter().for_each(|error| explain(error, found)),
-                (None, None) => push(Problem::Other(error.to_string())),
+                (None, None) => push(Problem::Other(predicate(error))),
             }
         }
-        _ => push(Problem::Other(error.to_string())),
+        _ => push(Problem::Other(predicate(error))),
+    }
+}
+
+/// What is wrong with a value, without the value: whoever tells it shows that as far as there is room.
+fn predicate(error: &ValidationError<'_>) -> String {
+    /// Stands where the value would. No message has it of its own.
+    const PLACE: &str = "\u{0}";
+    let message = error.masked_with(PLACE).to_string();
+    match message.strip_prefix(PLACE) {
+        Some(rest) => rest.trim_start().to_owned(),
+        None => message.replace(PLACE, "it"),
     }
 }
 
@@ -183,6 +194,25 @@ impl std::fmt::Display for Problem {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn what_is_wrong_is_said_without_the_value() {
+        for (schema, value, said) in [
+            (json!({ "maxItems": 0 }), json!(["x"]), "has more than 0 items"),
+            (json!({ "pattern": "^a" }), json!("b"), "does not match \"^a\""),
+            (json!({ "minLength": 3 }), json!("b"), "is shorter than 3 characters"),
+            (
+                json!({ "contains": { "const": 1 } }),
+                json!([2]),
+                "None of it are valid under the given schema",
+            ),
+            (json!({ "not": { "const": "b" } }), json!("b"), "{\"const\":\"b\"} is not allowed for it"),
+            (json!(false), json!("b"), "False schema does not allow it"),
+        ] {
+            let found = Schema::new(&schema).expect("a schema").violations(&value);
+            assert_eq!(found[0].problem.to_string(), said, "{schema}");
+        }
+    }
 
     #[test]
     fn alternatives_that_are_values_are_told_together() {
