@@ -27,3 +27,26 @@ fn ids_and_beginnings_do_not_matter() {
     twice("minicodex", "finishes-twice");
     twice("minicodex", "text-after-finish");
 }
+
+/// An entry that names nothing there is is told where it is written, whatever part of the suite is run.
+#[test]
+fn a_mistyped_entry_is_always_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let known = "known:\n  - { match: MC-ABT-999, reason: r }\n  - { match: abort/idel, reason: r }\n  - { match: abort/idle, reason: r }\n  - { match: 'target/*', reason: r }\n";
+    std::fs::write(folder.path().join("k.yaml"), known).expect("written");
+    for (globs, code) in [(&["errors/*"][..], 0), (&[], 1)] {
+        let output =
+            frameproof(folder.path(), &[&["run", "minicodex", "--baseline", "k.yaml"], globs].concat());
+        let (shown, errors) = (text(&output.stdout), text(&output.stderr));
+        assert_eq!(output.status.code(), Some(code), "{shown}{errors}");
+        for part in [
+            "`MC-ABT-999` names no case and no requirement",
+            "k.yaml:2:14",
+            "k.yaml:3:14",
+            "did you mean `abort/idle`?",
+        ] {
+            assert!(errors.contains(part), "{part} is not in\n{errors}");
+        }
+        assert_eq!(errors.matches("names no case").count(), 2, "{errors}");
+    }
+}

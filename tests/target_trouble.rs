@@ -323,3 +323,12 @@ fn a_server_that_is_killed_ends_with_a_verdict() {
     assert!(shown.matches(" PASS ").count() > 10, "it was launched again: {shown}");
     assert_eq!(left_over(&mark), []);
 }
+
+/// A mistyped protocol in a folder with a target is taken for a selection of cases: the hint names the protocol.
+#[test]
+fn a_mistyped_protocol_is_hinted_at() {
+    let folder = folder(SERVED);
+    let (code, shown, errors) = run(&folder, &["run", "minicodx"]);
+    assert_eq!(code, Some(4), "{shown}{errors}");
+    assert!(errors.contains("did you mean the protocol `minicodex`?"), "{errors}");
+}

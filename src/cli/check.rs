@@ -14,6 +14,7 @@ use crate::check::{Exercised, Judge, Violation, excused, same};
 use crate::frame::Limits;
 use crate::protocol::Protocol;
 use crate::report::escape::terminal;
+use crate::report::often;
 use crate::scenario::LoadedCase;
 use crate::trace::{Event, Payload, Reader};
 
@@ -202,7 +203,7 @@ impl Tally {
             let ids = violation.requirements.join(" ");
             let first =
                 first.map_or_else(|| "at the end".to_owned(), |frame| format!("first in frame {frame}"));
-            let often = if *count == 1 { "once".to_owned() } else { format!("{count} times") };
+            let often = often(*count);
             writeln!(out, "  {ids} {} ({often}, {first})", terminal(&violation.told(bare)))?;
         }
         Ok(())

@@ -97,7 +97,13 @@ fn show_reading(protocol: &Protocol, id: &str) -> Result<u8, Failure> {
     for one in depend {
         writeln!(out, "    {} {} {}", one.id, one.level, one.text)?;
     }
-    writeln!(out, "  `--reading strict` or `lenient` takes another answer")?;
+    let others = [("strict", &reading.strict), ("lenient", &reading.lenient)];
+    let others: Vec<&str> =
+        others.iter().filter(|(_, answer)| **answer != reading.default).map(|(name, _)| *name).collect();
+    match others[..] {
+        [] => writeln!(out, "  every reading takes this answer")?,
+        ref names => writeln!(out, "  `--reading {}` takes another answer", names.join("` or `--reading "))?,
+    }
     Ok(0)
 }
 

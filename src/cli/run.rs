@@ -18,6 +18,7 @@ use crate::report::{file, json, junit};
 use crate::run::baseline::{self, Baseline};
 use crate::run::event::{CaseReport, RunEvent, exit_code_of};
 use crate::run::{self, Options, RunError, Target};
+use crate::scenario;
 use crate::target::Groups;
 use crate::wire::Trust;
 
@@ -102,6 +103,7 @@ impl Run {
         if let Some(chosen) = &chosen {
             chosen.tools(&mut suites)?;
         }
+        self.tell_mistyped(&suites)?;
         let suites = self.filter.select(suites)?;
         if self.list {
             return super::list::cases(&suites);
@@ -158,6 +160,19 @@ impl Run {
             Ok(()) | Err(Failure::BrokenPipe) => Ok(exit_code_of(codes)),
             Err(failure) => Err(failure),
         }
+    }
+
+    /// Tells of entries of the baseline that name nothing there is, whatever part of the suite is run.
+    fn tell_mistyped(&self, suites: &[Suite]) -> Result<(), Failure> {
+        let ([Suite { protocol, cases }], Some(baseline)) = (suites, known(self.baseline.as_deref())?) else {
+            return Ok(());
+        };
+        // An entry about a shipped case stays right where other scenarios are run.
+        let shipped =
+            if self.source.scenario.is_empty() { Vec::new() } else { scenario::embedded(protocol)? };
+        let cases = cases.iter().chain(&shipped).map(|case| case.id.as_str());
+        super::tell(baseline.mistyped(cases.chain(protocol.requirements.0.keys().map(String::as_str))));
+        Ok(())
     }
 
     /// All protocols at once are for their reference servers only.

@@ -303,6 +303,11 @@ fn unmatched(pattern: &Pattern<'_>, suites: &[Suite]) -> Failure {
         );
         return nothing(message, &hint);
     }
+    let plain = pattern.cases && pattern.requirements && !pattern.text.contains('/');
+    if let Some(protocol) = nearest(pattern.text, Protocol::embedded_names()).filter(|_| plain) {
+        let hint = format!("did you mean the protocol `{protocol}`? A word that names none selects cases");
+        return nothing(message, &hint);
+    }
     let near = near(pattern, suites, ids().map(String::as_str));
     let hint = if near.is_empty() {
         "`frameproof list` shows the cases, `frameproof list --requirements` the requirements".to_owned()

@@ -52,6 +52,7 @@ impl Bench {
             family: "fuzz".to_owned(),
             case,
             file: "fuzz".to_owned(),
+            embedded: false,
             document: Arc::clone(&self.document),
             pointer: String::new(),
             line: 1,

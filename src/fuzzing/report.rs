@@ -251,6 +251,7 @@ impl Maker<'_, '_> {
             log_omitted: 0,
             opening: None,
             cued: false,
+            embedded: false,
             also: None,
             same_as: None,
             excused: Vec::new(),

@@ -8,6 +8,7 @@ use std::io::Write;
 use anstyle::{AnsiColor, Style};
 
 use super::escape::terminal;
+use super::often;
 use super::table::Table;
 use crate::run::event::{CaseReport, RunEvent, RunStarted, Summary, Verdict, exit_code_of};
 
@@ -197,6 +198,10 @@ impl<W: Write> Console<W> {
         }
         self.wire(case, &failures)?;
         self.output(case)?;
+        if case.embedded {
+            let explain = format!("frameproof explain {}", terminal(&case.case));
+            writeln!(self.out, "  {DIM}the scenario is embedded:{DIM:#} {explain} {DIM}shows it{DIM:#}")?;
+        }
         writeln!(self.out, "  {DIM}reproduce:{DIM:#} {}", terminal(&case.reproduce))
     }
 
@@ -233,7 +238,7 @@ impl<W: Write> Console<W> {
                 "  {CYAN}{}{CYAN:#}{} {DIM}({}, first in {}){DIM:#}",
                 terminal(&ids),
                 self.clip(&one.message, 2 + ids.len()),
-                if one.count == 1 { "once".to_owned() } else { format!("{} times", one.count) },
+                often(one.count),
                 terminal(&one.case)
             )?;
         }

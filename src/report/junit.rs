@@ -179,7 +179,7 @@ fn text_of(case: &CaseReport, failures: &[Failure], begin: &RunStarted) -> Strin
     if let Some(first) = &case.same_as {
         let _ = writeln!(out, "\nit failed for the same reason as {first}, which tells the story");
         let _ = write!(out, "\nreproduce: {}", case.reproduce);
-        return xml(&out).into_owned();
+        return bounded(&out);
     }
     frames(case, failures, &mut out);
     let skipped = case.log.len().saturating_sub(FRAMES);
@@ -189,12 +189,17 @@ fn text_of(case: &CaseReport, failures: &[Failure], begin: &RunStarted) -> Strin
     for line in &case.log[skipped..] {
         let _ = writeln!(out, "{:>9.1} ms  {} | {}", line.ms, line.process, line.text);
     }
-    let _ = write!(out, "\nreproduce: {}", case.reproduce);
-    let mut end = out.len().min(MAX_TEXT);
-    while !out.is_char_boundary(end) {
-        end -= 1;
+    if case.embedded {
+        let _ = writeln!(out, "\nthe scenario is embedded: `frameproof explain {}` shows it", case.case);
     }
-    xml(&out[..end]).into_owned()
+    let _ = write!(out, "\nreproduce: {}", case.reproduce);
+    bounded(&out)
+}
+
+/// A text as it may stand in the file, cut at a bound.
+fn bounded(text: &str) -> String {
+    let end = text.floor_char_boundary(MAX_TEXT.min(text.len()));
+    xml(&text[..end]).into_owned()
 }
 
 /// The last frames, and those that show the failure wherever they are, marked.

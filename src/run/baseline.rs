@@ -10,7 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use super::causes::NOT_RUN;
 use super::event::{CaseReport, Failure, Verdict};
-use crate::source::{Diagnostic, Diagnostics, Document, Part, decode};
+use crate::source::{Diagnostic, Diagnostics, Document, Part, decode, nearest};
+
+/// What frameproof itself reports as cases.
+const OWN: [&str; 3] = [super::deaths::NAME, "target/sessions-apart", "target/step"];
 
 /// A baseline file.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -43,6 +46,8 @@ pub struct Baseline {
     entries: Vec<Entry>,
     /// Only a part of the suite is run: an entry that it does not touch is not stale.
     pub partial: bool,
+    /// The file.
+    document: Option<Document>,
 }
 
 #[derive(Debug, Clone)]
@@ -98,7 +103,7 @@ impl Baseline {
                 }
             }
         }
-        errors.or(Self { entries, partial: false })
+        errors.or(Self { entries, partial: false, document: Some(document.clone()) })
     }
 
     /// The entries that excuse a failure: their indices and reasons. Each of them still has its use.
@@ -108,6 +113,28 @@ impl Baseline {
             let fits = named && failure.message.contains(&known.message) && !expired;
             fits.then_some((index, known.reason.as_str()))
         })
+    }
+
+    /// Entries that name none of these cases and requirements, which are all that there are: they are mistyped. What is wrong, where it is
+    /// written, and what was perhaps meant.
+    pub fn mistyped<'i>(&self, ids: impl Iterator<Item = &'i str> + Clone) -> Vec<Diagnostic> {
+        let ids = ids.chain(OWN);
+        let Some(document) = &self.document else { return Vec::new() };
+        let entries = self.entries.iter().enumerate();
+        let wrong = entries.filter(|(_, entry)| !ids.clone().any(|id| entry.glob.is_match(id)));
+        let told = wrong.map(|(index, entry)| {
+            let pattern = &entry.known.pattern;
+            let note =
+                Diagnostic::note(format!("the baseline's `{pattern}` names no case and no requirement"));
+            let note = note.at(document, &format!("/known/{index}/match"), Part::Value);
+            match nearest(pattern, ids.clone()) {
+                Some(near) => note.hint(format!("did you mean `{near}`?")),
+                None => note.hint(
+                    "`frameproof list` shows the cases, `frameproof list --requirements` the requirements",
+                ),
+            }
+        });
+        told.collect()
     }
 
     /// Messages about the entries that excused nothing, and about those of them that say nothing of the server, for what they are

@@ -7,7 +7,6 @@ use super::case::Outcome;
 use super::event::{CaseReport, Failure, Verdict};
 use super::heard::{Extent, Heard};
 use super::{Options, key, silence};
-use crate::check::essence;
 
 /// Cases that have waited for a word in vain before the others are not run any more.
 const ENOUGH: usize = 8;
@@ -64,19 +63,20 @@ impl Causes {
             return;
         }
         let keys: Vec<String> =
-            [Some(cause), report.also.take()].into_iter().flatten().map(|key| essence(&key)).collect();
+            [Some(cause), report.also.take()].into_iter().flatten().map(|key| key::essential(&key)).collect();
         let known = keys.iter().find_map(|key| self.first.get(key)).cloned();
         if known.is_none() && report.verdict == Verdict::Warned {
             // The story of failures is not told by a warning.
             let key = format!("{} (warned)", keys[0]);
             match self.first.get(&key) {
-                Some(first) => report.same_as = Some(first.clone()),
+                Some(first) => report.same_as = Some(first.clone()).filter(|first| *first != report.case),
                 None => drop(self.first.insert(key, report.case.clone())),
             }
             return;
         }
         let leader = known.clone().unwrap_or_else(|| report.case.clone());
-        report.same_as = known;
+        // A case that is repeated tells its own story.
+        report.same_as = known.filter(|first| *first != report.case);
         for key in keys {
             self.first.entry(key).or_insert_with(|| leader.clone());
         }
@@ -95,7 +95,7 @@ impl Causes {
                 // Whoever has its root cause points to the story, too.
                 let own = self.first.values_mut().filter(|leader| **leader == report.case);
                 own.for_each(|leader| leader.clone_from(first));
-                report.same_as = Some(first.clone());
+                report.same_as = Some(first.clone()).filter(|first| *first != report.case);
             }
             // A case that passed in the end shows nothing of what failed before.
             None if report.verdict != Verdict::Flaky && self.told.len() < STORIES => {
@@ -197,6 +197,9 @@ mod tests {
         assert_eq!(same_as("b", Verdict::Failed), None);
         assert_eq!(same_as("c", Verdict::Failed).as_deref(), Some("b"));
         assert_eq!(same_as("d", Verdict::Warned).as_deref(), Some("b"));
+        // What is repeated does not point to itself.
+        assert_eq!(same_as("b", Verdict::Failed), None);
+        assert_eq!(same_as("a", Verdict::Warned).as_deref(), Some("b"));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::event::{CaseReport, LogLine, Verdict};
 use super::host::Fallen;
 
 /// What stands in place of a case's name.
-const NAME: &str = "target/lives-on";
+pub(super) const NAME: &str = "target/lives-on";
 
 /// A report for each kind of death.
 pub(super) fn reports(fallen: Vec<Fallen>, options: &Options, now: Duration) -> Vec<CaseReport> {

@@ -135,6 +135,9 @@ pub struct CaseReport {
     /// The root cause, where many cases can have the same: why the opening failed, or in which way the server fell silent.
     #[serde(default)]
     pub opening: Option<String>,
+    /// Its scenario ships with frameproof: `file` is a path in the repository.
+    #[serde(default)]
+    pub embedded: bool,
     /// It sent a cue, so that the model was to say something. Not written.
     #[serde(skip)]
     pub cued: bool,

@@ -65,6 +65,7 @@ pub(super) fn report(
         title: loaded.case.title.clone(),
         file: loaded.file.clone(),
         line: loaded.line,
+        embedded: loaded.embedded,
         covers: loaded.covered(),
         verdict,
         reason: outcome.reason.map(|(_, reason)| reason),

@@ -19,7 +19,10 @@ static SCENARIOS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/scenarios");
 /// Everything that is wrong with them (a test sees to it that nothing is).
 pub fn embedded(protocol: &Protocol) -> Result<Vec<LoadedCase>, Diagnostics> {
     let files = embedded_files(&protocol.name).into_iter();
-    collect(files.map(|(path, text)| Document::parse(&format!("scenarios/{path}"), text)), protocol)
+    let files = files.map(|(path, text)| Document::parse(&format!("scenarios/{path}"), text));
+    let mut cases = collect(files, protocol)?;
+    cases.iter_mut().for_each(|case| case.embedded = true);
+    Ok(cases)
 }
 
 /// The scenario files that ship with the binary for a protocol of this name: paths (`NAME/FAMILY.yaml`) and texts, in order.
@@ -99,6 +102,7 @@ fn collect(
                 family: file.family.clone(),
                 case,
                 file: document.name.clone(),
+                embedded: false,
                 document: Arc::clone(&document),
                 pointer,
                 line,

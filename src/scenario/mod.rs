@@ -28,6 +28,8 @@ pub struct LoadedCase {
     pub case: model::Case,
     /// The file, as it can be opened from the working folder; for an embedded one its path in the repository.
     pub file: String,
+    /// It ships with the binary, so that there need be no such file.
+    pub embedded: bool,
     /// The file's text and places.
     pub document: Arc<Document>,
     /// JSON Pointer of the case in the document.
