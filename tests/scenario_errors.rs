@@ -105,6 +105,15 @@ fn wrong_shapes_hide_no_wrong_names() {
     ] {
         assert!(shown.contains(part), "{part} is not in\n{shown}");
     }
+    // Nor do they hide variables that nothing sets; what a broken step may have set is let alone.
+    let file = case(
+        "    steps:\n      - open: alice\n      - { expect: welcome, save: { call: no-pointer } }\n      \
+         - send: { text: \"{{call}} {{gone}}\" }\n",
+    );
+    let (code, told) = load(folder.path(), file.as_bytes());
+    assert_eq!(code, Some(2), "{told}");
+    assert!(told.contains("is no JSON Pointer") && told.contains("undefined variable `gone`"), "{told}");
+    assert!(!told.contains("variable `call`"), "{told}");
     // What the broken step opened nobody knows.
     assert!(!shown.contains("never opened"), "{shown}");
 }

@@ -1,6 +1,5 @@
 //! From scenario files to checked cases.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -79,7 +78,7 @@ fn collect(
         let Some(document) = errors.take(document) else { continue };
         let Some(file) = errors.take(decode::<ScenarioFile>(&document, "")) else {
             for one in salvage::cases(&document) {
-                verify::case(&one.case, protocol, &document, &one.pointer, &one.broken, &mut errors);
+                verify::case(&one.case, protocol, &document, &one.pointer, &one.gaps, &mut errors);
             }
             continue;
         };
@@ -94,7 +93,7 @@ fn collect(
                         .hint("case names are unique in their family"),
                 );
             }
-            verify::case(&case, protocol, &document, &pointer, &BTreeSet::new(), &mut errors);
+            verify::case(&case, protocol, &document, &pointer, &salvage::Gaps::default(), &mut errors);
             let line = document.place(document.span(&format!("{pointer}/name"), Part::Key).start).0;
             cases.push(LoadedCase {
                 notes: notes::of(&case, protocol, &document, &pointer),

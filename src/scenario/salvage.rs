@@ -13,8 +13,30 @@ pub(super) struct Salvaged {
     pub case: Case,
     /// Where it stands.
     pub pointer: String,
+    /// What is missing of it.
+    pub gaps: Gaps,
+}
+
+/// What is missing of a case that had the wrong shape.
+#[derive(Debug, Default)]
+pub(super) struct Gaps {
     /// The steps that are wrong; what is right of them, if anything, stands in their places.
-    pub broken: BTreeSet<usize>,
+    pub steps: BTreeSet<usize>,
+    /// Words in what is wrong: it may have been meant to set variables of these names.
+    pub words: BTreeSet<String>,
+}
+
+/// Every key and every text in a value.
+fn words(value: &Value, found: &mut BTreeSet<String>) {
+    match value {
+        Value::String(text) => drop(found.insert(text.clone())),
+        Value::Array(items) => items.iter().for_each(|item| words(item, found)),
+        Value::Object(map) => map.iter().for_each(|(key, value)| {
+            found.insert(key.clone());
+            words(value, found);
+        }),
+        _ => {}
+    }
 }
 
 /// The cases, as far as they are some.
@@ -27,16 +49,20 @@ pub(super) fn cases(document: &Document) -> Vec<Salvaged> {
 fn salvage(given: &Map<String, Value>, pointer: String) -> Option<Salvaged> {
     let stand_in = json!({ "name": "x", "title": "", "steps": [] });
     let mut case: Case = rightful(given, stand_in.as_object()?.clone(), &["steps"])?;
-    let mut broken = BTreeSet::new();
+    let mut gaps = Gaps::default();
+    for (_, value) in given.iter().filter(|(key, _)| *key != "steps") {
+        words(value, &mut gaps.words);
+    }
     for (index, given) in given.get("steps").and_then(Value::as_array).into_iter().flatten().enumerate() {
         let step = serde_json::from_value::<Step>(given.clone());
         if step.is_err() {
-            broken.insert(index);
+            gaps.steps.insert(index);
+            words(given, &mut gaps.words);
         }
         let rest = || rightful(given.as_object()?, Map::new(), &[]);
         case.steps.push(step.ok().or_else(rest).unwrap_or_default());
     }
-    Some(Salvaged { case, pointer, broken })
+    Some(Salvaged { case, pointer, gaps })
 }
 
 /// The fields of a map that are some, and of the right shape. `stand_in` is there for those that must be.

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::frame::{RawFrame, unhex};
 use super::model::{Assertion, Case, Step, TurnStep};
+use super::salvage::Gaps;
 use super::{duration, template};
 use crate::protocol::extension::PatternWhere;
 use crate::protocol::{Matcher, Pattern, Protocol};
@@ -31,28 +32,27 @@ struct Checker<'c> {
     turns: BTreeSet<String>,
     /// The case has no `turn` of its own.
     turnless: bool,
-    /// Steps of the case are missing: nobody knows what they opened and saved.
-    partial: bool,
+    /// What is missing of the case: it may open and save what its words name.
+    gaps: &'c Gaps,
     errors: &'c mut Diagnostics,
 }
 
-/// Checks one case. Of the steps in `broken` something is missing that had the wrong shape.
+/// Checks one case. `gaps`: what is missing of it, for it had the wrong shape.
 pub(super) fn case(
     case: &Case,
     protocol: &Protocol,
     document: &Document,
     at: &str,
-    broken: &BTreeSet<usize>,
+    gaps: &Gaps,
     errors: &mut Diagnostics,
 ) {
     let mut variables: BTreeSet<String> = BUILT_IN.iter().map(|name| (*name).to_owned()).collect();
     variables.extend(case.vars.keys().cloned());
     variables.extend(case.sweep.clone());
     let turns = case.turns.keys().cloned().collect();
-    let partial = !broken.is_empty();
-    let turnless = case.turn.is_none() && !partial;
+    let turnless = case.turn.is_none() && gaps.words.is_empty();
     let mut checker =
-        Checker { protocol, document, variables, clients: BTreeSet::new(), turns, turnless, partial, errors };
+        Checker { protocol, document, variables, clients: BTreeSet::new(), turns, turnless, gaps, errors };
     if case.name.is_empty()
         || !case.name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
     {
@@ -91,7 +91,7 @@ pub(super) fn case(
             checker.turn_step(step, &format!("{at}/turns/{name}/{index}"));
         }
     }
-    let is_step = |index: usize, step: &Step| step.verbs().len() == 1 || !broken.contains(&index);
+    let is_step = |index: usize, step: &Step| step.verbs().len() == 1 || !gaps.steps.contains(&index);
     for (index, step) in case.steps.iter().enumerate().filter(|(index, step)| is_step(*index, step)) {
         checker.step(step, &format!("{at}/steps/{index}"));
     }
@@ -193,7 +193,7 @@ impl Checker<'_> {
         let root = name.split('.').next().unwrap_or_default();
         let tools = &self.protocol.extension.tools;
         let diagnostic = if !self.variables.contains(root) {
-            if self.partial {
+            if self.gaps.words.contains(root) {
                 return;
             }
             Diagnostic::new(format!("undefined variable `{name}`"))
@@ -319,7 +319,7 @@ impl Checker<'_> {
         for (field, client) in named {
             if let Some(client) = client
                 && !self.clients.contains(client)
-                && !self.partial
+                && !self.gaps.words.contains(client)
             {
                 let known: Vec<String> = self.clients.iter().cloned().collect();
                 let diagnostic = Diagnostic::new(format!("client `{client}` was never opened"))
@@ -332,7 +332,7 @@ impl Checker<'_> {
             || step.raw.is_some()
             || step.expect.is_some()
             || step.never.is_some();
-        if acts && step.client.is_none() && self.clients.is_empty() && !self.partial {
+        if acts && step.client.is_none() && self.clients.is_empty() && self.gaps.steps.is_empty() {
             self.error(at, Part::Value, "no client has been opened yet", "begin with `- open: alice`");
         }
     }
