@@ -198,7 +198,10 @@ fn text_of(case: &CaseReport, failures: &[Failure], begin: &RunStarted) -> Strin
 
 /// A text as it may stand in the file, cut at a bound.
 fn bounded(text: &str) -> String {
-    let end = text.floor_char_boundary(MAX_TEXT.min(text.len()));
+    let mut end = text.len().min(MAX_TEXT);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
     xml(&text[..end]).into_owned()
 }
 
