@@ -68,6 +68,26 @@ fn a_defect_is_explained_to_a_stranger() {
     ] {
         assert!(shown.contains(part), "{part} is not in\n{shown}");
     }
+    // The file is in the program, which shows it.
+    let (_, told) = shown.split_once("the scenario is embedded: frameproof ").expect("it is told");
+    let command: Vec<&str> = told.lines().next().expect("a line").split(' ').take(2).collect();
+    assert_eq!(command, ["explain", "approval/deny-does-not-run-the-tool"]);
+    let output = frameproof(folder.path(), &command);
+    assert!(text(&output.stdout).contains("- name: deny-does-not-run-the-tool"), "{}", text(&output.stdout));
+}
+
+#[test]
+fn a_reading_says_what_takes_another_answer() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (id, last) in [
+        ("MC-AMB-01", "`--reading lenient` takes another answer"),
+        ("MC-AMB-06", "`--reading strict` or `--reading lenient` takes another answer"),
+        ("MC-AMB-11", "every reading takes this answer"),
+        ("MC-AMB-19", "`--reading strict` takes another answer"),
+    ] {
+        let output = frameproof(folder.path(), &["explain", id]);
+        assert_eq!(text(&output.stdout).lines().last().map(str::trim), Some(last), "{id}");
+    }
 }
 
 #[test]

@@ -222,3 +222,15 @@ fn requirement(id: &str, text: Option<&RequirementText>) -> String {
         None => id.to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_bounded_at_a_character() {
+        assert_eq!(bounded("short é"), "short é");
+        let long = bounded(&format!("a{}", "é".repeat(MAX_TEXT)));
+        assert_eq!((long.len(), long.chars().last()), (MAX_TEXT - 1, Some('é')));
+    }
+}
