@@ -290,7 +290,7 @@ fn files_of_the_server_are_looked_at() {
     let server = Served::start(&["minicodex"]);
     let (code, shown, _) =
         run(&folder, &["run", "minicodex", "--url", &server.url, "--scenario", "f.yaml", "-v"]);
-    assert_eq!(code, Some(0), "{shown}");
+    assert_eq!(code, Some(4), "{shown}");
     assert!(shown.contains("2 not applicable"), "{shown}");
 }
 
