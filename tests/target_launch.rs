@@ -218,12 +218,15 @@ fn a_server_that_is_ready_before_it_listens_is_waited_for() {
 /// What the server of a case wrote before the case began is no part of what it wrote meanwhile.
 #[test]
 fn output_before_a_case_is_not_its_own() {
+    let case = "family: f\ncases:\n  - name: waits\n    title: It waits\n    steps: [{ open: a }, { expect: turn_done, within: 2s }]\n";
     let folder = folder(
         "[target.own]\nprotocol = 'minicodex'\nurl = 'ws://127.0.0.1:{{port}}/ws'\nports = { port = 0 }\nfresh = 'case'\n\
-         command = ['sh', '-c', 'echo launching; (while :; do echo tick; sleep 0.02; done) & exec BIN serve minicodex --fault \
-         finishes-twice --listen 127.0.0.1:{{port}}']\n",
+         command = ['sh', '-c', 'echo launching; (while :; do echo tick; sleep 0.02; done) & exec BIN serve minicodex \
+         --listen 127.0.0.1:{{port}}']\n",
     );
-    let (code, shown, errors) = run(&folder, &["run", "--target", "own", "streaming/*", "--junit", "j.xml"]);
+    fs::write(folder.path().join("f.yaml"), case).expect("written");
+    let arguments = ["run", "--target", "own", "--scenario", "f.yaml", "--junit", "j.xml"];
+    let (code, shown, errors) = run(&folder, &arguments);
     assert_eq!(code, Some(1), "{shown}{errors}");
     let xml = fs::read_to_string(folder.path().join("j.xml")).expect("JUnit");
     for report in [&shown, &xml] {
