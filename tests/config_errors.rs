@@ -131,9 +131,45 @@ fn what_the_command_line_says_itself_is_not_looked_for_in_the_file() {
     let given = ["run", "--overlay", "o.yaml", "--baseline", "b.yaml", "abort/idle"];
     let (code, shown, errors) = run(&folder, &given);
     assert_eq!(code, Some(0), "{shown}{errors}");
+    // A certificate is looked for where it counts.
+    fs::write(folder.path().join("frameproof.toml"), "ca-file = 'gone.pem'\n").expect("written");
+    let pem = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate").cert.pem();
+    fs::write(folder.path().join("ca.pem"), pem).expect("written");
+    for (arguments, expected) in [
+        (&["run", "minicodex", "--reference", "abort/idle"][..], 2),
+        (&["run", "minicodex", "--reference", "--ca-file", "ca.pem", "abort/idle"], 0),
+        (&["list", "minicodex"], 0),
+        (&["explain", "MC-ORD-1"], 0),
+    ] {
+        let (code, shown, errors) = run(&folder, arguments);
+        assert_eq!(code, Some(expected), "{arguments:?} {shown}{errors}");
+    }
     // Another protocol than the file's has nothing to do with the file's patches.
+    fs::write(folder.path().join("frameproof.toml"), "name = 'minicodex'\noverlay = ['gone.yaml']\n")
+        .expect("written");
     let (code, shown, errors) = run(&folder, &["run", "codey", "--list"]);
     assert_eq!(code, Some(0), "{shown}{errors}");
+}
+
+/// The shipped scenarios need not fit what an overlay makes of the protocol.
+#[test]
+fn a_baseline_and_scenarios_of_ones_own_do_not_need_the_shipped_ones() {
+    let folder = folder("");
+    for (name, text) in [
+        ("o.yaml", "x-frameproof: { tools: { denied: null } }\n"),
+        ("b.yaml", "known: [{ match: 'f/hears', reason: none }]\n"),
+        (
+            "s.yaml",
+            "family: f\ncases:\n  - name: hears\n    title: It hears\n    covers: [MC-HS-1]\n    steps: [{ open: a }]\n",
+        ),
+    ] {
+        fs::write(folder.path().join(name), text).expect("written");
+    }
+    let arguments = ["run", "minicodex", "--reference", "--overlay", "o.yaml", "--scenario", "s.yaml"];
+    let (code, shown, errors) = run(&folder, &arguments);
+    assert_eq!(code, Some(0), "{shown}{errors}");
+    let (_, shown, errors) = run(&folder, &[&arguments[..], &["--baseline", "b.yaml"]].concat());
+    assert!(shown.contains("1 case") && !errors.contains("error:"), "{shown}{errors}");
 }
 
 #[test]

@@ -332,3 +332,24 @@ fn a_mistyped_protocol_is_hinted_at() {
     assert_eq!(code, Some(4), "{shown}{errors}");
     assert!(errors.contains("did you mean the protocol `minicodex`?"), "{errors}");
 }
+
+/// What a server says last may hold what it was sent: that is not shown.
+#[test]
+fn last_words_keep_secrets() {
+    let folder = folder(
+        "[target.t]\nprotocol = 'minicodex'\nurl = 'ws://127.0.0.1:{{port}}/ws'\nports = { port = 0 }\nready = { log = 'ready' }\n\
+         bearer = 'a-long-secret-value'\ncommand = ['python3', 'dies.py', '{{port}}']\n",
+    );
+    let program = "import socket, sys\nserver = socket.create_server(('127.0.0.1', int(sys.argv[1])))\nprint('ready', flush=True)\n\
+                   server.accept()\nprint('fatal: bad token a-long-secret-value', file=sys.stderr, flush=True)\nsys.exit(3)\n";
+    fs::write(folder.path().join("dies.py"), program).expect("written");
+    for (command, expected) in [("run", 3), ("doctor", 1), ("fuzz", 3)] {
+        let (code, shown, errors) = run(&folder, &[command, "--target", "t"]);
+        assert_eq!(code, Some(expected), "{command}: {shown}{errors}");
+        let told = format!("{shown}{errors}");
+        assert!(
+            told.contains("bad token [redacted]") && !told.contains("a-long-secret"),
+            "{command}: {told}"
+        );
+    }
+}

@@ -6,7 +6,7 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::places::Said;
+use super::places::{Files, Said};
 use super::source::{Filter, Reading, Source};
 use super::{Failure, unreadable};
 use crate::source::{Document, decode};
@@ -195,10 +195,10 @@ impl Config {
     ///
     /// # Errors
     /// All that is wrong.
-    pub fn check(&self, source: &Source, baseline: Option<&Path>) -> Result<(), Failure> {
+    pub fn check(&self, source: &Source, files: Files<'_>) -> Result<(), Failure> {
         let Some((_, document)) = &self.place else { return Ok(()) };
         let said = Said { config: self, document, target: None };
-        Ok(said.check(source, baseline).or(())?)
+        Ok(said.check(source, files).or(())?)
     }
 
     fn relative_to(mut self, folder: &Path) -> Self {

@@ -8,6 +8,7 @@ use clap::Args;
 use tokio::sync::watch;
 
 use super::config::Config;
+use super::places::Files;
 use super::run::{Handlers, cannot_run, known, stop_on_signal, trust};
 use super::source::{Filter, Source};
 use super::target::{Chosen, TargetChoice};
@@ -62,8 +63,8 @@ impl Doctor {
         {
             self.choice.pick(&config, &self.source)?;
         }
-        let chosen =
-            self.choice.read(&config, self.config.as_deref(), &self.source, self.baseline.as_deref())?;
+        let files = Files { baseline: self.baseline.as_deref(), ca_file: self.ca_file.as_deref() };
+        let chosen = self.choice.read(&config, self.config.as_deref(), &self.source, files)?;
         if let Some(chosen) = &chosen {
             chosen.apply(&mut self.source, &mut Filter::default());
         }
@@ -101,9 +102,10 @@ impl Doctor {
         let mut out = anstream::stdout();
         let mut written = Ok(());
         let verbose = self.verbose;
-        let mut all = false;
+        let (mut all, mut unknown) = (false, false);
         let mut sink = |finding: &Finding| {
             all |= finding.is_last();
+            unknown |= finding.state == State::Open;
             if written.is_ok() {
                 written = show(&mut out, finding, verbose);
             }
@@ -120,6 +122,9 @@ impl Doctor {
             Some(Err(error)) => Err(cannot_run(&error, &target, chosen.as_ref())),
             Some(Ok(good)) => {
                 let last = match good {
+                    true if unknown => {
+                        "Nothing is missing, as far as it can be seen: `frameproof run` tests the rest."
+                    }
                     true => "Nothing is missing: `frameproof run` tests the rest.",
                     false if all => "Mend this, and ask again.",
                     false => "Mend this, and ask again: what comes behind it was not tried.",

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::config::Config;
+use super::places::Files;
 use super::source::{Filter, Source};
 use super::{Failure, usage};
 use crate::protocol::Protocol;
@@ -34,7 +35,7 @@ impl Explain {
             Source { protocol: self.protocol.clone(), scenario: self.scenario.clone(), ..Source::default() };
         let config = Config::read(self.config.as_deref())?;
         config.fill(&mut own, &mut Filter::default());
-        config.check(&own, None)?;
+        config.check(&own, Files::default())?;
         let is_own = own.protocol.is_some() || own.name.is_some();
         let named = own.name.clone();
         // The configuration's protocol first; without --protocol the others, too.

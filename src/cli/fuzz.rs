@@ -9,6 +9,7 @@ use clap::Args;
 use tokio::sync::watch;
 
 use super::config::{Config, Jobs};
+use super::places::Files;
 use super::run::{Handlers, cannot_run, stop_on_signal, trust, unwritable};
 use super::server::Server;
 use super::source::{Filter, Source, Suite, quote};
@@ -127,7 +128,8 @@ impl Fuzz {
         if self.choice.target.is_none() && !self.server.is_said(&config) {
             self.choice.pick(&config, &self.source)?;
         }
-        let chosen = self.choice.read(&config, self.config.as_deref(), &self.source, None)?;
+        let files = Files { baseline: None, ca_file: self.server.ca_file.as_deref() };
+        let chosen = self.choice.read(&config, self.config.as_deref(), &self.source, files)?;
         self.apply(&config, chosen.as_ref(), &mut filter);
         let protocol = self.protocol(chosen.as_ref(), &mut filter)?;
         if let Some(word) = filter.globs.first() {

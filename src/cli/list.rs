@@ -7,6 +7,7 @@ use clap::Args;
 
 use super::config::Config;
 use super::explain::deciders;
+use super::places::Files;
 use super::source::{Filter, Source, Suite};
 use super::{Failure, nothing};
 use crate::reference;
@@ -34,7 +35,7 @@ impl List {
     pub fn run(mut self) -> Result<u8, Failure> {
         let config = Config::read(self.config.as_deref())?;
         config.fill(&mut self.source, &mut self.filter);
-        config.check(&self.source, None)?;
+        config.check(&self.source, Files::default())?;
         let suites = self.source.suites(&mut self.filter)?;
         if self.requirements {
             return self.requirements(&suites);

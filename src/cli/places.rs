@@ -12,6 +12,13 @@ pub(super) fn table(target: &str) -> String {
     format!("/target/{}", escape_token(target))
 }
 
+/// Files beside those of protocol and scenarios: none where they are not read.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Files<'f> {
+    pub baseline: Option<&'f Path>,
+    pub ca_file: Option<&'f Path>,
+}
+
 /// A configuration, and the target of it that is chosen.
 pub(super) struct Said<'c> {
     pub config: &'c Config,
@@ -99,12 +106,12 @@ impl Said<'_> {
         (!dialects.contains_key(dialect)).then_some(error)
     }
 
-    /// Everything of this kind that is wrong. `source`, `baseline`: what counts, wherever it was said.
-    pub fn check(&self, source: &Source, baseline: Option<&Path>) -> Diagnostics {
+    /// Everything of this kind that is wrong. `source`, `files`: what counts, wherever it was said.
+    pub fn check(&self, source: &Source, files: Files<'_>) -> Diagnostics {
         let paths = source.scenario.iter().map(|path| ("scenario", path.as_path()));
         let paths = paths.chain(source.overlay.iter().map(|path| ("overlay", path.as_path())));
-        let paths = paths.chain(baseline.map(|path| ("baseline", path)));
-        let paths = paths.chain(self.config.ca_file.iter().map(|path| ("ca-file", path.as_path())));
+        let paths = paths.chain(files.baseline.map(|path| ("baseline", path)));
+        let paths = paths.chain(files.ca_file.map(|path| ("ca-file", path)));
         let mut errors: Vec<Diagnostic> = paths.filter_map(|(key, path)| self.missing(key, path)).collect();
         errors.extend(self.no_protocol(source));
         if errors.is_empty() {

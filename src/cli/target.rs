@@ -6,7 +6,7 @@ use std::sync::Arc;
 use clap::Args;
 
 use super::config::Config;
-use super::places::{Said, table};
+use super::places::{Files, Said, table};
 use super::source::{Filter, Source, Suite, quote};
 use super::{Failure, usage};
 use crate::protocol::extension::Tool;
@@ -77,7 +77,7 @@ impl TargetChoice {
         Ok(())
     }
 
-    /// The chosen target, if one is chosen. `given`, `baseline`: what the command line says itself.
+    /// The chosen target, if one is chosen. `given`, `files`: what the command line says itself.
     ///
     /// # Errors
     /// All that is wrong in what the configuration says, of the target or of what it is tested with.
@@ -86,12 +86,14 @@ impl TargetChoice {
         config: &Config,
         file: Option<&Path>,
         given: &Source,
-        baseline: Option<&Path>,
+        files: Files<'_>,
     ) -> Result<Option<Chosen>, Failure> {
+        let files = Files { ca_file: files.ca_file.or(config.ca_file.as_deref()), ..files };
         let Some(name) = &self.target else {
             let mut source = given.clone();
             let same = config.fill(&mut source, &mut Filter::default());
-            config.check(&source, baseline.or(config.baseline.as_deref().filter(|_| same)))?;
+            let baseline = files.baseline.or(config.baseline.as_deref().filter(|_| same));
+            config.check(&source, Files { baseline, ..files })?;
             return Ok(None);
         };
         let known = || config.target.keys().map(String::as_str);
@@ -115,7 +117,8 @@ impl TargetChoice {
         let same = config.fill(&mut source, &mut Filter::default());
         let own = config.baseline.as_deref().filter(|_| same);
         let said = Said { config, document: &document, target: Some(name) };
-        let mut errors = said.check(&source, baseline.or(target.baseline.as_deref()).or(own));
+        let baseline = files.baseline.or(target.baseline.as_deref()).or(own);
+        let mut errors = said.check(&source, Files { baseline, ..files });
         let environment = |variable: &str| std::env::var(variable).ok();
         let spec = Spec::new(name, target, &folder, self.attach, &environment);
         let spec =
@@ -164,8 +167,10 @@ impl Chosen {
                 }
                 // Nobody else has it yet.
                 if let Some(protocol) = Arc::get_mut(&mut suite.protocol) {
-                    let own = Tool { name: tool.name.clone(), args: tool.args.clone(), of_target: true };
-                    protocol.set_tool(class, &own);
+                    let needs =
+                        protocol.extension.tools.get(class).map_or(Vec::new(), |tool| tool.needs.clone());
+                    let (name, args) = (tool.name.clone(), tool.args.clone());
+                    protocol.set_tool(class, &Tool { name, args, needs, of_target: true });
                 }
             }
         }

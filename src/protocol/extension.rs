@@ -333,6 +333,9 @@ pub struct Tool {
     /// Arguments; a scenario may replace them.
     #[serde(default)]
     pub args: serde_json::Map<String, Value>,
+    /// Capabilities without which it is not what its class says: cases that call it are not applicable then.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<String>,
     /// The target's configuration gives it: a scenario's arguments are not for it.
     #[serde(skip)]
     pub of_target: bool,

@@ -68,6 +68,16 @@ fn verify_echoes(protocol: &Protocol, api: &Document, errors: &mut Diagnostics) 
             }
         }
     }
+    for (class, tool) in &extension.tools {
+        for (index, need) in
+            tool.needs.iter().enumerate().filter(|(_, need)| !extension.capabilities.contains_key(*need))
+        {
+            let known = extension.capabilities.keys().map(String::as_str);
+            let error = Diagnostic::new(format!("unknown capability `{need}`")).suggest(need, known);
+            let at = format!("/x-frameproof/tools/{}/needs/{index}", escape_token(class));
+            errors.push(error.at(api, &at, Part::Value));
+        }
+    }
     let openings = extension.openings.iter();
     let openings =
         openings.map(|(name, steps)| (format!("/x-frameproof/openings/{}", escape_token(name)), steps));

@@ -153,6 +153,9 @@ impl Walk<'_> {
                 Finding::new(step, State::Known, format!("known to fail: {reason}"), "")
             }
             (None, _) if !wrong => Finding::new(step, State::Good, good, ""),
+            (Some((Verdict::NotApplicable, reason)), _) => {
+                Finding::new(step, State::Open, reason.clone(), "")
+            }
             _ if outcome.dead => {
                 let advice = if outcome.log.is_empty() { DIED_MUTE } else { DIED };
                 Finding::new(step, State::Bad, told(outcome), advice)
@@ -245,7 +248,9 @@ impl Walk<'_> {
         }
         match asked::missing(self.target, asked) {
             Some(Missing { text, advice }) => {
-                let state = if has_model { State::Bad } else { State::Open };
+                // A protocol whose cues call tools is one of agents; of another nobody knows whether there is a model.
+                let agents = !self.protocol.extension.tools.is_empty();
+                let state = if has_model || agents { State::Bad } else { State::Open };
                 Finding::new(STEP, state, text, &advice)
             }
             None if has_model => Finding::new(

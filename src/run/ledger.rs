@@ -21,9 +21,11 @@ impl Ledger<'_> {
         (self.sink)(event);
     }
 
-    pub fn enter(&mut self, report: CaseReport) {
-        let cued = report.cued;
+    pub fn enter(&mut self, mut report: CaseReport) {
+        // What is not written is lost where the report is written and read again without its secrets.
+        let (cued, also) = (report.cued, report.also.take());
         let mut report = self.secrets.report(report);
+        report.also = also.map(|also| self.secrets.text(also));
         self.tally.add(&mut report);
         self.causes.group(&mut report);
         self.causes.join(&mut report);

@@ -97,7 +97,7 @@ impl Ground {
 
     /// How launched servers have ended since this was asked last.
     pub async fn fallen(&self) -> Vec<String> {
-        self.hosts.fallen().await.into_iter().map(|fallen| fallen.how).collect()
+        self.hosts.fallen().await.into_iter().map(|fallen| self.secrets.text(fallen.how)).collect()
     }
 
     /// Memory that the launched server has resident, in bytes. None: it was not launched, or the system does not tell.

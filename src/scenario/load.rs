@@ -1,12 +1,14 @@
 //! From scenario files to checked cases.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
 use include_dir::{Dir, include_dir};
+use serde_json::Value;
 
-use super::model::ScenarioFile;
-use super::{LoadedCase, notes, salvage, verify};
+use super::model::{Case, ScenarioFile};
+use super::{LoadedCase, notes, salvage, template, verify};
 use crate::protocol::Protocol;
 use crate::source::{Diagnostic, Diagnostics, Document, Part, decode};
 
@@ -83,7 +85,7 @@ fn collect(
             continue;
         };
         let document = Arc::new(document);
-        for (index, case) in file.cases.into_iter().enumerate() {
+        for (index, mut case) in file.cases.into_iter().enumerate() {
             let pointer = format!("/cases/{index}");
             let id = format!("{}/{}", file.family, case.name);
             if cases.iter().any(|known| known.id == id) {
@@ -94,6 +96,7 @@ fn collect(
                 );
             }
             verify::case(&case, protocol, &document, &pointer, &salvage::Gaps::default(), &mut errors);
+            case.needs = needs(&case, protocol);
             let line = document.place(document.span(&format!("{pointer}/name"), Part::Key).start).0;
             cases.push(LoadedCase {
                 notes: notes::of(&case, protocol, &document, &pointer),
@@ -109,4 +112,20 @@ fn collect(
         }
     }
     errors.or(cases)
+}
+
+/// What a case needs: what it says itself, and what the tools need that the model calls in it.
+fn needs(case: &Case, protocol: &Protocol) -> Vec<String> {
+    let mut needs = case.needs.clone();
+    let turns = case.turn.iter().chain(case.turns.values()).flatten();
+    for call in turns.filter_map(|step| step.call.as_ref()) {
+        let named = template::names(call);
+        let named = named.iter().filter_map(|name| name.strip_prefix("tools.")?.split('.').next());
+        let classes = named.chain(call.get("class").and_then(Value::as_str));
+        let tools = classes.filter_map(|class| protocol.extension.tools.get(class));
+        needs.extend(tools.flat_map(|tool| tool.needs.iter().cloned()));
+    }
+    let mut known = BTreeSet::new();
+    needs.retain(|need| known.insert(need.clone()));
+    needs
 }

@@ -68,8 +68,9 @@ impl Reader<'_> {
             DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())
                 .map_or_else(|_| Value::from(number.as_str()), Value::from),
             DeValue::Float(number) => {
-                let number = number.as_str().parse().ok().and_then(Number::from_f64);
-                number.map_or(Value::Null, Value::Number)
+                // JSON has no infinity: that, too, is shown as it is written.
+                let finite = number.as_str().replace('_', "").parse().ok().and_then(Number::from_f64);
+                finite.map_or_else(|| Value::from(number.as_str()), Value::Number)
             }
             DeValue::Datetime(date) => Value::from(date.to_string()),
             DeValue::Array(items) => {
@@ -94,12 +95,13 @@ mod tests {
 
     #[test]
     fn values_have_places() {
-        let text = "\u{feff}a = 1\n[t.'x/y']\nlist = [1.5, { k = 'v' }]\nb = true\n[[t.many]]\nbig = 99999999999999999999\n";
+        let text = "\u{feff}a = 1\n[t.'x/y']\nlist = [1.5, { k = 'v' }]\nb = true\n[[t.many]]\nbig = 99999999999999999999\n\
+                    far = [inf, nan, 1e400, 1_0.5]\n";
         let found = Document::toml("c.toml", text).expect("TOML");
         assert_eq!(
             *found.value,
             json!({ "a": 1, "t": { "x/y": { "list": [1.5, { "k": "v" }], "b": true },
-                    "many": [{ "big": "99999999999999999999" }] } })
+                    "many": [{ "big": "99999999999999999999", "far": ["inf", "nan", "1e400", 10.5] }] } })
         );
         for (at, part, line, column) in [
             ("/a", Part::Value, 1, 5),

@@ -41,7 +41,8 @@ pub(super) fn check(spec: &mut Spec, config: &TargetConfig, attach: bool, errors
     for (index, call) in spec.setup.iter().enumerate() {
         let at = format!("/setup/{index}");
         names.value(&Value::from(call.url.as_str()), &format!("{at}/url"));
-        for (header, (_, value)) in call.headers.iter().take(config.setup[index].header.len()).enumerate() {
+        // As they are written: what the environment says is no template, and may be a secret.
+        for (header, value) in config.setup[index].header.iter().enumerate() {
             names.value(&Value::from(value.as_str()), &format!("{at}/header/{header}"));
         }
         if let Some(body) = &call.body {

@@ -151,7 +151,10 @@ impl LaunchError {
             Self::Template { text, reason } => Self::Template { text: mask(text), reason: mask(reason) },
             Self::Connect(error) => Self::Connect(error.masked(mask)),
             Self::Dead(text) => Self::Dead(mask(text)),
-            other @ (Self::Exited { .. } | Self::PortInUse(_) | Self::Fell(_)) => other,
+            // How it ended is told with its last words.
+            Self::Exited { process, how } => Self::Exited { process, how: mask(how) },
+            Self::Fell(text) => Self::Fell(mask(text)),
+            other @ Self::PortInUse(_) => other,
         }
     }
 }
