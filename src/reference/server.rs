@@ -218,10 +218,10 @@ async fn connection(stream: TcpStream, dialect: Arc<dyn Dialect>, address: &str,
     tokio::join!(serve(far, dialect, address), relay.pass(stream, near));
 }
 
-/// Whether a path is the address's: each `{…}` of that is one part that is not empty. A document whose address is `/` leaves
-/// the path open.
+/// Whether a path is the address's: each `{…}` of that is one part. Whether it may be empty is the dialect's affair. A document
+/// whose address is `/` leaves the path open.
 fn is_served(address: &str, path: &str) -> bool {
-    let fits = |(due, came): (&str, &str)| if due.starts_with('{') { !came.is_empty() } else { due == came };
+    let fits = |(due, came): (&str, &str)| due.starts_with('{') || due == came;
     let same = address.split('/').count() == path.split('/').count();
     address == "/" || (same && address.split('/').zip(path.split('/')).all(fits))
 }
@@ -276,7 +276,8 @@ mod tests {
             ("/ws", "/ws/", false),
             ("/ws", "/ws/a", false),
             ("/ws/{id}", "/ws/a-1", true),
-            ("/ws/{id}", "/ws/", false),
+            ("/ws/{id}", "/ws/", true),
+            ("/ws/{id}", "/ws", false),
             ("/ws/{id}", "/ws/a/b", false),
             ("/", "/anything", true),
         ] {
