@@ -33,7 +33,9 @@ impl Campaign<'_> {
         let states: Vec<Option<String>> =
             self.bench.ground.protocol().extension.fuzzing.states.keys().cloned().map(Some).collect();
         let mut obstacles: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for ran in self.enter(states).await {
+        let entered = self.enter(states).await;
+        let programs: Vec<(u64, Program)> = (0..).zip(entered.iter().map(|ran| ran.program.clone())).collect();
+        for ran in entered {
             let state = ran.program.state.clone();
             match ran.obstacle() {
                 None => reached.push(state),
@@ -43,6 +45,12 @@ impl Campaign<'_> {
         for (why, states) in obstacles {
             let text = format!("left out states that fail without any fuzzing: {}: {why}", states.join(", "));
             self.note(text.clone(), text);
+        }
+        // Nothing was fuzzed yet: a server that dies all the same is a finding, too.
+        for how in self.bench.ground.fallen().await {
+            if !self.is_told(&how) {
+                self.mourn(&how, &programs).await;
+            }
         }
         reached
     }
