@@ -145,3 +145,41 @@ fn a_death_hides_no_other_defect() {
     assert!(shown.contains("FAIL schema [MC-ERR-1]"), "{shown}");
     assert!(shown.contains("FAIL target") && shown.contains("exited with status 3"), "{shown}");
 }
+
+/// A relay in front of the server that takes 14 connections and dies: an opened session takes three or four of them.
+const RELAY: &str = "
+import os, socket, sys, threading
+front = socket.create_server(('127.0.0.1', int(sys.argv[1])))
+def pump(source, sink):
+    try:
+        while (data := source.recv(65536)):
+            sink.sendall(data)
+        sink.shutdown(socket.SHUT_WR)
+    except OSError:
+        pass
+for taken in range(14):
+    near = front.accept()[0]
+    far = socket.create_connection(('127.0.0.1', int(sys.argv[2])))
+    threading.Thread(target=pump, args=(near, far), daemon=True).start()
+    threading.Thread(target=pump, args=(far, near), daemon=True).start()
+print('fatal: no more connections', file=sys.stderr, flush=True)
+os._exit(9)
+";
+
+#[test]
+fn a_death_before_anything_was_fuzzed_is_a_finding() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let binary = env!("CARGO_BIN_EXE_frameproof");
+    let config = format!(
+        "[target.mine]\nprotocol = 'minicodex'\nurl = 'ws://127.0.0.1:{{{{port}}}}/ws'\nports = {{ port = 0, own = 0 }}\n\
+         [[target.mine.process]]\nname = 'server'\n\
+         command = ['{binary}', 'serve', 'minicodex', '--listen', '127.0.0.1:{{{{own}}}}']\n\
+         ready = {{ log = 'ws://' }}\n\
+         [[target.mine.process]]\nname = 'relay'\ncommand = ['python3', 'relay.py', '{{{{port}}}}', '{{{{own}}}}']\n"
+    );
+    std::fs::write(folder.path().join("frameproof.toml"), config).expect("written");
+    std::fs::write(folder.path().join("relay.py"), RELAY).expect("written");
+    let (code, shown) = fuzz(folder.path(), &["--iterations", "1"]);
+    assert_eq!(code, Some(1), "{shown}");
+    assert!(shown.contains("FAIL target") && shown.contains("exited with status 9"), "{shown}");
+}

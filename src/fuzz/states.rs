@@ -34,7 +34,8 @@ impl Campaign<'_> {
             self.bench.ground.protocol().extension.fuzzing.states.keys().cloned().map(Some).collect();
         let mut obstacles: BTreeMap<String, Vec<String>> = BTreeMap::new();
         let entered = self.enter(states).await;
-        let programs: Vec<(u64, Program)> = (0..).zip(entered.iter().map(|ran| ran.program.clone())).collect();
+        let programs: Vec<(u64, Program)> =
+            (0..).zip(entered.iter().map(|ran| ran.program.clone())).collect();
         for ran in entered {
             let state = ran.program.state.clone();
             match ran.obstacle() {
