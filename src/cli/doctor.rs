@@ -12,7 +12,8 @@ use super::places::Files;
 use super::run::{Handlers, cannot_run, known, stop_on_signal, trust};
 use super::source::{Filter, Source};
 use super::target::{Chosen, TargetChoice};
-use super::{Failure, header, runtime, usage};
+use super::{Failure, header, runtime, usage, width};
+use crate::report::console::wrapped;
 use crate::report::escape::terminal;
 use crate::run::baseline::Baseline;
 use crate::run::doctor::{Finding, State, doctor};
@@ -22,6 +23,8 @@ use crate::run::{Options, Target};
 const SHOWN: usize = 12;
 /// Characters shown of each.
 const WIDTH: usize = 160;
+/// Column at which a step's text begins.
+const TEXT: usize = 40;
 
 /// Walk through a server step by step and say what is missing: the first thing to run against one of your own.
 ///
@@ -161,29 +164,37 @@ fn show(out: &mut impl Write, finding: &Finding, verbose: bool) -> std::io::Resu
         State::Open => "unknown",
         State::Known => "known  ",
     };
-    writeln!(out, "{word}  {:<30} {}", finding.step, terminal(&finding.text))?;
+    let width = width();
+    writeln!(out, "{word}  {:<30} {}", finding.step, wrapped(width, &finding.text, TEXT, TEXT))?;
     if !finding.advice.is_empty() {
-        writeln!(out, "         {:<30} → {}", "", finding.advice)?;
+        let advice = wrapped(width, &finding.advice, TEXT + 2, TEXT + 2);
+        writeln!(out, "{:TEXT$}→ {advice}", "")?;
     }
     if finding.state == State::Good && !verbose {
         return Ok(());
     }
     let from = finding.frames.len().saturating_sub(SHOWN);
     for line in &finding.frames[from..] {
-        let text = terminal(&line.text);
-        let text: String = text.chars().take(WIDTH).collect();
+        let text = cut(&line.text);
         writeln!(out, "         {:>8.1} ms {} {} {text}", line.ms, terminal(&line.client), line.dir)?;
     }
     for line in &finding.notes {
-        let text: String = terminal(line).chars().take(WIDTH).collect();
-        writeln!(out, "         {text}")?;
+        writeln!(out, "         {}", cut(line))?;
     }
     let from = finding.log.len().saturating_sub(SHOWN);
     for line in &finding.log[from..] {
-        let text = terminal(&line.text);
-        let text: String = text.chars().take(WIDTH).collect();
+        let text = cut(&line.text);
         let when = if line.ms < 0.0 { "earlier".to_owned() } else { format!("{:.1} ms", line.ms) };
         writeln!(out, "         {when:>11} {} | {text}", terminal(&line.process))?;
     }
     out.flush()
+}
+
+/// A text as it may stand in a terminal, cut at [`WIDTH`].
+fn cut(text: &str) -> String {
+    let text = terminal(text);
+    match text.char_indices().nth(WIDTH) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.into_owned(),
+    }
 }

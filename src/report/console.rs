@@ -7,6 +7,8 @@ use std::io::Write;
 
 use anstyle::{AnsiColor, Style};
 
+pub(crate) use case::wrapped;
+
 use super::escape::terminal;
 use super::often;
 use super::table::Table;

@@ -182,7 +182,7 @@ fn is_marked(value: &Value, failure: &Failure, case: &CaseReport) -> bool {
 }
 
 /// Words on lines that fit the terminal: the first behind so many columns, the others behind `indent`.
-pub(super) fn wrapped(width: Option<usize>, text: &str, before: usize, indent: usize) -> String {
+pub(crate) fn wrapped(width: Option<usize>, text: &str, before: usize, indent: usize) -> String {
     let text = terminal(text);
     let Some(width) = width else { return text.into_owned() };
     let width = width.max(NARROWEST + indent);
