@@ -72,7 +72,8 @@ fn a_death_that_quotes_ids_is_one_finding() {
     assert_eq!(code, Some(1), "{shown}");
     assert_eq!(shown.matches("FAIL ").count(), 1, "{shown}");
     assert!(
-        shown.contains("exited with status 3: fatal: message ") && shown.contains("1 finding in "),
+        shown.contains("exited with status 3; the last error in its output: fatal: message ")
+            && shown.contains("1 finding in "),
         "{shown}"
     );
     assert!(
@@ -81,11 +82,41 @@ fn a_death_that_quotes_ids_is_one_finding() {
 }
 
 #[test]
+fn what_a_server_logs_all_the_time_is_no_part_of_its_death() {
+    // Whenever it dies, it has just logged another error.
+    let folder = folder("minicodex", "", "");
+    let script = format!(
+        "while kill -0 $$ 2>/dev/null; do\n\
+         echo \"ERROR rejected frame: $(od -An -N6 -tx1 /dev/urandom | tr -d ' ' | tr 0-9 g-p)\" >&2; sleep 0.02\ndone &\n\
+         exec '{}' serve minicodex --listen \"$1\" --fault fuzz-dies-of-a-list-of-types 2>/dev/null\n",
+        env!("CARGO_BIN_EXE_frameproof")
+    );
+    std::fs::write(folder.path().join("server.sh"), script).expect("written");
+    let config = "[target.mine]\nprotocol = 'minicodex'\nurl = 'ws://127.0.0.1:{{port}}/ws'\nports = { port = 0 }\n\
+                  command = ['sh', 'server.sh', '127.0.0.1:{{port}}']\n";
+    std::fs::write(folder.path().join("frameproof.toml"), config).expect("written");
+    let (code, shown) = fuzz(folder.path(), &["--iterations", "48"]);
+    assert_eq!(code, Some(1), "{shown}");
+    assert_eq!(shown.matches("FAIL ").count(), 1, "{shown}");
+    assert!(shown.contains("1 finding in ") && shown.contains("; confirmed"), "{shown}");
+    assert!(
+        shown.contains("exited with status 3; the last error in its output: ERROR rejected frame: "),
+        "{shown}"
+    );
+    let scenario = std::fs::read_to_string(finding(folder.path(), "minicodex")).expect("a scenario");
+    assert_eq!(scenario.matches("raw:").count() + scenario.matches("send:").count(), 1, "{scenario}");
+}
+
+#[test]
 fn a_server_that_dies_of_age_is_told_shortly() {
     let folder = folder("minicodex", ", '--fault', 'fuzz-dies-of-age'", "");
     let (code, shown) = fuzz(folder.path(), &["--time", "60s", "--max-findings", "1"]);
     assert_eq!(code, Some(1), "{shown}");
-    assert!(shown.contains("messages, whatever is sent: process `mine` exited with status 3"), "{shown}");
+    assert!(
+        shown.contains("FAIL target") && shown.contains("a harmless case, repeated, kills it after"),
+        "{shown}"
+    );
+    assert!(shown.contains(" messages: process `mine` exited with status 3"), "{shown}");
     let told = shown.split("\n\n").next().expect("a finding");
     assert!(told.lines().count() < 8 && told.contains("; confirmed"), "{shown}");
     // It fails as a scenario, too.

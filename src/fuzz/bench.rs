@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::task::JoinSet;
 
+use super::death;
 use super::finding::{Fingerprint, fingerprints};
 use super::program::{Program, Rendered};
 use crate::run::event::{Failure, Verdict};
@@ -161,10 +162,14 @@ impl Ran {
     }
 }
 
-/// Whether two fingerprints may be one defect, before shrinking has shown what it takes.
+/// Whether a fingerprint may be of the same defect as another that is wanted, before shrinking has shown what it takes.
 pub fn is_same_defect(one: &Fingerprint, other: &Fingerprint) -> bool {
     let shared = one.requirements.iter().any(|id| other.requirements.contains(id));
     // Without a requirement it is the message that tells defects apart.
     let nameless = one.requirements.is_empty() && other.requirements.is_empty();
-    one.oracle == other.oracle && (shared || nameless && one.what() == other.what())
+    let alike = match other.oracle.as_str() {
+        "target" => death::is_of(one.what(), other.what()),
+        _ => one.what() == other.what(),
+    };
+    one.oracle == other.oracle && (shared || nameless && alike)
 }

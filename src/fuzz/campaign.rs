@@ -188,12 +188,7 @@ pub async fn campaign(
         () = interrupted(&mut stop) => campaign.report.ended = Ended::Interrupted,
         () = passed(end) => campaign.report.cut = true,
     }
-    if let Some(confirmed) = campaign.confirmed.take() {
-        campaign.keep(confirmed);
-    }
-    if let Some(together) = campaign.unexplained.take() {
-        campaign.keep_together(together);
-    }
+    campaign.keep_rest();
     campaign.report.progress.time = campaign.start.elapsed();
     campaign.report.coverage = std::mem::take(&mut campaign.guide.coverage);
     Ok(campaign.report)
@@ -288,11 +283,13 @@ impl Campaign<'_> {
     /// After some cases: progress, and the life and memory of a launched target. `false`: the campaign cannot go on.
     async fn look_after(&mut self, flight: &mut Flight) -> bool {
         let programs = flight.recent();
-        let fallen = self.bench.ground.fallen().await;
-        if let Some(how) = fallen.first() {
+        let fallen = self.fallen().await;
+        if !fallen.is_empty() {
             // No case has noticed.
             flight.land_all().await;
-            self.mourn(how, &programs).await;
+            for how in &fallen {
+                self.mourn(how, &programs).await;
+            }
             self.growth = Growth::default();
             if !self.recover().await {
                 return false;
@@ -305,6 +302,14 @@ impl Campaign<'_> {
         let progress = self.progress();
         (self.sink)(Event::Progress(progress));
         true
+    }
+
+    /// How launched servers have ended since this was asked last, each way once; those of which more is known come first.
+    async fn fallen(&self) -> Vec<String> {
+        let mut fallen = self.bench.ground.fallen().await;
+        fallen.sort_by_cached_key(|how| std::cmp::Reverse(death::shape(how)));
+        fallen.dedup_by_key(|how| death::shape(how));
+        fallen
     }
 
     fn has_enough(&self) -> bool {
@@ -344,9 +349,7 @@ impl Campaign<'_> {
         // No case runs while servers are begun anew.
         flight.land_all().await;
         let programs = flight.recent();
-        let mut fallen = self.bench.ground.fallen().await;
-        fallen.sort_unstable_by_key(|how| death::shape(how));
-        fallen.dedup_by_key(|how| death::shape(how));
+        let fallen = self.fallen().await;
         let told: Vec<bool> = fallen.iter().map(|how| self.is_told(how)).collect();
         let mut dead = Vec::new();
         let (known, mut again) = (self.known.len(), false);

@@ -2,25 +2,13 @@
 
 use super::finding::normal;
 use crate::check::essence;
-
-/// Endings of source files' names, by which a place is known.
-const SOURCES: &[&str] = &[
-    "rs", "py", "go", "js", "mjs", "cjs", "ts", "tsx", "java", "kt", "c", "cc", "cpp", "cxx", "h", "hpp",
-    "rb", "php", "cs", "ex", "exs", "erl", "swift", "scala", "zig", "ml", "hs", "lua", "dart",
-];
+use crate::target::Death;
 
 /// What is left of a death (``process `NAME` exited with status 3: LAST WORDS``) when all is taken out that may differ from one to the next: how
-/// the process ended, and the place in its sources that its last words name; where they name none, the words without ids and values.
+/// the process ended, and the place in its sources that it named; if it named none, its last words without ids and values. What it has
+/// logged before need not have to do with its death, and is no part of it.
 pub fn shape(how: &str) -> String {
-    // The name is the user's own, and stands in backquotes.
-    let after = how.find("` ").map_or(0, |at| at + 2);
-    let end = how[after..].find(": ").map_or(how.len(), |at| after + at);
-    let (end, words) = (&how[..end], how[end..].trim_start_matches(": "));
-    let shape = match place(words) {
-        Some(place) => format!("{end} at {place}"),
-        None if words.is_empty() => end.to_owned(),
-        None => format!("{end}: {}", normal(&essence(words))),
-    };
+    let shape = Death::of(how).kind(|words| normal(&essence(words)));
     // What stands in brackets tells mutations.
     shape.replace('[', "(").replace(']', ")").chars().take(200).collect()
 }
@@ -30,20 +18,10 @@ pub fn has_words(shape: &str) -> bool {
     shape.find("` ").is_some_and(|at| shape[at..].contains(" at ") || shape[at..].contains(": "))
 }
 
-/// The first `FILE:LINE` of a text.
-fn place(text: &str) -> Option<String> {
-    let apart = |c: char| c.is_whitespace() || "()<>,;'\"`".contains(c);
-    text.split(apart).find_map(|word| {
-        let mut colons = word.match_indices(':').map(|(at, _)| at);
-        colons.find_map(|at| {
-            let (file, rest) = word.split_at(at);
-            let (_, ending) = file.rsplit_once('.')?;
-            let line: String = rest[1..].chars().take_while(char::is_ascii_digit).collect();
-            let known = SOURCES.contains(&ending) && !line.is_empty();
-            // Where it was built may be another folder each time.
-            known.then(|| format!("{}:{line}", file.rsplit('/').next().unwrap_or(file)))
-        })
-    })
+/// Whether a death of this shape may be the `wanted` one. What was said of that is not always known: others may have written behind it.
+pub fn is_of(shape: &str, wanted: &str) -> bool {
+    let more = shape.strip_prefix(wanted).filter(|_| !has_words(wanted));
+    shape == wanted || more.is_some_and(|more| more.starts_with(" at ") || more.starts_with(": "))
 }
 
 #[cfg(test)]
@@ -71,6 +49,12 @@ mod tests {
         assert_ne!(died(": fatal: no route"), died(": fatal: no memory"));
         assert!(has_words(&died(same[0])) && has_words(&died(": x a.js:3")) && !has_words(&died("")));
         assert!(!died(same[0]).contains(" ["));
+        // A line of a log is no part of it.
+        let logged = "; the last error in its output: ERROR rejected frame: x at a.js:3";
+        assert_eq!(died(logged), died(""));
+        assert!(is_of(&died(same[0]), &died(logged)) && is_of(&died(": x a.js:3"), &died("")));
+        assert!(!is_of(&died(""), &died(same[0])) && !is_of(&died(": no"), &died(": yes")));
+        assert!(!is_of("process `a` exited with status 31: x", "process `a` exited with status 3"));
         assert!(shape(&"é: `".repeat(1000)).chars().count() <= 200);
     }
 }

@@ -9,6 +9,7 @@ use super::program::Program;
 use super::wear::worn_after;
 use crate::protocol::{Protocol, ReadingName};
 use crate::run::event::{Failure, Verdict};
+use crate::run::single::death_of;
 
 /// A failure that replays have shown each time.
 pub(super) struct Confirmed {
@@ -28,10 +29,21 @@ pub(super) struct Together {
     pub print: Fingerprint,
     /// How bad it is.
     pub verdict: Verdict,
-    /// One sentence.
+    /// One sentence, which says that no case alone does it.
     pub message: String,
+    /// The same where the search for one was cut short.
+    pub cut: String,
     /// The cases, with their numbers.
     pub programs: Vec<(u64, Program)>,
+}
+
+impl Together {
+    /// What is left of it where the search for a case ended before its time; `None`: a case of this oracle was `confirmed`, and
+    /// explains it.
+    fn cut_short(self, confirmed: Option<&str>) -> Option<Self> {
+        let is_open = confirmed != Some(&self.print.oracle);
+        is_open.then(|| Self { message: self.cut.clone(), ..self })
+    }
 }
 
 impl Campaign<'_> {
@@ -50,8 +62,8 @@ impl Campaign<'_> {
             self.known_inputs.insert((input.command.clone(), input.mutation.clone()));
         }
         let worn = worn_after(&ran).map(|sent| {
-            let how = &fingerprint.shape;
-            format!("the server dies after about {sent} messages, whatever is sent: {how}")
+            let how = ran.single.broke().and_then(death_of).unwrap_or_default();
+            format!("a harmless case, repeated, kills it after about {sent} messages: {how}")
         });
         let message = worn.or_else(|| failure.as_ref().map(|failure| failure.message.clone()));
         let shown = Shown {
@@ -99,9 +111,21 @@ impl Campaign<'_> {
         self.report.findings.push(found);
     }
 
+    /// At the end of the campaign: keeps what was being looked into, as far as that has come.
+    pub(super) fn keep_rest(&mut self) {
+        let confirmed = self.confirmed.take();
+        let oracle = confirmed.as_ref().map(|confirmed| confirmed.print.oracle.clone());
+        if let Some(confirmed) = confirmed {
+            self.keep(confirmed);
+        }
+        if let Some(rest) = self.unexplained.take().and_then(|rest| rest.cut_short(oracle.as_deref())) {
+            self.keep_together(rest);
+        }
+    }
+
     /// Keeps what several cases have brought about together.
     pub(super) fn keep_together(&mut self, together: Together) {
-        let Together { print, verdict, message, programs } = together;
+        let Together { print, verdict, message, programs, .. } = together;
         if !self.known.insert(print.clone()) {
             return;
         }
@@ -155,4 +179,25 @@ fn reservations(protocol: &Protocol, case: &Value) -> Vec<String> {
         said.push(format!("Not judged: {}.", suspended.join(", ")));
     }
     said
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_cut_short_says_so_unless_a_case_explains_it() {
+        let together = || Together {
+            print: Fingerprint::of_death("process `a` exited with status 3"),
+            verdict: Verdict::Error,
+            message: "no case alone".to_owned(),
+            cut: "not looked into to the end".to_owned(),
+            programs: Vec::new(),
+        };
+        for (confirmed, expected) in
+            [(None, Some(together().cut)), (Some("memory"), Some(together().cut)), (Some("target"), None)]
+        {
+            assert_eq!(together().cut_short(confirmed).map(|rest| rest.message), expected, "{confirmed:?}");
+        }
+    }
 }

@@ -17,6 +17,8 @@ use crate::run::single::death_of;
 
 /// How often what looks like the same defect is looked into: shrinking shows whether it is.
 const LOOKS: usize = 6;
+/// The same for a death that a finding may tell.
+const LOOKS_AGAIN: usize = 2;
 /// Replays that must all show a finding.
 const CONFIRM: usize = 3;
 /// How often a target that refuses is asked again, and how long is waited before each time.
@@ -34,6 +36,8 @@ const INPUTS: usize = 256;
 const HEAVIEST: usize = 4;
 /// Replays side by side.
 const JOBS: usize = 4;
+/// Where the campaign ends before all that may have done something was looked at.
+const CUT: &str = "which case does it was not looked into to the end";
 
 impl Campaign<'_> {
     pub(super) fn is_worth_a_look(&self, print: &Fingerprint) -> bool {
@@ -42,7 +46,14 @@ impl Campaign<'_> {
         let told = print.oracle == "target"
             && death::has_words(&print.shape)
             && self.known.iter().any(|known| known.oracle == print.oracle && known.shape == print.shape);
-        !told && !self.known.contains(print) && looks < LOOKS
+        // Where nothing is known of it but how the process ended, shrinking seldom shows another than the known one.
+        let ended =
+            |known: &Fingerprint| known.oracle == print.oracle && death::is_of(&known.shape, &print.shape);
+        let most = match print.oracle == "target" && self.known.iter().any(ended) {
+            true => LOOKS_AGAIN,
+            false => LOOKS,
+        };
+        !told && !self.known.contains(print) && looks < most
     }
 
     /// Confirms, shrinks and keeps a finding, unless it is known. `false`: replays did not show it.
@@ -101,10 +112,12 @@ impl Campaign<'_> {
             self.note(death::shape(how), message);
             return;
         }
+        let ran = cases(programs);
         self.unexplained = Some(Together {
             print: Fingerprint::of_death(how),
             verdict: Verdict::Error,
-            message: format!("the server died: {how}; no case alone shows it again, {} ran", cases(programs)),
+            message: format!("the server died: {how}; no case alone shows it again, {ran} ran"),
+            cut: format!("the server died: {how}; {CUT}, {ran} ran"),
             programs: programs.to_vec(),
         });
         let first = programs.first().map_or(0, |(index, _)| *index);
@@ -139,17 +152,19 @@ impl Campaign<'_> {
             heaviest.into_iter().flat_map(|(_, programs)| programs).collect();
         programs.sort_by_key(|(index, _)| *index);
         programs.dedup_by_key(|(index, _)| *index);
-        let message = format!(
-            "the target's memory grew by {grown} MiB; no case alone, repeated, makes it grow, and it grew most while {} ran",
-            cases(&programs)
+        let (grew, most) = (
+            format!("the target's memory grew by {grown} MiB"),
+            format!("it grew most while {} ran", cases(&programs)),
         );
+        let message = format!("{grew}; no case alone, repeated, makes it grow, and {most}");
+        let cut = format!("{grew}; {CUT}, and {most}");
         let print = Fingerprint {
             oracle: "memory".to_owned(),
             requirements: Vec::new(),
             state: super::guide::OPENED.to_owned(),
             shape: "the target's memory grew; no case alone makes it grow".to_owned(),
         };
-        self.unexplained = Some(Together { print, verdict: Verdict::Failed, message, programs });
+        self.unexplained = Some(Together { print, verdict: Verdict::Failed, message, cut, programs });
         let found = self.heaviest_of(suspects).await;
         if let Some(together) = self.unexplained.take().filter(|_| !found) {
             self.keep_together(together);

@@ -1,4 +1,4 @@
-//! Servers that die after so many exchanges, whatever is sent: a harmless case, over and over, shows it.
+//! Servers that die after so many exchanges: a harmless case, over and over, shows it.
 
 use std::time::{Duration, Instant};
 
@@ -71,6 +71,6 @@ impl Campaign<'_> {
     /// Whether a death is one that a finding tells.
     pub(super) fn is_told(&self, how: &str) -> bool {
         let shape = death::shape(how);
-        self.known.iter().any(|print| print.oracle == "target" && print.shape == shape)
+        self.known.iter().any(|print| print.oracle == "target" && death::is_of(&print.shape, &shape))
     }
 }

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use super::Options;
+use super::case::DIED;
 use super::event::{CaseReport, LogLine, Verdict};
 use super::host::Fallen;
+use super::{Options, key};
 
 /// What stands in place of a case's name.
 pub(super) const NAME: &str = "target/lives-on";
@@ -13,14 +14,13 @@ pub(super) const NAME: &str = "target/lives-on";
 pub(super) fn reports(fallen: Vec<Fallen>, options: &Options, now: Duration) -> Vec<CaseReport> {
     let mut kinds: Vec<(String, Fallen, usize)> = Vec::new();
     for one in fallen {
-        let last = one.output.iter().rev().find(|line| line.error).map_or("", |line| line.text.as_str());
-        let kind = format!("{}: {last}", one.how);
+        let kind = key::essential(&format!("{DIED}{}", one.how));
         match kinds.iter_mut().find(|(known, ..)| *known == kind) {
             Some((_, _, count)) => *count += 1,
             None => kinds.push((kind, one, 1)),
         }
     }
-    let report = |(kind, Fallen { how, output, before, .. }, count): (String, Fallen, usize)| {
+    let report = |(_, Fallen { how, output, before, .. }, count): (String, Fallen, usize)| {
         let place = match &before {
             Some(case) => format!("between cases, before {case}, for which it was started again"),
             None => "behind the last case".to_owned(),
@@ -34,7 +34,7 @@ pub(super) fn reports(fallen: Vec<Fallen>, options: &Options, now: Duration) -> 
             reason: Some(format!("the server died {place}: {how}{often}")),
             started: now.as_secs_f64(),
             log: LogLine::of_itself(&output),
-            opening: Some(kind),
+            opening: Some(format!("{DIED}{how}")),
             reproduce: options.reproduce.clone(),
             ..CaseReport::default()
         }

@@ -5,11 +5,13 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use super::case::DIED;
 use super::event::{CaseReport, Failure, Verdict};
 use super::failures::without_silence;
 use crate::check::essence;
 use crate::protocol::is_subset;
 use crate::source::schema::{Problem, Schema};
+use crate::target::Death;
 
 /// Places of a difference that count; more say no more.
 const PLACES: usize = 16;
@@ -57,6 +59,9 @@ fn without_last(message: &str) -> &str {
 
 /// A message without ids, numbers and quoted values, whole frames among them: also one that is cut.
 pub(super) fn plain(message: &str) -> String {
+    if message.starts_with(DIED) {
+        return essential(message);
+    }
     let mut out = String::new();
     let end = message.char_indices().nth(TOLD).map_or(message.len(), |(at, _)| at);
     let mut rest = &message[..end];
@@ -70,8 +75,12 @@ pub(super) fn plain(message: &str) -> String {
     essential(&out)
 }
 
-/// A text without what differs from case to case: ids and numbers, but for the codes of close frames.
+/// A text without what differs from case to case: ids and numbers, but for the codes of close frames; of a death how it ended, and its
+/// last words as far as they are certain.
 pub(super) fn essential(text: &str) -> String {
+    if let Some(how) = text.strip_prefix(DIED) {
+        return Death::of(how).kind(essence);
+    }
     const CODE: &str = " code ";
     let (mut out, mut rest) = (String::new(), text);
     while let Some(at) = rest.find(CODE) {
@@ -209,6 +218,18 @@ mod tests {
         for odd in ["{", "[\"", "\\\"", "é["] {
             assert!(plain(&odd.repeat(1 << 20)).len() <= 4 * TOLD);
         }
+    }
+
+    #[test]
+    fn deaths_are_told_apart_by_their_end_and_by_what_is_certain() {
+        let died = |words: &str| plain(&format!("{DIED}process `a` exited with status {words}"));
+        let logged = |line: &str| died(&format!("3; the last error in its output: ERROR {line}"));
+        assert_eq!(logged("rejected \"x\""), logged("no name for y"));
+        assert_ne!(died("3"), died("4"));
+        assert_eq!(died("3: panicked at src/a.rs:1:2: no 1a"), died("3: panicked at a.rs:1:9: some"));
+        assert_ne!(died("3: panicked at src/a.rs:1:2: no"), died("3: panicked at src/a.rs:2:2: no"));
+        assert_eq!(died("3: panic: no 1a"), died("3: panic: no 2b"));
+        assert_ne!(died("3: panic: no name"), died("3: panic: no memory"));
     }
 
     #[test]

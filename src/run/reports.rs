@@ -2,7 +2,6 @@
 
 use std::sync::atomic::Ordering;
 
-use super::case::DIED;
 use super::case::Outcome;
 use super::event::{CaseReport, Failure, Verdict};
 use super::heard::Extent;
@@ -44,7 +43,7 @@ pub(super) fn report(
     }
     let wrong = matches!(verdict, Verdict::Failed | Verdict::Error | Verdict::Warned);
     let cause = match outcome.dead {
-        true => Some(last_words(&outcome)),
+        true => outcome.reason.as_ref().map(|(_, reason)| reason.clone()),
         false => silence::cause(&outcome, options.heard.extent()).or_else(|| outcome.opening.clone()),
     };
     let opening = cause.filter(|_| wrong);
@@ -86,14 +85,6 @@ pub(super) fn report(
         reproduce: format!("{} --case {}", options.reproduce, loaded.id),
         known: None,
     }
-}
-
-/// What a server's death has in common with other deaths: how it ended, and what it said last of its errors.
-fn last_words(outcome: &Outcome) -> String {
-    let how = outcome.reason.as_ref().map_or("", |(_, reason)| reason.as_str());
-    let how = how.strip_prefix(DIED).unwrap_or(how);
-    let last = outcome.log.iter().rev().find(|line| line.error);
-    format!("{how}: {}", last.map_or("", |line| line.text.as_str()))
 }
 
 /// The report of a case in which frameproof itself broke: a defect of ours must not pass as a pass.

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Mutex as AsyncMutex;
 
 use super::config::{Per, Ready};
+use super::death;
 use super::error::{LaunchError, LaunchFailure};
 use super::last_words::last_words;
 use super::log::{Log, capture};
@@ -157,13 +158,14 @@ impl Instance {
         let running = self.running.lock().await;
         let last = running.len().saturating_sub(1);
         // A process before the last may have done its work and ended.
-        let dead = running.iter().enumerate().find_map(|(index, process)| {
+        let (process, exit) = running.iter().enumerate().find_map(|(index, process)| {
             let exit = process.exit().filter(|exit| index == last || !exit.success)?;
-            let lines = self.log.tail_of(&process.name, process.since, LAST_LINES);
-            let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-            let words = last_words(&lines).map(|words| format!(": {words}")).unwrap_or_default();
-            Some(format!("process `{}` {}{words}", process.name, exit.how))
+            Some((process, exit))
         })?;
+        process.was_read().await;
+        let lines = self.log.tail_of(&process.name, process.since, LAST_LINES);
+        let lines: Vec<(bool, &str)> = lines.iter().map(|line| (line.error, line.text.as_str())).collect();
+        let dead = death::told(&process.name, &exit.how, last_words(&lines).as_ref());
         *self.death.lock().unwrap_or_else(PoisonError::into_inner) = Some(dead.clone());
         Some(dead)
     }

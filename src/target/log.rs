@@ -73,10 +73,10 @@ impl Log {
     }
 
     /// The last lines of one process, written since `since`.
-    pub(super) fn tail_of(&self, process: &str, since: Instant, count: usize) -> Vec<String> {
+    pub(super) fn tail_of(&self, process: &str, since: Instant, count: usize) -> Vec<Line> {
         let kept = self.lock();
         let own = kept.lines.iter().rev().filter(|line| &*line.process == process && line.at >= since);
-        let mut own: Vec<String> = own.take(count).map(|line| line.text.clone()).collect();
+        let mut own: Vec<Line> = own.take(count).cloned().collect();
         own.reverse();
         own
     }

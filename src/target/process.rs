@@ -22,8 +22,8 @@ const POLL: Duration = Duration::from_millis(10);
 /// How long grandchildren may outlive the process itself after SIGTERM.
 const ORPHANS: Duration = Duration::from_secs(1);
 
-/// How long what it wrote last is read after its end, should somebody else hold its output open.
-const LAST_WORDS: Duration = Duration::from_millis(200);
+/// How long what it wrote last is read after its end, should somebody else hold its output open: else it ends.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// A process that was started. Dropping it kills it with all that it started.
 pub(super) struct Running {
@@ -39,7 +39,12 @@ pub(super) struct Running {
 }
 
 /// Tells how a process ended, once it has.
-pub(super) type Exited = watch::Receiver<Option<Exit>>;
+#[derive(Clone)]
+pub(super) struct Exited {
+    exit: watch::Receiver<Option<Exit>>,
+    /// All that it has written is read.
+    read: watch::Receiver<bool>,
+}
 
 /// How a process ended.
 #[derive(Debug, Clone)]
@@ -93,20 +98,23 @@ impl Running {
             .take()
             .map(|error| tokio::spawn(log.clone().follow(name, true, BufReader::new(error))));
         let stdin = child.stdin.take();
-        let (ended, exited) = watch::channel(None);
+        let (ended, exit) = watch::channel(None);
+        let (was_read, read) = watch::channel(false);
         tokio::spawn(async move {
             let how = child.wait().await;
+            ended.send_replace(Some(describe(how)));
             let read = futures_util::future::join_all([out, error].into_iter().flatten());
             let _ = tokio::time::timeout(LAST_WORDS, read).await;
-            ended.send_replace(Some(describe(how)));
+            was_read.send_replace(true);
         });
+        let exited = Exited { exit, read };
         let groups = Arc::clone(groups);
         Ok(Self { name: process.name.clone(), leader, _stdin: stdin, exited, groups, since })
     }
 
     /// How it ended, if it has.
     pub fn exit(&self) -> Option<Exit> {
-        self.exited.borrow().clone()
+        self.exited.exit.borrow().clone()
     }
 
     /// Where its end will be told.
@@ -115,13 +123,19 @@ impl Running {
     }
 
     /// Waits for its end.
-    async fn ended(&self) -> Exit {
-        Self::end_of(self.watch()).await
+    async fn ended(&self) {
+        let _ = self.watch().exit.wait_for(Option::is_some).await;
     }
 
-    /// Waits for the end of the process whose end is told there.
+    /// Waits until what it has written is read, after its end.
+    pub async fn was_read(&self) {
+        let _ = self.watch().read.wait_for(|read| *read).await;
+    }
+
+    /// Waits for the end of the process whose end is told there, and until what it has written is read.
     pub async fn end_of(mut exited: Exited) -> Exit {
-        let exit = exited.wait_for(Option::is_some).await.ok().and_then(|exit| exit.clone());
+        let exit = exited.exit.wait_for(Option::is_some).await.ok().and_then(|exit| exit.clone());
+        let _ = exited.read.wait_for(|read| *read).await;
         exit.unwrap_or(Exit { success: false, how: "is gone".to_owned() })
     }
 
