@@ -141,12 +141,12 @@ fn python(lines: &[&str]) -> Option<(usize, String)> {
     if was_logged(lines, at) || !is_last(&rest[end + 1..]) {
         return None;
     }
-    let frame = rest[..end].iter().filter_map(|line| {
+    let frame = rest[..end].iter().rev().find_map(|line| {
         let (file, rest) = line.trim().strip_prefix("File \"")?.split_once("\", line ")?;
         let number: String = rest.chars().take_while(char::is_ascii_digit).collect();
         Some(format!("{file}:{number}"))
     });
-    Some((at, with_place(rest[end], frame.last().as_deref())))
+    Some((at, with_place(rest[end], frame.as_deref())))
 }
 
 /// Whether the traceback that begins there, or the first of its chain, stands below a line that tells of an error.
