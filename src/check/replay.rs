@@ -16,6 +16,10 @@ pub(super) struct Replay {
     rule: rule::Replay,
     resume: (Matcher, Pointer),
     refused: Option<Matcher>,
+    resets: Option<(Matcher, Pointer)>,
+    joined: Option<Matcher>,
+    /// Connections that are in a session, resumed or not.
+    members: Window<()>,
     resumed: Window<Resumed>,
 }
 
@@ -26,6 +30,8 @@ struct Resumed {
     newest_then: Option<i128>,
     session: Option<SessionNo>,
     refused: bool,
+    /// It was in the session before it resumed: what is newer than `newest_then` may have come of itself, before the replay.
+    joined: bool,
     /// The last id delivered in an unbroken row.
     reached: i128,
     event: u64,
@@ -38,7 +44,10 @@ impl Replay {
             name: b.name.clone(),
             resume: b.place(&rule.resume)?,
             refused: b.optional(rule.refused.as_ref())?,
+            resets: rule.resets.as_ref().map(|resets| b.place(resets)).transpose()?,
+            joined: b.optional(rule.joined.as_ref())?,
             rule: rule.clone(),
+            members: Window::default(),
             resumed: Window::default(),
         })
     }
@@ -50,6 +59,7 @@ impl Replay {
             newest_then: None,
             session: None,
             refused: false,
+            joined: self.members.has(seen.conn.0, None) || self.members.may_lack(seen.conn.0),
             reached: cursor.unwrap_or(i128::MIN),
             event: seen.event,
         };
@@ -64,7 +74,8 @@ impl Replay {
             resumed.session = Some(seen.session);
             resumed.newest_then = known.newest_before(resumed.event);
         }
-        if resumed.refused {
+        let live = resumed.joined && resumed.newest_then.is_none_or(|newest| id > newest);
+        if resumed.refused || live {
             return;
         }
         let name = &self.name;
@@ -111,6 +122,19 @@ impl Monitor for Replay {
             self.resumes(seen);
             return;
         }
+        if seen.is_any(self.joined.as_ref()) {
+            self.members.insert(seen.conn.0, None, (), 0);
+        }
+        if let Some((resets, at)) = &self.resets
+            && seen.is(resets)
+            && let Some(resumed) = self.resumed.get(seen.conn.0, None)
+            && resumed.session.is_none()
+            && let Some(cursor) = resumed.cursor
+            && at.get(seen.body).and_then(counter).is_none_or(|newest| newest < cursor)
+        {
+            // The log does not reach that far: the client begins anew.
+            resumed.cursor = None;
+        }
         if seen.is_any(self.refused.as_ref())
             && let Some(resumed) = self.resumed.get(seen.conn.0, None)
             && resumed.session.is_none()
@@ -120,6 +144,10 @@ impl Monitor for Replay {
         if let Some(logged) = seen.logged {
             self.judge(seen, logged, findings);
         }
+    }
+
+    fn closed(&mut self, conn: Conn, _: &mut Findings) {
+        self.members.leave(conn.0);
     }
 
     fn finish(&mut self, end: &End<'_>, findings: &mut Findings) {
@@ -150,6 +178,62 @@ impl Monitor for Replay {
     }
 
     fn memory(&self) -> Memory {
-        self.resumed.memory()
+        self.resumed.memory() + self.members.memory()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use serde_json::{Value, json};
+
+    use super::super::Judge;
+    use super::super::tests::protocol;
+    use crate::frame::Limits;
+    use crate::trace::{Direction, Event, Payload};
+
+    #[test]
+    fn a_resume_is_judged_by_what_was_known() {
+        let protocol = protocol(&json!({
+            "session": { "id": [{ "on": "log", "at": "/room" }] }, "log": { "on": "log", "id": "/n" },
+            "invariants": { "replay": { "about": "a", "monitor": { "replay": {
+                "resume": { "on": { "type": "ask", "dir": "send" }, "at": "/seen" }, "resets": { "on": "done", "at": "/n" },
+                "joined": "say", "floor": ["R-1"], "complete": ["R-1"], "content": ["R-1"],
+            } } } },
+        }));
+        let event = |n: u64| json!({ "type": "log", "n": n, "room": "r" });
+        let (join, ask) = (json!({ "type": "say" }), |seen: u64| json!({ "type": "ask", "seen": seen }));
+        let broken = |steps: &[(&str, Value)]| {
+            let mut judge = Judge::new(Arc::clone(&protocol), Limits::default(), &[]).expect("monitors");
+            let broken = steps.iter().map(|(client, frame)| {
+                let dir = if frame["type"] == "ask" { Direction::Send } else { Direction::Recv };
+                let (client, payload) = ((*client).into(), Payload::Text(frame.to_string().into()));
+                judge
+                    .observe(&Event { at: Duration::ZERO, case: None, client, dir, payload })
+                    .violations
+                    .len()
+            });
+            broken.sum::<usize>() + judge.finish(true).violations.len()
+        };
+        let shows = |newest: Value| json!({ "type": "done", "n": newest });
+        assert_eq!(broken(&[("b", ask(9)), ("b", event(1))]), 1, "beyond the log");
+        assert_eq!(broken(&[("b", ask(9)), ("b", shows(json!(0))), ("b", event(1))]), 0, "begun anew");
+        assert_eq!(
+            broken(&[("b", ask(9)), ("b", shows(Value::Null)), ("b", event(1))]),
+            0,
+            "of an empty log"
+        );
+        assert_eq!(broken(&[("b", ask(9)), ("b", shows(json!(9))), ("b", event(9))]), 1, "nothing was reset");
+        let known = [("a", event(1)), ("a", event(2)), ("b", join), ("b", ask(1))];
+        let rest = [("a", event(3)), ("b", event(3)), ("b", event(2))];
+        assert_eq!(broken(&[&known[..], &rest].concat()), 0, "3 came of itself before the replay");
+        assert_eq!(broken(&[&known[..], &rest[..2]].concat()), 1, "2 was never replayed");
+        assert_eq!(
+            broken(&[&known[..2], &known[3..], &rest].concat()),
+            1,
+            "nothing comes of itself before a resume"
+        );
     }
 }

@@ -100,6 +100,7 @@ impl Resumed<'_> {
 
 pub(super) fn replay(rule: &rule::Replay, c: &Compile<'_>, items: &Items, settled: bool) -> Vec<Finding> {
     let (resume, refused) = (c.place(&rule.resume), c.optional(rule.refused.as_ref()));
+    let (resets, joined) = (rule.resets.as_ref().map(|at| c.place(at)), c.optional(rule.joined.as_ref()));
     let mut found = Vec::new();
     for (index, item) in items.iter().filter(|(_, item)| item.is(&resume.0)) {
         let rest: Vec<(usize, &Item)> = items.all[index + 1..]
@@ -117,18 +118,32 @@ pub(super) fn replay(rule: &rule::Replay, c: &Compile<'_>, items: &Items, settle
         }
         let logged: Vec<_> =
             rest.iter().filter_map(|(at, other)| Some((*at, *other, other.logged.as_ref()?.0))).collect();
-        let cursor = item.get(&resume.1).and_then(whole);
-        let resumed = Resumed { cursor: cursor.unwrap_or(i128::MIN), event: item.event, logged };
+        let delivered = logged.last().map(|(_, newest, _)| newest.session);
+        let cursor = item.get(&resume.1).and_then(whole).filter(|cursor| {
+            // Before any event, one that shows an older id or none voids the cursor.
+            let behind =
+                |other: &Item, at| other.get(at).and_then(whole).is_none_or(|newest| newest < *cursor);
+            let resets = resets.as_ref();
+            !rest
+                .iter()
+                .take(silent + 1)
+                .any(|(_, other)| resets.is_some_and(|(resets, at)| other.is(resets) && behind(other, at)))
+        });
+        let mut resumed = Resumed { cursor: cursor.unwrap_or(i128::MIN), event: item.event, logged };
+        if items.before_on_conn(index).any(|(_, other)| other.is_any(joined.as_ref())) {
+            let known = |other: &Item, id| {
+                resumed.newest_then(items, other.session).is_some_and(|newest| id <= newest)
+            };
+            let logged = resumed.logged.iter().filter(|(_, other, id)| known(other, *id)).copied();
+            resumed.logged = logged.collect();
+        }
         for count in 0..resumed.logged.len() {
             replayed(rule, items, &resumed, cursor.is_some(), count, &mut found);
         }
-        let Some((_, newest, _)) = resumed.logged.last().filter(|_| settled && last && cursor.is_some())
-        else {
-            continue;
-        };
-        let owed = resumed.newest_then(items, newest.session).unwrap_or(resumed.cursor);
+        let Some(session) = delivered.filter(|_| settled && last && cursor.is_some()) else { continue };
+        let owed = resumed.newest_then(items, session).unwrap_or(resumed.cursor);
         let reached = resumed.reached(resumed.logged.len());
-        let others = of_others(items, items.all.len(), newest.session, item.conn);
+        let others = of_others(items, items.all.len(), session, item.conn);
         if others.iter().any(|id| *id > reached && *id <= owed) {
             found.push((None, rule.complete.clone()));
         }

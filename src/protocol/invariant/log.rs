@@ -47,6 +47,12 @@ pub struct Replay {
     pub resume: At,
     /// Messages that say that no replay follows (a gap): then `complete` and `content` are not judged.
     pub refused: Option<Pattern>,
+    /// Messages that show the newest id of the log, and where. One that shows an older id than the cursor (or none), before any
+    /// event, says that the log does not reach that far: then nothing but `content` is judged.
+    pub resets: Option<At>,
+    /// Messages that take a connection into a session. On one that was in it before it resumed, live events may come between
+    /// the resume and the replay: only what was known when the resume was sent is judged.
+    pub joined: Option<Pattern>,
     /// Broken when an event at or below the cursor is delivered.
     pub floor: Ids,
     /// Broken when a known event above the cursor and below a delivered one is left out, or when at the end

@@ -44,7 +44,7 @@ faults! {
     TurnDoneAfterTools "turn-done-after-tools" "turn_done is sent after runs with tool outputs, too." ["MC-LIFE-9"];
     TextBeforeStarting "text-before-starting" "user_text comes before the run's first status." ["MC-LIFE-13"];
     TextAfterFinish "text-after-finish" "Text comes after the run is over." ["MC-LIFE-4"];
-    EventIdsRepeat "event-ids-repeat" "Two events have the same event_id." ["MC-FAN-3", "MC-ORD-1"];
+    EventIdsRepeat "event-ids-repeat" "Two events have the same event_id." ["MC-FAN-3", "MC-ORD-1", "MC-ORD-4"];
     EventIdAsText "event-id-as-text" "event_id is a string." ["MC-ENV-7", "MC-LIFE-7", "MC-ORD-5"];
     ItemsWithoutEventId "items-without-event-id" "assistant_text has no event_id." ["MC-ENV-7", "MC-ORD-5", "MC-TI-7"];
     ForeignSessionId "foreign-session-id" "Events bear the id of another session." ["MC-ENV-4"];
