@@ -189,6 +189,12 @@ pub async fn campaign(
         () = passed(end) => campaign.report.cut = true,
     }
     campaign.keep_rest();
+    // Whoever interrupts it may have ended the server, too.
+    if !matches!(campaign.report.ended, Ended::Interrupted) {
+        for how in campaign.fallen().await {
+            campaign.keep_death(&how);
+        }
+    }
     campaign.report.progress.time = campaign.start.elapsed();
     campaign.report.coverage = std::mem::take(&mut campaign.guide.coverage);
     Ok(campaign.report)
@@ -228,6 +234,9 @@ impl Campaign<'_> {
     }
 
     async fn run(&mut self) {
+        // Its first cases may take long.
+        let progress = self.progress();
+        (self.sink)(Event::Progress(progress));
         let states = self.reachable().await;
         self.tell_doubts(false);
         let generator = Generator::new(self.bench.ground.protocol(), states);
@@ -305,7 +314,7 @@ impl Campaign<'_> {
     }
 
     /// How launched servers have ended since this was asked last, each way once; those of which more is known come first.
-    async fn fallen(&self) -> Vec<String> {
+    pub(super) async fn fallen(&self) -> Vec<String> {
         let mut fallen = self.bench.ground.fallen().await;
         fallen.sort_by_cached_key(|how| std::cmp::Reverse(death::shape(how)));
         fallen.dedup_by_key(|how| death::shape(how));

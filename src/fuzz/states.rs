@@ -48,10 +48,8 @@ impl Campaign<'_> {
             self.note(text.clone(), text);
         }
         // Nothing was fuzzed yet: a server that dies all the same is a finding, too.
-        for how in self.bench.ground.fallen().await {
-            if !self.is_told(&how) {
-                self.mourn(&how, &programs).await;
-            }
+        for how in self.fallen().await {
+            self.mourn(&how, &programs).await;
         }
         reached
     }

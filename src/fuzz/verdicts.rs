@@ -112,18 +112,19 @@ impl Campaign<'_> {
             self.note(death::shape(how), message);
             return;
         }
-        let ran = cases(programs);
-        self.unexplained = Some(Together {
-            print: Fingerprint::of_death(how),
-            verdict: Verdict::Error,
-            message: format!("the server died: {how}; no case alone shows it again, {ran} ran"),
-            cut: format!("the server died: {how}; {CUT}, {ran} ran"),
-            programs: programs.to_vec(),
-        });
+        self.unexplained = Some(death_of_several(how, programs));
         let first = programs.first().map_or(0, |(index, _)| *index);
         let worn = self.wears_out(first, how).await;
         if let Some(together) = self.unexplained.take().filter(|_| !worn) {
             self.keep_together(together);
+        }
+    }
+
+    /// Keeps a death that was seen when the campaign was over, unless a finding tells it.
+    pub(super) fn keep_death(&mut self, how: &str) {
+        if !self.is_told(how) {
+            let died = death_of_several(how, &[]);
+            self.keep_together(Together { message: died.cut.clone(), ..died });
         }
     }
 
@@ -257,6 +258,18 @@ fn repeated(program: &Program, few: bool) -> Program {
     let enough = INPUTS.div_ceil(program.inputs.len().max(1)) as u32;
     let times = if few { enough.clamp(LEAST, REPEAT) } else { REPEAT };
     Program { repeat: Some(times), ..bare }
+}
+
+/// A death that no single case shows again, after these.
+fn death_of_several(how: &str, programs: &[(u64, Program)]) -> Together {
+    let ran = cases(programs);
+    Together {
+        print: Fingerprint::of_death(how),
+        verdict: Verdict::Error,
+        message: format!("the server died: {how}; no case alone shows it again, {ran} ran"),
+        cut: format!("the server died: {how}; {CUT}, {ran} ran"),
+        programs: programs.to_vec(),
+    }
 }
 
 /// Cases in a few words: how many, and from which to which.
