@@ -95,7 +95,7 @@ fn what_a_server_logs_all_the_time_is_no_part_of_its_death() {
     let config = "[target.mine]\nprotocol = 'minicodex'\nurl = 'ws://127.0.0.1:{{port}}/ws'\nports = { port = 0 }\n\
                   command = ['sh', 'server.sh', '127.0.0.1:{{port}}']\n";
     std::fs::write(folder.path().join("frameproof.toml"), config).expect("written");
-    let (code, shown) = fuzz(folder.path(), &["--iterations", "48"]);
+    let (code, shown) = fuzz(folder.path(), &["--iterations", "16"]);
     assert_eq!(code, Some(1), "{shown}");
     assert_eq!(shown.matches("FAIL ").count(), 1, "{shown}");
     assert!(shown.contains("1 finding in ") && shown.contains("; confirmed"), "{shown}");
