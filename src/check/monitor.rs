@@ -268,11 +268,9 @@ fn mixed(hash: u64) -> u64 {
 
 /// The hashes of an object's fields, in their order: an object that several ask about is read once.
 pub(crate) fn field_hashes(object: &Value, hashes: &mut Vec<u64>) {
-    let fields = object.as_object().into_iter().flatten();
     hashes.clear();
-    hashes.reserve(object.as_object().map_or(0, serde_json::Map::len));
-    for (key, value) in fields {
-        hashes.push(field_hash(key, value));
+    if let Some(map) = object.as_object() {
+        hashes.extend(map.iter().map(|(key, value)| field_hash(key, value)));
     }
 }
 

@@ -104,7 +104,10 @@ impl Run {
         if let Some(chosen) = &chosen {
             chosen.tools(&mut suites)?;
         }
-        self.tell_mistyped(&suites)?;
+        let baseline = known(self.baseline.as_deref())?;
+        if let Some(baseline) = &baseline {
+            self.tell_mistyped(&suites, baseline);
+        }
         let suites = self.filter.select(suites)?;
         if self.list {
             return super::list::cases(&suites);
@@ -145,7 +148,7 @@ impl Run {
             if all {
                 self.source.name = Some(protocol.name.clone());
             }
-            let options = self.options(chosen.as_ref())?;
+            let options = self.options(chosen.as_ref(), baseline.clone())?;
             let run = run::run(protocol, cases, target.clone(), options, &mut sink, stopped.clone());
             let summary =
                 runtime.block_on(run).map_err(|error| cannot_run(&error, &target, chosen.as_ref()))?;
@@ -164,22 +167,19 @@ impl Run {
     }
 
     /// Tells of entries of the baseline that name nothing there is, whatever part of the suite is run.
-    fn tell_mistyped(&self, suites: &[Suite]) -> Result<(), Failure> {
-        let ([Suite { protocol, cases }], Some(baseline)) = (suites, known(self.baseline.as_deref())?) else {
-            return Ok(());
-        };
+    fn tell_mistyped(&self, suites: &[Suite], baseline: &Baseline) {
+        let [Suite { protocol, cases }] = suites else { return };
         // An entry about a shipped case stays right where other scenarios are run. To a protocol of one's own, or one that an overlay
         // has changed, they need not fit: then nobody knows which names there are.
         let shipped = match self.source.scenario.is_empty() {
             true => Vec::new(),
             false => match scenario::embedded(protocol) {
                 Ok(shipped) => shipped,
-                Err(_) => return Ok(()),
+                Err(_) => return,
             },
         };
         let cases = cases.iter().chain(&shipped).map(|case| case.id.as_str());
         super::tell(baseline.mistyped(cases.chain(protocol.requirements.0.keys().map(String::as_str))));
-        Ok(())
     }
 
     /// All protocols at once are for their reference servers only.
@@ -226,8 +226,7 @@ impl Run {
         self.json = self.json.take().or(config.json);
     }
 
-    fn options(&self, chosen: Option<&Chosen>) -> Result<Options, Failure> {
-        let mut baseline = known(self.baseline.as_deref())?;
+    fn options(&self, chosen: Option<&Chosen>, mut baseline: Option<Baseline>) -> Result<Options, Failure> {
         if let Some(baseline) = &mut baseline {
             baseline.partial = !self.filter.is_empty();
         }

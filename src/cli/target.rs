@@ -9,7 +9,6 @@ use super::config::Config;
 use super::places::{Files, Said, table};
 use super::source::{Filter, Source, Suite, quote};
 use super::{Failure, usage};
-use crate::protocol::extension::Tool;
 use crate::run::prompts::Prompts;
 use crate::source::{Diagnostic, Diagnostics, Document, Part, escape_token, nearest};
 use crate::target::{LaunchFailure, Spec, SpecError, TargetConfig};
@@ -167,10 +166,7 @@ impl Chosen {
                 }
                 // Nobody else has it yet.
                 if let Some(protocol) = Arc::get_mut(&mut suite.protocol) {
-                    let needs =
-                        protocol.extension.tools.get(class).map_or(Vec::new(), |tool| tool.needs.clone());
-                    let (name, args) = (tool.name.clone(), tool.args.clone());
-                    protocol.set_tool(class, &Tool { name, args, needs, of_target: true });
+                    protocol.set_tool(class, &tool.name, &tool.args);
                 }
             }
         }

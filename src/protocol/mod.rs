@@ -132,12 +132,14 @@ impl Protocol {
         })
     }
 
-    /// Gives a class of tools another tool, whichever dialect is spoken.
-    pub fn set_tool(&mut self, class: &str, tool: &extension::Tool) {
-        self.extension.tools.insert(class.to_owned(), tool.clone());
+    /// Gives the tool of a class the target's own name and arguments, whichever dialect is spoken.
+    pub fn set_tool(&mut self, class: &str, name: &str, args: &serde_json::Map<String, Value>) {
+        if let Some(tool) = self.extension.tools.get_mut(class) {
+            (tool.name, tool.args, tool.of_target) = (name.to_owned(), args.clone(), true);
+        }
         // Nobody else has them yet.
         for protocol in self.alternatives.iter_mut().filter_map(|(_, one)| std::sync::Arc::get_mut(one)) {
-            protocol.set_tool(class, tool);
+            protocol.set_tool(class, name, args);
         }
     }
 

@@ -21,17 +21,14 @@ impl Ledger<'_> {
         (self.sink)(event);
     }
 
-    pub fn enter(&mut self, mut report: CaseReport) {
-        // What is not written is lost where the report is written and read again without its secrets.
-        let (cued, also) = (report.cued, report.also.take());
-        let mut report = self.secrets.report(report);
-        report.also = also.map(|also| self.secrets.text(also));
+    pub fn enter(&mut self, report: CaseReport) {
+        let mut report = self.secrets.case(report);
         self.tally.add(&mut report);
         self.causes.group(&mut report);
         self.causes.join(&mut report);
         match report.verdict {
-            Verdict::Failed | Verdict::Warned => self.cued.failed += usize::from(cued),
-            Verdict::Passed => self.cued.passed += usize::from(cued),
+            Verdict::Failed | Verdict::Warned => self.cued.failed += usize::from(report.cued),
+            Verdict::Passed => self.cued.passed += usize::from(report.cued),
             _ => {}
         }
         self.tell(&RunEvent::CaseFinished(Box::new(report)));

@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::Target;
+use super::event::CaseReport;
 use crate::trace::{Event, Payload};
 
 /// What stands in a secret's place.
@@ -66,6 +67,12 @@ impl Secrets {
         }
         let masked = serde_json::to_value(&report).map(|value| self.value(value));
         masked.and_then(serde_json::from_value).unwrap_or(report)
+    }
+
+    /// A case's report without the secrets in its texts. What is not written is kept, too.
+    pub fn case(&self, mut report: CaseReport) -> CaseReport {
+        let (cued, also) = (report.cued, report.also.take());
+        CaseReport { cued, also: also.map(|also| self.text(also)), ..self.report(report) }
     }
 
     fn value(&self, value: Value) -> Value {

@@ -130,7 +130,7 @@ impl Ground {
         let verdict = reports::verdict_of(&outcome, false);
         let seconds = clock.elapsed().as_secs_f64();
         let report = reports::report(loaded, outcome, verdict, Vec::new(), 0.0, seconds, &options);
-        Single { report: self.secrets.report(report), trace, marks, failed_at }
+        Single { report: self.secrets.case(report), trace, marks, failed_at }
     }
 
     /// Ends what was started.
