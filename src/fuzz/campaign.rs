@@ -13,7 +13,9 @@ use super::generate::Generator;
 use super::guide::{Coverage, Guide};
 use super::input::Input;
 use super::keep::{Confirmed, Together};
+use super::pace::Pace;
 use super::program::Program;
+use crate::run::event::Verdict;
 use crate::run::single::{Ground, death_of};
 use crate::source::Diagnostics;
 use crate::trace::{Direction, Payload};
@@ -122,6 +124,7 @@ pub(super) struct Campaign<'c> {
     pub growth: Growth,
     /// What is wrong for certain, and is being looked into. Should the campaign end meanwhile, it is told as it is.
     pub unexplained: Option<Together>,
+    pub pace: Pace,
     start: Instant,
     pub sink: &'c mut (dyn FnMut(Event<'_>) + Send),
 }
@@ -179,6 +182,7 @@ pub async fn campaign(
         told: BTreeSet::new(),
         doubts: Vec::new(),
         growth: Growth::default(),
+        pace: Pace::default(),
         start: Instant::now(),
         sink,
     };
@@ -256,7 +260,7 @@ impl Campaign<'_> {
             }
             while let Some(landed) = flight.take() {
                 round += 1;
-                if landed.1.as_ref().is_some_and(|ran| ran.is_suspect(&|print| self.is_worth_a_look(print))) {
+                if landed.1.as_ref().is_some_and(|ran| self.is_suspect(ran)) {
                     if !self.examine(landed, &mut maker, &mut flight).await {
                         return;
                     }
@@ -345,6 +349,9 @@ impl Campaign<'_> {
             event.dir == Direction::Send && matches!(event.payload, Payload::Text(_) | Payload::Binary(_))
         });
         self.report.progress.sent += sent.count() as u64;
+        if ran.single.report.verdict == Verdict::Passed {
+            self.pace.add(Duration::from_secs_f64(ran.single.report.seconds));
+        }
         for (id, count) in &ran.single.report.exercised {
             *self.report.exercised.entry(id.clone()).or_default() += count;
         }
@@ -406,7 +413,8 @@ impl Campaign<'_> {
             // What came before its end was as wrong as ever.
             wrong.retain(Fingerprint::is_of_a_frame);
         }
-        let print = wrong.into_iter().find(|print| self.is_worth_a_look(print));
+        let new = |print: &Fingerprint| self.is_worth_a_look(print) && !self.is_explained(&ran, print);
+        let print = wrong.into_iter().find(new);
         if let Some(print) = print.filter(|_| self.report.findings.len() < self.options.max_findings) {
             self.look_into(index, ran, &print).await;
         }

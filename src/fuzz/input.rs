@@ -74,6 +74,11 @@ impl Input {
         }
     }
 
+    /// Whether another input is of the same command and spoilt in the same way.
+    pub fn is_like(&self, other: &Self) -> bool {
+        self.command == other.command && self.mutation == other.mutation
+    }
+
     /// Whether another input does the same, whatever it was made from.
     pub fn does_as(&self, other: &Self) -> bool {
         let said = |action: &Action| match action {

@@ -18,6 +18,7 @@ pub mod generate;
 pub mod guide;
 pub mod input;
 mod keep;
+mod pace;
 pub mod program;
 pub mod replay;
 pub mod schema;

@@ -28,6 +28,15 @@ const AGAIN: usize = 2;
 /// Candidates tried side by side.
 const JOBS: usize = 8;
 
+/// How long an answer may take.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience {
+    /// To a program that is tried.
+    pub first: Duration,
+    /// To one that has shown the finding, when it is tried again.
+    pub again: Duration,
+}
+
 /// Shrinks what a run shows: it is replaced by the run of a smaller program whenever one shows it, too, and `replays` counts the
 /// cases run. Given up in the middle, what is there is as good as any, but larger. `until`: when it is over at the latest.
 pub async fn shrink(
@@ -35,13 +44,13 @@ pub async fn shrink(
     (best, replays): (&mut Ran, &mut usize),
     wanted: &Fingerprint,
     seed: u64,
-    deadline: Duration,
+    patience: Patience,
     until: Option<Instant>,
 ) {
     let own = Instant::now() + if bench.ground.is_launched() { LAUNCHED } else { LONGEST };
     let most = *replays + MOST;
     let until = until.map_or(own, |until| until.min(own));
-    let mut work = Work { bench, best, wanted, seed, deadline, replays, most, until, tried: HashSet::new() };
+    let mut work = Work { bench, best, wanted, seed, patience, replays, most, until, tried: HashSet::new() };
     // One input alone is what most findings take: of many, one of each kind first, then halves.
     if work.best.program.inputs.len() > FEW {
         let mut kinds = HashSet::new();
@@ -99,15 +108,12 @@ struct Work<'w> {
     best: &'w mut Ran,
     wanted: &'w Fingerprint,
     seed: u64,
-    deadline: Duration,
+    patience: Patience,
     replays: &'w mut usize,
     most: usize,
     until: Instant,
     tried: HashSet<String>,
 }
-
-/// How much longer a smaller reproducer may take than a candidate: one that is slow is no finding.
-const PATIENCE: u32 = 3;
 
 impl Work<'_> {
     fn is_over(&self) -> bool {
@@ -131,7 +137,7 @@ impl Work<'_> {
                 return false;
             }
             *self.replays += batch.len();
-            let results = self.bench.replay_all(batch, self.seed, self.deadline, JOBS).await;
+            let results = self.bench.replay_all(batch, self.seed, self.patience.first, JOBS).await;
             for found in results.into_iter().flatten().filter(|ran| ran.shows(self.wanted)) {
                 if self.is_steady(&found.program).await {
                     *self.best = found;
@@ -144,10 +150,8 @@ impl Work<'_> {
     /// Whether a program that has shown the finding once does so again: what chance decides is no smaller reproducer.
     async fn is_steady(&mut self, program: &Program) -> bool {
         *self.replays += AGAIN;
-        let again = self
-            .bench
-            .replay_all(vec![program.clone(); AGAIN], self.seed, self.deadline * PATIENCE, AGAIN)
-            .await;
+        let again = vec![program.clone(); AGAIN];
+        let again = self.bench.replay_all(again, self.seed, self.patience.again, AGAIN).await;
         again.iter().flatten().filter(|ran| ran.shows(self.wanted)).count() == AGAIN
     }
 

@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use super::bench::Ran;
+use super::bench::{Ran, is_same_defect};
 use super::campaign::{Campaign, Ended, Growth};
 use super::death;
-use super::finding::Fingerprint;
+use super::finding::{Fingerprint, Shown};
 use super::input::Input;
 use super::keep::{Confirmed, Together};
 use super::program::Program;
-use super::shrink::shrink;
+use super::shrink::{Patience, shrink};
 use super::wear::MANY;
 use crate::run::event::Verdict;
 use crate::run::single::death_of;
@@ -40,6 +40,21 @@ const JOBS: usize = 4;
 const CUT: &str = "which case does it was not looked into to the end";
 
 impl Campaign<'_> {
+    /// Whether a case shows something that is worth a look.
+    pub(super) fn is_suspect(&self, ran: &Ran) -> bool {
+        ran.is_suspect(&|print| self.is_worth_a_look(print) && !self.is_explained(ran, print))
+    }
+
+    /// Whether a case that was made before a finding was known has an input that shows it alone.
+    pub(super) fn is_explained(&self, ran: &Ran, print: &Fingerprint) -> bool {
+        let of = |shown: &Shown| {
+            let [alone] = shown.program.inputs.as_slice() else { return false };
+            is_same_defect(&shown.fingerprint, print)
+                && ran.program.inputs.iter().any(|input| input.is_like(alone))
+        };
+        self.report.findings.iter().flat_map(|found| &found.shown).any(of)
+    }
+
     pub(super) fn is_worth_a_look(&self, print: &Fingerprint) -> bool {
         let looks = self.looks.get(&subject(print)).copied().unwrap_or(0);
         // Last words tell a death, in whichever state.
@@ -70,9 +85,11 @@ impl Campaign<'_> {
             return false;
         }
         *self.looks.entry(subject(print)).or_default() += 1;
-        let again = vec![ran.program.clone(); CONFIRM];
-        let again = self.bench.replay_all(again, seed, patient, CONFIRM).await;
-        let shown = again.iter().flatten().filter(|ran| ran.shows(print)).count();
+        if let Some(confirmed) = self.look_quickly(index, &ran, print).await {
+            self.keep(confirmed);
+            return true;
+        }
+        let shown = self.confirm(&ran.program, print, seed, patient).await.len();
         if shown < CONFIRM {
             self.report.unconfirmed += 1;
             let message = format!(
@@ -90,18 +107,53 @@ impl Campaign<'_> {
         {
             return true;
         }
-        let end = self.end();
-        let replays = CONFIRM;
+        let (end, replays) = (self.end(), CONFIRM);
+        let patience = Patience { first: self.options.deadline, again: patient };
         let confirmed = self.confirmed.insert(Confirmed { index, ran, print: print.clone(), replays });
         // What else has failed by the end of the time must be looked into in what is left of it.
         let left = end.map(|end| end.saturating_duration_since(Instant::now()).mul_f64(0.75));
         let Confirmed { ran, print, replays, .. } = confirmed;
         let until = left.map(|left| Instant::now() + left);
-        shrink(&self.bench, (ran, replays), print, seed, self.options.deadline, until).await;
+        shrink(&self.bench, (ran, replays), print, seed, patience, until).await;
         if let Some(confirmed) = self.confirmed.take() {
             self.keep(confirmed);
         }
         true
+    }
+
+    /// Shrinks first, waiting no longer than the target has taken so far, and confirms what is left as patiently as any finding: of
+    /// silence many replays would take long. `None`: nothing came of it, and the finding has to be looked into from its beginning.
+    async fn look_quickly(&self, index: u64, ran: &Ran, print: &Fingerprint) -> Option<Confirmed> {
+        let (seed, deadline) = (self.seed_of(index), self.options.deadline);
+        let (quick, patient) = (self.pace.expected(deadline), deadline * 3);
+        // Time is left for the other way, too.
+        let until = self.end().map(|end| end.checked_sub(patient * 2).unwrap_or(end));
+        let is_late = until.is_some_and(|until| Instant::now() > until);
+        // A server that was just launched takes longer.
+        if quick >= deadline || is_late || self.bench.ground.is_launched() {
+            return None;
+        }
+        if self.confirm(&ran.program, print, seed, quick).await.len() < CONFIRM {
+            return None;
+        }
+        let (mut small, mut replays) = (ran.clone(), 2 * CONFIRM);
+        let patience = Patience { first: quick, again: quick };
+        shrink(&self.bench, (&mut small, &mut replays), print, seed, patience, until).await;
+        let mut shown = self.confirm(&small.program, print, seed, patient).await;
+        let ran = shown.pop().filter(|_| shown.len() + 1 == CONFIRM)?;
+        Some(Confirmed { index, print: print.clone(), ran, replays })
+    }
+
+    /// The replays that show it, of as many as must.
+    async fn confirm(
+        &self,
+        program: &Program,
+        print: &Fingerprint,
+        seed: u64,
+        deadline: Duration,
+    ) -> Vec<Ran> {
+        let again = self.bench.replay_all(vec![program.clone(); CONFIRM], seed, deadline, CONFIRM).await;
+        again.into_iter().flatten().filter(|ran| ran.shows(print)).collect()
     }
 
     /// Keeps the death of a launched target that no single case shows again: as one of harmless cases, if enough of them bring it
