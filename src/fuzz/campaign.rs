@@ -330,8 +330,12 @@ impl Campaign<'_> {
             || self.report.findings.len() >= self.options.max_findings
     }
 
+    pub(super) fn since_start(&self) -> Duration {
+        self.start.elapsed()
+    }
+
     fn progress(&mut self) -> Progress {
-        self.report.progress.time = self.start.elapsed();
+        self.report.progress.time = self.since_start();
         self.report.progress.corpus = self.guide.corpus.len();
         self.report.progress.findings = self.report.findings.len();
         self.report.progress

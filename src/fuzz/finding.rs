@@ -1,6 +1,7 @@
 //! Findings: what is the same defect, and how one is kept.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -62,6 +63,8 @@ pub struct Finding {
     pub steps: usize,
     /// Cases run to confirm and shrink it.
     pub replays: usize,
+    /// When it was kept, since the campaign began.
+    pub at: Duration,
     /// The name of its first case, and of the file.
     pub name: String,
     /// As a run reports it.
@@ -381,6 +384,7 @@ mod tests {
             together: Vec::new(),
             steps: 1,
             replays: 3,
+            at: Duration::ZERO,
             name: "alive-1".into(),
             report,
         };

@@ -82,7 +82,8 @@ impl Campaign<'_> {
                 report.title = format!("{}: {}", shown.fingerprint.oracle, finding::normal(&shown.message));
                 report.covers.clone_from(&shown.fingerprint.requirements);
                 let steps = finding::steps(&shown.program);
-                self.add(Finding { shown: vec![shown], together: Vec::new(), steps, replays, name, report });
+                let (shown, together, at) = (vec![shown], Vec::new(), self.since_start());
+                self.add(Finding { shown, together, steps, replays, at, name, report });
             }
         }
     }
@@ -138,7 +139,8 @@ impl Campaign<'_> {
         report.reason = Some(message.clone());
         let steps = programs.iter().map(|(_, program)| finding::steps(program)).sum();
         let shown = Shown { fingerprint: print, verdict, message, case: first, program };
-        self.add(Finding { shown: vec![shown], together: programs, steps, replays: 0, name, report });
+        let (shown, together, at) = (vec![shown], programs, self.since_start());
+        self.add(Finding { shown, together, steps, replays: 0, at, name, report });
     }
 
     /// The scenario file of a finding.

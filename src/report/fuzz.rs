@@ -83,7 +83,8 @@ pub fn finding(found: &Finding, file: Option<&str>) -> String {
     {
         let _ = writeln!(text, "     an opening and a clean turn, up to {times} times");
     }
-    let _ = writeln!(text, "     case {case}, {steps} after {replays}; confirmed");
+    let at = found.at.as_secs_f64();
+    let _ = writeln!(text, "     case {case}, {steps} after {replays}; confirmed at {at:.1} s");
     place(&mut text, file);
     text
 }
