@@ -1,11 +1,11 @@
 //! The event log of each session, as far as any of its clients has seen it.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use rustc_hash::FxHashMap;
 use serde_json::Value;
 
-use super::monitor::{Conn, SessionNo, counter, field_hashes, hash_without};
+use super::monitor::{Conn, Fields, SessionNo, Volatile, counter};
 use super::window::{ENTRIES, Memory};
 use crate::frame::Pointer;
 use crate::protocol::{Matcher, Protocol};
@@ -113,42 +113,41 @@ pub(crate) struct History {
     order: VecDeque<(SessionNo, i128)>,
     forgotten: u64,
     /// Of the message that was found to be logged last.
-    fields: Vec<u64>,
+    fields: Fields,
 }
 
 /// The protocol's log, compiled.
 struct Log {
     on: Matcher,
     id: Pointer,
-    /// Top-level keys that may differ, each once.
-    volatile: Vec<String>,
+    /// What may differ between two deliveries.
+    volatile: Volatile,
 }
 
 impl History {
     pub fn new(protocol: &Protocol) -> Result<Self, Diagnostics> {
         let log = protocol.extension.log.as_ref().map(|log| {
-            let volatile = log.volatile.iter().map(|at| at.as_str().trim_start_matches('/').to_owned());
             Ok::<_, Diagnostics>(Log {
                 on: Matcher::new(&log.on, protocol)?,
                 id: log.id.clone(),
-                volatile: volatile.collect::<BTreeSet<_>>().into_iter().collect(),
+                volatile: Volatile::new(&log.volatile),
             })
         });
         let (sessions, none, order) = (FxHashMap::default(), Known::default(), VecDeque::new());
-        Ok(Self { log: log.transpose()?, sessions, none, order, forgotten: 0, fields: Vec::new() })
+        Ok(Self { log: log.transpose()?, sessions, none, order, forgotten: 0, fields: Fields::default() })
     }
 
     /// The id and content of a message of the log; `None`: it is none.
     pub fn logged(&mut self, message: Option<usize>, dir: Direction, body: &Value) -> Option<Logged> {
-        let log = self.log.as_ref().filter(|log| log.on.matches(message, dir, body))?;
+        let log = self.log.as_mut().filter(|log| log.on.matches(message, dir, body))?;
         let id = counter(log.id.get(body)?)?;
-        field_hashes(body, &mut self.fields);
-        Some(Logged { id, hash: hash_without(&self.fields, body, &log.volatile) })
+        self.fields.read(body);
+        Some(Logged { id, hash: log.volatile.hash_without(&self.fields, body) })
     }
 
-    /// The hash of the message that was found to be [logged](Self::logged) last, without some of its top-level keys.
-    pub fn hash_without(&self, body: &Value, volatile: &[String]) -> u64 {
-        hash_without(&self.fields, body, volatile)
+    /// The fields of the message that was found to be [logged](Self::logged) last.
+    pub fn fields(&self) -> &Fields {
+        &self.fields
     }
 
     /// What was seen of a session so far.

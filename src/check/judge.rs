@@ -7,13 +7,13 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::evidence::{clipped, evidence};
-use super::history::History;
+use super::history::{History, Logged};
 use super::monitor::{Conn, End, Findings, Monitor, Seen, SessionNo};
 use super::replies::{Identity, Requests};
 use super::window::{Memory, Window};
 use super::{Limit, Outcome, Violation, monitors};
 use crate::frame::{self, Limits};
-use crate::protocol::{Matcher, Protocol};
+use crate::protocol::{Counts, Matcher, Protocol};
 use crate::source::Diagnostics;
 use crate::trace::{self, Direction, Event, Payload};
 
@@ -45,7 +45,7 @@ pub struct Judge {
     delays: Duration,
     findings: Findings,
     /// For each message of the protocol, what it gave an occasion to break.
-    counts: Vec<Vec<u64>>,
+    counts: Vec<Counts>,
 }
 
 /// An open connection.
@@ -145,7 +145,7 @@ impl Judge {
             .map(|place| Ok((Matcher::new(&place.on, &protocol)?, place.at.clone())))
             .collect::<Result<Vec<_>, Diagnostics>>()?;
         let history = History::new(&protocol)?;
-        let counts = vec![Vec::new(); protocol.messages.len()];
+        let counts = protocol.messages.iter().map(|_| Counts::default()).collect();
         Ok(Self {
             protocol,
             limits,
@@ -200,7 +200,7 @@ impl Judge {
             // Whether a client's binary message counts is the server's affair: a request, of no known kind.
             Payload::Binary(_) => {
                 let conn = self.connection(&event.client);
-                self.show(event, index, conn, None, &Value::Null);
+                self.show(event, index, conn, (None, None), &Value::Null);
             }
             Payload::Raw(_) | Payload::Ping(_) | Payload::Pong(_) | Payload::Close { .. } => {
                 self.connection(&event.client);
@@ -231,18 +231,19 @@ impl Judge {
                     return Judged::default();
                 }
                 // A client may send rubbish on purpose: it is a request all the same, of no known kind.
-                self.show(event, index, conn, None, &Value::Null);
+                self.show(event, index, conn, (None, None), &Value::Null);
                 return Judged::default();
             }
         };
         let Identity { message, answers, lost } =
             self.requests.identify(&protocol, conn.conn, event.dir, &body);
         protocol.read_spelling(message, &mut body);
+        let logged = self.history.logged(message, event.dir, &body);
         if received {
             self.findings.exercise(&frames.message);
             match (message, answers) {
                 (_, Some(false)) => self.unmatched(&protocol, &body, index),
-                (Some(message), _) => self.validate(&protocol, message, &body, index),
+                (Some(message), _) => self.validate(&protocol, message, &body, logged, index),
                 // The result of a request that the protocol does not know.
                 (None, Some(true)) => {}
                 (None, None) if lost => {}
@@ -253,7 +254,7 @@ impl Judge {
             }
         }
         let conn = self.learn_session(event, conn, message, &body);
-        self.show(event, index, conn, message, &body);
+        self.show(event, index, conn, (message, logged), &body);
         Judged { body: Some(body), message, violations: Vec::new() }
     }
 
@@ -267,9 +268,15 @@ impl Judge {
     }
 
     /// Shows a message to the monitors that want it.
-    fn show(&mut self, event: &Event, index: u64, on: Opened, message: Option<usize>, body: &Value) {
+    fn show(
+        &mut self,
+        event: &Event,
+        index: u64,
+        on: Opened,
+        (message, logged): (Option<usize>, Option<Logged>),
+        body: &Value,
+    ) {
         let (delays, session) = (self.delays, on.session.number);
-        let logged = self.history.logged(message, event.dir, body);
         let whole = Seen { logged, ..on.seen((event, index), delays, message, body, &self.history) };
         let wanted = match message {
             Some(message) => &self.by_message[message],
@@ -297,11 +304,18 @@ impl Judge {
         }
     }
 
-    fn validate(&mut self, protocol: &Protocol, message: usize, body: &Value, index: u64) {
+    fn validate(
+        &mut self,
+        protocol: &Protocol,
+        message: usize,
+        body: &Value,
+        logged: Option<Logged>,
+        index: u64,
+    ) {
         self.findings.exercise(&protocol.extension.frames.schema);
         let counts = &mut self.counts[message];
         let message = &protocol.messages[message];
-        message.count(body, counts);
+        message.count(body, logged.map(|_| self.history.fields().layout), counts);
         for finding in message.validate(body) {
             let mut violation = Violation::new("schema", &finding.requirements, finding.message);
             violation.event = Some(index);

@@ -1,6 +1,7 @@
 //! What every monitor has in common.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use serde_json::Value;
 use super::history::{History, Logged};
 use super::window::Memory;
 use super::{Exercised, Violation};
+use crate::frame::Pointer;
 use crate::protocol::Matcher;
 use crate::trace::Direction;
 
@@ -266,19 +268,57 @@ fn mixed(hash: u64) -> u64 {
     hash ^ (hash >> 33)
 }
 
-/// The hashes of an object's fields, in their order: an object that several ask about is read once.
-pub(crate) fn field_hashes(object: &Value, hashes: &mut Vec<u64>) {
-    hashes.clear();
-    if let Some(map) = object.as_object() {
-        hashes.extend(map.iter().map(|(key, value)| field_hash(key, value)));
+/// An object's fields, read once for all who ask about them.
+#[derive(Default)]
+pub(crate) struct Fields {
+    /// Which keys there are, and in which order, as a hash.
+    pub layout: u64,
+    /// The hashes of the fields, in their order.
+    hashes: Vec<u64>,
+}
+
+impl Fields {
+    /// Reads an object. Other values have no fields.
+    pub fn read(&mut self, object: &Value) {
+        let mut layout = rustc_hash::FxHasher::default();
+        self.hashes.clear();
+        for (key, value) in object.as_object().into_iter().flatten() {
+            let mut field = rustc_hash::FxHasher::default();
+            key.hash(&mut field);
+            field.finish().hash(&mut layout);
+            feed(value, &mut field);
+            self.hashes.push(mixed(field.finish()));
+        }
+        self.layout = layout.finish();
     }
 }
 
-/// What [`content_hash`] is of an object, given its [`field_hashes`]. Of other values: 0.
-pub(crate) fn hash_without(hashes: &[u64], object: &Value, volatile: &[String]) -> u64 {
-    let Some(map) = object.as_object() else { return 0 };
-    let kept = map.keys().zip(hashes).filter(|(key, _)| !volatile.contains(key));
-    object_hash(kept.map(|(_, hash)| *hash))
+/// Top-level keys without which contents are compared, each once.
+#[derive(Default)]
+pub(crate) struct Volatile {
+    pub keys: Vec<String>,
+    /// The layout that was asked about last: most objects of a stream have the same.
+    layout: Option<u64>,
+    /// All bits of the fields that are kept in it, in their order, and none of the others.
+    kept: Vec<u64>,
+}
+
+impl Volatile {
+    /// The keys that pointers name.
+    pub fn new(pointers: &[Pointer]) -> Self {
+        let keys = pointers.iter().map(|at| at.as_str().trim_start_matches('/').to_owned());
+        Self { keys: keys.collect::<BTreeSet<_>>().into_iter().collect(), ..Self::default() }
+    }
+
+    /// What [`content_hash`] is of an object without these keys, given its fields. Of other values: that of an empty one.
+    pub fn hash_without(&mut self, fields: &Fields, object: &Value) -> u64 {
+        if self.layout != Some(fields.layout) {
+            let keys = object.as_object().into_iter().flatten().map(|(key, _)| key);
+            let kept = keys.map(|key| if self.keys.contains(key) { 0 } else { u64::MAX });
+            (self.layout, self.kept) = (Some(fields.layout), kept.collect());
+        }
+        object_hash(fields.hashes.iter().zip(&self.kept).map(|(hash, kept)| hash & kept))
+    }
 }
 
 fn object_hash(fields: impl Iterator<Item = u64>) -> u64 {
@@ -315,6 +355,34 @@ mod tests {
         *expected.entry("R-7".to_owned()).or_default() += 5;
         *expected.entry("R-all".to_owned()).or_default() += 5;
         assert_eq!(findings.exercised(), expected);
+    }
+
+    #[test]
+    fn fields_read_once_give_the_hash_of_what_is_kept() {
+        let mut volatile = Volatile::new(&["/at", "/id", "/at"].map(|at| Pointer::new(at).expect("one")));
+        assert_eq!(volatile.keys, ["at", "id"]);
+        let mut fields = Fields::default();
+        let mut layouts = std::collections::BTreeSet::new();
+        let objects = [
+            json!({ "a": 1, "at": 5, "b": [2] }),
+            json!({ "a": 2, "at": 6, "b": [2] }),
+            json!({ "at": 5, "a": 1, "b": [2] }),
+            json!({ "a": 1, "at": 5, "b": [2], "id": 1 }),
+            json!({ "aa": 1, "t": 5, "b": [2] }),
+            json!({ "at": 1 }),
+            json!({}),
+        ];
+        // Twice: as a new layout, and as one that is known.
+        for object in objects.iter().flat_map(|object| [object, object]) {
+            fields.read(object);
+            assert_eq!(
+                volatile.hash_without(&fields, object),
+                content_hash(object, &volatile.keys),
+                "{object}"
+            );
+            layouts.insert(fields.layout);
+        }
+        assert_eq!(layouts.len(), objects.len() - 1, "the first two are alike");
     }
 
     #[test]

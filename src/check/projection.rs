@@ -6,7 +6,9 @@ use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 
 use super::history::Logged;
-use super::monitor::{Conn, Findings, Monitor, Seen, content_hash, counter, counter_json, key_text};
+use super::monitor::{
+    Conn, Findings, Monitor, Seen, Volatile, content_hash, counter, counter_json, key_text,
+};
 use super::monitors::Builder;
 use super::window::Memory;
 use crate::frame::Pointer;
@@ -42,7 +44,7 @@ enum Fold {
     Newest,
     Latest { set: (Matcher, Pointer), clear: Matcher },
     Open { add: (Matcher, Pointer), remove: (Matcher, Pointer), clear: Matcher, item: Pointer },
-    Items { of: Matcher, drop: Vec<String> },
+    Items { of: Matcher, drop: Volatile },
     Count { of: Matcher },
 }
 
@@ -80,7 +82,9 @@ impl Projection {
                     clear: b.pattern(clear)?,
                     item: item.clone(),
                 },
-                rule::Fold::Items { of, drop } => Fold::Items { of: b.pattern(of)?, drop: top_level(drop) },
+                rule::Fold::Items { of, drop } => {
+                    Fold::Items { of: b.pattern(of)?, drop: Volatile::new(drop) }
+                }
                 rule::Fold::Count { of } => Fold::Count { of: b.pattern(of)? },
             };
             facts.push(Fact {
@@ -125,8 +129,8 @@ impl Projection {
         }
         state.cursor = id;
         state.newest_event = seen.event;
-        for (fact, value) in self.facts.iter().zip(&mut state.values) {
-            match (&fact.fold, value) {
+        for (fact, value) in self.facts.iter_mut().zip(&mut state.values) {
+            match (&mut fact.fold, value) {
                 (Fold::Newest, Folded::Newest(newest)) => *newest = Ok(id),
                 (Fold::Latest { set, clear }, Folded::Value(value)) => {
                     if seen.is(&set.0) {
@@ -152,7 +156,7 @@ impl Projection {
                     }
                 }
                 (Fold::Items { of, drop }, Folded::Items(items)) if seen.is(of) => {
-                    items.push_back((seen.history.hash_without(seen.body, drop), seen.event));
+                    items.push_back((drop.hash_without(seen.history.fields(), seen.body), seen.event));
                     if items.len() > MAX_ITEMS {
                         items.pop_front();
                     }
@@ -195,7 +199,7 @@ impl Projection {
                 Folded::Items(items) => {
                     let Fold::Items { drop, .. } = &fact.fold else { continue };
                     let list = shown.as_array().map(Vec::as_slice).unwrap_or_default();
-                    let wrong = unlike(list, items, drop);
+                    let wrong = unlike(list, items, &drop.keys);
                     related = wrong.as_ref().map_or(related, |(_, event)| *event);
                     let expected = match &wrong {
                         Some((Some(at), _)) => format!("item {at} as its event showed it"),
@@ -215,13 +219,6 @@ impl Projection {
             }
         }
     }
-}
-
-/// The top-level keys that pointers name, each once.
-fn top_level(pointers: &[Pointer]) -> Vec<String> {
-    let keys: BTreeSet<_> =
-        pointers.iter().map(|at| at.as_str().trim_start_matches('/').to_owned()).collect();
-    keys.into_iter().collect()
 }
 
 /// Where a shown list that should end with these items does not: the index of the wrong one, or none for a list that is too

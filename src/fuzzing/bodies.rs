@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::shipped;
 use crate::frame::{Limits, Pointer, parse};
-use crate::protocol::{Message, Protocol, SchemaFinding};
+use crate::protocol::{Counts, Message, Protocol, SchemaFinding};
 use crate::trace::Direction;
 
 /// A frame is validated as the message of `protocol` that it says it is, from either side.
@@ -50,11 +50,15 @@ pub(super) fn holds(protocol: &Protocol, message: &Message, body: &Value) {
         assert!(exists, "{at} points at nothing in {body}");
         assert!(!message.is_empty(), "a finding says what is wrong");
     }
-    let mut counts = Vec::new();
-    message.count(body, &mut counts);
-    for id in message.counted(&counts).flat_map(|(ids, _)| ids) {
+    let mut counts = Counts::default();
+    message.count(body, None, &mut counts);
+    let counted: Vec<_> = message.counted(&counts).collect();
+    for id in counted.iter().flat_map(|(ids, _)| *ids) {
         assert!(protocol.requirements.get(id).is_some(), "{id} is no requirement");
     }
+    let mut known = Counts::default();
+    message.count(body, Some(0), &mut known);
+    assert_eq!(message.counted(&known).collect::<Vec<_>>(), counted, "a known layout changes the counts");
     let again = parse(reversed(body).to_string().as_bytes(), &Limits::default());
     let again = again.unwrap_or_else(|error| panic!("what was parsed can be written and parsed: {error}"));
     assert_eq!(sorted(message.validate(&again)), sorted(findings), "the order of keys changes the verdict");

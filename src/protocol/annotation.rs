@@ -32,6 +32,17 @@ struct Node {
     number: usize,
 }
 
+/// How often each of a message's lists was counted.
+#[derive(Debug, Default)]
+pub struct Counts {
+    /// By number.
+    times: Vec<u64>,
+    /// The layout that was counted last: most messages of a stream have the same.
+    known: Option<u64>,
+    /// Of each of its fields, the property of the schema.
+    places: Vec<Option<usize>>,
+}
+
 impl Annotations {
     /// Collects the annotations of `schema`, whose local references point into `root`.
     pub(super) fn collect(schema: &Value, root: &Value, always: Vec<String>, fallback: Vec<String>) -> Self {
@@ -73,17 +84,33 @@ impl Annotations {
     }
 
     /// Counts the lists of requirements that `body` gives an occasion to break, each by its number.
-    pub(super) fn count(&self, body: &Value, counts: &mut Vec<u64>) {
-        counts.resize(self.numbers, 0);
-        counts[0] += 1;
-        self.root.count(body, counts);
+    pub(super) fn count(&self, body: &Value, layout: Option<u64>, counts: &mut Counts) {
+        let Counts { times, known, places } = counts;
+        times.resize(self.numbers, 0);
+        times[0] += 1;
+        let (Some(map), Some(layout)) = (body.as_object(), layout) else {
+            return self.root.count(body, times);
+        };
+        if *known != Some(layout) {
+            let place = |key: &String| self.root.properties.iter().position(|(name, _)| name == key);
+            (*known, *places) = (Some(layout), map.keys().map(place).collect());
+        }
+        self.root.count_itself(body, times);
+        for (value, place) in map.values().zip(places.iter()) {
+            if let Some((_, node)) = place.and_then(|place| self.root.properties.get(place)) {
+                node.count(value, times);
+            }
+        }
     }
 
     /// The lists that were counted.
-    pub(super) fn counted<'s>(&'s self, counts: &'s [u64]) -> impl Iterator<Item = (&'s [String], u64)> {
+    pub(super) fn counted<'s>(&'s self, counts: &'s Counts) -> impl Iterator<Item = (&'s [String], u64)> {
         let mut lists = vec![self.always.as_slice()];
         self.root.lists(&mut lists);
-        lists.into_iter().zip(counts.iter().copied()).filter(|(ids, count)| !ids.is_empty() && *count > 0)
+        lists
+            .into_iter()
+            .zip(counts.times.iter().copied())
+            .filter(|(ids, count)| !ids.is_empty() && *count > 0)
     }
 
     pub(super) fn ids(&self) -> impl Iterator<Item = &str> {
@@ -139,11 +166,21 @@ impl Node {
         self.children().for_each(|child| child.lists(lists));
     }
 
-    fn count(&self, value: &Value, counts: &mut [u64]) {
+    /// Counts its own lists, and those of its branches.
+    fn count_itself(&self, value: &Value, counts: &mut [u64]) {
         counts[self.number] += 1;
+        counts[self.number + 1] += u64::from(value.is_object());
+        for (condition, then, node) in &self.branches {
+            if condition.is_valid(value) == *then {
+                node.count(value, counts);
+            }
+        }
+    }
+
+    fn count(&self, value: &Value, counts: &mut [u64]) {
+        self.count_itself(value, counts);
         match value {
             Value::Object(map) => {
-                counts[self.number + 1] += 1;
                 for (name, node) in &self.properties {
                     if let Some(value) = field(map, name) {
                         node.count(value, counts);
@@ -157,11 +194,6 @@ impl Node {
                 }
             }
             _ => {}
-        }
-        for (condition, then, node) in &self.branches {
-            if condition.is_valid(value) == *then {
-                node.count(value, counts);
-            }
         }
     }
 
@@ -306,12 +338,32 @@ mod tests {
     fn a_branch_is_exercised_where_it_holds() {
         let (_, _, annotations) = union();
         let seen = |body: Value| {
-            let mut counts = Vec::new();
-            annotations.count(&body, &mut counts);
+            let mut counts = Counts::default();
+            annotations.count(&body, None, &mut counts);
             annotations.counted(&counts).flat_map(|(ids, _)| ids.to_vec()).collect::<Vec<_>>()
         };
         assert_eq!(seen(json!({ "item": { "kind": "a", "text": "t" } })), ["ITEM", "KIND", "A-TEXT"]);
         assert_eq!(seen(json!({ "item": { "kind": "b", "text": 1 } })), ["ITEM", "KIND", "NUMBER"]);
         assert_eq!(annotations.ids().collect::<Vec<_>>(), ["ITEM", "KIND", "A-TEXT", "NUMBER"]);
+    }
+
+    #[test]
+    fn a_known_layout_counts_the_same() {
+        let (_, _, annotations) = union();
+        let (mut with, mut without) = (Counts::default(), Counts::default());
+        let item = |kind: &str| json!({ "kind": kind, "text": 1 });
+        for (layout, body) in [
+            (1, json!({ "item": item("a"), "x": 1 })),
+            (1, json!({ "item": item("b"), "x": [] })),
+            (2, json!({ "x": 1, "item": item("a") })),
+            (3, json!({ "x": 1 })),
+            (1, json!({ "item": [], "x": 1 })),
+        ] {
+            annotations.count(&body, Some(layout), &mut with);
+            annotations.count(&body, None, &mut without);
+            let times = |counts| annotations.counted(counts).map(|(_, times)| times).collect::<Vec<_>>();
+            assert_eq!(times(&with), times(&without), "{body}");
+        }
+        assert!(annotations.counted(&with).any(|(ids, times)| ids == ["ITEM"] && times == 4));
     }
 }

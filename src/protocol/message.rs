@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::annotation::Annotations;
+use super::annotation::{Annotations, Counts};
 use crate::source::schema::{Schema, Violation};
 use crate::trace::Direction;
 
@@ -70,13 +70,14 @@ impl Message {
     }
 
     /// Counts what this message gives an occasion to break: itself, and each place of its schema that is present in `body`.
-    /// The counts are of this message alone; those of no message yet are an empty list.
-    pub fn count(&self, body: &Value, counts: &mut Vec<u64>) {
-        self.annotations.count(body, counts);
+    /// The counts are of this message alone. `layout`: a hash of the body's keys in their order, where it is known; of bodies with
+    /// the same they are looked up once.
+    pub fn count(&self, body: &Value, layout: Option<u64>, counts: &mut Counts) {
+        self.annotations.count(body, layout, counts);
     }
 
     /// The requirements that were counted, and how often: those of the message, and of each place.
-    pub fn counted<'s>(&'s self, counts: &'s [u64]) -> impl Iterator<Item = (&'s [String], u64)> {
+    pub fn counted<'s>(&'s self, counts: &'s Counts) -> impl Iterator<Item = (&'s [String], u64)> {
         self.annotations.counted(counts)
     }
 

@@ -21,6 +21,7 @@ mod tests;
 use rustc_hash::FxHashMap;
 use serde_json::Value;
 
+pub use annotation::Counts;
 pub use dialect::{Dialect, DialectChoice, Respelling, SpeltValue};
 pub use extension::{Extension, OneOrMany, Pattern, ReadingName};
 pub use fuzzing::{FieldRule, Fuzzing, IdRule, Place, Refusal, Refusals, Situation};
