@@ -68,7 +68,7 @@ impl Seen<'_> {
 type Count = (Box<[String]>, u64);
 
 /// So many lists of requirements are counted without a look into a hash table.
-const RECENT: usize = 64;
+const RECENT: usize = 128;
 
 /// Where monitors report.
 pub(crate) struct Findings {
@@ -77,7 +77,7 @@ pub(crate) struct Findings {
     /// monitor, and so stay where they are as long as the judge does.
     lists: FxHashMap<(usize, usize), Count>,
     /// The hot path: the list that was counted last at each place, and what `lists` does not know of it yet.
-    recent: [Recent; RECENT],
+    recent: Box<[Recent; RECENT]>,
 }
 
 /// A list of ids by its address and length, and how often it was counted.
@@ -87,9 +87,15 @@ struct Recent {
     times: u64,
 }
 
+/// Where a list with this address is counted. Lists of a protocol lie close together, at multiples of 16.
+#[inline]
+fn place_of(address: usize) -> usize {
+    ((address >> 4).wrapping_mul(0x9E37_79B9) >> 16) % RECENT
+}
+
 impl Default for Findings {
     fn default() -> Self {
-        let recent = [Recent::default(); RECENT];
+        let recent = Box::new([Recent::default(); RECENT]);
         Self { violations: Vec::new(), lists: FxHashMap::default(), recent }
     }
 }
@@ -99,8 +105,7 @@ impl Findings {
     #[inline]
     pub fn exercise(&mut self, ids: &[String]) {
         let list = (ids.as_ptr().addr(), ids.len());
-        // Lists begin at multiples of 16.
-        let recent = &mut self.recent[(list.0 >> 4) % RECENT];
+        let recent = &mut self.recent[place_of(list.0)];
         if recent.list == list {
             recent.times += 1;
         } else {
@@ -114,7 +119,7 @@ impl Findings {
             return;
         }
         let list = (ids.as_ptr().addr(), ids.len());
-        let recent = &mut self.recent[(list.0 >> 4) % RECENT];
+        let recent = &mut self.recent[place_of(list.0)];
         if let Some((_, count)) = self.lists.get_mut(&recent.list) {
             *count += recent.times;
         }
