@@ -115,6 +115,8 @@ pub(super) struct Campaign<'c> {
     pub known_inputs: BTreeSet<(String, String)>,
     pub known: BTreeSet<Fingerprint>,
     pub looks: BTreeMap<(String, Vec<String>, String), usize>,
+    /// The case that is being looked into, and what it has shown.
+    pub looking: Option<(u64, Fingerprint)>,
     /// What replays have confirmed and is being shrunk. Should the campaign end meanwhile, it is kept as small as it is.
     pub confirmed: Option<Confirmed>,
     /// Notes that were told, without what differs from one to the next.
@@ -178,6 +180,7 @@ pub async fn campaign(
         known: BTreeSet::new(),
         unexplained: None,
         looks: BTreeMap::new(),
+        looking: None,
         confirmed: None,
         told: BTreeSet::new(),
         doubts: Vec::new(),

@@ -116,8 +116,17 @@ impl Campaign<'_> {
     pub(super) fn keep_rest(&mut self) {
         let confirmed = self.confirmed.take();
         let oracle = confirmed.as_ref().map(|confirmed| confirmed.print.oracle.clone());
-        if let Some(confirmed) = confirmed {
-            self.keep(confirmed);
+        let looking = self.looking.take();
+        match (confirmed, looking) {
+            (Some(confirmed), _) => self.keep(confirmed),
+            (None, Some((index, print))) => {
+                let (oracle, what) = (&print.oracle, print.what());
+                let text = format!(
+                    "case {index} failed, and the end came before replays could show it again: no finding. {oracle}: {what}"
+                );
+                self.note(format!("{oracle} {what}"), text);
+            }
+            (None, None) => {}
         }
         if let Some(rest) = self.unexplained.take().and_then(|rest| rest.cut_short(oracle.as_deref())) {
             self.keep_together(rest);

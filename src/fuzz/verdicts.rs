@@ -73,6 +73,13 @@ impl Campaign<'_> {
 
     /// Confirms, shrinks and keeps a finding, unless it is known. `false`: replays did not show it.
     pub(super) async fn look_into(&mut self, index: u64, ran: Ran, print: &Fingerprint) -> bool {
+        self.looking = Some((index, print.clone()));
+        let shown = self.look_closely(index, ran, print).await;
+        self.looking = None;
+        shown
+    }
+
+    async fn look_closely(&mut self, index: u64, ran: Ran, print: &Fingerprint) -> bool {
         let (seed, patient) = (self.seed_of(index), self.options.deadline * 3);
         // Who shares a server with a case that kills it dies with it.
         if print.oracle == "target"
