@@ -117,6 +117,7 @@ fn every_target_is_built_and_run_everywhere() {
         binaries.map(|bin| bin["name"].as_str().expect("a name").to_owned()).collect();
     assert_eq!(binaries, names, "fuzz/Cargo.toml");
     // The scripts take their list from there, and make the seeds first.
+    assert!(fuzz().join("../examples/fuzz_seeds.rs").exists(), "examples/fuzz_seeds.rs");
     for script in [".clusterfuzzlite/build.sh", "fuzz/smoke.sh"] {
         let text = read(&fuzz().join("..").join(script));
         assert!(text.contains("cargo fuzz list") && text.contains("--example fuzz_seeds"), "{script}");

@@ -379,8 +379,9 @@ impl Campaign<'_> {
         let mut next = Some(first);
         while let Some((index, ran)) = next {
             self.learn(ran.as_ref());
-            again |=
-                ran.as_ref().is_some_and(|ran| ran.wrong().iter().any(|print| self.known.contains(print)));
+            let is_known =
+                |ran: &Ran, print: &Fingerprint| self.known.contains(print) || self.is_explained(ran, print);
+            again |= ran.as_ref().is_some_and(|ran| ran.wrong().iter().any(|print| is_known(ran, print)));
             if let Some(ran) = ran.filter(|_| self.report.findings.len() < self.options.max_findings) {
                 self.judge(index, ran, &fallen, &mut dead).await;
             }

@@ -119,10 +119,12 @@ impl Campaign<'_> {
         let looking = self.looking.take();
         match (confirmed, looking) {
             (Some(confirmed), _) => self.keep(confirmed),
+            // Of what is told below there is no more to say.
+            (None, Some((_, print))) if self.tells_together(&print) => {}
             (None, Some((index, print))) => {
                 let (oracle, what) = (&print.oracle, print.what());
                 let text = format!(
-                    "case {index} failed, and the end came before replays could show it again: no finding. {oracle}: {what}"
+                    "case {index} failed, and the end came before it was confirmed: no finding. {oracle}: {what}"
                 );
                 self.note(format!("{oracle} {what}"), text);
             }
@@ -131,6 +133,11 @@ impl Campaign<'_> {
         if let Some(rest) = self.unexplained.take().and_then(|rest| rest.cut_short(oracle.as_deref())) {
             self.keep_together(rest);
         }
+    }
+
+    /// Whether what is wrong for certain, and not looked into to the end, is of the same oracle.
+    fn tells_together(&self, print: &Fingerprint) -> bool {
+        self.unexplained.as_ref().is_some_and(|together| together.print.oracle == print.oracle)
     }
 
     /// Keeps what several cases have brought about together.

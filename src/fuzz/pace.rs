@@ -12,23 +12,32 @@ const LEAST: Duration = Duration::from_millis(250);
 
 /// How long cases took in which all was well.
 #[derive(Debug, Default)]
-pub struct Pace(VecDeque<Duration>);
+pub struct Pace {
+    took: VecDeque<Duration>,
+    /// Answers took longer than was expected.
+    misled: bool,
+}
 
 impl Pace {
     /// Adds a case.
     pub fn add(&mut self, took: Duration) {
-        if self.0.len() == CASES {
-            self.0.pop_front();
+        if self.took.len() == CASES {
+            self.took.pop_front();
         }
-        self.0.push_back(took);
+        self.took.push_back(took);
     }
 
-    /// How long an answer can be expected to take, at most `deadline`.
-    pub fn expected(&self, deadline: Duration) -> Duration {
-        let mut all: Vec<Duration> = self.0.iter().copied().collect();
+    /// Nothing is expected any more.
+    pub fn was_misleading(&mut self) {
+        self.misled = true;
+    }
+
+    /// In which time an answer can be expected; `None`: that is not known, or not before `deadline`.
+    pub fn expected(&self, deadline: Duration) -> Option<Duration> {
+        let mut all: Vec<Duration> = self.took.iter().copied().collect();
         all.sort_unstable();
-        let half = all.get(all.len() / 2).copied().unwrap_or(deadline);
-        half.saturating_mul(MARGIN).max(LEAST).min(deadline)
+        let half = all.get(all.len() / 2).filter(|_| !self.misled)?;
+        Some(half.saturating_mul(MARGIN).max(LEAST)).filter(|expected| *expected < deadline)
     }
 }
 
@@ -40,13 +49,17 @@ mod tests {
     fn few_slow_cases_make_no_slow_target_and_many_do() {
         let deadline = Duration::from_millis(1500);
         let mut pace = Pace::default();
-        assert_eq!(pace.expected(deadline), deadline, "nothing is known");
+        assert_eq!(pace.expected(deadline), None, "nothing is known");
         (0..10).for_each(|_| pace.add(Duration::from_millis(40)));
         pace.add(Duration::from_secs(2));
-        assert_eq!(pace.expected(deadline), Duration::from_millis(400));
+        assert_eq!(pace.expected(deadline), Some(Duration::from_millis(400)));
         (0..CASES).for_each(|_| pace.add(Duration::from_millis(2)));
-        assert_eq!(pace.expected(deadline), LEAST, "the old ones are forgotten");
+        assert_eq!(pace.expected(deadline), Some(LEAST), "the old ones are forgotten");
+        assert_eq!(pace.expected(LEAST), None);
         (0..CASES).for_each(|_| pace.add(Duration::from_secs(1)));
-        assert_eq!(pace.expected(deadline), deadline);
+        assert_eq!(pace.expected(deadline), None);
+        assert_eq!(pace.expected(deadline * 10), Some(Duration::from_secs(10)));
+        pace.was_misleading();
+        assert_eq!(pace.expected(deadline * 10), None);
     }
 }

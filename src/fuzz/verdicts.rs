@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use super::bench::{Ran, is_same_defect};
+use tokio::task::JoinSet;
+
+use super::bench::{Bench, Ran, is_same_defect};
 use super::campaign::{Campaign, Ended, Growth};
 use super::death;
 use super::finding::{Fingerprint, Shown};
@@ -45,14 +47,18 @@ impl Campaign<'_> {
         ran.is_suspect(&|print| self.is_worth_a_look(print) && !self.is_explained(ran, print))
     }
 
-    /// Whether a case that was made before a finding was known has an input that shows it alone.
+    /// Whether a case has an input like one that shows this alone, according to a finding: in no state, or in the same. Once it is
+    /// known, no such case is made.
     pub(super) fn is_explained(&self, ran: &Ran, print: &Fingerprint) -> bool {
         let of = |shown: &Shown| {
-            let [alone] = shown.program.inputs.as_slice() else { return false };
+            let Program { inputs, state, .. } = &shown.program;
+            let [alone] = inputs.as_slice() else { return false };
             is_same_defect(&shown.fingerprint, print)
+                && (state.is_none() || *state == ran.program.state)
                 && ran.program.inputs.iter().any(|input| input.is_like(alone))
         };
-        self.report.findings.iter().flat_map(|found| &found.shown).any(of)
+        let alone = self.report.findings.iter().filter(|found| found.together.is_empty());
+        alone.flat_map(|found| &found.shown).any(of)
     }
 
     pub(super) fn is_worth_a_look(&self, print: &Fingerprint) -> bool {
@@ -92,11 +98,12 @@ impl Campaign<'_> {
             return false;
         }
         *self.looks.entry(subject(print)).or_default() += 1;
-        if let Some(confirmed) = self.look_quickly(index, &ran, print).await {
-            self.keep(confirmed);
-            return true;
+        let mut quick = JoinSet::new();
+        if let Some(deadline) = self.expected() {
+            let (bench, ran, print) = (self.bench.clone(), ran.clone(), print.clone());
+            quick.spawn(quickly_shrunk(bench, ran, print, seed, (deadline, patient), self.reserved(patient)));
         }
-        let shown = self.confirm(&ran.program, print, seed, patient).await.len();
+        let shown = confirm(&self.bench, &ran.program, print, seed, patient).await.len();
         if shown < CONFIRM {
             self.report.unconfirmed += 1;
             let message = format!(
@@ -109,58 +116,50 @@ impl Campaign<'_> {
         }
         // So many inputs may have killed it by their number.
         let how = ran.single.broke().and_then(death_of).filter(|_| ran.program.inputs.len() >= MANY);
-        if let Some(how) = how.map(str::to_owned)
+        let how = how.map(str::to_owned);
+        self.confirmed = Some(Confirmed { index, ran, print: print.clone(), replays: CONFIRM });
+        if let Some(how) = how
             && self.wears_out(index, &how).await
         {
+            self.confirmed = None;
             return true;
         }
-        let (end, replays) = (self.end(), CONFIRM);
-        let patience = Patience { first: self.options.deadline, again: patient };
-        let confirmed = self.confirmed.insert(Confirmed { index, ran, print: print.clone(), replays });
-        // What else has failed by the end of the time must be looked into in what is left of it.
-        let left = end.map(|end| end.saturating_duration_since(Instant::now()).mul_f64(0.75));
-        let Confirmed { ran, print, replays, .. } = confirmed;
-        let until = left.map(|left| Instant::now() + left);
-        shrink(&self.bench, (ran, replays), print, seed, patience, until).await;
+        let small = quick.join_next().await.and_then(|small| small.ok().flatten());
+        let end = self.end();
+        let Some(Confirmed { ran, replays, .. }) = &mut self.confirmed else { return true };
+        let (small, tried) = small.unwrap_or_default();
+        *replays += tried;
+        if let Some(small) = small {
+            *ran = small;
+        } else {
+            // Where replays showed it in so short a time, and not in a long one, the target takes longer than it has so far.
+            if tried > 0 {
+                self.pace.was_misleading();
+            }
+            let patience = Patience { first: self.options.deadline, again: patient };
+            // What else has failed by the end of the time must be looked into in what is left of it.
+            let left = end.map(|end| end.saturating_duration_since(Instant::now()).mul_f64(0.75));
+            let until = left.map(|left| Instant::now() + left);
+            shrink(&self.bench, (ran, replays), print, seed, patience, until).await;
+        }
         if let Some(confirmed) = self.confirmed.take() {
             self.keep(confirmed);
         }
         true
     }
 
-    /// Shrinks first, waiting no longer than the target has taken so far, and confirms what is left as patiently as any finding: of
-    /// silence many replays would take long. `None`: nothing came of it, and the finding has to be looked into from its beginning.
-    async fn look_quickly(&self, index: u64, ran: &Ran, print: &Fingerprint) -> Option<Confirmed> {
-        let (seed, deadline) = (self.seed_of(index), self.options.deadline);
-        let (quick, patient) = (self.pace.expected(deadline), deadline * 3);
-        // Time is left for the other way, too.
-        let until = self.end().map(|end| end.checked_sub(patient * 2).unwrap_or(end));
-        let is_late = until.is_some_and(|until| Instant::now() > until);
-        // A server that was just launched takes longer.
-        if quick >= deadline || is_late || self.bench.ground.is_launched() {
-            return None;
-        }
-        if self.confirm(&ran.program, print, seed, quick).await.len() < CONFIRM {
-            return None;
-        }
-        let (mut small, mut replays) = (ran.clone(), 2 * CONFIRM);
-        let patience = Patience { first: quick, again: quick };
-        shrink(&self.bench, (&mut small, &mut replays), print, seed, patience, until).await;
-        let mut shown = self.confirm(&small.program, print, seed, patient).await;
-        let ran = shown.pop().filter(|_| shown.len() + 1 == CONFIRM)?;
-        Some(Confirmed { index, print: print.clone(), ran, replays })
+    /// By when an answer of the target can be expected, before the scale of deadlines. `None`: nobody knows. A server that was just
+    /// launched takes longer than it has so far.
+    fn expected(&self) -> Option<Duration> {
+        let scale = self.bench.ground.scale().filter(|_| !self.bench.ground.is_launched())?;
+        let expected = self.pace.expected(self.options.deadline.mul_f64(scale))?;
+        Some(expected.div_f64(scale))
     }
 
-    /// The replays that show it, of as many as must.
-    async fn confirm(
-        &self,
-        program: &Program,
-        print: &Fingerprint,
-        seed: u64,
-        deadline: Duration,
-    ) -> Vec<Ran> {
-        let again = self.bench.replay_all(vec![program.clone(); CONFIRM], seed, deadline, CONFIRM).await;
-        again.into_iter().flatten().filter(|ran| ran.shows(print)).collect()
+    /// The end of the campaign, less the time in which a silence is confirmed.
+    fn reserved(&self, patient: Duration) -> Option<Instant> {
+        let needed = patient.mul_f64(self.bench.ground.scale().unwrap_or(1.0));
+        self.end().map(|end| end.checked_sub(needed).unwrap_or(end))
     }
 
     /// Keeps the death of a launched target that no single case shows again: as one of harmless cases, if enough of them bring it
@@ -341,6 +340,38 @@ fn cases(programs: &[(u64, Program)]) -> String {
         (Some(only), _) => format!("case {only}"),
         _ => "no case".to_owned(),
     }
+}
+
+/// The replays that show it, of as many as must.
+async fn confirm(
+    bench: &Bench,
+    program: &Program,
+    print: &Fingerprint,
+    seed: u64,
+    deadline: Duration,
+) -> Vec<Ran> {
+    let again = bench.replay_all(vec![program.clone(); CONFIRM], seed, deadline, CONFIRM).await;
+    again.into_iter().flatten().filter(|ran| ran.shows(print)).collect()
+}
+
+/// Shrinks what a run shows, waiting for answers no longer than `deadline`: of silence many patient replays would take long. The
+/// smallest run, if patient replays show it, too, and the cases run; `None`: in so short a time no replays do.
+async fn quickly_shrunk(
+    bench: Bench,
+    mut ran: Ran,
+    print: Fingerprint,
+    seed: u64,
+    (deadline, patient): (Duration, Duration),
+    until: Option<Instant>,
+) -> Option<(Option<Ran>, usize)> {
+    if confirm(&bench, &ran.program, &print, seed, deadline).await.len() < CONFIRM {
+        return None;
+    }
+    let (mut replays, patience) = (2 * CONFIRM, Patience { first: deadline, again: deadline });
+    shrink(&bench, (&mut ran, &mut replays), &print, seed, patience, until).await;
+    let mut shown = confirm(&bench, &ran.program, &print, seed, patient).await;
+    let small = shown.pop().filter(|_| shown.len() + 1 == CONFIRM);
+    Some((small, replays))
 }
 
 /// What a failure is about, before it is known what it takes. Of RFC 6455 many things can be broken in one way, and no

@@ -105,6 +105,12 @@ impl Ground {
         self.hosts.memory().await
     }
 
+    /// By what deadlines are multiplied; `None`: there are none.
+    pub fn scale(&self) -> Option<f64> {
+        (!self.options.no_deadline)
+            .then(|| self.options.scaled(std::time::Duration::from_secs(1)).as_secs_f64())
+    }
+
     /// The protocol.
     pub fn protocol(&self) -> &Arc<Protocol> {
         &self.protocol
