@@ -288,11 +288,9 @@ impl Fields {
         let mut layout = rustc_hash::FxHasher::default();
         self.hashes.clear();
         for (key, value) in object.as_object().into_iter().flatten() {
-            let mut field = rustc_hash::FxHasher::default();
-            key.hash(&mut field);
+            let field = hashed_key(key);
             field.finish().hash(&mut layout);
-            feed(value, &mut field);
-            self.hashes.push(mixed(field.finish()));
+            self.hashes.push(with_value(field, value));
         }
         self.layout = layout.finish();
     }
@@ -333,8 +331,17 @@ fn object_hash(fields: impl Iterator<Item = u64>) -> u64 {
 }
 
 fn field_hash(key: &str, value: &Value) -> u64 {
+    with_value(hashed_key(key), value)
+}
+
+fn hashed_key(key: &str) -> rustc_hash::FxHasher {
     let mut field = rustc_hash::FxHasher::default();
     key.hash(&mut field);
+    field
+}
+
+/// The hash of a field, given its key.
+fn with_value(mut field: rustc_hash::FxHasher, value: &Value) -> u64 {
     feed(value, &mut field);
     mixed(field.finish())
 }

@@ -115,6 +115,19 @@ impl Bench {
             }
         }
     }
+
+    /// Replays a program so many times, side by side; the runs that show a finding.
+    pub async fn shown_again(
+        &self,
+        program: &Program,
+        times: usize,
+        wanted: &Fingerprint,
+        seed: u64,
+        deadline: Duration,
+    ) -> Vec<Ran> {
+        let again = self.replay_all(vec![program.clone(); times], seed, deadline, times).await;
+        again.into_iter().flatten().filter(|ran| ran.shows(wanted)).collect()
+    }
 }
 
 impl Ran {

@@ -421,8 +421,7 @@ impl Campaign<'_> {
             // What came before its end was as wrong as ever.
             wrong.retain(Fingerprint::is_of_a_frame);
         }
-        let new = |print: &Fingerprint| self.is_worth_a_look(print) && !self.is_explained(&ran, print);
-        let print = wrong.into_iter().find(new);
+        let print = wrong.into_iter().find(|print| self.is_new(&ran, print));
         if let Some(print) = print.filter(|_| self.report.findings.len() < self.options.max_findings) {
             self.look_into(index, ran, &print).await;
         }

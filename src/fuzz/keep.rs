@@ -6,6 +6,7 @@ use super::bench::{Ran, is_same_defect};
 use super::campaign::{Campaign, Event};
 use super::finding::{self, Finding, Fingerprint, Shown, fingerprints, name_of};
 use super::program::Program;
+use super::verdicts::no_finding;
 use super::wear::worn_after;
 use crate::protocol::{Protocol, ReadingName};
 use crate::run::event::{Failure, Verdict};
@@ -122,11 +123,8 @@ impl Campaign<'_> {
             // Of what is told below there is no more to say.
             (None, Some((_, print))) if self.tells_together(&print) => {}
             (None, Some((index, print))) => {
-                let (oracle, what) = (&print.oracle, print.what());
-                let text = format!(
-                    "case {index} failed, and the end came before it was confirmed: no finding. {oracle}: {what}"
-                );
-                self.note(format!("{oracle} {what}"), text);
+                let (like, text) = no_finding(index, &print, "the end came before it was confirmed");
+                self.note(like, text);
             }
             (None, None) => {}
         }

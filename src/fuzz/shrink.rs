@@ -150,9 +150,8 @@ impl Work<'_> {
     /// Whether a program that has shown the finding once does so again: what chance decides is no smaller reproducer.
     async fn is_steady(&mut self, program: &Program) -> bool {
         *self.replays += AGAIN;
-        let again = vec![program.clone(); AGAIN];
-        let again = self.bench.replay_all(again, self.seed, self.patience.again, AGAIN).await;
-        again.iter().flatten().filter(|ran| ran.shows(self.wanted)).count() == AGAIN
+        let deadline = self.patience.again;
+        self.bench.shown_again(program, AGAIN, self.wanted, self.seed, deadline).await.len() == AGAIN
     }
 
     /// Leaves inputs out: halves, quarters, … and at last `least` at a time.

@@ -22,7 +22,7 @@ const LOOKS: usize = 6;
 /// The same for a death that a finding may tell.
 const LOOKS_AGAIN: usize = 2;
 /// Replays that must all show a finding.
-const CONFIRM: usize = 3;
+pub(super) const CONFIRM: usize = 3;
 /// How often a target that refuses is asked again, and how long is waited before each time.
 const RETRIES: [Duration; 4] =
     [Duration::from_millis(100), Duration::from_millis(300), Duration::from_secs(1), Duration::from_secs(3)];
@@ -44,7 +44,12 @@ const CUT: &str = "which case does it was not looked into to the end";
 impl Campaign<'_> {
     /// Whether a case shows something that is worth a look.
     pub(super) fn is_suspect(&self, ran: &Ran) -> bool {
-        ran.is_suspect(&|print| self.is_worth_a_look(print) && !self.is_explained(ran, print))
+        ran.is_suspect(&|print| self.is_new(ran, print))
+    }
+
+    /// Whether what a case shows is worth a look.
+    pub(super) fn is_new(&self, ran: &Ran, print: &Fingerprint) -> bool {
+        self.is_worth_a_look(print) && !self.is_explained(ran, print)
     }
 
     /// Whether a case has an input like one that shows this alone, according to a finding: in no state, or in the same. Once it is
@@ -103,15 +108,10 @@ impl Campaign<'_> {
             let (bench, ran, print) = (self.bench.clone(), ran.clone(), print.clone());
             quick.spawn(quickly_shrunk(bench, ran, print, seed, (deadline, patient), self.reserved(patient)));
         }
-        let shown = confirm(&self.bench, &ran.program, print, seed, patient).await.len();
+        let shown = self.bench.shown_again(&ran.program, CONFIRM, print, seed, patient).await.len();
         if shown < CONFIRM {
             self.report.unconfirmed += 1;
-            let message = format!(
-                "case {index} failed, and {shown} of {CONFIRM} replays did: no finding. {}: {}",
-                print.oracle,
-                print.what()
-            );
-            self.doubts.push((format!("{} {}", print.oracle, print.what()), message));
+            self.doubts.push(no_finding(index, print, &format!("{shown} of {CONFIRM} replays did")));
             return false;
         }
         // So many inputs may have killed it by their number.
@@ -330,6 +330,12 @@ fn death_of_several(how: &str, programs: &[(u64, Program)]) -> Together {
     }
 }
 
+/// A note on a case that failed and is no finding, and why not; before it what such notes have in common.
+pub(super) fn no_finding(index: u64, print: &Fingerprint, why: &str) -> (String, String) {
+    let (oracle, what) = (&print.oracle, print.what());
+    (format!("{oracle} {what}"), format!("case {index} failed, and {why}: no finding. {oracle}: {what}"))
+}
+
 /// Cases in a few words: how many, and from which to which.
 fn cases(programs: &[(u64, Program)]) -> String {
     let indices = programs.iter().map(|(index, _)| index);
@@ -342,18 +348,6 @@ fn cases(programs: &[(u64, Program)]) -> String {
     }
 }
 
-/// The replays that show it, of as many as must.
-async fn confirm(
-    bench: &Bench,
-    program: &Program,
-    print: &Fingerprint,
-    seed: u64,
-    deadline: Duration,
-) -> Vec<Ran> {
-    let again = bench.replay_all(vec![program.clone(); CONFIRM], seed, deadline, CONFIRM).await;
-    again.into_iter().flatten().filter(|ran| ran.shows(print)).collect()
-}
-
 /// Shrinks what a run shows, waiting for answers no longer than `deadline`: of silence many patient replays would take long. The
 /// smallest run, if patient replays show it, too, and the cases run; `None`: in so short a time no replays do.
 async fn quickly_shrunk(
@@ -364,14 +358,13 @@ async fn quickly_shrunk(
     (deadline, patient): (Duration, Duration),
     until: Option<Instant>,
 ) -> Option<(Option<Ran>, usize)> {
-    if confirm(&bench, &ran.program, &print, seed, deadline).await.len() < CONFIRM {
+    if bench.shown_again(&ran.program, CONFIRM, &print, seed, deadline).await.len() < CONFIRM {
         return None;
     }
     let (mut replays, patience) = (2 * CONFIRM, Patience { first: deadline, again: deadline });
     shrink(&bench, (&mut ran, &mut replays), &print, seed, patience, until).await;
-    let mut shown = confirm(&bench, &ran.program, &print, seed, patient).await;
-    let small = shown.pop().filter(|_| shown.len() + 1 == CONFIRM);
-    Some((small, replays))
+    let shown = bench.shown_again(&ran.program, CONFIRM, &print, seed, patient).await;
+    Some((shown.into_iter().nth(CONFIRM - 1), replays))
 }
 
 /// What a failure is about, before it is known what it takes. Of RFC 6455 many things can be broken in one way, and no

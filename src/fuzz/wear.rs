@@ -8,6 +8,7 @@ use super::death;
 use super::finding::Fingerprint;
 use super::keep::Confirmed;
 use super::program::Program;
+use super::verdicts::CONFIRM;
 use crate::run::single::death_of;
 use crate::trace::{Direction, Payload};
 
@@ -15,8 +16,6 @@ use crate::trace::{Direction, Payload};
 const TIMES: &[u32] = &[32, 256, 1024];
 /// Longest search, beyond one of the tries.
 const LONGEST: Duration = Duration::from_secs(10);
-/// Replays that must all show it.
-const CONFIRM: usize = 3;
 /// A program with so many inputs may have killed the server by their number.
 pub(super) const MANY: usize = 8;
 
@@ -60,10 +59,8 @@ impl Campaign<'_> {
         }
         let Some(times) = times else { return false };
         replays += CONFIRM;
-        let again = self.bench.replay_all(vec![harmless(times); CONFIRM], seed, patient, CONFIRM).await;
-        let again: Vec<Ran> = again.into_iter().flatten().filter(|ran| ran.shows(&wanted)).collect();
-        let last = again.into_iter().enumerate().find_map(|(at, ran)| (at + 1 == CONFIRM).then_some(ran));
-        let Some(ran) = last else { return false };
+        let shown = self.bench.shown_again(&harmless(times), CONFIRM, &wanted, seed, patient).await;
+        let Some(ran) = shown.into_iter().nth(CONFIRM - 1) else { return false };
         self.keep(Confirmed { index, ran, print: wanted, replays });
         true
     }
