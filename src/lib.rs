@@ -2,7 +2,7 @@
 //!
 //! The floors, from the ground up; each imports only from those before it:
 //! [`source`], [`frame`] and [`output`], [`trace`], [`protocol`], [`check`], [`wire`], [`mod@reference`], [`model`], [`scenario`],
-//! [`run`], [`fuzz`], [`report`], [`cli`]. `docs/architecture.md` tells how they fit together.
+//! [`run`], [`doctor`], [`fuzz`], [`report`], [`cli`]. `docs/architecture.md` tells how they fit together.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -10,6 +10,7 @@
 pub mod check;
 pub mod cli;
 pub mod cue;
+pub mod doctor;
 pub mod frame;
 pub mod fuzz;
 #[doc(hidden)]
@@ -19,6 +20,7 @@ pub mod output;
 pub mod protocol;
 pub mod reference;
 pub mod report;
+pub mod results;
 pub mod run;
 pub mod scenario;
 pub mod source;

@@ -168,7 +168,7 @@ fn the_guide_to_testing_a_server_works() {
         "not ended the connection",
     ] {
         assert!(guide.contains(&format!("the server has {kind}")), "{kind}");
-        assert!(read("src/run/silence.rs").contains(kind), "{kind}");
+        assert!(read("src/run/case/diagnose.rs").contains(kind), "{kind}");
     }
 }
 

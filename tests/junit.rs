@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 use frameproof::report::junit::render;
-use frameproof::run::event::{
+use frameproof::results::event::{
     CaseReport, Failure, RequirementText, RunEvent, RunStarted, StepPlace, Verdict, WireLine,
 };
 use proptest::prelude::*;

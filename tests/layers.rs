@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 const FLOORS: &[&[&str]] = &[
     &["cli", "fuzzing"],
     &["report"],
-    &["fuzz"],
+    &["fuzz", "doctor"],
     &["run"],
     &["scenario", "reference", "model", "target"],
     &["wire"],

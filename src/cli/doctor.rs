@@ -13,10 +13,10 @@ use super::run::{Handlers, cannot_run, known, stop_on_signal, trust};
 use super::source::{Filter, Source};
 use super::target::{Chosen, TargetChoice};
 use super::{Failure, header, runtime, usage, width};
+use crate::doctor::{Finding, State, doctor};
 use crate::report::console::wrapped;
 use crate::report::escape::terminal;
-use crate::run::baseline::Baseline;
-use crate::run::doctor::{Finding, State, doctor};
+use crate::results::baseline::Baseline;
 use crate::run::{Options, Target};
 
 /// Frames and lines of output shown as evidence.

@@ -22,7 +22,7 @@ use crate::fuzz::replay::{Fate, replay};
 use crate::protocol::Protocol;
 use crate::report::{escape, file, fuzz as show, json, junit};
 use crate::run::Options as RunOptions;
-use crate::run::single::Ground;
+use crate::run::testbed::Ground;
 
 /// How long an answer may take, before `--timeout-scale`: a scripted model answers at once.
 const DEADLINE: Duration = Duration::from_millis(1500);
@@ -289,7 +289,7 @@ impl Fuzz {
 
     fn write(
         &self,
-        started: crate::run::event::RunStarted,
+        started: crate::results::event::RunStarted,
         report: &Report,
         launched: bool,
         code: u8,

@@ -9,7 +9,7 @@ use clap::Args;
 use super::{Failure, unreadable, usage};
 use crate::report::console::{Console, ConsoleOptions};
 use crate::report::{file, json, junit};
-use crate::run::event::RunEvent;
+use crate::results::event::RunEvent;
 
 /// Make a report from a file that `run --json` wrote.
 #[derive(Debug, Args)]

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use super::Failure;
 use super::config::Config;
 use crate::protocol::{Extension, RequirementsFile};
-use crate::run::baseline::BaselineFile;
+use crate::results::baseline::BaselineFile;
 use crate::scenario::model::ScenarioFile;
 use crate::source::schema_of;
 use crate::trace::Line;

@@ -15,8 +15,8 @@ use super::input::Input;
 use super::keep::{Confirmed, Together};
 use super::pace::Pace;
 use super::program::Program;
-use crate::run::event::Verdict;
-use crate::run::single::{Ground, death_of};
+use crate::results::event::Verdict;
+use crate::run::testbed::{Ground, death_of};
 use crate::source::Diagnostics;
 use crate::trace::{Direction, Payload};
 

@@ -11,8 +11,8 @@ use super::program::{Part, Program, Rendered};
 use super::spoil::DEEP;
 use super::yaml;
 use crate::protocol::Protocol;
-use crate::run::event::{CaseReport, Failure, Verdict};
-use crate::run::single::{Single, death_of};
+use crate::results::event::{CaseReport, Failure, Verdict};
+use crate::run::testbed::{Single, death_of};
 use crate::run::without_silence;
 
 /// What makes two findings the same.

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::program::{Program, Rendered};
 use crate::frame::Pointer;
 use crate::protocol::{Matcher, Protocol};
-use crate::run::single::Single;
+use crate::run::testbed::Single;
 use crate::source::Diagnostics;
 use crate::trace::{Direction, Event, Payload};
 

@@ -9,8 +9,8 @@ use super::program::Program;
 use super::verdicts::no_finding;
 use super::wear::worn_after;
 use crate::protocol::{Protocol, ReadingName};
-use crate::run::event::{Failure, Verdict};
-use crate::run::single::death_of;
+use crate::results::event::{Failure, Verdict};
+use crate::run::testbed::death_of;
 
 /// A failure that replays have shown each time.
 pub(super) struct Confirmed {

@@ -31,4 +31,4 @@ mod wear;
 pub mod wire;
 pub mod yaml;
 
-pub use crate::run::single::Ground;
+pub use crate::run::testbed::Ground;

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::corpus;
-use crate::run::event::Verdict;
-use crate::run::single::{Ground, Single};
+use crate::results::event::Verdict;
+use crate::run::testbed::{Ground, Single};
 use crate::scenario::{self, LoadedCase};
 
 /// How often a finding is run.

@@ -14,8 +14,8 @@ use super::keep::{Confirmed, Together};
 use super::program::Program;
 use super::shrink::{Patience, shrink};
 use super::wear::MANY;
-use crate::run::event::Verdict;
-use crate::run::single::death_of;
+use crate::results::event::Verdict;
+use crate::run::testbed::death_of;
 
 /// How often what looks like the same defect is looked into: shrinking shows whether it is.
 const LOOKS: usize = 6;

@@ -9,7 +9,7 @@ use super::finding::Fingerprint;
 use super::keep::Confirmed;
 use super::program::Program;
 use super::verdicts::CONFIRM;
-use crate::run::single::death_of;
+use crate::run::testbed::death_of;
 use crate::trace::{Direction, Payload};
 
 /// How often the harmless case is done, in turn, until the server dies of it.

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{lab, shipped};
 use crate::protocol::{Extension, Protocol, RequirementsFile};
-use crate::run::baseline::BaselineFile;
+use crate::results::baseline::BaselineFile;
 use crate::scenario::model::ScenarioFile;
 use crate::source::schema_of;
 use crate::trace::Line;

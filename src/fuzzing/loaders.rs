@@ -8,7 +8,7 @@ use crate::check::Judge;
 use crate::frame::Limits;
 use crate::protocol::{Protocol, ReadingName};
 use crate::report::escape::terminal;
-use crate::run::baseline::Baseline;
+use crate::results::baseline::Baseline;
 use crate::source::{Diagnostics, Document};
 use crate::trace::{Event, Reader, write_line};
 

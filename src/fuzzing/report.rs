@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::walk::anything;
 use crate::report::console::{Console, ConsoleOptions};
 use crate::report::{escape, json as lines, junit};
-use crate::run::event::{
+use crate::results::event::{
     CaseReport, Failure, LogLine, RequirementResult, RequirementText, RunEvent, RunStarted, StepPlace,
     Summary, Verdict, WireLine,
 };

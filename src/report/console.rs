@@ -12,7 +12,7 @@ pub(crate) use case::wrapped;
 use super::escape::terminal;
 use super::often;
 use super::table::Table;
-use crate::run::event::{CaseReport, RunEvent, RunStarted, Summary, Verdict, exit_code_of};
+use crate::results::event::{CaseReport, RunEvent, RunStarted, Summary, Verdict, exit_code_of};
 
 /// Cases named of a group that failed for the same reason.
 const NAMED: usize = 6;

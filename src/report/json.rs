@@ -2,7 +2,7 @@
 
 use std::io::BufRead;
 
-use crate::run::event::RunEvent;
+use crate::results::event::RunEvent;
 
 /// One event as one line, without the line end.
 pub fn line(event: &RunEvent) -> String {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestRerun, TestSuite};
 
 use super::escape::xml;
-use crate::run::event::{CaseReport, Failure, RequirementText, RunEvent, RunStarted, Shown, Verdict};
+use crate::results::event::{CaseReport, Failure, RequirementText, RunEvent, RunStarted, Shown, Verdict};
 
 /// Longest text of one failure in bytes: GitLab takes 30 MB for a whole file.
 const MAX_TEXT: usize = 64 * 1024;

@@ -1,63 +1,23 @@
 //! Schedule and execute cases.
 
-mod advice;
-mod asked;
-pub mod baseline;
-mod begin;
-mod case;
-mod causes;
-mod clients;
-mod connect;
-mod connections;
-mod deaths;
-mod dialect;
-pub mod doctor;
-mod ending;
-pub mod event;
-mod exchange;
-mod execute;
-mod expects;
-mod failures;
-mod farewell;
-mod finding;
-mod heard;
-mod host;
-mod hurry;
-mod isolation;
-mod key;
-mod lag;
-mod lease;
-mod ledger;
-mod made_up;
-mod observe;
-mod overheard;
+pub(crate) mod case;
+pub(crate) mod isolation;
+pub(crate) mod loop_lag;
 pub mod prompts;
-mod quiet;
-mod raw;
-mod redact;
-mod reports;
-mod schedule;
-mod scratch;
-mod seen;
 pub mod selftest;
-mod served;
-mod silence;
-pub mod single;
-mod steps;
-mod suite;
-mod summary;
-mod survive;
-mod values;
-mod waits;
+pub(crate) mod server;
+pub(crate) mod suite;
+pub mod testbed;
+pub(crate) mod triage;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub(crate) use failures::without_silence;
-pub use heard::Heard;
-pub use overheard::Overheard;
-pub use schedule::{RunError, run};
+pub(crate) use case::verdict::without_silence;
+pub use isolation::leaks::Overheard;
+pub use suite::schedule::{RunError, run};
+pub use triage::activity::Heard;
 
 use crate::frame;
 use crate::protocol::Protocol;
@@ -128,7 +88,7 @@ pub struct Options {
     /// Treat warnings as failures.
     pub strict: bool,
     /// Known failures.
-    pub baseline: Option<baseline::Baseline>,
+    pub baseline: Option<crate::results::baseline::Baseline>,
     /// Where to write the trace of the run.
     pub trace: Option<PathBuf>,
     /// Bounds on what the target may send.

@@ -4,7 +4,7 @@
 use globset::{Glob, GlobMatcher};
 use serde_json::{Map, Value};
 
-use super::case::{Runner, Stop};
+use crate::run::case::interpreter::{Runner, Stop};
 use crate::scenario::model::TurnStep;
 
 /// Prompts by glob over cases. Empty: cues are played.
@@ -27,13 +27,13 @@ impl Prompts {
     }
 
     /// The prompt for a case's turn.
-    pub(super) fn of(&self, case: &str, turn: Option<&str>) -> Option<&str> {
+    pub(crate) fn of(&self, case: &str, turn: Option<&str>) -> Option<&str> {
         let id = turn.map_or_else(|| case.to_owned(), |turn| format!("{case}.{turn}"));
         self.0.iter().find(|(glob, _)| glob.is_match(&id)).map(|(_, text)| text.as_str())
     }
 
     /// Whether there are none.
-    pub(super) fn is_default(&self) -> bool {
+    pub(crate) fn is_default(&self) -> bool {
         self.is_empty()
     }
 
@@ -44,7 +44,7 @@ impl Prompts {
 
 impl Runner<'_> {
     /// Where prompts stand in place of cues, every turn of the case has one.
-    pub(super) fn has_prompts(&self) -> Result<(), Stop> {
+    pub(crate) fn has_prompts(&self) -> Result<(), Stop> {
         let (prompts, case) = (&self.options.prompts, &self.loaded.case);
         let turns = case
             .turn
@@ -70,12 +70,12 @@ impl Runner<'_> {
     }
 
     /// A subset match without what depends on the model's exact words, where a prompt stands in place of the cue.
-    pub(super) fn loosened(&self, with: Value) -> Value {
+    pub(crate) fn loosened(&self, with: Value) -> Value {
         if self.options.prompts.is_empty() { with } else { without(with, &self.words()).unwrap_or_default() }
     }
 
     /// A JSON Schema without it.
-    pub(super) fn loosened_schema(&self, schema: Value) -> Value {
+    pub(crate) fn loosened_schema(&self, schema: Value) -> Value {
         if self.options.prompts.is_empty() { schema } else { schema_without(schema, &self.words()) }
     }
 }

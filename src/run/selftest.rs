@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::event::{RunEvent, Verdict};
-use super::schedule::RunError;
-use super::{Options, Target, run};
 use crate::protocol::Protocol;
 use crate::protocol::extension::Offered;
 use crate::reference::{self, Fault};
+use crate::results::event::{RunEvent, Verdict};
+use crate::run::suite::schedule::RunError;
+use crate::run::{Options, Target, run};
 use crate::scenario::LoadedCase;
 
 /// What the suite made of one fault.

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{CYAN, Console, DIM, GREEN, RED, look};
 use crate::report::diff;
 use crate::report::escape::terminal;
-use crate::run::event::{CaseReport, Failure, Shown, WireLine};
+use crate::results::event::{CaseReport, Failure, Shown, WireLine};
 
 /// Frames shown of a failed case.
 const FRAMES: usize = 12;

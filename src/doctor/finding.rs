@@ -1,0 +1,116 @@
+//! What `doctor` finds, step by step; and how it tells that there is no server at all.
+
+use std::time::Instant;
+
+use crate::results::event::{LogLine, WireLine};
+use crate::run::Target;
+use crate::run::suite::schedule::RunError;
+use crate::target::LaunchError;
+use crate::wire::ConnectError;
+
+/// The first steps.
+pub(crate) const STARTS: &str = "does it start?";
+const READY: &str = "is it ready?";
+pub(crate) const UPGRADES: &str = "upgrade?";
+/// The last step.
+pub(crate) const APART: &str = "are sessions apart?";
+
+/// How a step went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// As it should.
+    Good,
+    /// Something is missing.
+    Bad,
+    /// It could not be tried, or says nothing.
+    Open,
+    /// Something is missing that the baseline knows.
+    Known,
+}
+
+/// What was found in one step.
+#[derive(Debug, Clone)]
+pub struct Finding {
+    /// The step, as a question.
+    pub step: &'static str,
+    /// How it went.
+    pub state: State,
+    /// What was found, in a sentence.
+    pub text: String,
+    /// What to do about it; empty: nothing.
+    pub advice: String,
+    /// The frames that show it.
+    pub frames: Vec<WireLine>,
+    /// What else shows it, such as the answer to the upgrade.
+    pub notes: Vec<String>,
+    /// What the server wrote.
+    pub log: Vec<LogLine>,
+}
+
+impl Finding {
+    pub(crate) fn new(step: &'static str, state: State, text: impl Into<String>, advice: &str) -> Self {
+        let (text, advice) = (text.into(), advice.to_owned());
+        Self { step, state, text, advice, frames: Vec::new(), notes: Vec::new(), log: Vec::new() }
+    }
+
+    /// Whether no step comes behind this one.
+    pub fn is_last(&self) -> bool {
+        self.step == APART
+    }
+}
+
+/// Tells why there is no server to walk through: in the step at which that shows, those before it good.
+pub(crate) fn absent(
+    error: RunError,
+    target: &Target,
+    clock: Instant,
+    sink: &mut (dyn FnMut(&Finding) + Send),
+) -> Result<bool, RunError> {
+    let advice = error.advice(target);
+    if error.is_misconfigured() {
+        return Err(error);
+    }
+    let (error, output) = match error {
+        RunError::Launch(failure) => (failure.error, failure.output),
+        RunError::Target(error) => (LaunchError::Connect(error), Vec::new()),
+        other => return Err(other),
+    };
+    let step = match &error {
+        LaunchError::NotReady { .. } => READY,
+        LaunchError::Setup { .. } => "set-up calls?",
+        LaunchError::Connect(_) | LaunchError::Fell(_) => UPGRADES,
+        _ => STARTS,
+    };
+    if step != STARTS {
+        let text = match step {
+            READY => started(target).replace("launched and ready", "launched"),
+            _ => started(target),
+        };
+        sink(&Finding::new(STARTS, State::Good, text, ""));
+    }
+    let silent = output.is_empty() && (step != STARTS || matches!(error, LaunchError::Exited { .. }));
+    let mut finding = Finding::new(step, State::Bad, error.to_string(), &advice);
+    if let LaunchError::Connect(ConnectError::Http { status, body }) = error {
+        let status = crate::wire::named_status(status);
+        finding.text = format!("the server answers the upgrade with HTTP {status}");
+        finding.notes.push(format!("<- HTTP/1.1 {status}"));
+        finding.notes.extend(body.lines().map(|line| format!("<- {line}")));
+    }
+    finding.log = LogLine::of(&output, clock);
+    if silent && matches!(target, Target::Configured(spec) if spec.is_launched()) {
+        finding.notes.push("it wrote no line of output".to_owned());
+    }
+    sink(&finding);
+    Ok(false)
+}
+
+pub(crate) fn started(target: &Target) -> String {
+    match target {
+        Target::Configured(spec) if spec.is_launched() => {
+            let names: Vec<&str> = spec.processes.iter().map(|process| process.name.as_str()).collect();
+            format!("launched and ready: {}", names.join(", "))
+        }
+        Target::Reference { .. } => "the reference server was started".to_owned(),
+        _ => "it is not frameproof's to start: it is running already".to_owned(),
+    }
+}

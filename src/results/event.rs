@@ -1,0 +1,384 @@
+//! The events of a run. Every report is a pure function of them: `--json` writes them as they come, and
+//! console and JUnit can be made from such a file again.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// What became of a case, or of a requirement. In order of gravity.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// A capability that it needs is not offered.
+    NotApplicable,
+    /// Nothing touched it.
+    #[default]
+    NotExercised,
+    /// It held wherever it was exercised.
+    Passed,
+    /// Failed first and passed when it was run again. For cases only.
+    Flaky,
+    /// Failed, as the baseline knows.
+    Known,
+    /// A SHOULD or MAY is broken.
+    Warned,
+    /// A MUST is broken.
+    Failed,
+    /// The harness or the target broke: no conformance verdict.
+    Error,
+}
+
+impl Verdict {
+    /// Whether it says nothing about the server.
+    pub fn says_nothing(self) -> bool {
+        matches!(self, Self::NotApplicable | Self::NotExercised)
+    }
+}
+
+/// One event of a run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum RunEvent {
+    /// A run begins.
+    RunStarted(RunStarted),
+    /// A case begins (an attempt of it).
+    CaseStarted {
+        /// `family/name`.
+        case: String,
+        /// From 1.
+        attempt: u32,
+    },
+    /// A case is done, after all its attempts.
+    CaseFinished(Box<CaseReport>),
+    /// A run is done.
+    RunFinished(Box<Summary>),
+}
+
+/// What is run against what.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct RunStarted {
+    /// Version of frameproof.
+    pub version: String,
+    /// The protocol's name.
+    pub protocol: String,
+    /// The protocol's own title and version.
+    pub title: String,
+    /// Where the server is, secrets redacted; or `reference server` with its address.
+    pub target: String,
+    /// Start of the run, RFC 3339.
+    pub started: String,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// The reading: `strict`, `default` or `lenient`.
+    pub reading: String,
+    /// How many cases are selected.
+    pub cases: usize,
+    /// Cases that run side by side.
+    pub jobs: usize,
+    /// Level and text of every requirement that the reports may have to quote, by id.
+    pub requirements: BTreeMap<String, RequirementText>,
+}
+
+/// A requirement as reports quote it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct RequirementText {
+    /// `MUST`, `SHOULD` or `MAY`.
+    pub level: String,
+    /// One sentence.
+    pub text: String,
+    /// Where the document says it.
+    pub source: String,
+    /// The reading that was used, where the document is ambiguous: its id and the answer taken.
+    pub reading: Option<String>,
+}
+
+/// All about one case. By default: of one that nothing is known of.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct CaseReport {
+    /// `family/name`.
+    pub case: String,
+    /// Its title.
+    pub title: String,
+    /// The scenario file, as it can be opened from the working folder; for an embedded one its path in the
+    /// repository.
+    pub file: String,
+    /// Line of the case in it, from 1.
+    pub line: usize,
+    /// The requirements that it and its steps name.
+    #[serde(default)]
+    pub covers: Vec<String>,
+    /// What became of it (after baseline and retries).
+    pub verdict: Verdict,
+    /// Why it was not run, or why the harness gave up.
+    pub reason: Option<String>,
+    /// Seconds, of the last attempt.
+    pub seconds: f64,
+    /// Seconds since the start of the run at which it began.
+    pub started: f64,
+    /// What is wrong, in the last attempt.
+    pub failures: Vec<Failure>,
+    /// Failures of earlier attempts (with `--retries`), oldest first.
+    pub earlier: Vec<Vec<Failure>>,
+    /// How often each requirement was exercised, by id.
+    pub exercised: BTreeMap<String, u64>,
+    /// The wire log: all of it for a failed case up to a bound, else empty.
+    pub wire: Vec<WireLine>,
+    /// Frames left out at the beginning of `wire`.
+    pub wire_omitted: usize,
+    /// What the launched server wrote while a failed case ran; those beside it ran, too.
+    #[serde(default)]
+    pub log: Vec<LogLine>,
+    /// Lines left out at the beginning of `log`.
+    #[serde(default)]
+    pub log_omitted: usize,
+    /// The root cause, where many cases can have the same: why the opening failed, or in which way the server fell silent.
+    #[serde(default)]
+    pub opening: Option<String>,
+    /// Its scenario ships with frameproof: `file` is a path in the repository.
+    #[serde(default)]
+    pub embedded: bool,
+    /// It sent a cue, so that the model was to say something. Not written.
+    #[serde(skip)]
+    pub cued: bool,
+    /// Another name of the root cause, by which it is known once more is known of the server. Not written.
+    #[serde(skip)]
+    pub also: Option<String>,
+    /// The first case with the same root cause.
+    #[serde(default)]
+    pub same_as: Option<String>,
+    /// Deviations from the protocol that the overlay excuses.
+    #[serde(default)]
+    pub excused: Vec<Excused>,
+    /// The command that runs this case alone again.
+    pub reproduce: String,
+    /// The baseline entry that excuses its failures, if one does.
+    pub known: Option<String>,
+}
+
+/// One thing that is wrong.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Failure {
+    /// The requirements that it breaks. Empty: the case's own expectation, no requirement.
+    pub requirements: Vec<String>,
+    /// Failed, Warned or Error.
+    pub verdict: Verdict,
+    /// What found it: `step`, or the name of an invariant, or `schema`, `message`, `frame`.
+    pub check: String,
+    /// One sentence.
+    pub message: String,
+    /// Where in the scenario: the step's line and its source text.
+    pub step: Option<StepPlace>,
+    /// What was expected, as pretty JSON or text.
+    pub expected: Option<Value>,
+    /// What came instead.
+    pub actual: Option<Value>,
+    /// Indices into the case's whole wire log (not counting omissions) of the frames that show it.
+    pub frames: Vec<u64>,
+}
+
+/// A step in a scenario file.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct StepPlace {
+    /// The file.
+    pub file: String,
+    /// Line from 1.
+    pub line: usize,
+    /// Column from 1.
+    pub column: usize,
+    /// The source line.
+    pub source: String,
+}
+
+/// One line of the wire log.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct WireLine {
+    /// Index in the case's wire log, from 0.
+    pub index: u64,
+    /// Milliseconds since the case began.
+    pub ms: f64,
+    /// The client.
+    pub client: String,
+    /// `->` sent, `<-` received, `--` connection.
+    pub dir: String,
+    /// What: the frame's text as it was (cut at a bound), or a description.
+    pub text: String,
+    /// The protocol lets this come at any time: a heartbeat, for example.
+    #[serde(default)]
+    pub ambient: bool,
+    /// Bytes cut off the end of `text`.
+    #[serde(default)]
+    pub cut: usize,
+}
+
+/// A line of the wire log that is worth showing.
+#[derive(Debug, Clone, Copy)]
+pub struct Shown<'c> {
+    /// The line.
+    pub line: &'c WireLine,
+    /// It shows the failure.
+    pub marked: bool,
+    /// Lines before it, and after the one shown before it, are left out.
+    pub gap: bool,
+}
+
+impl CaseReport {
+    /// The last `count` lines of the wire log that are not ambient, and those that show the failures wherever they are, in the
+    /// order of time: two clients' lines were noted as they were looked at.
+    pub fn last_frames(&self, count: usize, failures: &[Failure]) -> Vec<Shown<'_>> {
+        let mut lines: Vec<&WireLine> = self.wire.iter().collect();
+        lines.sort_by(|one, other| one.ms.total_cmp(&other.ms));
+        // Heartbeats and the like would push out what matters.
+        let telling = lines.iter().enumerate().filter(|(_, line)| !line.ambient);
+        let from = telling.rev().nth(count.saturating_sub(1)).map_or(0, |(place, _)| place);
+        let mut next = 0;
+        let mut shown = Vec::new();
+        for (place, line) in lines.into_iter().enumerate() {
+            let marked = failures.iter().any(|failure| failure.frames.contains(&line.index));
+            if marked || (place >= from && !line.ambient) {
+                shown.push(Shown { line, marked, gap: place != next });
+                next = place + 1;
+            }
+        }
+        shown
+    }
+}
+
+/// What stands before the round of a sweep, in parentheses at the end of a message.
+pub(crate) const ROUND: &str = " (with ";
+
+impl Failure {
+    /// Adds to the message in which round of a sweep over `name` it came.
+    pub(crate) fn in_round(&mut self, name: &str, round: u32) {
+        self.message += &format!("{ROUND}{name} = {round})");
+    }
+}
+
+/// A deviation that an overlay excuses.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Excused {
+    /// The requirements that the protocol without the overlay finds broken.
+    pub requirements: Vec<String>,
+    /// One sentence.
+    pub message: String,
+    /// How often: in one case, or in all.
+    pub count: u64,
+    /// The case in which it was seen first.
+    pub case: String,
+}
+
+/// A line that a launched process wrote.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct LogLine {
+    /// Milliseconds since the case began, or since the first line where they belong to no case.
+    pub ms: f64,
+    /// The process.
+    pub process: String,
+    /// It was written to standard error.
+    pub error: bool,
+    /// The text.
+    pub text: String,
+}
+
+impl LogLine {
+    pub(crate) fn of(lines: &[crate::target::Line], start: std::time::Instant) -> Vec<Self> {
+        let ms = |at: std::time::Instant| {
+            let after = at.saturating_duration_since(start).as_secs_f64();
+            (after - start.saturating_duration_since(at).as_secs_f64()) * 1e3
+        };
+        let line = |line: &crate::target::Line| Self {
+            ms: ms(line.at),
+            process: line.process.to_string(),
+            error: line.error,
+            text: line.text.clone(),
+        };
+        lines.iter().map(line).collect()
+    }
+
+    /// Lines that belong to no case: their times count from the first of them.
+    pub(crate) fn of_itself(lines: &[crate::target::Line]) -> Vec<Self> {
+        lines.first().map_or_else(Vec::new, |first| Self::of(lines, first.at))
+    }
+}
+
+/// The run as a whole.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Summary {
+    /// How many cases got each verdict.
+    pub cases: BTreeMap<Verdict, usize>,
+    /// Each observable server requirement's verdict and how often it was exercised, by id.
+    pub requirements: BTreeMap<String, RequirementResult>,
+    /// Baseline entries that no longer fail, as messages.
+    pub stale_baseline: Vec<String>,
+    /// Deviations from the protocol that the overlay excuses, over all cases.
+    #[serde(default)]
+    pub excused: Vec<Excused>,
+    /// What else is worth knowing about the failures, in sentences.
+    #[serde(default)]
+    pub hints: Vec<String>,
+    /// Ended early: `fail-fast` or `interrupted`.
+    pub stopped: Option<String>,
+    /// Seconds.
+    pub seconds: f64,
+    /// The exit code that follows from it.
+    pub exit_code: u8,
+}
+
+/// The exit codes of a run from the mildest on: 4 (nothing was judged) is no verdict, and a failure weighs more than an error.
+const WEIGHTS: [u8; 5] = [4, 0, 3, 1, 130];
+
+/// The exit code of several runs together.
+pub fn exit_code_of(codes: impl IntoIterator<Item = u8>) -> u8 {
+    let weight = |code: &u8| WEIGHTS.iter().position(|one| one == code).unwrap_or(WEIGHTS.len());
+    codes.into_iter().max_by_key(weight).unwrap_or(0)
+}
+
+/// One requirement over the whole run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct RequirementResult {
+    /// Worst verdict.
+    pub verdict: Verdict,
+    /// How often it was exercised.
+    pub exercised: u64,
+    /// Cases in which it was broken.
+    pub broken_in: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn line(index: u64, ms: f64, ambient: bool) -> Value {
+        json!({ "index": index, "ms": ms, "client": "a", "dir": "<-", "text": "{}", "ambient": ambient })
+    }
+
+    #[test]
+    fn a_failure_outweighs_the_rest() {
+        for (codes, together) in
+            [(&[0, 4][..], 0), (&[4, 4], 4), (&[0, 3], 3), (&[3, 1, 0], 1), (&[1, 130], 130), (&[], 0)]
+        {
+            assert_eq!(exit_code_of(codes.iter().copied()), together, "{codes:?}");
+        }
+    }
+
+    #[test]
+    fn frames_are_shown_in_the_order_of_time() {
+        let case: CaseReport = serde_json::from_value(json!({
+            "case": "a/b", "title": "", "file": "", "line": 1, "verdict": "failed", "seconds": 1.0, "started": 0.0,
+            "reproduce": "", "failures": [], "earlier": [], "exercised": {}, "wire_omitted": 0, "wire": [
+                line(0, 1.0, false), line(1, 5.0, false), line(2, 3.0, false), line(3, 4.0, true), line(4, 6.0, false),
+            ],
+        }))
+        .expect("a report");
+        let mut failure: Failure = serde_json::from_value(json!({
+            "verdict": "failed", "check": "c", "requirements": [], "message": "out of order", "frames": [0],
+        }))
+        .expect("a failure");
+        let shown = case.last_frames(3, std::slice::from_ref(&failure));
+        let shown: Vec<_> = shown.iter().map(|shown| (shown.line.index, shown.marked, shown.gap)).collect();
+        assert_eq!(shown, [(0, true, false), (2, false, false), (1, false, true), (4, false, false)]);
+        failure.in_round("k", 3);
+        assert_eq!(failure.message, "out of order (with k = 3)");
+    }
+}

@@ -1,0 +1,82 @@
+//! Opening a client's connection, in the session that it belongs to.
+
+use rand_chacha::rand_core::Rng;
+use serde_json::Value;
+
+use crate::protocol::extension::Join;
+use crate::run::case::client::{Client, Ended};
+use crate::run::case::interpreter::Runner;
+use crate::run::server::pool::session_endpoint;
+use crate::scenario::model::Step;
+use crate::trace::{Direction, Payload};
+use crate::wire::{ConnectError, Endpoint, Link};
+
+impl Runner<'_> {
+    /// Connects a client. The opening exchange is another matter. After a refusal the client is there all the
+    /// same, with its connection ended.
+    pub async fn connect(
+        &mut self,
+        name: &str,
+        session: Option<&str>,
+        with: Option<&Value>,
+    ) -> Result<(), ConnectError> {
+        let known = self.clients.get(name).map(|client| client.session.clone());
+        let session = session.map(str::to_owned).or(known).unwrap_or_else(|| "main".to_owned());
+        let mut endpoint = self.endpoint_of(&session).await?;
+        if let Join::Parameter(parameter) = self.protocol.extension.session.join.clone() {
+            let named = with.and_then(|with| with.get(&parameter)).and_then(Value::as_str).map(str::to_owned);
+            let known = self.sessions.get(&session).cloned().flatten();
+            let id = named.or(known).unwrap_or_else(|| self.session_id());
+            endpoint.url = endpoint.url.replace(&format!("{{{parameter}}}"), &id);
+            self.sessions.insert(session.clone(), Some(id));
+        }
+        self.sessions.entry(session.clone()).or_insert(None);
+        self.next_number += 1;
+        let number = self.next_number;
+        // Only a case that writes frames of its own pays for a connection that lets it.
+        let raw = self.loaded.case.steps.iter().any(Step::is_raw);
+        let opened = Link::open(&endpoint, number, self.sender.clone(), raw).await;
+        let client = self.clients.entry(name.to_owned()).or_insert_with(|| Client::new(&session));
+        client.disconnect();
+        client.session = session;
+        client.ended = opened.is_err().then(Ended::default);
+        (client.may_end, client.told, client.mute) = (false, false, false);
+        client.since_send.clear();
+        self.first_client.get_or_insert_with(|| name.to_owned());
+        client.connection = Some(opened?);
+        client.number = number;
+        self.numbers.insert(number, name.to_owned());
+        let url = crate::wire::shown(&endpoint.url).into();
+        self.record(name, Direction::Send, Payload::Open { url });
+        Ok(())
+    }
+
+    /// Where a session's clients connect to. A new session is set up first, where the target says how.
+    async fn endpoint_of(&mut self, session: &str) -> Result<Endpoint, ConnectError> {
+        let Some(instance) = self.instance.clone() else { return Ok(self.endpoint.clone()) };
+        let cannot = |reason: String| ConnectError::BadUrl { url: instance.shown_url(), reason };
+        let join = self.protocol.extension.session.join.clone();
+        if matches!(join, Join::Connection) || !self.session_vars.contains_key(session) {
+            let found = instance.new_session().await.map_err(|error| cannot(error.to_string()))?;
+            if let Join::Parameter(parameter) = &join
+                && let Some(id) = found.get(parameter)
+            {
+                self.sessions.insert(session.to_owned(), Some(id.clone()));
+            }
+            self.session_vars.insert(session.to_owned(), found);
+        }
+        let vars = self.session_vars.get(session).cloned().unwrap_or_default();
+        session_endpoint(&self.protocol, &self.endpoint, &instance, &vars)
+            .map_err(|error| cannot(error.to_string()))
+    }
+
+    /// A new session's id. It differs from run to run: a server may remember the sessions of the last one.
+    fn session_id(&mut self) -> String {
+        let mut bytes = [0; 16];
+        self.rng.fill_bytes(&mut bytes);
+        bytes.iter_mut().zip(self.options.salt.to_le_bytes()).for_each(|(byte, salt)| *byte ^= salt);
+        let id = uuid::Builder::from_random_bytes(bytes).into_uuid().to_string();
+        self.makes_up(&id);
+        id
+    }
+}

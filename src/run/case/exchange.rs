@@ -1,0 +1,167 @@
+//! Exchanges that the protocol declares: openings, barriers, queries.
+
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::protocol::extension::{Exchange, Join};
+use crate::run::case::client::Received;
+use crate::run::case::interpreter::{Runner, Stop};
+use crate::run::case::wait::{Waited, Wanted};
+
+/// How long an optional message of an exchange is waited for when nothing else comes.
+const OPTIONAL: Duration = Duration::from_millis(300);
+
+impl Runner<'_> {
+    /// Does an exchange of the protocol: an opening, a barrier, a state query. Returns the last message taken.
+    pub(crate) async fn exchange(
+        &mut self,
+        client: &str,
+        steps: &[Exchange],
+        with: Option<&Value>,
+        opening: bool,
+    ) -> Result<Option<Received>, Stop> {
+        let mut first = opening;
+        let mut last = None;
+        let mut sent = Value::Null;
+        for step in steps {
+            if let Some(message) = &step.send {
+                let mut message = self.expand(message, with)?;
+                if std::mem::take(&mut first) {
+                    self.join(client, &mut message, with);
+                }
+                sent.clone_from(&message);
+                self.say(client, message).await?;
+            }
+            let Some(names) = &step.expect else { continue };
+            let wanted = self.wanted(names.as_slice(), step.with.as_ref(), step.schema.as_ref())?;
+            let wanted = wanted.answering(step.echo.as_ref(), &sent);
+            if step.optional {
+                last = self.optional(client, &wanted, &step.covers).await?.or(last);
+                continue;
+            }
+            let until = Instant::now() + self.deadline(None);
+            match self.wait(client, &wanted, until, false).await? {
+                Waited::Found(received) => {
+                    self.exercise(&step.covers);
+                    for (name, at) in &step.save {
+                        let value = at.get(&received.body).cloned().unwrap_or(Value::Null);
+                        self.vars.insert(name.clone(), value);
+                    }
+                    last = Some(*received);
+                }
+                Waited::Closed => {}
+                Waited::Ended(message) => self.ended_by("step", client, &step.covers, message)?,
+                Waited::Missed(message, instead) => {
+                    let covers = step.covers.clone();
+                    self.missed(&covers, message, instead.as_deref(), None)?;
+                }
+            }
+        }
+        Ok(last)
+    }
+
+    /// Puts the session's id into the first message of an opening.
+    fn join(&mut self, client: &str, message: &mut Value, with: Option<&Value>) {
+        let Join::Field(at) = &self.protocol.extension.session.join else { return };
+        let session = self.clients.get(client).map(|client| client.session.clone()).unwrap_or_default();
+        let key = at.as_str().trim_start_matches('/').to_owned();
+        if let (Some(id), Some(map)) =
+            (self.sessions.get(&session).cloned().flatten(), message.as_object_mut())
+        {
+            map.insert(key, id.into());
+        }
+        if let (Some(Value::Object(extra)), Some(map)) =
+            (with.and_then(|with| with.get("extra")), message.as_object_mut())
+        {
+            map.extend(extra.clone());
+        }
+    }
+
+    /// Takes the next message if it is the wanted one; leaves another where it is.
+    async fn optional(
+        &mut self,
+        client: &str,
+        wanted: &Wanted,
+        covers: &[String],
+    ) -> Result<Option<Received>, Stop> {
+        let until = Instant::now() + self.options.scaled(OPTIONAL);
+        loop {
+            let state = self.client(client)?;
+            if let Some(index) = state.queue.iter().position(|received| !received.ambient) {
+                if wanted.matches(&state.queue[index]) {
+                    let taken = state.queue.remove(index);
+                    self.exercise(covers);
+                    return Ok(taken);
+                }
+                break;
+            }
+            if state.ended.is_some() || !self.pump(until).await? {
+                break;
+            }
+        }
+        if !covers.is_empty() {
+            let message = format!("{} was left out", wanted.label);
+            self.missed(covers, message, None, None)?;
+        }
+        Ok(None)
+    }
+
+    /// Does a correlated query. `None`: it was answered; else why not, and the requirements that this breaks.
+    pub(crate) async fn answered(
+        &mut self,
+        client: &str,
+        steps: &[Exchange],
+    ) -> Result<Option<(String, Vec<String>)>, Stop> {
+        let waiting = std::mem::take(&mut self.client(client)?.queue);
+        let mut kept: Vec<Received> = Vec::new();
+        let mut sent = Value::Null;
+        for step in steps {
+            if let Some(message) = &step.send {
+                let message = self.expand(message, None)?;
+                let seen = self.client(client)?.since_send.clone();
+                let over = self.client(client)?.turn_over;
+                let looked = std::mem::take(&mut self.client(client)?.looked);
+                sent.clone_from(&message);
+                self.say(client, message).await?;
+                let state = self.client(client)?;
+                state.since_send.splice(0..0, seen);
+                state.turn_over |= over;
+                state.looked = looked;
+            }
+            let Some(names) = &step.expect else { continue };
+            let wanted = self.wanted(names.as_slice(), step.with.as_ref(), step.schema.as_ref())?;
+            let wanted = wanted.answering(step.echo.as_ref(), &sent);
+            let began = Instant::now();
+            let until = began + self.deadline(None);
+            loop {
+                let state = self.client(client)?;
+                if let Some(received) = state.queue.pop_front() {
+                    if wanted.matches(&received) {
+                        self.exercise(&step.covers);
+                        break;
+                    }
+                    kept.push(received);
+                    continue;
+                }
+                let ended = state.ended.clone();
+                state.told |= ended.is_some();
+                if ended.is_some() || !self.pump(until).await? {
+                    let why = match ended {
+                        None => self.in_vain(client, &wanted, until - began),
+                        Some(ended) => {
+                            let rest = format!(" instead of sending {}", wanted.label);
+                            self.ended_instead(client, &ended, &rest)
+                        }
+                    };
+                    self.client(client)?.queue = waiting.into_iter().chain(kept).collect();
+                    return Ok(Some((why, step.covers.clone())));
+                }
+            }
+        }
+        let state = self.client(client)?;
+        let rest = std::mem::take(&mut state.queue);
+        state.queue = waiting.into_iter().chain(kept).chain(rest).collect();
+        Ok(None)
+    }
+}

@@ -1,0 +1,296 @@
+//! What a case sees: each event goes to the wire log and to the judge, each message to its client.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Instant;
+
+use serde_json::Value;
+
+use crate::protocol::Matcher;
+use crate::results::event::{Verdict, WireLine};
+use crate::run::case::client::{Ended, Received};
+use crate::run::case::diagnose::Mark;
+use crate::run::case::interpreter::{Runner, Stop};
+use crate::run::triage::activity::Extent;
+use crate::trace::{Direction, End, Event, Payload};
+use crate::wire::Incoming;
+
+/// What each whole `--timeout-scale` above 1 adds to the delays that are measured.
+const SLOW: std::time::Duration = std::time::Duration::from_millis(100);
+/// How the line begins that tells of a new connection.
+pub(crate) const CONNECTED: &str = "connected to ";
+/// How much of a frame the wire log keeps, in bytes.
+const MAX_SHOWN: usize = 2048;
+
+impl Runner<'_> {
+    /// Records what a client did itself, and shows it to the judge.
+    pub fn record(&mut self, client: &str, dir: Direction, payload: Payload) -> crate::check::Judged {
+        let event = Event {
+            at: self.start.elapsed(),
+            case: Some(self.loaded.id.as_str().into()),
+            client: client.into(),
+            dir,
+            payload,
+        };
+        self.observe(event)
+    }
+
+    fn observe(&mut self, event: Event) -> crate::check::Judged {
+        let index = self.outcome.wire.len() as u64;
+        self.outcome.wire.push(wire_line(index, &event));
+        if let (Some(lag), Some(judge)) = (&self.lag, &mut self.judge) {
+            // The server shares the machine: it is as late again. Who scales deadlines knows of delays, too.
+            let scaled = SLOW.mul_f64((self.options.timeout_scale - 1.0).clamp(0.0, 1000.0));
+            judge.delayed(lag.worst() * 2 + scaled);
+        }
+        let mut judged = self.judge.as_mut().map(|judge| judge.observe(&event)).unwrap_or_default();
+        let word = match event.payload {
+            Payload::Text(_) | Payload::Binary(_) => true,
+            Payload::Ping(_) => event.dir == Direction::Send,
+            _ => false,
+        };
+        self.marks.push(Mark { message: judged.message, word, ..Mark::default() });
+        self.note_heard(&event, judged.message);
+        if let Some(shadow) = &mut self.shadow {
+            let bare = shadow.observe(&event).violations;
+            self.excuse(bare, &judged.violations);
+        }
+        if self.options.trace.is_some() || self.options.keep {
+            self.outcome.trace.push(event);
+        }
+        for violation in std::mem::take(&mut judged.violations) {
+            self.violated(violation);
+        }
+        judged
+    }
+
+    /// Notes what a client asks behind its opening, and that the server speaks.
+    fn note_heard(&mut self, event: &Event, message: Option<usize>) {
+        let said = matches!(event.payload, Payload::Text(_) | Payload::Binary(_));
+        let Some(client) = self.clients.get_mut(&*event.client).filter(|_| said) else { return };
+        if event.dir == Direction::Send {
+            client.asked |= !self.manners.opens(message);
+        } else if message.is_some_and(|message| self.protocol.is_ambient(message)) {
+            self.options.heard.note_ambient();
+        } else {
+            // A greeting may be late.
+            let answers = client.asked && !self.manners.greets(message);
+            self.options.heard.note(if answers { Extent::Answers } else { Extent::Openings });
+        }
+    }
+
+    /// Notes that a step begins, for whoever wants to know what came of it.
+    pub fn mark(&mut self) {
+        if self.options.keep {
+            self.outcome.marks.push((self.step.clone(), self.outcome.trace.len()));
+        }
+    }
+
+    /// Waits for the next thing that any client receives. `false`: nothing came before the deadline.
+    pub async fn pump(&mut self, until: Instant) -> Result<bool, Stop> {
+        let wait = tokio::time::timeout_at(until.into(), self.receiver.recv());
+        let Ok(Some(incoming)) = wait.await else { return Ok(false) };
+        self.receive(incoming);
+        // Nothing is looked at behind the frame that broke a MUST.
+        while !self.broken
+            && let Ok(incoming) = self.receiver.try_recv()
+        {
+            self.receive(incoming);
+        }
+        if self.broken { Err(Stop::Failed) } else { Ok(true) }
+    }
+
+    /// Takes in what has come where much is waiting: a server whose answers nobody reads would stop reading itself.
+    pub fn make_room(&mut self) -> Result<(), Stop> {
+        while !self.broken
+            && self.receiver.len() * 2 > crate::run::case::interpreter::QUEUE
+            && let Ok(incoming) = self.receiver.try_recv()
+        {
+            self.receive(incoming);
+        }
+        if self.broken { Err(Stop::Failed) } else { Ok(()) }
+    }
+
+    fn receive(&mut self, incoming: Incoming) {
+        let Some(name) = self.numbers.get(&incoming.connection).cloned() else { return };
+        if self
+            .clients
+            .get(&name)
+            .is_none_or(|client| client.number != incoming.connection || client.connection.is_none())
+        {
+            return;
+        }
+        self.count(&incoming.payload);
+        let ended = Ended::from(&incoming.payload, incoming.detail.as_deref());
+        let event = Event {
+            at: incoming.at.saturating_duration_since(self.start),
+            case: Some(self.loaded.id.as_str().into()),
+            client: name.as_str().into(),
+            dir: Direction::Recv,
+            payload: incoming.payload.clone(),
+        };
+        let index = self.outcome.wire.len() as u64;
+        let failures = self.outcome.failures.len();
+        if let (Some(heard), Payload::Text(text)) = (&mut self.heard, &incoming.payload) {
+            heard.push((index, name.clone(), Arc::clone(text)));
+        }
+        if let (Some(ear), Payload::Text(text)) = (&self.ear, &incoming.payload) {
+            ear.hears(&name, index, text);
+        }
+        let judged = self.observe(event);
+        if let Some(ended) = &ended {
+            self.note_end(index, ended, failures);
+        }
+        if let (Payload::Pong(bytes), Some(client)) = (&incoming.payload, self.clients.get_mut(&name)) {
+            client.pongs.push(Arc::clone(bytes));
+        }
+        if let Some(ended) = ended
+            && let Some(client) = self.clients.get_mut(&name)
+        {
+            // It may have been found when writing, before this came.
+            client.ended.get_or_insert(ended).event.get_or_insert(index);
+        }
+        if let Some(body) = judged.body {
+            let protocol = Arc::clone(&self.protocol);
+            let ambient = judged.message.is_some_and(|message| protocol.is_ambient(message));
+            self.take_in(
+                &name,
+                Received { event: index, body, message: judged.message, ambient, ended: None },
+            );
+        }
+    }
+
+    /// Shows in the wire log how a connection ended, and sees to it that bytes which no WebSocket client can read fail the
+    /// case, whether or not a requirement speaks of them.
+    fn note_end(&mut self, index: u64, ended: &Ended, failures: usize) {
+        if let (Some(line), Some(_)) = (self.outcome.wire.get_mut(index as usize), &ended.detail) {
+            line.text = ended.describe();
+        }
+        if !ended.is_breach() {
+            return;
+        }
+        match self.outcome.failures.get_mut(failures) {
+            Some(failure) => failure.message = ended.describe(),
+            None => {
+                self.broken = true;
+                self.fail(Verdict::Failed, "frame", &[], ended.describe(), None, None, vec![index]);
+            }
+        }
+    }
+
+    fn take_in(&mut self, name: &str, received: Received) {
+        self.seen.learn(name, &received);
+        let seen = |matcher: &Matcher| matcher.matches(received.message, Direction::Recv, &received.body);
+        let told = self.session_ids.iter().find(|(on, _)| seen(on));
+        let id = told.and_then(|(_, at)| at.get(&received.body)).and_then(Value::as_str).map(str::to_owned);
+        let logged = self.log.as_ref().filter(|(on, _)| seen(on));
+        let logged = logged.and_then(|(_, at)| at.get(&received.body)).and_then(Value::as_i64);
+        let turn_over = seen(&self.turn_end);
+        if let Some(mark) = self.marks.get_mut(received.event as usize) {
+            mark.ends = turn_over;
+            mark.error = self.errors.as_ref().is_some_and(seen);
+        }
+        if turn_over && self.goes_on(name, received.event) {
+            self.options.heard.note(Extent::Turns);
+        }
+        self.needed.retain(|(_, on)| !seen(on));
+        let ambient = received.ambient;
+        let Some(client) = self.clients.get_mut(name) else { return };
+        if let Some(id) = id {
+            if let Some(ear) = self.ear.as_ref().filter(|_| !asked_for(&self.outcome.wire, &id)) {
+                let text = self.outcome.wire.get(received.event as usize).map_or("", |line| &line.text);
+                ear.joins(name, received.event, &id, text);
+            }
+            self.sessions.insert(client.session.clone(), Some(id));
+        }
+        if let Some(logged) = logged {
+            client.last_seen = Some(client.last_seen.map_or(logged, |last| last.max(logged)));
+            client.since_send.push(logged);
+        }
+        client.received += u64::from(!ambient);
+        if ambient && let Some(line) = self.outcome.wire.get_mut(received.event as usize) {
+            line.ambient = true;
+        }
+        client.turn_over |= turn_over;
+        client.queue.push_back(received);
+    }
+
+    /// Whether a received frame is not the first that the client hears since it sent something.
+    fn goes_on(&self, client: &str, event: u64) -> bool {
+        let before = self.outcome.wire.iter().zip(&self.marks).take(event as usize).rev();
+        let mut own = before.filter(|(line, mark)| line.client == client && mark.word && !line.ambient);
+        own.next().is_some_and(|(line, _)| line.dir == "<-")
+    }
+
+    fn count(&mut self, payload: &Payload) {
+        self.frames += 1;
+        self.bytes += match payload {
+            Payload::Text(text) => text.len() as u64,
+            Payload::Binary(bytes) | Payload::Raw(bytes) => bytes.len() as u64,
+            _ => 0,
+        };
+        let limits = &self.options.limits;
+        let over = if self.frames > limits.frames {
+            format!("the server sent more than {} frames in one case", limits.frames)
+        } else if self.bytes > limits.bytes {
+            format!("the server sent more than {} bytes in one case", limits.bytes)
+        } else {
+            return;
+        };
+        if !self.broken {
+            self.broken = true;
+            self.fail(Verdict::Failed, "limit", &[], over, None, None, Vec::new());
+        }
+    }
+}
+
+/// Whether a case has said such an id itself, or may have.
+fn asked_for(wire: &[WireLine], id: &str) -> bool {
+    wire.iter().any(|line| line.dir != "<-" && (line.cut > 0 || line.text.contains(id)))
+}
+
+/// The first bytes of what is no text.
+fn hex(bytes: &[u8]) -> String {
+    let shown: Vec<String> = bytes.iter().take(32).map(|byte| format!("{byte:02x}")).collect();
+    shown.join(" ") + if bytes.len() > 32 { " …" } else { "" }
+}
+
+fn wire_line(index: u64, event: &Event) -> WireLine {
+    let plain = |text: String| Cow::<str>::Owned(text);
+    let bytes = |bytes: &[u8]| match std::str::from_utf8(bytes) {
+        Ok(text) if !text.contains(char::is_control) => format!("{} bytes: {text}", bytes.len()),
+        _ => format!("{} bytes: {}", bytes.len(), hex(bytes)),
+    };
+    let (dir, text) = match &event.payload {
+        Payload::Open { url } => ("--", plain(format!("{CONNECTED}{url}"))),
+        Payload::End(End::Closed) if event.dir == Direction::Send => {
+            ("--", Cow::Borrowed("the connection was closed by this client"))
+        }
+        Payload::End(how) => ("--", plain(Ended::by(*how).describe())),
+        Payload::Close { code, reason } => {
+            let code = code.map_or_else(String::new, |code| format!(" {code}"));
+            ("", plain(format!("close{code} {reason}").trim_end().to_owned()))
+        }
+        Payload::Text(text) => ("", Cow::Borrowed(&**text)),
+        Payload::Binary(data) => ("", plain(format!("binary, {}", bytes(data)))),
+        Payload::Raw(data) => ("", plain(format!("raw, {} bytes: {}", data.len(), hex(data)))),
+        Payload::Ping(data) => ("", plain(format!("ping, {}", bytes(data)))),
+        Payload::Pong(data) => ("", plain(format!("pong, {}", bytes(data)))),
+    };
+    let dir = match (dir, event.dir) {
+        ("", Direction::Send) => "->",
+        ("", Direction::Recv) => "<-",
+        (dir, _) => dir,
+    };
+    let most = text.len().min(MAX_SHOWN);
+    let shown = (0..=most).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    WireLine {
+        index,
+        ms: event.at.as_secs_f64() * 1e3,
+        client: event.client.to_string(),
+        dir: dir.to_owned(),
+        ambient: false,
+        cut: text.len() - shown,
+        text: text[..shown].to_owned(),
+    }
+}

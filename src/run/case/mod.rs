@@ -1,0 +1,18 @@
+//! One run of one case: the interpreter of its steps, its clients, and what they saw.
+
+pub(crate) mod client;
+pub(crate) mod connect;
+pub(crate) mod diagnose;
+pub(crate) mod ending;
+pub(crate) mod exchange;
+pub(crate) mod execute;
+pub(crate) mod interpreter;
+pub(crate) mod log;
+pub(crate) mod server_ids;
+pub(crate) mod settle;
+pub(crate) mod steps;
+pub(crate) mod teardown;
+pub(crate) mod variables;
+pub(crate) mod verbs;
+pub(crate) mod verdict;
+pub(crate) mod wait;

@@ -1,0 +1,141 @@
+//! Silence, and what stands for it: the barrier, `never`.
+
+use std::time::{Duration, Instant};
+
+use crate::run::case::client::Client;
+use crate::run::case::interpreter::{Runner, Stop};
+use crate::scenario::model::Step;
+
+/// A silence is measured in this many pieces: when the machine stands still for a while, only one of them passes
+/// unlived, and what the server said meanwhile is seen in the next.
+const SLICES: u32 = 5;
+/// The silence that stands for a barrier where the protocol names neither: a guess, but one that can fail. Without it
+/// whatever follows a `send` would be judged before the server has had time to answer.
+const DEFAULT: Duration = Duration::from_millis(500);
+
+impl Runner<'_> {
+    /// How long a silence must last that stands for an end; `None`: the protocol needs none.
+    pub(crate) fn quiet(&self) -> Option<Duration> {
+        let own = self.protocol.extension.turn.quiet_ms?;
+        let quiet = self.options.quiet.unwrap_or(Duration::from_millis(own.into()));
+        Some(self.options.scaled(quiet))
+    }
+
+    /// The silence that stands for a barrier.
+    fn stand_in(&self) -> Duration {
+        let chosen = self.options.quiet.unwrap_or(DEFAULT);
+        self.quiet().unwrap_or_else(|| self.options.scaled(chosen))
+    }
+
+    /// Whether the message just taken ends the turn: where the protocol has a quiet period, nothing must follow it.
+    pub(crate) async fn is_last(&mut self, client: &str) -> Result<bool, Stop> {
+        let Some(quiet) = self.quiet() else { return Ok(true) };
+        let follows = self.client(client)?.queue.iter().any(|received| !received.ambient);
+        Ok(!follows && self.silence(client, quiet).await?)
+    }
+
+    /// Waits for the quiet period, or for the connection's end, behind which nothing comes. `false`: something came.
+    async fn silence(&mut self, client: &str, quiet: Duration) -> Result<bool, Stop> {
+        let before = self.client(client)?.received;
+        for _ in 0..SLICES {
+            let until = Instant::now() + quiet / SLICES;
+            while self.client(client)?.ended.is_none() && self.pump(until).await? {
+                if self.client(client)?.received != before {
+                    return Ok(false);
+                }
+                // Ambient messages without a pause do not prolong it.
+                if Instant::now() > until {
+                    break;
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Waits until the server falls silent towards this client. A silence towards everybody counts for the next client, too.
+    async fn fall_silent(&mut self, client: &str) -> Result<(), Stop> {
+        if self.client(client)?.stalled {
+            return Err(Stop::Error(format!("`{client}` is stalled: it would hear nothing, whatever came")));
+        }
+        let quiet = self.stand_in();
+        let until = Instant::now() + self.deadline(None).max(quiet * 2);
+        let mut before = self.outcome.wire.len();
+        while self.silent_at != Some(before) && !self.silence(client, quiet).await? {
+            if Instant::now() > until {
+                let covers = self.protocol.extension.turn.covers.clone();
+                return self.missed(&covers, "the server does not fall silent".to_owned(), None, None);
+            }
+            before = self.outcome.wire.len();
+        }
+        self.silent_at = (self.outcome.wire.len() == before).then_some(before);
+        Ok(())
+    }
+
+    /// Whether nothing has come to this client since it sent something last.
+    pub(crate) fn awaits(&self, client: &str) -> bool {
+        let mut lines = self.outcome.wire.iter().rev().filter(|line| line.client == client && !line.ambient);
+        lines.find(|line| line.dir != "--").is_some_and(|line| line.dir == "->")
+    }
+
+    /// Hears what the server has to say to what was sent: where nobody can ask whether it is done, its silence tells.
+    /// Afterwards the connection may be gone.
+    pub(crate) async fn hear_out(&mut self, client: &str) -> Result<(), Stop> {
+        let state = self.client(client)?;
+        if state.connection.is_none() || state.stalled || state.ended.is_some() {
+            return Ok(());
+        }
+        self.fall_silent(client).await
+    }
+
+    /// Does the protocol's barrier, or waits for the silence that stands for one: when it returns, everything that the
+    /// server had to say to this client before has been received. The barrier's answer is taken out of the queue, and nothing else.
+    pub(crate) async fn barrier(&mut self, client: &str) -> Result<(), Stop> {
+        let Some(steps) = self.protocol.extension.barrier.clone() else {
+            self.fall_silent(client).await?;
+            return self.lost(client);
+        };
+        match self.answered(client, &steps).await? {
+            None => Ok(()),
+            Some((why, covers)) if self.client(client)?.ended.is_some() => {
+                self.ended_by("step", client, &covers, why)
+            }
+            Some((why, covers)) => self.missed(&covers, why, None, None),
+        }
+    }
+
+    /// `never`: nothing wanted comes until the barrier is answered, or within the window. A connection that is gone
+    /// shows nothing, unless a step awaited its end.
+    pub(crate) async fn never(&mut self, client: &str, step: &Step, blame: &[String]) -> Result<(), Stop> {
+        let names = step.never.as_ref().map(|names| names.as_slice().to_vec()).unwrap_or_default();
+        let wanted = self.wanted(&names, step.with.as_ref(), step.schema.as_ref())?;
+        let over = |state: &Client| state.ended.is_some() && (state.may_end || state.told || wanted.close);
+        match step.window.as_deref().map(crate::scenario::duration) {
+            Some(Ok(window)) => {
+                let until = Instant::now() + self.options.scaled(window);
+                while self.client(client)?.ended.is_none() && self.pump(until).await? {}
+            }
+            _ if over(self.client(client)?) => {}
+            _ => self.barrier(client).await?,
+        }
+        let state = self.client(client)?;
+        if let Some(ended) = state.ended.clone().filter(|_| wanted.close) {
+            state.told = true;
+            let message = format!("{}, which must not come here", ended.describe());
+            return self.ended_by("step", client, blame, message);
+        }
+        if let Some(found) = state.queue.iter().find(|received| wanted.matches(received)).cloned() {
+            let message = format!("{} came, which must not come here", wanted.label);
+            return self.missed(blame, message, Some(&found), None);
+        }
+        self.lost(client)
+    }
+
+    /// The connection is there, or a step awaited its end; else that is what is wrong.
+    pub(crate) fn lost(&mut self, client: &str) -> Result<(), Stop> {
+        let state = self.client(client)?;
+        let Some(ended) = state.lost().cloned() else { return Ok(()) };
+        state.told = true;
+        let message = self.ended_instead(client, &ended, ", which no step awaited");
+        self.ended_by("connection", client, &[], message)
+    }
+}

@@ -1,0 +1,181 @@
+//! The verbs that open and end connections.
+
+use std::time::Instant;
+
+use crate::protocol::extension::Offered;
+use crate::run::case::interpreter::{Runner, Stop};
+use crate::scenario::model::Step;
+use crate::trace::{Direction, End, Payload};
+use crate::wire::ConnectError;
+
+/// Why a case that restarts the server is left out.
+pub(crate) const NO_RESTART: &str =
+    "it restarts the server, which only one that frameproof starts itself lets us do";
+
+impl Runner<'_> {
+    pub(crate) async fn restart(&mut self) -> Result<(), Stop> {
+        let Some(restarter) = self.restarter.clone() else {
+            return Err(Stop::NotApplicable(NO_RESTART.to_owned()));
+        };
+        // What the server says about its own death is not judged.
+        let names: Vec<String> = self.clients.keys().cloned().collect();
+        for name in names {
+            if self.client(&name)?.connection.is_some() {
+                self.record(&name, Direction::Send, Payload::End(End::Dropped));
+                self.client(&name)?.disconnect();
+            }
+        }
+        restarter.restart().await.map_err(Stop::Error)
+    }
+
+    pub(crate) async fn open(&mut self, step: &Step) -> Result<(), Stop> {
+        let name = step.open.clone().unwrap_or_default();
+        if self.clients.contains_key(&name) {
+            self.lost(&name)?;
+        }
+        self.current.clone_from(&name);
+        let with = step.with.as_ref().map(|with| self.expand(with, None)).transpose()?;
+        if let Err(error) = self.connect(&name, step.session.as_deref(), with.as_ref()).await {
+            let refused = matches!(error, ConnectError::Http { .. } | ConnectError::Broken(_));
+            return match (refused, step.may_refuse, step.covers.is_empty()) {
+                (true, true, _) => Ok(()),
+                (true, false, false) => self.missed(&step.covers, error.to_string(), None, None),
+                _ => Err(Stop::Error(error.to_string())),
+            };
+        }
+        if step.opening.as_deref() == Some("none") {
+            return Ok(());
+        }
+        let openings = &self.protocol.extension.openings;
+        let opening = match &step.opening {
+            Some(opening) => openings.get(opening),
+            None => openings.values().next(),
+        };
+        let steps = opening.cloned().unwrap_or_default();
+        self.exchange(&name, &steps, with.as_ref(), true).await?;
+        self.client(&name)?.opened = true;
+        self.needs(&name)
+    }
+
+    /// Keeps why an opening failed: cases that fail for the same reason are told together.
+    pub(crate) fn note_opening(&mut self, stop: &Stop, before: usize) {
+        let told = self.outcome.failures.get(before).map(|failure| failure.message.clone());
+        let reason = if let Stop::Error(reason) = stop { Some(reason.clone()) } else { None };
+        self.outcome.opening = reason.or(told);
+    }
+
+    /// Whether the server offers what the case needs. Judged once, by the messages of the first opening.
+    fn needs(&mut self, client: &str) -> Result<(), Stop> {
+        if self.first_client.as_deref() != Some(client) {
+            return Ok(());
+        }
+        for need in &self.loaded.case.needs {
+            let Some(capability) = self.protocol.extension.capabilities.get(need) else { continue };
+            let offered = match capability.offered {
+                Offered::Yes => true,
+                Offered::Fixture => self.options.reference,
+                Offered::No => false,
+            };
+            if capability.announced.is_none() && !offered {
+                let reason = format!("`{need}` is offered if an overlay says so: {}", capability.about);
+                return Err(Stop::NotApplicable(reason));
+            }
+        }
+        let Some((need, _)) = self.needed.first() else { return Ok(()) };
+        let about = self.protocol.extension.capabilities.get(need).map_or("", |known| &known.about);
+        Err(Stop::NotApplicable(format!("the server does not offer `{need}`: {about}")))
+    }
+
+    pub(crate) async fn close(&mut self, name: &str) -> Result<(), Stop> {
+        let deadline = self.deadline(None);
+        self.lost(name)?;
+        let state = self.client(name)?;
+        state.may_end = true;
+        let understood = state.is_understood();
+        if let Some(connection) = &mut state.connection.as_mut().filter(|_| understood) {
+            // A connection that is gone already is as closed as can be.
+            let _ = connection.close(None, deadline).await;
+        }
+        self.record(name, Direction::Send, Payload::Close { code: None, reason: "".into() });
+        self.end_of(name).await?;
+        self.record(name, Direction::Send, Payload::End(End::Closed));
+        self.client(name)?.disconnect();
+        Ok(())
+    }
+
+    /// Waits until the client's connection has ended, for no longer than the deadline.
+    async fn end_of(&mut self, name: &str) -> Result<(), Stop> {
+        let until = Instant::now() + self.deadline(None);
+        while self.client(name)?.ended.is_none() {
+            if !self.pump(until).await? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn drop_client(&mut self, step: &Step) -> Result<(), Stop> {
+        let name = step.drop.clone().unwrap_or_default();
+        if let Some(after) = &step.after {
+            let after = self.expand(after, None)?;
+            let after =
+                after.as_u64().ok_or_else(|| Stop::Error(format!("`after` is {after}, not a number")))?;
+            self.received(&name, after as usize).await?;
+        }
+        self.lost(&name)?;
+        if step.noticed {
+            self.hang_up(&name).await?;
+        }
+        self.record(&name, Direction::Send, Payload::End(End::Dropped));
+        self.client(&name)?.disconnect();
+        Ok(())
+    }
+
+    /// Ends this side's half of the connection, and waits until the server, which has noticed, ends the other: what comes next comes
+    /// after that. One that does not is cut at the deadline.
+    async fn hang_up(&mut self, name: &str) -> Result<(), Stop> {
+        let deadline = self.deadline(None);
+        let state = self.client(name)?;
+        let Some(connection) = &mut state.connection else { return Ok(()) };
+        state.may_end = true;
+        // A connection that is gone already is over.
+        match connection.finish(deadline).await {
+            Ok(()) => self.end_of(name).await,
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Waits until the client has received `count` events of the log since its last `send`, and makes the last of them
+    /// the newest that it has seen. A turn that ends before ends a sweep.
+    async fn received(&mut self, name: &str, count: usize) -> Result<(), Stop> {
+        let until = Instant::now() + self.deadline(None);
+        loop {
+            let state = self.client(name)?;
+            if let Some(id) = state.since_send.get(count.saturating_sub(1)).copied() {
+                state.last_seen = Some(id);
+                return Ok(());
+            }
+            if state.turn_over {
+                // What comes right behind the turn's end belongs to it.
+                self.barrier(name).await?;
+                let state = self.client(name)?;
+                if state.since_send.len() < count {
+                    return Err(Stop::SweepDone);
+                }
+                continue;
+            }
+            let ended = state.ended.clone();
+            state.told |= ended.is_some();
+            if ended.is_some() || !self.pump(until).await? {
+                let message = format!("fewer than {count} events came");
+                let covers = self.protocol.extension.turn.covers.clone();
+                if let Some(ended) = ended {
+                    let message = format!("{message}, and {}", ended.describe());
+                    return self.ended_by("step", name, &covers, message);
+                }
+                let message = self.nothing_came(name, &format!("{message}, and the turn did not end"), true);
+                return self.missed(&covers, message, None, None);
+            }
+        }
+    }
+}

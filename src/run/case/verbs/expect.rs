@@ -1,0 +1,313 @@
+//! The verbs that ask for something: `expect`, `check`, `joined`, `assert`, `unchanged`.
+
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use crate::check::counter;
+use crate::protocol::Matcher;
+use crate::run::case::client::Received;
+use crate::run::case::interpreter::{Runner, Stop};
+use crate::run::case::wait::Waited;
+use crate::scenario::duration;
+use crate::scenario::model::{Assertion, Joined, Step};
+use crate::source::schema::{Problem, Schema, Violation};
+use crate::trace::Direction;
+
+/// Pieces that a message which they do not make points to: the first ones.
+const LISTED: usize = 100;
+
+impl Runner<'_> {
+    pub(crate) async fn expect(&mut self, client: &str, step: &Step, blame: &[String]) -> Result<(), Stop> {
+        let names = step.expect.as_ref().map(|names| names.as_slice().to_vec()).unwrap_or_default();
+        let mut wanted = self.wanted(&names, step.with.as_ref(), step.schema.as_ref())?;
+        wanted.keep = step.keep;
+        let own = step.within.as_deref().and_then(|text| duration(text).ok());
+        let until = Instant::now() + self.deadline(own);
+        for _ in 0..step.count.unwrap_or(1) {
+            match self.wait(client, &wanted, until, step.past_errors).await? {
+                Waited::Found(received) => {
+                    for (name, at) in &step.save {
+                        let Some(value) = at.get(&received.body).cloned() else {
+                            let blame = self.blame(step, &names, blame);
+                            let message = format!("it has no {at}, which is to be saved as `{name}`");
+                            return self.missed(&blame, message, Some(&*received), None);
+                        };
+                        self.vars.insert(name.clone(), value);
+                    }
+                    self.client(client)?.taken = Some(*received);
+                }
+                Waited::Closed => {
+                    let last = self.last_event();
+                    let state = self.client(client)?;
+                    let ended = state.ended.clone().unwrap_or_default();
+                    let taken = Received::made(ended.event.unwrap_or(last), json!({ "code": ended.code }));
+                    state.taken = Some(Received { ended: Some(ended.describe()), ..taken });
+                }
+                Waited::Ended(message) => {
+                    let blame = self.blame(step, &names, blame);
+                    return self.ended_by("step", client, &blame, message);
+                }
+                Waited::Missed(message, instead) => {
+                    let blame = self.blame(step, &names, blame);
+                    let expected = self.asked_for(step, &names)?;
+                    return self.missed(&blame, message, instead.as_deref(), expected);
+                }
+            }
+        }
+        if step.covers.is_empty() && names.len() == 1 {
+            // What its absence would have broken.
+            let held = self.blame(step, &names, &[]);
+            self.exercise(&held);
+        }
+        Ok(())
+    }
+
+    /// What a step asks for of a message beside its type, for the report.
+    fn asked_for(&mut self, step: &Step, names: &[String]) -> Result<Option<Value>, Stop> {
+        if step.with.is_none() && step.schema.is_none() {
+            return Ok(None);
+        }
+        let mut expected = json!({});
+        let said: Vec<&str> =
+            names.iter().filter(|name| self.protocol.says(name)).map(String::as_str).collect();
+        if !said.is_empty() {
+            self.protocol.extension.discriminator.put(&mut expected, json!(said.join(" or ")));
+        }
+        if let Some(Value::Object(with)) = &step.with {
+            let with = self.expand(&Value::Object(with.clone()), None)?;
+            for (key, value) in with.as_object().into_iter().flatten() {
+                json_patch::merge(&mut expected, &json!({ key: value }));
+            }
+        }
+        if let Some(schema) = &step.schema {
+            expected["where"] = schema.clone();
+        }
+        Ok(Some(expected))
+    }
+
+    /// Who is to blame when an expected message does not come.
+    fn blame(&self, step: &Step, names: &[String], case: &[String]) -> Vec<String> {
+        if !step.covers.is_empty() {
+            return step.covers.clone();
+        }
+        if names.iter().any(|name| name == "turn-end") {
+            return self.protocol.extension.turn.covers.clone();
+        }
+        let absent: Vec<String> = names
+            .iter()
+            .filter_map(|name| self.protocol.message_named(name, Direction::Recv).ok())
+            .flat_map(|message| self.protocol.messages[message].absent.clone())
+            .collect();
+        if absent.is_empty() { case.to_vec() } else { absent }
+    }
+
+    pub(crate) fn check(&mut self, client: &str, step: &Step, blame: &[String]) -> Result<(), Stop> {
+        let schema = step.check.clone().unwrap_or_default();
+        let schema = self.expand(&schema, None)?;
+        let schema = self.loosened_schema(schema);
+        let compiled = Schema::new(&schema).map_err(Stop::Error)?;
+        let Some(taken) = self.client(client)?.taken.clone() else {
+            return Err(Stop::Error("`check` comes after an `expect`".to_owned()));
+        };
+        let violations = compiled.violations(&taken.body);
+        let Some(violation) = violations.first() else { return Ok(()) };
+        if let Some(ended) = &taken.ended {
+            let message = match &violation.problem {
+                Problem::NotOneOf(codes) => {
+                    let codes: Vec<String> = codes.iter().map(ToString::to_string).collect();
+                    format!("{ended}, where code {} was due", codes.join(" or "))
+                }
+                _ => format!("{ended}: {}", told(violation, &taken.body)),
+            };
+            return self.ended_by("step", client, blame, message);
+        }
+        let message = told(violation, &taken.body);
+        // No expected value: the step, which is shown, says what it wants.
+        self.missed(blame, message, Some(&taken), None)
+    }
+
+    pub(crate) fn joined(&mut self, client: &str, step: &Step, blame: &[String]) -> Result<(), Stop> {
+        let (Some(joined), Some(schema)) = (&step.joined, &step.schema) else { return Ok(()) };
+        let schema = self.expand(schema, None)?;
+        let schema = self.loosened_schema(schema);
+        let compiled = Schema::new(&schema).map_err(Stop::Error)?;
+        let of = Matcher::new(&joined.of, &self.protocol).map_err(|error| Stop::Error(error.to_string()))?;
+        let looked = &self.client(client)?.looked;
+        let event = looked.last().map_or(0, |received| received.event);
+        let pieces = looked.iter().filter(|piece| of.matches(piece.message, Direction::Recv, &piece.body));
+        let pieces: Vec<&Received> = pieces.collect();
+        let frames = pieces.iter().take(LISTED).map(|piece| piece.event).collect();
+        let text = join(pieces.iter().map(|piece| &piece.body), joined);
+        let violations = compiled.violations(&text);
+        let Some(violation) = violations.first() else { return Ok(()) };
+        let message =
+            format!("the pieces make {}, which {}", crate::protocol::shorten(&text), violation.problem);
+        let before = self.outcome.failures.len();
+        let missed = self.missed(blame, message, Some(&Received::made(event, text)), None);
+        if let Some(failure) = self.outcome.failures.get_mut(before) {
+            // The pieces show it, and not what came last.
+            failure.frames = frames;
+        }
+        missed
+    }
+
+    pub(crate) fn assert(&mut self, assertion: Option<&Assertion>, blame: &[String]) -> Result<(), Stop> {
+        let Some(assertion) = assertion else { return Ok(()) };
+        let (holds, how, values) = self.relation(assertion)?;
+        if holds {
+            return Ok(());
+        }
+        let shown: Vec<String> = values.iter().map(crate::protocol::shorten).collect();
+        self.missed(blame, format!("these are not {how}: {}", shown.join(", ")), None, None)
+    }
+
+    /// Whether values are as the assertion says, what it says in words, and the values.
+    pub(crate) fn relation(
+        &mut self,
+        assertion: &Assertion,
+    ) -> Result<(bool, &'static str, Vec<Value>), Stop> {
+        let mut list = |values: &[Value]| -> Result<Vec<Value>, Stop> {
+            values.iter().map(|value| self.expand(value, None)).collect()
+        };
+        Ok(if let Some(values) = &assertion.equal {
+            let values = list(values)?;
+            (values.windows(2).all(|pair| pair[0] == pair[1]), "equal", values)
+        } else if let Some(values) = &assertion.differ {
+            let values = list(values)?;
+            let differ = (1..values.len()).all(|index| !values[..index].contains(&values[index]));
+            (differ, "all different", values)
+        } else if let Some(values) = &assertion.ascending {
+            let values = list(values)?;
+            let grows = values.windows(2).all(|pair| is_less(&pair[0], &pair[1]));
+            (grows, "ascending", values)
+        } else {
+            let values = list(assertion.difference.as_ref().map_or(&[][..], |values| &values[..]))?;
+            let number = |index: usize| values.get(index).and_then(Value::as_i64);
+            let holds =
+                matches!((number(0), number(1), number(2)), (Some(a), Some(b), Some(c)) if a - b == c);
+            (holds, "a difference that fits", values)
+        })
+    }
+
+    /// The state that the protocol lets a client see.
+    async fn state(&mut self, client: &str) -> Result<Value, Stop> {
+        let Some(state) = self.protocol.extension.state.clone() else {
+            return Err(Stop::Error("the protocol declares no `state`, which `unchanged` needs".to_owned()));
+        };
+        let seen = self.exchange(client, &state.query, None, false).await?;
+        let body = seen.map(|received| received.body).unwrap_or_default();
+        if state.at.iter().all(|at| at.get(&body).is_none()) {
+            // Nothing compared with nothing is always the same.
+            let message = "what was asked for the state shows nothing of it".to_owned();
+            self.missed(&[], message, Some(&Received::made(self.last_event(), body.clone())), None)?;
+        }
+        Ok(state
+            .at
+            .iter()
+            .map(|at| (at.to_string(), at.get(&body).cloned().unwrap_or(Value::Null)))
+            .collect())
+    }
+
+    fn last_event(&self) -> u64 {
+        self.outcome.wire.len().saturating_sub(1) as u64
+    }
+
+    pub(crate) async fn unchanged(
+        &mut self,
+        client: &str,
+        step: &Step,
+        at: &str,
+        blame: &[String],
+    ) -> Result<(), Stop> {
+        let before = self.state(client).await?;
+        let steps = step.unchanged.clone().unwrap_or_default();
+        self.steps(&steps, &format!("{at}/unchanged")).await?;
+        self.step = format!("{at}/unchanged");
+        let after = self.state(client).await?;
+        if before == after {
+            return Ok(());
+        }
+        let message = "the state that the server shows has changed".to_owned();
+        let received = Received::made(self.last_event(), after);
+        self.missed(blame, message, Some(&received), Some(before))
+    }
+}
+
+/// One text, or one for each key in the order of their first pieces.
+fn join<'b>(pieces: impl Iterator<Item = &'b Value>, joined: &Joined) -> Value {
+    let mut texts: Vec<(Option<&Value>, String)> = Vec::new();
+    for body in pieces {
+        let Some(piece) = joined.at.iter().find_map(|at| at.get(body)?.as_str()) else { continue };
+        let key = joined.by.as_ref().and_then(|by| by.get(body));
+        match texts.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, text)) => text.push_str(piece),
+            None => texts.push((key, piece.to_owned())),
+        }
+    }
+    let value = |text: String| match serde_json::from_str(&text) {
+        Ok(value) if joined.json => value,
+        _ => Value::from(text),
+    };
+    match joined.by {
+        Some(_) => texts.into_iter().map(|(_, text)| value(text)).collect(),
+        None => value(texts.into_iter().map(|(_, text)| text).collect()),
+    }
+}
+
+/// What is wrong, where, and with which value, unless the problem says that itself.
+fn told(violation: &Violation, body: &Value) -> String {
+    let value = match &violation.problem {
+        Problem::Other(_) => body.pointer(&violation.at).map(crate::protocol::shorten),
+        _ => None,
+    };
+    let parts = [Some(violation.at.clone()), value, Some(violation.problem.to_string())];
+    parts.into_iter().flatten().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+/// Whether one number is less than another: exactly for whole numbers. What is no number is never less.
+fn is_less(one: &Value, other: &Value) -> bool {
+    match (counter(one), counter(other)) {
+        (Some(one), Some(other)) => one < other,
+        _ => matches!((one.as_f64(), other.as_f64()), (Some(one), Some(other)) if one < other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_joined_by_key() {
+        let pieces = [
+            json!({ "id": 1, "text": "a" }),
+            json!({ "id": 2, "text": "x" }),
+            json!({ "id": 1, "parts": [{ "text": "b" }] }),
+            json!({ "id": 1, "text": 7 }),
+        ];
+        for (by, expected) in [(json!("/id"), json!(["ab", "x"])), (json!(null), json!("axb"))] {
+            let joined = json!({ "of": "m", "at": ["/text", "/parts/0/text"], "by": by });
+            let joined: Joined = serde_json::from_value(joined).expect("joined");
+            assert_eq!(join(pieces.iter(), &joined), expected);
+        }
+        let joined = json!({ "of": "m", "at": ["/text"], "json": true });
+        let joined: Joined = serde_json::from_value(joined).expect("joined");
+        assert_eq!(join([json!({ "text": "[1" }), json!({ "text": ",2]" })].iter(), &joined), json!([1, 2]));
+        assert_eq!(join([json!({ "text": "[1" })].iter(), &joined), json!("[1"));
+    }
+
+    #[test]
+    fn numbers_ascend_and_nothing_else() {
+        for (one, other, expected) in [
+            (json!(1), json!(2), true),
+            (json!(2), json!(2), false),
+            (json!(1.5), json!(2), true),
+            (json!(9_007_199_254_740_992_u64), json!(9_007_199_254_740_993_u64), true),
+            (json!("a"), json!(5), false),
+            (json!(null), json!(5), false),
+            (json!("1"), json!("2"), false),
+        ] {
+            assert_eq!(is_less(&one, &other), expected, "{one} {other}");
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! `expect_file`: what a launched server has left on disk.
+
+use std::io::Read;
+use std::path::{Component, Path};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::run::case::client::Received;
+use crate::run::case::interpreter::{Runner, Stop};
+use crate::scenario::duration;
+use crate::scenario::model::Step;
+use crate::source::schema::Schema;
+
+/// Longest file that is read, in bytes.
+const MAX_FILE: u64 = 1 << 20;
+/// How often it is looked again. There is no event for that.
+const POLL: Duration = Duration::from_millis(20);
+
+impl Runner<'_> {
+    pub(crate) async fn expect_file(&mut self, step: &Step, blame: &[String]) -> Result<(), Stop> {
+        let Some(instance) = self.instance.clone().filter(|instance| instance.spec().is_launched()) else {
+            let reason = "it looks at the server's files, which only one that frameproof launches lets us do";
+            return Err(Stop::NotApplicable(reason.to_owned()));
+        };
+        let path = self.expand(&json!(step.expect_file), None)?;
+        let path = path.as_str().unwrap_or_default().to_owned();
+        let plain = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
+        if !Path::new(&path).components().all(plain) {
+            return Err(Stop::Error(format!("`expect_file: {path}` leads out of the scratch folder")));
+        }
+        let schema = match &step.schema {
+            Some(schema) => {
+                let schema = self.expand(schema, None)?;
+                self.loosened_schema(schema)
+            }
+            None => json!({ "type": "string" }),
+        };
+        let compiled = Schema::new(&schema).map_err(Stop::Error)?;
+        let own = step.within.as_deref().and_then(|text| duration(text).ok());
+        let until = Instant::now() + self.deadline(own);
+        loop {
+            let text = read(instance.scratch(), &path).map_err(Stop::Error)?;
+            let violations = compiled.violations(&text);
+            let Some(violation) = violations.first() else { return Ok(()) };
+            if Instant::now() >= until {
+                let message = match &text {
+                    Value::Null => format!("there is no file `{path}` in the scratch folder"),
+                    _ => format!("the file `{path}` in the scratch folder {}", violation.problem),
+                };
+                let event = self.outcome.wire.len().saturating_sub(1) as u64;
+                let seen = Received::made(event, text);
+                return self.missed(blame, message, Some(&seen), Some(schema));
+            }
+            // What the server sends meanwhile is taken in; a broken MUST ends the wait.
+            self.pump(Instant::now() + POLL).await?;
+        }
+    }
+}
+
+/// A file's text; null where there is none.
+fn read(folder: &Path, path: &str) -> Result<Value, String> {
+    let full = folder.join(path);
+    let (Ok(real), Ok(root)) = (full.canonicalize(), folder.canonicalize()) else { return Ok(Value::Null) };
+    if !real.starts_with(root) {
+        return Err(format!("`{path}` is a link that leads out of the scratch folder"));
+    }
+    if !real.is_file() {
+        return Err(format!("`{path}` is no file"));
+    }
+    let Ok(file) = std::fs::File::open(real) else { return Ok(Value::Null) };
+    let mut bytes = Vec::new();
+    file.take(MAX_FILE + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| format!("{path} cannot be read: {error}"))?;
+    if bytes.len() as u64 > MAX_FILE {
+        return Err(format!("`{path}` is longer than {MAX_FILE} bytes"));
+    }
+    Ok(Value::from(String::from_utf8_lossy(&bytes)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_read_within_the_folder_only() {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("a.txt"), "hi").expect("written");
+        std::os::unix::fs::symlink("/etc/hostname", folder.path().join("out")).expect("a link");
+        assert_eq!(read(folder.path(), "a.txt"), Ok(json!("hi")));
+        assert_eq!(read(folder.path(), "b.txt"), Ok(Value::Null));
+        assert!(read(folder.path(), "out").is_err());
+        assert!(read(folder.path(), ".").is_err());
+    }
+}

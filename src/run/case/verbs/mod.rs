@@ -1,0 +1,7 @@
+//! What each verb of a step does: one file a kind of verb.
+
+pub(crate) mod connection;
+pub(crate) mod expect;
+pub(crate) mod file;
+pub(crate) mod raw;
+pub(crate) mod survival;

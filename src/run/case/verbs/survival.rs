@@ -1,0 +1,235 @@
+//! The verbs that a fuzzed case ends with: does the server live, has it refused, has it kept its secrets?
+
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use crate::results::event::Verdict;
+use crate::run::case::client::{Ended, Received};
+use crate::run::case::interpreter::{Runner, Stop};
+use crate::scenario::model::Step;
+use crate::trace::{Direction, End, Payload};
+
+/// The text of the ping that stands for a barrier.
+const PING: &[u8] = b"alive?";
+
+impl Runner<'_> {
+    /// `alive`: the connection is there and the server answers on it.
+    pub(crate) async fn alive(&mut self, step: &Step, blame: &[String]) -> Result<(), Stop> {
+        let name = step.alive.clone().unwrap_or_default();
+        if self.client(&name)?.mute {
+            return Ok(());
+        }
+        if self.client(&name)?.ended.is_none() {
+            let barrier = self.protocol.extension.barrier.clone().unwrap_or_default();
+            let opened = self.client(&name)?.opened;
+            let silent = match barrier.is_empty() || !opened {
+                true => !self.pong(&name).await?,
+                false => self.answered(&name, &barrier).await?.is_some(),
+            };
+            if silent && self.client(&name)?.ended.is_none() {
+                self.client(&name)?.mute = true;
+                let message =
+                    self.nothing_came(&name, "the server answers no more on this connection", false);
+                return self.missed(blame, message, None, None);
+            }
+            // A pong may overtake the answer to what was sent before.
+            if barrier.is_empty() {
+                self.hear_out(&name).await?;
+            }
+        }
+        // A server that ends the connection says so behind its last answer.
+        let state = self.client(&name)?;
+        state.may_end |= step.codes.is_some();
+        state.told |= state.ended.is_some();
+        let Some(ended) = state.ended.clone() else { return Ok(()) };
+        match &step.codes {
+            Some(codes) if may_close(codes, &ended) => Ok(()),
+            Some(_) if matches!(ended.how, Some(End::Eof | End::Reset)) => {
+                // Dropping TCP where a close frame is due is bad manners, and common.
+                let message = format!("{}, where a close frame was due", ended.describe());
+                self.fail(Verdict::Warned, "step", blame, message, None, None, Vec::new());
+                Ok(())
+            }
+            _ => {
+                let message = format!("{}, and had no reason to", ended.describe());
+                self.ended_by("step", &name, blame, message)
+            }
+        }
+    }
+
+    /// `ended`: the server ends the connection, and in good order.
+    pub(crate) async fn ended(&mut self, step: &Step, blame: &[String]) -> Result<(), Stop> {
+        let name = step.ended.clone().unwrap_or_default();
+        // Who hears nothing any more cannot be blamed for what it does not answer.
+        if self.client(&name)?.mute {
+            return Ok(());
+        }
+        let until = Instant::now() + self.deadline(None);
+        self.client(&name)?.may_end = true;
+        while self.client(&name)?.ended.is_none() && self.pump(until).await? {}
+        let Some(ended) = self.client(&name)?.ended.clone() else {
+            let message = "the server does not end the connection".to_owned();
+            return self.missed(blame, message, None, None);
+        };
+        let codes = step.codes.as_deref().unwrap_or_default();
+        if may_close(codes, &ended) {
+            return Ok(());
+        }
+        let due: Vec<String> = codes.iter().map(u16::to_string).collect();
+        let due =
+            if due.is_empty() { "a close frame".to_owned() } else { format!("code {}", due.join(" or ")) };
+        let message = format!("{}, where {due} was due", ended.describe());
+        if may_close(&[], &ended) || matches!(ended.how, Some(End::Eof | End::Reset)) {
+            self.fail(Verdict::Warned, "step", blame, message, None, None, Vec::new());
+            return Ok(());
+        }
+        self.ended_by("step", &name, blame, message)
+    }
+
+    /// A WebSocket ping. `false`: no pong came in time, or the connection has ended.
+    async fn pong(&mut self, name: &str) -> Result<bool, Stop> {
+        let deadline = self.deadline(None);
+        let state = self.client(name)?;
+        state.pongs.clear();
+        if let Some(connection) = &mut state.connection
+            && connection.ping(PING.to_vec(), deadline).await.is_err()
+        {
+            state.ended.get_or_insert(Ended::by(End::Reset));
+            return Ok(false);
+        }
+        self.record(name, Direction::Send, Payload::Ping(PING.into()));
+        let until = Instant::now() + deadline;
+        loop {
+            let state = self.client(name)?;
+            if state.pongs.iter().any(|pong| **pong == *PING) {
+                return Ok(true);
+            }
+            if state.ended.is_some() || !self.pump(until).await? {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// `rejected`: so many errors have come by the time the barrier is answered.
+    pub(crate) async fn rejected(&mut self, client: &str, step: &Step, blame: &[String]) -> Result<(), Stop> {
+        let wanted = step.rejected.unwrap_or(1) as usize;
+        let barrier = self.protocol.extension.barrier.clone();
+        // That a barrier was answered says which silence it was not.
+        let mut spoke = false;
+        if let Some(barrier) = barrier.filter(|_| self.clients.get(client).is_some_and(|state| state.opened))
+        {
+            if self.errors(client)? < wanted && self.client(client)?.ended.is_none() {
+                spoke = self.answered(client, &barrier).await?.is_none();
+            }
+        } else {
+            let until = Instant::now() + self.deadline(None);
+            while self.errors(client)? < wanted
+                && self.client(client)?.ended.is_none()
+                && self.pump(until).await?
+            {}
+        }
+        let found = self.errors(client)?;
+        let queue = std::mem::take(&mut self.client(client)?.queue);
+        let (errors, rest): (Vec<Received>, Vec<Received>) =
+            queue.into_iter().partition(|received| self.is_error(received) == Some(true));
+        let instead = rest.last().cloned();
+        self.client(client)?.queue = rest.into();
+        drop(errors);
+        if found >= wanted {
+            return Ok(());
+        }
+        if let Some(ended) = self.client(client)?.ended.clone() {
+            let message = self.ended_instead(client, &ended, " instead of refusing what was sent");
+            return self.ended_by("step", client, blame, message);
+        }
+        let message = match wanted {
+            1 if spoke => "the message was not refused".to_owned(),
+            1 => self.nothing_came(client, "the message was not refused", false),
+            _ => format!("{wanted} messages should have been refused, {found} were"),
+        };
+        self.missed(blame, message, instead.as_ref(), None)
+    }
+
+    fn errors(&mut self, client: &str) -> Result<usize, Stop> {
+        self.client(client)?;
+        let queue = self.clients.get(client).map(|state| &state.queue).into_iter().flatten();
+        Ok(queue.filter(|received| self.is_error(received) == Some(true)).count())
+    }
+
+    /// `unseen`: a text that this client must not come to know, by the time the barrier is answered.
+    pub(crate) async fn unseen(&mut self, client: &str, step: &Step, blame: &[String]) -> Result<(), Stop> {
+        let state = self.client(client)?;
+        let listens = state.connection.is_some() && state.opened && !state.stalled;
+        if listens && state.ended.is_none() && !state.may_end && state.is_understood() {
+            self.barrier(client).await?;
+        }
+        let text = self.expand(&json!(step.unseen), None)?;
+        let Some(text) = text.as_str().filter(|text| !text.is_empty()) else { return Ok(()) };
+        let mut heard = self.heard.iter().flatten();
+        let shown = heard.find(|(_, to, frame)| to == client && shows(frame, text));
+        let Some((index, _, frame)) = shown else { return Ok(()) };
+        let message = "a text of another session was shown".to_owned();
+        let received = Received::made(*index, json!(&**frame));
+        self.missed(blame, message, Some(&received), None)
+    }
+}
+
+/// Whether a frame bears a text: as it stands, or in a string or key however that is escaped.
+fn shows(frame: &str, text: &str) -> bool {
+    fn bears(value: &Value, text: &str) -> bool {
+        match value {
+            Value::String(string) => string.contains(text),
+            Value::Array(items) => items.iter().any(|item| bears(item, text)),
+            Value::Object(map) => map.iter().any(|(key, value)| key.contains(text) || bears(value, text)),
+            _ => false,
+        }
+    }
+    frame.contains(text) || serde_json::from_str(frame).is_ok_and(|body: Value| bears(&body, text))
+}
+
+/// Whether a connection ended as it may: by a close frame with one of these codes, or with any that may be sent.
+fn may_close(codes: &[u16], ended: &Ended) -> bool {
+    match ended.code {
+        Some(code) if codes.is_empty() => {
+            matches!(code, 1000..=1003 | 1007..=1014 | 3000..=4999)
+        }
+        Some(code) => codes.contains(&code),
+        None => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_found_however_it_is_escaped() {
+        for (frame, expected) in [
+            (r#"{"a":["x secret y"]}"#, true),
+            (r#"{"a":["\u0073ecret"]}"#, true),
+            (r#"{"secret":1}"#, true),
+            ("not JSON, secret", true),
+            (r#"{"a":["s","ecret"]}"#, false),
+        ] {
+            assert_eq!(shows(frame, "secret"), expected, "{frame}");
+        }
+    }
+
+    #[test]
+    fn connections_end_by_the_rule() {
+        let ended = |code| Ended { code, ..Ended::default() };
+        for (codes, code, expected) in [
+            (&[1002, 1007][..], Some(1002), true),
+            (&[1002], Some(1000), false),
+            (&[1002], None, false),
+            (&[], Some(1000), true),
+            (&[], Some(1005), false),
+            (&[], Some(2000), false),
+            (&[], Some(4001), true),
+            (&[], None, false),
+        ] {
+            assert_eq!(may_close(codes, &ended(code)), expected, "{codes:?} {code:?}");
+        }
+    }
+}

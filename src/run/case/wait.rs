@@ -1,0 +1,254 @@
+//! Waiting for a message.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use serde_json::Value;
+
+use crate::frame::Pointer;
+use crate::protocol::{Matcher, is_subset};
+use crate::run::case::client::Received;
+use crate::run::case::interpreter::{Runner, Stop};
+use crate::source::schema::Schema;
+use crate::trace::Direction;
+
+/// What is waited for.
+pub(crate) struct Wanted {
+    /// Indices of message types.
+    messages: Vec<usize>,
+    turn_end: Option<Arc<Matcher>>,
+    /// The end of the connection, by a close frame.
+    pub close: bool,
+    with: Option<Value>,
+    schema: Option<Schema>,
+    /// What the message bears at a place, if anything.
+    echo: Option<(Pointer, Value)>,
+    /// What is looked past stays in the queue.
+    pub keep: bool,
+    /// How it is called in messages.
+    pub label: String,
+}
+
+/// How a wait ended.
+pub(crate) enum Waited {
+    Found(Box<Received>),
+    Closed,
+    /// The connection ended instead: the sentence about it.
+    Ended(String),
+    /// Not found: why, and the frame that shows it.
+    Missed(String, Option<Box<Received>>),
+}
+
+impl Wanted {
+    pub fn matches(&self, received: &Received) -> bool {
+        (self.is_of_type(received) || self.is_turn_end(received)) && self.fits(&received.body)
+    }
+
+    /// Indices of the message types that are waited for.
+    pub fn messages(&self) -> &[usize] {
+        &self.messages
+    }
+
+    /// Nothing but the connection's end would do.
+    pub fn is_only_close(&self) -> bool {
+        self.close && self.messages.is_empty() && self.turn_end.is_none()
+    }
+
+    /// The end of a turn is waited for.
+    pub fn is_for_turn_end(&self) -> bool {
+        self.turn_end.is_some()
+    }
+
+    fn is_turn_end(&self, received: &Received) -> bool {
+        let end = self.turn_end.as_ref();
+        end.is_some_and(|end| end.matches(received.message, Direction::Recv, &received.body))
+    }
+
+    /// One of the types that are waited for, whatever its content.
+    pub fn is_of_type(&self, received: &Received) -> bool {
+        received.message.is_some_and(|message| self.messages.contains(&message))
+    }
+
+    /// The same, as an answer to a message that was sent.
+    pub fn answering(mut self, echo: Option<&Pointer>, sent: &Value) -> Self {
+        self.echo = echo.and_then(|at| Some((at.clone(), at.get(sent)?.clone())));
+        self
+    }
+
+    fn fits(&self, body: &Value) -> bool {
+        self.echo.as_ref().is_none_or(|(at, sent)| answers(body, at, sent))
+            && self.with.as_ref().is_none_or(|with| is_subset(with, body))
+            && self.schema.as_ref().is_none_or(|schema| schema.is_valid(body))
+    }
+
+    /// A message of the right type that lacks what is asked for.
+    fn nearly(&self, received: &Received) -> bool {
+        self.is_of_type(received) && !self.fits(&received.body)
+    }
+}
+
+/// Whether a message may answer one that bore this id. One without an id may.
+fn answers(body: &Value, at: &Pointer, sent: &Value) -> bool {
+    at.get(body).is_none_or(|came| came.is_null() || came == sent)
+}
+
+impl Runner<'_> {
+    pub(crate) fn wanted(
+        &mut self,
+        names: &[String],
+        with: Option<&Value>,
+        schema: Option<&Value>,
+    ) -> Result<Wanted, Stop> {
+        let bad = |error: String| Stop::Error(error);
+        let with = with.map(|with| self.expand(with, None)).transpose()?;
+        let mut wanted = Wanted {
+            messages: Vec::new(),
+            turn_end: None,
+            close: false,
+            with: with.map(|with| self.loosened(with)),
+            schema: None,
+            echo: None,
+            keep: false,
+            label: names.join(" or "),
+        };
+        if let Some(schema) = schema {
+            let given = schema;
+            let schema = self.expand(given, None)?;
+            let schema = self.loosened_schema(schema);
+            // One without templates is the same each time.
+            let compiled =
+                if schema == *given { self.protocol.schema(&schema) } else { Schema::new(&schema) };
+            wanted.schema = Some(compiled.map_err(bad)?);
+        }
+        for name in names {
+            match name.as_str() {
+                "close" => wanted.close = true,
+                "turn-end" => wanted.turn_end = Some(Arc::clone(&self.turn_end)),
+                name => {
+                    let message = self.protocol.message_named(name, Direction::Recv);
+                    wanted.messages.push(message.map_err(|error| bad(error.to_string()))?);
+                }
+            }
+        }
+        Ok(wanted)
+    }
+
+    pub(crate) fn is_error(&self, received: &Received) -> Option<bool> {
+        let errors = self.errors.as_ref()?;
+        Some(errors.matches(received.message, Direction::Recv, &received.body))
+    }
+
+    /// Waits until `client` receives what is wanted, looking past other messages.
+    pub(crate) async fn wait(
+        &mut self,
+        client: &str,
+        wanted: &Wanted,
+        until: Instant,
+        past_errors: bool,
+    ) -> Result<Waited, Stop> {
+        let began = Instant::now();
+        let state = self.client(client)?;
+        // An end that a failure has told of is one, however it came about.
+        let told = state.told;
+        state.may_end |= wanted.close;
+        let mut nearly = None;
+        // A miss that is no more than a warning leaves everything where it was.
+        let mut passed = Vec::new();
+        // Where silence ends a turn, a step before may have taken the message that it follows.
+        if self.quiet().is_some()
+            && let Some(last) = self.client(client)?.looked.last().cloned()
+            && wanted.is_turn_end(&last)
+            && wanted.fits(&last.body)
+            && self.is_last(client).await?
+        {
+            return Ok(Waited::Found(Box::new(last)));
+        }
+        let mut late = false;
+        let missed = loop {
+            while let Some(received) = self.client(client)?.queue.pop_front() {
+                if wanted.matches(&received)
+                    && (!wanted.is_turn_end(&received) || self.is_last(client).await?)
+                {
+                    if wanted.keep {
+                        self.put_back(client, std::mem::take(&mut passed))?;
+                    }
+                    let looked = &mut self.client(client)?.looked;
+                    looked.append(&mut passed);
+                    looked.push(received.clone());
+                    return Ok(Waited::Found(Box::new(received)));
+                }
+                if !past_errors && self.is_error(&received) == Some(true) {
+                    let message = format!("an error came instead of {}", wanted.label);
+                    self.put_back(client, passed)?;
+                    return Ok(Waited::Missed(message, Some(Box::new(received))));
+                }
+                if wanted.nearly(&received) {
+                    nearly = Some(Box::new(received.clone()));
+                }
+                let unfinished = wanted.matches(&received);
+                passed.push(received);
+                // The silence that was waited for may have taken all the time there is.
+                if unfinished && Instant::now() > until {
+                    late = true;
+                    break;
+                }
+            }
+            if let Some(ended) = self.client(client)?.ended.clone() {
+                let state = self.client(client)?;
+                if wanted.close && (told || ended.is_close() || state.may_be_cut()) {
+                    return Ok(Waited::Closed);
+                }
+                state.told = true;
+                let message = match wanted.close {
+                    true => format!("{}, where a close frame was due", ended.describe()),
+                    // A frame that would nearly have done is not what is wrong.
+                    false => {
+                        let rest = format!(" instead of sending {}", wanted.label);
+                        self.ended_instead(client, &ended, &rest)
+                    }
+                };
+                self.put_back(client, passed)?;
+                return Ok(Waited::Ended(message));
+            }
+            // What is there already is looked at once more behind the deadline; a server that never pauses would
+            // otherwise be heard for ever.
+            let last_look = late;
+            late |= Instant::now() > until;
+            if last_look || !self.pump(until).await? {
+                break match &nearly {
+                    Some(_) => format!("{} came, but not as expected", wanted.label),
+                    None => self.in_vain(client, wanted, until - began),
+                };
+            }
+        };
+        self.put_back(client, passed)?;
+        Ok(Waited::Missed(missed, nearly))
+    }
+
+    fn put_back(&mut self, client: &str, passed: Vec<Received>) -> Result<(), Stop> {
+        let queue = &mut self.client(client)?.queue;
+        for received in passed.into_iter().rev() {
+            queue.push_front(received);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_answer_to_another_request_is_told_by_its_id() {
+        let at: Pointer = serde_json::from_value(json!("/id")).expect("a pointer");
+        for (body, expected) in [
+            (json!({ "id": "a" }), true),
+            (json!({ "id": "b" }), false),
+            (json!({ "id": null }), true),
+            (json!({}), true),
+        ] {
+            assert_eq!(answers(&body, &at, &json!("a")), expected, "{body}");
+        }
+    }
+}

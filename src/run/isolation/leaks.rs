@@ -1,0 +1,415 @@
+//! What one case's clients say, and another case's client hears: leaks, looked for while cases run side by side.
+//!
+//! Only what frameproof made up itself counts: UUIDs, and the cues of turns. No server says them by chance, and whoever else makes
+//! up the same owns it as well. So does the id of a session, where the server gave it to two cases that had not asked for it.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::protocol::clip;
+use crate::results::event::{CaseReport, Failure, Verdict};
+use crate::run::case::diagnose::Silence;
+use crate::run::case::interpreter::Outcome;
+use crate::run::isolation::markers::marks;
+
+/// Marks that are kept; what is beyond is not looked for.
+const MOST: usize = 65_536;
+/// Owners of a mark. Of one that has more it is not known who they all are.
+const OWNERS: usize = 100;
+/// Leaks that are kept of a case, and that a message shows.
+const LISTED: usize = 100;
+const SHOWN: usize = 3;
+/// Shortest session id, in bytes, that nobody gives twice by chance.
+const SHORTEST: usize = 12;
+/// What failures of this kind are called.
+pub(crate) const LEAK: &str = "leak";
+/// Why all of them failed.
+const CAUSE: &str =
+    "what one case's client is told comes to another's: the server does not keep clients apart";
+/// The same, where no frame came over.
+const TWICE: &str =
+    "cases that run side by side are given one session id: the server does not keep clients apart";
+
+/// A client of a case that runs.
+#[derive(Debug, Clone)]
+struct Client {
+    /// The run of the case: it may run several times.
+    run: u64,
+    case: String,
+    name: String,
+    /// The server process.
+    ground: usize,
+}
+
+/// A frame that came to a client of another case.
+#[derive(Debug, Clone)]
+struct Leak {
+    belongs_to: Client,
+    came_to: Client,
+    /// Its index in the wire log of the case that it came to.
+    frame: u64,
+    text: String,
+    /// It bears the id of a session that the other one has already.
+    given: bool,
+}
+
+impl Leak {
+    fn cause(&self) -> &'static str {
+        if self.given { TWICE } else { CAUSE }
+    }
+}
+
+/// What the cases of a run have said that nobody else says, and what of it others heard.
+#[derive(Debug, Default)]
+pub struct Overheard(Mutex<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    runs: u64,
+    /// The runs of cases that are under way.
+    running: HashSet<u64>,
+    /// Who said it; several cases may play one script.
+    marks: HashMap<String, Vec<Client>>,
+    /// What a run heard of others, by its number.
+    heard: HashMap<u64, Vec<Leak>>,
+    /// What a run under way lost to others, by its number.
+    lost: HashMap<u64, Vec<Leak>>,
+}
+
+impl Overheard {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A run of a case begins, on a server that others use as well: `ground` tells such servers apart.
+    pub(crate) fn begin(self: &Arc<Self>, case: &str, ground: usize) -> Ear {
+        let mut inner = self.lock();
+        inner.runs += 1;
+        let run = inner.runs;
+        inner.running.insert(run);
+        Ear { all: Arc::clone(self), run, case: case.to_owned(), ground }
+    }
+}
+
+/// What one run of a case says and hears.
+#[derive(Debug)]
+pub(crate) struct Ear {
+    all: Arc<Overheard>,
+    run: u64,
+    case: String,
+    ground: usize,
+}
+
+impl Ear {
+    fn client(&self, name: &str) -> Client {
+        Client { run: self.run, case: self.case.clone(), name: name.to_owned(), ground: self.ground }
+    }
+
+    /// A client is about to say a text that was made up for it: the UUIDs and cues in it are its own.
+    pub fn says(&self, client: &str, text: &str) {
+        let found = marks(text);
+        if !found.is_empty() {
+            let mut inner = self.all.lock();
+            found.into_iter().for_each(|mark| inner.own(mark, self.client(client)));
+        }
+    }
+
+    /// A client hears a text.
+    pub fn hears(&self, client: &str, frame: u64, text: &str) {
+        let found = marks(text);
+        if found.is_empty() {
+            return;
+        }
+        let mut inner = self.all.lock();
+        if let Some(belongs_to) = found.iter().find_map(|mark| inner.foreign(mark, self)) {
+            let (came_to, text) = (self.client(client), clip(text));
+            inner.leak(Leak { belongs_to, came_to, frame, text, given: false });
+        }
+    }
+
+    /// The server tells a client, which has not asked for it, in which session it is.
+    pub fn joins(&self, client: &str, frame: u64, session: &str, text: &str) {
+        if session.len() < SHORTEST {
+            return;
+        }
+        let mut inner = self.all.lock();
+        if let Some(belongs_to) = inner.foreign(session, self) {
+            let (came_to, text) = (self.client(client), clip(text));
+            inner.leak(Leak { belongs_to, came_to, frame, text, given: true });
+        }
+        inner.own(session, self.client(client));
+    }
+
+    /// Makes of a run that heard another, or that waited in vain for what another heard, a leak that names both. What the run
+    /// found before it heard anything foreign stands. `ids`: the requirements that a leak breaks; where there are none it is a
+    /// warning, and the case is to run again alone.
+    pub fn attribute(&self, outcome: &mut Outcome, ids: &[String]) -> bool {
+        let mut inner = self.all.lock();
+        let heard = inner.heard.remove(&self.run).unwrap_or_default();
+        let lost = inner.lost.remove(&self.run).unwrap_or_default();
+        drop(inner);
+        if outcome.dead || outcome.reason.is_some() {
+            return false;
+        }
+        let waited = |failure: &Failure| {
+            let mut silences =
+                outcome.silences.iter().filter(|(_, silence)| !matches!(silence, Silence::Ended(..)));
+            silences.any(|(sentence, _)| failure.message.starts_with(sentence))
+        };
+        let first = heard.first().map(|leak| leak.frame);
+        let leaks = match first {
+            Some(_) => heard,
+            // Others heard it: only what it waited for in vain can be missing for that.
+            None if outcome.failures.iter().any(waited) => lost,
+            None => return false,
+        };
+        let Some(cause) = leaks.first().map(Leak::cause) else { return false };
+        let before = |failure: &Failure| match first {
+            Some(first) => !failure.frames.is_empty() && failure.frames.iter().all(|frame| *frame < first),
+            None => !waited(failure),
+        };
+        let stands: Vec<bool> = outcome.failures.iter().map(before).collect();
+        let mut stands = stands.into_iter();
+        outcome.failures.retain(|_| stands.next().unwrap_or(true));
+        outcome.failed_at.clear();
+        outcome.failures.insert(0, failure(&leaks, first.is_some(), ids));
+        outcome.failed_at.resize(outcome.failures.len(), String::new());
+        outcome.opening = Some(cause.to_owned());
+        outcome.silences.clear();
+        true
+    }
+}
+
+impl Drop for Ear {
+    fn drop(&mut self) {
+        let mut inner = self.all.lock();
+        inner.running.remove(&self.run);
+        inner.heard.remove(&self.run);
+        inner.lost.remove(&self.run);
+    }
+}
+
+/// Whether a case is to run again alone: it met others, on a server whose protocol does not forbid that.
+pub(crate) fn is_disturbed(report: &CaseReport) -> bool {
+    report.failures.iter().any(|failure| failure.check == LEAK && failure.verdict == Verdict::Warned)
+}
+
+/// Adds what the first run of a case met to the report of the one that it had alone.
+pub(crate) fn warn(report: &mut CaseReport, first: CaseReport, strict: bool) {
+    report.failures.extend(first.failures.into_iter().filter(|failure| failure.check == LEAK));
+    report.verdict = report.verdict.max(if strict { Verdict::Failed } else { Verdict::Warned });
+    report.opening = report.opening.take().or(first.opening);
+}
+
+/// What is told of leaks. `here`: their frames are in the case's own log.
+fn failure(leaks: &[Leak], here: bool, ids: &[String]) -> Failure {
+    let owed = !ids.is_empty();
+    let told = leaks.iter().take(SHOWN).map(|leak| {
+        let Leak { belongs_to, came_to, frame, text, given } = leak;
+        let (came, other) = ((&came_to.name, &came_to.case), (&belongs_to.name, &belongs_to.case));
+        // The wire log of a run that is done again is not kept.
+        let shown = if owed { format!("(frame {frame} there, {text})") } else { format!("({text})") };
+        match given {
+            true => format!(
+                "`{}` in {} is in the session of `{}` in {} {shown}",
+                came.0, came.1, other.0, other.1
+            ),
+            false => {
+                format!("a frame of `{}` in {} came to `{}` in {} {shown}", other.0, other.1, came.0, came.1)
+            }
+        }
+    });
+    let told: Vec<String> = told.collect();
+    let more = leaks.len().saturating_sub(SHOWN);
+    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+    let listed = leaks.iter().map(|leak| {
+        serde_json::json!({
+            "frame": leak.frame, "came_to": leak.came_to.name, "case": leak.came_to.case,
+            "belongs_to": leak.belongs_to.name, "of": leak.belongs_to.case, "text": leak.text,
+        })
+    });
+    let (verdict, done) = match owed {
+        true => (Verdict::Failed, "What has not begun yet runs"),
+        false => (
+            Verdict::Warned,
+            "No requirement forbids it: this case was run again, and what had not begun yet runs",
+        ),
+    };
+    Failure {
+        requirements: ids.to_vec(),
+        verdict,
+        check: LEAK.to_owned(),
+        message: format!(
+            "{}: {}{more}. {done} one after the other now; `sessions = 1` in the target's table, or --jobs 1, says that it is \
+             meant so",
+            leaks.first().map_or(CAUSE, Leak::cause),
+            told.join("; ")
+        ),
+        step: None,
+        expected: None,
+        actual: Some(listed.collect()),
+        frames: leaks.iter().filter(|_| here && owed).map(|leak| leak.frame).collect(),
+    }
+}
+
+impl Inner {
+    fn own(&mut self, mark: &str, client: Client) {
+        if !self.marks.contains_key(mark) && self.marks.len() >= MOST {
+            return;
+        }
+        let owners = self.marks.entry(mark.to_owned()).or_default();
+        if owners.iter().all(|owner| owner.run != client.run) && owners.len() < OWNERS {
+            owners.push(client);
+        }
+    }
+
+    /// The last owner of a mark that runs beside a case, on the same server, if none of the owners is the case itself. Another
+    /// server may give the same ids, and of one that has ended a server may tell whom it likes: it disturbs nobody.
+    fn foreign(&self, mark: &str, ear: &Ear) -> Option<Client> {
+        let owners = self.marks.get(mark)?;
+        let own = owners.len() >= OWNERS || owners.iter().any(|owner| owner.run == ear.run);
+        let beside = |owner: &&Client| owner.ground == ear.ground && self.running.contains(&owner.run);
+        if own { None } else { owners.iter().rev().find(beside).cloned() }
+    }
+
+    fn leak(&mut self, leak: Leak) {
+        let push = |list: &mut Vec<Leak>| {
+            // That it is a session's id says more than that it came.
+            list.retain(|known| {
+                !leak.given || (known.came_to.run, known.frame) != (leak.came_to.run, leak.frame)
+            });
+            if list.len() < LISTED {
+                list.push(leak.clone());
+            }
+        };
+        push(self.lost.entry(leak.belongs_to.run).or_default());
+        push(self.heard.entry(leak.came_to.run).or_default());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::case::diagnose::{Asked, Silence};
+
+    const UUID: &str = "0b8c1a52-5c3f-4a52-9a57-3f6c2a1d9e11";
+
+    /// A case that waited in vain, and one that something else was wrong with, seen in these frames.
+    fn in_vain() -> Outcome {
+        let silences = vec![("it did not come".to_owned(), Silence::Mute(Asked::Nothing))];
+        Outcome { silences, ..wrong("it did not come", vec![]) }
+    }
+
+    fn wrong(message: &str, frames: Vec<u64>) -> Outcome {
+        let mut failure = failure(&[], false, &[]);
+        (failure.message, failure.frames) = (message.to_owned(), frames);
+        Outcome { failures: vec![failure], ..Outcome::default() }
+    }
+
+    fn messages(outcome: &Outcome) -> Vec<&str> {
+        outcome.failures.iter().map(|failure| failure.message.as_str()).collect()
+    }
+
+    #[test]
+    fn both_cases_are_named_and_others_are_left_alone() {
+        let all = Arc::new(Overheard::default());
+        let ear = |case: &str| all.begin(case, 0);
+        let (one, two, three) = (ear("f/one"), ear("f/two"), ear("f/three"));
+        one.says("alice", UUID);
+        one.says("alice", "[[cue:same]]");
+        two.says("bob", "[[cue:same]]");
+        one.hears("carol", 3, UUID);
+        two.hears("bob", 4, "[[cue:same]]");
+        assert!(!two.attribute(&mut in_vain(), &[]), "a case's own marks are no leak");
+        two.hears("bob", 7, UUID);
+        assert!(!three.attribute(&mut in_vain(), &[]));
+        // What stood before the leak was found by the case itself.
+        for (mut outcome, stands) in
+            [(Outcome::default(), 0), (wrong("x", vec![9]), 0), (wrong("x", vec![2, 3]), 1)]
+        {
+            two.hears("bob", 7, UUID);
+            assert!(two.attribute(&mut outcome, &["A-1".to_owned()]));
+            assert_eq!(outcome.failures.len(), 1 + stands);
+            assert_eq!(outcome.failures[0].requirements, ["A-1"]);
+            assert_eq!(outcome.failures[0].frames.first(), Some(&7));
+            let told = messages(&outcome)[0];
+            assert!(
+                told.contains("a frame of `alice` in f/one came to `bob` in f/two (frame 7 there"),
+                "{told}"
+            );
+        }
+        // The other one has lost something only if it waited for it.
+        assert!(!one.attribute(&mut Outcome::default(), &[]));
+        two.hears("bob", 7, UUID);
+        assert!(!one.attribute(&mut wrong("x", vec![1]), &[]));
+        two.hears("bob", 7, UUID);
+        let mut outcome = in_vain();
+        assert!(one.attribute(&mut outcome, &[]));
+        assert!(messages(&outcome)[0].starts_with(CAUSE) && outcome.failures[0].frames.is_empty());
+        // A server that died is another matter.
+        two.hears("bob", 7, UUID);
+        assert!(!two.attribute(&mut Outcome { dead: true, ..Outcome::default() }, &[]));
+    }
+
+    #[test]
+    fn one_session_for_two_cases_is_a_leak() {
+        let all = Arc::new(Overheard::default());
+        let (one, two, far) = (all.begin("f/one", 1), all.begin("f/two", 1), all.begin("f/far", 2));
+        for (ear, session) in [(&one, "lobby"), (&two, "lobby"), (&one, UUID), (&one, UUID)] {
+            ear.joins("alice", 0, session, session);
+        }
+        assert!(!one.attribute(&mut in_vain(), &[]) && !two.attribute(&mut in_vain(), &[]));
+        // Another server may give the same ids.
+        far.joins("alice", 1, UUID, UUID);
+        assert!(!far.attribute(&mut in_vain(), &[]));
+        drop(far);
+        two.hears("alice", 1, UUID);
+        two.joins("alice", 1, UUID, UUID);
+        let mut outcome = Outcome::default();
+        assert!(two.attribute(&mut outcome, &["A-1".to_owned()]));
+        let told = messages(&outcome)[0];
+        assert!(
+            told.starts_with(TWICE)
+                && told.contains("`alice` in f/two is in the session of `alice` in f/one")
+        );
+        assert!(!told.contains("came to"), "no frame came over: {told}");
+        // Once all that were in it have ended, its id may be given again.
+        drop((one, two));
+        let last = all.begin("f/last", 1);
+        last.joins("alice", 1, UUID, UUID);
+        assert!(!last.attribute(&mut in_vain(), &[]));
+    }
+
+    #[test]
+    fn who_has_ended_or_has_another_server_is_not_disturbed() {
+        let all = Arc::new(Overheard::default());
+        let (one, two, far) = (all.begin("f/one", 1), all.begin("f/two", 1), all.begin("f/far", 2));
+        one.says("alice", UUID);
+        far.hears("alice", 1, UUID);
+        assert!(!far.attribute(&mut Outcome::default(), &[]));
+        drop(one);
+        two.hears("bob", 1, UUID);
+        assert!(!two.attribute(&mut Outcome::default(), &[]));
+    }
+
+    #[test]
+    fn what_no_requirement_forbids_is_a_warning_of_a_case_that_runs_again() {
+        let all = Arc::new(Overheard::default());
+        let (one, two) = (all.begin("f/one", 1), all.begin("f/two", 1));
+        for (ids, disturbed) in [(vec!["A-1".to_owned()], false), (vec![], true)] {
+            one.says("alice", UUID);
+            two.hears("bob", 1, UUID);
+            let mut outcome = wrong("x", vec![9]);
+            assert!(two.attribute(&mut outcome, &ids));
+            let opening = outcome.opening.clone();
+            let first = CaseReport { failures: outcome.failures, opening, ..CaseReport::default() };
+            assert_eq!(is_disturbed(&first), disturbed);
+            for (strict, verdict) in [(false, Verdict::Warned), (true, Verdict::Failed)] {
+                let mut report = CaseReport { verdict: Verdict::Passed, ..CaseReport::default() };
+                warn(&mut report, first.clone(), strict);
+                assert_eq!((report.verdict, report.failures.len()), (verdict, 1));
+                assert_eq!(report.opening.as_deref(), Some(CAUSE));
+            }
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! Whether what one session is told reaches another: a case made for it, run before all others where several sessions
+//! are to run side by side.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::protocol::{Protocol, clip};
+use crate::results::event::{CaseReport, Failure, Verdict, WireLine};
+use crate::run::case::interpreter::Outcome;
+use crate::scenario::{self, LoadedCase};
+use crate::source::Document;
+use crate::trace::{Direction, Payload};
+
+/// What the model is told to say: unlikely enough that nobody else says it.
+pub(crate) const WORDS: [&str; 3] = ["frameproof-says ", "was ", "here"];
+
+/// The client whose turn it is.
+const TELLER: &str = "alice";
+/// The client of the other session.
+const HEARER: &str = "bob";
+/// Frames of a leak that its message shows, and that a report lists.
+const SHOWN: usize = 4;
+const LISTED: usize = 100;
+
+/// The case.
+///
+/// # Errors
+/// The protocol cannot express it, and why.
+pub(crate) fn case(protocol: &Protocol) -> Result<LoadedCase, String> {
+    let types: Vec<&str> = protocol
+        .messages
+        .iter()
+        .filter(|message| message.dir == Direction::Recv)
+        .map(|message| message.name.as_str())
+        .collect();
+    // A text anywhere in the message that bears the words, or the user's own.
+    let told = json!({
+        "$ref": "#/$defs/told",
+        "$defs": { "told": { "anyOf": [
+            { "type": "string", "pattern": format!(r"{}|\[\[cue:", WORDS[0].trim_end()) },
+            { "type": "array", "contains": { "$ref": "#/$defs/told" } },
+            { "type": "object", "not": { "additionalProperties": { "not": { "$ref": "#/$defs/told" } } } },
+        ] } },
+    });
+    let never = json!({ "never": types, "as": HEARER, "where": told });
+    made(
+        protocol,
+        "sessions-apart",
+        "What one session is told no other hears",
+        json!([{ "say": WORDS }]),
+        &Value::Array(
+            [
+                vec![json!({ "open": TELLER }), json!({ "open": HEARER, "session": "other" })],
+                start(protocol, TELLER),
+                vec![json!({ "expect": "turn-end", "as": TELLER }), never],
+            ]
+            .concat(),
+        ),
+    )
+}
+
+/// Marks a case that found a leak; false: it found none. Whatever became of the case's steps, its frames tell: an answer that
+/// only another client got is a turn that did not end for its own. `ids`: the requirements that a leak breaks; where there are none,
+/// sessions need not be apart, and it is a warning.
+pub(crate) fn leaks(outcome: &mut Outcome, ids: &[String]) -> bool {
+    let leaked: Vec<&WireLine> = leaked(outcome);
+    if leaked.is_empty() {
+        return false;
+    }
+    let shown = leaked.iter().take(SHOWN).map(|line| format!("frame {}, {}", line.index, clip(&line.text)));
+    let shown: Vec<String> = shown.collect();
+    let more = leaked.len().saturating_sub(SHOWN);
+    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+    let message = format!(
+        "what one session was told came to a client of another: `{HEARER}` of session `other` received {} frames of the turn that \
+         `{TELLER}` began in session `main`: {}{more}. `sessions = 1` in the target's table has cases run one after the other, as this \
+         run now does",
+        leaked.len(),
+        shown.join("; "),
+    );
+    let told = leaked.iter().take(LISTED).map(|line| {
+        json!({ "frame": line.index, "ms": line.ms, "came_to": HEARER, "belongs_to": TELLER, "text": clip(&line.text) })
+    });
+    let failure = Failure {
+        requirements: ids.to_vec(),
+        verdict: if ids.is_empty() { Verdict::Warned } else { Verdict::Failed },
+        check: "leak".to_owned(),
+        message,
+        step: None,
+        expected: None,
+        actual: Some(told.collect()),
+        frames: leaked.iter().take(LISTED).map(|line| line.index).collect(),
+    };
+    outcome.failures = vec![failure];
+    outcome.reason = None;
+    true
+}
+
+/// The frames of the teller's turn that came to the hearer: those with the words, and copies of what the teller got.
+fn leaked(outcome: &Outcome) -> Vec<&WireLine> {
+    // The wire log shows the beginning of a long frame only; the trace, if it was kept, has it whole.
+    let whole = |line: &WireLine| match outcome.trace.get(line.index as usize).map(|event| &event.payload) {
+        Some(Payload::Text(text)) => Arc::clone(text),
+        _ => line.text.as_str().into(),
+    };
+    let began = outcome
+        .wire
+        .iter()
+        .position(|line| line.client == TELLER && line.dir == "->" && whole(line).contains("[[cue:"));
+    let Some(began) = began else { return Vec::new() };
+    let turn = &outcome.wire[began..];
+    let received = |client: &'static str| {
+        turn.iter().filter(move |line| line.client == client && line.dir == "<-" && !line.ambient)
+    };
+    if !received(HEARER).any(|line| told(&whole(line))) {
+        return Vec::new();
+    }
+    let own: HashSet<Arc<str>> = received(TELLER).map(whole).collect();
+    received(HEARER).filter(|line| told(&whole(line)) || own.contains(&whole(line))).collect()
+}
+
+/// Whether a text bears the words, or the user's own.
+fn told(text: &str) -> bool {
+    text.contains(WORDS[0].trim_end()) || text.contains("[[cue:")
+}
+
+/// Tells how to see it again: no filter selects this case.
+pub(crate) fn reproduce(report: &mut CaseReport) {
+    report.reproduce = doctor(&report.reproduce);
+}
+
+/// The command that asks the doctor about the server which this one runs cases against.
+pub(crate) fn doctor(run: &str) -> String {
+    let mut command = run.replacen(" run", " doctor", 1);
+    for option in [" --timeout-scale ", " --quiet-period ", " --strict", " --seed "] {
+        if let Some(at) = command.find(option) {
+            command.truncate(at);
+        }
+    }
+    command
+}
+
+/// The protocol's own start of a turn as steps, with the cue as the user's text.
+pub(crate) fn start(protocol: &Protocol, client: &str) -> Vec<Value> {
+    let turn = &protocol.extension.turn;
+    let before = turn.before.iter().map(|step| match (&step.send, &step.expect) {
+        (Some(send), _) => json!({ "send": send, "as": client }),
+        (None, expect) => {
+            let mut wait = json!({ "expect": expect, "as": client, "save": step.save });
+            for (key, value) in [("with", &step.with), ("where", &step.schema)] {
+                if let Some(value) = value {
+                    wait[key] = value.clone();
+                }
+            }
+            wait
+        }
+    });
+    let start = turn.start.to_string().replace("{{text}}", "{{cue}}");
+    let start: Value = serde_json::from_str(&start).unwrap_or_default();
+    before.chain([json!({ "send": start, "as": client })]).collect()
+}
+
+/// A case that stands in no file.
+pub(crate) fn made(
+    protocol: &Protocol,
+    name: &str,
+    title: &str,
+    turn: Value,
+    steps: &Value,
+) -> Result<LoadedCase, String> {
+    let mut case = json!({ "name": name, "title": title, "settle": false, "steps": steps });
+    if !turn.is_null() {
+        case["turn"] = turn;
+    }
+    let file = json!({ "family": "target", "cases": [case] });
+    let document =
+        Document::parse("made by frameproof", &file.to_string()).map_err(|error| error.to_string())?;
+    let mut cases = scenario::from_documents([document], protocol).map_err(|error| error.to_string())?;
+    cases.pop().ok_or_else(|| "no case".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leaks_are_found_frame_by_frame() {
+        let line = |index, client: &str, dir: &str, text: &str| WireLine {
+            index,
+            ms: 0.0,
+            client: client.to_owned(),
+            dir: dir.to_owned(),
+            text: text.to_owned(),
+            ambient: text == "beat",
+            cut: 0,
+        };
+        let own = [
+            line(0, HEARER, "<-", "welcome"),
+            line(1, TELLER, "->", "do it [[cue:abc]]"),
+            line(2, TELLER, "<-", "frameproof-says "),
+            line(3, TELLER, "<-", "over"),
+        ];
+        for (heard, expected) in [
+            (vec![], vec![]),
+            // A heartbeat, and what has nothing to do with the turn.
+            (vec![line(4, HEARER, "<-", "beat"), line(5, HEARER, "<-", "over")], vec![]),
+            (vec![line(4, HEARER, "<-", "frameproof-says "), line(5, HEARER, "<-", "over")], vec![4, 5]),
+            (vec![line(4, HEARER, "<-", "you said [[cue:abc]]"), line(5, HEARER, "<-", "pong")], vec![4]),
+            // What it says itself is no leak.
+            (vec![line(4, HEARER, "->", "frameproof-says ")], vec![]),
+        ] {
+            let mut outcome = Outcome { wire: [own.to_vec(), heard].concat(), ..Outcome::default() };
+            assert_eq!(leaks(&mut outcome, &[]), !expected.is_empty());
+            let frames = outcome.failures.first().map(|failure| failure.frames.clone()).unwrap_or_default();
+            assert_eq!(frames, expected);
+            if let Some(failure) = outcome.failures.first() {
+                assert_eq!(failure.verdict, Verdict::Warned, "no requirement forbids it");
+                assert!(failure.message.contains("`bob`") && failure.message.contains("`alice`"));
+            }
+        }
+    }
+
+    #[test]
+    fn long_frames_are_compared_whole() {
+        let long = |end: &str| "x".repeat(4096) + end;
+        let spoken = [
+            (TELLER, Direction::Send, "do it [[cue:abc]]".to_owned()),
+            (TELLER, Direction::Recv, long("mine")),
+            (HEARER, Direction::Recv, long("yours")),
+            (HEARER, Direction::Recv, long(WORDS[0])),
+        ];
+        let mut outcome = Outcome::default();
+        for (index, (client, dir, text)) in spoken.into_iter().enumerate() {
+            outcome.wire.push(WireLine {
+                index: index as u64,
+                ms: 0.0,
+                client: client.to_owned(),
+                dir: if dir == Direction::Send { "->" } else { "<-" }.to_owned(),
+                text: text.chars().take(2048).collect(),
+                ambient: false,
+                cut: text.len().saturating_sub(2048),
+            });
+            outcome.trace.push(crate::trace::Event {
+                at: std::time::Duration::ZERO,
+                case: None,
+                client: client.into(),
+                dir,
+                payload: Payload::Text(text.into()),
+            });
+        }
+        assert!(leaks(&mut outcome, &["A-1".to_owned()]));
+        assert_eq!(outcome.failures[0].verdict, Verdict::Failed);
+        // Not the one that only begins as the teller's does; the one whose words come late.
+        assert_eq!(outcome.failures[0].frames, [3]);
+    }
+
+    #[test]
+    fn every_shipped_protocol_can_express_it() {
+        for name in Protocol::embedded_names() {
+            let protocol =
+                Protocol::embedded(name, &crate::protocol::LoadOptions::default()).expect("it loads");
+            let case = case(&protocol).expect(name);
+            assert!(case.case.steps.len() >= 5, "{name}");
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! What to do about a server that cannot be tested.
+
+use crate::run::Target;
+use crate::run::suite::schedule::RunError;
+use crate::target::LaunchError;
+use crate::wire::ConnectError;
+
+impl RunError {
+    /// What to do about it, for this target; empty: nothing to say.
+    pub fn advice(&self, target: &Target) -> String {
+        match self {
+            Self::Target(error) => connect(error, target),
+            Self::Launch(failure) => match &failure.error {
+                LaunchError::Connect(error) => connect(error, target),
+                error => error.hint().to_owned(),
+            },
+            Self::Trace { .. } => {
+                "the trace is written to a temporary file beside its place and renamed".to_owned()
+            }
+            Self::Reference(_) | Self::Interrupted => String::new(),
+        }
+    }
+
+    /// Whether it is the configuration that is wrong, and not the server.
+    pub fn is_misconfigured(&self) -> bool {
+        let error = match self {
+            Self::Target(error) => error,
+            Self::Launch(failure) => match &failure.error {
+                LaunchError::Connect(error) => error,
+                LaunchError::Template { .. } => return true,
+                _ => return false,
+            },
+            _ => return false,
+        };
+        matches!(error, ConnectError::BadUrl { .. })
+    }
+}
+
+/// What to do about a connection that does not come about.
+fn connect(error: &ConnectError, target: &Target) -> String {
+    let name = match target {
+        Target::Configured(spec) => Some(spec.name.as_str()),
+        _ => None,
+    };
+    let url = match name {
+        Some(name) => format!("`url` of [target.{name}]"),
+        None => "--url (`url` in frameproof.toml)".to_owned(),
+    };
+    let slow = match name {
+        Some(name) => format!("`timeout-scale = 3` in [target.{name}]"),
+        None => "--timeout-scale 3".to_owned(),
+    };
+    match error {
+        ConnectError::Http { status: 401 | 403, .. } => match name {
+            Some(name) => format!(
+                "give the server's credentials, in [target.{name}]: bearer = \"env:TOKEN\", or header = [\"Name: env:VARIABLE\"]"
+            ),
+            None => "give the server's credentials: --header 'Authorization: env:TOKEN'".to_owned(),
+        },
+        ConnectError::Http { status: 404, .. } => format!("is the path of {url} right?"),
+        ConnectError::Http { status: 300..=399, .. } => {
+            format!("redirects are not followed: is {url} right?")
+        }
+        ConnectError::Http { .. } => {
+            format!("is {url} right, and does the server take WebSocket connections there?")
+        }
+        ConnectError::BadUrl { .. } => {
+            "a URL looks like ws://127.0.0.1:8765/ws, with {…} where the protocol's address has it".to_owned()
+        }
+        ConnectError::Tls(_) => {
+            "a certificate of one's own is trusted with --ca-file FILE, the PEM file of whoever signed it; a \
+             server certificate needs basicConstraints CA:FALSE and the host in subjectAltName"
+                .to_owned()
+        }
+        ConnectError::NotWebSocket(_) => {
+            "something answers there, but no WebSocket server: are port and path right?".to_owned()
+        }
+        ConnectError::Unanswered(_) => format!(
+            "something listens there and says nothing: is it the right port, does it expect TLS (`wss://`), or does its handler \
+             hang before the upgrade? A server that needs longer: {slow}"
+        ),
+        ConnectError::Silence(_) => {
+            format!("is the address right, and does a firewall let it through? A server far away: {slow}")
+        }
+        _ => match target {
+            Target::Configured(spec) if spec.is_launched() => format!("is {url} where the server listens?"),
+            _ => format!("start the server first, or correct {url}"),
+        },
+    }
+}

@@ -1,0 +1,44 @@
+//! Servers that died while no case failed by it: told, and not passed over.
+
+use std::time::Duration;
+
+use crate::results::event::{CaseReport, LogLine, Verdict};
+use crate::run::Options;
+use crate::run::case::interpreter::DIED;
+use crate::run::server::pool::Fallen;
+use crate::run::triage::signature as key;
+
+/// What stands in place of a case's name.
+pub(crate) const NAME: &str = "target/lives-on";
+
+/// A report for each kind of death.
+pub(crate) fn reports(fallen: Vec<Fallen>, options: &Options, now: Duration) -> Vec<CaseReport> {
+    let mut kinds: Vec<(String, Fallen, usize)> = Vec::new();
+    for one in fallen {
+        let kind = key::essential(&format!("{DIED}{}", one.how));
+        match kinds.iter_mut().find(|(known, ..)| *known == kind) {
+            Some((_, _, count)) => *count += 1,
+            None => kinds.push((kind, one, 1)),
+        }
+    }
+    let report = |(_, Fallen { how, output, before, .. }, count): (String, Fallen, usize)| {
+        let place = match &before {
+            Some(case) => format!("between cases, before {case}, for which it was started again"),
+            None => "behind the last case".to_owned(),
+        };
+        let often =
+            if count > 1 { format!(" (and {} times more in this way)", count - 1) } else { String::new() };
+        CaseReport {
+            case: NAME.to_owned(),
+            title: "The server lives until it is stopped".to_owned(),
+            verdict: Verdict::Error,
+            reason: Some(format!("the server died {place}: {how}{often}")),
+            started: now.as_secs_f64(),
+            log: LogLine::of_itself(&output),
+            opening: Some(format!("{DIED}{how}")),
+            reproduce: options.reproduce.clone(),
+            ..CaseReport::default()
+        }
+    };
+    kinds.into_iter().map(report).collect()
+}

@@ -1,0 +1,64 @@
+//! A server, for as long as a case needs it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
+
+use crate::run::case::interpreter::Outcome;
+use crate::run::server::handle::{Restarter, Server};
+use crate::target::Instance;
+use crate::wire::Endpoint;
+
+/// How long the end of a process may take to show after its connections broke.
+const GRACE: Duration = Duration::from_secs(1);
+/// How often this is halved for a server that ends connections and lives, with a close frame or by cutting them: it need not be
+/// waited for each time. A server that dies cuts them first, and may need a while for the rest.
+const HALVED: [u32; 2] = [2, 1];
+
+/// What serves one case.
+pub(crate) struct Lease {
+    pub endpoint: Endpoint,
+    pub restarter: Option<Restarter>,
+    pub instance: Option<Arc<Instance>>,
+    pub(crate) own: Option<Server>,
+    /// A case has told of the server's death.
+    pub(crate) told: Arc<AtomicBool>,
+    /// How often a death was waited for in vain in this run since the last one, behind close frames and without.
+    pub(crate) vain: Arc<[AtomicU32; 2]>,
+}
+
+impl Lease {
+    /// Ends what was started for this case alone.
+    pub async fn finish(self) {
+        if let Some(server) = self.own {
+            server.stop().await;
+        }
+    }
+
+    /// Tells the server that cases share from others of its kind; none: it is this case's own.
+    pub fn ground(&self) -> Option<usize> {
+        let process = || self.instance.as_ref().map_or(0, |instance| Arc::as_ptr(instance).addr());
+        self.own.is_none().then(process)
+    }
+
+    /// Memory that the launched server has resident, in bytes.
+    pub async fn memory(&self) -> Option<u64> {
+        match &self.instance {
+            Some(instance) => instance.memory().await,
+            None => None,
+        }
+    }
+
+    /// Why the launched server is dead, if it is, and if a case gives reason to ask.
+    pub async fn death(&self, outcome: &Outcome) -> Option<String> {
+        let instance = self.instance.as_ref().filter(|_| outcome.lost_connection())?;
+        let kind = usize::from(outcome.was_cut());
+        let vain = self.vain[kind].load(Ordering::Relaxed).min(HALVED[kind]);
+        let died = instance.died_within(GRACE / 2_u32.pow(vain)).await;
+        match died {
+            Some(_) => self.vain.iter().for_each(|vain| vain.store(0, Ordering::Relaxed)),
+            None => drop(self.vain[kind].fetch_add(1, Ordering::Relaxed)),
+        }
+        died
+    }
+}

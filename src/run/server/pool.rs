@@ -1,0 +1,415 @@
+//! Who serves the cases: a server started for the run, for a family, or for one case, or one that was there before.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
+
+use tokio::sync::Mutex;
+
+use crate::model::{self, Model};
+use crate::protocol::Protocol;
+use crate::protocol::extension::Join;
+use crate::reference;
+use crate::run::server::handle::{Restarter, Server};
+use crate::run::server::lease::Lease;
+use crate::run::suite::schedule::RunError;
+use crate::run::{Options, Target};
+use crate::scenario::LoadedCase;
+use crate::scenario::model::Step;
+use crate::target::{Fresh, Instance, LaunchError, LaunchFailure, Line, Vars};
+use crate::wire::{ConnectError, Connection, Endpoint};
+
+/// The session that the first connection, which only finds out whether there is a server, opens.
+const PROBE: &str = "frameproof-probe";
+/// The last lines of a dead server's output that are kept.
+const LAST_LINES: usize = 20;
+/// How long the end of a server that takes no connection may take to show.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// Starts and ends servers as the cases need them.
+pub(crate) struct Hosts {
+    protocol: Arc<Protocol>,
+    target: Target,
+    endpoint: Endpoint,
+    model: Option<Model>,
+    shared: Mutex<Shared>,
+    max_deaths: u32,
+    /// How often a death was waited for that was none; see [`Lease`].
+    vain: Arc<[AtomicU32; 2]>,
+}
+
+struct Shared {
+    server: Option<Server>,
+    endpoint: Endpoint,
+    family: Option<String>,
+    deaths: u32,
+    /// A case has told of the death of the server that is there.
+    told: Arc<AtomicBool>,
+    /// How servers ended that nobody has heard of yet.
+    fallen: Vec<Fallen>,
+}
+
+/// The end of a server that cases shared.
+pub(crate) struct Fallen {
+    /// How it ended.
+    pub how: String,
+    /// The last lines of its output.
+    pub output: Vec<Line>,
+    /// The case that it was to serve next; none: no case was left.
+    pub before: Option<String>,
+    told: Arc<AtomicBool>,
+}
+
+impl Shared {
+    /// Notes the end of the server, if it has ended; how.
+    async fn note_death(&mut self, before: Option<&str>) -> Option<String> {
+        let Some(Server::Launched(instance)) = &self.server else { return None };
+        let how = instance.died().await?;
+        let fallen = Fallen {
+            how: how.clone(),
+            output: instance.log().tail(LAST_LINES),
+            before: before.map(str::to_owned),
+            told: Arc::clone(&self.told),
+        };
+        self.fallen.push(fallen);
+        Some(how)
+    }
+
+    fn replaced_by(&mut self, server: Server, endpoint: Endpoint) {
+        (self.server, self.endpoint, self.told) = (Some(server), endpoint, Arc::default());
+    }
+}
+
+impl Hosts {
+    /// Starts the model and the server that a run begins with, and sees whether it takes connections.
+    pub async fn open(
+        protocol: &Arc<Protocol>,
+        target: &Target,
+        options: &Options,
+        observer: Option<model::Observer>,
+    ) -> Result<Self, RunError> {
+        let model = match target {
+            Target::Configured(spec) => match spec.model {
+                Some(listen) => {
+                    let started = model::start(model::Options { listen, observer }).await;
+                    let failed = |error: model::StartError| LaunchError::Model(error.to_string());
+                    Some(started.map_err(|error| LaunchFailure::from(failed(error)))?)
+                }
+                None => None,
+            },
+            _ => None,
+        };
+        let endpoint = Endpoint {
+            url: String::new(),
+            headers: Vec::new(),
+            max_message: options.limits.frame.max_bytes,
+            deadline: options.deadline(options.step_deadline),
+            trust: options.trust.clone(),
+        };
+        let shared = Shared {
+            server: None,
+            endpoint: endpoint.clone(),
+            family: None,
+            deaths: 0,
+            told: Arc::default(),
+            fallen: Vec::new(),
+        };
+        let (protocol, target) = (Arc::clone(protocol), target.clone());
+        let hosts = Self {
+            protocol,
+            target,
+            endpoint,
+            model,
+            shared: Mutex::new(shared),
+            max_deaths: options.max_deaths,
+            vain: Arc::default(),
+        };
+        let (server, endpoint) = hosts.start().await?;
+        let probed = match &server {
+            Server::Reference(_) => Ok(()),
+            _ => hosts.probe(&server, &endpoint).await,
+        };
+        let mut shared = hosts.shared.lock().await;
+        shared.replaced_by(server, endpoint);
+        drop(shared);
+        if let Err(error) = probed {
+            let error = hosts.explained(error).await;
+            hosts.stop().await;
+            return Err(error);
+        }
+        Ok(hosts)
+    }
+
+    /// Why a server cannot be connected to, with what it wrote, where it was launched: perhaps it has ended meanwhile.
+    async fn explained(&self, error: RunError) -> RunError {
+        let shared = self.shared.lock().await;
+        match (error, &shared.server) {
+            (RunError::Target(error), Some(Server::Launched(instance))) if instance.spec().is_launched() => {
+                let patience = match &error {
+                    ConnectError::BadUrl { .. } | ConnectError::Http { .. } => Duration::ZERO,
+                    _ => GRACE,
+                };
+                let died = instance.died_within(patience).await;
+                let error = died.map_or(LaunchError::Connect(error), LaunchError::Fell);
+                LaunchFailure { error, output: instance.log().tail(LAST_LINES) }.into()
+            }
+            (error, _) => error,
+        }
+    }
+
+    /// Ends everything that was started.
+    pub async fn stop(&self) {
+        if let Some(server) = self.shared.lock().await.server.take() {
+            server.stop().await;
+        }
+    }
+
+    /// Whether the server that cases share takes a connection now; one that is not there is started.
+    pub async fn reachable(&self) -> Result<(), RunError> {
+        let mut shared = self.shared.lock().await;
+        let kept = match shared.server.take() {
+            Some(Server::Launched(instance)) if instance.died().await.is_some() => {
+                instance.stop().await;
+                None
+            }
+            other => other,
+        };
+        let (server, endpoint) = match kept {
+            Some(server) => (server, shared.endpoint.clone()),
+            None => self.start().await?,
+        };
+        let probed = self.probe(&server, &endpoint).await;
+        (shared.server, shared.endpoint) = (Some(server), endpoint);
+        probed
+    }
+
+    /// Replaces the shared server by another one. `false`: it was not started by us, or is not there.
+    pub async fn renew(&self) -> bool {
+        let mut shared = self.shared.lock().await;
+        match shared.server.take() {
+            other @ (None | Some(Server::Foreign)) => {
+                shared.server = other;
+                false
+            }
+            Some(server) => {
+                server.stop().await;
+                shared.deaths = 0;
+                true
+            }
+        }
+    }
+
+    /// How launched servers that cases shared have ended since this was asked last.
+    pub async fn fallen(&self) -> Vec<Fallen> {
+        let mut shared = self.shared.lock().await;
+        if shared.note_death(None).await.is_some()
+            && let Some(server) = shared.server.take()
+        {
+            server.stop().await;
+        }
+        std::mem::take(&mut shared.fallen)
+    }
+
+    /// The same, for a server that may be about to end: so long is waited for it.
+    pub async fn fallen_within(&self, patience: Duration) -> Vec<Fallen> {
+        let instance = match &self.shared.lock().await.server {
+            Some(Server::Launched(instance)) => Some(Arc::clone(instance)),
+            _ => None,
+        };
+        if let Some(instance) = instance {
+            instance.died_within(patience).await;
+        }
+        self.fallen().await
+    }
+
+    /// The deaths that no case has told of.
+    pub async fn unnoticed(&self) -> Vec<Fallen> {
+        let mut shared = self.shared.lock().await;
+        shared.note_death(None).await;
+        let mut fallen = std::mem::take(&mut shared.fallen);
+        fallen.retain(|fallen| !fallen.told.load(Ordering::Relaxed));
+        fallen
+    }
+
+    /// Memory that the launched server which cases share has resident, in bytes.
+    pub async fn memory(&self) -> Option<u64> {
+        match &self.shared.lock().await.server {
+            Some(Server::Launched(instance)) => instance.memory().await,
+            _ => None,
+        }
+    }
+
+    /// Where clients connect to, for reports.
+    pub async fn url(&self) -> String {
+        self.shared.lock().await.endpoint.url.clone()
+    }
+
+    /// Cases that must run while no other does: they need a server of their own on ports that another one has.
+    pub fn is_exclusive(&self, case: &LoadedCase) -> bool {
+        match &self.target {
+            Target::Configured(spec) => spec.is_launched() && !spec.is_portable() && self.needs_own(case),
+            _ => false,
+        }
+    }
+
+    /// Whether the server is started for the run, and can be again.
+    pub fn is_ours(&self) -> bool {
+        match &self.target {
+            Target::Url { .. } => false,
+            Target::Reference { .. } => true,
+            Target::Configured(spec) => spec.is_launched(),
+        }
+    }
+
+    /// Whether a case may run beside another.
+    pub fn are_compatible(&self, one: &LoadedCase, other: &LoadedCase) -> bool {
+        let by_family = matches!(&self.target, Target::Configured(spec) if spec.fresh == Fresh::Family);
+        !self.is_exclusive(one) && !self.is_exclusive(other) && (!by_family || one.family == other.family)
+    }
+
+    fn needs_own(&self, case: &LoadedCase) -> bool {
+        // A server that is restarted is the case's own: others would lose their connections.
+        let restarts = case.case.steps.iter().any(Step::restarts);
+        match &self.target {
+            Target::Url { .. } => false,
+            Target::Reference { .. } => restarts,
+            Target::Configured(spec) => spec.is_launched() && (restarts || spec.fresh == Fresh::Case),
+        }
+    }
+
+    /// The server for a case: its own, or the shared one, launched anew where it has died.
+    pub async fn lease(&self, case: &LoadedCase) -> Result<Lease, RunError> {
+        if self.needs_own(case) {
+            if self.is_exclusive(case) {
+                self.shared.lock().await.note_death(Some(&case.id)).await;
+                self.stop().await;
+            }
+            let (server, endpoint) = self.start().await?;
+            let mut lease = self.lent(&server, endpoint);
+            lease.restarter = match &server {
+                Server::Foreign => None,
+                Server::Reference(server) => Some(Restarter::Reference(server.restarter())),
+                Server::Launched(instance) => Some(Restarter::Launched(Arc::clone(instance))),
+            };
+            lease.own = Some(server);
+            return Ok(lease);
+        }
+        let mut shared = self.shared.lock().await;
+        let shared = &mut *shared;
+        let mut stale = false;
+        let dead = shared.note_death(Some(&case.id)).await;
+        shared.deaths += u32::from(dead.is_some());
+        if let Some(Server::Launched(instance)) = &shared.server {
+            if let Some(how) = dead.as_ref().filter(|_| shared.deaths > self.max_deaths) {
+                let dead =
+                    format!("the server died {} times and is not launched again: {how}", self.max_deaths);
+                return Err(LaunchFailure::from(LaunchError::Dead(dead)).into());
+            }
+            let other = shared.family.as_ref().is_some_and(|family| *family != case.family);
+            stale = dead.is_some() || (other && instance.spec().fresh == Fresh::Family);
+        }
+        if stale && let Some(server) = shared.server.take() {
+            server.stop().await;
+        }
+        if shared.server.is_none() {
+            let (server, endpoint) = self.start().await?;
+            shared.replaced_by(server, endpoint);
+        }
+        shared.family = Some(case.family.clone());
+        let endpoint = shared.endpoint.clone();
+        let mut lease = match &shared.server {
+            Some(server) => self.lent(server, endpoint),
+            None => self.lent(&Server::Foreign, endpoint),
+        };
+        lease.told = Arc::clone(&shared.told);
+        Ok(lease)
+    }
+
+    fn lent(&self, server: &Server, endpoint: Endpoint) -> Lease {
+        let instance = match server {
+            Server::Launched(instance) => Some(Arc::clone(instance)),
+            _ => None,
+        };
+        Lease {
+            endpoint,
+            restarter: None,
+            instance,
+            own: None,
+            told: Arc::default(),
+            vain: Arc::clone(&self.vain),
+        }
+    }
+
+    async fn start(&self) -> Result<(Server, Endpoint), RunError> {
+        let mut endpoint = self.endpoint.clone();
+        match &self.target {
+            Target::Reference { fault } => {
+                let dialect = self.protocol.dialect().map(str::to_owned);
+                let options =
+                    reference::Options { fault: fault.clone(), dialect, ..reference::Options::default() };
+                let server = reference::start(&self.protocol.name, &options).await?;
+                server.url().clone_into(&mut endpoint.url);
+                Ok((Server::Reference(server), endpoint))
+            }
+            Target::Url { url, headers } => {
+                endpoint.url = complete(&self.protocol, url)?;
+                endpoint.headers.clone_from(headers);
+                Ok((Server::Foreign, endpoint))
+            }
+            Target::Configured(spec) => {
+                let model = self.model.as_ref().map(Model::url);
+                let instance = Instance::launch(spec, model.as_deref(), &self.endpoint.trust).await?;
+                endpoint.url = instance.shown_url();
+                Ok((Server::Launched(instance), endpoint))
+            }
+        }
+    }
+
+    /// One connection first: a wall is reported once, not once a case.
+    async fn probe(&self, server: &Server, endpoint: &Endpoint) -> Result<(), RunError> {
+        let mut probe = endpoint.clone();
+        match server {
+            Server::Reference(_) | Server::Foreign => {}
+            Server::Launched(instance) => {
+                let found = instance.new_session().await;
+                let vars = found.map_err(|error| LaunchFailure { error, output: instance.log().tail(20) })?;
+                probe = session_endpoint(&self.protocol, endpoint, instance, &vars)?;
+                if let Join::Parameter(parameter) = &self.protocol.extension.session.join
+                    && let Some(id) = vars.get(parameter)
+                {
+                    probe.url = probe.url.replace(&format!("{{{parameter}}}"), id);
+                }
+            }
+        }
+        if let Join::Parameter(parameter) = &self.protocol.extension.session.join {
+            probe.url = probe.url.replace(&format!("{{{parameter}}}"), PROBE);
+        }
+        let (sender, receiver) = tokio::sync::mpsc::channel(1);
+        let connection = Connection::open(&probe, 0, sender).await?;
+        crate::run::case::teardown::part(connection, 0, receiver).await;
+        Ok(())
+    }
+}
+
+/// The endpoint of a session whose set-up calls found these variables.
+pub(crate) fn session_endpoint(
+    protocol: &Protocol,
+    base: &Endpoint,
+    instance: &Instance,
+    vars: &Vars,
+) -> Result<Endpoint, RunError> {
+    let (mut url, headers) = instance.address(vars).map_err(LaunchFailure::from)?;
+    // A set-up call may have made the session that the URL names.
+    let named = matches!(&protocol.extension.session.join, Join::Parameter(name) if vars.contains_key(name));
+    if !named {
+        url = complete(protocol, &url)?;
+    }
+    Ok(Endpoint { url, headers, ..base.clone() })
+}
+
+fn complete(protocol: &Protocol, url: &str) -> Result<String, ConnectError> {
+    protocol.url_of(url).map_err(|place| {
+        let reason = format!("the URL must say where the session's id goes: `{place}`");
+        ConnectError::BadUrl { url: crate::wire::shown(url), reason }
+    })
+}

@@ -1,0 +1,96 @@
+//! From what a case came to, to its report.
+
+use std::sync::atomic::Ordering;
+
+use crate::results::event::{CaseReport, Failure, Verdict};
+use crate::run::Options;
+use crate::run::case::diagnose as silence;
+use crate::run::case::interpreter::Outcome;
+use crate::run::isolation::markers::CUE;
+use crate::run::triage::activity::Extent;
+use crate::scenario::LoadedCase;
+use crate::trace::Event;
+
+/// Lines of the wire log that a report keeps of a failed case.
+const WIRE_LINES: usize = 400;
+/// Lines of the server's output that a report keeps of a failed case: the last ones.
+const LOG_LINES: usize = 200;
+
+pub(crate) fn verdict_of(outcome: &Outcome, strict: bool) -> Verdict {
+    if outcome.failures.iter().any(|failure| failure.verdict == Verdict::Failed) {
+        return Verdict::Failed;
+    }
+    if let Some((verdict, _)) = &outcome.reason {
+        return *verdict;
+    }
+    match outcome.failures.is_empty() {
+        true => Verdict::Passed,
+        false if strict => Verdict::Failed,
+        false => Verdict::Warned,
+    }
+}
+
+pub(crate) fn report(
+    loaded: &LoadedCase,
+    outcome: Outcome,
+    verdict: Verdict,
+    earlier: Vec<Vec<Failure>>,
+    started: f64,
+    seconds: f64,
+    options: &Options,
+) -> CaseReport {
+    if let Some(grave) = &outcome.grave {
+        grave.store(true, Ordering::Relaxed);
+    }
+    let wrong = matches!(verdict, Verdict::Failed | Verdict::Error | Verdict::Warned);
+    let cause = match outcome.dead {
+        true => outcome.reason.as_ref().map(|(_, reason)| reason.clone()),
+        false => silence::cause(&outcome, options.heard.extent()).or_else(|| outcome.opening.clone()),
+    };
+    let opening = cause.filter(|_| wrong);
+    // Cases that fail later, when the server was heard to say more, may fail for the same reason.
+    let also = silence::cause(&outcome, Extent::Turns).filter(|_| wrong && !outcome.dead);
+    let mut wire = outcome.wire;
+    let cued = wire.iter().any(|line| line.dir == "->" && line.text.contains(CUE.0));
+    if matches!(verdict, Verdict::Passed | Verdict::NotApplicable) {
+        wire.clear();
+    }
+    let omitted = wire.len().saturating_sub(WIRE_LINES);
+    wire.drain(..omitted);
+    let mut log = outcome.log;
+    let log_omitted = log.len().saturating_sub(LOG_LINES);
+    log.drain(..log_omitted);
+    CaseReport {
+        case: loaded.id.clone(),
+        title: loaded.case.title.clone(),
+        file: loaded.file.clone(),
+        line: loaded.line,
+        embedded: loaded.embedded,
+        covers: loaded.covered(),
+        verdict,
+        reason: outcome.reason.map(|(_, reason)| reason),
+        seconds,
+        started,
+        opening,
+        failures: outcome.failures,
+        earlier,
+        exercised: outcome.exercised,
+        wire,
+        wire_omitted: omitted,
+        log,
+        log_omitted,
+        cued,
+        also,
+        same_as: None,
+        excused: outcome.excused,
+        reproduce: format!("{} --case {}", options.reproduce, loaded.id),
+        known: None,
+    }
+}
+
+/// The report of a case in which frameproof itself broke: a defect of ours must not pass as a pass.
+pub(crate) fn panicked(loaded: &LoadedCase, options: &Options) -> (CaseReport, Vec<Event>) {
+    let reason = "frameproof itself broke in this case; please report it, with the command below".to_owned();
+    let outcome = Outcome { reason: Some((Verdict::Error, reason)), ..Outcome::default() };
+    (report(loaded, outcome, Verdict::Error, Vec::new(), 0.0, 0.0, options), Vec::new())
+}

@@ -1,0 +1,151 @@
+//! Servers that greet and then say nothing: the rest of the suite is run in a hurry, and nothing that patience could change is
+//! held against them before patience was tried again.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::check::essence;
+use crate::results::event::{CaseReport, Verdict};
+use crate::run::Options;
+use crate::run::triage::activity::{Extent, Heard};
+use crate::run::triage::groups::Causes;
+use crate::scenario::LoadedCase;
+
+/// What part of its deadline a step is given in a hurry.
+const PART: u32 = 10;
+
+/// Kinds of silence of which each is tried again with patience; more are taken for the same.
+const KINDS: usize = 8;
+
+/// A case, and the round of the suite that it belongs to.
+pub(crate) type Turn = (Arc<LoadedCase>, u32);
+
+/// Cases that were run in a hurry.
+#[derive(Default)]
+pub(crate) struct Hurry {
+    on: bool,
+    /// Those that have failed, with their reports.
+    held: Vec<(Turn, CaseReport)>,
+    /// So many of them were run again with patience, one of each kind of silence. None: not yet.
+    tried: Option<usize>,
+    hurried: usize,
+    /// What was found in a hurry stands.
+    stands: bool,
+}
+
+impl Hurry {
+    /// Whether cases that begin now are run in a hurry.
+    pub fn is_on(&self) -> bool {
+        self.on
+    }
+
+    /// Begins to hurry, if there is reason.
+    pub fn begin(&mut self, causes: &Causes, options: &Options) {
+        let may = !options.reference && !options.no_deadline && self.tried.is_none();
+        self.on |= may && causes.are_idle(&options.heard);
+    }
+
+    /// What has become of a case that was run in a hurry: its report, if it stands already. The others are held back.
+    pub fn keep(&mut self, turn: Turn, report: CaseReport) -> Option<CaseReport> {
+        self.hurried += 1;
+        if matches!(report.verdict, Verdict::Passed | Verdict::NotApplicable) {
+            return Some(report);
+        }
+        self.held.push((turn, report));
+        None
+    }
+
+    /// The cases to be run again, for the server has answered somebody.
+    pub fn released(&mut self, heard: &Heard) -> Vec<Turn> {
+        if heard.extent() <= Extent::Openings {
+            return Vec::new();
+        }
+        self.on = false;
+        self.hurried -= self.held.len();
+        self.held.drain(..).map(|(turn, _)| turn).collect()
+    }
+
+    /// When nothing else is left: a case of each kind of silence, to be run again with patience. Once.
+    pub fn last(&mut self) -> Vec<Turn> {
+        self.on = false;
+        if self.tried.is_some() || self.held.is_empty() {
+            return Vec::new();
+        }
+        let (mut kinds, mut again, mut rest) = (BTreeSet::new(), Vec::new(), Vec::new());
+        for (turn, report) in self.held.drain(..) {
+            // As far as is known of it: behind which message.
+            let kind = report.also.as_ref().or(report.opening.as_ref()).map(|kind| essence(kind));
+            match kinds.len() < KINDS && kinds.insert(kind) {
+                true => again.push(turn),
+                false => rest.push((turn, report)),
+            }
+        }
+        self.held = rest;
+        self.hurried -= again.len();
+        self.tried = Some(again.len());
+        again
+    }
+
+    /// The reports that stand now.
+    pub fn reports(&mut self) -> Vec<CaseReport> {
+        self.stands |= !self.held.is_empty();
+        self.held.drain(..).map(|(_, report)| report).collect()
+    }
+
+    /// The options of a case that is run in a hurry.
+    pub fn options(options: &Options) -> Options {
+        Options { patience: Some(options.step_deadline / PART), ..options.clone() }
+    }
+
+    /// What is to be said of it.
+    pub fn hint(&self, options: &Options) -> Option<String> {
+        let tried = self.tried.filter(|_| self.stands)?;
+        Some(format!(
+            "nothing that was asked behind an opening was ever answered: {} of the cases were given {:.1?} for each step, and one for each \
+             kind of silence ({tried}) once more {:.1?}. A server that needs longer is given it by --timeout-scale",
+            self.hurried,
+            options.scaled(options.step_deadline / PART),
+            options.scaled(options.step_deadline),
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::{LoadOptions, Protocol};
+
+    #[test]
+    fn nothing_is_held_against_a_server_that_answers_later() {
+        let protocol =
+            Protocol::embedded(Protocol::embedded_names()[0], &LoadOptions::default()).expect("it loads");
+        let cases = crate::scenario::embedded(&protocol).expect("they load");
+        let turn = |at: usize| (Arc::new(cases[at].clone()), 0);
+        let report = |verdict| CaseReport { verdict, ..CaseReport::default() };
+        let silent = |kind: &str| CaseReport { also: Some(kind.to_owned()), ..report(Verdict::Failed) };
+        let heard = Heard::default();
+        heard.note(Extent::Openings);
+        let mut hurry = Hurry { on: true, ..Hurry::default() };
+        assert!(hurry.keep(turn(0), report(Verdict::Passed)).is_some());
+        for (at, kind) in ["behind a", "behind a", "behind b", "behind a"].iter().enumerate() {
+            assert!(hurry.keep(turn(at + 1), silent(kind)).is_none());
+        }
+        assert!(hurry.released(&heard).is_empty());
+        let last: Vec<String> = hurry.last().into_iter().map(|(case, _)| case.id.clone()).collect();
+        assert_eq!(last, [cases[1].id.clone(), cases[3].id.clone()], "one of each kind");
+        assert!(!hurry.is_on() && hurry.last().is_empty());
+        heard.note(Extent::Answers);
+        assert_eq!(hurry.released(&heard).len(), 2);
+        assert!(hurry.reports().is_empty());
+        let options = Options::default();
+        assert!(hurry.hint(&options).is_none());
+        hurry.keep(turn(5), report(Verdict::Failed));
+        assert_eq!(hurry.reports().len(), 1);
+        assert!(hurry.hint(&options).expect("one").contains("2 of the cases were given 500.0ms"));
+        // However many kinds there are, patience has an end.
+        let mut hurry = Hurry { on: true, ..Hurry::default() };
+        (0..20).for_each(|at| drop(hurry.keep(turn(at), silent(&"x".repeat(at)))));
+        assert_eq!(hurry.last().len(), KINDS);
+        assert_eq!(Hurry::options(&options).deadline(options.step_deadline), options.step_deadline / PART);
+    }
+}

@@ -1,0 +1,36 @@
+//! What becomes of reports on their way out.
+
+use crate::results::event::{CaseReport, RunEvent, Verdict};
+use crate::results::redact::Secrets;
+use crate::results::summary::Tally;
+use crate::run::triage::groups::Causes;
+use crate::run::triage::model_use::Cued;
+
+/// Where reports go: grouped, added up and told.
+pub(crate) struct Ledger<'s> {
+    pub secrets: Secrets,
+    pub causes: Causes,
+    pub tally: Tally,
+    pub sink: &'s mut (dyn FnMut(&RunEvent) + Send),
+    /// What became of cases that said something which the model was to see.
+    pub cued: Cued,
+}
+
+impl Ledger<'_> {
+    pub fn tell(&mut self, event: &RunEvent) {
+        (self.sink)(event);
+    }
+
+    pub fn enter(&mut self, report: CaseReport) {
+        let mut report = self.secrets.case(report);
+        self.tally.add(&mut report);
+        self.causes.group(&mut report);
+        self.causes.join(&mut report);
+        match report.verdict {
+            Verdict::Failed | Verdict::Warned => self.cued.failed += usize::from(report.cued),
+            Verdict::Passed => self.cued.passed += usize::from(report.cued),
+            _ => {}
+        }
+        self.tell(&RunEvent::CaseFinished(Box::new(report)));
+    }
+}

@@ -1,0 +1,49 @@
+//! How a run's report begins.
+
+use crate::protocol::Protocol;
+use crate::results::event::{RequirementText, RunStarted};
+use crate::run::{Options, Target};
+
+/// What is run against what.
+pub(crate) fn started(
+    protocol: &Protocol,
+    target: &Target,
+    url: &str,
+    options: &Options,
+    cases: usize,
+) -> RunStarted {
+    let requirements = protocol.requirements.0.values().map(|requirement| {
+        let reading = requirement.reading.as_deref().and_then(|id| protocol.answer_taken(id));
+        let text = RequirementText {
+            level: requirement.level.to_string(),
+            text: requirement.text.clone(),
+            source: requirement.source.clone(),
+            reading,
+        };
+        (requirement.id.clone(), text)
+    });
+    let shown = crate::wire::shown(url);
+    RunStarted {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        protocol: protocol.name.clone(),
+        title: format!("{} {}", protocol.title, protocol.version),
+        target: match target {
+            Target::Url { .. } => shown,
+            Target::Configured(spec) => format!("{} ({shown})", spec.name),
+            Target::Reference { fault: None } => "the reference server".to_owned(),
+            Target::Reference { fault: Some(fault) } => format!("the reference server with fault {fault}"),
+        },
+        started: jiff::Timestamp::now().to_string(),
+        seed: options.seed,
+        reading: reading(protocol),
+        cases,
+        jobs: options.jobs,
+        requirements: requirements.collect(),
+    }
+}
+
+/// The reading that is taken, and the dialect, where it is not the document's own.
+fn reading(protocol: &Protocol) -> String {
+    let taken = format!("{:?}", protocol.reading).to_lowercase();
+    protocol.dialect().map_or(taken.clone(), |dialect| format!("dialect {dialect}, {taken}"))
+}

@@ -1,0 +1,167 @@
+//! One case, run once, with everything that came of it: for a caller that makes its cases itself.
+
+use std::sync::Arc;
+
+use crate::protocol::Protocol;
+use crate::results::event::{CaseReport, RunStarted, Verdict};
+use crate::results::redact::Secrets;
+use crate::run::case::interpreter::DIED;
+use crate::run::server::pool::Hosts;
+use crate::run::suite::report as reports;
+use crate::run::suite::schedule;
+use crate::run::suite::schedule::RunError;
+use crate::run::{Options, Target};
+use crate::scenario::LoadedCase;
+use crate::trace::Event;
+
+/// A target that cases can be run against. What was started for it lives until [`Ground::close`].
+pub struct Ground {
+    protocol: Arc<Protocol>,
+    options: Options,
+    target: Target,
+    hosts: Hosts,
+    /// Where clients connect to, for reports.
+    url: String,
+    secrets: Secrets,
+}
+
+/// What came of a case.
+#[derive(Debug, Clone)]
+pub struct Single {
+    /// As a run reports it.
+    pub report: CaseReport,
+    /// Every event, in the order in which it was seen. As it was on the wire: secrets included.
+    pub trace: Vec<Event>,
+    /// Where in `trace` each step began, by its JSON Pointer below the case.
+    pub marks: Vec<(String, usize)>,
+    /// The step of each of the report's failures, by its JSON Pointer below the case; empty: at the end.
+    pub failed_at: Vec<String>,
+}
+
+impl Ground {
+    /// Starts the embedded server, or finds out whether the target is there.
+    ///
+    /// # Errors
+    /// As [`crate::run::run`].
+    pub async fn open(protocol: Arc<Protocol>, target: Target, options: Options) -> Result<Self, RunError> {
+        // Whoever has cases of its own says itself how many deaths are too many.
+        let mut options = Options { keep: true, max_deaths: u32::MAX, ..options };
+        let secrets = Secrets::of(&target);
+        match &target {
+            Target::Reference { .. } => {
+                options.reference = true;
+                options.quiet.get_or_insert(schedule::REFERENCE_QUIET);
+            }
+            Target::Url { .. } | Target::Configured(_) => {}
+        }
+        let opened = Hosts::open(&protocol, &target, &options, None).await;
+        let hosts = opened.map_err(|error| schedule::masked(error, &secrets))?;
+        let protocol = crate::run::server::probe::spoken(&hosts, &protocol, &target, &mut options).await;
+        let url = hosts.url().await;
+        Ok(Self { protocol, options, target, hosts, url, secrets })
+    }
+
+    /// Whether the target takes a connection.
+    ///
+    /// # Errors
+    /// Why not.
+    pub async fn probe(&self) -> Result<(), RunError> {
+        self.hosts.reachable().await.map_err(|error| schedule::masked(error, &self.secrets))
+    }
+
+    /// Starts the embedded or launched server anew, without anything that it remembered. `false`: the target is not ours.
+    pub async fn renew(&self) -> bool {
+        self.hosts.renew().await
+    }
+
+    /// A ground of its own for one replay, so that what came before plays no part: another embedded or launched server.
+    /// `None`: the target is not ours, or has fixed ports, and there is but one.
+    pub async fn fork(&self) -> Option<Self> {
+        if !self.forks() {
+            return None;
+        }
+        Self::open(Arc::clone(&self.protocol), self.target.clone(), self.options.clone()).await.ok()
+    }
+
+    /// Whether there can be several of it.
+    pub fn forks(&self) -> bool {
+        match &self.target {
+            Target::Reference { .. } => true,
+            Target::Url { .. } => false,
+            Target::Configured(spec) => spec.is_launched() && spec.is_portable(),
+        }
+    }
+
+    /// Whether it is a process of its own that was started by us.
+    pub fn is_launched(&self) -> bool {
+        matches!(&self.target, Target::Configured(spec) if spec.is_launched())
+    }
+
+    /// How launched servers have ended since this was asked last.
+    pub async fn fallen(&self) -> Vec<String> {
+        self.hosts.fallen().await.into_iter().map(|fallen| self.secrets.text(fallen.how)).collect()
+    }
+
+    /// Memory that the launched server has resident, in bytes. None: it was not launched, or the system does not tell.
+    pub async fn memory(&self) -> Option<u64> {
+        self.hosts.memory().await
+    }
+
+    /// By what deadlines are multiplied; `None`: there are none.
+    pub fn scale(&self) -> Option<f64> {
+        (!self.options.no_deadline)
+            .then(|| self.options.scaled(std::time::Duration::from_secs(1)).as_secs_f64())
+    }
+
+    /// The protocol.
+    pub fn protocol(&self) -> &Arc<Protocol> {
+        &self.protocol
+    }
+
+    /// How a report begins.
+    pub fn started(&self, cases: usize) -> RunStarted {
+        crate::run::suite::started::started(&self.protocol, &self.target, &self.url, &self.options, cases)
+    }
+
+    /// Runs a case. `deadline` replaces the run's step deadline.
+    pub async fn run(&self, loaded: &LoadedCase, seed: u64, deadline: Option<std::time::Duration>) -> Single {
+        let mut options =
+            Options { step_deadline: deadline.unwrap_or(self.options.step_deadline), ..self.options.clone() };
+        // A case that is run again, perhaps beside itself, must not meet its own sessions on a server that was there before.
+        if !matches!(self.target, Target::Reference { .. }) {
+            options.salt = uuid::Uuid::new_v4().as_u64_pair().1;
+        }
+        let clock = std::time::Instant::now();
+        let mut outcome = schedule::served(&self.hosts, &self.protocol, loaded, &options, seed).await;
+        let (trace, marks) = (std::mem::take(&mut outcome.trace), std::mem::take(&mut outcome.marks));
+        let failed_at = std::mem::take(&mut outcome.failed_at);
+        let verdict = reports::verdict_of(&outcome, false);
+        let seconds = clock.elapsed().as_secs_f64();
+        let report = reports::report(loaded, outcome, verdict, Vec::new(), 0.0, seconds, &options);
+        Single { report: self.secrets.case(report), trace, marks, failed_at }
+    }
+
+    /// Ends what was started.
+    pub async fn close(self) {
+        self.hosts.stop().await;
+    }
+}
+
+/// How the server died, as the reason of a case tells it; none: it tells of something else.
+pub fn death_of(reason: &str) -> Option<&str> {
+    reason.strip_prefix(DIED)
+}
+
+impl Single {
+    /// The server was found dead afterwards: what failed is its death.
+    pub fn died(&mut self, how: &str) {
+        self.report.failures.iter_mut().for_each(|failure| failure.verdict = Verdict::Error);
+        self.report.verdict = Verdict::Error;
+        self.report.reason = Some(format!("{DIED}{how}"));
+    }
+
+    /// Whether the harness or the target broke, and why.
+    pub fn broke(&self) -> Option<&str> {
+        self.report.reason.as_deref().filter(|_| self.report.verdict == Verdict::Error)
+    }
+}

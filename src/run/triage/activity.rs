@@ -1,0 +1,50 @@
+//! How much a server has been heard to say in a run, over all its cases: what one case waits for in vain means more where no
+//! other case has heard anything either.
+
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+
+/// Shared by the cases of a run.
+#[derive(Debug, Default)]
+pub struct Heard(AtomicU8, AtomicBool);
+
+/// How much was heard, heartbeats and the like apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Extent {
+    /// Not a word, on no connection.
+    Nothing,
+    /// What belongs to openings, and no more.
+    Openings,
+    /// It has answered what was sent behind an opening.
+    Answers,
+    /// It has ended a turn, with more than one frame.
+    Turns,
+}
+
+impl Heard {
+    pub(crate) fn note(&self, extent: Extent) {
+        self.0.fetch_max(extent as u8, Ordering::Relaxed);
+    }
+
+    /// Heartbeats and the like have come, which are no answer to anything.
+    pub(crate) fn note_ambient(&self) {
+        self.1.store(true, Ordering::Relaxed);
+    }
+
+    /// What a server has said from which nothing but silence was noted.
+    pub(crate) fn nothing(&self) -> &'static str {
+        if self.1.load(Ordering::Relaxed) {
+            "nothing but heartbeats and the like"
+        } else {
+            "not a single word"
+        }
+    }
+
+    pub(crate) fn extent(&self) -> Extent {
+        match self.0.load(Ordering::Relaxed) {
+            0 => Extent::Nothing,
+            1 => Extent::Openings,
+            2 => Extent::Answers,
+            _ => Extent::Turns,
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! What failing cases have in common is told once; and where a server says nothing at all, the rest of the cases is not run.
+
+use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
+
+use crate::results::event::{CaseReport, Failure, Verdict};
+use crate::run::Options;
+use crate::run::case::diagnose as silence;
+use crate::run::case::interpreter::Outcome;
+use crate::run::triage::activity::{Extent, Heard};
+use crate::run::triage::signature as key;
+
+/// Cases that have waited for a word in vain before the others are not run any more.
+const ENOUGH: usize = 8;
+/// Stories that others can point to.
+const STORIES: usize = 4096;
+/// What the cases share that were not run.
+pub(crate) const NOT_RUN: &str = "not run, for the server says nothing";
+
+/// Openings that failed for the same reason, and servers that fall silent in the same way: the first case tells the story, the
+/// others point to it.
+#[derive(Default)]
+pub(crate) struct Causes {
+    first: HashMap<String, String>,
+    /// What the cases that told their own story had to tell, with their names.
+    told: Vec<(BTreeSet<String>, String)>,
+    /// Cases that have ended without a word from the server.
+    mute: Vain,
+    /// Those that have ended without a word behind the opening.
+    idle: Vain,
+}
+
+/// Cases that have waited in vain.
+#[derive(Default)]
+struct Vain {
+    count: usize,
+    /// When the first of them ended, since the start of the run in seconds.
+    ended: Option<f64>,
+    /// One of them began after another had ended: the server has had its time twice.
+    twice: bool,
+}
+
+impl Vain {
+    fn note(&mut self, report: &CaseReport) {
+        self.count += 1;
+        self.twice |= self.ended.is_some_and(|ended| report.started >= ended);
+        self.ended.get_or_insert(report.started + report.seconds);
+    }
+
+    fn is_enough(&self) -> bool {
+        self.count >= ENOUGH && self.twice
+    }
+}
+
+impl Causes {
+    pub fn group(&mut self, report: &mut CaseReport) {
+        let Some(cause) = report.opening.clone() else { return };
+        match cause.as_str() {
+            silence::NOTHING => self.mute.note(report),
+            silence::OPENINGS => self.idle.note(report),
+            _ => {}
+        }
+        // Nobody looks for a story where a case is excused or passed in the end.
+        if matches!(report.verdict, Verdict::Known | Verdict::Flaky) {
+            return;
+        }
+        let keys: Vec<String> =
+            [Some(cause), report.also.take()].into_iter().flatten().map(|key| key::essential(&key)).collect();
+        let known = keys.iter().find_map(|key| self.first.get(key)).cloned();
+        if known.is_none() && report.verdict == Verdict::Warned {
+            // The story of failures is not told by a warning.
+            let key = format!("{} (warned)", keys[0]);
+            match self.first.get(&key) {
+                Some(first) => report.same_as = Some(first.clone()).filter(|first| *first != report.case),
+                None => drop(self.first.insert(key, report.case.clone())),
+            }
+            return;
+        }
+        let leader = known.clone().unwrap_or_else(|| report.case.clone());
+        // A case that is repeated tells its own story.
+        report.same_as = known.filter(|first| *first != report.case);
+        for key in keys {
+            self.first.entry(key).or_insert_with(|| leader.clone());
+        }
+    }
+
+    /// Points a case to an earlier one that has told all that is wrong with it.
+    pub fn join(&mut self, report: &mut CaseReport) {
+        let wrong =
+            matches!(report.verdict, Verdict::Failed | Verdict::Error | Verdict::Warned | Verdict::Flaky);
+        if !wrong || report.same_as.is_some() {
+            return;
+        }
+        let keys = key::of_case(report);
+        match self.told.iter().find(|(told, _)| keys.is_subset(told)) {
+            Some((_, first)) => {
+                // Whoever has its root cause points to the story, too.
+                let own = self.first.values_mut().filter(|leader| **leader == report.case);
+                own.for_each(|leader| leader.clone_from(first));
+                report.same_as = Some(first.clone()).filter(|first| *first != report.case);
+            }
+            // A case that passed in the end shows nothing of what failed before.
+            None if report.verdict != Verdict::Flaky && self.told.len() < STORIES => {
+                self.told.push((keys, report.case.clone()))
+            }
+            None => {}
+        }
+    }
+
+    /// What ran before the first case, a turn, has ended by now. If the server has not said a word meanwhile, or none behind the
+    /// opening, it has had its time once.
+    pub fn before(&mut self, heard: &Heard, now: Duration) {
+        match heard.extent() {
+            Extent::Nothing => self.mute.ended = Some(now.as_secs_f64()),
+            Extent::Openings => self.idle.ended = Some(now.as_secs_f64()),
+            _ => {}
+        }
+    }
+
+    /// Whether enough cases have waited in vain. A server that has said a single word in the whole run is not mute.
+    pub fn are_enough(&self, heard: &Heard) -> bool {
+        self.mute.is_enough() && heard.extent() == Extent::Nothing
+    }
+
+    /// Whether enough cases have waited in vain for a word behind the opening, of a server that has said nothing else to anybody.
+    pub fn are_idle(&self, heard: &Heard) -> bool {
+        self.idle.is_enough() && heard.extent() == Extent::Openings
+    }
+
+    /// What becomes of a case that is not run any more.
+    pub fn not_run(&self, options: &Options) -> Outcome {
+        let message = format!(
+            "not run: {} cases before it have waited for the server, which has said {}. `{}` shows how far it comes",
+            self.mute.count,
+            options.heard.nothing(),
+            crate::run::isolation::precheck::doctor(&options.reproduce)
+        );
+        let failure = Failure {
+            requirements: Vec::new(),
+            verdict: Verdict::Failed,
+            check: "silence".to_owned(),
+            message,
+            step: None,
+            expected: None,
+            actual: None,
+            frames: Vec::new(),
+        };
+        Outcome { failures: vec![failure], opening: Some(NOT_RUN.to_owned()), ..Outcome::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(started: f64, cause: &str) -> CaseReport {
+        CaseReport { started, seconds: 5.0, opening: Some(cause.to_owned()), ..CaseReport::default() }
+    }
+
+    /// Takes in reports that began at these times; whether they are enough.
+    fn enough(heard: &Heard, cause: &str, started: &[f64]) -> bool {
+        let mut causes = Causes::default();
+        started.iter().for_each(|started| causes.group(&mut report(*started, cause)));
+        causes.are_enough(heard)
+    }
+
+    #[test]
+    fn only_a_server_that_was_silent_twice_and_throughout_is_mute() {
+        let heard = Heard::default();
+        let together = [0.0; 20];
+        let twice = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 5.1];
+        assert!(enough(&heard, silence::NOTHING, &twice));
+        assert!(!enough(&heard, silence::NOTHING, &together), "all of them waited at the same time");
+        assert!(!enough(&heard, silence::NOTHING, &twice[1..]), "too few");
+        assert!(!enough(&heard, "has not ended the connection", &twice), "another reason");
+        heard.note(Extent::Openings);
+        assert!(!enough(&heard, silence::NOTHING, &twice), "it has spoken");
+        let idle = |cause: &str, started: &[f64]| {
+            let mut causes = Causes::default();
+            started.iter().for_each(|started| causes.group(&mut report(*started, cause)));
+            causes.are_idle(&heard)
+        };
+        assert!(idle(silence::OPENINGS, &twice));
+        assert!(!idle(silence::OPENINGS, &together), "all of them waited at the same time");
+        assert!(!idle(silence::NOTHING, &twice));
+        heard.note(Extent::Answers);
+        assert!(!idle(silence::OPENINGS, &twice), "it has answered somebody");
+    }
+
+    #[test]
+    fn a_warning_joins_failures_and_does_not_lead_them() {
+        let mut causes = Causes::default();
+        let mut same_as = |case: &str, verdict| {
+            let mut report = CaseReport { case: case.to_owned(), verdict, ..report(0.0, "hangs") };
+            causes.group(&mut report);
+            report.same_as
+        };
+        assert_eq!(same_as("a", Verdict::Warned), None);
+        assert_eq!(same_as("b", Verdict::Failed), None);
+        assert_eq!(same_as("c", Verdict::Failed).as_deref(), Some("b"));
+        assert_eq!(same_as("d", Verdict::Warned).as_deref(), Some("b"));
+        // What is repeated does not point to itself.
+        assert_eq!(same_as("b", Verdict::Failed), None);
+        assert_eq!(same_as("a", Verdict::Warned).as_deref(), Some("b"));
+    }
+
+    #[test]
+    fn what_more_is_known_of_makes_no_second_story() {
+        let mut causes = Causes::default();
+        let mut same_as = |case: &str, cause: &str, also: &str| {
+            let mut report = CaseReport { also: Some(also.to_owned()), ..report(0.0, cause) };
+            case.clone_into(&mut report.case);
+            causes.group(&mut report);
+            report.same_as
+        };
+        assert_eq!(same_as("a", "nothing at all", "no answer to ask"), None);
+        assert_eq!(same_as("b", "no answer to ask", "no answer to ask").as_deref(), Some("a"));
+        assert_eq!(same_as("c", "no answer to stop", "no answer to stop"), None);
+        assert_eq!(same_as("d", "nothing at all", "no answer to stop").as_deref(), Some("a"));
+    }
+
+    #[test]
+    fn what_ran_before_counts_as_one_time() {
+        let heard = Heard::default();
+        let mut causes = Causes::default();
+        causes.before(&heard, Duration::from_secs(5));
+        (0..8).for_each(|_| causes.group(&mut report(5.0, silence::NOTHING)));
+        assert!(causes.are_enough(&heard));
+        let told = causes.not_run(&Options::default()).failures.remove(0).message;
+        assert!(told.contains("8 cases") && told.contains("`frameproof doctor`"), "{told}");
+        assert!(told.contains("which has said not a single word."), "{told}");
+        let options = Options::default();
+        options.heard.note_ambient();
+        let told = causes.not_run(&options).failures.remove(0).message;
+        assert!(told.contains("which has said nothing but heartbeats and the like."), "{told}");
+    }
+}

@@ -1,0 +1,271 @@
+//! What makes two failures one: the requirement, the kind of failure, the place and what was due there; without the values that
+//! differ from case to case.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::check::essence;
+use crate::protocol::is_subset;
+use crate::results::event::{CaseReport, Failure, Verdict};
+use crate::run::case::interpreter::DIED;
+use crate::run::case::verdict::without_silence;
+use crate::source::schema::{Problem, Schema};
+use crate::target::Death;
+
+/// Places of a difference that count; more say no more.
+const PLACES: usize = 16;
+/// Characters of a message that count; more say no more.
+const TOLD: usize = 2048;
+/// Longest text that can be a word of the protocol rather than somebody's text, in bytes.
+const WORD: usize = 40;
+
+/// The keys of what is wrong with a case. A case of which another has all keys has nothing to tell that was not told there.
+pub(crate) fn of_case(case: &CaseReport) -> BTreeSet<String> {
+    let earlier = case.earlier.iter().flatten().filter(|_| case.verdict == Verdict::Flaky);
+    let mut keys: BTreeSet<String> = case.failures.iter().chain(earlier).map(of_failure).collect();
+    keys.extend(case.reason.as_deref().map(|reason| format!("{:?}|{}", case.verdict, plain(reason))));
+    keys
+}
+
+/// The key of a failure.
+pub(crate) fn of_failure(failure: &Failure) -> String {
+    let message = without_round(&failure.message);
+    let told = plain(without_last(without_silence(message)));
+    let mut key =
+        format!("{:?}|{}|{}|{told}", failure.verdict, failure.check, failure.requirements.join(","));
+    if let (Some(expected), Some(actual)) = (&failure.expected, &failure.actual) {
+        let mut places = BTreeSet::new();
+        differences(expected, actual, String::new(), &mut places);
+        for place in places.iter().take(PLACES) {
+            key = key + "|" + place;
+        }
+    }
+    key
+}
+
+fn without_round(message: &str) -> &str {
+    let round = message.rsplit_once(crate::results::event::ROUND).filter(|(_, round)| round.ends_with(')'));
+    round.map_or(message, |(message, _)| message)
+}
+
+/// Which frame came last says nothing of what did not come.
+fn without_last(message: &str) -> &str {
+    ["; the last was `", "; the last frame was `"]
+        .iter()
+        .find_map(|words| Some(message.rsplit_once(words)?.0))
+        .unwrap_or(message)
+}
+
+/// A message without ids, numbers and quoted values, whole frames among them: also one that is cut.
+pub(crate) fn plain(message: &str) -> String {
+    if message.starts_with(DIED) {
+        return essential(message);
+    }
+    let mut out = String::new();
+    let end = message.char_indices().nth(TOLD).map_or(message.len(), |(at, _)| at);
+    let mut rest = &message[..end];
+    while let Some(at) = rest.find(['{', '[', '"']) {
+        let (before, from) = rest.split_at(at);
+        out.push_str(before);
+        out.push('_');
+        rest = &from[value(from)..];
+    }
+    out.push_str(rest);
+    essential(&out)
+}
+
+/// A text without what differs from case to case: ids and numbers, but for the codes of close frames; of a death how it ended, and its
+/// last words as far as they are certain.
+pub(crate) fn essential(text: &str) -> String {
+    if let Some(how) = text.strip_prefix(DIED) {
+        return Death::of(how).kind(essence);
+    }
+    const CODE: &str = " code ";
+    let (mut out, mut rest) = (String::new(), text);
+    while let Some(at) = rest.find(CODE) {
+        let (before, from) = rest.split_at(at + CODE.len());
+        let digits = from.len() - from.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        let code = if digits == 4 { &from[..digits] } else { "" };
+        out = out + &essence(before) + code;
+        rest = &from[code.len()..];
+    }
+    out + &essence(rest)
+}
+
+/// Bytes of the JSON value that a text begins with: up to its end, or to the mark where it is cut; else its first character.
+fn value(text: &str) -> usize {
+    let (mut depth, mut quoted, mut escaped) = (0_usize, false, false);
+    for (at, c) in text.char_indices() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' if quoted => escaped = true,
+            '"' => quoted = !quoted,
+            '{' | '[' if !quoted => depth += 1,
+            '}' | ']' if !quoted => depth = depth.saturating_sub(1),
+            // Frames are cut with this mark.
+            '…' => return at + c.len_utf8(),
+            _ => {}
+        }
+        if !quoted && depth == 0 {
+            return at + c.len_utf8();
+        }
+    }
+    // Not closed: no value.
+    text.chars().next().map_or(0, char::len_utf8)
+}
+
+/// Where what came is not what was asked for, and what was due there.
+fn differences(expected: &Value, actual: &Value, at: String, places: &mut BTreeSet<String>) {
+    match (expected, actual) {
+        (Value::Object(expected), Value::Object(map)) => {
+            for (key, due) in expected {
+                match (key.as_str(), map.get(key)) {
+                    ("where", None) if due.is_object() => conditions(due, actual, &at, places),
+                    (_, Some(came)) if is_subset(due, came) => {}
+                    (_, Some(came)) => differences(due, came, format!("{at}/{key}"), places),
+                    (_, None) => drop(places.insert(format!("{at}/{key} missing"))),
+                }
+            }
+        }
+        (Value::Array(expected), Value::Array(actual)) if expected.len() == actual.len() => {
+            for (due, came) in expected.iter().zip(actual).filter(|(due, came)| due != came) {
+                differences(due, came, format!("{at}/*"), places);
+            }
+        }
+        (due, came) if due != came => drop(places.insert(format!("{at} {}", word(due)))),
+        _ => {}
+    }
+}
+
+/// Which of a step's conditions do not hold.
+fn conditions(schema: &Value, actual: &Value, at: &str, places: &mut BTreeSet<String>) {
+    let Ok(schema) = Schema::new(schema) else { return };
+    for violation in schema.violations(actual).into_iter().take(PLACES) {
+        let due = match &violation.problem {
+            Problem::NotOneOf(values) => values.iter().map(word).collect::<Vec<_>>().join(" "),
+            problem => plain(&problem.to_string()),
+        };
+        places.insert(format!("{at}{} {due}", essence(&violation.at)));
+    }
+}
+
+/// A value as far as it is one of the protocol's own and not a case's.
+fn word(value: &Value) -> String {
+    match value {
+        Value::Bool(_) | Value::Null => value.to_string(),
+        Value::Number(_) => "a number".to_owned(),
+        Value::String(text) if text.len() <= WORD && !text.contains(' ') => essence(text),
+        Value::String(_) => "a text".to_owned(),
+        Value::Array(_) => "a list".to_owned(),
+        Value::Object(_) => "a map".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn failure(message: &str, expected: Value, actual: Value) -> Failure {
+        let value = |value: Value| (!value.is_null()).then_some(value);
+        Failure {
+            requirements: vec!["A-1".to_owned()],
+            verdict: Verdict::Failed,
+            check: "step".to_owned(),
+            message: message.to_owned(),
+            step: None,
+            expected: value(expected),
+            actual: value(actual),
+            frames: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn quoted_frames_and_ids_make_no_other_failure() {
+        let id = "0b8c1a52-5c3f-4a52-9a57-3f6c2a1d9e11";
+        for (one, other, expected) in [
+            (r#"{"type":"a","id":"x"}: /n is missing"#, r#"{"type":"a","id":"yy}"}: /n is missing"#, true),
+            (r#"{"type":"a","text":"long \" tex…: /n is missing"#, r#"{"type":"b"}: /n is missing"#, true),
+            (r#"{"a":[1]}: /n is missing"#, r#"{"a":[1]}: /m is missing"#, false),
+            ("run 12: `x` is missing", "run 345: `x` is missing", true),
+            ("`x` is missing", "`y` is missing", false),
+            (&format!("the answer to {id}"), "the answer to 00000000-0000-0000-0000-000000000000", true),
+            ("no { value", "no [ value", true),
+            ("welcome did not come (with k = 2)", "welcome did not come (with k = 31)", true),
+            (
+                "a did not come: the server has sent other frames; the last was `b`",
+                "a did not come: the server has sent other frames; the last was `c`",
+                true,
+            ),
+            ("a did not come", "b did not come", false),
+            ("it closed the connection with code 1000", "it closed the connection with code 1008", false),
+            (
+                "it closed the connection with code 1008 (x 1)",
+                "it closed the connection with code 1008 (x 2)",
+                true,
+            ),
+            ("an error with code 17", "an error with code 18", true),
+        ] {
+            let of = |message| of_failure(&failure(message, Value::Null, Value::Null));
+            assert_eq!(of(one) == of(other), expected, "{one}\n{other}\n{}\n{}", of(one), of(other));
+        }
+    }
+
+    /// A server may make its frames as long and as odd as it likes.
+    #[test]
+    fn an_endless_frame_is_looked_at_for_a_bounded_time() {
+        for odd in ["{", "[\"", "\\\"", "é["] {
+            assert!(plain(&odd.repeat(1 << 20)).len() <= 4 * TOLD);
+        }
+    }
+
+    #[test]
+    fn deaths_are_told_apart_by_their_end_and_by_what_is_certain() {
+        let died = |words: &str| plain(&format!("{DIED}process `a` exited with status {words}"));
+        let logged = |line: &str| died(&format!("3; the last error in its output: ERROR {line}"));
+        assert_eq!(logged("rejected \"x\""), logged("no name for y"));
+        assert_ne!(died("3"), died("4"));
+        assert_eq!(died("3: panicked at src/a.rs:1:2: no 1a"), died("3: panicked at a.rs:1:9: some"));
+        assert_ne!(died("3: panicked at src/a.rs:1:2: no"), died("3: panicked at src/a.rs:2:2: no"));
+        assert_eq!(died("3: panic: no 1a"), died("3: panic: no 2b"));
+        assert_ne!(died("3: panic: no name"), died("3: panic: no memory"));
+    }
+
+    #[test]
+    fn what_differs_elsewhere_is_another_failure() {
+        let of = |expected, actual| of_failure(&failure("a came, but not as expected", expected, actual));
+        let base =
+            of(json!({ "type": "a", "state": "idle" }), json!({ "type": "a", "state": "busy", "id": 1 }));
+        for (expected, actual, same) in [
+            (json!({ "state": "idle" }), json!({ "state": "gone" }), true),
+            (json!({ "state": "idle", "n": 4 }), json!({ "state": "gone", "n": 4 }), true),
+            (json!({ "state": "over" }), json!({ "state": "gone" }), false),
+            (json!({ "state": "idle" }), json!({ "type": "a" }), false),
+            (json!({ "n": 4 }), json!({ "n": 5 }), false),
+            (json!({ "state": "idle", "n": 4 }), json!({ "state": "busy", "n": 5 }), false),
+        ] {
+            assert_eq!(of(expected.clone(), actual.clone()) == base, same, "{expected} {actual}");
+        }
+        // Values of a case's own do not count, wherever they stand.
+        let text = |text: &str| of(json!({ "at": [{ "text": text }] }), json!({ "at": [{ "text": "" }] }));
+        assert_eq!(text("hello there, you"), text("something else"));
+        let due = |schema: Value| of(json!({ "where": schema }), json!({ "state": "busy", "n": 5 }));
+        let limit = |most: u64| json!({ "properties": { "n": { "maximum": most } } });
+        assert_eq!(due(limit(3)), due(limit(4)));
+        assert_ne!(due(limit(3)), due(json!({ "properties": { "state": { "const": "idle" } } })));
+        assert_ne!(due(limit(3)), due(json!({ "required": ["m"] })));
+    }
+
+    #[test]
+    fn a_case_is_what_all_its_failures_are() {
+        let case = |messages: &[&str]| CaseReport {
+            verdict: Verdict::Failed,
+            failures: messages.iter().map(|text| failure(text, Value::Null, Value::Null)).collect(),
+            ..CaseReport::default()
+        };
+        assert_eq!(of_case(&case(&["a 1", "a 2", "b"])), of_case(&case(&["b", "a 3"])));
+        assert!(of_case(&case(&["b"])).is_subset(&of_case(&case(&["a", "b"]))));
+        assert!(!of_case(&case(&["c"])).is_subset(&of_case(&case(&["a", "b"]))));
+    }
+}
