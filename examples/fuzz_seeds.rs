@@ -9,18 +9,18 @@
 use std::fs;
 use std::path::Path;
 
-use frameproof::fuzzing;
+use frameproof::fuzz_targets;
 
 fn main() -> std::io::Result<()> {
     let fuzz = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz");
     let dictionaries = fuzz.join("dictionaries");
-    let targets = fuzzing::targets();
+    let targets = fuzz_targets::targets();
     for old in [&dictionaries, &fuzz.join("seeds")].into_iter().filter(|folder| folder.exists()) {
         fs::remove_dir_all(old)?;
     }
     fs::create_dir_all(&dictionaries)?;
     for target in &targets {
-        let seeds = fuzzing::seeds(&target.name);
+        let seeds = fuzz_targets::seeds(&target.name);
         let folder = fuzz.join("seeds").join(&target.name);
         if !seeds.is_empty() {
             fs::create_dir_all(&folder)?;
@@ -28,7 +28,7 @@ fn main() -> std::io::Result<()> {
         for (name, bytes) in &seeds {
             fs::write(folder.join(name), bytes)?;
         }
-        if let Some(text) = fuzzing::dictionary(&target.name) {
+        if let Some(text) = fuzz_targets::dictionary(&target.name) {
             fs::write(dictionaries.join(format!("{}.dict", target.name)), text)?;
         }
         println!("{}: {} seeds", target.name, seeds.len());

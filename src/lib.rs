@@ -14,7 +14,7 @@ pub mod doctor;
 pub mod frame;
 pub mod fuzz;
 #[doc(hidden)]
-pub mod fuzzing;
+pub mod fuzz_targets;
 pub mod model;
 pub mod output;
 pub mod protocol;

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use frameproof::fuzzing;
+use frameproof::fuzz_targets;
 use frameproof::protocol::{LoadOptions, Protocol};
 use frameproof::trace::{Event, Reader};
 use proptest::prelude::*;
@@ -29,7 +29,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Runs a body, and says which input broke it.
-fn hold(target: &fuzzing::Target, bytes: &[u8], name: &str) {
+fn hold(target: &fuzz_targets::FuzzTarget, bytes: &[u8], name: &str) {
     let run = std::panic::AssertUnwindSafe(|| target.run(bytes));
     if let Err(panic) = std::panic::catch_unwind(run) {
         let why =
@@ -41,10 +41,10 @@ fn hold(target: &fuzzing::Target, bytes: &[u8], name: &str) {
 #[test]
 fn seeds_and_regressions_hold() {
     let mut seeds: std::collections::BTreeMap<String, Vec<(String, Vec<u8>)>> = Default::default();
-    for target in fuzzing::targets() {
+    for target in fuzz_targets::targets() {
         let mut count = 0;
         for name in &target.seeds {
-            let made = seeds.entry(name.to_string()).or_insert_with(|| fuzzing::seeds(name));
+            let made = seeds.entry(name.to_string()).or_insert_with(|| fuzz_targets::seeds(name));
             for (file, bytes) in made.iter() {
                 hold(&target, bytes, &format!("{name}/{file}"));
                 count += 1;
@@ -59,7 +59,7 @@ fn seeds_and_regressions_hold() {
 
 #[test]
 fn regressions_belong_to_targets() {
-    let names: BTreeSet<String> = fuzzing::targets().into_iter().map(|target| target.name).collect();
+    let names: BTreeSet<String> = fuzz_targets::targets().into_iter().map(|target| target.name).collect();
     for folder in files(&fuzz().join("regressions")) {
         let name = folder.file_name().expect("a name").to_string_lossy().into_owned();
         assert!(
@@ -74,8 +74,8 @@ fn reports_are_xml_to_another_parser() {
     let regressions = files(&fuzz().join("regressions/report"));
     let regressions =
         regressions.iter().map(|file| (file.display().to_string(), fs::read(file).expect("an input")));
-    for (name, bytes) in fuzzing::seeds("report").into_iter().chain(regressions) {
-        let xml = fuzzing::junit_of(&bytes);
+    for (name, bytes) in fuzz_targets::seeds("report").into_iter().chain(regressions) {
+        let xml = fuzz_targets::junit_of(&bytes);
         roxmltree::Document::parse(&xml).unwrap_or_else(|error| panic!("{name}: {error}\n{xml}"));
     }
 }
@@ -83,16 +83,16 @@ fn reports_are_xml_to_another_parser() {
 /// What fuzzing begins with is made from the protocols as they are, and nothing of it is committed: it cannot be stale.
 #[test]
 fn seeds_and_dictionaries_are_made_for_every_target_and_the_same_each_time() {
-    for target in fuzzing::targets() {
-        if let Some(text) = fuzzing::dictionary(&target.name) {
+    for target in fuzz_targets::targets() {
+        if let Some(text) = fuzz_targets::dictionary(&target.name) {
             let word = |line: &str| {
                 line.len() > 2 && line.is_ascii() && line.starts_with('"') && line.ends_with('"')
             };
             assert!(text.lines().skip(1).all(word), "{}: a word that libFuzzer does not read", target.name);
             assert!(text.lines().count() > 10, "{}: hardly a word", target.name);
-            assert_eq!(fuzzing::dictionary(&target.name), Some(text), "{}", target.name);
+            assert_eq!(fuzz_targets::dictionary(&target.name), Some(text), "{}", target.name);
         }
-        assert_eq!(fuzzing::seeds(&target.name), fuzzing::seeds(&target.name), "{}", target.name);
+        assert_eq!(fuzz_targets::seeds(&target.name), fuzz_targets::seeds(&target.name), "{}", target.name);
     }
     let ignored = read(&fuzz().join("../.gitignore"));
     for folder in ["seeds", "dictionaries", "corpus"] {
@@ -102,7 +102,7 @@ fn seeds_and_dictionaries_are_made_for_every_target_and_the_same_each_time() {
 
 #[test]
 fn every_target_is_built_and_run_everywhere() {
-    let names: BTreeSet<String> = fuzzing::targets().into_iter().map(|target| target.name).collect();
+    let names: BTreeSet<String> = fuzz_targets::targets().into_iter().map(|target| target.name).collect();
     for protocol in Protocol::embedded_names() {
         assert!(names.contains(&format!("message_{protocol}")), "{protocol}");
     }
@@ -152,7 +152,7 @@ fn monitors_agree_on_real_traces() {
         assert!(cases.len() > 30, "{name}: only {} cases", cases.len());
         // The naive monitors look at every pair of events: long traces would take minutes.
         for events in cases.values().filter(|events| events.len() <= 150) {
-            fuzzing::agrees(&protocol, events, true);
+            fuzz_targets::agrees(&protocol, events, true);
         }
     }
 }
@@ -162,21 +162,21 @@ proptest! {
 
     #[test]
     fn any_bytes_hold(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-        fuzzing::frame(&bytes);
-        fuzzing::frame_agrees(&bytes);
-        fuzzing::trace(&bytes);
+        fuzz_targets::frame(&bytes);
+        fuzz_targets::frame_agrees(&bytes);
+        fuzz_targets::trace(&bytes);
     }
 
     #[test]
     fn json_like_text_holds(text in r#"[{}\[\]",:0-9a-z\\ .eE+-]{0,60}"#) {
-        fuzzing::frame(text.as_bytes());
-        fuzzing::frame_agrees(text.as_bytes());
+        fuzz_targets::frame(text.as_bytes());
+        fuzz_targets::frame_agrees(text.as_bytes());
     }
 
     #[test]
     fn built_inputs_hold(bytes in proptest::collection::vec(any::<u8>(), 0..800)) {
-        fuzzing::frame_structured(&bytes);
-        fuzzing::monitors(&bytes);
-        fuzzing::report(&bytes);
+        fuzz_targets::frame_structured(&bytes);
+        fuzz_targets::monitors(&bytes);
+        fuzz_targets::report(&bytes);
     }
 }

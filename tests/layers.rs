@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// From the top floor to the ground; a module may import those that come after it. Modules on one line are
 /// neighbours and do not know each other.
 const FLOORS: &[&[&str]] = &[
-    &["cli", "fuzzing"],
+    &["cli", "fuzz_targets"],
     &["report"],
     &["fuzz", "doctor"],
     &["run"],

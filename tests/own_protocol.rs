@@ -113,9 +113,9 @@ fn its_examples_survive_the_fuzz_target_of_the_parser() {
             for byte in [0, b'"', b'}', b'\\', 0xff, bytes[at] ^ 1] {
                 let mut mutant = bytes.clone();
                 mutant[at] = byte;
-                frameproof::fuzzing::frame(&mutant);
+                frameproof::fuzz_targets::frame(&mutant);
             }
-            frameproof::fuzzing::frame(&bytes[..at]);
+            frameproof::fuzz_targets::frame(&bytes[..at]);
         }
     }
 }

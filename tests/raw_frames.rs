@@ -323,13 +323,13 @@ fn the_reference_servers_survive_every_kind_of_frame_that_the_fuzzer_knows() {
         let folder = tempfile::tempdir().expect("a folder");
         let mut cases = Vec::new();
         let mut throw = 7;
-        for kind in frameproof::fuzz::wire::KINDS {
+        for kind in frameproof::fuzz::generate::frames::KINDS {
             for round in 0..2 {
                 let mut below = |bound: usize| {
                     throw = (throw * 31 + 17) % 10_007;
                     throw % bound.max(1)
                 };
-                let input = frameproof::fuzz::wire::input("alice", kind, &command, &mut below);
+                let input = frameproof::fuzz::generate::frames::input("alice", kind, &command, &mut below);
                 let mut steps = vec![serde_json::json!({ "open": "alice" })];
                 steps.extend(input.steps());
                 // Somebody else is served as ever.
@@ -352,7 +352,7 @@ fn the_reference_servers_survive_every_kind_of_frame_that_the_fuzzer_knows() {
             .collect();
         assert_eq!(output.status.code(), Some(0), "{protocol}: {failed:#?}{}", text(&output.stderr));
         assert!(
-            failed[0].contains(&format!("{} passed", 2 * frameproof::fuzz::wire::KINDS.len())),
+            failed[0].contains(&format!("{} passed", 2 * frameproof::fuzz::generate::frames::KINDS.len())),
             "{failed:?}"
         );
     }

@@ -1,4 +1,4 @@
 //! The baseline loader.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| frameproof::fuzzing::baseline(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| frameproof::fuzz_targets::baseline(bytes));

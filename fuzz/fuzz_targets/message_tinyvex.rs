@@ -1,7 +1,7 @@
 //! Frames of tinyvex, validated: trees of JSON are mutated nine times out of ten, bytes the tenth.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| frameproof::fuzzing::message("tinyvex", bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| frameproof::fuzz_targets::message("tinyvex", bytes));
 
 libfuzzer_sys::fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
     frameproof_fuzz::mutate("message_tinyvex", data, size, max_size, seed)

@@ -1,4 +1,4 @@
 //! The protocol loader.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| frameproof::fuzzing::protocol(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| frameproof::fuzz_targets::protocol(bytes));

@@ -2,9 +2,9 @@
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    frameproof::fuzzing::report(bytes);
+    frameproof::fuzz_targets::report(bytes);
     // A parser that is not ours has the last word.
-    let xml = frameproof::fuzzing::junit_of(bytes);
+    let xml = frameproof::fuzz_targets::junit_of(bytes);
     if let Err(error) = roxmltree::Document::parse(&xml) {
         panic!("{error} in {xml}");
     }

@@ -1,4 +1,4 @@
 //! The scenario loader.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| frameproof::fuzzing::scenario(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| frameproof::fuzz_targets::scenario(bytes));

@@ -1,4 +1,4 @@
 //! The trace reader.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| frameproof::fuzzing::trace(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| frameproof::fuzz_targets::trace(bytes));

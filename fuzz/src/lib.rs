@@ -6,8 +6,8 @@ use std::sync::OnceLock;
 /// is left to libFuzzer's own mutations of bytes.
 pub fn mutate(target: &str, data: &mut [u8], size: usize, max_size: usize, seed: u32) -> usize {
     static WORDS: OnceLock<Vec<String>> = OnceLock::new();
-    let words = WORDS.get_or_init(|| frameproof::fuzzing::words(target));
-    let mutated = (seed % 10 != 0).then(|| frameproof::fuzzing::mutate_json(&data[..size], words, seed, max_size));
+    let words = WORDS.get_or_init(|| frameproof::fuzz_targets::words(target));
+    let mutated = (seed % 10 != 0).then(|| frameproof::fuzz_targets::mutate_json(&data[..size], words, seed, max_size));
     match mutated.flatten() {
         Some(text) => {
             data[..text.len()].copy_from_slice(&text);

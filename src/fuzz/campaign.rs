@@ -5,15 +5,15 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
-use super::bench::{Bench, Ran};
-use super::death;
+use super::crashes;
+use super::executor::{Execution, Executor};
+use super::feedback::{Coverage, Feedback};
 use super::finding::{Finding, Fingerprint};
-use super::flight::{Flight, Landed};
+use super::findings::{Confirmed, JointFinding};
 use super::generate::Generator;
-use super::guide::{Coverage, Guide};
+use super::in_flight::{InFlight, Landed};
 use super::input::Input;
-use super::keep::{Confirmed, Together};
-use super::pace::Pace;
+use super::latency::Latency;
 use super::program::Program;
 use crate::results::event::Verdict;
 use crate::run::testbed::{Ground, death_of};
@@ -107,9 +107,9 @@ pub struct Report {
 }
 
 pub(super) struct Campaign<'c> {
-    pub bench: Bench,
+    pub executor: Executor,
     pub options: Options,
-    guide: Guide,
+    guide: Feedback,
     pub report: Report,
     /// (command, mutation) of findings of one input: they would hide others.
     pub known_inputs: BTreeSet<(String, String)>,
@@ -125,8 +125,8 @@ pub(super) struct Campaign<'c> {
     pub doubts: Vec<(String, String)>,
     pub growth: Growth,
     /// What is wrong for certain, and is being looked into. Should the campaign end meanwhile, it is told as it is.
-    pub unexplained: Option<Together>,
-    pub pace: Pace,
+    pub unexplained: Option<JointFinding>,
+    pub pace: Latency,
     start: Instant,
     pub sink: &'c mut (dyn FnMut(Event<'_>) + Send),
 }
@@ -161,7 +161,7 @@ pub async fn campaign(
     sink: &mut (dyn FnMut(Event<'_>) + Send),
     mut stop: watch::Receiver<bool>,
 ) -> Result<Report, Diagnostics> {
-    let guide = Guide::new(ground.protocol())?;
+    let guide = Feedback::new(ground.protocol())?;
     let report = Report {
         progress: Progress::default(),
         findings: Vec::new(),
@@ -172,7 +172,7 @@ pub async fn campaign(
         cut: false,
     };
     let mut campaign = Campaign {
-        bench: Bench::new(ground),
+        executor: Executor::new(ground),
         options,
         guide,
         report,
@@ -185,7 +185,7 @@ pub async fn campaign(
         told: BTreeSet::new(),
         doubts: Vec::new(),
         growth: Growth::default(),
-        pace: Pace::default(),
+        pace: Latency::default(),
         start: Instant::now(),
         sink,
     };
@@ -246,10 +246,10 @@ impl Campaign<'_> {
         (self.sink)(Event::Progress(progress));
         let states = self.reachable().await;
         self.tell_doubts(false);
-        let generator = Generator::new(self.bench.ground.protocol(), states);
+        let generator = Generator::new(self.executor.ground.protocol(), states);
         let resumed = std::mem::take(&mut self.options.corpus).into_iter();
         let mut maker = Maker { generator, resumed, made: 0 };
-        let mut flight = Flight::default();
+        let mut flight = InFlight::default();
         let mut round = 0;
         loop {
             self.make(&mut maker, &mut flight);
@@ -257,7 +257,9 @@ impl Campaign<'_> {
                 flight.give_up();
             }
             let seed = self.options.seed;
-            flight.start(self.options.jobs, &self.bench, self.options.deadline, |index| seed_of(seed, index));
+            flight.start(self.options.jobs, &self.executor, self.options.deadline, |index| {
+                seed_of(seed, index)
+            });
             if !flight.land().await {
                 break;
             }
@@ -283,7 +285,7 @@ impl Campaign<'_> {
     }
 
     /// Makes programs as far ahead as may be: each depends on what was taken in before, and on nothing else.
-    fn make(&mut self, maker: &mut Maker, flight: &mut Flight) {
+    fn make(&mut self, maker: &mut Maker, flight: &mut InFlight) {
         let most = self.options.iterations.unwrap_or(u64::MAX).min(flight.horizon());
         while maker.made < most && !self.has_enough() {
             let known =
@@ -297,7 +299,7 @@ impl Campaign<'_> {
     }
 
     /// After some cases: progress, and the life and memory of a launched target. `false`: the campaign cannot go on.
-    async fn look_after(&mut self, flight: &mut Flight) -> bool {
+    async fn look_after(&mut self, flight: &mut InFlight) -> bool {
         let programs = flight.recent();
         let fallen = self.fallen().await;
         if !fallen.is_empty() {
@@ -322,9 +324,9 @@ impl Campaign<'_> {
 
     /// How launched servers have ended since this was asked last, each way once; those of which more is known come first.
     pub(super) async fn fallen(&self) -> Vec<String> {
-        let mut fallen = self.bench.ground.fallen().await;
-        fallen.sort_by_cached_key(|how| std::cmp::Reverse(death::shape(how)));
-        fallen.dedup_by_key(|how| death::shape(how));
+        let mut fallen = self.executor.ground.fallen().await;
+        fallen.sort_by_cached_key(|how| std::cmp::Reverse(crashes::shape(how)));
+        fallen.dedup_by_key(|how| crashes::shape(how));
         fallen
     }
 
@@ -349,7 +351,7 @@ impl Campaign<'_> {
     }
 
     /// Counts and learns from what came of a case.
-    fn learn(&mut self, ran: Option<&Ran>) {
+    fn learn(&mut self, ran: Option<&Execution>) {
         self.report.progress.cases += 1;
         let Some(ran) = ran else { return };
         let sent = ran.single.trace.iter().filter(|event| {
@@ -368,7 +370,7 @@ impl Campaign<'_> {
     }
 
     /// Takes in a case with which something is wrong, and all that ran meanwhile. `false`: the campaign cannot go on.
-    async fn examine(&mut self, first: Landed, maker: &mut Maker, flight: &mut Flight) -> bool {
+    async fn examine(&mut self, first: Landed, maker: &mut Maker, flight: &mut InFlight) -> bool {
         // No case runs while servers are begun anew.
         flight.land_all().await;
         let programs = flight.recent();
@@ -379,8 +381,9 @@ impl Campaign<'_> {
         let mut next = Some(first);
         while let Some((index, ran)) = next {
             self.learn(ran.as_ref());
-            let is_known =
-                |ran: &Ran, print: &Fingerprint| self.known.contains(print) || self.is_explained(ran, print);
+            let is_known = |ran: &Execution, print: &Fingerprint| {
+                self.known.contains(print) || self.is_explained(ran, print)
+            };
             again |= ran.as_ref().is_some_and(|ran| ran.wrong().iter().any(|print| is_known(ran, print)));
             if let Some(ran) = ran.filter(|_| self.report.findings.len() < self.options.max_findings) {
                 self.judge(index, ran, &fallen, &mut dead).await;
@@ -404,7 +407,7 @@ impl Campaign<'_> {
 
     /// Looks into what is wrong with a case. Where servers have died meanwhile, that is what befell those that lost their
     /// connections; which of them brings it about is for the replays to tell.
-    async fn judge(&mut self, index: u64, ran: Ran, deaths: &[String], dead: &mut Vec<(u64, Program)>) {
+    async fn judge(&mut self, index: u64, ran: Execution, deaths: &[String], dead: &mut Vec<(u64, Program)>) {
         let mut wrong = ran.wrong();
         if !deaths.is_empty() && ran.is_struck() {
             let own = ran.single.broke().and_then(death_of).map(str::to_owned);

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use super::program::Program;
-use super::yaml;
 use crate::protocol::Protocol;
 use crate::scenario;
 use crate::source::Document;
@@ -74,7 +73,7 @@ fn program(path: &Path, protocol: &Protocol) -> Result<Program, String> {
         let first = errors.to_string();
         first.lines().next().unwrap_or_default().to_owned()
     };
-    let document = Document::parse("it", &yaml::file(&[], &[case])).map_err(plain)?;
+    let document = Document::parse("it", &scenario::write::file(&[], &[case])).map_err(plain)?;
     scenario::from_documents([document], protocol).map_err(plain)?;
     Ok(program)
 }

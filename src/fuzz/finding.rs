@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::death;
+use super::crashes;
+use super::generate::mutate::DEEP;
 use super::input::{Action, Input};
 use super::program::{Part, Program, Rendered};
-use super::spoil::DEEP;
-use super::yaml;
 use crate::protocol::Protocol;
 use crate::results::event::{CaseReport, Failure, Verdict};
 use crate::run::testbed::{Single, death_of};
 use crate::run::without_silence;
+use crate::scenario::write;
 
 /// What makes two findings the same.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -32,13 +32,13 @@ pub struct Fingerprint {
 impl Fingerprint {
     /// Of the target itself, and of no requirement.
     fn of_target(shape: String) -> Self {
-        let state = super::guide::OPENED.to_owned();
+        let state = super::feedback::OPENED.to_owned();
         Self { oracle: "target".to_owned(), requirements: Vec::new(), state, shape }
     }
 
     /// Of a server that died in this way.
     pub fn of_death(how: &str) -> Self {
-        Self::of_target(death::shape(how))
+        Self::of_target(crashes::shape(how))
     }
 
     /// The shape without how the inputs were spoilt.
@@ -92,7 +92,7 @@ pub fn fingerprints(
     rendered: &Rendered,
     single: &Single,
 ) -> Vec<(Fingerprint, Option<Failure>)> {
-    let state = program.state.clone().unwrap_or_else(|| super::guide::OPENED.to_owned());
+    let state = program.state.clone().unwrap_or_else(|| super::feedback::OPENED.to_owned());
     let mut found = Vec::new();
     // Where the server died, what failed is its death.
     let judged = single.report.failures.iter().enumerate().filter(|(_, one)| one.verdict != Verdict::Error);
@@ -116,7 +116,7 @@ pub fn fingerprints(
         && !single.trace.is_empty()
         && let Some(reason) = single.broke()
     {
-        let shape = death_of(reason).map_or_else(|| normal(reason), death::shape);
+        let shape = death_of(reason).map_or_else(|| normal(reason), crashes::shape);
         found.push((Fingerprint { state, ..Fingerprint::of_target(shape) }, None));
     }
     found
@@ -293,7 +293,7 @@ pub fn name_of(fingerprint: &Fingerprint) -> String {
 
 /// The scenario file of a finding.
 pub fn scenario(comments: &[String], cases: &[Value]) -> String {
-    yaml::file(comments, cases)
+    write::file(comments, cases)
 }
 
 /// The report of a case that was not run by itself.

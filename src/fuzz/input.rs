@@ -19,7 +19,8 @@ pub struct Input {
     /// How it was spoilt: `valid`, `missing-field`, `truncated`, … Part of the novelty that guides the campaign.
     pub mutation: String,
     /// What the protocol owes for it.
-    pub duty: Duty,
+    #[serde(rename = "duty")]
+    pub obligation: Obligation,
 }
 
 /// What an input does.
@@ -39,7 +40,7 @@ pub enum Action {
 /// What the server owes for an input.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Duty {
+pub enum Obligation {
     /// The protocol's error, and no change of state. `covers`: the requirements that say so; `tolerated`: the ambiguity
     /// by which it may be otherwise.
     Refuse {
@@ -103,7 +104,7 @@ impl Input {
                 action: Action::Send(step.get("send")?.clone()),
                 command: command.to_owned(),
                 mutation: "valid".to_owned(),
-                duty: Duty::Survive,
+                obligation: Obligation::Survive,
             })
         };
         sends.zip(self.command.split(" | ")).filter_map(alone).collect()
@@ -116,7 +117,7 @@ impl Input {
 
     /// Whether the server may or must end the connection.
     pub fn may_close(&self) -> bool {
-        matches!(self.duty, Duty::MayClose { .. } | Duty::MustClose { .. })
+        matches!(self.obligation, Obligation::MayClose { .. } | Obligation::MustClose { .. })
     }
 
     /// Whether the client itself cuts the connection in the end.
@@ -149,7 +150,7 @@ impl Input {
             action: Action::Steps(vec![step]),
             command: "wait".to_owned(),
             mutation: "-".to_owned(),
-            duty: Duty::Survive,
+            obligation: Obligation::Survive,
         }
     }
 
@@ -187,7 +188,7 @@ mod tests {
             action,
             command: "c".into(),
             mutation: "valid".into(),
-            duty: Duty::Survive,
+            obligation: Obligation::Survive,
         };
         assert_eq!(input(Action::Text("x".into())).steps(), [json!({ "raw": "x", "as": "alice" })]);
         assert_eq!(
@@ -205,7 +206,7 @@ mod tests {
             ] })]),
             command: "a | b".into(),
             mutation: "race".into(),
-            duty: Duty::Survive,
+            obligation: Obligation::Survive,
         };
         let apart = race.apart();
         let told: Vec<_> = apart.iter().map(|one| (one.client.as_str(), one.command.as_str())).collect();

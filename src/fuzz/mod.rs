@@ -2,33 +2,28 @@
 //!
 //! What it does to a server it does through [`crate::run`]: a fuzzed case *is* a scenario, so that a finding is one, too.
 //!
-//! A [`program::Program`] is a list of [`input::Input`]s with its circumstances. [`generate`] makes programs from a seed,
-//! [`spoil`] and [`schema`] their messages, [`duty`] says what the protocol owes for each. [`campaign`] runs them side by side,
-//! [`guide`] learns which led to something new, [`shrink`] makes what fails small, and [`finding`] keeps it.
+//! A [`program::Program`] is a list of [`input::Input`]s with its circumstances. [`generate`] makes programs from a seed, and
+//! [`obligation`] says what the protocol owes for each input. [`campaign`] runs them side by side, [`feedback`] learns which led
+//! to something new, [`shrink`] makes what fails small, and [`finding`] keeps it.
 
-pub mod bench;
 pub mod campaign;
+mod confirm;
 pub mod corpus;
-mod death;
-pub mod dice;
-pub mod duty;
+mod crashes;
+pub mod executor;
+mod exhaustion;
+pub mod feedback;
 pub mod finding;
-mod flight;
+mod findings;
 pub mod generate;
-pub mod guide;
+mod in_flight;
 pub mod input;
-mod keep;
-mod pace;
+mod latency;
+pub mod model_scripts;
+pub mod obligation;
 pub mod program;
+mod reachability;
 pub mod replay;
-pub mod schema;
-pub mod scripts;
 pub mod shrink;
-pub mod spoil;
-mod states;
-mod verdicts;
-mod wear;
-pub mod wire;
-pub mod yaml;
 
 pub use crate::run::testbed::Ground;

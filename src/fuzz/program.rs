@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::duty::{duties, framing};
-use super::input::{Duty, Input};
+use super::input::{Input, Obligation};
+use super::obligation::{framing_step, refusal_steps};
 use crate::protocol::Protocol;
 use crate::protocol::extension::Exchange;
 
@@ -49,7 +49,7 @@ pub struct Program {
 pub enum Part {
     /// Connections are opened and the state is entered: nothing has been spoilt yet.
     Before,
-    /// The inputs and the duties for each.
+    /// The inputs and the obligations for each.
     Inputs,
     /// How a connection ends after what RFC 6455 forbids.
     Framing,
@@ -77,7 +77,8 @@ pub struct Rendered {
 impl Program {
     /// Whether every input is one that the server must refuse.
     pub fn all_refused(&self) -> bool {
-        !self.inputs.is_empty() && self.inputs.iter().all(|input| matches!(input.duty, Duty::Refuse { .. }))
+        !self.inputs.is_empty()
+            && self.inputs.iter().all(|input| matches!(input.obligation, Obligation::Refuse { .. }))
     }
 
     /// Whether the state in which it begins passes by itself.
@@ -91,7 +92,8 @@ impl Program {
     /// what the server took it for.
     fn suspended<'p>(&self, protocol: &'p Protocol) -> Vec<&'p String> {
         let blind = self.inputs.iter().any(|input| {
-            super::spoil::is_tolerable(&input.mutation) || matches!(input.duty, Duty::MustClose { .. })
+            super::generate::mutate::is_tolerable(&input.mutation)
+                || matches!(input.obligation, Obligation::MustClose { .. })
         });
         let extension = &protocol.extension;
         match blind {
@@ -133,7 +135,7 @@ impl Program {
         if let Some(turn) = turn.filter(|situation| !situation.turn.is_empty()) {
             case["turn"] = json!(turn.turn);
         }
-        let mut turns = super::scripts::all(protocol);
+        let mut turns = super::model_scripts::all(protocol);
         let waiting =
             self.witness_state.as_ref().and_then(|state| protocol.extension.fuzzing.states.get(state));
         if let Some(waiting) = waiting.filter(|situation| !situation.turn.is_empty()) {
@@ -346,7 +348,7 @@ impl Writer<'_> {
     }
 
     fn turn(&mut self, client: &str, text: &str, blame: &[String]) {
-        let start = super::scripts::start(self.protocol, client, text);
+        let start = super::model_scripts::start(self.protocol, client, text);
         self.step(json!({ "send": start, "as": client }));
         let covers = if blame.is_empty() { &self.protocol.extension.turn.covers } else { blame };
         self.step(json!({ "expect": "turn-end", "as": client, "covers": covers }));
@@ -364,7 +366,7 @@ impl Writer<'_> {
     fn end(&mut self, input: &Input, needed: bool) {
         let part = self.part;
         self.part = Part::Framing;
-        framing(input, &self.protocol.extension.fuzzing.survives)
+        framing_step(input, &self.protocol.extension.fuzzing.survives)
             .into_iter()
             .for_each(|step| self.step(step));
         self.part = part;
@@ -410,7 +412,7 @@ impl Writer<'_> {
             places.push(format!("{base}{}", first + steps.len()));
             steps.extend(input.steps());
         }
-        steps.extend(duties(inputs, &fuzzing.survives));
+        steps.extend(refusal_steps(inputs, &fuzzing.survives));
         if keeps {
             self.step(json!({ "unchanged": steps, "as": ALICE, "covers": fuzzing.unchanged }));
         } else {

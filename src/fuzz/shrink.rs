@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::bench::{Bench, Ran};
-use super::duty::duty;
+use super::executor::{Execution, Executor};
 use super::finding::{Fingerprint, size};
-use super::input::{Action, Duty, Input};
+use super::generate::{frames, mutate};
+use super::input::{Action, Input, Obligation};
+use super::obligation::obligation_of;
 use super::program::Program;
-use super::{spoil, wire};
 use crate::protocol::Protocol;
 
 /// Most replays of one finding.
@@ -40,17 +40,18 @@ pub struct Patience {
 /// Shrinks what a run shows: it is replaced by the run of a smaller program whenever one shows it, too, and `replays` counts the
 /// cases run. Given up in the middle, what is there is as good as any, but larger. `until`: when it is over at the latest.
 pub async fn shrink(
-    bench: &Bench,
-    (best, replays): (&mut Ran, &mut usize),
+    executor: &Executor,
+    (best, replays): (&mut Execution, &mut usize),
     wanted: &Fingerprint,
     seed: u64,
     patience: Patience,
     until: Option<Instant>,
 ) {
-    let own = Instant::now() + if bench.ground.is_launched() { LAUNCHED } else { LONGEST };
+    let own = Instant::now() + if executor.ground.is_launched() { LAUNCHED } else { LONGEST };
     let most = *replays + MOST;
     let until = until.map_or(own, |until| until.min(own));
-    let mut work = Work { bench, best, wanted, seed, patience, replays, most, until, tried: HashSet::new() };
+    let mut work =
+        Work { executor, best, wanted, seed, patience, replays, most, until, tried: HashSet::new() };
     // One input alone is what most findings take: of many, one of each kind first, then halves.
     if work.best.program.inputs.len() > FEW {
         let mut kinds = HashSet::new();
@@ -104,8 +105,8 @@ fn circumstances(program: &Program) -> Vec<Program> {
 }
 
 struct Work<'w> {
-    bench: &'w Bench,
-    best: &'w mut Ran,
+    executor: &'w Executor,
+    best: &'w mut Execution,
     wanted: &'w Fingerprint,
     seed: u64,
     patience: Patience,
@@ -137,7 +138,7 @@ impl Work<'_> {
                 return false;
             }
             *self.replays += batch.len();
-            let results = self.bench.replay_all(batch, self.seed, self.patience.first, JOBS).await;
+            let results = self.executor.replay_all(batch, self.seed, self.patience.first, JOBS).await;
             for found in results.into_iter().flatten().filter(|ran| ran.shows(self.wanted)) {
                 if self.is_steady(&found.program).await {
                     *self.best = found;
@@ -151,7 +152,7 @@ impl Work<'_> {
     async fn is_steady(&mut self, program: &Program) -> bool {
         *self.replays += AGAIN;
         let deadline = self.patience.again;
-        self.bench.shown_again(program, AGAIN, self.wanted, self.seed, deadline).await.len() == AGAIN
+        self.executor.shown_again(program, AGAIN, self.wanted, self.seed, deadline).await.len() == AGAIN
     }
 
     /// Leaves inputs out: halves, quarters, … and at last `least` at a time.
@@ -179,7 +180,7 @@ impl Work<'_> {
     async fn smaller_inputs(&mut self) {
         let mut index = 0;
         while index < self.best.program.inputs.len() && !self.is_over() {
-            let protocol = self.bench.ground.protocol().clone();
+            let protocol = self.executor.ground.protocol().clone();
             let program = self.best.program.clone();
             let simpler = simpler(&protocol, &program.inputs[index]);
             let candidates = simpler.into_iter().map(|input| {
@@ -209,15 +210,15 @@ pub fn simpler(protocol: &Protocol, input: &Input) -> Vec<Input> {
         let original = input;
         let input = Input { action, ..input.clone() };
         // A simpler text that is owed something else, or nothing, would be another finding.
-        if let (Duty::Refuse { .. }, Action::Text(text)) = (&input.duty, &input.action)
-            && duty(protocol, text) != input.duty
+        if let (Obligation::Refuse { .. }, Action::Text(text)) = (&input.obligation, &input.action)
+            && obligation_of(protocol, text) != input.obligation
         {
             return None;
         }
         // Frames that mean something else to the RFC would be owed something else.
         if let (Action::Steps(before), Action::Steps(steps)) = (&original.action, &input.action)
-            && original.command == wire::COMMAND
-            && (wire::meaning(before) != wire::meaning(steps) || original.farewell() != input.farewell())
+            && original.command == frames::COMMAND
+            && (frames::meaning(before) != frames::meaning(steps) || original.farewell() != input.farewell())
         {
             return None;
         }
@@ -263,11 +264,11 @@ fn cut(text: &str) -> Vec<String> {
 
 /// A value without one of its places, or with a simpler one there.
 fn values(value: &Value) -> Vec<Value> {
-    let places = spoil::places(value);
+    let places = mutate::places(value);
     let mut found = Vec::new();
     for at in &places {
         let mut without = value.clone();
-        spoil::remove(&mut without, at);
+        mutate::remove(&mut without, at);
         found.push(without);
     }
     for at in &places {

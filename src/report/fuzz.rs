@@ -6,8 +6,8 @@ use std::path::Path;
 
 use super::escape::terminal;
 use crate::fuzz::campaign::{Ended, Progress, Report};
+use crate::fuzz::feedback::{Coverage, OPENED};
 use crate::fuzz::finding::{Finding, Shown, blank_report};
-use crate::fuzz::guide::{Coverage, OPENED};
 use crate::results::event::{CaseReport, RequirementResult, RunEvent, RunStarted, Summary, Verdict};
 
 /// What every campaign holds the server to, as a JUnit case each: the oracle, and what it asks.

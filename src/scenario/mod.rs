@@ -7,6 +7,7 @@ mod notes;
 mod salvage;
 pub mod turn;
 mod verify;
+pub mod write;
 
 use std::sync::Arc;
 

@@ -2,13 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use super::bench::Ran;
 use super::campaign::Campaign;
-use super::death;
+use super::confirm::CONFIRM;
+use super::crashes;
+use super::executor::Execution;
 use super::finding::Fingerprint;
-use super::keep::Confirmed;
+use super::findings::Confirmed;
 use super::program::Program;
-use super::verdicts::CONFIRM;
 use crate::run::testbed::death_of;
 use crate::trace::{Direction, Payload};
 
@@ -25,7 +25,7 @@ fn harmless(times: u32) -> Program {
 }
 
 /// Messages sent until the server died of a harmless case; none: that is not what it died of.
-pub(super) fn worn_after(ran: &Ran) -> Option<usize> {
+pub(super) fn exhausted_after(ran: &Execution) -> Option<usize> {
     if !ran.program.inputs.is_empty() || ran.program.repeat.is_none() {
         return None;
     }
@@ -33,7 +33,7 @@ pub(super) fn worn_after(ran: &Ran) -> Option<usize> {
     Some(sent(ran))
 }
 
-fn sent(ran: &Ran) -> usize {
+fn sent(ran: &Execution) -> usize {
     let is_message = |payload: &Payload| matches!(payload, Payload::Text(_) | Payload::Binary(_));
     ran.single.trace.iter().filter(|event| event.dir == Direction::Send && is_message(&event.payload)).count()
 }
@@ -41,7 +41,7 @@ fn sent(ran: &Ran) -> usize {
 impl Campaign<'_> {
     /// Whether the server dies in the same way of harmless cases alone, so many of them; if it does, that is a finding. Case
     /// `index` has shown it first.
-    pub(super) async fn wears_out(&mut self, index: u64, how: &str) -> bool {
+    pub(super) async fn is_exhausted(&mut self, index: u64, how: &str) -> bool {
         let wanted = Fingerprint::of_death(how);
         let (seed, patient) = (self.seed_of(index), self.options.deadline * 3);
         let began = Instant::now();
@@ -49,7 +49,7 @@ impl Campaign<'_> {
         let mut times = None;
         for tried in TIMES {
             replays += 1;
-            let ran = self.bench.replay(harmless(*tried), seed, patient).await;
+            let ran = self.executor.replay(harmless(*tried), seed, patient).await;
             if ran.as_ref().is_some_and(|ran| ran.shows(&wanted)) {
                 times = Some(*tried);
             }
@@ -59,7 +59,7 @@ impl Campaign<'_> {
         }
         let Some(times) = times else { return false };
         replays += CONFIRM;
-        let shown = self.bench.shown_again(&harmless(times), CONFIRM, &wanted, seed, patient).await;
+        let shown = self.executor.shown_again(&harmless(times), CONFIRM, &wanted, seed, patient).await;
         let Some(ran) = shown.into_iter().nth(CONFIRM - 1) else { return false };
         self.keep(Confirmed { index, ran, print: wanted, replays });
         true
@@ -67,7 +67,7 @@ impl Campaign<'_> {
 
     /// Whether a death is one that a finding tells.
     pub(super) fn is_told(&self, how: &str) -> bool {
-        let shape = death::shape(how);
-        self.known.iter().any(|print| print.oracle == "target" && death::is_of(&print.shape, &shape))
+        let shape = crashes::shape(how);
+        self.known.iter().any(|print| print.oracle == "target" && crashes::is_of(&print.shape, &shape))
     }
 }

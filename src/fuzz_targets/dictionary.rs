@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::{lab, shipped};
+use super::{all_rules_protocol, shipped};
 use crate::protocol::{Extension, Protocol, RequirementsFile};
 use crate::results::baseline::BaselineFile;
 use crate::scenario::model::ScenarioFile;
@@ -27,7 +27,7 @@ pub fn words(target: &str) -> Vec<String> {
         "protocol" | "overlay" => {
             collect(&schema_of::<Extension>(), &mut words);
             collect(&schema_of::<RequirementsFile>(), &mut words);
-            names(lab::lab(), &mut words);
+            names(all_rules_protocol::all_rules(), &mut words);
             let asyncapi =
                 ["asyncapi", "operations", "action", "messages", "components", "payload", "examples", "$ref"];
             words.extend(asyncapi.map(str::to_owned));

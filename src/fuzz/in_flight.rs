@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use tokio::task::JoinSet;
 
-use super::bench::{Bench, Ran};
+use super::executor::{Execution, Executor};
 use super::program::Program;
 
 /// How far cases are made ahead: case `n` is made when all below `n - AHEAD` have been taken in, and none above. So it does not depend on
@@ -15,21 +15,21 @@ use super::program::Program;
 pub(super) const AHEAD: u64 = 64;
 
 /// A case that was run; `None`: it was no scenario, or frameproof itself broke in it.
-pub(super) type Landed = (u64, Option<Ran>);
+pub(super) type Landed = (u64, Option<Execution>);
 
 /// The cases that are not taken in yet.
 #[derive(Default)]
-pub(super) struct Flight {
+pub(super) struct InFlight {
     waiting: VecDeque<(u64, Program)>,
     running: JoinSet<Landed>,
-    done: BTreeMap<u64, Option<Ran>>,
+    done: BTreeMap<u64, Option<Execution>>,
     /// The number of the case that is taken in next.
     next: u64,
-    /// What [`Flight::recent`] tells next, where servers are watched.
+    /// What [`InFlight::recent`] tells next, where servers are watched.
     recent: Vec<(u64, Program)>,
 }
 
-impl Flight {
+impl InFlight {
     /// The number of the case that may be made last.
     pub fn horizon(&self) -> u64 {
         self.next + AHEAD
@@ -46,15 +46,21 @@ impl Flight {
     }
 
     /// Starts cases until `jobs` run. Launched servers are watched: what ran on them is remembered.
-    pub fn start(&mut self, jobs: usize, bench: &Bench, deadline: Duration, seed_of: impl Fn(u64) -> u64) {
+    pub fn start(
+        &mut self,
+        jobs: usize,
+        executor: &Executor,
+        deadline: Duration,
+        seed_of: impl Fn(u64) -> u64,
+    ) {
         while self.running.len() < jobs.max(1) {
             let Some((index, program)) = self.waiting.pop_front() else { return };
-            if bench.ground.is_launched() {
+            if executor.ground.is_launched() {
                 self.recent.push((index, program.clone()));
             }
-            let (bench, seed) = (bench.clone(), seed_of(index));
+            let (executor, seed) = (executor.clone(), seed_of(index));
             self.running.spawn(async move {
-                let ran = AssertUnwindSafe(bench.run(program, seed, deadline)).catch_unwind().await;
+                let ran = AssertUnwindSafe(executor.run(program, seed, deadline)).catch_unwind().await;
                 (index, ran.ok().flatten())
             });
         }
@@ -97,7 +103,7 @@ mod tests {
 
     #[test]
     fn cases_are_taken_in_by_their_numbers() {
-        let mut flight = Flight::default();
+        let mut flight = InFlight::default();
         for index in [2, 0] {
             flight.done.insert(index, None);
         }

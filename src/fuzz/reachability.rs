@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use futures_util::StreamExt;
 
-use super::bench::Ran;
 use super::campaign::Campaign;
+use super::executor::Execution;
 use super::program::Program;
 
 impl Campaign<'_> {
@@ -31,7 +31,7 @@ impl Campaign<'_> {
             }
         }
         let states: Vec<Option<String>> =
-            self.bench.ground.protocol().extension.fuzzing.states.keys().cloned().map(Some).collect();
+            self.executor.ground.protocol().extension.fuzzing.states.keys().cloned().map(Some).collect();
         let mut obstacles: BTreeMap<String, Vec<String>> = BTreeMap::new();
         let entered = self.enter(states).await;
         let programs: Vec<(u64, Program)> =
@@ -55,7 +55,7 @@ impl Campaign<'_> {
     }
 
     /// Enters and leaves states, as many at once as cases may run.
-    async fn enter(&self, states: Vec<Option<String>>) -> Vec<Ran> {
+    async fn enter(&self, states: Vec<Option<String>>) -> Vec<Execution> {
         // Each has sessions of its own.
         let enter = |(index, state)| {
             let program = Program {
@@ -68,7 +68,7 @@ impl Campaign<'_> {
                 repeat: None,
             };
             let seed = self.options.seed.wrapping_add(index as u64);
-            self.bench.run(program, seed, self.options.deadline * 3)
+            self.executor.run(program, seed, self.options.deadline * 3)
         };
         let ran = futures_util::stream::iter(states.into_iter().enumerate())
             .map(enter)

@@ -5,15 +5,15 @@ use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 
-use super::bench::{Bench, Ran, is_same_defect};
 use super::campaign::{Campaign, Ended, Growth};
-use super::death;
+use super::crashes;
+use super::executor::{Execution, Executor, is_same_defect};
+use super::exhaustion::MANY;
 use super::finding::{Fingerprint, Shown};
+use super::findings::{Confirmed, JointFinding};
 use super::input::Input;
-use super::keep::{Confirmed, Together};
 use super::program::Program;
 use super::shrink::{Patience, shrink};
-use super::wear::MANY;
 use crate::results::event::Verdict;
 use crate::run::testbed::death_of;
 
@@ -43,18 +43,18 @@ const CUT: &str = "which case does it was not looked into to the end";
 
 impl Campaign<'_> {
     /// Whether a case shows something that is worth a look.
-    pub(super) fn is_suspect(&self, ran: &Ran) -> bool {
+    pub(super) fn is_suspect(&self, ran: &Execution) -> bool {
         ran.is_suspect(&|print| self.is_new(ran, print))
     }
 
     /// Whether what a case shows is worth a look.
-    pub(super) fn is_new(&self, ran: &Ran, print: &Fingerprint) -> bool {
+    pub(super) fn is_new(&self, ran: &Execution, print: &Fingerprint) -> bool {
         self.is_worth_a_look(print) && !self.is_explained(ran, print)
     }
 
     /// Whether a case has an input like one that shows this alone, according to a finding: in no state, or in the same. Once it is
     /// known, no such case is made.
-    pub(super) fn is_explained(&self, ran: &Ran, print: &Fingerprint) -> bool {
+    pub(super) fn is_explained(&self, ran: &Execution, print: &Fingerprint) -> bool {
         let of = |shown: &Shown| {
             let Program { inputs, state, .. } = &shown.program;
             let [alone] = inputs.as_slice() else { return false };
@@ -70,11 +70,11 @@ impl Campaign<'_> {
         let looks = self.looks.get(&subject(print)).copied().unwrap_or(0);
         // Last words tell a death, in whichever state.
         let told = print.oracle == "target"
-            && death::has_words(&print.shape)
+            && crashes::has_words(&print.shape)
             && self.known.iter().any(|known| known.oracle == print.oracle && known.shape == print.shape);
         // Where nothing is known of it but how the process ended, shrinking seldom shows another than the known one.
         let ended =
-            |known: &Fingerprint| known.oracle == print.oracle && death::is_of(&known.shape, &print.shape);
+            |known: &Fingerprint| known.oracle == print.oracle && crashes::is_of(&known.shape, &print.shape);
         let most = match print.oracle == "target" && self.known.iter().any(ended) {
             true => LOOKS_AGAIN,
             false => LOOKS,
@@ -83,19 +83,19 @@ impl Campaign<'_> {
     }
 
     /// Confirms, shrinks and keeps a finding, unless it is known. `false`: replays did not show it.
-    pub(super) async fn look_into(&mut self, index: u64, ran: Ran, print: &Fingerprint) -> bool {
+    pub(super) async fn look_into(&mut self, index: u64, ran: Execution, print: &Fingerprint) -> bool {
         self.looking = Some((index, print.clone()));
         let shown = self.look_closely(index, ran, print).await;
         self.looking = None;
         shown
     }
 
-    async fn look_closely(&mut self, index: u64, ran: Ran, print: &Fingerprint) -> bool {
+    async fn look_closely(&mut self, index: u64, ran: Execution, print: &Fingerprint) -> bool {
         let (seed, patient) = (self.seed_of(index), self.options.deadline * 3);
         // Who shares a server with a case that kills it dies with it.
         if print.oracle == "target"
             && !self
-                .bench
+                .executor
                 .replay(ran.program.clone(), seed, patient)
                 .await
                 .is_some_and(|ran| ran.shows(print))
@@ -105,10 +105,17 @@ impl Campaign<'_> {
         *self.looks.entry(subject(print)).or_default() += 1;
         let mut quick = JoinSet::new();
         if let Some(deadline) = self.expected() {
-            let (bench, ran, print) = (self.bench.clone(), ran.clone(), print.clone());
-            quick.spawn(quickly_shrunk(bench, ran, print, seed, (deadline, patient), self.reserved(patient)));
+            let (executor, ran, print) = (self.executor.clone(), ran.clone(), print.clone());
+            quick.spawn(quickly_shrunk(
+                executor,
+                ran,
+                print,
+                seed,
+                (deadline, patient),
+                self.reserved(patient),
+            ));
         }
-        let shown = self.bench.shown_again(&ran.program, CONFIRM, print, seed, patient).await.len();
+        let shown = self.executor.shown_again(&ran.program, CONFIRM, print, seed, patient).await.len();
         if shown < CONFIRM {
             self.report.unconfirmed += 1;
             self.doubts.push(no_finding(index, print, &format!("{shown} of {CONFIRM} replays did")));
@@ -119,7 +126,7 @@ impl Campaign<'_> {
         let how = how.map(str::to_owned);
         self.confirmed = Some(Confirmed { index, ran, print: print.clone(), replays: CONFIRM });
         if let Some(how) = how
-            && self.wears_out(index, &how).await
+            && self.is_exhausted(index, &how).await
         {
             self.confirmed = None;
             return true;
@@ -140,7 +147,7 @@ impl Campaign<'_> {
             // What else has failed by the end of the time must be looked into in what is left of it.
             let left = end.map(|end| end.saturating_duration_since(Instant::now()).mul_f64(0.75));
             let until = left.map(|left| Instant::now() + left);
-            shrink(&self.bench, (ran, replays), print, seed, patience, until).await;
+            shrink(&self.executor, (ran, replays), print, seed, patience, until).await;
         }
         if let Some(confirmed) = self.confirmed.take() {
             self.keep(confirmed);
@@ -151,14 +158,14 @@ impl Campaign<'_> {
     /// By when an answer of the target can be expected, before the scale of deadlines. `None`: nobody knows. A server that was just
     /// launched takes longer than it has so far.
     fn expected(&self) -> Option<Duration> {
-        let scale = self.bench.ground.scale().filter(|_| !self.bench.ground.is_launched())?;
+        let scale = self.executor.ground.scale().filter(|_| !self.executor.ground.is_launched())?;
         let expected = self.pace.expected(self.options.deadline.mul_f64(scale))?;
         Some(expected.div_f64(scale))
     }
 
     /// The end of the campaign, less the time in which a silence is confirmed.
     fn reserved(&self, patient: Duration) -> Option<Instant> {
-        let needed = patient.mul_f64(self.bench.ground.scale().unwrap_or(1.0));
+        let needed = patient.mul_f64(self.executor.ground.scale().unwrap_or(1.0));
         self.end().map(|end| end.checked_sub(needed).unwrap_or(end))
     }
 
@@ -167,12 +174,12 @@ impl Campaign<'_> {
     pub(super) async fn mourn(&mut self, how: &str, programs: &[(u64, Program)]) {
         if self.is_told(how) {
             let message = format!("{how} again, as in a finding; {} ran", cases(programs));
-            self.note(death::shape(how), message);
+            self.note(crashes::shape(how), message);
             return;
         }
         self.unexplained = Some(death_of_several(how, programs));
         let first = programs.first().map_or(0, |(index, _)| *index);
-        let worn = self.wears_out(first, how).await;
+        let worn = self.is_exhausted(first, how).await;
         if let Some(together) = self.unexplained.take().filter(|_| !worn) {
             self.keep_together(together);
         }
@@ -182,13 +189,13 @@ impl Campaign<'_> {
     pub(super) fn keep_death(&mut self, how: &str) {
         if !self.is_told(how) {
             let died = death_of_several(how, &[]);
-            self.keep_together(Together { message: died.cut.clone(), ..died });
+            self.keep_together(JointFinding { message: died.cut.clone(), ..died });
         }
     }
 
     /// Whether a launched target's memory has grown past its bound. Remembers what made it grow most.
     pub(super) async fn has_grown(&mut self, programs: Vec<(u64, Program)>) -> bool {
-        let Some(now) = self.bench.ground.memory().await else { return false };
+        let Some(now) = self.executor.ground.memory().await else { return false };
         let base = *self.growth.base.get_or_insert(now);
         let grown = now.saturating_sub(self.growth.last.max(base));
         self.growth.last = now;
@@ -220,15 +227,15 @@ impl Campaign<'_> {
         let print = Fingerprint {
             oracle: "memory".to_owned(),
             requirements: Vec::new(),
-            state: super::guide::OPENED.to_owned(),
+            state: super::feedback::OPENED.to_owned(),
             shape: "the target's memory grew; no case alone makes it grow".to_owned(),
         };
-        self.unexplained = Some(Together { print, verdict: Verdict::Failed, message, cut, programs });
+        self.unexplained = Some(JointFinding { print, verdict: Verdict::Failed, message, cut, programs });
         let found = self.heaviest_of(suspects).await;
         if let Some(together) = self.unexplained.take().filter(|_| !found) {
             self.keep_together(together);
         }
-        self.bench.ground.renew().await;
+        self.executor.ground.renew().await;
     }
 
     /// Whether one of these cases, repeated by itself, makes the memory of a server grow; looks into the first that does.
@@ -242,7 +249,7 @@ impl Campaign<'_> {
             for batch in suspects.chunks(JOBS) {
                 let alone = |(_, program): &(u64, Program)| repeated(program, few);
                 let programs = batch.iter().map(alone).collect();
-                let all = self.bench.replay_all(programs, seed, patient, JOBS).await;
+                let all = self.executor.replay_all(programs, seed, patient, JOBS).await;
                 for ((index, _), ran) in batch.iter().zip(all) {
                     let Some(ran) = ran else { continue };
                     let Some(print) = self.growth_of(&ran) else { continue };
@@ -258,13 +265,13 @@ impl Campaign<'_> {
     }
 
     /// What says that the memory of a server has grown, if it is worth a look.
-    fn growth_of(&self, ran: &Ran) -> Option<Fingerprint> {
+    fn growth_of(&self, ran: &Execution) -> Option<Fingerprint> {
         let print = ran.wrong().into_iter().find(|print| print.oracle == "memory")?;
         self.is_worth_a_look(&print).then_some(print)
     }
 
     /// One input of a case that makes the memory grow, if one of each kind alone does: of many inputs each time takes long.
-    async fn lightest(&self, ran: Ran) -> Ran {
+    async fn lightest(&self, ran: Execution) -> Execution {
         let (seed, patient) = (self.options.seed, self.options.deadline * 3);
         let mut kinds = BTreeSet::new();
         let inputs = ran.program.inputs.iter();
@@ -276,24 +283,24 @@ impl Campaign<'_> {
                 repeat: Some(REPEAT),
                 ..ran.program.clone()
             };
-            let all = self.bench.replay_all(batch.iter().map(alone).collect(), seed, patient, JOBS).await;
+            let all = self.executor.replay_all(batch.iter().map(alone).collect(), seed, patient, JOBS).await;
             if let Some(found) = all.into_iter().flatten().find(|ran| self.growth_of(ran).is_some()) {
                 return found;
             }
         }
         // Whatever is left of it when it is shrunk is done as often as ever.
-        Ran { program: Program { repeat: Some(REPEAT), ..ran.program.clone() }, ..ran }
+        Execution { program: Program { repeat: Some(REPEAT), ..ran.program.clone() }, ..ran }
     }
 
     /// After a failure: an embedded server begins anew, another must still take connections; one that was
     /// launched is launched again, should it not.
     pub(super) async fn recover(&mut self) -> bool {
-        if !self.bench.ground.is_launched() {
-            self.bench.ground.renew().await;
+        if !self.executor.ground.is_launched() {
+            self.executor.ground.renew().await;
         }
         for wait in std::iter::once(Duration::ZERO).chain(RETRIES) {
             tokio::time::sleep(wait).await;
-            match self.bench.ground.probe().await {
+            match self.executor.ground.probe().await {
                 Ok(()) => {
                     self.report.ended = Ended::Done;
                     return true;
@@ -302,7 +309,7 @@ impl Campaign<'_> {
                 Err(error) => self.report.ended = Ended::Refusing(error.to_string()),
             }
             // A launched target that takes no connections, though it runs, may do so after a restart.
-            if self.bench.ground.renew().await {
+            if self.executor.ground.renew().await {
                 self.growth = Growth::default();
             }
         }
@@ -319,9 +326,9 @@ fn repeated(program: &Program, few: bool) -> Program {
 }
 
 /// A death that no single case shows again, after these.
-fn death_of_several(how: &str, programs: &[(u64, Program)]) -> Together {
+fn death_of_several(how: &str, programs: &[(u64, Program)]) -> JointFinding {
     let ran = cases(programs);
-    Together {
+    JointFinding {
         print: Fingerprint::of_death(how),
         verdict: Verdict::Error,
         message: format!("the server died: {how}; no case alone shows it again, {ran} ran"),
@@ -351,19 +358,19 @@ fn cases(programs: &[(u64, Program)]) -> String {
 /// Shrinks what a run shows, waiting for answers no longer than `deadline`: of silence many patient replays would take long. The
 /// smallest run, if patient replays show it, too, and the cases run; `None`: in so short a time no replays do.
 async fn quickly_shrunk(
-    bench: Bench,
-    mut ran: Ran,
+    executor: Executor,
+    mut ran: Execution,
     print: Fingerprint,
     seed: u64,
     (deadline, patient): (Duration, Duration),
     until: Option<Instant>,
-) -> Option<(Option<Ran>, usize)> {
-    if bench.shown_again(&ran.program, CONFIRM, &print, seed, deadline).await.len() < CONFIRM {
+) -> Option<(Option<Execution>, usize)> {
+    if executor.shown_again(&ran.program, CONFIRM, &print, seed, deadline).await.len() < CONFIRM {
         return None;
     }
     let (mut replays, patience) = (2 * CONFIRM, Patience { first: deadline, again: deadline });
-    shrink(&bench, (&mut ran, &mut replays), &print, seed, patience, until).await;
-    let shown = bench.shown_again(&ran.program, CONFIRM, &print, seed, patient).await;
+    shrink(&executor, (&mut ran, &mut replays), &print, seed, patience, until).await;
+    let shown = executor.shown_again(&ran.program, CONFIRM, &print, seed, patient).await;
     Some((shown.into_iter().nth(CONFIRM - 1), replays))
 }
 

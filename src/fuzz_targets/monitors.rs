@@ -6,10 +6,10 @@ use std::time::Duration;
 use arbitrary::{Arbitrary, Result, Unstructured};
 use serde_json::{Map, Value, json};
 
-use super::lab::lab;
-use super::naive::{self, Finding};
+use super::all_rules_protocol::all_rules;
+use super::oracle::{self, Finding};
+use super::schema_frames::{SchemaWalk, anything};
 use super::shipped;
-use super::walk::{Walk, anything};
 use crate::check::Judge;
 use crate::frame::Limits;
 use crate::protocol::Protocol;
@@ -58,7 +58,7 @@ pub fn agrees(protocol: &Arc<Protocol>, events: &[Event], settled: bool) {
             );
         }
     }
-    let items = naive::read(protocol, events);
+    let items = oracle::read(protocol, events);
     for (name, invariant) in &protocol.extension.invariants {
         let mut streamed: Vec<Finding> = found
             .iter()
@@ -66,7 +66,7 @@ pub fn agrees(protocol: &Arc<Protocol>, events: &[Event], settled: bool) {
             .map(|violation| (violation.event, violation.requirements.clone()))
             .collect();
         streamed.sort();
-        let mut naive = naive::judge(&invariant.monitor, protocol, &items, settled);
+        let mut naive = oracle::judge(&invariant.monitor, protocol, &items, settled);
         naive.retain(|(_, ids)| !ids.is_empty());
         naive.sort();
         assert_eq!(
@@ -108,7 +108,7 @@ impl<'a> Arbitrary<'a> for Made {
         let pick = source.int_in_range(0..=15u8)?;
         let protocol = match pick {
             0..=3 => &shipped()[source.choose_index(shipped().len())?],
-            _ => lab(),
+            _ => all_rules(),
         };
         let settled = source.ratio(3, 4)?;
         let mut at = Duration::ZERO;
@@ -161,7 +161,7 @@ fn other(source: &mut Unstructured<'_>) -> Result<(Direction, Payload)> {
     ))
 }
 
-/// Something of the lab: few fields with few values, so that events have to do with each other.
+/// Something of the protocol with all rules: few fields with few values, so that events have to do with each other.
 fn simple(source: &mut Unstructured<'_>) -> Result<(Direction, Payload)> {
     const RECEIVED: [&str; 9] = ["say", "done", "work", "out", "log", "state", "res", "joined", "odd"];
     let (dir, kind) = match source.int_in_range(0..=15u8)? {
@@ -267,8 +267,11 @@ fn walked(protocol: &Protocol, source: &mut Unstructured<'_>) -> Result<(Directi
         return other(source);
     }
     let message = source.choose(&protocol.messages)?;
-    let body =
-        if source.ratio(1, 32)? { anything(source, 4)? } else { Walk::new(message, false).body(source)? };
+    let body = if source.ratio(1, 32)? {
+        anything(source, 4)?
+    } else {
+        SchemaWalk::new(message, false).body(source)?
+    };
     Ok((message.dir, Payload::Text(body.to_string().into())))
 }
 
@@ -283,7 +286,7 @@ mod tests {
     fn made_up_traces_break_every_invariant() {
         let mut random = ChaCha8Rng::seed_from_u64(1);
         let mut broken: BTreeMap<&str, usize> =
-            lab().extension.invariants.keys().map(|name| (name.as_str(), 0)).collect();
+            all_rules().extension.invariants.keys().map(|name| (name.as_str(), 0)).collect();
         for _ in 0..1500 {
             let mut bytes = vec![0; 900];
             random.fill_bytes(&mut bytes);
@@ -291,9 +294,9 @@ mod tests {
             if made.protocol.name != "lab" {
                 continue;
             }
-            let items = naive::read(&made.protocol, &made.events);
-            for (name, invariant) in &lab().extension.invariants {
-                let found = naive::judge(&invariant.monitor, lab(), &items, made.settled);
+            let items = oracle::read(&made.protocol, &made.events);
+            for (name, invariant) in &all_rules().extension.invariants {
+                let found = oracle::judge(&invariant.monitor, all_rules(), &items, made.settled);
                 broken.entry(name).and_modify(|count| *count += found.len());
             }
         }

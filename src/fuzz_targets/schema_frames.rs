@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arbitrary::{Arbitrary, Result, Unstructured};
 use serde_json::{Map, Value, json};
 
-use super::{bodies, shipped};
+use super::{message, shipped};
 use crate::frame::{Limits, parse};
 use crate::protocol::{Message, Protocol};
 
@@ -29,7 +29,7 @@ impl<'a> Arbitrary<'a> for SchemaFrame {
     fn arbitrary(source: &mut Unstructured<'a>) -> Result<Self> {
         let protocol = Arc::clone(&shipped()[source.choose_index(shipped().len())?]);
         let message = source.choose_index(protocol.messages.len())?;
-        let body = Walk::new(&protocol.messages[message], true).body(source)?;
+        let body = SchemaWalk::new(&protocol.messages[message], true).body(source)?;
         Ok(Self { protocol, message, body })
     }
 }
@@ -41,17 +41,17 @@ pub fn frame_structured(bytes: &[u8]) {
     assert_eq!(parsed.as_ref(), Ok(&frame.body), "a round trip changes nothing");
     let pretty = serde_json::to_string_pretty(&frame.body).unwrap_or_default();
     assert_eq!(parse(pretty.as_bytes(), &Limits::default()), parsed, "white space changes nothing");
-    bodies::holds(&frame.protocol, &frame.protocol.messages[frame.message], &frame.body);
+    message::holds(&frame.protocol, &frame.protocol.messages[frame.message], &frame.body);
 }
 
 /// A walk over the schema of a message.
-pub(super) struct Walk<'s> {
+pub(super) struct SchemaWalk<'s> {
     root: &'s Value,
     /// Whether a place may hold what its schema does not allow.
     deviates: bool,
 }
 
-impl<'s> Walk<'s> {
+impl<'s> SchemaWalk<'s> {
     pub fn new(message: &'s Message, deviates: bool) -> Self {
         Self { root: message.payload(), deviates }
     }
@@ -356,7 +356,7 @@ mod tests {
                     let mut bytes = [0; 600];
                     random.fill_bytes(&mut bytes);
                     let mut source = Unstructured::new(&bytes);
-                    let body = Walk::new(message, false).body(&mut source).expect("a body");
+                    let body = SchemaWalk::new(message, false).body(&mut source).expect("a body");
                     valid += u32::from(message.validate(&body).is_empty());
                 }
                 assert!(valid > 0, "{} {}: none of 40 is valid", protocol.name, message.name);

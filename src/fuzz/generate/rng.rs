@@ -5,10 +5,10 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 
 /// A source of chance.
 #[derive(Debug, Clone)]
-pub struct Dice(ChaCha8Rng);
+pub struct SeededRng(ChaCha8Rng);
 
-impl Dice {
-    /// The dice of one case: they depend on nothing but the campaign's seed and the case's number.
+impl SeededRng {
+    /// The rng of one case: they depend on nothing but the campaign's seed and the case's number.
     pub fn new(seed: u64, index: u64) -> Self {
         let mut key = [0; 32];
         key[..8].copy_from_slice(&seed.to_le_bytes());
@@ -46,12 +46,12 @@ mod tests {
     #[test]
     fn the_same_seed_gives_the_same_throws() {
         let throws = |seed, index| {
-            let mut dice = Dice::new(seed, index);
-            (0..8).map(|_| dice.below(1000)).collect::<Vec<_>>()
+            let mut rng = SeededRng::new(seed, index);
+            (0..8).map(|_| rng.below(1000)).collect::<Vec<_>>()
         };
         assert_eq!(throws(1, 2), throws(1, 2));
         assert_ne!(throws(1, 2), throws(1, 3));
         assert_ne!(throws(1, 2), throws(2, 2));
-        assert_eq!(Dice::new(1, 1).pick::<u8>(&[]), None);
+        assert_eq!(SeededRng::new(1, 1).pick::<u8>(&[]), None);
     }
 }

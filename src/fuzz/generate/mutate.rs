@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::dice::Dice;
+use super::rng::SeededRng;
 
 /// Stands in a value for a piece of JSON text that no value can hold.
 const MARK: char = '\u{f8ff}';
@@ -71,16 +71,16 @@ pub fn remove(value: &mut Value, at: &str) -> Option<Value> {
 }
 
 /// Spoils an object, but leaves it JSON. `types`: names of messages that clients may not send, or that nobody knows.
-pub fn near_valid(body: &Value, kind: &str, types: &[String], dice: &mut Dice) -> Spoilt {
+pub fn near_valid(body: &Value, kind: &str, types: &[String], rng: &mut SeededRng) -> Spoilt {
     let mut body = body.clone();
     let all = places(&body);
-    let at = dice.pick(&all).cloned().unwrap_or_default();
+    let at = rng.pick(&all).cloned().unwrap_or_default();
     let mut set = |value: Value| {
         if let Some(place) = body.pointer_mut(&at) {
             *place = value;
         }
     };
-    let how = match dice.below(20) {
+    let how = match rng.below(20) {
         0 | 1 => {
             remove(&mut body, &at);
             "missing-field"
@@ -90,40 +90,40 @@ pub fn near_valid(body: &Value, kind: &str, types: &[String], dice: &mut Dice) -
             "null"
         }
         4 | 5 => {
-            let (value, how) = dice.pick(&WRONG).map(|(text, how)| (parsed(text), *how)).unwrap_or_default();
+            let (value, how) = rng.pick(&WRONG).map(|(text, how)| (parsed(text), *how)).unwrap_or_default();
             set(value);
             how
         }
-        6 => return (duplicated(&body, dice), "duplicate-key"),
+        6 => return (duplicated(&body, rng), "duplicate-key"),
         7 => {
             let value = remove(&mut body, &at).unwrap_or_default();
             let name = at.rsplit('/').next().unwrap_or_default();
-            let name = if dice.chance(50) { name.to_uppercase() } else { format!("{name} ") };
+            let name = if rng.chance(50) { name.to_uppercase() } else { format!("{name} ") };
             if let Some(map) = body.as_object_mut() {
                 map.insert(name, value);
             }
             "renamed-field"
         }
         8 | 9 => {
-            set(dice.pick(NUMBERS).map(|text| raw(text)).unwrap_or_default());
+            set(rng.pick(NUMBERS).map(|text| raw(text)).unwrap_or_default());
             "boundary-number"
         }
         10 | 11 => {
-            let (value, how) = text(dice);
+            let (value, how) = text(rng);
             set(value);
             how
         }
         12 | 13 => {
-            let value = dice.pick(&WRONG).map(|(text, _)| parsed(text)).unwrap_or_default();
+            let value = rng.pick(&WRONG).map(|(text, _)| parsed(text)).unwrap_or_default();
             if let Some(map) = body.as_object_mut() {
-                let name = *dice.pick(&["bogus", "__proto__", "constructor", "", "TYPE"]).unwrap_or(&"bogus");
+                let name = *rng.pick(&["bogus", "__proto__", "constructor", "", "TYPE"]).unwrap_or(&"bogus");
                 map.insert(name.to_owned(), value);
             }
             "undeclared-field"
         }
         14 | 15 => {
             if let Some(place) = body.pointer_mut(kind) {
-                *place = dice.pick(types).map(|name| json!(name)).unwrap_or_default();
+                *place = rng.pick(types).map(|name| json!(name)).unwrap_or_default();
             }
             "other-type"
         }
@@ -132,9 +132,9 @@ pub fn near_valid(body: &Value, kind: &str, types: &[String], dice: &mut Dice) -
             "no-type"
         }
         17 => {
-            let depth = *dice.pick(&[20, 90, 500]).unwrap_or(&20);
+            let depth = *rng.pick(&[20, 90, 500]).unwrap_or(&20);
             let nested = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
-            match dice.chance(50) {
+            match rng.chance(50) {
                 true => set(raw(&nested)),
                 false => {
                     body.as_object_mut().map(|map| map.insert("deep".into(), raw(&nested)));
@@ -190,38 +190,38 @@ const NUMBERS: &[&str] = &[
 ];
 
 /// A text that is often handled badly.
-fn text(dice: &mut Dice) -> (Value, &'static str) {
-    match dice.below(8) {
+fn text(rng: &mut SeededRng) -> (Value, &'static str) {
+    match rng.below(8) {
         0 => (json!(""), "empty-text"),
         1 => (json!("a\u{0}b"), "nul"),
         2 => (
-            raw(dice.pick(&["\"\\ud800\"", "\"a\\udc00b\"", "\"\\ud800\\ud800\""]).unwrap_or(&"\"\\ud800\"")),
+            raw(rng.pick(&["\"\\ud800\"", "\"a\\udc00b\"", "\"\\ud800\\ud800\""]).unwrap_or(&"\"\\ud800\"")),
             "lone-surrogate",
         ),
         3 => (json!("\u{202e}txt.exe\u{202c}\u{200b}"), "bidi"),
         4 => (json!("\u{1b}[2J\u{1b}]0;x\u{7}%s%n../../etc/passwd"), "ansi"),
-        5 => (json!("x".repeat(*dice.pick(&[1_000, 10_000, 70_000]).unwrap_or(&1_000))), "long-text"),
+        5 => (json!("x".repeat(*rng.pick(&[1_000, 10_000, 70_000]).unwrap_or(&1_000))), "long-text"),
         6 => (json!("\u{1f468}\u{200d}\u{1f469}\u{0301}\u{fffd}\u{10ffff}"), "astral"),
         _ => (json!("'\"; DROP TABLE x; --<script>\\"), "quotes"),
     }
 }
 
 /// The object's text with one of its keys twice.
-fn duplicated(body: &Value, dice: &mut Dice) -> String {
+fn duplicated(body: &Value, rng: &mut SeededRng) -> String {
     let text = body.to_string();
     let keys: Vec<(&String, &Value)> = body.as_object().into_iter().flatten().collect();
-    let Some((key, value)) = dice.pick(&keys) else { return text };
-    let twice = if dice.chance(50) { (*value).clone() } else { json!(7) };
+    let Some((key, value)) = rng.pick(&keys) else { return text };
+    let twice = if rng.chance(50) { (*value).clone() } else { json!(7) };
     format!("{{{}:{twice},{}", json!(key), &text[1..])
 }
 
 /// Text that is no JSON object, from the text of one.
-pub fn broken(text: &str, dice: &mut Dice) -> Spoilt {
+pub fn broken(text: &str, rng: &mut SeededRng) -> Spoilt {
     let some = |text: &str| text.to_owned();
-    match dice.below(24) {
+    match rng.below(24) {
         0..=2 => {
             let ends: Vec<usize> = text.char_indices().map(|(at, _)| at).skip(1).collect();
-            (some(&text[..dice.pick(&ends).copied().unwrap_or(0)]), "truncated")
+            (some(&text[..rng.pick(&ends).copied().unwrap_or(0)]), "truncated")
         }
         3 => (format!("{text}x"), "trailing-data"),
         4 => (format!("{text}{text}"), "two-objects"),
@@ -241,15 +241,15 @@ pub fn broken(text: &str, dice: &mut Dice) -> Spoilt {
         18 => (text.trim_end_matches('}').to_owned(), "no-brace"),
         19 => (
             some(
-                dice.pick(&["", " ", "\n", "{", "}", "\"", "{\"a\"", "nul", "tru", "-", "[1,]"])
+                rng.pick(&["", " ", "\n", "{", "}", "\"", "{\"a\"", "nul", "tru", "-", "[1,]"])
                     .unwrap_or(&""),
             ),
             "scrap",
         ),
         20 => (format!("[{text}]"), "list"),
-        21 => (some(dice.pick(&["[]", "[[]]", "[1,2]", "[\"ping\",null]"]).unwrap_or(&"[]")), "list"),
-        22 => (some(dice.pick(&["null", "true", "0", "1e3", "\"x\"", "\"\""]).unwrap_or(&"null")), "scalar"),
-        _ => (format!("{}1", "[".repeat(*dice.pick(&[10, 3000, 30_000]).unwrap_or(&10))), "deep-scrap"),
+        21 => (some(rng.pick(&["[]", "[[]]", "[1,2]", "[\"ping\",null]"]).unwrap_or(&"[]")), "list"),
+        22 => (some(rng.pick(&["null", "true", "0", "1e3", "\"x\"", "\"\""]).unwrap_or(&"null")), "scalar"),
+        _ => (format!("{}1", "[".repeat(*rng.pick(&[10, 3000, 30_000]).unwrap_or(&10))), "deep-scrap"),
     }
 }
 
@@ -296,8 +296,8 @@ mod tests {
         let body = json!({ "type": "send", "text": "hi", "n": [1, { "k": null }] });
         let mut seen = std::collections::BTreeSet::new();
         for index in 0..600 {
-            let mut dice = Dice::new(3, index);
-            let (text, how) = near_valid(&body, "/type", &["error".into(), "frob".into()], &mut dice);
+            let mut rng = SeededRng::new(3, index);
+            let (text, how) = near_valid(&body, "/type", &["error".into(), "frob".into()], &mut rng);
             seen.insert(how);
             assert!(!text.contains(MARK), "{text}");
             if !is_tolerable(how) {
@@ -310,7 +310,7 @@ mod tests {
     #[test]
     fn broken_texts_are_no_objects() {
         for index in 0..600 {
-            let (text, how) = broken(r#"{"type":"send","text":"hi"}"#, &mut Dice::new(5, index));
+            let (text, how) = broken(r#"{"type":"send","text":"hi"}"#, &mut SeededRng::new(5, index));
             let object = serde_json::from_str::<Value>(&text).is_ok_and(|value| value.is_object());
             assert!(!object, "{how}: {text}");
         }

@@ -1,17 +1,22 @@
 //! From a seed and a number to a program.
 
+pub mod frames;
+pub mod from_schema;
+pub mod mutate;
+pub mod rng;
+
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::dice::Dice;
-use super::duty::duty;
-use super::input::{Action, Duty, Input, literal};
-use super::program::{ALICE, BOB, Program, opening};
-use super::{schema, scripts, spoil, wire};
+use crate::fuzz::input::{Action, Input, Obligation, literal};
+use crate::fuzz::model_scripts;
+use crate::fuzz::obligation::obligation_of;
+use crate::fuzz::program::{ALICE, BOB, Program, opening};
 use crate::protocol::extension::{Exchange, Join};
 use crate::protocol::{Message, Protocol};
 use crate::trace::Direction;
+use rng::SeededRng;
 
 /// Inputs of one volley; of those that are refused, which are sent back to back, there may be more.
 const VOLLEY: usize = 16;
@@ -46,7 +51,7 @@ impl Generator {
         types.extend(["frobnicate", "", "__proto__", "type"].map(str::to_owned));
         Self {
             commands: commands.map(|(index, _)| index).collect(),
-            scripts: scripts::all(protocol).keys().cloned().collect(),
+            scripts: model_scripts::all(protocol).keys().cloned().collect(),
             protocol: Arc::clone(protocol),
             states,
             types,
@@ -67,19 +72,19 @@ impl Generator {
         corpus: &[Program],
         skip: &dyn Fn(&Input) -> bool,
     ) -> Program {
-        let mut dice = Dice::new(seed, index);
-        let kind = dice.below(20);
+        let mut rng = SeededRng::new(seed, index);
+        let kind = rng.below(20);
         let mut program = match kind {
-            0..=6 => self.volley(&mut dice, true),
-            7..=8 => self.volley(&mut dice, false),
-            9..=11 => self.frames(&mut dice),
-            _ => self.sequence(&mut dice, corpus),
+            0..=6 => self.volley(&mut rng, true),
+            7..=8 => self.volley(&mut rng, false),
+            9..=11 => self.frames(&mut rng),
+            _ => self.sequence(&mut rng, corpus),
         };
         program.inputs.retain(|input| !skip(input));
         // Frames that are no good end their connection: it is others that show what they have done.
-        program.fresh = dice.chance(if (9..=11).contains(&kind) { 70 } else { 35 });
-        program.witness = dice.chance(35);
-        if program.witness && dice.chance(50) {
+        program.fresh = rng.chance(if (9..=11).contains(&kind) { 70 } else { 35 });
+        program.witness = rng.chance(35);
+        if program.witness && rng.chance(50) {
             let waiting = self.protocol.extension.fuzzing.states.iter();
             let waiting: Vec<&String> = waiting
                 .filter(|(name, state)| {
@@ -87,13 +92,13 @@ impl Generator {
                 })
                 .map(|(name, _)| name)
                 .collect();
-            program.witness_state = dice.pick(&waiting).map(|name| (*name).clone());
+            program.witness_state = rng.pick(&waiting).map(|name| (*name).clone());
         }
         program
     }
 
-    fn empty(&self, dice: &mut Dice) -> Program {
-        let state = if dice.chance(40) { None } else { dice.pick(&self.states).cloned().flatten() };
+    fn empty(&self, rng: &mut SeededRng) -> Program {
+        let state = if rng.chance(40) { None } else { rng.pick(&self.states).cloned().flatten() };
         Program {
             state,
             inputs: Vec::new(),
@@ -106,16 +111,16 @@ impl Generator {
     }
 
     /// Spoilt messages of one client, back to back: those that must be refused, or those that need not.
-    fn volley(&self, dice: &mut Dice, refused: bool) -> Program {
-        let mut program = self.empty(dice);
-        let most = if refused && dice.chance(50) { SALVO } else { VOLLEY };
-        let wanted = 1 + dice.below(most);
+    fn volley(&self, rng: &mut SeededRng, refused: bool) -> Program {
+        let mut program = self.empty(rng);
+        let most = if refused && rng.chance(50) { SALVO } else { VOLLEY };
+        let wanted = 1 + rng.below(most);
         for _ in 0..wanted * 4 {
             if program.inputs.len() >= wanted {
                 break;
             }
-            let input = self.spoilt(ALICE, dice);
-            if matches!(input.duty, Duty::Refuse { .. }) == refused {
+            let input = self.spoilt(ALICE, rng);
+            if matches!(input.obligation, Obligation::Refuse { .. }) == refused {
                 program.inputs.push(input);
             }
         }
@@ -123,49 +128,51 @@ impl Generator {
     }
 
     /// Frames below the messages, some between commands.
-    fn frames(&self, dice: &mut Dice) -> Program {
-        let mut program = self.empty(dice);
-        for _ in 0..1 + dice.below(4) {
-            program.inputs.push(self.framed(ALICE, dice));
-            if dice.chance(25) {
-                program.inputs.push(self.valid(ALICE, dice));
+    fn frames(&self, rng: &mut SeededRng) -> Program {
+        let mut program = self.empty(rng);
+        for _ in 0..1 + rng.below(4) {
+            program.inputs.push(self.framed(ALICE, rng));
+            if rng.chance(25) {
+                program.inputs.push(self.valid(ALICE, rng));
             }
         }
-        program.own = dice.chance(50);
+        program.own = rng.chance(50);
         program
     }
 
     /// A command in unusual frames, or frames that RFC 6455 forbids.
-    fn framed(&self, client: &str, dice: &mut Dice) -> Input {
-        let Some(message) = self.command(dice) else { return self.turn(client, dice) };
-        let body = self.body(message, dice);
-        let kind = dice.pick(wire::KINDS).copied().unwrap_or_default();
-        wire::input(client, kind, &body, &mut |bound| dice.below(bound))
+    fn framed(&self, client: &str, rng: &mut SeededRng) -> Input {
+        let Some(message) = self.command(rng) else { return self.turn(client, rng) };
+        let body = self.body(message, rng);
+        let kind = rng.pick(frames::KINDS).copied().unwrap_or_default();
+        frames::input(client, kind, &body, &mut |bound| rng.below(bound))
     }
 
     /// Commands in whatever order: from a place that a program before has reached, or from the beginning.
-    fn sequence(&self, dice: &mut Dice, corpus: &[Program]) -> Program {
-        let grown = if dice.chance(75) { dice.pick(corpus) } else { None };
+    fn sequence(&self, rng: &mut SeededRng, corpus: &[Program]) -> Program {
+        let grown = if rng.chance(75) { rng.pick(corpus) } else { None };
         let grown =
-            grown.filter(|program| !program.inputs.iter().any(|input| spoil::is_tolerable(&input.mutation)));
+            grown.filter(|program| !program.inputs.iter().any(|input| mutate::is_tolerable(&input.mutation)));
         let start = |program: &Program| Program {
             state: program.state.clone(),
             inputs: program.inputs.iter().take(LONGEST).cloned().collect(),
             witness_state: program.witness_state.clone(),
             ..*program
         };
-        let mut program = grown.map_or_else(|| self.empty(dice), start);
-        let (more, two) = (1 + dice.below(6), dice.chance(35));
+        let mut program = grown.map_or_else(|| self.empty(rng), start);
+        let (more, two) = (1 + rng.below(6), rng.chance(35));
         for _ in 0..more {
-            let client = if two && dice.chance(45) { BOB } else { ALICE };
-            match dice.below(20) {
-                0..=9 => program.inputs.push(self.valid(client, dice)),
-                10..=13 => program.inputs.push(self.turn(client, dice)),
-                16 => program.inputs.push(self.framed(client, dice)),
+            let client = if two && rng.chance(45) { BOB } else { ALICE };
+            match rng.below(20) {
+                0..=9 => program.inputs.push(self.valid(client, rng)),
+                10..=13 => program.inputs.push(self.turn(client, rng)),
+                16 => program.inputs.push(self.framed(client, rng)),
                 14..=15 => {
                     // What may be read in two ways stands in volleys only: no monitor is judged there.
-                    let spoilt = self.spoilt(client, dice);
-                    program.inputs.extend(Some(spoilt).filter(|input| !spoil::is_tolerable(&input.mutation)));
+                    let spoilt = self.spoilt(client, rng);
+                    program
+                        .inputs
+                        .extend(Some(spoilt).filter(|input| !mutate::is_tolerable(&input.mutation)));
                 }
                 17 => {
                     // A command that comes twice.
@@ -174,36 +181,36 @@ impl Generator {
                         last.filter(|input| matches!(input.action, Action::Send(_) | Action::Text(_))),
                     );
                 }
-                18 => program.inputs.push(self.race(dice)),
-                _ => program.inputs.push(self.reconnect(client, dice)),
+                18 => program.inputs.push(self.race(rng)),
+                _ => program.inputs.push(self.reconnect(client, rng)),
             }
-            if dice.chance(60) {
+            if rng.chance(60) {
                 program.inputs.push(Input::pause(client, &self.protocol.extension.fuzzing.survives));
             }
         }
         program
     }
 
-    fn command(&self, dice: &mut Dice) -> Option<&Message> {
-        dice.pick(&self.commands).map(|index| &self.protocol.messages[*index])
+    fn command(&self, rng: &mut SeededRng) -> Option<&Message> {
+        rng.pick(&self.commands).map(|index| &self.protocol.messages[*index])
     }
 
     /// A valid message of a command, as far as frameproof can tell, with templates for ids.
-    fn body(&self, message: &Message, dice: &mut Dice) -> Value {
-        let example = dice.pick(&message.examples).cloned().unwrap_or(json!({}));
-        let mut body = match dice.chance(50) {
+    fn body(&self, message: &Message, rng: &mut SeededRng) -> Value {
+        let example = rng.pick(&message.examples).cloned().unwrap_or(json!({}));
+        let mut body = match rng.chance(50) {
             true => example,
             false => {
-                let made = schema::generate(message.payload(), message.payload(), dice);
+                let made = from_schema::generate(message.payload(), message.payload(), rng);
                 if message.violations(&made).is_empty() { made } else { example }
             }
         };
-        self.fill(&mut body, &message.name, dice);
+        self.fill(&mut body, &message.name, rng);
         body
     }
 
     /// Puts ids in: those that the server told, and now and then one that nobody did.
-    fn fill(&self, body: &mut Value, command: &str, dice: &mut Dice) {
+    fn fill(&self, body: &mut Value, command: &str, rng: &mut SeededRng) {
         let fuzzing = &self.protocol.extension.fuzzing;
         for at in &fuzzing.fresh {
             if let Some(place) = body.pointer_mut(at.as_str()).filter(|place| !place.is_null()) {
@@ -214,60 +221,60 @@ impl Generator {
             let places = rule.on.iter().filter(|place| place.on.as_slice().iter().any(|one| one == command));
             for place in places {
                 let Some(slot) = body.pointer_mut(place.at.as_str()) else { continue };
-                *slot = json!(match dice.below(10) {
+                *slot = json!(match rng.below(10) {
                     0..=5 => format!("{{{{seen.{name}}}}}"),
                     6 => format!("{{{{seen.{name}.first}}}}"),
                     7 => format!("{{{{seen.{name}.own}}}}"),
                     8 if !rule.grants => format!("{{{{seen.{name}.witness}}}}"),
-                    _ => format!("nobody-{}", dice.below(3)),
+                    _ => format!("nobody-{}", rng.below(3)),
                 });
             }
         }
     }
 
-    fn valid(&self, client: &str, dice: &mut Dice) -> Input {
-        let Some(message) = self.command(dice) else { return self.turn(client, dice) };
-        if scripts::command(&self.protocol) == Some(message.name.as_str()) && dice.chance(70) {
-            return self.turn(client, dice);
+    fn valid(&self, client: &str, rng: &mut SeededRng) -> Input {
+        let Some(message) = self.command(rng) else { return self.turn(client, rng) };
+        if model_scripts::command(&self.protocol) == Some(message.name.as_str()) && rng.chance(70) {
+            return self.turn(client, rng);
         }
-        let body = self.body(message, dice);
+        let body = self.body(message, rng);
         Input {
             client: client.to_owned(),
             action: Action::Send(body),
             command: message.name.clone(),
             mutation: "valid".to_owned(),
-            duty: Duty::Survive,
+            obligation: Obligation::Survive,
         }
     }
 
-    fn turn(&self, client: &str, dice: &mut Dice) -> Input {
-        let script = dice.pick(&self.scripts).cloned().unwrap_or_default();
-        let body = scripts::start(&self.protocol, client, &format!("{{{{cue.{script}}}}}"));
+    fn turn(&self, client: &str, rng: &mut SeededRng) -> Input {
+        let script = rng.pick(&self.scripts).cloned().unwrap_or_default();
+        let body = model_scripts::start(&self.protocol, client, &format!("{{{{cue.{script}}}}}"));
         Input {
             client: client.to_owned(),
             action: Action::Send(body),
-            command: scripts::command(&self.protocol).unwrap_or("turn").to_owned(),
+            command: model_scripts::command(&self.protocol).unwrap_or("turn").to_owned(),
             mutation: script,
-            duty: Duty::Survive,
+            obligation: Obligation::Survive,
         }
     }
 
     /// A message that is not as it should be.
-    fn spoilt(&self, client: &str, dice: &mut Dice) -> Input {
-        let (command, body) = match self.command(dice) {
-            Some(message) => (message.name.clone(), self.body(message, dice)),
+    fn spoilt(&self, client: &str, rng: &mut SeededRng) -> Input {
+        let (command, body) = match self.command(rng) {
+            Some(message) => (message.name.clone(), self.body(message, rng)),
             None => ("text".to_owned(), json!({})),
         };
-        let (text, how, command) = match dice.chance(70) {
+        let (text, how, command) = match rng.chance(70) {
             true => {
                 let kind = self.protocol.extension.discriminator.as_str();
-                let (text, how) = spoil::near_valid(&body, kind, &self.types, dice);
+                let (text, how) = mutate::near_valid(&body, kind, &self.types, rng);
                 (text, how, command)
             }
             false => {
                 // Cut anywhere, a template would be none: ids stand as plain texts.
                 let plain = plain(body);
-                let (text, how) = spoil::broken(&plain.to_string(), dice);
+                let (text, how) = mutate::broken(&plain.to_string(), rng);
                 (literal(&text), how, "text".to_owned())
             }
         };
@@ -276,33 +283,37 @@ impl Generator {
             && let Ok(body) = serde_json::from_str::<Value>(&text)
             && replies.id.get(&body).is_some_and(|id| *id != json!("{{uuid}}"))
         {
-            return self.valid(client, dice);
+            return self.valid(client, rng);
         }
-        let owed = if spoil::is_tolerable(how) { Duty::Survive } else { duty(&self.protocol, &text) };
+        let owed = if mutate::is_tolerable(how) {
+            Obligation::Survive
+        } else {
+            obligation_of(&self.protocol, &text)
+        };
         Input {
             client: client.to_owned(),
             action: Action::Text(text),
             command,
             mutation: how.to_owned(),
-            duty: owed,
+            obligation: owed,
         }
     }
 
     /// Two clients do something at once.
-    fn race(&self, dice: &mut Dice) -> Input {
-        let (one, other) = (self.valid(ALICE, dice), self.valid(BOB, dice));
+    fn race(&self, rng: &mut SeededRng) -> Input {
+        let (one, other) = (self.valid(ALICE, rng), self.valid(BOB, rng));
         let step = json!({ "parallel": [one.steps(), other.steps()] });
         Input {
             client: BOB.to_owned(),
             action: Action::Steps(vec![step]),
             command: format!("{} | {}", one.command, other.command),
             mutation: "race".to_owned(),
-            duty: Duty::Survive,
+            obligation: Obligation::Survive,
         }
     }
 
     /// The connection is lost, and made again.
-    fn reconnect(&self, client: &str, dice: &mut Dice) -> Input {
+    fn reconnect(&self, client: &str, rng: &mut SeededRng) -> Input {
         let fuzzing = &self.protocol.extension.fuzzing;
         // Two commands to be avoided, on one connection, are what they are avoided for.
         let name = |step: &Exchange| {
@@ -315,9 +326,9 @@ impl Generator {
         // A connection that is its own session begins anew in the first way only.
         let way = match self.protocol.extension.session.join {
             Join::Connection => None,
-            _ => dice.pick(&ways).map(|way| way.as_str()),
+            _ => rng.pick(&ways).map(|way| way.as_str()),
         };
-        let cut = if dice.chance(70) { "drop" } else { "close" };
+        let cut = if rng.chance(70) { "drop" } else { "close" };
         let mut steps = vec![json!({ cut: client })];
         steps.extend(opening(&self.protocol, client, None, way));
         Input {
@@ -325,7 +336,7 @@ impl Generator {
             action: Action::Steps(steps),
             command: "reconnect".to_owned(),
             mutation: format!("{cut}-{}", way.unwrap_or("anew")),
-            duty: Duty::Survive,
+            obligation: Obligation::Survive,
         }
     }
 }
@@ -369,7 +380,7 @@ mod tests {
             let generator = generator(name);
             let avoid = &generator.protocol.extension.fuzzing.avoid;
             for index in 0..60 {
-                let input = generator.reconnect(ALICE, &mut Dice::new(2, index));
+                let input = generator.reconnect(ALICE, &mut SeededRng::new(2, index));
                 let Action::Steps(steps) = &input.action else { panic!("steps") };
                 let sent = steps.iter().filter_map(|step| step.get("opening")?.as_str());
                 for way in sent {
@@ -394,7 +405,7 @@ mod tests {
                 refused += usize::from(program.all_refused());
                 kinds.extend(program.inputs.iter().map(|input| input.mutation.clone()));
                 let case = program.render(protocol, "case", "A case", &[]).case;
-                let text = super::super::yaml::file(&[], &[case]);
+                let text = crate::scenario::write::file(&[], &[case]);
                 let folder = tempfile::tempdir().expect("a folder");
                 let path = folder.path().join("case.yaml");
                 std::fs::write(&path, &text).expect("written");

@@ -6,7 +6,7 @@ use std::convert::identity;
 use arbitrary::{Result, Unstructured};
 use serde_json::Value;
 
-use super::walk::anything;
+use super::schema_frames::anything;
 use crate::report::console::{Console, ConsoleOptions};
 use crate::report::{escape, json as lines, junit};
 use crate::results::event::{

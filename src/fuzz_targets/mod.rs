@@ -2,17 +2,17 @@
 //! to libFuzzer; `tests/fuzz_corpus.rs` replays the committed seeds and every input that once broke something. They call
 //! the same public functions that production calls. `docs/fuzzing.md` tells how to use them.
 
-mod bodies;
+mod all_rules_protocol;
 mod dictionary;
 mod frame;
-mod lab;
 mod loaders;
+mod message;
 mod monitors;
 mod mutate;
-mod naive;
+mod oracle;
 mod report;
+mod schema_frames;
 mod seeds;
-mod walk;
 
 use std::sync::{Arc, LazyLock};
 
@@ -22,16 +22,16 @@ pub use loaders::{baseline, overlay, protocol, scenario, trace};
 pub use monitors::{agrees, monitors};
 pub use mutate::mutate_json;
 pub use report::{junit_of, report};
+pub use schema_frames::{SchemaFrame, frame_structured};
 pub use seeds::seeds;
-pub use walk::{SchemaFrame, frame_structured};
 
-pub use bodies::message;
+pub use message::message;
 
 use crate::protocol::{LoadOptions, Protocol};
 
 /// A fuzz target.
 #[derive(Clone)]
-pub struct Target {
+pub struct FuzzTarget {
     /// Its name, as `cargo fuzz run` takes it.
     pub name: String,
     /// The folders of `fuzz/seeds` that it begins with; its own is the first.
@@ -48,7 +48,7 @@ enum Body {
     Of(fn(usize, &[u8]), usize),
 }
 
-impl Target {
+impl FuzzTarget {
     /// Runs the target's body.
     ///
     /// # Panics
@@ -62,7 +62,7 @@ impl Target {
 }
 
 /// Every target: those about no protocol in particular, and one for the messages of each shipped protocol.
-pub fn targets() -> Vec<Target> {
+pub fn targets() -> Vec<FuzzTarget> {
     let messages: Vec<String> =
         shipped().iter().map(|protocol| format!("message_{}", protocol.name)).collect();
     let plain: [(&str, Plain); 11] = [
@@ -78,20 +78,20 @@ pub fn targets() -> Vec<Target> {
         ("monitors", monitors),
         ("report", report),
     ];
-    let mut targets: Vec<Target> = plain
+    let mut targets: Vec<FuzzTarget> = plain
         .into_iter()
         .map(|(name, body)| {
             let mut seeds = vec![name.to_owned()];
             if ["frame", "frame_agrees", "frame_value"].contains(&name) {
                 seeds = std::iter::once("frame".to_owned()).chain(messages.iter().cloned()).collect();
             }
-            Target { name: name.to_owned(), seeds, body: Body::Plain(body) }
+            FuzzTarget { name: name.to_owned(), seeds, body: Body::Plain(body) }
         })
         .collect();
-    targets.extend(messages.into_iter().enumerate().map(|(index, name)| Target {
+    targets.extend(messages.into_iter().enumerate().map(|(index, name)| FuzzTarget {
         seeds: vec![name.clone()],
         name,
-        body: Body::Of(bodies::message_of, index),
+        body: Body::Of(message::message_of, index),
     }));
     targets
 }

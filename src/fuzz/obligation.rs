@@ -1,17 +1,17 @@
-//! What a protocol owes for a text: its own `fuzzing.refused`, applied; and the steps that hold a server to it.
+//! What a server owes for a text: the protocol's `fuzzing.refused`, applied; and the steps that check it.
 
 use serde_json::{Value, json};
 
-use super::input::{Duty, Input};
+use super::input::{Input, Obligation};
 use crate::frame::{self, FrameError};
 use crate::protocol::{Message, Protocol, Refusal};
 use crate::source::schema::{Problem, Violation};
 use crate::trace::Direction;
 
-/// The duty for a text. Templates in it stand for what fits.
-pub fn duty(protocol: &Protocol, text: &str) -> Duty {
+/// The obligation for a text. Templates in it stand for what fits.
+pub fn obligation_of(protocol: &Protocol, text: &str) -> Obligation {
     owed(protocol, text)
-        .map_or(Duty::Survive, |Refusal { covers, tolerated }| Duty::Refuse { covers, tolerated })
+        .map_or(Obligation::Survive, |Refusal { covers, tolerated }| Obligation::Refuse { covers, tolerated })
 }
 
 fn owed(protocol: &Protocol, text: &str) -> Option<Refusal> {
@@ -37,7 +37,7 @@ fn given(refusal: &Option<Refusal>) -> Option<Refusal> {
     refusal.clone().filter(|refusal| !refusal.covers.is_empty())
 }
 
-/// The duty for an object.
+/// The obligation for an object.
 fn owed_for(protocol: &Protocol, body: &Value) -> Option<Refusal> {
     let refused = &protocol.extension.fuzzing.refused;
     if let Some(replies) = &protocol.extension.replies {
@@ -63,7 +63,7 @@ fn owed_for(protocol: &Protocol, body: &Value) -> Option<Refusal> {
     violations.iter().find_map(|violation| owed_at(protocol, message, body, violation))
 }
 
-/// The duty for one violation of a command's schema.
+/// The obligation for one violation of a command's schema.
 fn owed_at(protocol: &Protocol, message: &Message, body: &Value, violation: &Violation) -> Option<Refusal> {
     let refused = &protocol.extension.fuzzing.refused;
     let at = violation.subject();
@@ -108,7 +108,7 @@ fn is_required(message: &Message, at: &str) -> bool {
     schema.get("required").and_then(Value::as_array).is_some_and(|names| names.iter().any(|one| one == name))
 }
 
-/// The duty for a command that is valid but for an id that nobody told.
+/// The obligation for a command that is valid but for an id that nobody told.
 fn unknown_id(protocol: &Protocol, command: &str, body: &Value) -> Option<Refusal> {
     protocol.extension.fuzzing.ids.values().find_map(|rule| {
         let mut places =
@@ -120,18 +120,18 @@ fn unknown_id(protocol: &Protocol, command: &str, body: &Value) -> Option<Refusa
 }
 
 /// The step that holds the server to how a connection may, or must, end.
-pub(super) fn framing(input: &Input, survives: &[String]) -> Option<Value> {
-    match &input.duty {
-        Duty::MayClose { codes } => {
+pub(super) fn framing_step(input: &Input, survives: &[String]) -> Option<Value> {
+    match &input.obligation {
+        Obligation::MayClose { codes } => {
             Some(json!({ "alive": input.client, "codes": codes, "covers": survives }))
         }
-        Duty::MustClose { codes } => Some(json!({ "ended": input.client, "codes": codes })),
-        Duty::Refuse { .. } | Duty::Survive => None,
+        Obligation::MustClose { codes } => Some(json!({ "ended": input.client, "codes": codes })),
+        Obligation::Refuse { .. } | Obligation::Survive => None,
     }
 }
 
-/// The steps that hold the server to its duties for inputs that it must refuse.
-pub(super) fn duties(inputs: &[Input], survives: &[String]) -> Vec<Value> {
+/// The steps that check the obligations for inputs that it must refuse.
+pub(super) fn refusal_steps(inputs: &[Input], survives: &[String]) -> Vec<Value> {
     let mut steps = Vec::new();
     let mut clients: Vec<&str> = inputs.iter().map(|input| input.client.as_str()).collect();
     clients.sort_unstable();
@@ -144,7 +144,7 @@ pub(super) fn duties(inputs: &[Input], survives: &[String]) -> Vec<Value> {
         steps.push(alive);
         let (mut ids, mut ambiguity, mut count): (Vec<String>, _, _) = (Vec::new(), None, 0);
         for input in inputs.iter().filter(|input| input.client == client) {
-            if let Duty::Refuse { covers, tolerated } = &input.duty {
+            if let Obligation::Refuse { covers, tolerated } = &input.obligation {
                 count += 1;
                 ambiguity = ambiguity.or(tolerated.clone());
                 for id in covers {

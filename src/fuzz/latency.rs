@@ -12,13 +12,13 @@ const LEAST: Duration = Duration::from_millis(250);
 
 /// How long cases took in which all was well.
 #[derive(Debug, Default)]
-pub struct Pace {
+pub struct Latency {
     took: VecDeque<Duration>,
     /// Answers took longer than was expected.
     misled: bool,
 }
 
-impl Pace {
+impl Latency {
     /// Adds a case.
     pub fn add(&mut self, took: Duration) {
         if self.took.len() == CASES {
@@ -48,7 +48,7 @@ mod tests {
     #[test]
     fn few_slow_cases_make_no_slow_target_and_many_do() {
         let deadline = Duration::from_millis(1500);
-        let mut pace = Pace::default();
+        let mut pace = Latency::default();
         assert_eq!(pace.expected(deadline), None, "nothing is known");
         (0..10).for_each(|_| pace.add(Duration::from_millis(40)));
         pace.add(Duration::from_secs(2));

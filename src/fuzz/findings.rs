@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use super::bench::{Ran, is_same_defect};
 use super::campaign::{Campaign, Event};
+use super::confirm::no_finding;
+use super::executor::{Execution, is_same_defect};
+use super::exhaustion::exhausted_after;
 use super::finding::{self, Finding, Fingerprint, Shown, fingerprints, name_of};
 use super::program::Program;
-use super::verdicts::no_finding;
-use super::wear::worn_after;
 use crate::protocol::{Protocol, ReadingName};
 use crate::results::event::{Failure, Verdict};
 use crate::run::testbed::death_of;
@@ -19,13 +19,13 @@ pub(super) struct Confirmed {
     /// What it shows.
     pub print: Fingerprint,
     /// The run of the smallest program so far that shows it.
-    pub ran: Ran,
+    pub ran: Execution,
     /// Cases run to confirm and shrink it.
     pub replays: usize,
 }
 
 /// What several cases have brought about, and none of them alone.
-pub(super) struct Together {
+pub(super) struct JointFinding {
     /// What it is.
     pub print: Fingerprint,
     /// How bad it is.
@@ -38,7 +38,7 @@ pub(super) struct Together {
     pub programs: Vec<(u64, Program)>,
 }
 
-impl Together {
+impl JointFinding {
     /// What is left of it where the search for a case ended before its time; `None`: a case of this oracle was `confirmed`, and
     /// explains it.
     fn cut_short(self, confirmed: Option<&str>) -> Option<Self> {
@@ -62,7 +62,7 @@ impl Campaign<'_> {
         if let [input] = ran.program.inputs.as_slice() {
             self.known_inputs.insert((input.command.clone(), input.mutation.clone()));
         }
-        let worn = worn_after(&ran).map(|sent| {
+        let worn = exhausted_after(&ran).map(|sent| {
             let how = ran.single.broke().and_then(death_of).unwrap_or_default();
             format!("a harmless case, repeated, kills it after about {sent} messages: {how}")
         });
@@ -139,8 +139,8 @@ impl Campaign<'_> {
     }
 
     /// Keeps what several cases have brought about together.
-    pub(super) fn keep_together(&mut self, together: Together) {
-        let Together { print, verdict, message, programs, .. } = together;
+    pub(super) fn keep_together(&mut self, together: JointFinding) {
+        let JointFinding { print, verdict, message, programs, .. } = together;
         if !self.known.insert(print.clone()) {
             return;
         }
@@ -159,7 +159,7 @@ impl Campaign<'_> {
 
     /// The scenario file of a finding.
     fn written(&self, found: &Finding) -> String {
-        let protocol = self.bench.ground.protocol();
+        let protocol = self.executor.ground.protocol();
         let cases = match found.together.as_slice() {
             [] => found.cases(protocol),
             together => {
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn what_was_cut_short_says_so_unless_a_case_explains_it() {
-        let together = || Together {
+        let together = || JointFinding {
             print: Fingerprint::of_death("process `a` exited with status 3"),
             verdict: Verdict::Error,
             message: "no case alone".to_owned(),

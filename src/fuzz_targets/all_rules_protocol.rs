@@ -6,9 +6,9 @@ use crate::protocol::{Protocol, ReadingName};
 use crate::source::Document;
 
 /// Its `asyncapi.yaml`.
-pub(super) const API: &str = include_str!("lab/asyncapi.yaml");
+pub(super) const API: &str = include_str!("all_rules_protocol/asyncapi.yaml");
 /// Its `requirements.yaml`.
-pub(super) const REQUIREMENTS: &str = include_str!("lab/requirements.yaml");
+pub(super) const REQUIREMENTS: &str = include_str!("all_rules_protocol/requirements.yaml");
 
 /// Both files, parsed once a process.
 pub(super) fn documents() -> (&'static Document, &'static Document) {
@@ -21,13 +21,13 @@ pub(super) fn documents() -> (&'static Document, &'static Document) {
 }
 
 /// The protocol, compiled once a process.
-pub(super) fn lab() -> &'static Arc<Protocol> {
-    static LAB: LazyLock<Arc<Protocol>> = LazyLock::new(|| {
+pub(super) fn all_rules() -> &'static Arc<Protocol> {
+    static PROTOCOL: LazyLock<Arc<Protocol>> = LazyLock::new(|| {
         let (api, catalogue) = documents();
         Protocol::from_documents("lab", api, catalogue, ReadingName::Default, &[])
             .unwrap_or_else(|errors| panic!("{errors}"))
     });
-    &LAB
+    &PROTOCOL
 }
 
 #[cfg(test)]
@@ -36,7 +36,7 @@ mod tests {
 
     #[test]
     fn it_has_every_kind_of_monitor() {
-        let kinds: std::collections::BTreeSet<String> = (lab().extension.invariants.values())
+        let kinds: std::collections::BTreeSet<String> = (all_rules().extension.invariants.values())
             .filter_map(|invariant| {
                 serde_json::to_value(&invariant.monitor).ok()?.as_object()?.keys().next().cloned()
             })

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::task::JoinSet;
 
-use super::death;
+use super::crashes;
 use super::finding::{Fingerprint, fingerprints};
 use super::program::{Program, Rendered};
 use crate::results::event::{Failure, Verdict};
@@ -18,7 +18,7 @@ use crate::trace::{Direction, End, Event, Payload};
 
 /// A target, and how long it may take to answer.
 #[derive(Clone)]
-pub struct Bench {
+pub struct Executor {
     /// The target.
     pub ground: Arc<Ground>,
     /// A place for the cases, which stand in no file yet.
@@ -27,7 +27,7 @@ pub struct Bench {
 
 /// A program that was run.
 #[derive(Clone)]
-pub struct Ran {
+pub struct Execution {
     /// The program.
     pub program: Program,
     /// The scenario that it was.
@@ -36,8 +36,8 @@ pub struct Ran {
     pub single: Single,
 }
 
-impl Bench {
-    /// A bench for a target.
+impl Executor {
+    /// A executor for a target.
     pub fn new(ground: Ground) -> Self {
         // An empty document always parses.
         let document = Document::parse("fuzz", "{}").map(Arc::new);
@@ -62,27 +62,27 @@ impl Bench {
     }
 
     /// Runs a program. `None`: it is no scenario (which shrinking may bring about).
-    pub async fn run(&self, program: Program, seed: u64, deadline: Duration) -> Option<Ran> {
+    pub async fn run(&self, program: Program, seed: u64, deadline: Duration) -> Option<Execution> {
         let rendered = program.render(self.ground.protocol(), "case", "A fuzzed case", &[]);
         let loaded = self.loaded(&rendered.case).ok()?;
         let single = self.ground.run(&loaded, seed, Some(deadline)).await;
-        Some(Ran { program, rendered, single })
+        Some(Execution { program, rendered, single })
     }
 
     /// Runs a program on ground of its own, where there is such a thing.
-    pub async fn replay(&self, program: Program, seed: u64, deadline: Duration) -> Option<Ran> {
+    pub async fn replay(&self, program: Program, seed: u64, deadline: Duration) -> Option<Execution> {
         let Some(own) = self.ground.fork().await else {
             if self.ground.is_launched() {
                 self.ground.renew().await;
             }
             return self.run(program, seed, deadline).await;
         };
-        let bench = Self { ground: Arc::new(own), document: Arc::clone(&self.document) };
-        let mut ran = bench.run(program, seed, deadline).await;
-        if let (Some(ran), Some(how)) = (&mut ran, bench.ground.fallen().await.first()) {
+        let executor = Self { ground: Arc::new(own), document: Arc::clone(&self.document) };
+        let mut ran = executor.run(program, seed, deadline).await;
+        if let (Some(ran), Some(how)) = (&mut ran, executor.ground.fallen().await.first()) {
             ran.single.died(how);
         }
-        if let Ok(ground) = Arc::try_unwrap(bench.ground) {
+        if let Ok(ground) = Arc::try_unwrap(executor.ground) {
             ground.close().await;
         }
         ran
@@ -95,17 +95,17 @@ impl Bench {
         seed: u64,
         deadline: Duration,
         jobs: usize,
-    ) -> Vec<Option<Ran>> {
+    ) -> Vec<Option<Execution>> {
         // On the only server that there can be, one replay would be harmed by another.
         let jobs = if self.ground.is_launched() && !self.ground.forks() { 1 } else { jobs };
-        let mut results: Vec<Option<Ran>> = programs.iter().map(|_| None).collect();
+        let mut results: Vec<Option<Execution>> = programs.iter().map(|_| None).collect();
         let mut waiting = programs.into_iter().enumerate();
         let mut running = JoinSet::new();
         loop {
             while running.len() < jobs.max(1) {
                 let Some((index, program)) = waiting.next() else { break };
-                let bench = self.clone();
-                running.spawn(async move { (index, bench.replay(program, seed, deadline).await) });
+                let executor = self.clone();
+                running.spawn(async move { (index, executor.replay(program, seed, deadline).await) });
             }
             match running.join_next().await {
                 // A replay that panicked is one that did not show the finding.
@@ -124,13 +124,13 @@ impl Bench {
         wanted: &Fingerprint,
         seed: u64,
         deadline: Duration,
-    ) -> Vec<Ran> {
+    ) -> Vec<Execution> {
         let again = self.replay_all(vec![program.clone(); times], seed, deadline, times).await;
         again.into_iter().flatten().filter(|ran| ran.shows(wanted)).collect()
     }
 }
 
-impl Ran {
+impl Execution {
     /// Everything that is wrong.
     pub fn wrong(&self) -> Vec<Fingerprint> {
         fingerprints(&self.program, &self.rendered, &self.single)
@@ -181,7 +181,7 @@ pub fn is_same_defect(one: &Fingerprint, other: &Fingerprint) -> bool {
     // Without a requirement it is the message that tells defects apart.
     let nameless = one.requirements.is_empty() && other.requirements.is_empty();
     let alike = match other.oracle.as_str() {
-        "target" => death::is_of(one.what(), other.what()),
+        "target" => crashes::is_of(one.what(), other.what()),
         _ => one.what() == other.what(),
     };
     one.oracle == other.oracle && (shared || nameless && alike)

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::input::{Action, Duty, Input};
+use crate::fuzz::input::{Action, Input, Obligation};
 use crate::scenario::frame::{RawFrame, unhex};
 use crate::wire::{Breach, Messages, Writer};
 
@@ -79,26 +79,26 @@ const BORDERS: &[u64] = &[125, 126, 127, 65_535, 65_536, 65_537];
 
 /// One input of this kind (see [`KINDS`]; an unknown one is taken for the first): `message` is a valid command, with
 /// templates, and `below(n)` throws a number from 0 to n - 1. An input that ends with a `drop` leaves the client without a
-/// connection; after one that [may](Duty::MayClose) or [must](Duty::MustClose) close it may be without one.
+/// connection; after one that [may](Obligation::MayClose) or [must](Obligation::MustClose) close it may be without one.
 pub fn input(
     client: &str,
     kind: &'static str,
     message: &Value,
     below: &mut dyn FnMut(usize) -> usize,
 ) -> Input {
-    let (steps, duty) = right(kind, message, below)
-        .map(|steps| (steps, Duty::Survive))
+    let (steps, obligation) = right(kind, message, below)
+        .map(|steps| (steps, Obligation::Survive))
         .or_else(|| closing(kind, below))
         .or_else(|| open(kind, below))
         .or_else(|| wrong(kind, message, below))
         .or_else(|| broken_off(client, kind, message, below))
-        .unwrap_or_else(|| (vec![fragmented(message, 1, None)], Duty::Survive));
+        .unwrap_or_else(|| (vec![fragmented(message, 1, None)], Obligation::Survive));
     Input {
         client: client.to_owned(),
         action: Action::Steps(steps),
         command: COMMAND.to_owned(),
         mutation: kind.to_owned(),
-        duty,
+        obligation,
     }
 }
 
@@ -194,18 +194,18 @@ fn right(kind: &str, message: &Value, below: &mut dyn FnMut(usize) -> usize) -> 
 }
 
 /// A closing handshake: the code is returned, or the server's own says that all is well.
-fn closing(kind: &str, below: &mut dyn FnMut(usize) -> usize) -> Option<(Vec<Value>, Duty)> {
+fn closing(kind: &str, below: &mut dyn FnMut(usize) -> usize) -> Option<(Vec<Value>, Obligation)> {
     if kind != "close" {
         return None;
     }
     let code = CODES[below(CODES.len())];
     let reason = ["", "bye", "\u{1f44b}"][below(3)];
     let steps = vec![frame(json!({ "opcode": "close", "code": code, "payload": reason }))];
-    Some((steps, Duty::MustClose { codes: vec![code, 1000] }))
+    Some((steps, Obligation::MustClose { codes: vec![code, 1000] }))
 }
 
 /// What a server may take or not.
-fn open(kind: &str, below: &mut dyn FnMut(usize) -> usize) -> Option<(Vec<Value>, Duty)> {
+fn open(kind: &str, below: &mut dyn FnMut(usize) -> usize) -> Option<(Vec<Value>, Obligation)> {
     let (fields, codes) = match kind {
         // 1003: it cannot take this kind of data. No command: whether one in a binary frame counts is anyone's guess.
         "binary" => {
@@ -218,11 +218,15 @@ fn open(kind: &str, below: &mut dyn FnMut(usize) -> usize) -> Option<(Vec<Value>
         }
         _ => return None,
     };
-    Some((vec![frame(fields)], Duty::MayClose { codes }))
+    Some((vec![frame(fields)], Obligation::MayClose { codes }))
 }
 
 /// What a server must refuse; RFC 6455 names the code that it ought to give.
-fn wrong(kind: &str, message: &Value, below: &mut dyn FnMut(usize) -> usize) -> Option<(Vec<Value>, Duty)> {
+fn wrong(
+    kind: &str,
+    message: &Value,
+    below: &mut dyn FnMut(usize) -> usize,
+) -> Option<(Vec<Value>, Obligation)> {
     let mut pick = |from: &[&str]| from[below(from.len())].to_owned();
     let (steps, codes) = match kind {
         "unmasked" => (vec![json!({ "opcode": "text", "masked": false, "payload": message })], vec![1002]),
@@ -268,7 +272,7 @@ fn wrong(kind: &str, message: &Value, below: &mut dyn FnMut(usize) -> usize) -> 
         }
         _ => return None,
     };
-    Some((steps.into_iter().map(frame).collect(), Duty::MustClose { codes }))
+    Some((steps.into_iter().map(frame).collect(), Obligation::MustClose { codes }))
 }
 
 /// The client is gone, and the server has noticed: what is asked next is asked of a server that has had the harm.
@@ -282,7 +286,7 @@ fn broken_off(
     kind: &str,
     message: &Value,
     below: &mut dyn FnMut(usize) -> usize,
-) -> Option<(Vec<Value>, Duty)> {
+) -> Option<(Vec<Value>, Obligation)> {
     // A cut resets the connection (see `wire::connect`), whatever is under way on it.
     let reset = json!({ "drop": client });
     let begun = || json!({ "opcode": "text", "payload": message, "fin": false });
@@ -298,14 +302,14 @@ fn broken_off(
         _ => None,
     };
     if let Some(steps) = steps {
-        return Some((steps, Duty::Survive));
+        return Some((steps, Obligation::Survive));
     }
     let fields = match kind {
         // What is behind the claimed length may be taken for a frame that never ends.
         "short-length" => json!({ "opcode": "text", "payload": message, "length": below(4) }),
         "noise" => {
             let bytes: Vec<String> = (0..2 + below(40)).map(|_| format!("{:02x}", below(256))).collect();
-            return Some((vec![json!({ "bytes": bytes.join(" ") }), hang_up(client)], Duty::Survive));
+            return Some((vec![json!({ "bytes": bytes.join(" ") }), hang_up(client)], Obligation::Survive));
         }
         "half-message" => begun(),
         "long-length" => json!({ "opcode": "text", "payload": message, "length": 100_000 + below(100_000) }),
@@ -314,7 +318,7 @@ fn broken_off(
         }
         _ => return None,
     };
-    Some((vec![frame(fields), hang_up(client)], Duty::Survive))
+    Some((vec![frame(fields), hang_up(client)], Obligation::Survive))
 }
 
 #[cfg(test)]
@@ -354,12 +358,12 @@ mod tests {
     fn each_kind_does_what_it_is_called() {
         for input in all() {
             let Action::Steps(steps) = &input.action else { panic!("steps") };
-            let survives = input.duty == Duty::Survive;
+            let survives = input.obligation == Obligation::Survive;
             let place = KINDS.iter().position(|kind| *kind == input.mutation).expect("known");
             let broken_off = place >= KINDS.len() - 10;
             assert_eq!(survives, place < 9 || broken_off, "{}", input.mutation);
             let meaning = meaning(steps).expect("frames");
-            let must = matches!(input.duty, Duty::MustClose { .. });
+            let must = matches!(input.obligation, Obligation::MustClose { .. });
             let closes = meaning.kinds.iter().any(|kind| kind.starts_with("close"));
             assert_eq!(
                 must,

@@ -23,7 +23,7 @@ const CORPUS: usize = 512;
 pub type Coverage = BTreeMap<String, BTreeMap<String, u64>>;
 
 /// What is known of the target's behaviour.
-pub struct Guide {
+pub struct Feedback {
     protocol: Arc<Protocol>,
     phases: Vec<(String, Matcher)>,
     errors: Option<(Matcher, Option<Pointer>)>,
@@ -36,7 +36,7 @@ pub struct Guide {
     pub coverage: Coverage,
 }
 
-impl Guide {
+impl Feedback {
     /// # Errors
     /// A pattern that does not compile (found when the protocol is loaded, too).
     pub fn new(protocol: &Arc<Protocol>) -> Result<Self, Diagnostics> {

@@ -4,7 +4,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
 use super::loaders::DIVIDER;
-use super::{lab, shipped};
+use super::{all_rules_protocol, shipped};
 
 /// Texts near the border of what a frame is.
 const FRAMES: [&str; 16] = [
@@ -89,9 +89,9 @@ pub fn seeds(target: &str) -> Vec<(String, Vec<u8>)> {
 }
 
 fn protocols() -> Vec<(String, Vec<u8>)> {
-    let whole = format!("{}{DIVIDER}{}", lab::API, lab::REQUIREMENTS);
+    let whole = format!("{}{DIVIDER}{}", all_rules_protocol::API, all_rules_protocol::REQUIREMENTS);
     // The head of the file alone, with little below: small enough to be changed often.
-    let small = lab::API.split("\n  invariants:").next().unwrap_or_default();
+    let small = all_rules_protocol::API.split("\n  invariants:").next().unwrap_or_default();
     let misspelt = small.replace("discriminator", "discrimintor").replace("L-1", "L-9");
     let bare = "asyncapi: 3.0.0\nx-frameproof: {}";
     [("lab", whole.as_str()), ("small", small), ("misspelt", &misspelt), ("bare", bare)]

@@ -3,7 +3,7 @@
 use std::io::BufReader;
 use std::time::Duration;
 
-use super::{lab, shipped};
+use super::{all_rules_protocol, shipped};
 use crate::check::Judge;
 use crate::frame::Limits;
 use crate::protocol::{Protocol, ReadingName};
@@ -109,7 +109,7 @@ pub(super) const DIVIDER: &str = "\n--- requirements.yaml\n";
 /// What loads can be used: under every reading its examples are valid, and a judge can be made of it.
 pub fn protocol(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    let (api, catalogue) = text.split_once(DIVIDER).unwrap_or((text, lab::REQUIREMENTS));
+    let (api, catalogue) = text.split_once(DIVIDER).unwrap_or((text, all_rules_protocol::REQUIREMENTS));
     let (Some(api), Some(catalogue)) =
         (document("asyncapi.yaml", api), document("requirements.yaml", catalogue))
     else {
@@ -140,7 +140,7 @@ fn usable(protocol: &std::sync::Arc<Protocol>) {
 pub fn overlay(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let Some(overlay) = document("overlay.yaml", text) else { return };
-    let (api, catalogue) = lab::documents();
+    let (api, catalogue) = all_rules_protocol::documents();
     match Protocol::from_documents("lab", api, catalogue, ReadingName::Default, &[overlay]) {
         Ok(protocol) => usable(&protocol),
         Err(errors) => shown(&errors),
