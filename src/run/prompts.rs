@@ -45,14 +45,15 @@ impl Prompts {
 impl Runner<'_> {
     /// Where prompts stand in place of cues, every turn of the case has one.
     pub(crate) fn has_prompts(&self) -> Result<(), Stop> {
-        let (prompts, case) = (&self.options.prompts, &self.loaded.case);
+        let (prompts, case) = (&self.cx.options.prompts, &self.cx.loaded.case);
         let turns = case
             .turn
             .as_ref()
             .map(|_| None)
             .into_iter()
             .chain(case.turns.keys().map(|name| Some(name.as_str())));
-        if prompts.is_empty() || turns.into_iter().all(|turn| prompts.of(&self.loaded.id, turn).is_some()) {
+        if prompts.is_empty() || turns.into_iter().all(|turn| prompts.of(&self.cx.loaded.id, turn).is_some())
+        {
             return Ok(());
         }
         Err(Stop::NotApplicable("the target has no prompt for what this case has the model do".to_owned()))
@@ -60,7 +61,7 @@ impl Runner<'_> {
 
     /// What the cue's turns would have had the model say.
     fn words(&self) -> Vec<String> {
-        let case = &self.loaded.case;
+        let case = &self.cx.loaded.case;
         let turns = case.turn.iter().chain(case.turns.values());
         let texts = turns.flatten().filter_map(|step: &TurnStep| step.say.as_ref().or(step.think.as_ref()));
         texts
@@ -71,12 +72,16 @@ impl Runner<'_> {
 
     /// A subset match without what depends on the model's exact words, where a prompt stands in place of the cue.
     pub(crate) fn loosened(&self, with: Value) -> Value {
-        if self.options.prompts.is_empty() { with } else { without(with, &self.words()).unwrap_or_default() }
+        if self.cx.options.prompts.is_empty() {
+            with
+        } else {
+            without(with, &self.words()).unwrap_or_default()
+        }
     }
 
     /// A JSON Schema without it.
     pub(crate) fn loosened_schema(&self, schema: Value) -> Value {
-        if self.options.prompts.is_empty() { schema } else { schema_without(schema, &self.words()) }
+        if self.cx.options.prompts.is_empty() { schema } else { schema_without(schema, &self.words()) }
     }
 }
 

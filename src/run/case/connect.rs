@@ -20,32 +20,32 @@ impl Runner<'_> {
         session: Option<&str>,
         with: Option<&Value>,
     ) -> Result<(), ConnectError> {
-        let known = self.clients.get(name).map(|client| client.session.clone());
+        let known = self.conns.clients.get(name).map(|client| client.session.clone());
         let session = session.map(str::to_owned).or(known).unwrap_or_else(|| "main".to_owned());
         let mut endpoint = self.endpoint_of(&session).await?;
-        if let Join::Parameter(parameter) = self.protocol.extension.session.join.clone() {
+        if let Join::Parameter(parameter) = self.cx.protocol.extension.session.join.clone() {
             let named = with.and_then(|with| with.get(&parameter)).and_then(Value::as_str).map(str::to_owned);
-            let known = self.sessions.get(&session).cloned().flatten();
+            let known = self.conns.sessions.ids.get(&session).cloned().flatten();
             let id = named.or(known).unwrap_or_else(|| self.session_id());
             endpoint.url = endpoint.url.replace(&format!("{{{parameter}}}"), &id);
-            self.sessions.insert(session.clone(), Some(id));
+            self.conns.sessions.ids.insert(session.clone(), Some(id));
         }
-        self.sessions.entry(session.clone()).or_insert(None);
-        self.next_number += 1;
-        let number = self.next_number;
+        self.conns.sessions.ids.entry(session.clone()).or_insert(None);
+        self.conns.next_number += 1;
+        let number = self.conns.next_number;
         // Only a case that writes frames of its own pays for a connection that lets it.
-        let raw = self.loaded.case.steps.iter().any(Step::is_raw);
-        let opened = Link::open(&endpoint, number, self.sender.clone(), raw).await;
-        let client = self.clients.entry(name.to_owned()).or_insert_with(|| Client::new(&session));
+        let raw = self.cx.loaded.case.steps.iter().any(Step::is_raw);
+        let opened = Link::open(&endpoint, number, self.conns.sender.clone(), raw).await;
+        let client = self.conns.clients.entry(name.to_owned()).or_insert_with(|| Client::new(&session));
         client.disconnect();
         client.session = session;
         client.ended = opened.is_err().then(Ended::default);
         (client.may_end, client.told, client.mute) = (false, false, false);
         client.since_send.clear();
-        self.first_client.get_or_insert_with(|| name.to_owned());
+        self.conns.first_client.get_or_insert_with(|| name.to_owned());
         client.connection = Some(opened?);
         client.number = number;
-        self.numbers.insert(number, name.to_owned());
+        self.conns.numbers.insert(number, name.to_owned());
         let url = crate::wire::shown(&endpoint.url).into();
         self.record(name, Direction::Send, Payload::Open { url });
         Ok(())
@@ -53,28 +53,28 @@ impl Runner<'_> {
 
     /// Where a session's clients connect to. A new session is set up first, where the target says how.
     async fn endpoint_of(&mut self, session: &str) -> Result<Endpoint, ConnectError> {
-        let Some(instance) = self.instance.clone() else { return Ok(self.endpoint.clone()) };
+        let Some(instance) = self.cx.instance.clone() else { return Ok(self.cx.endpoint.clone()) };
         let cannot = |reason: String| ConnectError::BadUrl { url: instance.shown_url(), reason };
-        let join = self.protocol.extension.session.join.clone();
-        if matches!(join, Join::Connection) || !self.session_vars.contains_key(session) {
+        let join = self.cx.protocol.extension.session.join.clone();
+        if matches!(join, Join::Connection) || !self.conns.sessions.vars.contains_key(session) {
             let found = instance.new_session().await.map_err(|error| cannot(error.to_string()))?;
             if let Join::Parameter(parameter) = &join
                 && let Some(id) = found.get(parameter)
             {
-                self.sessions.insert(session.to_owned(), Some(id.clone()));
+                self.conns.sessions.ids.insert(session.to_owned(), Some(id.clone()));
             }
-            self.session_vars.insert(session.to_owned(), found);
+            self.conns.sessions.vars.insert(session.to_owned(), found);
         }
-        let vars = self.session_vars.get(session).cloned().unwrap_or_default();
-        session_endpoint(&self.protocol, &self.endpoint, &instance, &vars)
+        let vars = self.conns.sessions.vars.get(session).cloned().unwrap_or_default();
+        session_endpoint(&self.cx.protocol, &self.cx.endpoint, &instance, &vars)
             .map_err(|error| cannot(error.to_string()))
     }
 
     /// A new session's id. It differs from run to run: a server may remember the sessions of the last one.
     fn session_id(&mut self) -> String {
         let mut bytes = [0; 16];
-        self.rng.fill_bytes(&mut bytes);
-        bytes.iter_mut().zip(self.options.salt.to_le_bytes()).for_each(|(byte, salt)| *byte ^= salt);
+        self.vars.rng.fill_bytes(&mut bytes);
+        bytes.iter_mut().zip(self.cx.options.salt.to_le_bytes()).for_each(|(byte, salt)| *byte ^= salt);
         let id = uuid::Builder::from_random_bytes(bytes).into_uuid().to_string();
         self.makes_up(&id);
         id

@@ -221,23 +221,23 @@ impl Runner<'_> {
 
     /// What a client has sent last on its connection that belongs to no opening.
     pub(crate) fn asked(&self, client: &str) -> Asked {
-        let own = self.outcome.wire.iter().zip(&self.marks).rev().filter(|(line, _)| line.client == client);
+        let own = self.log.wire.iter().zip(&self.log.marks).rev().filter(|(line, _)| line.client == client);
         let mut own = own.take_while(|(line, _)| line.dir != "--" || !line.text.starts_with(CONNECTED));
-        match own.find(|(line, mark)| asks(line, **mark, &self.manners)) {
+        match own.find(|(line, mark)| asks(line, **mark, &self.cx.roles.manners)) {
             None => Asked::Nothing,
-            Some((line, mark)) => kind(&self.protocol, line, *mark).map_or(Asked::Something, Asked::Of),
+            Some((line, mark)) => kind(&self.cx.protocol, line, *mark).map_or(Asked::Something, Asked::Of),
         }
     }
 
     fn told_silence(&mut self, client: &str, sentence: &str, awaited: Awaited<'_>) -> String {
-        let opened = self.clients.get(client).is_some_and(|client| client.opened);
-        let awaited = Awaited { opened, now: self.start.elapsed().as_secs_f64() * 1e3, ..awaited };
-        let lines = self.outcome.wire.iter().zip(&self.marks).filter(|(line, _)| line.client == client);
+        let opened = self.conns.clients.get(client).is_some_and(|client| client.opened);
+        let awaited = Awaited { opened, now: self.log.start.elapsed().as_secs_f64() * 1e3, ..awaited };
+        let lines = self.log.wire.iter().zip(&self.log.marks).filter(|(line, _)| line.client == client);
         let lines: Vec<(&WireLine, Mark)> = lines.map(|(line, mark)| (line, *mark)).collect();
-        let kind = |line: &WireLine, mark: Mark| kind(&self.protocol, line, mark);
-        let silence = silence(&lines, &self.manners, awaited, &kind);
+        let kind = |line: &WireLine, mark: Mark| kind(&self.cx.protocol, line, mark);
+        let silence = silence(&lines, &self.cx.roles.manners, awaited, &kind);
         let sentence = format!("{sentence}{SERVER}{silence}");
-        self.outcome.silences.push((sentence.clone(), silence));
+        self.verdict.silences.push((sentence.clone(), silence));
         sentence
     }
 }

@@ -13,10 +13,10 @@ impl Runner<'_> {
         blame: &[String],
         message: String,
     ) -> Result<(), Stop> {
-        let shows = self.clients.get(client).and_then(|state| state.ended.as_ref()?.event);
-        let before = self.outcome.failures.len();
+        let shows = self.conns.clients.get(client).and_then(|state| state.ended.as_ref()?.event);
+        let before = self.verdict.failures.len();
         let failed = self.failed_by(check, blame, message, None, None);
-        if let Some(failure) = self.outcome.failures.get_mut(before) {
+        if let Some(failure) = self.verdict.failures.get_mut(before) {
             failure.frames = shows.into_iter().collect();
         }
         failed
@@ -27,7 +27,7 @@ impl Runner<'_> {
     pub(crate) fn ended_instead(&mut self, client: &str, ended: &Ended, rest: &str) -> String {
         let sentence = ended.describe() + rest;
         let asked = self.asked(client);
-        self.outcome.silences.push((sentence.clone(), Silence::Ended(ended.plainly(), asked)));
+        self.verdict.silences.push((sentence.clone(), Silence::Ended(ended.plainly(), asked)));
         sentence
     }
 }

@@ -46,7 +46,7 @@ impl Runner<'_> {
                     self.exercise(&step.covers);
                     for (name, at) in &step.save {
                         let value = at.get(&received.body).cloned().unwrap_or(Value::Null);
-                        self.vars.insert(name.clone(), value);
+                        self.vars.values.insert(name.clone(), value);
                     }
                     last = Some(*received);
                 }
@@ -63,11 +63,11 @@ impl Runner<'_> {
 
     /// Puts the session's id into the first message of an opening.
     fn join(&mut self, client: &str, message: &mut Value, with: Option<&Value>) {
-        let Join::Field(at) = &self.protocol.extension.session.join else { return };
-        let session = self.clients.get(client).map(|client| client.session.clone()).unwrap_or_default();
+        let Join::Field(at) = &self.cx.protocol.extension.session.join else { return };
+        let session = self.conns.clients.get(client).map(|client| client.session.clone()).unwrap_or_default();
         let key = at.as_str().trim_start_matches('/').to_owned();
         if let (Some(id), Some(map)) =
-            (self.sessions.get(&session).cloned().flatten(), message.as_object_mut())
+            (self.conns.sessions.ids.get(&session).cloned().flatten(), message.as_object_mut())
         {
             map.insert(key, id.into());
         }
@@ -85,7 +85,7 @@ impl Runner<'_> {
         wanted: &Wanted,
         covers: &[String],
     ) -> Result<Option<Received>, Stop> {
-        let until = Instant::now() + self.options.scaled(OPTIONAL);
+        let until = Instant::now() + self.cx.options.scaled(OPTIONAL);
         loop {
             let state = self.client(client)?;
             if let Some(index) = state.queue.iter().position(|received| !received.ambient) {

@@ -6,6 +6,7 @@ use crate::check::same;
 use crate::protocol::Protocol;
 use crate::results::event::{Failure, Verdict};
 use crate::run::Options;
+use crate::run::case::context::CaseContext;
 use crate::run::case::interpreter::{Outcome, Runner, Stop};
 use crate::run::case::verbs::connection::NO_RESTART;
 use crate::run::server::lease::Lease;
@@ -47,22 +48,25 @@ pub(crate) async fn run_case(
     let others = options.overheard.as_ref().zip(lease.ground());
     let ear = others.map(|(all, ground)| Arc::new(all.begin(&loaded.id, ground)));
     let mut first = None;
+    let cx = match CaseContext::new(protocol, loaded, options, lease, ear.clone()) {
+        Ok(cx) => cx,
+        Err(error) => {
+            total.reason = Some((Verdict::Error, error));
+            return total;
+        }
+    };
     for round in 1..=times {
         let seed = seed.wrapping_add(u64::from(round).wrapping_mul(0x9E37_79B9_7F4A_7C15));
-        let mut runner = match Runner::new(protocol, loaded, options, lease.endpoint.clone(), seed) {
+        let mut runner = match Runner::new(&cx, seed) {
             Ok(runner) => runner,
             Err(error) => {
                 total.reason = Some((Verdict::Error, error));
                 return total;
             }
         };
-        runner.restarter = lease.restarter.clone();
-        runner.instance = lease.instance.clone();
-        runner.ear.clone_from(&ear);
         if let Some(name) = &loaded.case.sweep {
-            runner.vars.insert(name.clone(), round.into());
+            runner.vars.values.insert(name.clone(), round.into());
         }
-        let began = runner.start;
         let stop = body(&mut runner).await.err();
         runner.farewell().await;
         let mut outcome = runner.finish_judge();
@@ -73,7 +77,7 @@ pub(crate) async fn run_case(
         total.marks.append(&mut outcome.marks);
         total.failed_at.append(&mut outcome.failed_at);
         total.wire = outcome.wire;
-        total.began = Some(began);
+        total.began = outcome.began;
         total.lost |= outcome.lost;
         total.cut |= outcome.cut;
         total.opening = outcome.opening.take();
@@ -143,18 +147,18 @@ fn grew(grown: u64, most: u32, times: u32) -> Failure {
 }
 
 async fn body(runner: &mut Runner<'_>) -> Result<(), Stop> {
-    let loaded = runner.loaded;
-    if runner.restarter.is_none() && loaded.case.steps.iter().any(Step::restarts) {
+    let loaded = runner.cx.loaded;
+    if runner.cx.restarter.is_none() && loaded.case.steps.iter().any(Step::restarts) {
         return Err(Stop::NotApplicable(NO_RESTART.to_owned()));
     }
     runner.has_prompts()?;
     runner.steps(&loaded.case.steps, "/steps").await?;
-    runner.step.clear();
-    let names: Vec<String> = runner.clients.keys().cloned().collect();
+    runner.step.pointer.clear();
+    let names: Vec<String> = runner.conns.clients.keys().cloned().collect();
     match loaded.case.settle {
         true => settle(runner, &names).await?,
         // What was sent last is judged by its answer, also where nothing else is.
-        false if runner.protocol.extension.barrier.is_none() => {
+        false if runner.cx.protocol.extension.barrier.is_none() => {
             for name in &names {
                 runner.hear_out(name).await?;
             }
@@ -176,7 +180,7 @@ async fn settle(runner: &mut Runner<'_>, names: &[String]) -> Result<(), Stop> {
             continue;
         }
         if client.opened && !client.stalled && client.ended.is_none() && client.is_understood() {
-            runner.current.clone_from(name);
+            runner.step.client.clone_from(name);
             runner.barrier(name).await?;
         } else {
             if !client.opened && runner.awaits(name) {
@@ -185,6 +189,6 @@ async fn settle(runner: &mut Runner<'_>, names: &[String]) -> Result<(), Stop> {
             all = false;
         }
     }
-    runner.settled = all;
+    runner.settling.settled = all;
     Ok(())
 }

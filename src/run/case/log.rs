@@ -9,9 +9,11 @@ use serde_json::Value;
 use crate::protocol::Matcher;
 use crate::results::event::{Verdict, WireLine};
 use crate::run::case::client::{Ended, Received};
+use crate::run::case::context::CaseContext;
 use crate::run::case::diagnose::Mark;
 use crate::run::case::interpreter::{Runner, Stop};
 use crate::run::triage::activity::Extent;
+use crate::scenario::model::Step;
 use crate::trace::{Direction, End, Event, Payload};
 use crate::wire::Incoming;
 
@@ -22,12 +24,47 @@ pub(crate) const CONNECTED: &str = "connected to ";
 /// How much of a frame the wire log keeps, in bytes.
 const MAX_SHOWN: usize = 2048;
 
+/// What a case has seen.
+pub(crate) struct CaseLog {
+    /// As the report shows it: one line an event.
+    pub wire: Vec<WireLine>,
+    /// What each line is.
+    pub marks: Vec<Mark>,
+    /// What was received, whole, with its index and its client: where a step of the case looks back.
+    pub texts: Option<Vec<(u64, String, Arc<str>)>>,
+    /// Every event, where it is kept.
+    pub trace: Vec<Event>,
+    /// Where in the trace each step began, by its pointer.
+    pub step_starts: Vec<(String, usize)>,
+    /// When its clock began.
+    pub start: Instant,
+    /// Received so far.
+    pub frames: u64,
+    pub bytes: u64,
+}
+
+impl CaseLog {
+    pub fn new(cx: &CaseContext<'_>) -> Self {
+        let looks_back = cx.loaded.case.steps.iter().any(Step::looks_back);
+        Self {
+            wire: Vec::new(),
+            marks: Vec::new(),
+            texts: looks_back.then(Vec::new),
+            trace: Vec::new(),
+            step_starts: Vec::new(),
+            start: Instant::now(),
+            frames: 0,
+            bytes: 0,
+        }
+    }
+}
+
 impl Runner<'_> {
     /// Records what a client did itself, and shows it to the judge.
     pub fn record(&mut self, client: &str, dir: Direction, payload: Payload) -> crate::check::Judged {
         let event = Event {
-            at: self.start.elapsed(),
-            case: Some(self.loaded.id.as_str().into()),
+            at: self.log.start.elapsed(),
+            case: Some(self.cx.loaded.id.as_str().into()),
             client: client.into(),
             dir,
             payload,
@@ -36,27 +73,27 @@ impl Runner<'_> {
     }
 
     fn observe(&mut self, event: Event) -> crate::check::Judged {
-        let index = self.outcome.wire.len() as u64;
-        self.outcome.wire.push(wire_line(index, &event));
-        if let (Some(lag), Some(judge)) = (&self.lag, &mut self.judge) {
+        let index = self.log.wire.len() as u64;
+        self.log.wire.push(wire_line(index, &event));
+        if let (Some(lag), Some(judge)) = (&self.verdict.lag, &mut self.verdict.judge) {
             // The server shares the machine: it is as late again. Who scales deadlines knows of delays, too.
-            let scaled = SLOW.mul_f64((self.options.timeout_scale - 1.0).clamp(0.0, 1000.0));
+            let scaled = SLOW.mul_f64((self.cx.options.timeout_scale - 1.0).clamp(0.0, 1000.0));
             judge.delayed(lag.worst() * 2 + scaled);
         }
-        let mut judged = self.judge.as_mut().map(|judge| judge.observe(&event)).unwrap_or_default();
+        let mut judged = self.verdict.judge.as_mut().map(|judge| judge.observe(&event)).unwrap_or_default();
         let word = match event.payload {
             Payload::Text(_) | Payload::Binary(_) => true,
             Payload::Ping(_) => event.dir == Direction::Send,
             _ => false,
         };
-        self.marks.push(Mark { message: judged.message, word, ..Mark::default() });
+        self.log.marks.push(Mark { message: judged.message, word, ..Mark::default() });
         self.note_heard(&event, judged.message);
-        if let Some(shadow) = &mut self.shadow {
+        if let Some(shadow) = &mut self.verdict.shadow {
             let bare = shadow.observe(&event).violations;
             self.excuse(bare, &judged.violations);
         }
-        if self.options.trace.is_some() || self.options.keep {
-            self.outcome.trace.push(event);
+        if self.cx.options.trace.is_some() || self.cx.options.keep {
+            self.log.trace.push(event);
         }
         for violation in std::mem::take(&mut judged.violations) {
             self.violated(violation);
@@ -67,53 +104,54 @@ impl Runner<'_> {
     /// Notes what a client asks behind its opening, and that the server speaks.
     fn note_heard(&mut self, event: &Event, message: Option<usize>) {
         let said = matches!(event.payload, Payload::Text(_) | Payload::Binary(_));
-        let Some(client) = self.clients.get_mut(&*event.client).filter(|_| said) else { return };
+        let Some(client) = self.conns.clients.get_mut(&*event.client).filter(|_| said) else { return };
         if event.dir == Direction::Send {
-            client.asked |= !self.manners.opens(message);
-        } else if message.is_some_and(|message| self.protocol.is_ambient(message)) {
-            self.options.heard.note_ambient();
+            client.asked |= !self.cx.roles.manners.opens(message);
+        } else if message.is_some_and(|message| self.cx.protocol.is_ambient(message)) {
+            self.cx.options.heard.note_ambient();
         } else {
             // A greeting may be late.
-            let answers = client.asked && !self.manners.greets(message);
-            self.options.heard.note(if answers { Extent::Answers } else { Extent::Openings });
+            let answers = client.asked && !self.cx.roles.manners.greets(message);
+            self.cx.options.heard.note(if answers { Extent::Answers } else { Extent::Openings });
         }
     }
 
     /// Notes that a step begins, for whoever wants to know what came of it.
     pub fn mark(&mut self) {
-        if self.options.keep {
-            self.outcome.marks.push((self.step.clone(), self.outcome.trace.len()));
+        if self.cx.options.keep {
+            self.log.step_starts.push((self.step.pointer.clone(), self.log.trace.len()));
         }
     }
 
     /// Waits for the next thing that any client receives. `false`: nothing came before the deadline.
     pub async fn pump(&mut self, until: Instant) -> Result<bool, Stop> {
-        let wait = tokio::time::timeout_at(until.into(), self.receiver.recv());
+        let wait = tokio::time::timeout_at(until.into(), self.conns.receiver.recv());
         let Ok(Some(incoming)) = wait.await else { return Ok(false) };
         self.receive(incoming);
         // Nothing is looked at behind the frame that broke a MUST.
-        while !self.broken
-            && let Ok(incoming) = self.receiver.try_recv()
+        while !self.verdict.broken
+            && let Ok(incoming) = self.conns.receiver.try_recv()
         {
             self.receive(incoming);
         }
-        if self.broken { Err(Stop::Failed) } else { Ok(true) }
+        if self.verdict.broken { Err(Stop::Failed) } else { Ok(true) }
     }
 
     /// Takes in what has come where much is waiting: a server whose answers nobody reads would stop reading itself.
     pub fn make_room(&mut self) -> Result<(), Stop> {
-        while !self.broken
-            && self.receiver.len() * 2 > crate::run::case::interpreter::QUEUE
-            && let Ok(incoming) = self.receiver.try_recv()
+        while !self.verdict.broken
+            && self.conns.receiver.len() * 2 > crate::run::case::connections::QUEUE
+            && let Ok(incoming) = self.conns.receiver.try_recv()
         {
             self.receive(incoming);
         }
-        if self.broken { Err(Stop::Failed) } else { Ok(()) }
+        if self.verdict.broken { Err(Stop::Failed) } else { Ok(()) }
     }
 
     fn receive(&mut self, incoming: Incoming) {
-        let Some(name) = self.numbers.get(&incoming.connection).cloned() else { return };
+        let Some(name) = self.conns.numbers.get(&incoming.connection).cloned() else { return };
         if self
+            .conns
             .clients
             .get(&name)
             .is_none_or(|client| client.number != incoming.connection || client.connection.is_none())
@@ -123,35 +161,35 @@ impl Runner<'_> {
         self.count(&incoming.payload);
         let ended = Ended::from(&incoming.payload, incoming.detail.as_deref());
         let event = Event {
-            at: incoming.at.saturating_duration_since(self.start),
-            case: Some(self.loaded.id.as_str().into()),
+            at: incoming.at.saturating_duration_since(self.log.start),
+            case: Some(self.cx.loaded.id.as_str().into()),
             client: name.as_str().into(),
             dir: Direction::Recv,
             payload: incoming.payload.clone(),
         };
-        let index = self.outcome.wire.len() as u64;
-        let failures = self.outcome.failures.len();
-        if let (Some(heard), Payload::Text(text)) = (&mut self.heard, &incoming.payload) {
+        let index = self.log.wire.len() as u64;
+        let failures = self.verdict.failures.len();
+        if let (Some(heard), Payload::Text(text)) = (&mut self.log.texts, &incoming.payload) {
             heard.push((index, name.clone(), Arc::clone(text)));
         }
-        if let (Some(ear), Payload::Text(text)) = (&self.ear, &incoming.payload) {
+        if let (Some(ear), Payload::Text(text)) = (&self.cx.probe, &incoming.payload) {
             ear.hears(&name, index, text);
         }
         let judged = self.observe(event);
         if let Some(ended) = &ended {
             self.note_end(index, ended, failures);
         }
-        if let (Payload::Pong(bytes), Some(client)) = (&incoming.payload, self.clients.get_mut(&name)) {
+        if let (Payload::Pong(bytes), Some(client)) = (&incoming.payload, self.conns.clients.get_mut(&name)) {
             client.pongs.push(Arc::clone(bytes));
         }
         if let Some(ended) = ended
-            && let Some(client) = self.clients.get_mut(&name)
+            && let Some(client) = self.conns.clients.get_mut(&name)
         {
             // It may have been found when writing, before this came.
             client.ended.get_or_insert(ended).event.get_or_insert(index);
         }
         if let Some(body) = judged.body {
-            let protocol = Arc::clone(&self.protocol);
+            let protocol = Arc::clone(&self.cx.protocol);
             let ambient = judged.message.is_some_and(|message| protocol.is_ambient(message));
             self.take_in(
                 &name,
@@ -163,52 +201,52 @@ impl Runner<'_> {
     /// Shows in the wire log how a connection ended, and sees to it that bytes which no WebSocket client can read fail the
     /// case, whether or not a requirement speaks of them.
     fn note_end(&mut self, index: u64, ended: &Ended, failures: usize) {
-        if let (Some(line), Some(_)) = (self.outcome.wire.get_mut(index as usize), &ended.detail) {
+        if let (Some(line), Some(_)) = (self.log.wire.get_mut(index as usize), &ended.detail) {
             line.text = ended.describe();
         }
         if !ended.is_breach() {
             return;
         }
-        match self.outcome.failures.get_mut(failures) {
+        match self.verdict.failures.get_mut(failures) {
             Some(failure) => failure.message = ended.describe(),
             None => {
-                self.broken = true;
+                self.verdict.broken = true;
                 self.fail(Verdict::Failed, "frame", &[], ended.describe(), None, None, vec![index]);
             }
         }
     }
 
     fn take_in(&mut self, name: &str, received: Received) {
-        self.seen.learn(name, &received);
+        self.vars.seen.learn(name, &received);
         let seen = |matcher: &Matcher| matcher.matches(received.message, Direction::Recv, &received.body);
-        let told = self.session_ids.iter().find(|(on, _)| seen(on));
+        let told = self.cx.roles.session_ids.iter().find(|(on, _)| seen(on));
         let id = told.and_then(|(_, at)| at.get(&received.body)).and_then(Value::as_str).map(str::to_owned);
-        let logged = self.log.as_ref().filter(|(on, _)| seen(on));
+        let logged = self.cx.roles.log.as_ref().filter(|(on, _)| seen(on));
         let logged = logged.and_then(|(_, at)| at.get(&received.body)).and_then(Value::as_i64);
-        let turn_over = seen(&self.turn_end);
-        if let Some(mark) = self.marks.get_mut(received.event as usize) {
+        let turn_over = seen(&self.cx.roles.turn_end);
+        if let Some(mark) = self.log.marks.get_mut(received.event as usize) {
             mark.ends = turn_over;
-            mark.error = self.errors.as_ref().is_some_and(seen);
+            mark.error = self.cx.roles.errors.as_ref().is_some_and(seen);
         }
         if turn_over && self.goes_on(name, received.event) {
-            self.options.heard.note(Extent::Turns);
+            self.cx.options.heard.note(Extent::Turns);
         }
-        self.needed.retain(|(_, on)| !seen(on));
+        self.capabilities.needed.retain(|(_, on)| !seen(on));
         let ambient = received.ambient;
-        let Some(client) = self.clients.get_mut(name) else { return };
+        let Some(client) = self.conns.clients.get_mut(name) else { return };
         if let Some(id) = id {
-            if let Some(ear) = self.ear.as_ref().filter(|_| !asked_for(&self.outcome.wire, &id)) {
-                let text = self.outcome.wire.get(received.event as usize).map_or("", |line| &line.text);
+            if let Some(ear) = self.cx.probe.as_ref().filter(|_| !asked_for(&self.log.wire, &id)) {
+                let text = self.log.wire.get(received.event as usize).map_or("", |line| &line.text);
                 ear.joins(name, received.event, &id, text);
             }
-            self.sessions.insert(client.session.clone(), Some(id));
+            self.conns.sessions.ids.insert(client.session.clone(), Some(id));
         }
         if let Some(logged) = logged {
             client.last_seen = Some(client.last_seen.map_or(logged, |last| last.max(logged)));
             client.since_send.push(logged);
         }
         client.received += u64::from(!ambient);
-        if ambient && let Some(line) = self.outcome.wire.get_mut(received.event as usize) {
+        if ambient && let Some(line) = self.log.wire.get_mut(received.event as usize) {
             line.ambient = true;
         }
         client.turn_over |= turn_over;
@@ -217,28 +255,28 @@ impl Runner<'_> {
 
     /// Whether a received frame is not the first that the client hears since it sent something.
     fn goes_on(&self, client: &str, event: u64) -> bool {
-        let before = self.outcome.wire.iter().zip(&self.marks).take(event as usize).rev();
+        let before = self.log.wire.iter().zip(&self.log.marks).take(event as usize).rev();
         let mut own = before.filter(|(line, mark)| line.client == client && mark.word && !line.ambient);
         own.next().is_some_and(|(line, _)| line.dir == "<-")
     }
 
     fn count(&mut self, payload: &Payload) {
-        self.frames += 1;
-        self.bytes += match payload {
+        self.log.frames += 1;
+        self.log.bytes += match payload {
             Payload::Text(text) => text.len() as u64,
             Payload::Binary(bytes) | Payload::Raw(bytes) => bytes.len() as u64,
             _ => 0,
         };
-        let limits = &self.options.limits;
-        let over = if self.frames > limits.frames {
+        let limits = &self.cx.options.limits;
+        let over = if self.log.frames > limits.frames {
             format!("the server sent more than {} frames in one case", limits.frames)
-        } else if self.bytes > limits.bytes {
+        } else if self.log.bytes > limits.bytes {
             format!("the server sent more than {} bytes in one case", limits.bytes)
         } else {
             return;
         };
-        if !self.broken {
-            self.broken = true;
+        if !self.verdict.broken {
+            self.verdict.broken = true;
             self.fail(Verdict::Failed, "limit", &[], over, None, None, Vec::new());
         }
     }

@@ -13,18 +13,27 @@ const SLICES: u32 = 5;
 /// whatever follows a `send` would be judged before the server has had time to answer.
 const DEFAULT: Duration = Duration::from_millis(500);
 
+/// Whether the server has said all that it had to say.
+#[derive(Debug, Default)]
+pub(crate) struct Settling {
+    /// At the end, on every connection.
+    pub settled: bool,
+    /// How many lines the wire log had when the server had last been silent towards all clients for long enough.
+    pub silent_at: Option<usize>,
+}
+
 impl Runner<'_> {
     /// How long a silence must last that stands for an end; `None`: the protocol needs none.
     pub(crate) fn quiet(&self) -> Option<Duration> {
-        let own = self.protocol.extension.turn.quiet_ms?;
-        let quiet = self.options.quiet.unwrap_or(Duration::from_millis(own.into()));
-        Some(self.options.scaled(quiet))
+        let own = self.cx.protocol.extension.turn.quiet_ms?;
+        let quiet = self.cx.options.quiet.unwrap_or(Duration::from_millis(own.into()));
+        Some(self.cx.options.scaled(quiet))
     }
 
     /// The silence that stands for a barrier.
     fn stand_in(&self) -> Duration {
-        let chosen = self.options.quiet.unwrap_or(DEFAULT);
-        self.quiet().unwrap_or_else(|| self.options.scaled(chosen))
+        let chosen = self.cx.options.quiet.unwrap_or(DEFAULT);
+        self.quiet().unwrap_or_else(|| self.cx.options.scaled(chosen))
     }
 
     /// Whether the message just taken ends the turn: where the protocol has a quiet period, nothing must follow it.
@@ -59,21 +68,21 @@ impl Runner<'_> {
         }
         let quiet = self.stand_in();
         let until = Instant::now() + self.deadline(None).max(quiet * 2);
-        let mut before = self.outcome.wire.len();
-        while self.silent_at != Some(before) && !self.silence(client, quiet).await? {
+        let mut before = self.log.wire.len();
+        while self.settling.silent_at != Some(before) && !self.silence(client, quiet).await? {
             if Instant::now() > until {
-                let covers = self.protocol.extension.turn.covers.clone();
+                let covers = self.cx.protocol.extension.turn.covers.clone();
                 return self.missed(&covers, "the server does not fall silent".to_owned(), None, None);
             }
-            before = self.outcome.wire.len();
+            before = self.log.wire.len();
         }
-        self.silent_at = (self.outcome.wire.len() == before).then_some(before);
+        self.settling.silent_at = (self.log.wire.len() == before).then_some(before);
         Ok(())
     }
 
     /// Whether nothing has come to this client since it sent something last.
     pub(crate) fn awaits(&self, client: &str) -> bool {
-        let mut lines = self.outcome.wire.iter().rev().filter(|line| line.client == client && !line.ambient);
+        let mut lines = self.log.wire.iter().rev().filter(|line| line.client == client && !line.ambient);
         lines.find(|line| line.dir != "--").is_some_and(|line| line.dir == "->")
     }
 
@@ -90,7 +99,7 @@ impl Runner<'_> {
     /// Does the protocol's barrier, or waits for the silence that stands for one: when it returns, everything that the
     /// server had to say to this client before has been received. The barrier's answer is taken out of the queue, and nothing else.
     pub(crate) async fn barrier(&mut self, client: &str) -> Result<(), Stop> {
-        let Some(steps) = self.protocol.extension.barrier.clone() else {
+        let Some(steps) = self.cx.protocol.extension.barrier.clone() else {
             self.fall_silent(client).await?;
             return self.lost(client);
         };
@@ -111,7 +120,7 @@ impl Runner<'_> {
         let over = |state: &Client| state.ended.is_some() && (state.may_end || state.told || wanted.close);
         match step.window.as_deref().map(crate::scenario::duration) {
             Some(Ok(window)) => {
-                let until = Instant::now() + self.options.scaled(window);
+                let until = Instant::now() + self.cx.options.scaled(window);
                 while self.client(client)?.ended.is_none() && self.pump(until).await? {}
             }
             _ if over(self.client(client)?) => {}

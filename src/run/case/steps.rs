@@ -27,7 +27,7 @@ impl Runner<'_> {
     /// The answer under which a failure of this step is judged: the reading's own, and never "default" where the default
     /// takes it either way.
     fn taken(&self, step: &Step) -> Option<ReadingName> {
-        let answer = |id: &Option<String>| self.protocol.readings.get(id.as_ref()?).copied();
+        let answer = |id: &Option<String>| self.cx.protocol.readings.get(id.as_ref()?).copied();
         let allowed = answer(&step.allowed).map(|taken| match taken {
             ReadingName::Default => ReadingName::Lenient,
             other => other,
@@ -37,20 +37,20 @@ impl Runner<'_> {
 
     async fn perform(&mut self, step: &Step, at: &str) -> Result<(), Stop> {
         let verb = step.verbs().first().copied().unwrap_or_default();
-        self.step = format!("{at}/{verb}");
+        self.step.pointer = format!("{at}/{verb}");
         self.mark();
-        self.tolerated = self.taken(step);
-        self.warns = step.warns;
+        self.step.tolerated = self.taken(step);
+        self.step.warns = step.warns;
         if let Some(condition) = &step.when
             && !self.relation(condition)?.0
         {
             return Ok(());
         }
-        let failures = self.outcome.failures.len();
-        let client = step.client.clone().or_else(|| self.first_client.clone()).unwrap_or_default();
-        self.current.clone_from(&client);
+        let failures = self.verdict.failures.len();
+        let client = step.client.clone().or_else(|| self.conns.first_client.clone()).unwrap_or_default();
+        self.step.client.clone_from(&client);
         let blame =
-            if step.covers.is_empty() { self.loaded.case.covers.clone() } else { step.covers.clone() };
+            if step.covers.is_empty() { self.cx.loaded.case.covers.clone() } else { step.covers.clone() };
         match verb {
             "open" => {
                 let opened = self.open(step).await;
@@ -107,9 +107,9 @@ impl Runner<'_> {
             "parallel" => self.parallel(step, at).await?,
             _ => return Err(Stop::Error("a step without a verb".to_owned())),
         }
-        self.tolerated = None;
-        self.warns = false;
-        if self.outcome.failures.len() == failures {
+        self.step.tolerated = None;
+        self.step.warns = false;
+        if self.verdict.failures.len() == failures {
             self.exercise(&step.covers);
         }
         Ok(())
@@ -133,7 +133,7 @@ impl Runner<'_> {
 impl Runner<'_> {
     /// Sends a message as the server spells it.
     pub(crate) async fn say(&mut self, client: &str, mut message: Value) -> Result<(), Stop> {
-        self.protocol.spell(&mut message);
+        self.cx.protocol.spell(&mut message);
         self.send_text(client, message.to_string()).await
     }
 

@@ -19,7 +19,7 @@ impl Runner<'_> {
     pub(crate) async fn farewell(&mut self) {
         let until = Instant::now() + PATIENCE;
         let mut open = HashSet::new();
-        for client in self.clients.values_mut() {
+        for client in self.conns.clients.values_mut() {
             let polite = client.ended.is_none() && !client.stalled && client.is_understood();
             if let Some(connection) = client.connection.as_mut().filter(|_| polite)
                 && connection.close(NORMAL, until.saturating_duration_since(Instant::now())).await.is_ok()
@@ -27,7 +27,7 @@ impl Runner<'_> {
                 open.insert(client.number);
             }
         }
-        ended(&mut self.receiver, &mut open, until).await;
+        ended(&mut self.conns.receiver, &mut open, until).await;
     }
 }
 

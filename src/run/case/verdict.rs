@@ -1,13 +1,19 @@
 //! What is wrong, as the report will tell it.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use serde_json::Value;
 
-use crate::check::{Violation, evidence, excused, same};
+use crate::check::{Judge, Violation, evidence, excused, same};
 use crate::protocol::ReadingName;
 use crate::results::event::{Excused, Failure, StepPlace, Verdict};
 use crate::run::case::client::Received;
-use crate::run::case::diagnose::SERVER;
+use crate::run::case::context::CaseContext;
+use crate::run::case::diagnose::{SERVER, Silence};
 use crate::run::case::interpreter::{Outcome, Runner, Stop};
+use crate::run::loop_lag::Lag;
+use crate::source::Diagnostics;
 use crate::trace::End;
 
 /// A message without the silence that a wait in vain ended in.
@@ -16,41 +22,96 @@ pub(crate) fn without_silence(message: &str) -> &str {
     at.map_or(message, |(at, _)| &message[..at])
 }
 
+/// What is found wrong with a case, and what was exercised.
+pub(crate) struct CaseVerdict {
+    /// None: everything has been judged.
+    pub judge: Option<Judge>,
+    /// The protocol without the overlays, judging the same frames.
+    pub shadow: Option<Judge>,
+    /// How late this process is, where a monitor asks for times.
+    pub lag: Option<Lag>,
+    pub failures: Vec<Failure>,
+    /// The step of each failure, by its pointer; empty: at the end.
+    pub failed_at: Vec<String>,
+    pub exercised: BTreeMap<String, u64>,
+    /// Deviations that the overlay excuses.
+    pub excused: Vec<Excused>,
+    /// Every wait in vain: the sentence about it, and what the server did meanwhile.
+    pub silences: Vec<(String, Silence)>,
+    /// Why the opening failed, if that ended the case.
+    pub opening: Option<String>,
+    /// A MUST is broken.
+    pub broken: bool,
+}
+
+impl CaseVerdict {
+    /// # Errors
+    /// An invariant that does not compile (found when the protocol is loaded, too).
+    pub fn new(cx: &CaseContext<'_>) -> Result<Self, Diagnostics> {
+        // A case may suspend what the bare protocol does not know.
+        let (limits, suspended) = (cx.options.limits.frame, &cx.loaded.case.suspend);
+        let shadow = cx.options.bare.as_ref().map(|bare| Judge::new(Arc::clone(bare), limits, suspended));
+        Ok(Self {
+            judge: Some(Judge::new(Arc::clone(&cx.protocol), limits, suspended)?),
+            shadow: shadow.transpose()?,
+            lag: cx.protocol.extension.is_timed().then(Lag::new),
+            failures: Vec::new(),
+            failed_at: Vec::new(),
+            exercised: BTreeMap::new(),
+            excused: Vec::new(),
+            silences: Vec::new(),
+            opening: None,
+            broken: false,
+        })
+    }
+}
+
 impl Runner<'_> {
     pub(crate) fn violated(&mut self, violation: Violation) {
-        let fails = !violation.warns && self.protocol.requirements.fails(&violation.requirements);
+        let fails = !violation.warns && self.cx.protocol.requirements.fails(&violation.requirements);
         let verdict = if fails { Verdict::Failed } else { Verdict::Warned };
-        self.broken |= fails;
-        let message = violation.told(&self.protocol);
+        self.verdict.broken |= fails;
+        let message = violation.told(&self.cx.protocol);
         let frames = violation.related.into_iter().chain(violation.event).collect();
         let (expected, actual) = (violation.expected, violation.actual);
         self.fail(verdict, &violation.check, &violation.requirements, message, expected, actual, frames);
     }
 
     /// Judges what was left open, and adds up what was exercised.
-    pub fn finish_judge(self) -> Outcome {
-        let mut runner = self;
-        for ended in runner.clients.values().filter_map(|client| client.ended.as_ref()) {
-            runner.outcome.lost |= ended.how != Some(End::Dropped);
-            runner.outcome.cut |= matches!(ended.how, Some(End::Eof | End::Reset));
+    pub fn finish_judge(mut self) -> Outcome {
+        let settled = self.settling.settled && !self.verdict.broken;
+        self.step.pointer.clear();
+        if let Some(judge) = self.verdict.judge.take() {
+            let crate::check::Outcome { violations, exercised, limits } = judge.finish(settled);
+            if let Some(shadow) = self.verdict.shadow.take() {
+                self.excuse(shadow.finish(settled).violations, &violations);
+            }
+            for violation in violations {
+                self.violated(violation);
+            }
+            for limit in limits {
+                self.fail(Verdict::Warned, "limit", &[], limit.to_string(), None, None, Vec::new());
+            }
+            for (id, count) in exercised {
+                *self.verdict.exercised.entry(id).or_default() += count;
+            }
         }
-        let Some(judge) = runner.judge.take() else { return runner.outcome };
-        let settled = runner.settled && !runner.broken;
-        let crate::check::Outcome { violations, exercised, limits } = judge.finish(settled);
-        if let Some(shadow) = runner.shadow.take() {
-            runner.excuse(shadow.finish(settled).violations, &violations);
+        let ends = || self.conns.clients.values().filter_map(|client| client.ended.as_ref());
+        Outcome {
+            lost: ends().any(|ended| ended.how != Some(End::Dropped)),
+            cut: ends().any(|ended| matches!(ended.how, Some(End::Eof | End::Reset))),
+            failures: self.verdict.failures,
+            failed_at: self.verdict.failed_at,
+            exercised: self.verdict.exercised,
+            excused: self.verdict.excused,
+            silences: self.verdict.silences,
+            opening: self.verdict.opening,
+            wire: self.log.wire,
+            trace: self.log.trace,
+            marks: self.log.step_starts,
+            began: Some(self.log.start),
+            ..Outcome::default()
         }
-        runner.step.clear();
-        for violation in violations {
-            runner.violated(violation);
-        }
-        for limit in limits {
-            runner.fail(Verdict::Warned, "limit", &[], limit.to_string(), None, None, Vec::new());
-        }
-        for (id, count) in exercised {
-            *runner.outcome.exercised.entry(id).or_default() += count;
-        }
-        runner.outcome
     }
 
     /// Records a failure at the current step.
@@ -65,12 +126,12 @@ impl Runner<'_> {
         actual: Option<Value>,
         frames: Vec<u64>,
     ) {
-        let step = (!self.step.is_empty()).then(|| {
-            let (line, column, source) = self.loaded.place(&self.step);
-            StepPlace { file: self.loaded.file.clone(), line, column, source: source.trim().to_owned() }
+        let step = (!self.step.pointer.is_empty()).then(|| {
+            let (line, column, source) = self.cx.loaded.place(&self.step.pointer);
+            StepPlace { file: self.cx.loaded.file.clone(), line, column, source: source.trim().to_owned() }
         });
-        self.outcome.failed_at.push(self.step.clone());
-        self.outcome.failures.push(Failure {
+        self.verdict.failed_at.push(self.step.pointer.clone());
+        self.verdict.failures.push(Failure {
             requirements: requirements.to_vec(),
             verdict,
             check: check.to_owned(),
@@ -84,17 +145,17 @@ impl Runner<'_> {
 
     pub fn exercise(&mut self, ids: &[String]) {
         for id in ids {
-            *self.outcome.exercised.entry(id.clone()).or_default() += 1;
+            *self.verdict.exercised.entry(id.clone()).or_default() += 1;
         }
     }
 
     /// Whether something broke a MUST.
     pub fn is_broken(&self) -> bool {
-        self.broken
+        self.verdict.broken
     }
 
     pub fn set_broken(&mut self) {
-        self.broken = true;
+        self.verdict.broken = true;
     }
 
     /// Records that something did not come. Ends the case if that breaks a MUST.
@@ -117,11 +178,11 @@ impl Runner<'_> {
         instead: Option<&Received>,
         expected: Option<Value>,
     ) -> Result<(), Stop> {
-        if self.tolerated == Some(ReadingName::Lenient) {
+        if self.step.tolerated == Some(ReadingName::Lenient) {
             return Ok(());
         }
-        let tolerated = self.tolerated == Some(ReadingName::Default);
-        let fails = self.protocol.requirements.fails(blame) && !tolerated && !self.warns;
+        let tolerated = self.step.tolerated == Some(ReadingName::Default);
+        let fails = self.cx.protocol.requirements.fails(blame) && !tolerated && !self.step.warns;
         let verdict = if fails { Verdict::Failed } else { Verdict::Warned };
         let frames = instead.map(|received| received.event).into_iter().collect();
         let actual = instead.map(|received| evidence(&received.body));
@@ -137,8 +198,8 @@ impl Runner<'_> {
     /// Notes what breaks the bare protocol and not the adapted one.
     pub(crate) fn excuse(&mut self, bare: Vec<Violation>, judged: &[Violation]) {
         for one in excused(bare, judged) {
-            let message = one.told(self.options.bare.as_ref().unwrap_or(&self.protocol));
-            let listed = &mut self.outcome.excused;
+            let message = one.told(self.cx.options.bare.as_ref().unwrap_or(&self.cx.protocol));
+            let listed = &mut self.verdict.excused;
             let known = listed
                 .iter_mut()
                 .find(|known| known.requirements == one.requirements && same(&known.message, &message));
@@ -148,7 +209,7 @@ impl Runner<'_> {
                     requirements: one.requirements,
                     message,
                     count: 1,
-                    case: self.loaded.id.clone(),
+                    case: self.cx.loaded.id.clone(),
                 }),
             }
         }

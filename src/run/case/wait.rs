@@ -117,15 +117,15 @@ impl Runner<'_> {
             let schema = self.loosened_schema(schema);
             // One without templates is the same each time.
             let compiled =
-                if schema == *given { self.protocol.schema(&schema) } else { Schema::new(&schema) };
+                if schema == *given { self.cx.protocol.schema(&schema) } else { Schema::new(&schema) };
             wanted.schema = Some(compiled.map_err(bad)?);
         }
         for name in names {
             match name.as_str() {
                 "close" => wanted.close = true,
-                "turn-end" => wanted.turn_end = Some(Arc::clone(&self.turn_end)),
+                "turn-end" => wanted.turn_end = Some(Arc::clone(&self.cx.roles.turn_end)),
                 name => {
-                    let message = self.protocol.message_named(name, Direction::Recv);
+                    let message = self.cx.protocol.message_named(name, Direction::Recv);
                     wanted.messages.push(message.map_err(|error| bad(error.to_string()))?);
                 }
             }
@@ -134,7 +134,7 @@ impl Runner<'_> {
     }
 
     pub(crate) fn is_error(&self, received: &Received) -> Option<bool> {
-        let errors = self.errors.as_ref()?;
+        let errors = self.cx.roles.errors.as_ref()?;
         Some(errors.matches(received.message, Direction::Recv, &received.body))
     }
 

@@ -2,7 +2,6 @@
 
 use std::time::Instant;
 
-use crate::protocol::extension::Offered;
 use crate::run::case::interpreter::{Runner, Stop};
 use crate::scenario::model::Step;
 use crate::trace::{Direction, End, Payload};
@@ -14,11 +13,11 @@ pub(crate) const NO_RESTART: &str =
 
 impl Runner<'_> {
     pub(crate) async fn restart(&mut self) -> Result<(), Stop> {
-        let Some(restarter) = self.restarter.clone() else {
+        let Some(restarter) = self.cx.restarter.clone() else {
             return Err(Stop::NotApplicable(NO_RESTART.to_owned()));
         };
         // What the server says about its own death is not judged.
-        let names: Vec<String> = self.clients.keys().cloned().collect();
+        let names: Vec<String> = self.conns.clients.keys().cloned().collect();
         for name in names {
             if self.client(&name)?.connection.is_some() {
                 self.record(&name, Direction::Send, Payload::End(End::Dropped));
@@ -30,10 +29,10 @@ impl Runner<'_> {
 
     pub(crate) async fn open(&mut self, step: &Step) -> Result<(), Stop> {
         let name = step.open.clone().unwrap_or_default();
-        if self.clients.contains_key(&name) {
+        if self.conns.clients.contains_key(&name) {
             self.lost(&name)?;
         }
-        self.current.clone_from(&name);
+        self.step.client.clone_from(&name);
         let with = step.with.as_ref().map(|with| self.expand(with, None)).transpose()?;
         if let Err(error) = self.connect(&name, step.session.as_deref(), with.as_ref()).await {
             let refused = matches!(error, ConnectError::Http { .. } | ConnectError::Broken(_));
@@ -46,7 +45,7 @@ impl Runner<'_> {
         if step.opening.as_deref() == Some("none") {
             return Ok(());
         }
-        let openings = &self.protocol.extension.openings;
+        let openings = &self.cx.protocol.extension.openings;
         let opening = match &step.opening {
             Some(opening) => openings.get(opening),
             None => openings.values().next(),
@@ -59,31 +58,9 @@ impl Runner<'_> {
 
     /// Keeps why an opening failed: cases that fail for the same reason are told together.
     pub(crate) fn note_opening(&mut self, stop: &Stop, before: usize) {
-        let told = self.outcome.failures.get(before).map(|failure| failure.message.clone());
+        let told = self.verdict.failures.get(before).map(|failure| failure.message.clone());
         let reason = if let Stop::Error(reason) = stop { Some(reason.clone()) } else { None };
-        self.outcome.opening = reason.or(told);
-    }
-
-    /// Whether the server offers what the case needs. Judged once, by the messages of the first opening.
-    fn needs(&mut self, client: &str) -> Result<(), Stop> {
-        if self.first_client.as_deref() != Some(client) {
-            return Ok(());
-        }
-        for need in &self.loaded.case.needs {
-            let Some(capability) = self.protocol.extension.capabilities.get(need) else { continue };
-            let offered = match capability.offered {
-                Offered::Yes => true,
-                Offered::Fixture => self.options.reference,
-                Offered::No => false,
-            };
-            if capability.announced.is_none() && !offered {
-                let reason = format!("`{need}` is offered if an overlay says so: {}", capability.about);
-                return Err(Stop::NotApplicable(reason));
-            }
-        }
-        let Some((need, _)) = self.needed.first() else { return Ok(()) };
-        let about = self.protocol.extension.capabilities.get(need).map_or("", |known| &known.about);
-        Err(Stop::NotApplicable(format!("the server does not offer `{need}`: {about}")))
+        self.verdict.opening = reason.or(told);
     }
 
     pub(crate) async fn close(&mut self, name: &str) -> Result<(), Stop> {
@@ -168,7 +145,7 @@ impl Runner<'_> {
             state.told |= ended.is_some();
             if ended.is_some() || !self.pump(until).await? {
                 let message = format!("fewer than {count} events came");
-                let covers = self.protocol.extension.turn.covers.clone();
+                let covers = self.cx.protocol.extension.turn.covers.clone();
                 if let Some(ended) = ended {
                     let message = format!("{message}, and {}", ended.describe());
                     return self.ended_by("step", name, &covers, message);

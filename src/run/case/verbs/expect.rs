@@ -33,7 +33,7 @@ impl Runner<'_> {
                             let message = format!("it has no {at}, which is to be saved as `{name}`");
                             return self.missed(&blame, message, Some(&*received), None);
                         };
-                        self.vars.insert(name.clone(), value);
+                        self.vars.values.insert(name.clone(), value);
                     }
                     self.client(client)?.taken = Some(*received);
                 }
@@ -70,9 +70,9 @@ impl Runner<'_> {
         }
         let mut expected = json!({});
         let said: Vec<&str> =
-            names.iter().filter(|name| self.protocol.says(name)).map(String::as_str).collect();
+            names.iter().filter(|name| self.cx.protocol.says(name)).map(String::as_str).collect();
         if !said.is_empty() {
-            self.protocol.extension.discriminator.put(&mut expected, json!(said.join(" or ")));
+            self.cx.protocol.extension.discriminator.put(&mut expected, json!(said.join(" or ")));
         }
         if let Some(Value::Object(with)) = &step.with {
             let with = self.expand(&Value::Object(with.clone()), None)?;
@@ -92,12 +92,12 @@ impl Runner<'_> {
             return step.covers.clone();
         }
         if names.iter().any(|name| name == "turn-end") {
-            return self.protocol.extension.turn.covers.clone();
+            return self.cx.protocol.extension.turn.covers.clone();
         }
         let absent: Vec<String> = names
             .iter()
-            .filter_map(|name| self.protocol.message_named(name, Direction::Recv).ok())
-            .flat_map(|message| self.protocol.messages[message].absent.clone())
+            .filter_map(|name| self.cx.protocol.message_named(name, Direction::Recv).ok())
+            .flat_map(|message| self.cx.protocol.messages[message].absent.clone())
             .collect();
         if absent.is_empty() { case.to_vec() } else { absent }
     }
@@ -132,7 +132,8 @@ impl Runner<'_> {
         let schema = self.expand(schema, None)?;
         let schema = self.loosened_schema(schema);
         let compiled = Schema::new(&schema).map_err(Stop::Error)?;
-        let of = Matcher::new(&joined.of, &self.protocol).map_err(|error| Stop::Error(error.to_string()))?;
+        let of =
+            Matcher::new(&joined.of, &self.cx.protocol).map_err(|error| Stop::Error(error.to_string()))?;
         let looked = &self.client(client)?.looked;
         let event = looked.last().map_or(0, |received| received.event);
         let pieces = looked.iter().filter(|piece| of.matches(piece.message, Direction::Recv, &piece.body));
@@ -143,9 +144,9 @@ impl Runner<'_> {
         let Some(violation) = violations.first() else { return Ok(()) };
         let message =
             format!("the pieces make {}, which {}", crate::protocol::shorten(&text), violation.problem);
-        let before = self.outcome.failures.len();
+        let before = self.verdict.failures.len();
         let missed = self.missed(blame, message, Some(&Received::made(event, text)), None);
-        if let Some(failure) = self.outcome.failures.get_mut(before) {
+        if let Some(failure) = self.verdict.failures.get_mut(before) {
             // The pieces show it, and not what came last.
             failure.frames = frames;
         }
@@ -192,7 +193,7 @@ impl Runner<'_> {
 
     /// The state that the protocol lets a client see.
     async fn state(&mut self, client: &str) -> Result<Value, Stop> {
-        let Some(state) = self.protocol.extension.state.clone() else {
+        let Some(state) = self.cx.protocol.extension.state.clone() else {
             return Err(Stop::Error("the protocol declares no `state`, which `unchanged` needs".to_owned()));
         };
         let seen = self.exchange(client, &state.query, None, false).await?;
@@ -210,7 +211,7 @@ impl Runner<'_> {
     }
 
     fn last_event(&self) -> u64 {
-        self.outcome.wire.len().saturating_sub(1) as u64
+        self.log.wire.len().saturating_sub(1) as u64
     }
 
     pub(crate) async fn unchanged(
@@ -223,7 +224,7 @@ impl Runner<'_> {
         let before = self.state(client).await?;
         let steps = step.unchanged.clone().unwrap_or_default();
         self.steps(&steps, &format!("{at}/unchanged")).await?;
-        self.step = format!("{at}/unchanged");
+        self.step.pointer = format!("{at}/unchanged");
         let after = self.state(client).await?;
         if before == after {
             return Ok(());

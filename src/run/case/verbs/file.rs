@@ -19,7 +19,7 @@ const POLL: Duration = Duration::from_millis(20);
 
 impl Runner<'_> {
     pub(crate) async fn expect_file(&mut self, step: &Step, blame: &[String]) -> Result<(), Stop> {
-        let Some(instance) = self.instance.clone().filter(|instance| instance.spec().is_launched()) else {
+        let Some(instance) = self.cx.instance.clone().filter(|instance| instance.spec().is_launched()) else {
             let reason = "it looks at the server's files, which only one that frameproof launches lets us do";
             return Err(Stop::NotApplicable(reason.to_owned()));
         };
@@ -48,7 +48,7 @@ impl Runner<'_> {
                     Value::Null => format!("there is no file `{path}` in the scratch folder"),
                     _ => format!("the file `{path}` in the scratch folder {}", violation.problem),
                 };
-                let event = self.outcome.wire.len().saturating_sub(1) as u64;
+                let event = self.log.wire.len().saturating_sub(1) as u64;
                 let seen = Received::made(event, text);
                 return self.missed(blame, message, Some(&seen), Some(schema));
             }

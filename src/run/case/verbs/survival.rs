@@ -21,7 +21,7 @@ impl Runner<'_> {
             return Ok(());
         }
         if self.client(&name)?.ended.is_none() {
-            let barrier = self.protocol.extension.barrier.clone().unwrap_or_default();
+            let barrier = self.cx.protocol.extension.barrier.clone().unwrap_or_default();
             let opened = self.client(&name)?.opened;
             let silent = match barrier.is_empty() || !opened {
                 true => !self.pong(&name).await?,
@@ -114,10 +114,11 @@ impl Runner<'_> {
     /// `rejected`: so many errors have come by the time the barrier is answered.
     pub(crate) async fn rejected(&mut self, client: &str, step: &Step, blame: &[String]) -> Result<(), Stop> {
         let wanted = step.rejected.unwrap_or(1) as usize;
-        let barrier = self.protocol.extension.barrier.clone();
+        let barrier = self.cx.protocol.extension.barrier.clone();
         // That a barrier was answered says which silence it was not.
         let mut spoke = false;
-        if let Some(barrier) = barrier.filter(|_| self.clients.get(client).is_some_and(|state| state.opened))
+        if let Some(barrier) =
+            barrier.filter(|_| self.conns.clients.get(client).is_some_and(|state| state.opened))
         {
             if self.errors(client)? < wanted && self.client(client)?.ended.is_none() {
                 spoke = self.answered(client, &barrier).await?.is_none();
@@ -153,7 +154,7 @@ impl Runner<'_> {
 
     fn errors(&mut self, client: &str) -> Result<usize, Stop> {
         self.client(client)?;
-        let queue = self.clients.get(client).map(|state| &state.queue).into_iter().flatten();
+        let queue = self.conns.clients.get(client).map(|state| &state.queue).into_iter().flatten();
         Ok(queue.filter(|received| self.is_error(received) == Some(true)).count())
     }
 
@@ -166,7 +167,7 @@ impl Runner<'_> {
         }
         let text = self.expand(&json!(step.unseen), None)?;
         let Some(text) = text.as_str().filter(|text| !text.is_empty()) else { return Ok(()) };
-        let mut heard = self.heard.iter().flatten();
+        let mut heard = self.log.texts.iter().flatten();
         let shown = heard.find(|(_, to, frame)| to == client && shows(frame, text));
         let Some((index, _, frame)) = shown else { return Ok(()) };
         let message = "a text of another session was shown".to_owned();
