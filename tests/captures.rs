@@ -114,3 +114,52 @@ fn what_an_overlay_does_not_name_stays_broken() {
     assert_eq!(listed, ["  AL-RI-3 response_item: /payload: `id` is missing (once, first in frame 3)"]);
     assert!(!shown.contains("FAIL frame 3"), "{shown}");
 }
+
+/// Built-in checks and invariants are different things, whatever an overlay calls its invariants: one called `schema` that only
+/// warns is no reason to only warn of a frame that breaks its schema.
+#[test]
+fn an_invariant_with_the_name_of_a_built_in_check_changes_no_verdict() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let names = [
+        "step",
+        "connection",
+        "frame",
+        "message",
+        "schema",
+        "reply",
+        "limit",
+        "memory",
+        "leak",
+        "silence",
+        // Words of the protocol file, which are no invariants' names elsewhere.
+        "where",
+        "with",
+        "on",
+        "decides",
+        "readings",
+        "dialects",
+    ];
+    let invariant =
+        "{ about: A, warns: true, monitor: { holds: { on: error, schema: {}, decides: [AL-RI-3] } } }";
+    let invariants: String = names.iter().map(|name| format!("    {name}: {invariant}\n")).collect();
+    let overlay = folder.path().join("names.yaml");
+    std::fs::write(&overlay, format!("x-frameproof:\n  invariants:\n{invariants}")).expect("written");
+    let (code, shown) = check("agentloop", Some(&overlay));
+    assert_eq!(code, Some(1), "{shown}");
+    assert_eq!(shown.matches("FAIL").count(), 2, "{shown}");
+    assert!(shown.contains("/payload: `id` is missing"), "{shown}");
+
+    // A frame that is no message, and one that is no JSON.
+    let trace = folder.path().join("t.ndjson");
+    let lines = [r#"{"type":"nonsense"}"#, "{"].map(|frame| {
+        serde_json::json!({ "t_ms": 0, "client": "a", "dir": "recv", "text": frame }).to_string() + "\n"
+    });
+    std::fs::write(&trace, lines.concat()).expect("written");
+    let arguments = ["check", "t.ndjson", "--protocol", "agentloop", "--overlay", "names.yaml"];
+    let output = frameproof(folder.path(), &arguments);
+    let shown = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{shown}{}", text(&output.stderr));
+    assert_eq!(shown.matches("FAIL").count(), 2, "{shown}");
+    // No invariant's subject is told as that of a built-in check.
+    assert!(!shown.contains(": A: "), "{shown}");
+}

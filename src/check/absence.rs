@@ -6,12 +6,13 @@ use super::window::{Memory, Window};
 use crate::frame::Pointer;
 use crate::protocol::Matcher;
 use crate::protocol::invariant::{self as rule, Scope};
+use crate::results::Check;
 use crate::source::Diagnostics;
 
 /// Memory: a window of scopes, by connection (or session) and key. One that is closed and of which nothing more is known
 /// takes no memory.
 pub(super) struct Absence {
-    name: String,
+    check: Check,
     rule: rule::Absence,
     of: Matcher,
     after: Matcher,
@@ -69,7 +70,7 @@ impl Extent {
 impl Absence {
     pub fn new(rule: &rule::Absence, b: &mut Builder<'_>) -> Result<Self, Diagnostics> {
         Ok(Self {
-            name: b.name.clone(),
+            check: b.check.clone(),
             of: b.pattern(&rule.of)?,
             after: b.pattern(&rule.after)?,
             until: b.optional(rule.until.as_ref())?,
@@ -129,7 +130,7 @@ impl Monitor for Absence {
         }
         if of && let Some(began) = self.opened(seen, place, key) {
             let message = "this must not come here".to_owned();
-            if let Some(violation) = findings.broken(&self.name, &self.rule.decides, seen.event, message) {
+            if let Some(violation) = findings.broken(&self.check, &self.rule.decides, seen.event, message) {
                 violation.related = Some(began);
                 violation.actual = Some(seen.body.clone());
             }

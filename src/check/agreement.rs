@@ -8,6 +8,7 @@ use super::monitor::{Conn, End, Findings, Monitor, Seen, SessionNo};
 use super::monitors::Builder;
 use super::window::{Memory, Window};
 use crate::protocol::invariant as rule;
+use crate::results::Check;
 use crate::source::Diagnostics;
 
 /// How many gaps in the ids of a connection are remembered; past that the lowest ids are forgotten.
@@ -15,7 +16,7 @@ const GAPS: usize = 1024;
 
 /// Memory: a window of the ids of each connection, those that are gone included. Ids in a row take no more than one.
 pub(super) struct Agreement {
-    name: String,
+    check: Check,
     rule: rule::Agreement,
     conns: Window<Span>,
     /// Ids that a connection with many gaps made it forget.
@@ -66,7 +67,7 @@ impl Ids {
 impl Agreement {
     pub fn new(rule: &rule::Agreement, b: &mut Builder<'_>) -> Result<Self, Diagnostics> {
         b.log()?;
-        Ok(Self { name: b.name.clone(), rule: rule.clone(), conns: Window::default(), forgotten: 0 })
+        Ok(Self { check: b.check.clone(), rule: rule.clone(), conns: Window::default(), forgotten: 0 })
     }
 
     /// Judges the content of an event against what another client saw under the same id.
@@ -76,7 +77,7 @@ impl Agreement {
         findings.exercise(&self.rule.content);
         if first.hash != hash {
             let message = format!("event {id} shows two clients different contents");
-            if let Some(violation) = findings.broken(&self.name, &self.rule.content, seen.event, message) {
+            if let Some(violation) = findings.broken(&self.check, &self.rule.content, seen.event, message) {
                 violation.related = Some(first.event);
                 violation.actual = Some(seen.body.clone());
             }
@@ -125,7 +126,7 @@ impl Monitor for Agreement {
                 let message = format!("a client of the session never got event {id}, which others got");
                 findings.push(Violation {
                     related: Some(first.event),
-                    ..Violation::new(&self.name, &self.rule.complete, message)
+                    ..Violation::new(&self.check, &self.rule.complete, message)
                 });
             }
             if others {

@@ -8,11 +8,12 @@ use super::window::{Memory, Window};
 use crate::frame::Pointer;
 use crate::protocol::Matcher;
 use crate::protocol::invariant as rule;
+use crate::results::Check;
 use crate::source::Diagnostics;
 
 /// Memory: one state a connection, and a window of the exempt keys.
 pub(super) struct Bracket {
-    name: String,
+    check: Check,
     rule: rule::Bracket,
     open: Matcher,
     close: Matcher,
@@ -35,7 +36,7 @@ enum Where {
 impl Bracket {
     pub fn new(rule: &rule::Bracket, b: &mut Builder<'_>) -> Result<Self, Diagnostics> {
         Ok(Self {
-            name: b.name.clone(),
+            check: b.check.clone(),
             open: b.pattern(&rule.open)?,
             close: b.pattern(&rule.close)?,
             inside: b.pattern(&rule.inside)?,
@@ -90,12 +91,12 @@ impl Monitor for Bracket {
                 Some(Where::Inside(_)) => {}
                 None => {
                     let message = "this came before the scope that it belongs to was opened".to_owned();
-                    findings.broken(&self.name, &self.rule.before, seen.event, message);
+                    findings.broken(&self.check, &self.rule.before, seen.event, message);
                 }
                 Some(Where::After(closed)) => {
                     let message = "this came after the scope that it belongs to was closed".to_owned();
                     if let Some(violation) =
-                        findings.broken(&self.name, &self.rule.after, seen.event, message)
+                        findings.broken(&self.check, &self.rule.after, seen.event, message)
                     {
                         violation.related = Some(closed);
                     }

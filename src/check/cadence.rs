@@ -8,6 +8,7 @@ use super::monitor::{Conn, Findings, Monitor, Seen};
 use super::monitors::Builder;
 use crate::protocol::Matcher;
 use crate::protocol::invariant as rule;
+use crate::results::Check;
 use crate::source::Diagnostics;
 
 /// What a busy machine may add to a gap: a CI runner on two cores was seen to stall this long.
@@ -17,7 +18,7 @@ const MOST: Duration = Duration::from_millis(1250);
 
 /// Memory: one time a connection.
 pub(super) struct Cadence {
-    name: String,
+    check: Check,
     rule: rule::Cadence,
     on: Matcher,
     last: FxHashMap<Conn, (Duration, u64)>,
@@ -26,7 +27,7 @@ pub(super) struct Cadence {
 impl Cadence {
     pub fn new(rule: &rule::Cadence, b: &mut Builder<'_>) -> Result<Self, Diagnostics> {
         Ok(Self {
-            name: b.name.clone(),
+            check: b.check.clone(),
             on: b.pattern(&rule.on)?,
             rule: rule.clone(),
             last: FxHashMap::default(),
@@ -51,7 +52,7 @@ impl Monitor for Cadence {
         let slack = SLACK + seen.delays.min(MOST);
         if gap.as_secs_f64() > longest && gap > period.saturating_add(slack) {
             let message = format!("{gap:.0?} after the last one, though {period:?} were announced");
-            if let Some(violation) = findings.broken(&self.name, &self.rule.decides, seen.event, message) {
+            if let Some(violation) = findings.broken(&self.check, &self.rule.decides, seen.event, message) {
                 violation.related = Some(event);
             }
         }

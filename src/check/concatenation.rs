@@ -6,6 +6,7 @@ use super::window::{Memory, Window};
 use crate::frame::Pointer;
 use crate::protocol::Matcher;
 use crate::protocol::invariant::{self as rule, Key};
+use crate::results::Check;
 use crate::source::Diagnostics;
 
 /// Longest text that is put together; past that the whole is not judged.
@@ -13,7 +14,7 @@ const MAX_BYTES: usize = 1 << 20;
 
 /// Memory: a window of the open texts, at most [`MAX_BYTES`] each.
 pub(super) struct Concatenation {
-    name: String,
+    check: Check,
     decides: Vec<String>,
     loose: bool,
     piece: (Matcher, Pointer),
@@ -33,7 +34,7 @@ struct Text {
 impl Concatenation {
     pub fn new(rule: &rule::Concatenation, b: &mut Builder<'_>) -> Result<Self, Diagnostics> {
         Ok(Self {
-            name: b.name.clone(),
+            check: b.check.clone(),
             decides: rule.decides.clone(),
             loose: rule.loose,
             piece: b.place(&rule.piece)?,
@@ -87,7 +88,7 @@ impl Monitor for Concatenation {
             if !holds {
                 let how = if self.loose { "have nothing in common with" } else { "do not add up to" };
                 let message = format!("the pieces {how} the whole");
-                if let Some(violation) = findings.broken(&self.name, &self.decides, seen.event, message) {
+                if let Some(violation) = findings.broken(&self.check, &self.decides, seen.event, message) {
                     violation.expected = Some(text.into());
                     violation.actual = Some(whole.into());
                 }

@@ -8,11 +8,12 @@ use super::window::{Memory, Window, bytes_of};
 use crate::frame::Pointer;
 use crate::protocol::Matcher;
 use crate::protocol::invariant::{self as rule, Scope};
+use crate::results::Check;
 use crate::source::Diagnostics;
 
 /// Memory: a window of values, by connection (or session) and key.
 pub(super) struct Constant {
-    name: String,
+    check: Check,
     rule: rule::Constant,
     places: Vec<(Matcher, Pointer)>,
     restarts: Option<Matcher>,
@@ -22,7 +23,7 @@ pub(super) struct Constant {
 impl Constant {
     pub fn new(rule: &rule::Constant, b: &mut Builder<'_>) -> Result<Self, Diagnostics> {
         Ok(Self {
-            name: b.name.clone(),
+            check: b.check.clone(),
             places: b.places(&rule.values)?,
             restarts: b.optional(rule.restarts.as_ref())?,
             rule: rule.clone(),
@@ -62,7 +63,7 @@ impl Monitor for Constant {
                         let message = format!("{at} is {value}, but was {first}");
                         let (first, event) = (first.clone(), *event);
                         if let Some(violation) =
-                            findings.broken(&self.name, &self.rule.decides, seen.event, message)
+                            findings.broken(&self.check, &self.rule.decides, seen.event, message)
                         {
                             violation.related = Some(event);
                             violation.expected = Some(first);

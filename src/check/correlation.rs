@@ -11,6 +11,7 @@ use super::window::Memory;
 use crate::frame::Pointer;
 use crate::protocol::Matcher;
 use crate::protocol::invariant as rule;
+use crate::results::Check;
 use crate::source::Diagnostics;
 
 /// How many requests of a connection are remembered.
@@ -20,7 +21,7 @@ const MAX_BYTES: usize = 1 << 20;
 
 /// Memory: the last [`WINDOW`] requests of each open connection.
 pub(super) struct Correlation {
-    name: String,
+    check: Check,
     rule: rule::Correlation,
     request: Matcher,
     optional: Option<Matcher>,
@@ -81,7 +82,7 @@ impl Request {
 impl Correlation {
     pub fn new(rule: &rule::Correlation, b: &mut Builder<'_>) -> Result<Self, Diagnostics> {
         Ok(Self {
-            name: b.name.clone(),
+            check: b.check.clone(),
             request: b.pattern(&rule.request)?,
             optional: b.optional(rule.optional.as_ref())?,
             reply: b.pattern(&rule.reply)?,
@@ -102,7 +103,7 @@ impl Correlation {
     fn answered(&mut self, seen: &Seen<'_>, is_reply: bool, findings: &mut Findings) {
         let id = self.id_of(seen);
         let Asked { requests, lacking, .. } = self.requests.entry(seen.conn).or_default();
-        let (rule, name) = (&self.rule, &self.name);
+        let (rule, check) = (&self.rule, &self.check);
         let what = |id: &str| format!("the answer with {} {id}", self.id);
         let found = match &id {
             // An id may be used again once it is answered: the open request is meant, otherwise the newest.
@@ -134,7 +135,7 @@ impl Correlation {
                 None
             };
             if let Some((ids, message)) = broken
-                && let Some(violation) = findings.broken(name, ids, seen.event, message)
+                && let Some(violation) = findings.broken(check, ids, seen.event, message)
             {
                 violation.related = Some(event);
             }
@@ -168,13 +169,13 @@ impl Correlation {
                 request.replies += 1;
                 let event = request.event;
                 let message = format!("{} answers a request that had none", what(id));
-                if let Some(violation) = findings.broken(name, &rule.invented, seen.event, message) {
+                if let Some(violation) = findings.broken(check, &rule.invented, seen.event, message) {
                     violation.related = Some(event);
                 }
             }
             (Some(id), None) if !rule.foreign.is_empty() => {
                 findings.broken(
-                    name,
+                    check,
                     &rule.foreign,
                     seen.event,
                     format!("{} was never asked for here", what(id)),
@@ -187,13 +188,13 @@ impl Correlation {
                     let asked = request.id.clone().unwrap_or_default();
                     let event = request.event;
                     let message = format!("the answer lacks {} {asked} of its request", self.id);
-                    if let Some(violation) = findings.broken(name, &rule.echo, seen.event, message) {
+                    if let Some(violation) = findings.broken(check, &rule.echo, seen.event, message) {
                         violation.related = Some(event);
                     }
                 }
                 None => {
                     let message = "an answer came although this client had asked for nothing".to_owned();
-                    findings.broken(name, &rule.unsolicited, seen.event, message);
+                    findings.broken(check, &rule.unsolicited, seen.event, message);
                 }
             },
         }
@@ -247,7 +248,7 @@ impl Monitor for Correlation {
                 let message = format!("the request with {} {id} was never answered", self.id);
                 findings.push(Violation {
                     event: Some(request.event),
-                    ..Violation::new(&self.name, &self.rule.missing, message)
+                    ..Violation::new(&self.check, &self.rule.missing, message)
                 });
             }
         }

@@ -9,6 +9,7 @@ use super::window::Memory;
 use crate::frame::Pointer;
 use crate::protocol::invariant as rule;
 use crate::protocol::{Matcher, is_subset};
+use crate::results::Check;
 use crate::source::Diagnostics;
 
 /// Longest conversation that is remembered, in bytes; a longer one is not judged any more.
@@ -18,7 +19,7 @@ const TURN: usize = 64;
 
 /// Memory: the texts of each connection, at most [`MAX_BYTES`] each.
 pub(super) struct Dialogue {
-    name: String,
+    check: Check,
     rule: rule::Dialogue,
     history: (Matcher, Pointer),
     question: (Matcher, Pointer),
@@ -43,7 +44,7 @@ struct Talk {
 impl Dialogue {
     pub fn new(rule: &rule::Dialogue, b: &mut Builder<'_>) -> Result<Self, Diagnostics> {
         Ok(Self {
-            name: b.name.clone(),
+            check: b.check.clone(),
             history: b.place(&rule.history)?,
             question: b.place(&rule.question)?,
             piece: b.place(&rule.piece)?,
@@ -94,7 +95,7 @@ impl Dialogue {
         };
         if !agrees {
             let message = "the history is not what was said".to_owned();
-            if let Some(violation) = findings.broken(&self.name, &self.rule.decides, seen.event, message) {
+            if let Some(violation) = findings.broken(&self.check, &self.rule.decides, seen.event, message) {
                 violation.expected = Some(json!(talk.turns));
                 violation.actual = Some(json!(shown));
             }

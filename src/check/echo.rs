@@ -7,11 +7,12 @@ use super::monitors::Builder;
 use super::window::{Memory, Window, bytes_of};
 use crate::protocol::Matcher;
 use crate::protocol::invariant as rule;
+use crate::results::Check;
 use crate::source::Diagnostics;
 
 /// Memory: a window of the open requests.
 pub(super) struct Echo {
-    name: String,
+    check: Check,
     rule: rule::Echo,
     request: Matcher,
     reply: Matcher,
@@ -21,7 +22,7 @@ pub(super) struct Echo {
 impl Echo {
     pub fn new(rule: &rule::Echo, b: &mut Builder<'_>) -> Result<Self, Diagnostics> {
         Ok(Self {
-            name: b.name.clone(),
+            check: b.check.clone(),
             request: b.pattern(&rule.request)?,
             reply: b.pattern(&rule.reply)?,
             rule: rule.clone(),
@@ -51,7 +52,7 @@ impl Monitor for Echo {
                 self.rule.told,
                 crate::protocol::shorten(&asked)
             );
-            if let Some(violation) = findings.broken(&self.name, &self.rule.decides, seen.event, message) {
+            if let Some(violation) = findings.broken(&self.check, &self.rule.decides, seen.event, message) {
                 violation.related = Some(event);
                 violation.expected = Some(asked);
                 violation.actual = told.cloned();

@@ -7,6 +7,7 @@ use super::monitor::{Conn, End, Findings, Monitor, Seen};
 use super::monitors::Builder;
 use crate::protocol::Matcher;
 use crate::protocol::invariant as rule;
+use crate::results::Check;
 use crate::source::Diagnostics;
 
 /// Memory: one stretch a connection.
@@ -22,7 +23,7 @@ pub(super) struct Existence {
 
 /// What a stretch is judged by.
 struct Bounds {
-    name: String,
+    check: Check,
     rule: rule::Existence,
 }
 
@@ -45,7 +46,7 @@ impl Existence {
             to: b.pattern(&rule.to)?,
             with: b.optional(rule.with.as_ref())?,
             without: b.optional(rule.without.as_ref())?,
-            bounds: Bounds { name: b.name.clone(), rule: rule.clone() },
+            bounds: Bounds { check: b.check.clone(), rule: rule.clone() },
             stretches: FxHashMap::default(),
         })
     }
@@ -78,7 +79,7 @@ impl Bounds {
             findings.push(Violation {
                 event: Some(ended),
                 related: Some(stretch.began),
-                ..Violation::new(&self.name, &self.rule.decides, message)
+                ..Violation::new(&self.check, &self.rule.decides, message)
             });
         }
     }

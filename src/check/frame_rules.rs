@@ -7,6 +7,7 @@ use super::monitors::Builder;
 use crate::frame::Pointer;
 use crate::protocol::Matcher;
 use crate::protocol::invariant::{self as rule, Comparison};
+use crate::results::Check;
 use crate::source::schema::{Problem, Schema, Violation as SchemaViolation};
 use crate::source::{Diagnostic, Diagnostics};
 
@@ -15,7 +16,7 @@ const MAX_NAMES: usize = 8;
 
 /// Every message of a pattern satisfies a JSON Schema. Memory: none.
 pub(super) struct Holds {
-    name: String,
+    check: Check,
     decides: Vec<String>,
     on: Matcher,
     schema: Schema,
@@ -24,12 +25,11 @@ pub(super) struct Holds {
 
 impl Holds {
     pub fn new(rule: &rule::Holds, b: &mut Builder<'_>) -> Result<Self, Diagnostics> {
-        let schema = b
-            .protocol
-            .schema(&rule.schema)
-            .map_err(|error| Diagnostic::new(format!("invariant `{}`: no JSON Schema: {error}", b.name)))?;
+        let schema = b.protocol.schema(&rule.schema).map_err(|error| {
+            Diagnostic::new(format!("invariant `{}`: no JSON Schema: {error}", b.check.name()))
+        })?;
         let (decides, json) = (rule.decides.clone(), rule.json.clone());
-        Ok(Self { name: b.name.clone(), decides, on: b.pattern(&rule.on)?, schema, json })
+        Ok(Self { check: b.check.clone(), decides, on: b.pattern(&rule.on)?, schema, json })
     }
 }
 
@@ -60,7 +60,7 @@ impl Monitor for Holds {
                 at => format!("{at}: {shown} {problem}"),
             }
         });
-        if let Some(violation) = findings.broken(&self.name, &self.decides, seen.event, message) {
+        if let Some(violation) = findings.broken(&self.check, &self.decides, seen.event, message) {
             violation.actual = Some(seen.body.clone());
         }
     }
@@ -82,14 +82,14 @@ fn told(first: &SchemaViolation, all: &[SchemaViolation]) -> String {
 
 /// Two values of a message relate. Memory: none.
 pub(super) struct Relation {
-    name: String,
+    check: Check,
     rule: rule::Relation,
     on: Matcher,
 }
 
 impl Relation {
     pub fn new(rule: &rule::Relation, b: &mut Builder<'_>) -> Result<Self, Diagnostics> {
-        Ok(Self { name: b.name.clone(), on: b.pattern(&rule.on)?, rule: rule.clone() })
+        Ok(Self { check: b.check.clone(), on: b.pattern(&rule.on)?, rule: rule.clone() })
     }
 }
 
@@ -121,7 +121,7 @@ impl Monitor for Relation {
                 Comparison::NotLater => "not later than",
             };
             let message = format!("{} {left} must be {how} {} {right}", self.rule.left, self.rule.right);
-            if let Some(violation) = findings.broken(&self.name, &self.rule.decides, seen.event, message) {
+            if let Some(violation) = findings.broken(&self.check, &self.rule.decides, seen.event, message) {
                 violation.expected = Some(right.clone());
                 violation.actual = Some(left.clone());
             }
@@ -131,14 +131,14 @@ impl Monitor for Relation {
 
 /// A value is a share of another. Memory: none.
 pub(super) struct Proportion {
-    name: String,
+    check: Check,
     rule: rule::Proportion,
     on: Matcher,
 }
 
 impl Proportion {
     pub fn new(rule: &rule::Proportion, b: &mut Builder<'_>) -> Result<Self, Diagnostics> {
-        Ok(Self { name: b.name.clone(), on: b.pattern(&rule.on)?, rule: rule.clone() })
+        Ok(Self { check: b.check.clone(), on: b.pattern(&rule.on)?, rule: rule.clone() })
     }
 }
 
@@ -165,7 +165,7 @@ impl Monitor for Proportion {
             return;
         }
         let message = format!("{} is {shown}, but the other numbers give {expected:.2}", self.rule.value);
-        if let Some(violation) = findings.broken(&self.name, &self.rule.decides, seen.event, message) {
+        if let Some(violation) = findings.broken(&self.check, &self.rule.decides, seen.event, message) {
             violation.expected = Some(expected.into());
             violation.actual = Some(shown.into());
         }

@@ -6,11 +6,12 @@ use super::window::{Memory, Window};
 use crate::frame::Pointer;
 use crate::protocol::Matcher;
 use crate::protocol::invariant as rule;
+use crate::results::Check;
 use crate::source::Diagnostics;
 
 /// Memory: a window of numbers, by connection and key.
 pub(super) struct Increasing {
-    name: String,
+    check: Check,
     rule: rule::Increasing,
     on: Matcher,
     at: Pointer,
@@ -23,7 +24,7 @@ pub(super) struct Increasing {
 impl Increasing {
     pub fn new(rule: &rule::Increasing, b: &mut Builder<'_>) -> Result<Self, Diagnostics> {
         Ok(Self {
-            name: b.name.clone(),
+            check: b.check.clone(),
             on: b.pattern(&rule.on)?,
             at: rule.at.clone(),
             restarts: b.optional(rule.restarts.as_ref())?,
@@ -52,7 +53,7 @@ impl Monitor for Increasing {
         let Some(value) = counter(shown) else {
             findings.exercise(&self.rule.order);
             let message = format!("{} {shown} is no whole number that can be compared", self.at);
-            findings.broken(&self.name, &self.rule.order, seen.event, message);
+            findings.broken(&self.check, &self.rule.order, seen.event, message);
             return;
         };
         let Some(known) = self.newest.get(seen.conn.0, key) else {
@@ -72,7 +73,7 @@ impl Monitor for Increasing {
         } else {
             return;
         };
-        if let Some(violation) = findings.broken(&self.name, ids, seen.event, message) {
+        if let Some(violation) = findings.broken(&self.check, ids, seen.event, message) {
             violation.related = Some(event);
         }
     }

@@ -6,6 +6,7 @@ use super::monitors::Builder;
 use super::window::{Memory, Window};
 use crate::protocol::Matcher;
 use crate::protocol::invariant as rule;
+use crate::results::Check;
 use crate::source::Diagnostics;
 
 /// How often a piece must repeat all that came before until that is no accident.
@@ -18,7 +19,7 @@ const TELLING: usize = 8;
 ///
 /// Memory: a window of the newest piece of each text.
 pub(super) struct Increments {
-    name: String,
+    check: Check,
     rule: rule::Increments,
     on: Matcher,
     texts: Window<Text>,
@@ -39,7 +40,7 @@ struct Text {
 impl Increments {
     pub fn new(rule: &rule::Increments, b: &mut Builder<'_>) -> Result<Self, Diagnostics> {
         let on = b.pattern(&rule.on)?;
-        Ok(Self { name: b.name.clone(), on, rule: rule.clone(), texts: Window::default() })
+        Ok(Self { check: b.check.clone(), on, rule: rule.clone(), texts: Window::default() })
     }
 
     /// Judges a text that is over.
@@ -52,7 +53,7 @@ impl Increments {
             event: Some(text.event),
             related: Some(text.related),
             actual: Some(crate::protocol::shorten(&text.newest.as_str().into()).into()),
-            ..Violation::new(&self.name, &self.rule.decides, message)
+            ..Violation::new(&self.check, &self.rule.decides, message)
         });
     }
 }

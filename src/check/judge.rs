@@ -14,6 +14,7 @@ use super::window::{Memory, Window};
 use super::{Limit, Outcome, Violation, monitors};
 use crate::frame::{self, Limits};
 use crate::protocol::{Counts, Matcher, Protocol};
+use crate::results::Check;
 use crate::source::Diagnostics;
 use crate::trace::{self, Direction, Event, Payload};
 
@@ -187,7 +188,7 @@ impl Judge {
                     _ => None,
                 };
                 if let Some(message) = broken.filter(|_| event.dir == Direction::Recv) {
-                    self.findings.broken("frame", ids, index, message.to_owned());
+                    self.findings.broken(&Check::Frame, ids, index, message.to_owned());
                 }
                 self.disconnect(&event.client);
             }
@@ -195,7 +196,7 @@ impl Judge {
             Payload::Binary(_) if event.dir == Direction::Recv => {
                 self.connection(&event.client);
                 let ids = self.protocol.extension.frames.object.clone();
-                self.findings.broken("frame", &ids, index, "the frame is binary, not text".to_owned());
+                self.findings.broken(&Check::Frame, &ids, index, "the frame is binary, not text".to_owned());
             }
             // Whether a client's binary message counts is the server's affair: a request, of no known kind.
             Payload::Binary(_) => {
@@ -227,7 +228,7 @@ impl Judge {
             Ok(body) => body,
             Err(error) => {
                 if received {
-                    self.findings.broken("frame", &frames.object, index, error.to_string());
+                    self.findings.broken(&Check::Frame, &frames.object, index, error.to_string());
                     return Judged::default();
                 }
                 // A client may send rubbish on purpose: it is a request all the same, of no known kind.
@@ -261,7 +262,7 @@ impl Judge {
     fn take_violations(&mut self) -> Vec<Violation> {
         let mut violations = std::mem::take(&mut self.findings.violations);
         for violation in &mut violations {
-            let invariant = self.protocol.extension.invariants.get(&violation.check);
+            let invariant = violation.invariant(&self.protocol);
             violation.warns = invariant.is_some_and(|invariant| invariant.warns);
         }
         violations
@@ -317,7 +318,7 @@ impl Judge {
         let message = &protocol.messages[message];
         message.count(body, logged.map(|_| self.history.fields().layout), counts);
         for finding in message.validate(body) {
-            let mut violation = Violation::new("schema", &finding.requirements, finding.message);
+            let mut violation = Violation::new(&Check::Schema, &finding.requirements, finding.message);
             violation.event = Some(index);
             violation.actual = Some(evidence(body));
             self.findings.violations.push(violation);
@@ -326,7 +327,7 @@ impl Judge {
 
     fn unmatched(&mut self, protocol: &Protocol, body: &Value, index: u64) {
         let message = "a reply to no open request of this connection".to_owned();
-        if let Some(violation) = self.findings.broken("reply", protocol.unmatched(), index, message) {
+        if let Some(violation) = self.findings.broken(&Check::Reply, protocol.unmatched(), index, message) {
             violation.actual = Some(evidence(body));
         }
     }
@@ -340,7 +341,7 @@ impl Judge {
             }
             Some(other) => format!("{at} must be a string, not {}", clipped(other.to_string())),
         };
-        self.findings.broken("message", &protocol.extension.frames.message, index, message);
+        self.findings.broken(&Check::Message, &protocol.extension.frames.message, index, message);
         if let Some(last) = self.findings.violations.last_mut() {
             last.actual = Some(evidence(body));
         }

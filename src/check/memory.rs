@@ -107,13 +107,13 @@ fn every_monitor_keeps_a_window_of_many_runs() {
     // … but what is remembered is judged as ever,
     let found =
         judge.observe(&frame("a", &json!({ "type": "say", "id": count, "n": 7, "s": "odd", "total": 2 })));
-    let mut checks: Vec<_> = found.violations.iter().map(|violation| violation.check.as_str()).collect();
+    let mut checks: Vec<_> = found.violations.iter().map(|violation| violation.check.name()).collect();
     checks.sort_unstable();
     checks.dedup();
     assert_eq!(checks, ["constant", "increasing", "states", "unique"], "{:?}", found.violations);
     // and so is a connection of which nothing was forgotten.
     let found = judge.observe(&frame("b", &run(1)[1])).violations;
-    assert!(found.iter().any(|violation| violation.check == "precedence"), "{found:?}");
+    assert!(found.iter().any(|violation| violation.check.name() == "precedence"), "{found:?}");
     let Outcome { limits, .. } = judge.finish(true);
     assert!(
         limits.iter().any(|limit| limit.check == "precedence" && limit.forgotten >= 10_000),

@@ -13,6 +13,7 @@ use super::window::Memory;
 use super::{Exercised, Violation};
 use crate::frame::Pointer;
 use crate::protocol::Matcher;
+use crate::results::Check;
 use crate::trace::Direction;
 
 /// A connection of the trace, numbered from 0 in the order of opening.
@@ -147,7 +148,7 @@ impl Findings {
     #[cold]
     pub fn broken(
         &mut self,
-        check: &str,
+        check: &Check,
         ids: &[String],
         event: u64,
         message: String,
@@ -168,9 +169,9 @@ impl Findings {
 
 impl Violation {
     /// A violation without evidence.
-    pub(crate) fn new(check: &str, ids: &[String], message: String) -> Self {
+    pub(crate) fn new(check: &Check, ids: &[String], message: String) -> Self {
         Self {
-            check: check.to_owned(),
+            check: check.clone(),
             requirements: ids.to_vec(),
             warns: false,
             message,

@@ -8,6 +8,7 @@ use super::{
 use crate::frame::Pointer;
 use crate::protocol::invariant::Rule;
 use crate::protocol::{Matcher, Pattern, Protocol, extension};
+use crate::results::Check;
 use crate::source::Diagnostics;
 
 /// A monitor, and the messages that it wants to see.
@@ -18,7 +19,8 @@ pub(super) struct Built {
 
 /// Compiles patterns and remembers them as interests.
 pub(super) struct Builder<'p> {
-    pub name: String,
+    /// The check that its violations are of.
+    pub check: Check,
     pub protocol: &'p Protocol,
     interests: Vec<Matcher>,
 }
@@ -55,7 +57,7 @@ pub(super) fn build(
     invariant: &extension::Invariant,
     protocol: &Protocol,
 ) -> Result<Built, Diagnostics> {
-    let mut builder = Builder { name: name.to_owned(), protocol, interests: Vec::new() };
+    let mut builder = Builder { check: Check::Invariant(name.into()), protocol, interests: Vec::new() };
     let b = &mut builder;
     let monitor: Box<dyn Monitor> = match &invariant.monitor {
         Rule::Increasing(rule) => Box::new(increasing::Increasing::new(rule, b)?),

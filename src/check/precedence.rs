@@ -8,6 +8,7 @@ use super::window::{Memory, Window};
 use crate::frame::Pointer;
 use crate::protocol::Matcher;
 use crate::protocol::invariant::{self as rule, Key, Scope};
+use crate::results::Check;
 use crate::source::Diagnostics;
 
 /// Memory: a window of the keys of `first`, by connection or session. What may have come before and be forgotten is not
@@ -16,7 +17,7 @@ use crate::source::Diagnostics;
 /// A connection that joins late has missed the beginning: with a key, a `first` seen on another connection of the
 /// session counts too.
 pub(super) struct Precedence {
-    name: String,
+    check: Check,
     decides: Vec<String>,
     first: Matcher,
     then: Matcher,
@@ -32,7 +33,7 @@ impl Precedence {
             Key::Each(first, then) => (first.clone(), then.clone()),
         });
         Ok(Self {
-            name: b.name.clone(),
+            check: b.check.clone(),
             decides: rule.decides.clone(),
             first: b.pattern(&rule.first)?,
             then: b.pattern(&rule.then)?,
@@ -72,7 +73,7 @@ impl Monitor for Precedence {
             if !came && !lost {
                 let of = if key.is_empty() { String::new() } else { format!(" ({key})") };
                 let message = format!("this came{of} before what must come first");
-                findings.broken(&self.name, &self.decides, seen.event, message);
+                findings.broken(&self.check, &self.decides, seen.event, message);
             }
         }
         if seen.is(&self.first)

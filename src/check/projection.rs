@@ -14,6 +14,7 @@ use super::window::Memory;
 use crate::frame::Pointer;
 use crate::protocol::Matcher;
 use crate::protocol::invariant as rule;
+use crate::results::Check;
 use crate::source::Diagnostics;
 
 /// Longest list of items that is remembered a connection; of a longer one the end is compared.
@@ -23,7 +24,7 @@ const MAX_BYTES: usize = 1 << 20;
 
 /// Memory: the folds of each open connection; lists bounded by [`MAX_ITEMS`] and [`MAX_BYTES`].
 pub(super) struct Projection {
-    name: String,
+    check: Check,
     on: Matcher,
     cursor: Pointer,
     facts: Vec<Fact>,
@@ -97,7 +98,7 @@ impl Projection {
         }
         b.log()?;
         Ok(Self {
-            name: b.name.clone(),
+            check: b.check.clone(),
             on: b.pattern(&rule.on)?,
             cursor: rule.cursor.clone(),
             facts,
@@ -211,7 +212,7 @@ impl Projection {
             };
             if !agrees {
                 let message = format!("{}: {} disagrees with the events up to it", fact.name, fact.at);
-                if let Some(violation) = findings.broken(&self.name, &fact.decides, seen.event, message) {
+                if let Some(violation) = findings.broken(&self.check, &fact.decides, seen.event, message) {
                     violation.related = Some(related);
                     violation.expected = Some(expected);
                     violation.actual = Some(shown);

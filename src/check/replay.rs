@@ -8,11 +8,12 @@ use super::window::{Memory, Window};
 use crate::frame::Pointer;
 use crate::protocol::Matcher;
 use crate::protocol::invariant as rule;
+use crate::results::Check;
 use crate::source::Diagnostics;
 
 /// Memory: a window of a few numbers for each resumed connection, those that are gone included.
 pub(super) struct Replay {
-    name: String,
+    check: Check,
     rule: rule::Replay,
     resume: (Matcher, Pointer),
     refused: Option<Matcher>,
@@ -41,7 +42,7 @@ impl Replay {
     pub fn new(rule: &rule::Replay, b: &mut Builder<'_>) -> Result<Self, Diagnostics> {
         b.log()?;
         Ok(Self {
-            name: b.name.clone(),
+            check: b.check.clone(),
             resume: b.place(&rule.resume)?,
             refused: b.optional(rule.refused.as_ref())?,
             resets: rule.resets.as_ref().map(|resets| b.place(resets)).transpose()?,
@@ -78,7 +79,7 @@ impl Replay {
         if resumed.refused || live {
             return;
         }
-        let name = &self.name;
+        let check = &self.check;
         if let Some(cursor) = resumed.cursor {
             findings.exercise(&self.rule.floor);
             if id <= cursor {
@@ -86,7 +87,7 @@ impl Replay {
                 let current = resumed.newest_then == Some(cursor);
                 let mut ids = self.rule.floor.clone();
                 ids.extend(self.rule.current.iter().filter(|_| current).cloned());
-                findings.broken(name, &ids, seen.event, message);
+                findings.broken(check, &ids, seen.event, message);
                 return;
             }
         }
@@ -96,7 +97,7 @@ impl Replay {
             findings.exercise(&self.rule.content);
             if first.hash != hash {
                 let message = format!("event {id} was replayed with another content");
-                if let Some(violation) = findings.broken(name, &self.rule.content, seen.event, message) {
+                if let Some(violation) = findings.broken(check, &self.rule.content, seen.event, message) {
                     violation.related = Some(first.event);
                     violation.actual = Some(seen.body.clone());
                 }
@@ -107,7 +108,7 @@ impl Replay {
             let skipped = known.lowest(from, id.saturating_sub(1), |_, first| first.conn != seen.conn);
             if let Some((skipped, first)) = skipped {
                 let message = format!("event {skipped} was left out: the replay goes on with {id}");
-                if let Some(violation) = findings.broken(name, &self.rule.complete, seen.event, message) {
+                if let Some(violation) = findings.broken(check, &self.rule.complete, seen.event, message) {
                     violation.related = Some(first.event);
                 }
             }
@@ -171,7 +172,7 @@ impl Monitor for Replay {
                 let message = format!("event {id} was never replayed to a client that resumed from {cursor}");
                 findings.push(Violation {
                     related: Some(first.event),
-                    ..Violation::new(&self.name, &self.rule.complete, message)
+                    ..Violation::new(&self.check, &self.rule.complete, message)
                 });
             }
         }

@@ -7,11 +7,12 @@ use super::window::{Memory, Window};
 use crate::frame::Pointer;
 use crate::protocol::Matcher;
 use crate::protocol::invariant as rule;
+use crate::results::Check;
 use crate::source::Diagnostics;
 
 /// Memory: a window of the open duties.
 pub(super) struct Response {
-    name: String,
+    check: Check,
     rule: rule::Response,
     first: Matcher,
     then: Matcher,
@@ -24,7 +25,7 @@ pub(super) struct Response {
 impl Response {
     pub fn new(rule: &rule::Response, b: &mut Builder<'_>) -> Result<Self, Diagnostics> {
         Ok(Self {
-            name: b.name.clone(),
+            check: b.check.clone(),
             first: b.pattern(&rule.first)?,
             then: b.pattern(&rule.then)?,
             unless: b.optional(rule.unless.as_ref())?,
@@ -54,7 +55,7 @@ impl Monitor for Response {
                 findings.exercise(&self.rule.decides);
                 let of = key.map(|key| format!(" ({key})")).unwrap_or_default();
                 let message = format!("what had to come{of} did not come before this");
-                if let Some(violation) = findings.broken(&self.name, &self.rule.decides, seen.event, message)
+                if let Some(violation) = findings.broken(&self.check, &self.rule.decides, seen.event, message)
                 {
                     violation.related = Some(event);
                 }
@@ -83,7 +84,7 @@ impl Monitor for Response {
             let message = format!("what had to follow this{of} never came");
             findings.push(Violation {
                 event: Some(*event),
-                ..Violation::new(&self.name, &self.rule.decides, message)
+                ..Violation::new(&self.check, &self.rule.decides, message)
             });
         }
     }

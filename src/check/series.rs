@@ -10,6 +10,7 @@ use super::monitors::Builder;
 use super::window::{Memory, Window, bytes_of};
 use crate::protocol::Matcher;
 use crate::protocol::invariant as rule;
+use crate::results::Check;
 use crate::source::Diagnostics;
 
 /// Longest text that is put together; past that the whole is not judged.
@@ -19,7 +20,7 @@ const PIECE: usize = 64;
 
 /// Memory: a window of the values under way: one whole text of [`MAX_BYTES`], many of them if they are short.
 pub(super) struct Series {
-    name: String,
+    check: Check,
     rule: rule::Series,
     on: Matcher,
     open: Window<Whole>,
@@ -39,7 +40,7 @@ struct Whole {
 impl Series {
     pub fn new(rule: &rule::Series, b: &mut Builder<'_>) -> Result<Self, Diagnostics> {
         Ok(Self {
-            name: b.name.clone(),
+            check: b.check.clone(),
             on: b.pattern(&rule.on)?,
             rule: rule.clone(),
             open: Window::of_bytes(4 * MAX_BYTES),
@@ -100,7 +101,7 @@ impl Monitor for Series {
             let first = whole.first;
             whole.broken = true;
             whole.parts.clear();
-            if let Some(violation) = findings.broken(&self.name, &rule.complete, seen.event, message) {
+            if let Some(violation) = findings.broken(&self.check, &rule.complete, seen.event, message) {
                 violation.related = Some(first);
             }
             return;
@@ -118,7 +119,7 @@ impl Monitor for Series {
         let text: String = whole.parts.into_values().collect();
         if let Err(error) = serde_json::from_str::<Value>(&text) {
             let message = format!("the pieces put together are no JSON: {error}");
-            if let Some(violation) = findings.broken(&self.name, &rule.json, seen.event, message) {
+            if let Some(violation) = findings.broken(&self.check, &rule.json, seen.event, message) {
                 violation.related = Some(whole.first);
                 violation.actual = Some(crate::protocol::shorten(&text.into()).into());
             }
@@ -141,7 +142,7 @@ impl Monitor for Series {
             let message = format!("only {} of {} pieces came", whole.parts.len(), whole.total);
             findings.push(Violation {
                 event: Some(whole.first),
-                ..Violation::new(&self.name, &self.rule.complete, message)
+                ..Violation::new(&self.check, &self.rule.complete, message)
             });
         }
     }

@@ -8,12 +8,13 @@ use super::window::{Memory, Window};
 use crate::frame::Pointer;
 use crate::protocol::Matcher;
 use crate::protocol::invariant as rule;
+use crate::results::Check;
 use crate::source::Diagnostics;
 
 /// Memory: windows of states by connection and key, and of the keys of sessions. What may have begun before and be
 /// forgotten is not taken for new.
 pub(super) struct States {
-    name: String,
+    check: Check,
     rule: rule::States,
     on: Matcher,
     known: Vec<(Matcher, Pointer)>,
@@ -27,7 +28,7 @@ pub(super) struct States {
 impl States {
     pub fn new(rule: &rule::States, b: &mut Builder<'_>) -> Result<Self, Diagnostics> {
         Ok(Self {
-            name: b.name.clone(),
+            check: b.check.clone(),
             on: b.pattern(&rule.on)?,
             known: b.places(&rule.known)?,
             rule: rule.clone(),
@@ -50,11 +51,11 @@ impl States {
         if !self.rule.initial.as_slice().iter().any(|initial| initial == state) {
             let expected = self.rule.initial.as_slice().join(" or ");
             let message = format!("{key} begins with {state:?}, not {expected:?}");
-            findings.broken(&self.name, &self.rule.start, seen.event, message);
+            findings.broken(&self.check, &self.rule.start, seen.event, message);
         }
         if let Some(other) = self.active.get(&seen.conn).filter(|other| *other != key) {
             let message = format!("{key} begins while {other} is still under way");
-            findings.broken(&self.name, &self.rule.overlap, seen.event, message);
+            findings.broken(&self.check, &self.rule.overlap, seen.event, message);
         }
         findings.exercise(&self.rule.overlap);
     }
@@ -102,7 +103,7 @@ impl Monitor for States {
                     None
                 };
                 if let Some((ids, message)) = broken
-                    && let Some(violation) = findings.broken(&self.name, ids, seen.event, message)
+                    && let Some(violation) = findings.broken(&self.check, ids, seen.event, message)
                 {
                     violation.related = Some(event);
                 }

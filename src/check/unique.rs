@@ -6,11 +6,12 @@ use super::window::{Memory, Window};
 use crate::frame::Pointer;
 use crate::protocol::Matcher;
 use crate::protocol::invariant as rule;
+use crate::results::Check;
 use crate::source::Diagnostics;
 
 /// Memory: a window of values, by session or connection.
 pub(super) struct Unique {
-    name: String,
+    check: Check,
     decides: Vec<String>,
     on: Matcher,
     at: Pointer,
@@ -21,7 +22,7 @@ pub(super) struct Unique {
 impl Unique {
     pub fn new(rule: &rule::Unique, b: &mut Builder<'_>) -> Result<Self, Diagnostics> {
         Ok(Self {
-            name: b.name.clone(),
+            check: b.check.clone(),
             decides: rule.decides.clone(),
             on: b.pattern(&rule.on)?,
             at: rule.at.clone(),
@@ -54,7 +55,7 @@ impl Monitor for Unique {
         match known {
             Some((false, event)) => {
                 let message = format!("{} {value:?} is used a second time", self.at);
-                if let Some(violation) = findings.broken(&self.name, &self.decides, seen.event, message) {
+                if let Some(violation) = findings.broken(&self.check, &self.decides, seen.event, message) {
                     violation.related = Some(event);
                 }
             }

@@ -5,12 +5,14 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::protocol::Protocol;
+use crate::protocol::extension::Invariant;
+use crate::results::Check;
 
 /// A property of the trace that does not hold.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Violation {
-    /// What found it: the invariant's name, or `frame`, `message`, `schema`.
-    pub check: String,
+    /// What found it.
+    pub check: Check,
     /// The requirements that it breaks, by id. Never empty.
     pub requirements: Vec<String>,
     /// It warns whatever the level of its requirements: the reading tolerates it.
@@ -29,10 +31,15 @@ pub struct Violation {
 }
 
 impl Violation {
+    /// The invariant that found it; a built-in check is none, whatever the protocol calls its invariants.
+    pub(super) fn invariant<'p>(&self, protocol: &'p Protocol) -> Option<&'p Invariant> {
+        self.check.invariant().and_then(|name| protocol.extension.invariants.get(name))
+    }
+
     /// The message, with what the invariant that found it is about.
     #[must_use]
     pub fn told(&self, protocol: &Protocol) -> String {
-        match protocol.extension.invariants.get(&self.check) {
+        match self.invariant(protocol) {
             Some(invariant) => format!("{}: {}", invariant.about, self.message),
             None => self.message.clone(),
         }

@@ -19,6 +19,9 @@ const ID_KEYS: &[&str] = &[
     "invalid",
 ];
 
+/// Where the invariants are, by name.
+const INVARIANTS: &str = "/x-frameproof/invariants";
+
 /// Checks ids, patterns and examples.
 pub(super) fn verify(protocol: &Protocol, api: &Document, document: &Value, errors: &mut Diagnostics) {
     verify_ids(protocol, api, document, "", false, errors);
@@ -157,9 +160,14 @@ fn verify_schemas(api: &Document, document: &Value, errors: &mut Diagnostics) {
         }
     }
     for (at, value) in below("/x-frameproof") {
-        // Patches are looked at where they are applied.
-        if !at.ends_with("/readings") && !at.ends_with("/dialects") {
-            own_schemas(value, api, &at, errors);
+        match at.as_str() {
+            // Patches are looked at where they are applied.
+            "/x-frameproof/readings" | "/x-frameproof/dialects" => {}
+            // An invariant may have any name, that of a keyword too.
+            INVARIANTS => entries(document, INVARIANTS)
+                .iter()
+                .for_each(|(at, invariant)| own_schemas(invariant, api, at, errors)),
+            _ => own_schemas(value, api, &at, errors),
         }
     }
 }
@@ -356,7 +364,7 @@ fn verify_patterns(protocol: &Protocol, api: &Document, node: &Value, at: &str, 
     };
     for (key, value) in map {
         let below = format!("{at}/{}", escape_token(key));
-        if key == "readings" || key == "dialects" || key == "schema" || key == "where" {
+        if at != INVARIANTS && matches!(key.as_str(), "readings" | "dialects" | "schema" | "where") {
             continue;
         }
         // `before`, `after` and `with` name ids or subsets elsewhere.

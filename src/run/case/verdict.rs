@@ -74,7 +74,8 @@ impl Runner<'_> {
         let message = violation.told(&self.cx.protocol);
         let frames = violation.related.into_iter().chain(violation.event).collect();
         let (expected, actual) = (violation.expected, violation.actual);
-        self.fail(verdict, &violation.check, &violation.requirements, message, expected, actual, frames);
+        let check = violation.check.to_string();
+        self.fail(verdict, &check, &violation.requirements, message, expected, actual, frames);
     }
 
     /// Judges what was left open, and adds up what was exercised.
