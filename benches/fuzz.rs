@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use frameproof::fuzz::Ground;
 use frameproof::fuzz::campaign::{Options, campaign};
 use frameproof::protocol::{LoadOptions, Protocol};
-use frameproof::run::{Options as RunOptions, Target};
+use frameproof::run::{RunOptions, Target};
 use futures_util::{SinkExt, StreamExt};
 use tokio_tungstenite::tungstenite::Message;
 

@@ -17,7 +17,7 @@ use crate::doctor::{Finding, State, doctor};
 use crate::report::console::wrapped;
 use crate::report::escape::terminal;
 use crate::results::baseline::Baseline;
-use crate::run::{Options, Target};
+use crate::run::{RunOptions, Target, Timing};
 
 /// Frames and lines of output shown as evidence.
 const SHOWN: usize = 12;
@@ -88,14 +88,13 @@ impl Doctor {
         let ca_file = config.ca_file;
         let target = self.target(chosen.as_ref(), config.url)?;
         let scale = chosen.as_ref().and_then(|chosen| chosen.config.timeout_scale);
-        let options = Options {
+        let scale = scale.unwrap_or(1.0);
+        let options = RunOptions {
             trust: trust(self.ca_file.as_deref().or(ca_file.as_deref()))?,
-            timeout_scale: scale.unwrap_or(1.0),
-            no_deadline: self.choice.no_deadline,
+            timing: Timing { scale, no_deadline: self.choice.no_deadline, ..Timing::default() },
             baseline: self.baseline(chosen.as_ref(), config.baseline.as_deref())?,
             prompts: chosen.as_ref().map(|chosen| chosen.prompts.clone()).unwrap_or_default(),
-            salt: uuid::Uuid::new_v4().as_u64_pair().1,
-            ..Options::default()
+            ..RunOptions::default()
         };
         let runtime = runtime()?;
         let (stop, mut stopped) = watch::channel(false);
@@ -115,7 +114,7 @@ impl Doctor {
         };
         let result = runtime.block_on(async {
             tokio::select! {
-                result = doctor(&protocol, &target, &options, &mut sink) => Some(result),
+                result = doctor(&protocol, &target, options, &mut sink) => Some(result),
                 _ = stopped.wait_for(|stop| *stop) => None,
             }
         });

@@ -21,8 +21,8 @@ use crate::fuzz::finding::Finding;
 use crate::fuzz::replay::{Fate, replay};
 use crate::protocol::Protocol;
 use crate::report::{escape, file, fuzz as show, json, junit};
-use crate::run::Options as RunOptions;
 use crate::run::testbed::Ground;
+use crate::run::{RunOptions, Timing};
 
 /// How long an answer may take, before `--timeout-scale`: a scripted model answers at once.
 const DEADLINE: Duration = Duration::from_millis(1500);
@@ -149,10 +149,13 @@ impl Fuzz {
         let options = RunOptions {
             trust: trust(self.server.ca_file.as_deref())?,
             seed: self.seed(),
-            timeout_scale: self.server.timeout_scale.map_or(1.0, |scale| scale.0),
+            timing: Timing {
+                scale: self.server.timeout_scale.map_or(1.0, |scale| scale.0),
+                no_deadline: self.choice.no_deadline,
+                quiet: self.server.quiet_period.map(|quiet| quiet.0),
+                ..Timing::default()
+            },
             reproduce: self.reproduce(),
-            no_deadline: self.choice.no_deadline,
-            quiet: self.server.quiet_period.map(|quiet| quiet.0),
             prompts: chosen.as_ref().map(|chosen| chosen.prompts.clone()).unwrap_or_default(),
             ..RunOptions::default()
         };

@@ -18,7 +18,7 @@ use crate::report::console::{Console, ConsoleOptions};
 use crate::report::{file, json, junit};
 use crate::results::baseline::{self, Baseline};
 use crate::results::event::{CaseReport, RunEvent, exit_code_of};
-use crate::run::{self, Options, RunError, Target};
+use crate::run::{self, Attempts, RunError, RunOptions, Target, Timing};
 use crate::scenario;
 use crate::target::Groups;
 use crate::wire::Trust;
@@ -226,26 +226,36 @@ impl Run {
         self.json = self.json.take().or(config.json);
     }
 
-    fn options(&self, chosen: Option<&Chosen>, mut baseline: Option<Baseline>) -> Result<Options, Failure> {
+    fn options(
+        &self,
+        chosen: Option<&Chosen>,
+        mut baseline: Option<Baseline>,
+    ) -> Result<RunOptions, Failure> {
         if let Some(baseline) = &mut baseline {
             baseline.partial = !self.filter.is_empty();
         }
         let trust = trust(self.server.ca_file.as_deref())?;
-        let options = Options::default();
-        Ok(Options {
+        let options = RunOptions::default();
+        Ok(RunOptions {
             trust,
             jobs: self.jobs.map_or(options.jobs, |jobs| usize::from(jobs.0)),
-            timeout_scale: self.server.timeout_scale.map_or(options.timeout_scale, |scale| scale.0),
-            quiet: self.server.quiet_period.map(|quiet| quiet.0),
-            fail_fast: self.fail_fast.map(usize::from),
-            retries: self.retries.unwrap_or(0),
-            repeat: self.repeat.map_or(1, u32::from),
+            timing: Timing {
+                scale: self.server.timeout_scale.map_or(options.timing.scale, |scale| scale.0),
+                quiet: self.server.quiet_period.map(|quiet| quiet.0),
+                no_deadline: self.choice.no_deadline,
+                ..options.timing
+            },
+            attempts: Attempts {
+                fail_fast: self.fail_fast.map(usize::from),
+                retries: self.retries.unwrap_or(0),
+                repeat: self.repeat.map_or(1, u32::from),
+                ..options.attempts
+            },
             seed: self.seed(),
             strict: self.strict,
             baseline,
             trace: self.trace.clone(),
             reproduce: self.reproduce(chosen),
-            no_deadline: self.choice.no_deadline,
             prompts: chosen.map(|chosen| chosen.prompts.clone()).unwrap_or_default(),
             bare: self.source.bare()?,
             ..options

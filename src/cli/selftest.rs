@@ -8,7 +8,7 @@ use super::config::Jobs;
 use super::source::{Filter, Source, Suite};
 use super::{Failure, harness, nothing, runtime, usage};
 use crate::reference;
-use crate::run::Options;
+use crate::run::RunOptions;
 use crate::run::selftest::{Kill, selftest};
 
 /// Prove the suite against every fault.
@@ -31,7 +31,7 @@ impl Selftest {
     pub fn run(mut self) -> Result<u8, Failure> {
         let suites = self.source.suites(&mut Filter::default())?;
         self.check_faults(&suites)?;
-        let options = Options { jobs: usize::from(self.jobs.0), ..Options::default() };
+        let options = RunOptions { jobs: usize::from(self.jobs.0), ..RunOptions::default() };
         let mut out = anstream::stdout();
         let (mut right, mut total) = (0, 0);
         for Suite { protocol, cases } in &suites {

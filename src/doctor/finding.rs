@@ -3,8 +3,8 @@
 use std::time::Instant;
 
 use crate::results::event::{LogLine, WireLine};
+use crate::run::RunError;
 use crate::run::Target;
-use crate::run::suite::schedule::RunError;
 use crate::target::LaunchError;
 use crate::wire::ConnectError;
 

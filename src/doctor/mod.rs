@@ -16,13 +16,16 @@ use crate::results::event::{LogLine, Verdict, WireLine};
 use crate::results::redact::Secrets;
 use crate::run::case::execute::run_case;
 use crate::run::case::interpreter::Outcome;
+use crate::run::context::RunContext;
 use crate::run::isolation::precheck as isolation;
 use crate::run::isolation::precheck::WORDS;
+use crate::run::options::{CaseOptions, Retention};
 use crate::run::server::pool::Hosts;
-use crate::run::suite::schedule::{RunError, masked, not_served};
+use crate::run::server::probe::detect_dialect;
+use crate::run::server::serve::not_served;
 use crate::run::triage::model_use as asked;
 use crate::run::triage::model_use::{Asked, Count, Missing};
-use crate::run::{Options, Target};
+use crate::run::{RunError, RunOptions, Target};
 use crate::scenario::LoadedCase;
 
 /// How long a guarded call may stand without an end before that counts as asking, in milliseconds.
@@ -44,21 +47,28 @@ const LATE: Duration = Duration::from_secs(1);
 pub async fn doctor(
     protocol: &Arc<Protocol>,
     target: &Target,
-    options: &Options,
+    options: RunOptions,
     sink: &mut (dyn FnMut(&Finding) + Send),
 ) -> Result<bool, RunError> {
     let secrets = Secrets::of(target);
     let asked: Arc<Asked> = Arc::default();
     let clock = Instant::now();
-    let hosts = match Hosts::open(protocol, target, options, Some(asked.observer())).await {
+    let mut run = RunContext::new(protocol, target, options);
+    let hosts = match Hosts::open(protocol, target, &run.options, Some(asked.observer())).await {
         Ok(hosts) => hosts,
-        Err(error) => return absent(masked(error, &secrets), target, clock, sink),
+        Err(error) => return absent(error.redacted(&secrets), target, clock, sink),
     };
     let has_model = matches!(target, Target::Configured(spec) if spec.model.is_some());
-    let mut options = options.clone();
-    let protocol = &crate::run::server::probe::spoken(&hosts, protocol, target, &mut options).await;
-    let options = &options;
-    let mut walk = Walk { protocol, target, options, hosts: &hosts, secrets: &secrets, sink, good: true };
+    detect_dialect(&hosts, target, &mut run).await;
+    let mut walk = Walk {
+        protocol: &run.protocol,
+        target,
+        run: &run,
+        hosts: &hosts,
+        secrets: &secrets,
+        sink,
+        good: true,
+    };
     walk.tell(Finding::new(STARTS, State::Good, started(target), ""));
     walk.tell(Finding::new(
         UPGRADES,
@@ -75,7 +85,7 @@ pub async fn doctor(
 struct Walk<'w> {
     protocol: &'w Arc<Protocol>,
     target: &'w Target,
-    options: &'w Options,
+    run: &'w RunContext,
     hosts: &'w Hosts,
     secrets: &'w Secrets,
     sink: &'w mut (dyn FnMut(&Finding) + Send),
@@ -146,7 +156,7 @@ impl Walk<'_> {
     }
 
     fn has_prompts(&self) -> bool {
-        !self.options.prompts.is_default()
+        !self.run.options.prompts.is_default()
     }
 
     /// Tells how a step's case went: as it should, or not, or in a way that the baseline knows. The result says whether to go on.
@@ -330,9 +340,10 @@ impl Walk<'_> {
             Err(error) => return not_served(&error, clock),
         };
         // Frames are compared whole.
-        let options = crate::run::Options { keep: true, ..self.options.clone() };
-        let mut outcome = run_case(self.protocol, loaded, &options, &lease, options.seed).await;
-        if let Some(instance) = &lease.instance {
+        let options = self.run.case_options(self.run.options.seed);
+        let options = CaseOptions { retention: Retention::Trace, ..options };
+        let mut outcome = run_case(self.run, loaded, options, &lease.server).await;
+        if let Some(instance) = &lease.server.instance {
             if let Some(how) = lease.death(&outcome).await {
                 outcome.died(&how);
             }
@@ -350,7 +361,7 @@ impl Walk<'_> {
 
     /// Takes out the failures that the baseline knows.
     fn forgive(&self, loaded: &LoadedCase, outcome: &mut Outcome) {
-        let Some(baseline) = &self.options.baseline else { return };
+        let Some(baseline) = &self.run.options.baseline else { return };
         let known = &mut outcome.known;
         outcome.failures.retain(|failure| {
             let reason =

@@ -8,7 +8,7 @@ use crate::check::same;
 use crate::protocol::{Level, Protocol};
 use crate::results::baseline::Baseline;
 use crate::results::event::{CaseReport, Excused, RequirementResult, Summary, Verdict};
-use crate::run::Options;
+use crate::run::RunOptions;
 
 /// The run so far.
 pub(crate) struct Tally {
@@ -34,7 +34,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    pub fn new(protocol: &Arc<Protocol>, options: &Options) -> Self {
+    pub fn new(protocol: &Arc<Protocol>, options: &RunOptions) -> Self {
         Self {
             protocol: Arc::clone(protocol),
             strict: options.strict,

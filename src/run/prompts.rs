@@ -45,7 +45,7 @@ impl Prompts {
 impl Runner<'_> {
     /// Where prompts stand in place of cues, every turn of the case has one.
     pub(crate) fn has_prompts(&self) -> Result<(), Stop> {
-        let (prompts, case) = (&self.cx.options.prompts, &self.cx.loaded.case);
+        let (prompts, case) = (&self.cx.run.options.prompts, &self.cx.loaded.case);
         let turns = case
             .turn
             .as_ref()
@@ -72,7 +72,7 @@ impl Runner<'_> {
 
     /// A subset match without what depends on the model's exact words, where a prompt stands in place of the cue.
     pub(crate) fn loosened(&self, with: Value) -> Value {
-        if self.cx.options.prompts.is_empty() {
+        if self.cx.run.options.prompts.is_empty() {
             with
         } else {
             without(with, &self.words()).unwrap_or_default()
@@ -81,7 +81,7 @@ impl Runner<'_> {
 
     /// A JSON Schema without it.
     pub(crate) fn loosened_schema(&self, schema: Value) -> Value {
-        if self.cx.options.prompts.is_empty() { schema } else { schema_without(schema, &self.words()) }
+        if self.cx.run.options.prompts.is_empty() { schema } else { schema_without(schema, &self.words()) }
     }
 }
 

@@ -10,8 +10,8 @@ use crate::protocol::Protocol;
 use crate::protocol::extension::Offered;
 use crate::reference::{self, Fault};
 use crate::results::event::{RunEvent, Verdict};
-use crate::run::suite::schedule::RunError;
-use crate::run::{Options, Target, run};
+use crate::run::RunError;
+use crate::run::{RunOptions, Target, run};
 use crate::scenario::LoadedCase;
 
 /// What the suite made of one fault.
@@ -47,7 +47,7 @@ const SHORT: Duration = Duration::from_millis(500);
 pub async fn selftest(
     protocol: &Arc<Protocol>,
     cases: &[LoadedCase],
-    options: &Options,
+    options: &RunOptions,
     only: &[String],
     sink: &mut (dyn FnMut(&Kill) + Send),
 ) -> Result<bool, RunError> {
@@ -71,7 +71,7 @@ pub async fn selftest(
 async fn one(
     protocol: &Arc<Protocol>,
     cases: &[LoadedCase],
-    options: &Options,
+    options: &RunOptions,
     fault: Option<Fault>,
     step_deadline: Option<Duration>,
 ) -> Result<Kill, RunError> {
@@ -103,7 +103,7 @@ async fn one(
     };
     let (_keep, stop) = watch::channel(false);
     let mut options = options.clone();
-    options.step_deadline = step_deadline.unwrap_or(options.step_deadline);
+    options.timing.step_deadline = step_deadline.unwrap_or(options.timing.step_deadline);
     let summary = run(Arc::clone(protocol), cases, target, options, &mut sink, stop).await?;
     let violates: BTreeSet<&str> = fault.iter().flat_map(|fault| fault.violates.iter().copied()).collect();
     let missing = violates.iter().filter(|id| !by.contains_key(**id)).map(|id| (*id).to_owned()).collect();

@@ -6,18 +6,19 @@ use crate::protocol::Protocol;
 use crate::results::event::{CaseReport, RunStarted, Verdict};
 use crate::results::redact::Secrets;
 use crate::run::case::interpreter::DIED;
+use crate::run::context::{RunContext, fresh_salt};
+use crate::run::options::{CaseOptions, Retention};
 use crate::run::server::pool::Hosts;
+use crate::run::server::probe::detect_dialect;
+use crate::run::server::serve::run_on_server;
 use crate::run::suite::report as reports;
-use crate::run::suite::schedule;
-use crate::run::suite::schedule::RunError;
-use crate::run::{Options, Target};
+use crate::run::{RunError, RunOptions, Target};
 use crate::scenario::LoadedCase;
 use crate::trace::Event;
 
 /// A target that cases can be run against. What was started for it lives until [`Ground::close`].
 pub struct Ground {
-    protocol: Arc<Protocol>,
-    options: Options,
+    run: RunContext,
     target: Target,
     hosts: Hosts,
     /// Where clients connect to, for reports.
@@ -43,22 +44,20 @@ impl Ground {
     ///
     /// # Errors
     /// As [`crate::run::run`].
-    pub async fn open(protocol: Arc<Protocol>, target: Target, options: Options) -> Result<Self, RunError> {
+    pub async fn open(
+        protocol: Arc<Protocol>,
+        target: Target,
+        mut options: RunOptions,
+    ) -> Result<Self, RunError> {
         // Whoever has cases of its own says itself how many deaths are too many.
-        let mut options = Options { keep: true, max_deaths: u32::MAX, ..options };
+        options.attempts.max_deaths = u32::MAX;
         let secrets = Secrets::of(&target);
-        match &target {
-            Target::Reference { .. } => {
-                options.reference = true;
-                options.quiet.get_or_insert(schedule::REFERENCE_QUIET);
-            }
-            Target::Url { .. } | Target::Configured(_) => {}
-        }
-        let opened = Hosts::open(&protocol, &target, &options, None).await;
-        let hosts = opened.map_err(|error| schedule::masked(error, &secrets))?;
-        let protocol = crate::run::server::probe::spoken(&hosts, &protocol, &target, &mut options).await;
+        let mut run = RunContext::new(&protocol, &target, options);
+        let opened = Hosts::open(&protocol, &target, &run.options, None).await;
+        let hosts = opened.map_err(|error| error.redacted(&secrets))?;
+        detect_dialect(&hosts, &target, &mut run).await;
         let url = hosts.url().await;
-        Ok(Self { protocol, options, target, hosts, url, secrets })
+        Ok(Self { run, target, hosts, url, secrets })
     }
 
     /// Whether the target takes a connection.
@@ -66,7 +65,7 @@ impl Ground {
     /// # Errors
     /// Why not.
     pub async fn probe(&self) -> Result<(), RunError> {
-        self.hosts.reachable().await.map_err(|error| schedule::masked(error, &self.secrets))
+        self.hosts.reachable().await.map_err(|error| error.redacted(&self.secrets))
     }
 
     /// Starts the embedded or launched server anew, without anything that it remembered. `false`: the target is not ours.
@@ -80,7 +79,8 @@ impl Ground {
         if !self.forks() {
             return None;
         }
-        Self::open(Arc::clone(&self.protocol), self.target.clone(), self.options.clone()).await.ok()
+        let options = RunOptions { bare: self.run.bare.clone(), ..RunOptions::clone(&self.run.options) };
+        Self::open(Arc::clone(&self.run.protocol), self.target.clone(), options).await.ok()
     }
 
     /// Whether there can be several of it.
@@ -109,35 +109,42 @@ impl Ground {
 
     /// By what deadlines are multiplied; `None`: there are none.
     pub fn scale(&self) -> Option<f64> {
-        (!self.options.no_deadline)
-            .then(|| self.options.scaled(std::time::Duration::from_secs(1)).as_secs_f64())
+        let timing = &self.run.options.timing;
+        (!timing.no_deadline).then(|| timing.scaled(std::time::Duration::from_secs(1)).as_secs_f64())
     }
 
     /// The protocol.
     pub fn protocol(&self) -> &Arc<Protocol> {
-        &self.protocol
+        &self.run.protocol
     }
 
     /// How a report begins.
     pub fn started(&self, cases: usize) -> RunStarted {
-        crate::run::suite::started::started(&self.protocol, &self.target, &self.url, &self.options, cases)
+        crate::run::suite::started::started(
+            &self.run.protocol,
+            &self.target,
+            &self.url,
+            &self.run.options,
+            cases,
+        )
     }
 
     /// Runs a case. `deadline` replaces the run's step deadline.
     pub async fn run(&self, loaded: &LoadedCase, seed: u64, deadline: Option<std::time::Duration>) -> Single {
-        let mut options =
-            Options { step_deadline: deadline.unwrap_or(self.options.step_deadline), ..self.options.clone() };
+        let run = &self.run;
+        let mut options = CaseOptions { retention: Retention::Trace, ..run.case_options(seed) };
+        options.step_deadline = deadline.unwrap_or(options.step_deadline);
         // A case that is run again, perhaps beside itself, must not meet its own sessions on a server that was there before.
-        if !matches!(self.target, Target::Reference { .. }) {
-            options.salt = uuid::Uuid::new_v4().as_u64_pair().1;
+        if !run.is_reference {
+            options.salt = fresh_salt();
         }
         let clock = std::time::Instant::now();
-        let mut outcome = schedule::served(&self.hosts, &self.protocol, loaded, &options, seed).await;
+        let mut outcome = run_on_server(&self.hosts, run, loaded, options).await;
         let (trace, marks) = (std::mem::take(&mut outcome.trace), std::mem::take(&mut outcome.marks));
         let failed_at = std::mem::take(&mut outcome.failed_at);
         let verdict = reports::verdict_of(&outcome, false);
         let seconds = clock.elapsed().as_secs_f64();
-        let report = reports::report(loaded, outcome, verdict, Vec::new(), 0.0, seconds, &options);
+        let report = reports::report(loaded, outcome, verdict, Vec::new(), 0.0, seconds, run);
         Single { report: self.secrets.case(report), trace, marks, failed_at }
     }
 

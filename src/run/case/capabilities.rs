@@ -37,7 +37,7 @@ impl Runner<'_> {
             let Some(capability) = self.cx.protocol.extension.capabilities.get(need) else { continue };
             let offered = match capability.offered {
                 Offered::Yes => true,
-                Offered::Fixture => self.cx.options.reference,
+                Offered::Fixture => self.cx.run.is_reference,
                 Offered::No => false,
             };
             if capability.announced.is_none() && !offered {

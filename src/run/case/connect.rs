@@ -4,9 +4,9 @@ use rand_chacha::rand_core::Rng;
 use serde_json::Value;
 
 use crate::protocol::extension::Join;
+use crate::run::address::session_endpoint;
 use crate::run::case::client::{Client, Ended};
 use crate::run::case::interpreter::Runner;
-use crate::run::server::pool::session_endpoint;
 use crate::scenario::model::Step;
 use crate::trace::{Direction, Payload};
 use crate::wire::{ConnectError, Endpoint, Link};
@@ -53,7 +53,9 @@ impl Runner<'_> {
 
     /// Where a session's clients connect to. A new session is set up first, where the target says how.
     async fn endpoint_of(&mut self, session: &str) -> Result<Endpoint, ConnectError> {
-        let Some(instance) = self.cx.instance.clone() else { return Ok(self.cx.endpoint.clone()) };
+        let Some(instance) = self.cx.server.instance.clone() else {
+            return Ok(self.cx.server.endpoint.clone());
+        };
         let cannot = |reason: String| ConnectError::BadUrl { url: instance.shown_url(), reason };
         let join = self.cx.protocol.extension.session.join.clone();
         if matches!(join, Join::Connection) || !self.conns.sessions.vars.contains_key(session) {
@@ -66,7 +68,7 @@ impl Runner<'_> {
             self.conns.sessions.vars.insert(session.to_owned(), found);
         }
         let vars = self.conns.sessions.vars.get(session).cloned().unwrap_or_default();
-        session_endpoint(&self.cx.protocol, &self.cx.endpoint, &instance, &vars)
+        session_endpoint(&self.cx.protocol, &self.cx.server.endpoint, &instance, &vars)
             .map_err(|error| cannot(error.to_string()))
     }
 

@@ -3,25 +3,20 @@
 use std::sync::Arc;
 
 use crate::protocol::{Protocol, ReadingName};
-use crate::run::Options;
+use crate::run::case::environment::CaseServer;
 use crate::run::case::roles::Roles;
+use crate::run::context::RunContext;
 use crate::run::isolation::leaks::Ear;
-use crate::run::server::handle::Restarter;
-use crate::run::server::lease::Lease;
+use crate::run::options::CaseOptions;
 use crate::scenario::LoadedCase;
-use crate::target::Instance;
-use crate::wire::Endpoint;
 
 /// What a case is given. It does not change while the case runs.
 pub(crate) struct CaseContext<'r> {
+    pub run: &'r RunContext,
     pub protocol: Arc<Protocol>,
     pub loaded: &'r LoadedCase,
-    pub options: &'r Options,
-    pub endpoint: Endpoint,
-    /// What restarts the server, where it is ours.
-    pub restarter: Option<Restarter>,
-    /// The launched server.
-    pub instance: Option<Arc<Instance>>,
+    pub options: CaseOptions,
+    pub server: &'r CaseServer,
     /// Distinguishes what this case receives from what others receive; none: no other case runs.
     pub probe: Option<Arc<Ear>>,
     pub roles: Roles,
@@ -31,21 +26,20 @@ impl<'r> CaseContext<'r> {
     /// # Errors
     /// A pattern of the protocol does not compile (found when the protocol is loaded, too).
     pub fn new(
-        protocol: &Arc<Protocol>,
+        run: &'r RunContext,
         loaded: &'r LoadedCase,
-        options: &'r Options,
-        lease: &Lease,
-        probe: Option<Arc<Ear>>,
+        options: CaseOptions,
+        server: &'r CaseServer,
     ) -> Result<Self, String> {
+        let leaks = run.leaks.as_ref().zip(server.shared);
         Ok(Self {
-            roles: Roles::of(protocol).map_err(|error| error.to_string())?,
-            protocol: Arc::clone(protocol),
+            run,
+            protocol: Arc::clone(&run.protocol),
             loaded,
             options,
-            endpoint: lease.endpoint.clone(),
-            restarter: lease.restarter.clone(),
-            instance: lease.instance.clone(),
-            probe,
+            server,
+            probe: leaks.map(|(all, shared)| Arc::new(all.begin(&loaded.id, shared))),
+            roles: Roles::of(&run.protocol).map_err(|error| error.to_string())?,
         })
     }
 }

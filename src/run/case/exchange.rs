@@ -85,7 +85,7 @@ impl Runner<'_> {
         wanted: &Wanted,
         covers: &[String],
     ) -> Result<Option<Received>, Stop> {
-        let until = Instant::now() + self.cx.options.scaled(OPTIONAL);
+        let until = Instant::now() + self.cx.run.options.timing.scaled(OPTIONAL);
         loop {
             let state = self.client(client)?;
             if let Some(index) = state.queue.iter().position(|received| !received.ambient) {

@@ -1,15 +1,13 @@
 //! Running one case from beginning to end, with its sweep and repeats.
 
-use std::sync::Arc;
-
 use crate::check::same;
-use crate::protocol::Protocol;
 use crate::results::event::{Failure, Verdict};
-use crate::run::Options;
 use crate::run::case::context::CaseContext;
+use crate::run::case::environment::CaseServer;
 use crate::run::case::interpreter::{Outcome, Runner, Stop};
 use crate::run::case::verbs::connection::NO_RESTART;
-use crate::run::server::lease::Lease;
+use crate::run::context::RunContext;
+use crate::run::options::CaseOptions;
 use crate::scenario::LoadedCase;
 use crate::scenario::model::Step;
 
@@ -30,25 +28,22 @@ pub(crate) fn inapplicable(loaded: &LoadedCase, ours: bool) -> Option<&'static s
 
 /// Runs a case once, in sessions of its own.
 pub(crate) async fn run_case(
-    protocol: &Arc<Protocol>,
+    run: &RunContext,
     loaded: &LoadedCase,
-    options: &Options,
-    lease: &Lease,
-    seed: u64,
+    options: CaseOptions,
+    server: &CaseServer,
 ) -> Outcome {
     let mut total = Outcome::default();
     let times = match (&loaded.case.sweep, loaded.case.repeat) {
         (Some(_), _) => MAX_SWEEP,
         (None, times) => times.unwrap_or(1),
     };
-    if loaded.case.max_growth.is_some() && lease.memory().await.is_none() {
+    if loaded.case.max_growth.is_some() && server.memory().await.is_none() {
         total.reason = Some((Verdict::NotApplicable, NO_MEMORY.to_owned()));
         return total;
     }
-    let others = options.overheard.as_ref().zip(lease.ground());
-    let ear = others.map(|(all, ground)| Arc::new(all.begin(&loaded.id, ground)));
     let mut first = None;
-    let cx = match CaseContext::new(protocol, loaded, options, lease, ear.clone()) {
+    let cx = match CaseContext::new(run, loaded, options, server) {
         Ok(cx) => cx,
         Err(error) => {
             total.reason = Some((Verdict::Error, error));
@@ -56,7 +51,7 @@ pub(crate) async fn run_case(
         }
     };
     for round in 1..=times {
-        let seed = seed.wrapping_add(u64::from(round).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        let seed = options.seed.wrapping_add(u64::from(round).wrapping_mul(0x9E37_79B9_7F4A_7C15));
         let mut runner = match Runner::new(&cx, seed) {
             Ok(runner) => runner,
             Err(error) => {
@@ -97,8 +92,8 @@ pub(crate) async fn run_case(
         }
         total.failures.append(&mut outcome.failures);
         let given_up = matches!(stop, Some(Stop::Error(_) | Stop::NotApplicable(_)));
-        let ids = &protocol.extension.fuzzing.isolated;
-        let leaked = !given_up && ear.as_ref().is_some_and(|ear| ear.attribute(&mut total, ids));
+        let ids = &run.protocol.extension.fuzzing.isolated;
+        let leaked = !given_up && cx.probe.as_ref().is_some_and(|probe| probe.attribute(&mut total, ids));
         match stop {
             Some(Stop::Error(error)) => total.reason = Some((Verdict::Error, error)),
             Some(Stop::NotApplicable(reason)) => total.reason = Some((Verdict::NotApplicable, reason)),
@@ -113,10 +108,10 @@ pub(crate) async fn run_case(
         }
         if round == 1 && loaded.case.max_growth.is_some() {
             // The first round fills what every server fills once.
-            first = lease.memory().await;
+            first = server.memory().await;
         }
     }
-    if let (Some(first), Some(last), Some(most)) = (first, lease.memory().await, loaded.case.max_growth) {
+    if let (Some(first), Some(last), Some(most)) = (first, server.memory().await, loaded.case.max_growth) {
         let grown = last.saturating_sub(first) >> 20;
         if grown > u64::from(most) {
             total.failed_at.push(String::new());
@@ -148,7 +143,7 @@ fn grew(grown: u64, most: u32, times: u32) -> Failure {
 
 async fn body(runner: &mut Runner<'_>) -> Result<(), Stop> {
     let loaded = runner.cx.loaded;
-    if runner.cx.restarter.is_none() && loaded.case.steps.iter().any(Step::restarts) {
+    if runner.cx.server.restarter.is_none() && loaded.case.steps.iter().any(Step::restarts) {
         return Err(Stop::NotApplicable(NO_RESTART.to_owned()));
     }
     runner.has_prompts()?;

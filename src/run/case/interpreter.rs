@@ -43,7 +43,7 @@ impl<'r> Runner<'r> {
 
     /// A step's own deadline, or the run's.
     pub fn deadline(&self, own: Option<Duration>) -> Duration {
-        self.cx.options.deadline(own.unwrap_or(self.cx.options.step_deadline))
+        self.cx.options.deadline(&self.cx.run.options.timing, own)
     }
 
     /// An error where the client has written half a frame, to which anything sent now would belong.

@@ -12,6 +12,7 @@ use crate::run::case::client::{Ended, Received};
 use crate::run::case::context::CaseContext;
 use crate::run::case::diagnose::Mark;
 use crate::run::case::interpreter::{Runner, Stop};
+use crate::run::options::Retention;
 use crate::run::triage::activity::Extent;
 use crate::scenario::model::Step;
 use crate::trace::{Direction, End, Event, Payload};
@@ -77,7 +78,7 @@ impl Runner<'_> {
         self.log.wire.push(wire_line(index, &event));
         if let (Some(lag), Some(judge)) = (&self.verdict.lag, &mut self.verdict.judge) {
             // The server shares the machine: it is as late again. Who scales deadlines knows of delays, too.
-            let scaled = SLOW.mul_f64((self.cx.options.timeout_scale - 1.0).clamp(0.0, 1000.0));
+            let scaled = SLOW.mul_f64((self.cx.run.options.timing.scale - 1.0).clamp(0.0, 1000.0));
             judge.delayed(lag.worst() * 2 + scaled);
         }
         let mut judged = self.verdict.judge.as_mut().map(|judge| judge.observe(&event)).unwrap_or_default();
@@ -92,7 +93,7 @@ impl Runner<'_> {
             let bare = shadow.observe(&event).violations;
             self.excuse(bare, &judged.violations);
         }
-        if self.cx.options.trace.is_some() || self.cx.options.keep {
+        if self.cx.options.retention == Retention::Trace {
             self.log.trace.push(event);
         }
         for violation in std::mem::take(&mut judged.violations) {
@@ -108,17 +109,17 @@ impl Runner<'_> {
         if event.dir == Direction::Send {
             client.asked |= !self.cx.roles.manners.opens(message);
         } else if message.is_some_and(|message| self.cx.protocol.is_ambient(message)) {
-            self.cx.options.heard.note_ambient();
+            self.cx.run.activity.note_ambient();
         } else {
             // A greeting may be late.
             let answers = client.asked && !self.cx.roles.manners.greets(message);
-            self.cx.options.heard.note(if answers { Extent::Answers } else { Extent::Openings });
+            self.cx.run.activity.note(if answers { Extent::Answers } else { Extent::Openings });
         }
     }
 
     /// Notes that a step begins, for whoever wants to know what came of it.
     pub fn mark(&mut self) {
-        if self.cx.options.keep {
+        if self.cx.options.retention == Retention::Trace {
             self.log.step_starts.push((self.step.pointer.clone(), self.log.trace.len()));
         }
     }
@@ -229,7 +230,7 @@ impl Runner<'_> {
             mark.error = self.cx.roles.errors.as_ref().is_some_and(seen);
         }
         if turn_over && self.goes_on(name, received.event) {
-            self.cx.options.heard.note(Extent::Turns);
+            self.cx.run.activity.note(Extent::Turns);
         }
         self.capabilities.needed.retain(|(_, on)| !seen(on));
         let ambient = received.ambient;
@@ -267,7 +268,7 @@ impl Runner<'_> {
             Payload::Binary(bytes) | Payload::Raw(bytes) => bytes.len() as u64,
             _ => 0,
         };
-        let limits = &self.cx.options.limits;
+        let limits = &self.cx.run.options.limits;
         let over = if self.log.frames > limits.frames {
             format!("the server sent more than {} frames in one case", limits.frames)
         } else if self.log.bytes > limits.bytes {

@@ -7,6 +7,7 @@ pub(crate) mod connections;
 pub(crate) mod context;
 pub(crate) mod diagnose;
 pub(crate) mod ending;
+pub(crate) mod environment;
 pub(crate) mod exchange;
 pub(crate) mod execute;
 pub(crate) mod interpreter;

@@ -26,14 +26,14 @@ impl Runner<'_> {
     /// How long a silence must last that stands for an end; `None`: the protocol needs none.
     pub(crate) fn quiet(&self) -> Option<Duration> {
         let own = self.cx.protocol.extension.turn.quiet_ms?;
-        let quiet = self.cx.options.quiet.unwrap_or(Duration::from_millis(own.into()));
-        Some(self.cx.options.scaled(quiet))
+        let quiet = self.cx.run.quiet.unwrap_or(Duration::from_millis(own.into()));
+        Some(self.cx.run.options.timing.scaled(quiet))
     }
 
     /// The silence that stands for a barrier.
     fn stand_in(&self) -> Duration {
-        let chosen = self.cx.options.quiet.unwrap_or(DEFAULT);
-        self.quiet().unwrap_or_else(|| self.cx.options.scaled(chosen))
+        let chosen = self.cx.run.quiet.unwrap_or(DEFAULT);
+        self.quiet().unwrap_or_else(|| self.cx.run.options.timing.scaled(chosen))
     }
 
     /// Whether the message just taken ends the turn: where the protocol has a quiet period, nothing must follow it.
@@ -120,7 +120,7 @@ impl Runner<'_> {
         let over = |state: &Client| state.ended.is_some() && (state.may_end || state.told || wanted.close);
         match step.window.as_deref().map(crate::scenario::duration) {
             Some(Ok(window)) => {
-                let until = Instant::now() + self.cx.options.scaled(window);
+                let until = Instant::now() + self.cx.run.options.timing.scaled(window);
                 while self.client(client)?.ended.is_none() && self.pump(until).await? {}
             }
             _ if over(self.client(client)?) => {}

@@ -88,7 +88,7 @@ impl Runner<'_> {
             None => case.turn.as_ref()?,
         };
         let protocol = Arc::clone(&self.cx.protocol);
-        if let Some(prompt) = self.cx.options.prompts.of(&self.cx.loaded.id, name) {
+        if let Some(prompt) = self.cx.run.options.prompts.of(&self.cx.loaded.id, name) {
             return Some(Value::from(prompt));
         }
         let cue = turn::cue_text(steps, &protocol, &mut |name| self.lookup(name, None)).ok()?;

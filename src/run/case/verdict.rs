@@ -49,8 +49,8 @@ impl CaseVerdict {
     /// An invariant that does not compile (found when the protocol is loaded, too).
     pub fn new(cx: &CaseContext<'_>) -> Result<Self, Diagnostics> {
         // A case may suspend what the bare protocol does not know.
-        let (limits, suspended) = (cx.options.limits.frame, &cx.loaded.case.suspend);
-        let shadow = cx.options.bare.as_ref().map(|bare| Judge::new(Arc::clone(bare), limits, suspended));
+        let (limits, suspended) = (cx.run.options.limits.frame, &cx.loaded.case.suspend);
+        let shadow = cx.run.bare.as_ref().map(|bare| Judge::new(Arc::clone(bare), limits, suspended));
         Ok(Self {
             judge: Some(Judge::new(Arc::clone(&cx.protocol), limits, suspended)?),
             shadow: shadow.transpose()?,
@@ -199,7 +199,7 @@ impl Runner<'_> {
     /// Notes what breaks the bare protocol and not the adapted one.
     pub(crate) fn excuse(&mut self, bare: Vec<Violation>, judged: &[Violation]) {
         for one in excused(bare, judged) {
-            let message = one.told(self.cx.options.bare.as_ref().unwrap_or(&self.cx.protocol));
+            let message = one.told(self.cx.run.bare.as_ref().unwrap_or(&self.cx.protocol));
             let listed = &mut self.verdict.excused;
             let known = listed
                 .iter_mut()

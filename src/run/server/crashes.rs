@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use crate::results::event::{CaseReport, LogLine, Verdict};
-use crate::run::Options;
 use crate::run::case::interpreter::DIED;
 use crate::run::server::pool::Fallen;
 use crate::run::triage::signature as key;
@@ -12,7 +11,7 @@ use crate::run::triage::signature as key;
 pub(crate) const NAME: &str = "target/lives-on";
 
 /// A report for each kind of death.
-pub(crate) fn reports(fallen: Vec<Fallen>, options: &Options, now: Duration) -> Vec<CaseReport> {
+pub(crate) fn reports(fallen: Vec<Fallen>, reproduce: &str, now: Duration) -> Vec<CaseReport> {
     let mut kinds: Vec<(String, Fallen, usize)> = Vec::new();
     for one in fallen {
         let kind = key::essential(&format!("{DIED}{}", one.how));
@@ -36,7 +35,7 @@ pub(crate) fn reports(fallen: Vec<Fallen>, options: &Options, now: Duration) -> 
             started: now.as_secs_f64(),
             log: LogLine::of_itself(&output),
             opening: Some(format!("{DIED}{how}")),
-            reproduce: options.reproduce.clone(),
+            reproduce: reproduce.to_owned(),
             ..CaseReport::default()
         }
     };

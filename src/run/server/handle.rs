@@ -5,28 +5,6 @@ use std::sync::Arc;
 use crate::reference;
 use crate::target::Instance;
 
-/// Restarts a server that is ours.
-#[derive(Clone)]
-pub(crate) enum Restarter {
-    Reference(reference::Restarter),
-    Launched(Arc<Instance>),
-}
-
-impl Restarter {
-    /// Kills the server and starts it again on its data.
-    pub async fn restart(&self) -> Result<(), String> {
-        match self {
-            Self::Reference(restarter) => match restarter.restart().await {
-                true => Ok(()),
-                false => Err("the server is gone".to_owned()),
-            },
-            Self::Launched(instance) => {
-                instance.restart().await.map_err(|error| format!("the server does not start again: {error}"))
-            }
-        }
-    }
-}
-
 pub(crate) enum Server {
     /// Somebody else's.
     Foreign,

@@ -4,10 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
+use crate::run::case::environment::CaseServer;
 use crate::run::case::interpreter::Outcome;
-use crate::run::server::handle::{Restarter, Server};
-use crate::target::Instance;
-use crate::wire::Endpoint;
+use crate::run::server::handle::Server;
 
 /// How long the end of a process may take to show after its connections broke.
 const GRACE: Duration = Duration::from_secs(1);
@@ -17,9 +16,7 @@ const HALVED: [u32; 2] = [2, 1];
 
 /// What serves one case.
 pub(crate) struct Lease {
-    pub endpoint: Endpoint,
-    pub restarter: Option<Restarter>,
-    pub instance: Option<Arc<Instance>>,
+    pub server: CaseServer,
     pub(crate) own: Option<Server>,
     /// A case has told of the server's death.
     pub(crate) told: Arc<AtomicBool>,
@@ -35,23 +32,9 @@ impl Lease {
         }
     }
 
-    /// Tells the server that cases share from others of its kind; none: it is this case's own.
-    pub fn ground(&self) -> Option<usize> {
-        let process = || self.instance.as_ref().map_or(0, |instance| Arc::as_ptr(instance).addr());
-        self.own.is_none().then(process)
-    }
-
-    /// Memory that the launched server has resident, in bytes.
-    pub async fn memory(&self) -> Option<u64> {
-        match &self.instance {
-            Some(instance) => instance.memory().await,
-            None => None,
-        }
-    }
-
     /// Why the launched server is dead, if it is, and if a case gives reason to ask.
     pub async fn death(&self, outcome: &Outcome) -> Option<String> {
-        let instance = self.instance.as_ref().filter(|_| outcome.lost_connection())?;
+        let instance = self.server.instance.as_ref().filter(|_| outcome.lost_connection())?;
         let kind = usize::from(outcome.was_cut());
         let vain = self.vain[kind].load(Ordering::Relaxed).min(HALVED[kind]);
         let died = instance.died_within(GRACE / 2_u32.pow(vain)).await;

@@ -10,13 +10,14 @@ use crate::model::{self, Model};
 use crate::protocol::Protocol;
 use crate::protocol::extension::Join;
 use crate::reference;
-use crate::run::server::handle::{Restarter, Server};
+use crate::run::address::{complete, session_endpoint};
+use crate::run::case::environment::{CaseServer, Restarter};
+use crate::run::server::handle::Server;
 use crate::run::server::lease::Lease;
-use crate::run::suite::schedule::RunError;
-use crate::run::{Options, Target};
+use crate::run::{RunError, RunOptions, Target};
 use crate::scenario::LoadedCase;
 use crate::scenario::model::Step;
-use crate::target::{Fresh, Instance, LaunchError, LaunchFailure, Line, Vars};
+use crate::target::{Fresh, Instance, LaunchError, LaunchFailure, Line};
 use crate::wire::{ConnectError, Connection, Endpoint};
 
 /// The session that the first connection, which only finds out whether there is a server, opens.
@@ -85,7 +86,7 @@ impl Hosts {
     pub async fn open(
         protocol: &Arc<Protocol>,
         target: &Target,
-        options: &Options,
+        options: &RunOptions,
         observer: Option<model::Observer>,
     ) -> Result<Self, RunError> {
         let model = match target {
@@ -103,7 +104,7 @@ impl Hosts {
             url: String::new(),
             headers: Vec::new(),
             max_message: options.limits.frame.max_bytes,
-            deadline: options.deadline(options.step_deadline),
+            deadline: options.timing.deadline(options.timing.step_deadline),
             trust: options.trust.clone(),
         };
         let shared = Shared {
@@ -121,7 +122,7 @@ impl Hosts {
             endpoint,
             model,
             shared: Mutex::new(shared),
-            max_deaths: options.max_deaths,
+            max_deaths: options.attempts.max_deaths,
             vain: Arc::default(),
         };
         let (server, endpoint) = hosts.start().await?;
@@ -286,7 +287,8 @@ impl Hosts {
             }
             let (server, endpoint) = self.start().await?;
             let mut lease = self.lent(&server, endpoint);
-            lease.restarter = match &server {
+            lease.server.shared = None;
+            lease.server.restarter = match &server {
                 Server::Foreign => None,
                 Server::Reference(server) => Some(Restarter::Reference(server.restarter())),
                 Server::Launched(instance) => Some(Restarter::Launched(Arc::clone(instance))),
@@ -330,10 +332,9 @@ impl Hosts {
             Server::Launched(instance) => Some(Arc::clone(instance)),
             _ => None,
         };
+        let shared = Some(instance.as_ref().map_or(0, |instance| Arc::as_ptr(instance).addr()));
         Lease {
-            endpoint,
-            restarter: None,
-            instance,
+            server: CaseServer { endpoint, restarter: None, instance, shared },
             own: None,
             told: Arc::default(),
             vain: Arc::clone(&self.vain),
@@ -389,27 +390,4 @@ impl Hosts {
         crate::run::case::teardown::part(connection, 0, receiver).await;
         Ok(())
     }
-}
-
-/// The endpoint of a session whose set-up calls found these variables.
-pub(crate) fn session_endpoint(
-    protocol: &Protocol,
-    base: &Endpoint,
-    instance: &Instance,
-    vars: &Vars,
-) -> Result<Endpoint, RunError> {
-    let (mut url, headers) = instance.address(vars).map_err(LaunchFailure::from)?;
-    // A set-up call may have made the session that the URL names.
-    let named = matches!(&protocol.extension.session.join, Join::Parameter(name) if vars.contains_key(name));
-    if !named {
-        url = complete(protocol, &url)?;
-    }
-    Ok(Endpoint { url, headers, ..base.clone() })
-}
-
-fn complete(protocol: &Protocol, url: &str) -> Result<String, ConnectError> {
-    protocol.url_of(url).map_err(|place| {
-        let reason = format!("the URL must say where the session's id goes: `{place}`");
-        ConnectError::BadUrl { url: crate::wire::shown(url), reason }
-    })
 }

@@ -4,47 +4,47 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::protocol::{Protocol, is_subset};
+use crate::protocol::is_subset;
 use crate::results::event::Verdict;
+use crate::run::Target;
 use crate::run::case::interpreter::Outcome;
+use crate::run::context::RunContext;
 use crate::run::isolation::precheck as isolation;
 use crate::run::server::pool::Hosts;
-use crate::run::suite::schedule;
-use crate::run::{Options, Target};
+use crate::run::server::serve::run_on_server;
 
-/// The protocol as the server speaks it, and the options with the bare protocol in the same dialect. It is the one that was
-/// given, unless the server refuses the opening as that spells it, in the way of one that speaks another dialect, and does the
-/// opening in that.
-pub(crate) async fn spoken(
-    hosts: &Hosts,
-    protocol: &Arc<Protocol>,
-    target: &Target,
-    options: &mut Options,
-) -> Arc<Protocol> {
+/// Sets the protocol as the server speaks it, and the bare one in the same dialect. It is the one that was given, unless the
+/// server refuses the opening as that spells it, in the way of one that speaks another dialect, and does the opening in that.
+pub(crate) async fn detect_dialect(hosts: &Hosts, target: &Target, run: &mut RunContext) {
     // The reference server was started for the dialect that was asked for.
-    if matches!(target, Target::Reference { .. }) || protocol.alternatives().next().is_none() {
-        return Arc::clone(protocol);
+    if matches!(target, Target::Reference { .. }) || run.protocol.alternatives().next().is_none() {
+        return;
     }
-    let first = opened(hosts, protocol, options).await;
+    let first = opened(hosts, run).await;
+    let protocol = Arc::clone(&run.protocol);
     for (name, alternative) in protocol.alternatives() {
-        let refused =
-            protocol.extension.dialects.get(name).is_some_and(|known| is_refused(&first, &known.refused));
-        if refused && does(&opened(hosts, alternative, options).await) {
-            if let Some(bare) = &options.bare {
-                let same = bare.alternatives().find(|(other, _)| *other == name);
-                options.bare = same.map(|(_, bare)| Arc::clone(bare)).or_else(|| options.bare.clone());
-            }
-            return Arc::clone(alternative);
+        let known = protocol.extension.dialects.get(name);
+        if !known.is_some_and(|known| is_refused(&first, &known.refused)) {
+            continue;
+        }
+        let other = RunContext { protocol: Arc::clone(alternative), ..run.clone() };
+        if does(&opened(hosts, &other).await) {
+            let bare = run.bare.as_ref().and_then(|bare| {
+                let (_, same) = bare.alternatives().find(|(other, _)| *other == name)?;
+                Some(Arc::clone(same))
+            });
+            run.bare = bare.or(run.bare.take());
+            run.protocol = Arc::clone(alternative);
+            return;
         }
     }
-    Arc::clone(protocol)
 }
 
 /// What came of the opening alone.
-async fn opened(hosts: &Hosts, protocol: &Arc<Protocol>, options: &Options) -> Outcome {
+async fn opened(hosts: &Hosts, run: &RunContext) -> Outcome {
     let steps = json!([{ "open": "client" }]);
-    match isolation::made(protocol, "dialect", "The opening", Value::Null, &steps) {
-        Ok(case) => schedule::served(hosts, protocol, &case, options, options.seed).await,
+    match isolation::made(&run.protocol, "dialect", "The opening", Value::Null, &steps) {
+        Ok(case) => run_on_server(hosts, run, &case, run.case_options(run.options.seed)).await,
         Err(error) => Outcome { reason: Some((Verdict::Error, error)), ..Outcome::default() },
     }
 }

@@ -7,15 +7,17 @@ use std::time::Instant;
 use tokio::sync::watch;
 use tokio::task::{Id, JoinError, JoinSet};
 
-use crate::protocol::Protocol;
 use crate::results::event::{CaseReport, Failure, RunEvent, Verdict};
-use crate::run::Options;
+use crate::run::RunError;
 use crate::run::case::execute::inapplicable;
 use crate::run::case::interpreter::Outcome;
+use crate::run::context::{RunContext, fresh_salt};
 use crate::run::isolation::leaks as overheard;
+use crate::run::options::CaseOptions;
 use crate::run::server::pool::Hosts;
+use crate::run::server::serve::run_on_server;
 use crate::run::suite::report::{panicked, report, verdict_of};
-use crate::run::suite::schedule::{RunError, interrupted, no_trace, served};
+use crate::run::suite::schedule::{interrupted, no_trace};
 use crate::run::suite::short_deadlines::{Hurry, Turn};
 use crate::run::suite::sink::Ledger;
 use crate::run::triage::groups::Causes;
@@ -24,8 +26,7 @@ use crate::trace::{Event, TraceFile};
 
 /// What every case of a run shares.
 pub(crate) struct Shared {
-    pub protocol: Arc<Protocol>,
-    pub options: Options,
+    pub run: RunContext,
     pub hosts: Hosts,
     pub start: Instant,
 }
@@ -72,15 +73,16 @@ impl<'s> Suite<'s> {
         ledger: Ledger<'s>,
         trace: Option<TraceFile>,
         cases: &[LoadedCase],
+        jobs: usize,
     ) -> Self {
         let mut queue: VecDeque<Turn> = VecDeque::new();
-        for round in 0..shared.options.repeat.max(1) {
+        for round in 0..shared.run.options.attempts.repeat.max(1) {
             queue.extend(cases.iter().map(|case| (Arc::new(case.clone()), round)));
         }
         // What needs a server of its own comes last, so that the shared one is not stopped in between.
         queue.make_contiguous().sort_by_key(|(case, _)| shared.hosts.is_exclusive(case));
         Self {
-            jobs: shared.options.jobs.max(1),
+            jobs: jobs.max(1),
             shared,
             ledger,
             trace,
@@ -152,16 +154,16 @@ impl<'s> Suite<'s> {
     fn ended(&mut self, done: Result<(Id, (CaseReport, Vec<Event>)), JoinError>) -> Result<(), RunError> {
         let id = done.as_ref().map_or_else(JoinError::id, |(id, _)| *id);
         let Some(one) = self.running.remove(&id) else { return Ok(()) };
-        let options = &self.shared.options;
+        let run = &self.shared.run;
         let (report, events) = match done {
             Ok((_, done)) => done,
             Err(error) if error.is_cancelled() => (self.not_run(&one.case), Vec::new()),
-            Err(_) => panicked(&one.case, options),
+            Err(_) => panicked(&one.case, run),
         };
         if let Some(file) = &mut self.trace {
             for event in events {
                 let event = self.ledger.secrets.event(event);
-                file.write(&event).map_err(|error| no_trace(options, error))?;
+                file.write(&event).map_err(|error| no_trace(&run.options, error))?;
             }
         }
         if report.failures.iter().any(|failure| failure.check == overheard::LEAK) {
@@ -173,10 +175,10 @@ impl<'s> Suite<'s> {
 
     /// Enters a report, unless the case is to be run again; and draws the conclusions for the others.
     fn judge(&mut self, Running { case, round, hasty }: Running, mut report: CaseReport) {
-        let options = &self.shared.options;
+        let run = &self.shared.run;
         let key = (case.id.clone(), round);
         if let Some(first) = self.disturbed.remove(&key) {
-            overheard::warn(&mut report, first, options.strict);
+            overheard::warn(&mut report, first, run.options.strict);
         } else if overheard::is_disturbed(&report) {
             self.disturbed.insert(key, report);
             self.queue.push_back((case, round));
@@ -184,12 +186,12 @@ impl<'s> Suite<'s> {
         }
         let stands = if hasty { self.hurry.keep((case, round), report) } else { Some(report) };
         stands.into_iter().for_each(|report| self.ledger.enter(report));
-        self.hurry.begin(&self.ledger.causes, options);
-        self.queue.extend(self.hurry.released(&options.heard));
-        if options.fail_fast.is_some_and(|most| self.ledger.tally.failed() >= most) {
+        self.hurry.begin(&self.ledger.causes, run);
+        self.queue.extend(self.hurry.released(&run.activity));
+        if run.options.attempts.fail_fast.is_some_and(|most| self.ledger.tally.failed() >= most) {
             self.stopped = Some("fail-fast".to_owned());
         }
-        if !self.mute && !options.reference && self.ledger.causes.are_enough(&options.heard) {
+        if !self.mute && !run.is_reference && self.ledger.causes.are_enough(&run.activity) {
             self.mute = true;
             // What runs now waits as well.
             self.tasks.abort_all();
@@ -211,7 +213,7 @@ impl<'s> Suite<'s> {
         }
         Ended {
             complete: self.stopped.is_none() && !self.mute,
-            hint: self.hurry.hint(&self.shared.options),
+            hint: self.hurry.hint(&self.shared.run.options.timing),
             ledger: self.ledger,
             trace: self.trace,
             stopped: self.stopped,
@@ -231,9 +233,9 @@ fn not_run(causes: &Causes, case: &LoadedCase, shared: &Shared) -> CaseReport {
             let reason = Some((Verdict::NotApplicable, why.to_owned()));
             (Outcome { reason, ..Outcome::default() }, Verdict::NotApplicable)
         }
-        None => (causes.not_run(&shared.options), Verdict::Failed),
+        None => (causes.not_run(&shared.run.activity, &shared.run.options), Verdict::Failed),
     };
-    report(case, outcome, verdict, Vec::new(), began, 0.0, &shared.options)
+    report(case, outcome, verdict, Vec::new(), began, 0.0, &shared.run)
 }
 
 /// Runs a case, and again while it fails and retries are left.
@@ -243,32 +245,34 @@ async fn attempts(
     round: u32,
     hasty: bool,
 ) -> (CaseReport, Vec<Event>) {
-    let Shared { protocol, options, hosts, start } = &*shared;
-    let mut own = if hasty { Hurry::options(options) } else { options.clone() };
-    // A case that is run again must not meet its own session on a server that was there before.
-    if !own.reference {
-        own.salt ^= uuid::Uuid::new_v4().as_u64_pair().1;
+    let Shared { run, hosts, start } = &*shared;
+    let mut options = run.case_options(0);
+    if hasty {
+        options = Hurry::options(options);
     }
-    let options = &own;
+    // A case that is run again must not meet its own session on a server that was there before.
+    if !run.is_reference {
+        options.salt = fresh_salt();
+    }
     let began = start.elapsed().as_secs_f64();
     let mut earlier: Vec<Vec<Failure>> = Vec::new();
     let mut traces = Vec::new();
     loop {
         let attempt = earlier.len() as u32;
-        let seed = options.seed.wrapping_add(u64::from(round) << 32).wrapping_add(u64::from(attempt) << 48);
-        let seed = seed.wrapping_add(hash_of(&loaded.id));
+        let seed = run.options.seed.wrapping_add(u64::from(round) << 32);
+        let seed = seed.wrapping_add(u64::from(attempt) << 48).wrapping_add(hash_of(&loaded.id));
         let clock = Instant::now();
-        let mut outcome = served(hosts, protocol, &loaded, options, seed).await;
+        let mut outcome = run_on_server(hosts, run, &loaded, CaseOptions { seed, ..options }).await;
         traces.append(&mut outcome.trace);
-        let verdict = verdict_of(&outcome, options.strict);
+        let verdict = verdict_of(&outcome, run.options.strict);
         let failed = matches!(verdict, Verdict::Failed | Verdict::Error);
-        if failed && attempt < options.retries {
+        if failed && attempt < run.options.attempts.retries {
             earlier.push(outcome.failures);
             continue;
         }
         let verdict = if !failed && !earlier.is_empty() { Verdict::Flaky } else { verdict };
         let seconds = clock.elapsed().as_secs_f64();
-        return (report(&loaded, outcome, verdict, earlier, began, seconds, options), traces);
+        return (report(&loaded, outcome, verdict, earlier, began, seconds, run), traces);
     }
 }
 

@@ -3,9 +3,9 @@
 use std::sync::atomic::Ordering;
 
 use crate::results::event::{CaseReport, Failure, Verdict};
-use crate::run::Options;
 use crate::run::case::diagnose as silence;
 use crate::run::case::interpreter::Outcome;
+use crate::run::context::RunContext;
 use crate::run::isolation::markers::CUE;
 use crate::run::triage::activity::Extent;
 use crate::scenario::LoadedCase;
@@ -37,7 +37,7 @@ pub(crate) fn report(
     earlier: Vec<Vec<Failure>>,
     started: f64,
     seconds: f64,
-    options: &Options,
+    run: &RunContext,
 ) -> CaseReport {
     if let Some(grave) = &outcome.grave {
         grave.store(true, Ordering::Relaxed);
@@ -45,7 +45,7 @@ pub(crate) fn report(
     let wrong = matches!(verdict, Verdict::Failed | Verdict::Error | Verdict::Warned);
     let cause = match outcome.dead {
         true => outcome.reason.as_ref().map(|(_, reason)| reason.clone()),
-        false => silence::cause(&outcome, options.heard.extent()).or_else(|| outcome.opening.clone()),
+        false => silence::cause(&outcome, run.activity.extent()).or_else(|| outcome.opening.clone()),
     };
     let opening = cause.filter(|_| wrong);
     // Cases that fail later, when the server was heard to say more, may fail for the same reason.
@@ -83,14 +83,14 @@ pub(crate) fn report(
         also,
         same_as: None,
         excused: outcome.excused,
-        reproduce: format!("{} --case {}", options.reproduce, loaded.id),
+        reproduce: format!("{} --case {}", run.options.reproduce, loaded.id),
         known: None,
     }
 }
 
 /// The report of a case in which frameproof itself broke: a defect of ours must not pass as a pass.
-pub(crate) fn panicked(loaded: &LoadedCase, options: &Options) -> (CaseReport, Vec<Event>) {
+pub(crate) fn panicked(loaded: &LoadedCase, run: &RunContext) -> (CaseReport, Vec<Event>) {
     let reason = "frameproof itself broke in this case; please report it, with the command below".to_owned();
     let outcome = Outcome { reason: Some((Verdict::Error, reason)), ..Outcome::default() };
-    (report(loaded, outcome, Verdict::Error, Vec::new(), 0.0, 0.0, options), Vec::new())
+    (report(loaded, outcome, Verdict::Error, Vec::new(), 0.0, 0.0, run), Vec::new())
 }

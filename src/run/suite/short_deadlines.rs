@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use crate::check::essence;
 use crate::results::event::{CaseReport, Verdict};
-use crate::run::Options;
+use crate::run::Timing;
+use crate::run::context::RunContext;
+use crate::run::options::CaseOptions;
 use crate::run::triage::activity::{Extent, Heard};
 use crate::run::triage::groups::Causes;
 use crate::scenario::LoadedCase;
@@ -40,9 +42,9 @@ impl Hurry {
     }
 
     /// Begins to hurry, if there is reason.
-    pub fn begin(&mut self, causes: &Causes, options: &Options) {
-        let may = !options.reference && !options.no_deadline && self.tried.is_none();
-        self.on |= may && causes.are_idle(&options.heard);
+    pub fn begin(&mut self, causes: &Causes, run: &RunContext) {
+        let may = !run.is_reference && !run.options.timing.no_deadline && self.tried.is_none();
+        self.on |= may && causes.are_idle(&run.activity);
     }
 
     /// What has become of a case that was run in a hurry: its report, if it stands already. The others are held back.
@@ -93,19 +95,19 @@ impl Hurry {
     }
 
     /// The options of a case that is run in a hurry.
-    pub fn options(options: &Options) -> Options {
-        Options { patience: Some(options.step_deadline / PART), ..options.clone() }
+    pub fn options(options: CaseOptions) -> CaseOptions {
+        CaseOptions { longest_step: Some(options.step_deadline / PART), ..options }
     }
 
     /// What is to be said of it.
-    pub fn hint(&self, options: &Options) -> Option<String> {
+    pub fn hint(&self, timing: &Timing) -> Option<String> {
         let tried = self.tried.filter(|_| self.stands)?;
         Some(format!(
             "nothing that was asked behind an opening was ever answered: {} of the cases were given {:.1?} for each step, and one for each \
              kind of silence ({tried}) once more {:.1?}. A server that needs longer is given it by --timeout-scale",
             self.hurried,
-            options.scaled(options.step_deadline / PART),
-            options.scaled(options.step_deadline),
+            timing.scaled(timing.step_deadline / PART),
+            timing.scaled(timing.step_deadline),
         ))
     }
 }
@@ -114,6 +116,7 @@ impl Hurry {
 mod tests {
     use super::*;
     use crate::protocol::{LoadOptions, Protocol};
+    use crate::run::{RunOptions, Target};
 
     #[test]
     fn nothing_is_held_against_a_server_that_answers_later() {
@@ -137,15 +140,17 @@ mod tests {
         heard.note(Extent::Answers);
         assert_eq!(hurry.released(&heard).len(), 2);
         assert!(hurry.reports().is_empty());
-        let options = Options::default();
-        assert!(hurry.hint(&options).is_none());
+        let timing = Timing::default();
+        assert!(hurry.hint(&timing).is_none());
         hurry.keep(turn(5), report(Verdict::Failed));
         assert_eq!(hurry.reports().len(), 1);
-        assert!(hurry.hint(&options).expect("one").contains("2 of the cases were given 500.0ms"));
+        assert!(hurry.hint(&timing).expect("one").contains("2 of the cases were given 500.0ms"));
         // However many kinds there are, patience has an end.
         let mut hurry = Hurry { on: true, ..Hurry::default() };
         (0..20).for_each(|at| drop(hurry.keep(turn(at), silent(&"x".repeat(at)))));
         assert_eq!(hurry.last().len(), KINDS);
-        assert_eq!(Hurry::options(&options).deadline(options.step_deadline), options.step_deadline / PART);
+        let run = RunContext::new(&protocol, &Target::Reference { fault: None }, RunOptions::default());
+        let deadline = Hurry::options(run.case_options(0)).deadline(&timing, None);
+        assert_eq!(deadline, timing.step_deadline / PART);
     }
 }

@@ -2,14 +2,14 @@
 
 use crate::protocol::Protocol;
 use crate::results::event::{RequirementText, RunStarted};
-use crate::run::{Options, Target};
+use crate::run::{RunOptions, Target};
 
 /// What is run against what.
 pub(crate) fn started(
     protocol: &Protocol,
     target: &Target,
     url: &str,
-    options: &Options,
+    options: &RunOptions,
     cases: usize,
 ) -> RunStarted {
     let requirements = protocol.requirements.0.values().map(|requirement| {

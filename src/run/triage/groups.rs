@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use crate::results::event::{CaseReport, Failure, Verdict};
-use crate::run::Options;
+use crate::run::RunOptions;
 use crate::run::case::diagnose as silence;
 use crate::run::case::interpreter::Outcome;
 use crate::run::triage::activity::{Extent, Heard};
@@ -128,11 +128,11 @@ impl Causes {
     }
 
     /// What becomes of a case that is not run any more.
-    pub fn not_run(&self, options: &Options) -> Outcome {
+    pub fn not_run(&self, heard: &Heard, options: &RunOptions) -> Outcome {
         let message = format!(
             "not run: {} cases before it have waited for the server, which has said {}. `{}` shows how far it comes",
             self.mute.count,
-            options.heard.nothing(),
+            heard.nothing(),
             crate::run::isolation::precheck::doctor(&options.reproduce)
         );
         let failure = Failure {
@@ -226,12 +226,11 @@ mod tests {
         causes.before(&heard, Duration::from_secs(5));
         (0..8).for_each(|_| causes.group(&mut report(5.0, silence::NOTHING)));
         assert!(causes.are_enough(&heard));
-        let told = causes.not_run(&Options::default()).failures.remove(0).message;
+        let told = causes.not_run(&heard, &RunOptions::default()).failures.remove(0).message;
         assert!(told.contains("8 cases") && told.contains("`frameproof doctor`"), "{told}");
         assert!(told.contains("which has said not a single word."), "{told}");
-        let options = Options::default();
-        options.heard.note_ambient();
-        let told = causes.not_run(&options).failures.remove(0).message;
+        heard.note_ambient();
+        let told = causes.not_run(&heard, &RunOptions::default()).failures.remove(0).message;
         assert!(told.contains("which has said nothing but heartbeats and the like."), "{told}");
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::model::{CueState, Observer, Record};
 use crate::run::isolation::precheck as isolation;
 use crate::run::triage::activity::{Extent, Heard};
-use crate::run::{Options, Target};
+use crate::run::{RunOptions, Target};
 
 /// What to do where the server is not told of the model.
 const POINT_THERE: &str = "point the server at it: env = { OPENAI_BASE_URL = \"{{model}}/v1\" } or ANTHROPIC_BASE_URL = \"{{model}}\"";
@@ -98,7 +98,7 @@ pub(crate) fn hint(
     count: Count,
     cued: Cued,
     heard: &Heard,
-    options: &Options,
+    options: &RunOptions,
 ) -> Option<String> {
     let Target::Configured(spec) = target else { return None };
     // A server that plays cues itself needs no model.

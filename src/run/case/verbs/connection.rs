@@ -13,7 +13,7 @@ pub(crate) const NO_RESTART: &str =
 
 impl Runner<'_> {
     pub(crate) async fn restart(&mut self) -> Result<(), Stop> {
-        let Some(restarter) = self.cx.restarter.clone() else {
+        let Some(restarter) = self.cx.server.restarter.clone() else {
             return Err(Stop::NotApplicable(NO_RESTART.to_owned()));
         };
         // What the server says about its own death is not judged.

@@ -19,7 +19,8 @@ const POLL: Duration = Duration::from_millis(20);
 
 impl Runner<'_> {
     pub(crate) async fn expect_file(&mut self, step: &Step, blame: &[String]) -> Result<(), Stop> {
-        let Some(instance) = self.cx.instance.clone().filter(|instance| instance.spec().is_launched()) else {
+        let Some(instance) = self.cx.server.instance.clone().filter(|instance| instance.spec().is_launched())
+        else {
             let reason = "it looks at the server's files, which only one that frameproof launches lets us do";
             return Err(Stop::NotApplicable(reason.to_owned()));
         };

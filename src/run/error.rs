@@ -1,9 +1,35 @@
-//! What to do about a server that cannot be tested.
+//! Why a run cannot begin, and what to do about it.
 
+use crate::reference;
+use crate::results::redact::Secrets;
 use crate::run::Target;
-use crate::run::suite::schedule::RunError;
-use crate::target::LaunchError;
+use crate::target::{LaunchError, LaunchFailure};
 use crate::wire::ConnectError;
+
+/// Why a run cannot begin, or cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The reference server does not start.
+    #[error(transparent)]
+    Reference(#[from] reference::StartError),
+    /// The target cannot be reached.
+    #[error("the target cannot be tested: {0}")]
+    Target(#[from] ConnectError),
+    /// The target does not start, or cannot be set up.
+    #[error("target cannot be tested: {0}")]
+    Launch(#[from] LaunchFailure),
+    /// Stopped before the first case.
+    #[error("interrupted before the first case")]
+    Interrupted,
+    /// The trace cannot be written.
+    #[error("the trace cannot be written to {path}: {error}")]
+    Trace {
+        /// Where to.
+        path: String,
+        /// The reason.
+        error: std::io::Error,
+    },
+}
 
 impl RunError {
     /// What to do about it, for this target; empty: nothing to say.
@@ -33,6 +59,18 @@ impl RunError {
             _ => return false,
         };
         matches!(error, ConnectError::BadUrl { .. })
+    }
+
+    /// The same without secrets: a server that refuses may quote what it was sent.
+    pub(crate) fn redacted(self, secrets: &Secrets) -> Self {
+        match self {
+            Self::Target(error) => Self::Target(error.masked(&|text| secrets.text(text))),
+            Self::Launch(LaunchFailure { error, mut output }) => {
+                output.iter_mut().for_each(|line| line.text = secrets.text(std::mem::take(&mut line.text)));
+                Self::Launch(LaunchFailure { error: error.masked(&|text| secrets.text(text)), output })
+            }
+            other => other,
+        }
     }
 }
 

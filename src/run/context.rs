@@ -1,0 +1,66 @@
+//! What a run has found out before its first case.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::protocol::Protocol;
+use crate::run::options::{CaseOptions, Retention};
+use crate::run::triage::activity::Heard;
+use crate::run::{Overheard, RunOptions, Target};
+
+/// The silence that ends a turn of the reference server: it says what it has to say at once. Its own writes take
+/// well under a millisecond, and the scenarios' pauses are longer than this.
+const REFERENCE_QUIET: Duration = Duration::from_millis(10);
+
+/// What the cases of a run share beside the server. It does not change once they run.
+#[derive(Debug, Clone)]
+pub(crate) struct RunContext {
+    pub protocol: Arc<Protocol>,
+    /// The protocol without the overlays, in the same dialect.
+    pub bare: Option<Arc<Protocol>>,
+    pub options: Arc<RunOptions>,
+    /// The target is the reference server, which has every fixture.
+    pub is_reference: bool,
+    /// The silence that stands for the end of a turn, where it is not the protocol's own.
+    pub quiet: Option<Duration>,
+    /// Makes the sessions of this run others than those of a run before, whose ids the same seed gave.
+    pub salt: u64,
+    /// What cases that run side by side receive of each other; none: they are not watched for that.
+    pub leaks: Option<Arc<Overheard>>,
+    /// What the server was seen to do over all cases.
+    pub activity: Arc<Heard>,
+}
+
+impl RunContext {
+    /// What is known before the server is asked.
+    pub fn new(protocol: &Arc<Protocol>, target: &Target, options: RunOptions) -> Self {
+        let is_reference = matches!(target, Target::Reference { .. });
+        Self {
+            protocol: Arc::clone(protocol),
+            bare: options.bare.clone(),
+            is_reference,
+            quiet: options.timing.quiet.or(is_reference.then_some(REFERENCE_QUIET)),
+            // A server that was there before may remember the sessions of the last run.
+            salt: if is_reference { 0 } else { fresh_salt() },
+            leaks: None,
+            activity: Arc::default(),
+            options: Arc::new(options),
+        }
+    }
+
+    /// How a case is run, unless there is a reason to run it otherwise.
+    pub fn case_options(&self, seed: u64) -> CaseOptions {
+        CaseOptions {
+            step_deadline: self.options.timing.step_deadline,
+            longest_step: None,
+            retention: if self.options.trace.is_some() { Retention::Trace } else { Retention::Report },
+            seed,
+            salt: self.salt,
+        }
+    }
+}
+
+/// A salt that no run had before.
+pub(crate) fn fresh_salt() -> u64 {
+    uuid::Uuid::new_v4().as_u64_pair().1
+}
