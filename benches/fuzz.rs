@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use frameproof::fuzz::Ground;
-use frameproof::fuzz::campaign::{Options, campaign};
+use frameproof::fuzz::campaign::{CampaignOptions, campaign};
 use frameproof::protocol::{LoadOptions, Protocol};
 use frameproof::run::{RunOptions, Target};
 use futures_util::{SinkExt, StreamExt};
@@ -75,7 +75,7 @@ async fn fuzzed(protocol: &Arc<Protocol>, url: &str, jobs: usize) -> f64 {
     let target = Target::Url { url: url.to_owned(), headers: Vec::new() };
     let ground = Ground::open(Arc::clone(protocol), target, RunOptions::default()).await;
     let ground = ground.unwrap_or_else(|error| panic!("{error}"));
-    let options = Options {
+    let options = CampaignOptions {
         seed: 1,
         iterations: None,
         time: Some(TIME),

@@ -1,31 +1,36 @@
-//! The campaign: rounds of programs, and what is made of what they show.
+//! The campaign: rounds of programs, each run, learned from and, if something is wrong, investigated.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
-use super::crashes;
+use super::budget::Budget;
+use super::confirm::Confirmer;
+use super::events::{CampaignEnd, CampaignEvent, CampaignReport, EventSink, Progress};
 use super::executor::{Execution, Executor};
-use super::feedback::{Coverage, Feedback};
-use super::finding::{Finding, Fingerprint};
-use super::findings::{Confirmed, JointFinding};
+use super::feedback::Feedback;
+use super::findings::{Findings, Origin};
+use super::fingerprint::Fingerprint;
 use super::generate::Generator;
-use super::in_flight::{InFlight, Landed};
-use super::input::Input;
-use super::latency::Latency;
+use super::in_flight::{Finished, InFlight};
+use super::investigate::{Investigator, MemoryState};
 use super::program::Program;
+use super::reachability::reachable_states;
+use super::source::ProgramSource;
 use crate::results::event::Verdict;
-use crate::run::testbed::{Ground, death_of};
+use crate::run::testbed::Ground;
 use crate::source::Diagnostics;
-use crate::trace::{Direction, Payload};
 
 /// Cases between two looks at a launched target, and between two reports of progress.
 const ROUND: u64 = 16;
+/// How often a target that refuses is asked again, and how long is waited before each time.
+const RETRIES: [Duration; 4] =
+    [Duration::from_millis(100), Duration::from_millis(300), Duration::from_secs(1), Duration::from_secs(3)];
 
 /// How to fuzz.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct CampaignOptions {
     /// Seed of everything random.
     pub seed: u64,
     /// Stop after so many cases.
@@ -48,107 +53,42 @@ pub struct Options {
     pub reproduce: String,
 }
 
-/// Where a campaign is.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Progress {
-    /// Cases run.
-    pub cases: u64,
-    /// Messages sent.
-    pub sent: u64,
-    /// Since the beginning.
-    pub time: Duration,
-    /// Programs in the corpus.
-    pub corpus: usize,
-    /// Confirmed findings.
-    pub findings: usize,
+struct Campaign<'c> {
+    investigator: Investigator<'c>,
+    feedback: Feedback,
+    budget: Budget,
+    /// Stop after so many cases.
+    iterations: Option<u64>,
+    /// Cases side by side.
+    jobs: usize,
+    totals: Totals,
+    ended: CampaignEnd,
 }
 
-/// What happens in a campaign.
-pub enum Event<'e> {
-    /// A round is over.
-    Progress(Progress),
-    /// A finding is confirmed and shrunk; its scenario file.
-    Finding(&'e Finding, &'e str),
-    /// The steps of a finding show something else, too: it is told with it, as the last of what it shows. Its scenario file.
-    Joined(&'e Finding, &'e str),
-    /// A program joins the corpus.
-    Novel(&'e Program),
-    /// Something that the user should know.
-    Note(String),
-}
-
-/// Why a campaign is over.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ended {
-    /// Its time or its cases are used up, or it has found as much as it may.
-    Done,
-    /// By a signal.
-    Interrupted,
-    /// The target refuses connections.
-    Refusing(String),
-}
-
-/// What came of a campaign.
-pub struct Report {
-    /// Totals.
-    pub progress: Progress,
-    /// Confirmed findings, shrunk, each once.
-    pub findings: Vec<Finding>,
-    /// Failures that replays did not show again.
-    pub unconfirmed: usize,
-    /// States and commands.
-    pub coverage: Coverage,
-    /// How often each oracle's requirements were put to the test.
-    pub exercised: BTreeMap<String, u64>,
-    /// Why it is over.
-    pub ended: Ended,
-    /// Its time and the slack were over while cases or replays still ran.
-    pub cut: bool,
-}
-
-pub(super) struct Campaign<'c> {
-    pub executor: Executor,
-    pub options: Options,
-    guide: Feedback,
-    pub report: Report,
-    /// (command, mutation) of findings of one input: they would hide others.
-    pub known_inputs: BTreeSet<(String, String)>,
-    pub known: BTreeSet<Fingerprint>,
-    pub looks: BTreeMap<(String, Vec<String>, String), usize>,
-    /// The case that is being looked into, and what it has shown.
-    pub looking: Option<(u64, Fingerprint)>,
-    /// What replays have confirmed and is being shrunk. Should the campaign end meanwhile, it is kept as small as it is.
-    pub confirmed: Option<Confirmed>,
-    /// Notes that were told, without what differs from one to the next.
-    told: BTreeSet<String>,
-    /// Failures that replays did not show again: what they are like, and a note. Told unless another case explains them.
-    pub doubts: Vec<(String, String)>,
-    pub growth: Growth,
-    /// What is wrong for certain, and is being looked into. Should the campaign end meanwhile, it is told as it is.
-    pub unexplained: Option<JointFinding>,
-    pub pace: Latency,
-    start: Instant,
-    pub sink: &'c mut (dyn FnMut(Event<'_>) + Send),
-}
-
-/// The memory of a launched target.
+/// What was counted.
 #[derive(Default)]
-pub(super) struct Growth {
-    /// When it was measured first, in bytes.
-    pub base: Option<u64>,
-    /// When it was measured last.
-    pub last: u64,
-    /// What made it grow most, and by how much; the most first.
-    pub heaviest: Vec<(u64, Vec<(u64, Program)>)>,
+struct Totals {
+    /// Cases run.
+    cases: u64,
+    /// Messages sent.
+    sent: u64,
+    /// How often each requirement was exercised.
+    exercised: BTreeMap<String, u64>,
 }
 
-/// Makes the programs.
-struct Maker {
-    generator: Generator,
-    /// Programs of a campaign before, which come first.
-    resumed: std::vec::IntoIter<Program>,
-    /// The next one's number.
-    made: u64,
+/// The cases on their way: what makes them, and those that were made.
+struct Pipeline {
+    source: ProgramSource,
+    in_flight: InFlight,
+}
+
+/// Whether a campaign can go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TargetState {
+    /// It accepts connections.
+    Up,
+    /// It does not, even after a restart.
+    Refusing,
 }
 
 /// Fuzzes a target. Once `stop` turns true the round that runs is given up; what was found before stays in the report.
@@ -156,55 +96,20 @@ struct Maker {
 /// # Errors
 /// A protocol whose patterns do not compile (found when it is loaded, too).
 pub async fn campaign(
-    ground: Ground,
-    options: Options,
-    sink: &mut (dyn FnMut(Event<'_>) + Send),
+    target: Ground,
+    mut options: CampaignOptions,
+    sink: &mut (dyn FnMut(CampaignEvent<'_>) + Send),
     mut stop: watch::Receiver<bool>,
-) -> Result<Report, Diagnostics> {
-    let guide = Feedback::new(ground.protocol())?;
-    let report = Report {
-        progress: Progress::default(),
-        findings: Vec::new(),
-        unconfirmed: 0,
-        coverage: Coverage::new(),
-        exercised: BTreeMap::new(),
-        ended: Ended::Done,
-        cut: false,
-    };
-    let mut campaign = Campaign {
-        executor: Executor::new(ground),
-        options,
-        guide,
-        report,
-        known_inputs: BTreeSet::new(),
-        known: BTreeSet::new(),
-        unexplained: None,
-        looks: BTreeMap::new(),
-        looking: None,
-        confirmed: None,
-        told: BTreeSet::new(),
-        doubts: Vec::new(),
-        growth: Growth::default(),
-        pace: Latency::default(),
-        start: Instant::now(),
-        sink,
-    };
-    let end = campaign.end();
+) -> Result<CampaignReport, Diagnostics> {
+    let corpus = std::mem::take(&mut options.corpus);
+    let mut campaign = Campaign::new(target, options, EventSink::new(sink))?;
+    let (end, mut cut) = (campaign.budget.end(), false);
     tokio::select! {
-        () = campaign.run() => {}
-        () = interrupted(&mut stop) => campaign.report.ended = Ended::Interrupted,
-        () = passed(end) => campaign.report.cut = true,
+        () = campaign.run(corpus) => {}
+        () = interrupted(&mut stop) => campaign.ended = CampaignEnd::Interrupted,
+        () = passed(end) => cut = true,
     }
-    campaign.keep_rest();
-    // Whoever interrupts it may have ended the server, too.
-    if !matches!(campaign.report.ended, Ended::Interrupted) {
-        for how in campaign.fallen().await {
-            campaign.keep_death(&how);
-        }
-    }
-    campaign.report.progress.time = campaign.start.elapsed();
-    campaign.report.coverage = std::mem::take(&mut campaign.guide.coverage);
-    Ok(campaign.report)
+    Ok(campaign.finish(cut).await)
 }
 
 async fn interrupted(stop: &mut watch::Receiver<bool>) {
@@ -221,216 +126,222 @@ async fn passed(end: Option<Instant>) {
     }
 }
 
-impl Campaign<'_> {
-    /// When the campaign is over at the latest.
-    pub(super) fn end(&self) -> Option<Instant> {
-        self.options.time.and_then(|time| self.start.checked_add(time.saturating_add(self.options.slack)))
+impl<'c> Campaign<'c> {
+    fn new(target: Ground, options: CampaignOptions, events: EventSink<'c>) -> Result<Self, Diagnostics> {
+        let CampaignOptions { seed, reproduce, .. } = options;
+        let feedback = Feedback::new(target.protocol())?;
+        let budget = Budget::start(options.time, options.slack);
+        let executor = Executor::new(target, seed, options.deadline);
+        let origin = Origin { protocol: executor.protocol().clone(), seed, reproduce };
+        let findings = Findings::new(origin, budget, options.max_findings);
+        let confirmer = Confirmer::new(budget);
+        Ok(Self {
+            investigator: Investigator::new(executor, findings, confirmer, events, options.max_growth),
+            feedback,
+            budget,
+            iterations: options.iterations,
+            jobs: options.jobs,
+            totals: Totals::default(),
+            ended: CampaignEnd::Done,
+        })
     }
 
-    /// Tells something, unless something `like` it was told before.
-    pub(super) fn note(&mut self, like: String, text: String) {
-        if self.told.insert(like) {
-            (self.sink)(Event::Note(text));
-        }
-    }
-
-    fn tell_doubts(&mut self, explained: bool) {
-        for (like, text) in std::mem::take(&mut self.doubts).into_iter().filter(|_| !explained) {
-            self.note(like, text);
-        }
-    }
-
-    async fn run(&mut self) {
+    async fn run(&mut self, corpus: Vec<Program>) {
         // Its first cases may take long.
-        let progress = self.progress();
-        (self.sink)(Event::Progress(progress));
-        let states = self.reachable().await;
-        self.tell_doubts(false);
-        let generator = Generator::new(self.executor.ground.protocol(), states);
-        let resumed = std::mem::take(&mut self.options.corpus).into_iter();
-        let mut maker = Maker { generator, resumed, made: 0 };
-        let mut flight = InFlight::default();
+        self.report_progress();
+        let states = reachable_states(&mut self.investigator, self.jobs).await;
+        self.investigator.report_doubts();
+        let executor = &self.investigator.executor;
+        let generator = Generator::new(executor.protocol(), states);
+        let source = ProgramSource::new(generator, corpus, executor.seed());
+        let mut cases = Pipeline { source, in_flight: InFlight::default() };
         let mut round = 0;
         loop {
-            self.make(&mut maker, &mut flight);
+            self.make(&mut cases);
             if self.has_enough() {
-                flight.give_up();
+                cases.in_flight.discard_waiting();
             }
-            let seed = self.options.seed;
-            flight.start(self.options.jobs, &self.executor, self.options.deadline, |index| {
-                seed_of(seed, index)
-            });
-            if !flight.land().await {
+            cases.in_flight.start(self.jobs, &self.investigator.executor);
+            if !cases.in_flight.wait_for_one().await {
                 break;
             }
-            while let Some(landed) = flight.take() {
+            while let Some(finished) = cases.in_flight.take_next() {
                 round += 1;
-                if landed.1.as_ref().is_some_and(|ran| self.is_suspect(ran)) {
-                    if !self.examine(landed, &mut maker, &mut flight).await {
+                if finished.1.as_ref().is_some_and(|execution| self.investigator.is_suspect(execution)) {
+                    if self.examine(finished, &mut cases).await == TargetState::Refusing {
                         return;
                     }
                 } else {
-                    self.learn(landed.1.as_ref());
-                    self.make(&mut maker, &mut flight);
+                    self.learn(finished.1.as_ref());
+                    self.make(&mut cases);
                 }
             }
             if round >= ROUND {
                 round = 0;
-                if !self.look_after(&mut flight).await {
+                if self.check_target(&mut cases).await == TargetState::Refusing {
                     return;
                 }
             }
         }
-        self.look_after(&mut flight).await;
+        self.check_target(&mut cases).await;
     }
 
     /// Makes programs as far ahead as may be: each depends on what was taken in before, and on nothing else.
-    fn make(&mut self, maker: &mut Maker, flight: &mut InFlight) {
-        let most = self.options.iterations.unwrap_or(u64::MAX).min(flight.horizon());
-        while maker.made < most && !self.has_enough() {
-            let known =
-                |input: &Input| self.known_inputs.contains(&(input.command.clone(), input.mutation.clone()));
-            let made = maker.resumed.next().unwrap_or_else(|| {
-                maker.generator.program(self.options.seed, maker.made, &self.guide.corpus, &known)
-            });
-            flight.add(maker.made, made);
-            maker.made += 1;
+    fn make(&self, cases: &mut Pipeline) {
+        let most = self.iterations.unwrap_or(u64::MAX).min(cases.in_flight.horizon());
+        while cases.source.made() < most && !self.has_enough() {
+            cases.in_flight.add(cases.source.next(&self.feedback, &self.investigator.findings));
         }
     }
 
-    /// After some cases: progress, and the life and memory of a launched target. `false`: the campaign cannot go on.
-    async fn look_after(&mut self, flight: &mut InFlight) -> bool {
-        let programs = flight.recent();
-        let fallen = self.fallen().await;
-        if !fallen.is_empty() {
+    /// After some cases: progress, and crashes and memory of a launched target.
+    async fn check_target(&mut self, cases: &mut Pipeline) -> TargetState {
+        let programs = cases.in_flight.take_recent();
+        let crashes = self.investigator.take_crashes().await;
+        if !crashes.is_empty() {
             // No case has noticed.
-            flight.land_all().await;
-            for how in &fallen {
-                self.mourn(how, &programs).await;
+            cases.in_flight.wait_for_all().await;
+            for how in &crashes {
+                self.investigator.record_crash(how, &programs).await;
             }
-            self.growth = Growth::default();
-            if !self.recover().await {
-                return false;
+            self.investigator.forget_memory();
+            if self.recover().await == TargetState::Refusing {
+                return TargetState::Refusing;
             }
-        } else if self.has_grown(programs).await {
-            flight.land_all().await;
-            self.weigh().await;
-            self.tell_doubts(false);
+        } else if self.investigator.measure_memory(programs).await == MemoryState::Grown {
+            cases.in_flight.wait_for_all().await;
+            self.investigator.find_memory_growth().await;
+            self.investigator.report_doubts();
         }
-        let progress = self.progress();
-        (self.sink)(Event::Progress(progress));
-        true
-    }
-
-    /// How launched servers have ended since this was asked last, each way once; those of which more is known come first.
-    pub(super) async fn fallen(&self) -> Vec<String> {
-        let mut fallen = self.executor.ground.fallen().await;
-        fallen.sort_by_cached_key(|how| std::cmp::Reverse(crashes::shape(how)));
-        fallen.dedup_by_key(|how| crashes::shape(how));
-        fallen
+        self.report_progress();
+        TargetState::Up
     }
 
     fn has_enough(&self) -> bool {
-        self.options.time.is_some_and(|time| self.start.elapsed() >= time)
-            || self.report.findings.len() >= self.options.max_findings
+        self.budget.is_spent() || self.investigator.findings.is_full()
     }
 
-    pub(super) fn since_start(&self) -> Duration {
-        self.start.elapsed()
+    fn progress(&self) -> Progress {
+        Progress {
+            cases: self.totals.cases,
+            sent: self.totals.sent,
+            time: self.budget.elapsed(),
+            corpus: self.feedback.corpus.len(),
+            findings: self.investigator.findings.len(),
+        }
     }
 
-    fn progress(&mut self) -> Progress {
-        self.report.progress.time = self.since_start();
-        self.report.progress.corpus = self.guide.corpus.len();
-        self.report.progress.findings = self.report.findings.len();
-        self.report.progress
-    }
-
-    pub(super) fn seed_of(&self, index: u64) -> u64 {
-        seed_of(self.options.seed, index)
+    fn report_progress(&mut self) {
+        let progress = self.progress();
+        self.investigator.events.send(CampaignEvent::Progress(progress));
     }
 
     /// Counts and learns from what came of a case.
-    fn learn(&mut self, ran: Option<&Execution>) {
-        self.report.progress.cases += 1;
-        let Some(ran) = ran else { return };
-        let sent = ran.single.trace.iter().filter(|event| {
-            event.dir == Direction::Send && matches!(event.payload, Payload::Text(_) | Payload::Binary(_))
-        });
-        self.report.progress.sent += sent.count() as u64;
-        if ran.single.report.verdict == Verdict::Passed {
-            self.pace.add(Duration::from_secs_f64(ran.single.report.seconds));
+    fn learn(&mut self, execution: Option<&Execution>) {
+        self.totals.cases += 1;
+        let Some(execution) = execution else { return };
+        self.totals.sent += execution.sent() as u64;
+        let report = &execution.outcome.report;
+        if report.verdict == Verdict::Passed {
+            self.investigator.confirmer.latency.add(Duration::from_secs_f64(report.seconds));
         }
-        for (id, count) in &ran.single.report.exercised {
-            *self.report.exercised.entry(id.clone()).or_default() += count;
+        for (id, count) in &report.exercised {
+            *self.totals.exercised.entry(id.clone()).or_default() += count;
         }
-        if let Some(novel) = self.guide.learn(&ran.program, &ran.rendered, &ran.single) {
-            (self.sink)(Event::Novel(&novel));
+        let Execution { program, rendered, outcome } = execution;
+        if let Some(novel) = self.feedback.learn(program, rendered, outcome) {
+            self.investigator.events.send(CampaignEvent::Novel(&novel));
         }
     }
 
-    /// Takes in a case with which something is wrong, and all that ran meanwhile. `false`: the campaign cannot go on.
-    async fn examine(&mut self, first: Landed, maker: &mut Maker, flight: &mut InFlight) -> bool {
-        // No case runs while servers are begun anew.
-        flight.land_all().await;
-        let programs = flight.recent();
-        let fallen = self.fallen().await;
-        let told: Vec<bool> = fallen.iter().map(|how| self.is_told(how)).collect();
-        let mut dead = Vec::new();
-        let (known, mut again) = (self.known.len(), false);
+    /// Takes in a case with which something is wrong, and all that ran meanwhile.
+    async fn examine(&mut self, first: Finished, cases: &mut Pipeline) -> TargetState {
+        // No case runs while servers are restarted.
+        cases.in_flight.wait_for_all().await;
+        let programs = cases.in_flight.take_recent();
+        let crashes = self.investigator.take_crashes().await;
+        let is_reported = |how: &String| self.investigator.findings.reports_crash(how);
+        let reported: Vec<bool> = crashes.iter().map(is_reported).collect();
+        let mut unexplained = Vec::new();
+        let (known, mut again) = (self.investigator.findings.known(), false);
         let mut next = Some(first);
-        while let Some((index, ran)) = next {
-            self.learn(ran.as_ref());
-            let is_known = |ran: &Execution, print: &Fingerprint| {
-                self.known.contains(print) || self.is_explained(ran, print)
-            };
-            again |= ran.as_ref().is_some_and(|ran| ran.wrong().iter().any(|print| is_known(ran, print)));
-            if let Some(ran) = ran.filter(|_| self.report.findings.len() < self.options.max_findings) {
-                self.judge(index, ran, &fallen, &mut dead).await;
+        while let Some((index, execution)) = next {
+            self.learn(execution.as_ref());
+            again |= execution.as_ref().is_some_and(|execution| self.shows_known(execution));
+            if let Some(execution) = execution.filter(|_| !self.investigator.findings.is_full()) {
+                self.investigator.investigate(index, execution, &crashes, &mut unexplained).await;
             }
-            self.make(maker, flight);
-            next = flight.take();
+            self.make(cases);
+            next = cases.in_flight.take_next();
         }
-        // What befell a case beside one that harms the server is explained.
-        self.tell_doubts(again || self.known.len() > known);
-        // Of those that a finding of this very round tells there is nothing more to say.
-        for (how, told) in fallen.iter().zip(told) {
-            if told || !self.is_told(how) {
-                self.mourn(how, if dead.is_empty() { &programs } else { &dead }).await;
+        // What happened to a case beside one that harms the server is explained.
+        if again || self.investigator.findings.known() > known {
+            self.investigator.drop_doubts();
+        } else {
+            self.investigator.report_doubts();
+        }
+        // Of those that a finding of this very round reports there is nothing more to say.
+        for (how, reported) in crashes.iter().zip(reported) {
+            if reported || !self.investigator.findings.reports_crash(how) {
+                let programs = if unexplained.is_empty() { &programs } else { &unexplained };
+                self.investigator.record_crash(how, programs).await;
             }
         }
-        if !fallen.is_empty() {
-            self.growth = Growth::default();
+        if !crashes.is_empty() {
+            self.investigator.forget_memory();
         }
         self.recover().await
     }
 
-    /// Looks into what is wrong with a case. Where servers have died meanwhile, that is what befell those that lost their
-    /// connections; which of them brings it about is for the replays to tell.
-    async fn judge(&mut self, index: u64, ran: Execution, deaths: &[String], dead: &mut Vec<(u64, Program)>) {
-        let mut wrong = ran.wrong();
-        if !deaths.is_empty() && ran.is_struck() {
-            let own = ran.single.broke().and_then(death_of).map(str::to_owned);
-            for how in own.as_slice().iter().chain(deaths.iter().filter(|_| own.is_none())) {
-                let mut struck = ran.clone();
-                struck.single.died(how);
-                let print = struck.wrong().into_iter().find(|print| self.is_worth_a_look(print));
-                let Some(print) = print else { continue };
-                let shown = self.look_into(index, struck, &print).await;
-                if !shown && print.oracle == "target" && !dead.iter().any(|(known, _)| *known == index) {
-                    dead.push((index, ran.program.clone()));
-                }
-            }
-            // What came before its end was as wrong as ever.
-            wrong.retain(Fingerprint::is_of_a_frame);
+    /// Whether a case shows what a finding has shown or explains.
+    fn shows_known(&self, execution: &Execution) -> bool {
+        let findings = &self.investigator.findings;
+        let known = |print: &Fingerprint| findings.is_known(print) || findings.explain(execution, print);
+        execution.fingerprints().iter().any(known)
+    }
+
+    /// After a failure: an embedded server is restarted, another must still accept connections; one that was launched is launched
+    /// again, should it not.
+    async fn recover(&mut self) -> TargetState {
+        if !self.investigator.executor.target.is_launched() {
+            self.investigator.executor.target.renew().await;
         }
-        let print = wrong.into_iter().find(|print| self.is_new(&ran, print));
-        if let Some(print) = print.filter(|_| self.report.findings.len() < self.options.max_findings) {
-            self.look_into(index, ran, &print).await;
+        for wait in std::iter::once(Duration::ZERO).chain(RETRIES) {
+            tokio::time::sleep(wait).await;
+            match self.investigator.executor.target.probe().await {
+                Ok(()) => {
+                    self.ended = CampaignEnd::Done;
+                    return TargetState::Up;
+                }
+                // Should the time be over before it accepts connections again, that is why the campaign is.
+                Err(error) => self.ended = CampaignEnd::Refusing(error.to_string()),
+            }
+            // A launched target that accepts no connections, though it runs, may do so after a restart.
+            if self.investigator.executor.target.renew().await {
+                self.investigator.forget_memory();
+            }
+        }
+        TargetState::Refusing
+    }
+
+    /// The report; what was being looked into is kept as far as that has come.
+    async fn finish(mut self, cut: bool) -> CampaignReport {
+        self.investigator.finish();
+        // Whoever interrupts it may have ended the server, too.
+        if self.ended != CampaignEnd::Interrupted {
+            for how in self.investigator.take_crashes().await {
+                self.investigator.record_late_crash(&how);
+            }
+        }
+        let progress = self.progress();
+        CampaignReport {
+            progress,
+            unconfirmed: self.investigator.confirmer.unconfirmed(),
+            findings: self.investigator.findings.into_vec(),
+            coverage: self.feedback.coverage,
+            exercised: self.totals.exercised,
+            ended: self.ended,
+            cut,
         }
     }
-}
-
-fn seed_of(seed: u64, index: u64) -> u64 {
-    seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(index)
 }

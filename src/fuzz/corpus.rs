@@ -49,11 +49,13 @@ pub(super) fn files(folder: &Path, extensions: &[&str]) -> Result<Vec<PathBuf>, 
 /// Why not.
 pub(super) fn readable(path: &Path) -> Result<(), String> {
     let about = std::fs::metadata(path).map_err(|error| error.to_string())?;
-    match (about.is_file(), about.len() > LONGEST) {
-        (false, _) => Err("it is no file".to_owned()),
-        (true, true) => Err(format!("it is longer than {} MiB", LONGEST >> 20)),
-        (true, false) => Ok(()),
+    if !about.is_file() {
+        return Err("it is no file".to_owned());
     }
+    if about.len() > LONGEST {
+        return Err(format!("it is longer than {} MiB", LONGEST >> 20));
+    }
+    Ok(())
 }
 
 /// The program of a file. What it does must be what a scenario may: nothing without bounds.
@@ -61,7 +63,7 @@ fn program(path: &Path, protocol: &Protocol) -> Result<Program, String> {
     readable(path)?;
     let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
     let program: Program = serde_json::from_str(&text).map_err(|error| error.to_string())?;
-    let mut states = program.state.iter().chain(&program.witness_state);
+    let mut states = program.state.iter().chain(&program.bystander_state);
     if let Some(unknown) = states.find(|state| !protocol.extension.fuzzing.states.contains_key(*state)) {
         return Err(format!("the protocol has no state `{unknown}`"));
     }
@@ -73,7 +75,7 @@ fn program(path: &Path, protocol: &Protocol) -> Result<Program, String> {
         let first = errors.to_string();
         first.lines().next().unwrap_or_default().to_owned()
     };
-    let document = Document::parse("it", &scenario::write::file(&[], &[case])).map_err(plain)?;
+    let document = Document::parse("it", &scenario::write::file(&[], "fuzz", &[case])).map_err(plain)?;
     scenario::from_documents([document], protocol).map_err(plain)?;
     Ok(program)
 }

@@ -1,27 +1,27 @@
-//! Deaths of launched servers: which of them are the same.
+//! Crashes of launched servers: which of them are the same.
 
-use super::finding::normal;
+use super::text::without_values;
 use crate::check::essence;
 use crate::target::Death;
 
-/// What is left of a death (``process `NAME` exited with status 3: LAST WORDS``) when all is taken out that may differ from one to the next: how
-/// the process ended, and the place in its sources that it named; if it named none, its last words without ids and values. What it has
-/// logged before need not have to do with its death, and is no part of it.
-pub fn shape(how: &str) -> String {
-    let shape = Death::of(how).kind(|words| normal(&essence(words)));
-    // What stands in brackets tells mutations.
-    shape.replace('[', "(").replace(']', ")").chars().take(200).collect()
+/// What is left of a crash (``process `NAME` exited with status 3: LAST WORDS``) without all that may differ from one to the next: how
+/// the process ended, and the place in its sources that it named; if it named none, its last words without ids and values. What it
+/// logged before need not have to do with its crash, and is no part of it.
+pub(super) fn signature(how: &str) -> String {
+    let signature = Death::of(how).kind(|words| without_values(&essence(words)));
+    // What is in brackets is the mutations.
+    signature.replace('[', "(").replace(']', ")").chars().take(200).collect()
 }
 
-/// Whether a shape tells more of a death than how the process ended.
-pub fn has_words(shape: &str) -> bool {
-    shape.find("` ").is_some_and(|at| shape[at..].contains(" at ") || shape[at..].contains(": "))
+/// Whether a signature says more of a crash than how the process ended.
+pub(super) fn has_words(signature: &str) -> bool {
+    signature.find("` ").is_some_and(|at| signature[at..].contains(" at ") || signature[at..].contains(": "))
 }
 
-/// Whether a death of this shape may be the `wanted` one. What was said of that is not always known: others may have written behind it.
-pub fn is_of(shape: &str, wanted: &str) -> bool {
-    let more = shape.strip_prefix(wanted).filter(|_| !has_words(wanted));
-    shape == wanted || more.is_some_and(|more| more.starts_with(" at ") || more.starts_with(": "))
+/// Whether a crash of this signature may be the `wanted` one, whose last words are not always known: others may have written after it.
+pub(super) fn is_of(signature: &str, wanted: &str) -> bool {
+    let more = signature.strip_prefix(wanted).filter(|_| !has_words(wanted));
+    signature == wanted || more.is_some_and(|more| more.starts_with(" at ") || more.starts_with(": "))
 }
 
 #[cfg(test)]
@@ -29,15 +29,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn deaths_are_told_apart_by_their_end_and_place() {
-        let died = |words: &str| shape(&format!("process `mine 2` exited with status 3{words}"));
+    fn crashes_are_distinguished_by_their_end_and_place() {
+        let died = |words: &str| signature(&format!("process `mine 2` exited with status 3{words}"));
         assert_eq!(died(""), "process `mine 2` exited with status 3");
         assert_eq!(
             died(": panicked at /build/7/src/a.rs:10:5: no name for 8c1"),
             "process `mine 2` exited with status 3 at a.rs:10"
         );
         assert_ne!(died(": panicked at src/a.rs:10:5: x"), died(": panicked at src/a.rs:11:5: x"));
-        assert_ne!(died(""), shape("process `mine 2` exited with status 4"));
+        assert_ne!(died(""), signature("process `mine 2` exited with status 4"));
         assert_eq!(died(": TypeError: no (at file:///srv/a.js:3:9)"), died(": TypeError: yes (at a.js:3:1)"));
         // Without a place: ids, numbers and quoted text make no difference, words do.
         let same = [
@@ -55,6 +55,6 @@ mod tests {
         assert!(is_of(&died(same[0]), &died(logged)) && is_of(&died(": x a.js:3"), &died("")));
         assert!(!is_of(&died(""), &died(same[0])) && !is_of(&died(": no"), &died(": yes")));
         assert!(!is_of("process `a` exited with status 31: x", "process `a` exited with status 3"));
-        assert!(shape(&"é: `".repeat(1000)).chars().count() <= 200);
+        assert!(signature(&"é: `".repeat(1000)).chars().count() <= 200);
     }
 }

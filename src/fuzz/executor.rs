@@ -1,4 +1,4 @@
-//! Running programs: as the campaign does it, and as a replay does it, on ground of its own.
+//! Running programs: as the campaign does it, and as a replay does it, against a server of its own.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,9 +6,10 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::task::JoinSet;
 
-use super::crashes;
-use super::finding::{Fingerprint, fingerprints};
-use super::program::{Program, Rendered};
+use super::fingerprint::{Fingerprint, fingerprints};
+use super::program::Program;
+use super::render::Rendered;
+use crate::protocol::Protocol;
 use crate::results::event::{Failure, Verdict};
 use crate::run::testbed::{Ground, Single};
 use crate::scenario::LoadedCase;
@@ -16,13 +17,18 @@ use crate::scenario::model::Case;
 use crate::source::Document;
 use crate::trace::{Direction, End, Event, Payload};
 
-/// A target, and how long it may take to answer.
+/// Replays that must all reproduce a finding.
+pub(super) const CONFIRMATIONS: usize = 3;
+
+/// A target, and how cases are run against it.
 #[derive(Clone)]
 pub struct Executor {
     /// The target.
-    pub ground: Arc<Ground>,
-    /// A place for the cases, which stand in no file yet.
+    pub target: Arc<Ground>,
+    /// A place for the cases, which are in no file yet.
     document: Arc<Document>,
+    seed: u64,
+    deadline: Duration,
 }
 
 /// A program that was run.
@@ -33,16 +39,41 @@ pub struct Execution {
     /// The scenario that it was.
     pub rendered: Rendered,
     /// What came of it.
-    pub single: Single,
+    pub outcome: Single,
 }
 
 impl Executor {
-    /// A executor for a target.
-    pub fn new(ground: Ground) -> Self {
+    /// An executor for a target. `seed`: of the campaign; `deadline`: how long an answer may take.
+    pub fn new(target: Ground, seed: u64, deadline: Duration) -> Self {
         // An empty document always parses.
         let document = Document::parse("fuzz", "{}").map(Arc::new);
         let document = document.unwrap_or_else(|_| unreachable!("an empty map is YAML"));
-        Self { ground: Arc::new(ground), document }
+        Self { target: Arc::new(target), document, seed, deadline }
+    }
+
+    /// The target's protocol.
+    pub fn protocol(&self) -> &Arc<Protocol> {
+        self.target.protocol()
+    }
+
+    /// The campaign's seed.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// The seed of one case.
+    pub fn seed_of(&self, index: u64) -> u64 {
+        self.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(index)
+    }
+
+    /// How long an answer may take.
+    pub fn deadline(&self) -> Duration {
+        self.deadline
+    }
+
+    /// How long an answer may take in a replay.
+    pub fn replay_deadline(&self) -> Duration {
+        self.deadline * 3
     }
 
     /// The case as the runner takes it.
@@ -61,34 +92,34 @@ impl Executor {
         })
     }
 
-    /// Runs a program. `None`: it is no scenario (which shrinking may bring about).
+    /// Runs a program. `None`: it is no scenario (shrinking may cause that).
     pub async fn run(&self, program: Program, seed: u64, deadline: Duration) -> Option<Execution> {
-        let rendered = program.render(self.ground.protocol(), "case", "A fuzzed case", &[]);
+        let rendered = program.render(self.protocol(), "case", "A fuzzed case", &[]);
         let loaded = self.loaded(&rendered.case).ok()?;
-        let single = self.ground.run(&loaded, seed, Some(deadline)).await;
-        Some(Execution { program, rendered, single })
+        let outcome = self.target.run(&loaded, seed, Some(deadline)).await;
+        Some(Execution { program, rendered, outcome })
     }
 
-    /// Runs a program on ground of its own, where there is such a thing.
+    /// Runs a program against a server of its own, where there can be one.
     pub async fn replay(&self, program: Program, seed: u64, deadline: Duration) -> Option<Execution> {
-        let Some(own) = self.ground.fork().await else {
-            if self.ground.is_launched() {
-                self.ground.renew().await;
+        let Some(own) = self.target.fork().await else {
+            if self.target.is_launched() {
+                self.target.renew().await;
             }
             return self.run(program, seed, deadline).await;
         };
-        let executor = Self { ground: Arc::new(own), document: Arc::clone(&self.document) };
-        let mut ran = executor.run(program, seed, deadline).await;
-        if let (Some(ran), Some(how)) = (&mut ran, executor.ground.fallen().await.first()) {
-            ran.single.died(how);
+        let executor = Self { target: Arc::new(own), ..self.clone() };
+        let mut execution = executor.run(program, seed, deadline).await;
+        if let (Some(execution), Some(how)) = (&mut execution, executor.target.fallen().await.first()) {
+            execution.outcome.died(how);
         }
-        if let Ok(ground) = Arc::try_unwrap(executor.ground) {
-            ground.close().await;
+        if let Ok(target) = Arc::try_unwrap(executor.target) {
+            target.close().await;
         }
-        ran
+        execution
     }
 
-    /// Replays programs side by side, at most `jobs` at once; the results stand in the programs' order.
+    /// Replays programs side by side, at most `jobs` at once; the results are in the programs' order.
     pub async fn replay_all(
         &self,
         programs: Vec<Program>,
@@ -97,7 +128,7 @@ impl Executor {
         jobs: usize,
     ) -> Vec<Option<Execution>> {
         // On the only server that there can be, one replay would be harmed by another.
-        let jobs = if self.ground.is_launched() && !self.ground.forks() { 1 } else { jobs };
+        let jobs = if self.target.is_launched() && !self.target.forks() { 1 } else { jobs };
         let mut results: Vec<Option<Execution>> = programs.iter().map(|_| None).collect();
         let mut waiting = programs.into_iter().enumerate();
         let mut running = JoinSet::new();
@@ -108,16 +139,16 @@ impl Executor {
                 running.spawn(async move { (index, executor.replay(program, seed, deadline).await) });
             }
             match running.join_next().await {
-                // A replay that panicked is one that did not show the finding.
-                Some(Ok((index, ran))) => results[index] = ran,
+                // A replay that panicked is one that did not reproduce the finding.
+                Some(Ok((index, execution))) => results[index] = execution,
                 Some(Err(_)) => {}
                 None => return results,
             }
         }
     }
 
-    /// Replays a program so many times, side by side; the runs that show a finding.
-    pub async fn shown_again(
+    /// Replays a program so many times, side by side; the runs that reproduce a finding.
+    pub async fn reproductions(
         &self,
         program: &Program,
         times: usize,
@@ -126,63 +157,60 @@ impl Executor {
         deadline: Duration,
     ) -> Vec<Execution> {
         let again = self.replay_all(vec![program.clone(); times], seed, deadline, times).await;
-        again.into_iter().flatten().filter(|ran| ran.shows(wanted)).collect()
+        again.into_iter().flatten().filter(|execution| execution.reproduces(wanted)).collect()
     }
 }
 
 impl Execution {
-    /// Everything that is wrong.
-    pub fn wrong(&self) -> Vec<Fingerprint> {
-        fingerprints(&self.program, &self.rendered, &self.single)
-            .into_iter()
-            .map(|(print, _)| print)
-            .collect()
+    /// Everything that is wrong, each with its failure.
+    pub fn failures(&self) -> Vec<(Fingerprint, Option<Failure>)> {
+        fingerprints(&self.program, &self.rendered, &self.outcome)
     }
 
-    /// Whether there is something to look into, or harm that may last. What a `SHOULD` or a single frame is about does none; it
-    /// counts where it is `new`.
+    /// Everything that is wrong.
+    pub fn fingerprints(&self) -> Vec<Fingerprint> {
+        self.failures().into_iter().map(|(print, _)| print).collect()
+    }
+
+    /// Whether there is something to confirm, or harm that may last. Warnings and single wrong frames do no harm; they count
+    /// where they are `new`.
     pub fn is_suspect(&self, new: &dyn Fn(&Fingerprint) -> bool) -> bool {
-        let harmless = |failure: &Failure| failure.verdict == Verdict::Warned;
-        let all = fingerprints(&self.program, &self.rendered, &self.single);
         let counts = |(print, failure): &(Fingerprint, Option<Failure>)| {
-            let lasts = !print.is_of_a_frame() && !failure.as_ref().is_some_and(harmless);
+            let lasts = !print.oracle.is_about_a_frame() && !failure.as_ref().is_some_and(is_warning);
             lasts || new(print)
         };
-        self.single.broke().is_some() || all.iter().any(counts)
+        self.outcome.broke().is_some() || self.failures().iter().any(counts)
     }
 
-    /// What keeps a case that does no harm from its end, and why in a sentence: no `SHOULD` does.
+    /// What keeps a harmless case from its end, and why in a sentence. A warning does not.
     pub fn obstacle(&self) -> Option<(Fingerprint, String)> {
-        let all = fingerprints(&self.program, &self.rendered, &self.single).into_iter();
-        let stops =
-            |failure: &Option<Failure>| failure.as_ref().is_none_or(|one| one.verdict != Verdict::Warned);
-        let (print, failure) = all.into_iter().find(|(_, failure)| stops(failure))?;
-        let why = failure.map(|failure| failure.message).or(self.single.report.reason.clone());
+        let stops = |failure: &Option<Failure>| !failure.as_ref().is_some_and(is_warning);
+        let (print, failure) = self.failures().into_iter().find(|(_, failure)| stops(failure))?;
+        let why = failure.map(|failure| failure.message).or(self.outcome.report.reason.clone());
         Some((print, why.unwrap_or_default()))
     }
 
-    /// Whether the server's death can have harmed it: a connection broke off, or none could be had.
-    pub fn is_struck(&self) -> bool {
+    /// Whether a crash of the server can have harmed it: a connection broke off, or none could be opened.
+    pub fn lost_its_server(&self) -> bool {
         let lost = |event: &Event| {
             event.dir == Direction::Recv && matches!(event.payload, Payload::End(End::Eof | End::Reset))
         };
-        self.single.broke().is_some() || self.single.trace.iter().any(lost)
+        self.outcome.broke().is_some() || self.outcome.trace.iter().any(lost)
     }
 
-    /// Whether it shows the defect: the same oracle, and a requirement that it held broken.
-    pub fn shows(&self, wanted: &Fingerprint) -> bool {
-        self.wrong().iter().any(|print| is_same_defect(print, wanted))
+    /// Whether it shows the defect: the same oracle, and a requirement that it says is broken.
+    pub fn reproduces(&self, wanted: &Fingerprint) -> bool {
+        self.fingerprints().iter().any(|print| print.is_same_defect(wanted))
+    }
+
+    /// Messages that were sent.
+    pub fn sent(&self) -> usize {
+        let is_message = |payload: &Payload| matches!(payload, Payload::Text(_) | Payload::Binary(_));
+        let sent = |event: &&Event| event.dir == Direction::Send && is_message(&event.payload);
+        self.outcome.trace.iter().filter(sent).count()
     }
 }
 
-/// Whether a fingerprint may be of the same defect as another that is wanted, before shrinking has shown what it takes.
-pub fn is_same_defect(one: &Fingerprint, other: &Fingerprint) -> bool {
-    let shared = one.requirements.iter().any(|id| other.requirements.contains(id));
-    // Without a requirement it is the message that tells defects apart.
-    let nameless = one.requirements.is_empty() && other.requirements.is_empty();
-    let alike = match other.oracle.as_str() {
-        "target" => crashes::is_of(one.what(), other.what()),
-        _ => one.what() == other.what(),
-    };
-    one.oracle == other.oracle && (shared || nameless && alike)
+fn is_warning(failure: &Failure) -> bool {
+    failure.verdict == Verdict::Warned
 }

@@ -1,73 +1,60 @@
-//! Servers that die after so many exchanges: a harmless case, over and over, shows it.
+//! Servers that crash after so many exchanges: a harmless case, repeated, shows it.
 
 use std::time::{Duration, Instant};
 
-use super::campaign::Campaign;
-use super::confirm::CONFIRM;
-use super::crashes;
-use super::executor::Execution;
-use super::finding::Fingerprint;
-use super::findings::Confirmed;
+use super::executor::{CONFIRMATIONS, Execution, Executor};
+use super::fingerprint::Fingerprint;
 use super::program::Program;
 use crate::run::testbed::death_of;
-use crate::trace::{Direction, Payload};
 
-/// How often the harmless case is done, in turn, until the server dies of it.
+/// How often the harmless case is repeated, in turn, until the server crashes.
 const TIMES: &[u32] = &[32, 256, 1024];
 /// Longest search, beyond one of the tries.
 const LONGEST: Duration = Duration::from_secs(10);
-/// A program with so many inputs may have killed the server by their number.
+/// A program with so many inputs may have crashed the server by their number.
 pub(super) const MANY: usize = 8;
+
+/// A harmless case that crashes the server when it is repeated.
+pub(super) struct Exhaustion {
+    /// A run of it.
+    pub execution: Execution,
+    /// Cases run to find and confirm it.
+    pub replays: usize,
+}
 
 /// An opening and a clean turn.
 fn harmless(times: u32) -> Program {
-    Program { repeat: Some(times), own: true, ..Program::default() }
+    Program { repeat: Some(times), clean_turn_after: true, ..Program::default() }
 }
 
-/// Messages sent until the server died of a harmless case; none: that is not what it died of.
-pub(super) fn exhausted_after(ran: &Execution) -> Option<usize> {
-    if !ran.program.inputs.is_empty() || ran.program.repeat.is_none() {
+/// Messages sent until the server crashed in a harmless case; `None`: that is not why it crashed.
+pub(super) fn exhausted_after(execution: &Execution) -> Option<usize> {
+    if !execution.program.inputs.is_empty() || execution.program.repeat.is_none() {
         return None;
     }
-    death_of(ran.single.broke()?)?;
-    Some(sent(ran))
+    death_of(execution.outcome.broke()?)?;
+    Some(execution.sent())
 }
 
-fn sent(ran: &Execution) -> usize {
-    let is_message = |payload: &Payload| matches!(payload, Payload::Text(_) | Payload::Binary(_));
-    ran.single.trace.iter().filter(|event| event.dir == Direction::Send && is_message(&event.payload)).count()
-}
-
-impl Campaign<'_> {
-    /// Whether the server dies in the same way of harmless cases alone, so many of them; if it does, that is a finding. Case
-    /// `index` has shown it first.
-    pub(super) async fn is_exhausted(&mut self, index: u64, how: &str) -> bool {
-        let wanted = Fingerprint::of_death(how);
-        let (seed, patient) = (self.seed_of(index), self.options.deadline * 3);
-        let began = Instant::now();
-        let mut replays = 0;
-        let mut times = None;
-        for tried in TIMES {
-            replays += 1;
-            let ran = self.executor.replay(harmless(*tried), seed, patient).await;
-            if ran.as_ref().is_some_and(|ran| ran.shows(&wanted)) {
-                times = Some(*tried);
-            }
-            if times.is_some() || began.elapsed() > LONGEST {
-                break;
-            }
+/// Looks for a number of harmless cases that alone crash the server in the same way.
+pub(super) async fn find_exhaustion(executor: &Executor, seed: u64, how: &str) -> Option<Exhaustion> {
+    let wanted = Fingerprint::of_crash(how);
+    let deadline = executor.replay_deadline();
+    let began = Instant::now();
+    let mut replays = 0;
+    let mut times = None;
+    for tried in TIMES {
+        replays += 1;
+        let execution = executor.replay(harmless(*tried), seed, deadline).await;
+        if execution.is_some_and(|execution| execution.reproduces(&wanted)) {
+            times = Some(*tried);
         }
-        let Some(times) = times else { return false };
-        replays += CONFIRM;
-        let shown = self.executor.shown_again(&harmless(times), CONFIRM, &wanted, seed, patient).await;
-        let Some(ran) = shown.into_iter().nth(CONFIRM - 1) else { return false };
-        self.keep(Confirmed { index, ran, print: wanted, replays });
-        true
+        if times.is_some() || began.elapsed() > LONGEST {
+            break;
+        }
     }
-
-    /// Whether a death is one that a finding tells.
-    pub(super) fn is_told(&self, how: &str) -> bool {
-        let shape = crashes::shape(how);
-        self.known.iter().any(|print| print.oracle == "target" && crashes::is_of(&print.shape, &shape))
-    }
+    replays += CONFIRMATIONS;
+    let shown = executor.reproductions(&harmless(times?), CONFIRMATIONS, &wanted, seed, deadline).await;
+    let execution = shown.into_iter().nth(CONFIRMATIONS - 1)?;
+    Some(Exhaustion { execution, replays })
 }

@@ -1,28 +1,28 @@
-//! Guidance: which inputs met a new answer, and how often each command was tried in each state.
+//! Feedback: which inputs had a new answer, and how often each command was tried in each state.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::program::{Program, Rendered};
+use super::program::{BYSTANDER, OPENED, Program};
+use super::render::Rendered;
+use super::step_writer::Part;
 use crate::frame::Pointer;
 use crate::protocol::{Matcher, Protocol};
 use crate::run::testbed::Single;
 use crate::source::Diagnostics;
 use crate::trace::{Direction, Event, Payload};
 
-/// The state before anything was said.
-pub const OPENED: &str = "opened";
 /// Answers of one input that make its signature.
 const ANSWERS: usize = 3;
-/// Programs kept; the oldest of those that are no one's only witness give way.
+/// Programs kept; the oldest are dropped first.
 const CORPUS: usize = 512;
 
 /// How often each command was tried in each state: command, then state.
 pub type Coverage = BTreeMap<String, BTreeMap<String, u64>>;
 
-/// What is known of the target's behaviour.
+/// What is known of the behaviour of the target.
 pub struct Feedback {
     protocol: Arc<Protocol>,
     phases: Vec<(String, Matcher)>,
@@ -30,7 +30,7 @@ pub struct Feedback {
     /// Messages that answer the barrier, which say nothing about an input.
     barrier: BTreeSet<String>,
     seen: BTreeSet<(String, String, String, String)>,
-    /// The programs that met something new.
+    /// The programs that had a new answer.
     pub corpus: Vec<Program>,
     /// States and commands.
     pub coverage: Coverage,
@@ -60,25 +60,25 @@ impl Feedback {
 
     /// Learns from what came of a program. The part of it that led to something new joins the corpus. Returns that
     /// part, if there is one.
-    pub fn learn(&mut self, program: &Program, rendered: &Rendered, single: &Single) -> Option<Program> {
+    pub fn learn(&mut self, program: &Program, rendered: &Rendered, outcome: &Single) -> Option<Program> {
         // Both are in the order in which they came.
-        let mut marks = single.marks.as_slice();
+        let mut marks = outcome.marks.as_slice();
         let start = |place: &String| -> Option<usize> {
             let at = marks.iter().position(|(pointer, _)| is_below(pointer, place))?;
             marks = &marks[at..];
-            Some(marks[0].1.min(single.trace.len()))
+            Some(marks[0].1.min(outcome.trace.len()))
         };
         let starts: Vec<Option<usize>> = rendered.places.iter().map(start).collect();
-        let end = self.end_of_inputs(rendered, single);
+        let end = self.end_of_inputs(rendered, outcome);
         let mut newest = None;
         let mut phase = OPENED.to_owned();
         let mut at = 0;
         for (index, input) in program.inputs.iter().enumerate() {
             let Some(start) = starts.get(index).copied().flatten() else { break };
-            self.follow(&single.trace[at..start], &mut phase);
+            self.follow(&outcome.trace[at..start], &mut phase);
             at = start;
             let stop = starts.get(index + 1).copied().flatten().unwrap_or(end).max(start);
-            let answers = self.answers(&single.trace[start..stop], &input.client);
+            let answers = self.answers(&outcome.trace[start..stop], &input.client);
             *self.coverage.entry(input.command.clone()).or_default().entry(phase.clone()).or_default() += 1;
             // What two clients do at once ends as it ends: it would make the campaign depend on chance.
             if input.mutation == "race" || input.command == "wait" {
@@ -91,7 +91,7 @@ impl Feedback {
         }
         let mut part = program.clone();
         part.inputs.truncate(newest? + 1);
-        (part.witness, part.fresh, part.witness_state) = (false, false, None);
+        (part.bystander, part.fresh_connection_after, part.bystander_state) = (false, false, None);
         if !self.corpus.contains(&part) {
             self.corpus.push(part.clone());
         }
@@ -102,15 +102,15 @@ impl Feedback {
     }
 
     /// Where in the trace the inputs are over.
-    fn end_of_inputs(&self, rendered: &Rendered, single: &Single) -> usize {
-        let last = rendered.parts.iter().rposition(|part| *part == super::program::Part::Inputs);
+    fn end_of_inputs(&self, rendered: &Rendered, outcome: &Single) -> usize {
+        let last = rendered.parts.iter().rposition(|part| *part == Part::Inputs);
         let after = last.map(|index| index + 1).filter(|index| *index < rendered.parts.len());
         let place = after.map(|index| format!("/steps/{index}"));
-        place.and_then(|place| start_of(single, &place)).unwrap_or(single.trace.len())
+        place.and_then(|place| start_of(outcome, &place)).unwrap_or(outcome.trace.len())
     }
 
     fn follow(&self, events: &[Event], phase: &mut String) {
-        for event in events.iter().filter(|event| &*event.client != super::program::WITNESS) {
+        for event in events.iter().filter(|event| &*event.client != BYSTANDER) {
             let Some((message, body)) = self.message(event) else { continue };
             if let Some((name, _)) = self.phases.iter().find(|(_, on)| on.matches(message, event.dir, &body))
             {
@@ -156,9 +156,9 @@ impl Feedback {
     }
 }
 
-fn start_of(single: &Single, place: &str) -> Option<usize> {
-    let mut marks = single.marks.iter();
-    marks.find(|(pointer, _)| is_below(pointer, place)).map(|(_, at)| (*at).min(single.trace.len()))
+fn start_of(outcome: &Single, place: &str) -> Option<usize> {
+    let mut marks = outcome.marks.iter();
+    marks.find(|(pointer, _)| is_below(pointer, place)).map(|(_, at)| (*at).min(outcome.trace.len()))
 }
 
 fn is_below(pointer: &str, place: &str) -> bool {

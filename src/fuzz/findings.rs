@@ -1,219 +1,233 @@
-//! What a campaign keeps: each finding once, and with it whatever else the same steps show.
+//! The findings of a campaign: each once, and with it whatever else its steps break. Nothing else changes them.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::campaign::{Campaign, Event};
-use super::confirm::no_finding;
-use super::executor::{Execution, is_same_defect};
+use super::budget::Budget;
+use super::confirm::Confirmed;
+use super::crashes;
+use super::events::{CampaignEvent, EventSink};
+use super::executor::Execution;
 use super::exhaustion::exhausted_after;
-use super::finding::{self, Finding, Fingerprint, Shown, fingerprints, name_of};
+use super::finding::{Evidence, Finding, blank_report, name_of, steps};
+use super::fingerprint::Fingerprint;
+use super::input::Input;
+use super::joint::JointFinding;
+use super::oracle::Oracle;
 use super::program::Program;
+use super::text::without_values;
 use crate::protocol::{Protocol, ReadingName};
-use crate::results::event::{Failure, Verdict};
+use crate::results::event::Failure;
 use crate::run::testbed::death_of;
+use crate::scenario::write;
 
-/// A failure that replays have shown each time.
-pub(super) struct Confirmed {
-    /// The number of the case.
-    pub index: u64,
-    /// What it shows.
-    pub print: Fingerprint,
-    /// The run of the smallest program so far that shows it.
-    pub ran: Execution,
-    /// Cases run to confirm and shrink it.
-    pub replays: usize,
+/// What campaign the findings are of, for their scenario files.
+pub(super) struct Origin {
+    /// The protocol.
+    pub protocol: Arc<Protocol>,
+    /// The campaign's seed.
+    pub seed: u64,
+    /// How the target is given on the command line.
+    pub reproduce: String,
 }
 
-/// What several cases have brought about, and none of them alone.
-pub(super) struct JointFinding {
-    /// What it is.
-    pub print: Fingerprint,
-    /// How bad it is.
-    pub verdict: Verdict,
-    /// One sentence, which says that no case alone does it.
-    pub message: String,
-    /// The same where the search for one was cut short.
-    pub cut: String,
-    /// The cases, with their numbers.
-    pub programs: Vec<(u64, Program)>,
+/// The findings of a campaign.
+pub(super) struct Findings {
+    origin: Origin,
+    budget: Budget,
+    most: usize,
+    all: Vec<Finding>,
+    /// Everything that a finding has shown, joined or not.
+    known: BTreeSet<Fingerprint>,
+    /// (command, mutation) of findings of one input: they would hide others.
+    known_inputs: BTreeSet<(String, String)>,
 }
 
-impl JointFinding {
-    /// What is left of it where the search for a case ended before its time; `None`: a case of this oracle was `confirmed`, and
-    /// explains it.
-    fn cut_short(self, confirmed: Option<&str>) -> Option<Self> {
-        let is_open = confirmed != Some(&self.print.oracle);
-        is_open.then(|| Self { message: self.cut.clone(), ..self })
+impl Findings {
+    /// No findings yet, and no more than `most`.
+    pub fn new(origin: Origin, budget: Budget, most: usize) -> Self {
+        Self { origin, budget, most, all: Vec::new(), known: BTreeSet::new(), known_inputs: BTreeSet::new() }
     }
-}
 
-impl Campaign<'_> {
-    /// Keeps what was confirmed, unless it is known.
-    pub(super) fn keep(&mut self, confirmed: Confirmed) {
-        let Confirmed { index, print, ran, replays } = confirmed;
-        let all = fingerprints(&ran.program, &ran.rendered, &ran.single);
-        let Some((fingerprint, failure)) = all.into_iter().find(|(one, _)| is_same_defect(one, &print))
-        else {
+    /// Findings so far.
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Whether there are as many as there may be.
+    pub fn is_full(&self) -> bool {
+        self.all.len() >= self.most
+    }
+
+    /// How many different failures are known.
+    pub fn known(&self) -> usize {
+        self.known.len()
+    }
+
+    /// Whether a finding has shown this.
+    pub fn is_known(&self, print: &Fingerprint) -> bool {
+        self.known.contains(print)
+    }
+
+    /// Whether an input alone is a finding.
+    pub fn is_known_input(&self, input: &Input) -> bool {
+        self.known_inputs.contains(&(input.command.clone(), input.mutation.clone()))
+    }
+
+    /// Whether a finding reports a crash of this kind.
+    pub fn reports_crash(&self, how: &str) -> bool {
+        let signature = crashes::signature(how);
+        self.known
+            .iter()
+            .any(|print| print.oracle == Oracle::Target && crashes::is_of(&print.signature, &signature))
+    }
+
+    /// Whether a finding may be of the same crash: all that is known of this one is how the process ended.
+    pub fn may_report_crash(&self, print: &Fingerprint) -> bool {
+        let same = |known: &Fingerprint| {
+            known.oracle == print.oracle && crashes::is_of(&known.signature, &print.signature)
+        };
+        print.oracle == Oracle::Target && self.known.iter().any(same)
+    }
+
+    /// Whether a finding shows this, in whichever state: the last words of a crash identify it.
+    pub fn shows(&self, print: &Fingerprint) -> bool {
+        let same = |known: &Fingerprint| known.oracle == print.oracle && known.signature == print.signature;
+        let identified = print.oracle == Oracle::Target && crashes::has_words(&print.signature);
+        self.is_known(print) || identified && self.known.iter().any(same)
+    }
+
+    /// Whether a case has an input like one that shows this alone, according to a finding: in no state, or in the same. Once it is
+    /// known, no such case is made.
+    pub fn explain(&self, execution: &Execution, print: &Fingerprint) -> bool {
+        let of = |evidence: &Evidence| {
+            let Program { inputs, state, .. } = &evidence.program;
+            let [alone] = inputs.as_slice() else { return false };
+            evidence.fingerprint.is_same_defect(print)
+                && (state.is_none() || *state == execution.program.state)
+                && execution.program.inputs.iter().any(|input| input.is_like(alone))
+        };
+        let alone = self.all.iter().filter(|found| found.together.is_empty());
+        alone.flat_map(|found| &found.evidence).any(of)
+    }
+
+    /// Adds what was confirmed, unless it is known.
+    pub fn add(&mut self, confirmed: Confirmed, events: &mut EventSink<'_>) {
+        let Confirmed { index, print, execution, replays } = confirmed;
+        let all = execution.failures();
+        let Some((fingerprint, failure)) = all.into_iter().find(|(one, _)| one.is_same_defect(&print)) else {
             return;
         };
         if !self.known.insert(fingerprint.clone()) {
             return;
         }
-        if let [input] = ran.program.inputs.as_slice() {
+        if let [input] = execution.program.inputs.as_slice() {
             self.known_inputs.insert((input.command.clone(), input.mutation.clone()));
         }
-        let worn = exhausted_after(&ran).map(|sent| {
-            let how = ran.single.broke().and_then(death_of).unwrap_or_default();
-            format!("a harmless case, repeated, kills it after about {sent} messages: {how}")
-        });
-        let message = worn.or_else(|| failure.as_ref().map(|failure| failure.message.clone()));
-        let shown = Shown {
-            fingerprint,
-            verdict: failure.as_ref().map_or(Verdict::Failed, |failure| failure.verdict),
-            message: message.or(ran.single.report.reason.clone()).unwrap_or_default(),
-            case: index,
-            program: ran.program,
-        };
-        match self.report.findings.iter().position(|found| found.has_steps_of(&shown.program)) {
-            Some(at) => self.join(at, shown, failure),
+        let evidence = Evidence::of(&execution, index, fingerprint, failure.as_ref(), exhaustion(&execution));
+        match self.all.iter().position(|found| found.has_steps_of(&evidence.program)) {
+            Some(at) => self.join(at, evidence, failure, events),
             None => {
-                let name = name_of(&shown.fingerprint);
-                let mut report = ran.single.report;
+                let name = name_of(&evidence.fingerprint);
+                let mut report = execution.outcome.report;
                 report.case = format!("fuzz/{name}");
-                report.title = format!("{}: {}", shown.fingerprint.oracle, finding::normal(&shown.message));
-                report.covers.clone_from(&shown.fingerprint.requirements);
-                let steps = finding::steps(&shown.program);
-                let (shown, together, at) = (vec![shown], Vec::new(), self.since_start());
-                self.add(Finding { shown, together, steps, replays, at, name, report });
+                report.title =
+                    format!("{}: {}", evidence.fingerprint.oracle, without_values(&evidence.message));
+                report.covers.clone_from(&evidence.fingerprint.requirements);
+                let (steps, at) = (steps(&evidence.program), self.budget.elapsed());
+                let (evidence, together) = (vec![evidence], Vec::new());
+                self.publish(Finding { evidence, together, steps, replays, at, name, report }, events);
             }
         }
     }
 
-    /// Tells what the steps of a finding show besides with it: it is one story.
-    fn join(&mut self, at: usize, shown: Shown, failure: Option<Failure>) {
-        let found = &mut self.report.findings[at];
-        if found.tells(&shown.fingerprint) {
+    /// Reports what the steps of a finding break besides with it.
+    fn join(&mut self, at: usize, evidence: Evidence, failure: Option<Failure>, events: &mut EventSink<'_>) {
+        let found = &mut self.all[at];
+        if found.covers(&evidence.fingerprint) {
             return;
         }
-        found.report.verdict = found.report.verdict.max(shown.verdict);
+        found.report.verdict = found.report.verdict.max(evidence.verdict);
         // The frames are those of another run.
         if failure.is_none() {
-            found.report.reason.get_or_insert_with(|| shown.message.clone());
+            found.report.reason.get_or_insert_with(|| evidence.message.clone());
         }
         found.report.failures.extend(failure.map(|failure| Failure { frames: Vec::new(), ..failure }));
-        found.shown.push(shown);
+        found.evidence.push(evidence);
         found.report.covers = found.requirements();
-        let scenario = self.written(&self.report.findings[at]);
-        (self.sink)(Event::Joined(&self.report.findings[at], &scenario));
+        let scenario = self.origin.scenario(&self.all[at]);
+        events.send(CampaignEvent::Joined(&self.all[at], &scenario));
     }
 
-    fn add(&mut self, found: Finding) {
-        let scenario = self.written(&found);
-        (self.sink)(Event::Finding(&found, &scenario));
-        self.report.findings.push(found);
-    }
-
-    /// At the end of the campaign: keeps what was being looked into, as far as that has come.
-    pub(super) fn keep_rest(&mut self) {
-        let confirmed = self.confirmed.take();
-        let oracle = confirmed.as_ref().map(|confirmed| confirmed.print.oracle.clone());
-        let looking = self.looking.take();
-        match (confirmed, looking) {
-            (Some(confirmed), _) => self.keep(confirmed),
-            // Of what is told below there is no more to say.
-            (None, Some((_, print))) if self.tells_together(&print) => {}
-            (None, Some((index, print))) => {
-                let (like, text) = no_finding(index, &print, "the end came before it was confirmed");
-                self.note(like, text);
-            }
-            (None, None) => {}
-        }
-        if let Some(rest) = self.unexplained.take().and_then(|rest| rest.cut_short(oracle.as_deref())) {
-            self.keep_together(rest);
-        }
-    }
-
-    /// Whether what is wrong for certain, and not looked into to the end, is of the same oracle.
-    fn tells_together(&self, print: &Fingerprint) -> bool {
-        self.unexplained.as_ref().is_some_and(|together| together.print.oracle == print.oracle)
-    }
-
-    /// Keeps what several cases have brought about together.
-    pub(super) fn keep_together(&mut self, together: JointFinding) {
-        let JointFinding { print, verdict, message, programs, .. } = together;
+    /// Adds what several cases have caused together.
+    pub fn add_joint(&mut self, joint: JointFinding, events: &mut EventSink<'_>) {
+        let JointFinding { print, verdict, message, programs, .. } = joint;
         if !self.known.insert(print.clone()) {
             return;
         }
-        // Without a case it is told all the same.
+        // Without a case it is reported all the same.
         let programs = if programs.is_empty() { vec![(0, Program::default())] } else { programs };
-        let (first, program) = programs[0].clone();
+        let (case, program) = programs[0].clone();
         let name = name_of(&print);
-        let mut report = finding::blank_report(&name, &message);
+        let mut report = blank_report(&name, &message);
         report.verdict = verdict;
         report.reason = Some(message.clone());
-        let steps = programs.iter().map(|(_, program)| finding::steps(program)).sum();
-        let shown = Shown { fingerprint: print, verdict, message, case: first, program };
-        let (shown, together, at) = (vec![shown], programs, self.since_start());
-        self.add(Finding { shown, together, steps, replays: 0, at, name, report });
+        let steps = programs.iter().map(|(_, program)| steps(program)).sum();
+        let evidence = vec![Evidence { fingerprint: print, verdict, message, case, program }];
+        let at = self.budget.elapsed();
+        self.publish(Finding { evidence, together: programs, steps, replays: 0, at, name, report }, events);
     }
 
+    fn publish(&mut self, found: Finding, events: &mut EventSink<'_>) {
+        let scenario = self.origin.scenario(&found);
+        events.send(CampaignEvent::Finding(&found, &scenario));
+        self.all.push(found);
+    }
+
+    /// The findings, at the end of the campaign.
+    pub fn into_vec(self) -> Vec<Finding> {
+        self.all
+    }
+}
+
+/// That a harmless case, repeated, crashes the server, if it does.
+fn exhaustion(execution: &Execution) -> Option<String> {
+    exhausted_after(execution).map(|sent| {
+        let how = execution.outcome.broke().and_then(death_of).unwrap_or_default();
+        format!("a harmless case, repeated, kills it after about {sent} messages: {how}")
+    })
+}
+
+impl Origin {
     /// The scenario file of a finding.
-    fn written(&self, found: &Finding) -> String {
-        let protocol = self.executor.ground.protocol();
-        let cases = match found.together.as_slice() {
-            [] => found.cases(protocol),
-            together => {
-                let case = |(index, program): &(u64, Program)| {
-                    let name = format!("{}-{index}", found.name);
-                    program.render(protocol, &name, &format!("Case {index}"), &[]).case
-                };
-                together.iter().map(case).collect()
-            }
-        };
+    fn scenario(&self, found: &Finding) -> String {
+        let cases = found.cases(&self.protocol);
         let first = found.first();
-        let (seed, case, state) = (self.options.seed, first.case, &first.fingerprint.state);
+        let (seed, case, state) = (self.seed, first.case, &first.fingerprint.state);
         let mut comments =
             vec![format!("Found by frameproof fuzz, seed {seed}, case {case}, in state {state}.")];
-        let oracle = |shown: &Shown| format!("Oracle {}: {}", shown.fingerprint.oracle, shown.message);
-        comments.extend(found.shown.iter().map(oracle));
-        comments.push(format!("Run: frameproof run {} --scenario THIS", self.options.reproduce));
-        comments.extend(cases.first().into_iter().flat_map(|case| reservations(protocol, case)));
-        finding::scenario(&comments, &cases)
+        let oracle =
+            |evidence: &Evidence| format!("Oracle {}: {}", evidence.fingerprint.oracle, evidence.message);
+        comments.extend(found.evidence.iter().map(oracle));
+        comments.push(format!("Run: frameproof run {} --scenario THIS", self.reproduce));
+        comments.extend(cases.first().into_iter().flat_map(|case| reservations(&self.protocol, case)));
+        write::file(&comments, "fuzz", &cases)
     }
 }
 
 /// Under which readings a case was judged, where they are not the default ones, and which invariants were not.
 fn reservations(protocol: &Protocol, case: &Value) -> Vec<String> {
-    let mut said = Vec::new();
+    let mut lines = Vec::new();
     // One reading is taken for a whole run.
     if let Some(reading) = protocol.readings.values().find(|reading| **reading != ReadingName::default()) {
-        said.push(format!("Reading: {}.", format!("{reading:?}").to_lowercase()));
+        lines.push(format!("Reading: {}.", format!("{reading:?}").to_lowercase()));
     }
     let suspended = case.get("suspend").and_then(Value::as_array).into_iter().flatten();
     let suspended: Vec<&str> = suspended.filter_map(Value::as_str).collect();
     if !suspended.is_empty() {
-        said.push(format!("Not judged: {}.", suspended.join(", ")));
+        lines.push(format!("Not judged: {}.", suspended.join(", ")));
     }
-    said
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_was_cut_short_says_so_unless_a_case_explains_it() {
-        let together = || JointFinding {
-            print: Fingerprint::of_death("process `a` exited with status 3"),
-            verdict: Verdict::Error,
-            message: "no case alone".to_owned(),
-            cut: "not looked into to the end".to_owned(),
-            programs: Vec::new(),
-        };
-        for (confirmed, expected) in
-            [(None, Some(together().cut)), (Some("memory"), Some(together().cut)), (Some("target"), None)]
-        {
-            assert_eq!(together().cut_short(confirmed).map(|rest| rest.message), expected, "{confirmed:?}");
-        }
-    }
+    lines
 }

@@ -1,8 +1,7 @@
-//! Cases on their way: made ahead, run side by side, and taken in one by one, in the order of their numbers.
+//! Cases in flight: made ahead, run side by side, and taken in one by one, in the order of their numbers.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::AssertUnwindSafe;
-use std::time::Duration;
 
 use futures_util::FutureExt;
 use tokio::task::JoinSet;
@@ -14,62 +13,56 @@ use super::program::Program;
 /// which ends first, and no slow case keeps the others waiting.
 pub(super) const AHEAD: u64 = 64;
 
-/// A case that was run; `None`: it was no scenario, or frameproof itself broke in it.
-pub(super) type Landed = (u64, Option<Execution>);
+/// A case that was run; `None`: it was no scenario, or frameproof itself failed in it.
+pub(super) type Finished = (u64, Option<Execution>);
 
 /// The cases that are not taken in yet.
 #[derive(Default)]
 pub(super) struct InFlight {
     waiting: VecDeque<(u64, Program)>,
-    running: JoinSet<Landed>,
-    done: BTreeMap<u64, Option<Execution>>,
+    running: JoinSet<Finished>,
+    finished: BTreeMap<u64, Option<Execution>>,
     /// The number of the case that is taken in next.
     next: u64,
-    /// What [`InFlight::recent`] tells next, where servers are watched.
+    /// What [`InFlight::take_recent`] returns next, where servers are watched.
     recent: Vec<(u64, Program)>,
 }
 
 impl InFlight {
-    /// The number of the case that may be made last.
+    /// The number of the first case that may not be made yet.
     pub fn horizon(&self) -> u64 {
         self.next + AHEAD
     }
 
     /// Adds a case; they come in the order of their numbers.
-    pub fn add(&mut self, index: u64, program: Program) {
+    pub fn add(&mut self, (index, program): (u64, Program)) {
         self.waiting.push_back((index, program));
     }
 
-    /// Gives up what has not begun.
-    pub fn give_up(&mut self) {
+    /// Drops what has not begun.
+    pub fn discard_waiting(&mut self) {
         self.waiting.clear();
     }
 
     /// Starts cases until `jobs` run. Launched servers are watched: what ran on them is remembered.
-    pub fn start(
-        &mut self,
-        jobs: usize,
-        executor: &Executor,
-        deadline: Duration,
-        seed_of: impl Fn(u64) -> u64,
-    ) {
+    pub fn start(&mut self, jobs: usize, executor: &Executor) {
         while self.running.len() < jobs.max(1) {
             let Some((index, program)) = self.waiting.pop_front() else { return };
-            if executor.ground.is_launched() {
+            if executor.target.is_launched() {
                 self.recent.push((index, program.clone()));
             }
-            let (executor, seed) = (executor.clone(), seed_of(index));
+            let executor = executor.clone();
             self.running.spawn(async move {
-                let ran = AssertUnwindSafe(executor.run(program, seed, deadline)).catch_unwind().await;
-                (index, ran.ok().flatten())
+                let run = executor.run(program, executor.seed_of(index), executor.deadline());
+                (index, AssertUnwindSafe(run).catch_unwind().await.ok().flatten())
             });
         }
     }
 
     /// Waits until a case is over. `false`: none runs.
-    pub async fn land(&mut self) -> bool {
+    pub async fn wait_for_one(&mut self) -> bool {
         match self.running.join_next().await {
-            Some(Ok((index, ran))) => drop(self.done.insert(index, ran)),
+            Some(Ok((index, execution))) => drop(self.finished.insert(index, execution)),
             Some(Err(_)) => {}
             None => return false,
         }
@@ -77,21 +70,21 @@ impl InFlight {
     }
 
     /// Waits for all that run.
-    pub async fn land_all(&mut self) {
-        while self.land().await {}
+    pub async fn wait_for_all(&mut self) {
+        while self.wait_for_one().await {}
     }
 
     /// The next case in order, if it is over.
-    pub fn take(&mut self) -> Option<Landed> {
-        let ran = self.done.remove(&self.next)?;
+    pub fn take_next(&mut self) -> Option<Finished> {
+        let execution = self.finished.remove(&self.next)?;
         self.next += 1;
-        Some((self.next - 1, ran))
+        Some((self.next - 1, execution))
     }
 
     /// What ran since this was asked last; what runs still counts for the next time, too.
-    pub fn recent(&mut self) -> Vec<(u64, Program)> {
-        let (next, done) = (self.next, &self.done);
-        let runs = |index: &u64| *index >= next && !done.contains_key(index);
+    pub fn take_recent(&mut self) -> Vec<(u64, Program)> {
+        let (next, finished) = (self.next, &self.finished);
+        let runs = |index: &u64| *index >= next && !finished.contains_key(index);
         let still = self.recent.iter().filter(|(index, _)| runs(index)).cloned().collect();
         std::mem::replace(&mut self.recent, still)
     }
@@ -103,16 +96,16 @@ mod tests {
 
     #[test]
     fn cases_are_taken_in_by_their_numbers() {
-        let mut flight = InFlight::default();
+        let mut in_flight = InFlight::default();
         for index in [2, 0] {
-            flight.done.insert(index, None);
+            in_flight.finished.insert(index, None);
         }
-        assert_eq!(flight.take().map(|(index, _)| index), Some(0));
-        assert!(flight.take().is_none(), "the second is not over");
-        assert_eq!(flight.horizon(), 1 + AHEAD);
-        flight.done.insert(1, None);
-        assert_eq!(flight.take().map(|(index, _)| index), Some(1));
-        assert_eq!(flight.take().map(|(index, _)| index), Some(2));
-        assert!(flight.take().is_none());
+        assert_eq!(in_flight.take_next().map(|(index, _)| index), Some(0));
+        assert!(in_flight.take_next().is_none(), "the second is not over");
+        assert_eq!(in_flight.horizon(), 1 + AHEAD);
+        in_flight.finished.insert(1, None);
+        assert_eq!(in_flight.take_next().map(|(index, _)| index), Some(1));
+        assert_eq!(in_flight.take_next().map(|(index, _)| index), Some(2));
+        assert!(in_flight.take_next().is_none());
     }
 }

@@ -1,4 +1,4 @@
-//! One input: something that is done to the server, and what the protocol owes for it.
+//! One input: something that is done to the server, and what the protocol obliges it to.
 //!
 //! A fuzzed case is a list of inputs. It is made, mutated, shrunk and stored in this one form, and turned into the steps of a
 //! scenario when it is run. Ids that only the server knows stand in it as the scenario's own templates (`{{seen.call}}`).
@@ -16,9 +16,9 @@ pub struct Input {
     pub action: Action,
     /// The kind of command, for the table of states and commands: a message's name, `text`, `frames`, …
     pub command: String,
-    /// How it was spoilt: `valid`, `missing-field`, `truncated`, … Part of the novelty that guides the campaign.
+    /// The mutation: `valid`, `missing-field`, `truncated`, … Part of the novelty that guides the campaign.
     pub mutation: String,
-    /// What the protocol owes for it.
+    /// What the server owes for it.
     #[serde(rename = "duty")]
     pub obligation: Obligation,
 }
@@ -75,7 +75,7 @@ impl Input {
         }
     }
 
-    /// Whether another input is of the same command and spoilt in the same way.
+    /// Whether another input is of the same command and the same mutation.
     pub fn is_like(&self, other: &Self) -> bool {
         self.command == other.command && self.mutation == other.mutation
     }
@@ -122,11 +122,11 @@ impl Input {
 
     /// Whether the client itself cuts the connection in the end.
     pub fn hangs_up(&self) -> bool {
-        self.farewell().is_some()
+        self.final_drop().is_some()
     }
 
     /// The step by which the client itself cuts the connection in the end.
-    pub fn farewell(&self) -> Option<&Value> {
+    pub fn final_drop(&self) -> Option<&Value> {
         match &self.action {
             Action::Steps(steps) => steps.last().filter(|step| step.get("drop").is_some()),
             _ => None,
@@ -209,8 +209,8 @@ mod tests {
             obligation: Obligation::Survive,
         };
         let apart = race.apart();
-        let told: Vec<_> = apart.iter().map(|one| (one.client.as_str(), one.command.as_str())).collect();
-        assert_eq!(told, [("alice", "a"), ("bob", "b")]);
+        let named: Vec<_> = apart.iter().map(|one| (one.client.as_str(), one.command.as_str())).collect();
+        assert_eq!(named, [("alice", "a"), ("bob", "b")]);
         let text = Input { action: Action::Text(r#"{"type":"a"}"#.into()), ..apart[0].clone() };
         assert!(apart[0].does_as(&text), "the same words");
         assert!(!apart[1].does_as(&text) && !race.does_as(&apart[0]));

@@ -48,18 +48,18 @@ mod tests {
     #[test]
     fn few_slow_cases_make_no_slow_target_and_many_do() {
         let deadline = Duration::from_millis(1500);
-        let mut pace = Latency::default();
-        assert_eq!(pace.expected(deadline), None, "nothing is known");
-        (0..10).for_each(|_| pace.add(Duration::from_millis(40)));
-        pace.add(Duration::from_secs(2));
-        assert_eq!(pace.expected(deadline), Some(Duration::from_millis(400)));
-        (0..CASES).for_each(|_| pace.add(Duration::from_millis(2)));
-        assert_eq!(pace.expected(deadline), Some(LEAST), "the old ones are forgotten");
-        assert_eq!(pace.expected(LEAST), None);
-        (0..CASES).for_each(|_| pace.add(Duration::from_secs(1)));
-        assert_eq!(pace.expected(deadline), None);
-        assert_eq!(pace.expected(deadline * 10), Some(Duration::from_secs(10)));
-        pace.was_misleading();
-        assert_eq!(pace.expected(deadline * 10), None);
+        let mut latency = Latency::default();
+        assert_eq!(latency.expected(deadline), None, "nothing is known");
+        (0..10).for_each(|_| latency.add(Duration::from_millis(40)));
+        latency.add(Duration::from_secs(2));
+        assert_eq!(latency.expected(deadline), Some(Duration::from_millis(400)));
+        (0..CASES).for_each(|_| latency.add(Duration::from_millis(2)));
+        assert_eq!(latency.expected(deadline), Some(LEAST), "the old ones are forgotten");
+        assert_eq!(latency.expected(LEAST), None);
+        (0..CASES).for_each(|_| latency.add(Duration::from_secs(1)));
+        assert_eq!(latency.expected(deadline), None);
+        assert_eq!(latency.expected(deadline * 10), Some(Duration::from_secs(10)));
+        latency.was_misleading();
+        assert_eq!(latency.expected(deadline * 10), None);
     }
 }

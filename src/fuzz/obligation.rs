@@ -22,7 +22,7 @@ fn owed(protocol: &Protocol, text: &str) -> Option<Refusal> {
         // What JSON leaves to its readers is no mistake: how deep, how large, how often a key, how great a number.
         Err(FrameError::Syntax { message, .. }) if message.contains("out of range") => None,
         Err(FrameError::Syntax { .. } | FrameError::InvalidUtf8 { .. }) => given(&refused.no_json),
-        // A list may be a batch where requests and replies are told apart by ids.
+        // A list may be a batch where requests and replies are distinguished by ids.
         Err(FrameError::NotAnObject { found })
             if found == "an array" && protocol.extension.replies.is_some() =>
         {
@@ -108,14 +108,14 @@ fn is_required(message: &Message, at: &str) -> bool {
     schema.get("required").and_then(Value::as_array).is_some_and(|names| names.iter().any(|one| one == name))
 }
 
-/// The obligation for a command that is valid but for an id that nobody told.
+/// The obligation for a command that is valid but for an id that the server never sent.
 fn unknown_id(protocol: &Protocol, command: &str, body: &Value) -> Option<Refusal> {
     protocol.extension.fuzzing.ids.values().find_map(|rule| {
         let mut places =
             rule.on.iter().filter(|place| place.on.as_slice().iter().any(|name| name == command));
-        let told = |value: &Value| value.as_str().is_none_or(|text| text.contains("{{"));
-        let made_up = places.any(|place| place.at.get(body).is_some_and(|value| !told(value)));
-        if made_up { given(&rule.unknown) } else { None }
+        let is_known = |value: &Value| value.as_str().is_none_or(|text| text.contains("{{"));
+        let is_unknown = places.any(|place| place.at.get(body).is_some_and(|value| !is_known(value)));
+        if is_unknown { given(&rule.unknown) } else { None }
     })
 }
 

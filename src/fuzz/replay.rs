@@ -26,16 +26,49 @@ pub enum Fate {
     FailsOtherwise,
 }
 
+impl Fate {
+    /// As it is shown.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::StillFails => "still fails",
+            Self::Fixed => "fixed",
+            Self::Undecided => "undecided",
+            Self::Flaky => "flaky",
+            Self::FailsOtherwise => "fails otherwise",
+        }
+    }
+}
+
 /// One stored finding.
 pub struct Replayed {
     /// The scenario file.
     pub file: String,
-    /// The case, or why the file could not be read.
-    pub case: Result<LoadedCase, String>,
-    /// What became of it; none for a file that could not be read.
-    pub fate: Option<Fate>,
+    /// What came of its case, or why the file could not be read.
+    pub result: Result<Replay, String>,
+}
+
+/// A case of a stored finding that was run again.
+pub struct Replay {
+    /// The case.
+    pub case: LoadedCase,
+    /// What became of it.
+    pub fate: Fate,
     /// The last run.
     pub last: Option<Single>,
+}
+
+/// The exit code of `frameproof fuzz --replay`: 0 all fixed, 1 one of them is not, 2 one could not be read, 4 none could.
+pub fn exit_code(all: &[Replayed]) -> u8 {
+    let mut fates =
+        all.iter().filter_map(|one| one.result.as_ref().ok()).map(|replay| replay.fate).peekable();
+    if fates.peek().is_none() {
+        return 4;
+    }
+    if fates.any(|fate| fate != Fate::Fixed) {
+        return 1;
+    }
+    // A finding that cannot be read is not fixed.
+    if all.iter().any(|one| one.result.is_err()) { 2 } else { 0 }
 }
 
 /// Runs every scenario of a folder again.
@@ -55,11 +88,12 @@ pub async fn replay(
         let loaded = corpus::readable(&path)
             .and_then(|()| scenario::load(&path, ground.protocol()).map_err(|errors| errors.to_string()));
         match loaded {
-            Err(error) => all.push(Replayed { file, case: Err(error), fate: None, last: None }),
+            Err(error) => all.push(Replayed { file, result: Err(error) }),
             Ok(cases) => {
                 for case in cases {
                     let (fate, last) = again(ground, &case, deadline, seed).await;
-                    all.push(Replayed { file: file.clone(), case: Ok(case), fate: Some(fate), last });
+                    let result = Ok(Replay { case, fate, last });
+                    all.push(Replayed { file: file.clone(), result });
                 }
             }
         }

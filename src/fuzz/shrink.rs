@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::executor::{Execution, Executor};
-use super::finding::{Fingerprint, size};
+use super::fingerprint::Fingerprint;
 use super::generate::{frames, mutate};
 use super::input::{Action, Input, Obligation};
 use super::obligation::obligation_of;
@@ -47,7 +47,7 @@ pub async fn shrink(
     patience: Patience,
     until: Option<Instant>,
 ) {
-    let own = Instant::now() + if executor.ground.is_launched() { LAUNCHED } else { LONGEST };
+    let own = Instant::now() + if executor.target.is_launched() { LAUNCHED } else { LONGEST };
     let most = *replays + MOST;
     let until = until.map_or(own, |until| until.min(own));
     let mut work =
@@ -64,12 +64,12 @@ pub async fn shrink(
     let each = alone(&work.best.program, |_| true);
     work.try_all(each).await;
     loop {
-        let before = size(&work.best.program);
+        let before = work.best.program.size();
         let circumstances = circumstances(&work.best.program);
         work.try_all(circumstances).await;
         work.fewer_inputs(1).await;
         work.smaller_inputs().await;
-        if size(&work.best.program) >= before || work.is_over() {
+        if work.best.program.size() >= before || work.is_over() {
             break;
         }
     }
@@ -77,13 +77,8 @@ pub async fn shrink(
 
 /// Programs of one input each.
 fn alone(program: &Program, which: impl FnMut(&&Input) -> bool) -> Vec<Program> {
-    let alone = |input: &Input| Program { inputs: vec![input.clone()], ..bare(program) };
+    let alone = |input: &Input| Program { inputs: vec![input.clone()], ..program.bare() };
     program.inputs.iter().filter(which).map(alone).take(KINDS).collect()
-}
-
-/// The program without all that may not matter.
-fn bare(program: &Program) -> Program {
-    Program { own: false, fresh: false, witness: false, witness_state: None, ..program.clone() }
 }
 
 /// The same inputs in simpler circumstances.
@@ -94,13 +89,13 @@ fn circumstances(program: &Program) -> Vec<Program> {
         program
     };
     vec![
-        Program { state: None, ..bare(program) },
-        bare(program),
+        Program { state: None, ..program.bare() },
+        program.bare(),
         with(&|program| program.state = None),
-        with(&|program| (program.witness, program.witness_state) = (false, None)),
-        with(&|program| program.witness_state = None),
-        with(&|program| program.own = false),
-        with(&|program| program.fresh = false),
+        with(&|program| (program.bystander, program.bystander_state) = (false, None)),
+        with(&|program| program.bystander_state = None),
+        with(&|program| program.clean_turn_after = false),
+        with(&|program| program.fresh_connection_after = false),
     ]
 }
 
@@ -123,11 +118,11 @@ impl Work<'_> {
 
     /// Tries candidates, a batch at a time; takes the first that still shows the finding. `true`: there was one.
     async fn try_all(&mut self, candidates: Vec<Program>) -> bool {
-        let now = size(&self.best.program);
+        let now = self.best.program.size();
         let mut fresh = Vec::new();
         for candidate in candidates {
             let text = json!(candidate).to_string();
-            if size(&candidate) < now && self.tried.insert(text) {
+            if candidate.size() < now && self.tried.insert(text) {
                 fresh.push(candidate);
             }
         }
@@ -139,7 +134,7 @@ impl Work<'_> {
             }
             *self.replays += batch.len();
             let results = self.executor.replay_all(batch, self.seed, self.patience.first, JOBS).await;
-            for found in results.into_iter().flatten().filter(|ran| ran.shows(self.wanted)) {
+            for found in results.into_iter().flatten().filter(|execution| execution.reproduces(self.wanted)) {
                 if self.is_steady(&found.program).await {
                     *self.best = found;
                     return true;
@@ -148,11 +143,11 @@ impl Work<'_> {
         }
     }
 
-    /// Whether a program that has shown the finding once does so again: what chance decides is no smaller reproducer.
+    /// Whether a program that has shown the finding once does so again: a failure by chance is no smaller reproducer.
     async fn is_steady(&mut self, program: &Program) -> bool {
         *self.replays += AGAIN;
         let deadline = self.patience.again;
-        self.executor.shown_again(program, AGAIN, self.wanted, self.seed, deadline).await.len() == AGAIN
+        self.executor.reproductions(program, AGAIN, self.wanted, self.seed, deadline).await.len() == AGAIN
     }
 
     /// Leaves inputs out: halves, quarters, … and at last `least` at a time.
@@ -180,7 +175,7 @@ impl Work<'_> {
     async fn smaller_inputs(&mut self) {
         let mut index = 0;
         while index < self.best.program.inputs.len() && !self.is_over() {
-            let protocol = self.executor.ground.protocol().clone();
+            let protocol = self.executor.protocol().clone();
             let program = self.best.program.clone();
             let simpler = simpler(&protocol, &program.inputs[index]);
             let candidates = simpler.into_iter().map(|input| {
@@ -218,7 +213,8 @@ pub fn simpler(protocol: &Protocol, input: &Input) -> Vec<Input> {
         // Frames that mean something else to the RFC would be owed something else.
         if let (Action::Steps(before), Action::Steps(steps)) = (&original.action, &input.action)
             && original.command == frames::COMMAND
-            && (frames::meaning(before) != frames::meaning(steps) || original.farewell() != input.farewell())
+            && (frames::meaning(before) != frames::meaning(steps)
+                || original.final_drop() != input.final_drop())
         {
             return None;
         }

@@ -1,34 +1,15 @@
-//! Campaigns of the live fuzzer: what a person sees, and the events from which JUnit and JSON are made.
+//! Campaigns of the live fuzzer on a terminal.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::path::Path;
 
 use super::escape::terminal;
-use crate::fuzz::campaign::{Ended, Progress, Report};
-use crate::fuzz::feedback::{Coverage, OPENED};
-use crate::fuzz::finding::{Finding, Shown, blank_report};
-use crate::results::event::{CaseReport, RequirementResult, RunEvent, RunStarted, Summary, Verdict};
-
-/// What every campaign holds the server to, as a JUnit case each: the oracle, and what it asks.
-const ORACLES: &[(&str, &str)] = &[
-    ("alive", "The connection lives on, whatever a client sends"),
-    ("framing", "A connection ends in good order after what RFC 6455 forbids, and only then"),
-    ("refused", "What is no valid command is answered with the protocol's error"),
-    ("state-kept", "A refused command changes no state"),
-    ("clean-turn", "A clean turn succeeds afterwards on the same connection"),
-    ("fresh-connection", "A clean turn succeeds afterwards on a fresh connection"),
-    ("other-session", "Another session that runs alongside is unharmed"),
-    ("isolated", "Nothing of another session is shown"),
-    ("schema", "Every frame of the server satisfies its schema"),
-    ("frame", "Every frame of the server is a JSON object"),
-    ("message", "Every frame of the server is a message of the protocol"),
-    ("invariant", "Every monitor of the protocol holds"),
-    ("limit", "The server stays within the limits on frames and bytes"),
-    ("memory", "The memory of a launched server does not grow without bound"),
-    ("sequence", "A sequence of commands is answered in time"),
-    ("target", "The server is there"),
-];
+use crate::fuzz::events::{CampaignEnd, CampaignReport, Progress};
+use crate::fuzz::feedback::Coverage;
+use crate::fuzz::finding::{Evidence, Finding};
+use crate::fuzz::oracle::Oracle;
+use crate::fuzz::program::OPENED;
+use crate::results::event::Verdict;
 
 /// One line about where a campaign is.
 pub fn progress(progress: &Progress) -> String {
@@ -48,7 +29,7 @@ pub fn progress(progress: &Progress) -> String {
 /// Inputs of a finding that are shown; the file has all.
 const SHOWN: usize = 6;
 
-/// A finding, in a few lines: what it shows, its steps, how sure it is, and where it is kept.
+/// A finding, in a few lines: what it breaks, its steps, how sure it is, and where it is kept.
 pub fn finding(found: &Finding, file: Option<&str>) -> String {
     let mut text = heading(found, found.first());
     let (case, steps, replays) =
@@ -89,7 +70,7 @@ pub fn finding(found: &Finding, file: Option<&str>) -> String {
     text
 }
 
-/// What the steps of a finding were seen last to show, too.
+/// What the steps of a finding were seen last to break, too.
 pub fn joined(found: &Finding, file: Option<&str>) -> String {
     let mut text = heading(found, found.last());
     let steps = counted(found.steps, "step");
@@ -99,22 +80,23 @@ pub fn joined(found: &Finding, file: Option<&str>) -> String {
     text
 }
 
-fn heading(found: &Finding, shown: &Shown) -> String {
-    let word = if shown.verdict == Verdict::Warned { "WARN" } else { "FAIL" };
-    let print = &shown.fingerprint;
+fn heading(found: &Finding, evidence: &Evidence) -> String {
+    let word = if evidence.verdict == Verdict::Warned { "WARN" } else { "FAIL" };
+    let print = &evidence.fingerprint;
     let requirements = if print.requirements.is_empty() {
         String::new()
     } else {
         format!(" [{}]", print.requirements.join(" "))
     };
     let check = found.report.failures.iter().find(|failure| failure.requirements == print.requirements);
-    let check = check.filter(|_| print.oracle == "invariant").map(|failure| format!(" {}", failure.check));
+    let check =
+        check.filter(|_| print.oracle == Oracle::Invariant).map(|failure| format!(" {}", failure.check));
     format!(
         "{word} {}{}{requirements} in state {}: {}\n",
         print.oracle,
         check.unwrap_or_default(),
         terminal(&print.state),
-        terminal(&shown.message)
+        terminal(&evidence.message)
     )
 }
 
@@ -155,8 +137,8 @@ fn counted(number: usize, what: &str) -> String {
 }
 
 /// The end of a campaign.
-pub fn summary(report: &Report) -> String {
-    let Report { progress, findings, unconfirmed, .. } = report;
+pub fn summary(report: &CampaignReport) -> String {
+    let CampaignReport { progress, findings, unconfirmed, .. } = report;
     let seconds = progress.time.as_secs_f64();
     let mut text = format!(
         "{} in {} cases and {} messages, {seconds:.1} s ({:.0} messages/s); corpus {}",
@@ -173,86 +155,13 @@ pub fn summary(report: &Report) -> String {
         text.push_str("; given up while cases or replays still ran");
     }
     match &report.ended {
-        Ended::Done => {}
-        Ended::Interrupted => text.push_str("; interrupted"),
-        Ended::Refusing(why) => {
+        CampaignEnd::Done => {}
+        CampaignEnd::Interrupted => text.push_str("; interrupted"),
+        CampaignEnd::Refusing(why) => {
             let _ = write!(text, "; the target takes no more connections: {}", terminal(why));
         }
     }
     text
-}
-
-/// The campaign as the events of a run: a case for each finding, and one for each oracle that found nothing. `reproduce` is protocol and
-/// target as a command line has them, `folder` where the findings' scenarios are; `launched`: frameproof has launched the server.
-pub fn events(
-    started: RunStarted,
-    report: &Report,
-    launched: bool,
-    exit_code: u8,
-    reproduce: &str,
-    folder: &Path,
-) -> Vec<RunEvent> {
-    let told = |found: &Finding| told(found, reproduce, folder);
-    let mut cases: Vec<CaseReport> = report.findings.iter().map(told).collect();
-    for (oracle, title) in ORACLES {
-        if !report
-            .findings
-            .iter()
-            .flat_map(|found| &found.shown)
-            .any(|shown| shown.fingerprint.oracle == *oracle)
-        {
-            cases.push(untroubled(oracle, title, report, launched));
-        }
-    }
-    let mut summary =
-        Summary { seconds: report.progress.time.as_secs_f64(), exit_code, ..Summary::default() };
-    if report.ended == Ended::Interrupted {
-        summary.stopped = Some("interrupted".to_owned());
-    }
-    for case in &cases {
-        *summary.cases.entry(case.verdict).or_default() += 1;
-    }
-    for (id, count) in &report.exercised {
-        let broken_in: Vec<String> = report
-            .findings
-            .iter()
-            .filter(|found| found.requirements().contains(id))
-            .map(|found| found.report.case.clone())
-            .collect();
-        let verdict = if broken_in.is_empty() { Verdict::Passed } else { Verdict::Failed };
-        summary.requirements.insert(id.clone(), RequirementResult { verdict, exercised: *count, broken_in });
-    }
-    let Progress { cases: played, sent, .. } = &report.progress;
-    let title = format!("{}, fuzzed with {played} cases and {sent} messages", started.title);
-    let mut events = vec![RunEvent::RunStarted(RunStarted { cases: cases.len(), title, ..started })];
-    events.extend(cases.into_iter().map(|case| RunEvent::CaseFinished(Box::new(case))));
-    events.push(RunEvent::RunFinished(Box::new(summary)));
-    events
-}
-
-/// A finding as a failed case, whatever its level, as the exit code has it; its scenario is the place and what reproduces it.
-fn told(found: &Finding, reproduce: &str, folder: &Path) -> CaseReport {
-    let file = folder.join(found.file_name()).display().to_string();
-    let mut report = found.report.clone();
-    report.reproduce =
-        format!("frameproof run {reproduce} --scenario {}", crate::report::escape::shell(&file));
-    for failure in &mut report.failures {
-        // The campaign made the steps up; the scenario has them.
-        failure.step = None;
-        failure.verdict = failure.verdict.max(Verdict::Failed);
-    }
-    CaseReport { case: format!("fuzz/{}", found.name), verdict: Verdict::Failed, file, line: 1, ..report }
-}
-
-/// An oracle that found nothing: passed, if it was asked at all.
-fn untroubled(oracle: &str, title: &str, report: &Report, launched: bool) -> CaseReport {
-    let unasked = match oracle {
-        _ if report.progress.cases == 0 => Some("no case was run"),
-        "memory" if !launched => Some("frameproof did not launch the server"),
-        _ => None,
-    };
-    let verdict = if unasked.is_some() { Verdict::NotExercised } else { Verdict::Passed };
-    CaseReport { verdict, reason: unasked.map(str::to_owned), ..blank_report(oracle, title) }
 }
 
 #[cfg(test)]

@@ -8,13 +8,13 @@ use serde_json::Value;
 const FLAT: &[&str] =
     &["send", "with", "where", "covers", "expect", "save", "say", "call", "suspend", "codes", "frame"];
 
-/// A scenario file with these cases, under comment lines.
-pub fn file(comments: &[String], cases: &[Value]) -> String {
+/// A scenario file of a family with these cases, under comment lines.
+pub fn file(comments: &[String], family: &str, cases: &[Value]) -> String {
     let mut out = String::new();
     for comment in comments {
         let _ = writeln!(out, "# {}", printable(comment));
     }
-    out.push_str("family: fuzz\ncases:\n");
+    let _ = writeln!(out, "family: {}\ncases:", name(family));
     cases.iter().for_each(|case| list_item(case, 2, &mut out));
     out
 }
@@ -135,7 +135,8 @@ mod tests {
                 { "parallel": [[{ "raw": odd }], [{ "raw": "" }]] },
             ],
         });
-        let text = file(&["a comment\nwith a line end \u{1b}".to_owned()], std::slice::from_ref(&case));
+        let text =
+            file(&["a comment\nwith a line end \u{1b}".to_owned()], "fuzz", std::slice::from_ref(&case));
         let document = Document::parse("t.yaml", &text).expect("YAML");
         assert_eq!(*document.value, json!({ "family": "fuzz", "cases": [case] }), "{text}");
     }

@@ -11,7 +11,7 @@ pub const COMMAND: &str = "frames";
 
 /// The kinds of input, by their mutation's name.
 pub const KINDS: &[&str] = &[
-    // Right, each in an unusual way.
+    // Valid, each in an unusual way.
     "fragmented",
     "fragmented-around-pings",
     "fragmented-around-pongs",
@@ -26,7 +26,7 @@ pub const KINDS: &[&str] = &[
     // Left open by the RFC.
     "binary",
     "long-length-form",
-    // Wrong.
+    // Forbidden.
     "unmasked",
     "reserved-bits",
     "reserved-opcode",
@@ -40,14 +40,14 @@ pub const KINDS: &[&str] = &[
     "half-close-code",
     "bad-close-reason",
     "behind-close",
-    // Broken off: the client hangs up in the end.
+    // Aborted: the client drops its connection in the end.
     "short-length",
     "noise",
     "half-frame",
     "half-message",
     "long-length",
     "endless-length",
-    // The same with a reset: who is gone so is not noticed in order.
+    // The same with a reset, which the server does not notice in order.
     "reset-in-frame",
     "reset-in-message",
     // And with silence: a connection of its own says no more, and stays while the rest of the case runs.
@@ -58,7 +58,7 @@ pub const KINDS: &[&str] = &[
 /// A client that goes silent, beside those that go on.
 const SILENT: &str = "silent";
 /// Bytes that are no UTF-8: a stray continuation, a lead byte alone, overlong forms, a surrogate, beyond the last character.
-const NO_UTF8: &[&str] = &[
+const INVALID_UTF8: &[&str] = &[
     "80",
     "c3",
     "c3 28",
@@ -71,14 +71,14 @@ const NO_UTF8: &[&str] = &[
     "ff",
 ];
 /// Close codes that may not be sent.
-const NO_CODES: &[u16] = &[0, 1, 999, 1004, 1005, 1006, 1015, 1016, 1100, 2000, 2999, 5000, 65535];
+const INVALID_CODES: &[u16] = &[0, 1, 999, 1004, 1005, 1006, 1015, 1016, 1100, 2000, 2999, 5000, 65535];
 /// Close codes that may be sent.
-const CODES: &[u16] = &[1000, 1001, 1003, 1007, 1008, 1011, 3000, 3999, 4000, 4999];
+const VALID_CODES: &[u16] = &[1000, 1001, 1003, 1007, 1008, 1011, 3000, 3999, 4000, 4999];
 /// Lengths about the borders of the three forms.
 const BORDERS: &[u64] = &[125, 126, 127, 65_535, 65_536, 65_537];
 
 /// One input of this kind (see [`KINDS`]; an unknown one is taken for the first): `message` is a valid command, with
-/// templates, and `below(n)` throws a number from 0 to n - 1. An input that ends with a `drop` leaves the client without a
+/// templates, and `below(n)` is a random number from 0 to n - 1. An input that ends with a `drop` leaves the client without a
 /// connection; after one that [may](Obligation::MayClose) or [must](Obligation::MustClose) close it may be without one.
 pub fn input(
     client: &str,
@@ -86,12 +86,12 @@ pub fn input(
     message: &Value,
     below: &mut dyn FnMut(usize) -> usize,
 ) -> Input {
-    let (steps, obligation) = right(kind, message, below)
+    let (steps, obligation) = valid_frames(kind, message, below)
         .map(|steps| (steps, Obligation::Survive))
-        .or_else(|| closing(kind, below))
-        .or_else(|| open(kind, below))
-        .or_else(|| wrong(kind, message, below))
-        .or_else(|| broken_off(client, kind, message, below))
+        .or_else(|| closing_handshake(kind, below))
+        .or_else(|| optional_frames(kind, below))
+        .or_else(|| forbidden_frames(kind, message, below))
+        .or_else(|| aborted_frames(client, kind, message, below))
         .unwrap_or_else(|| (vec![fragmented(message, 1, None)], Obligation::Survive));
     Input {
         client: client.to_owned(),
@@ -166,7 +166,7 @@ fn fragmented(message: &Value, size: usize, between: Option<Value>) -> Value {
 }
 
 /// What a server must take.
-fn right(kind: &str, message: &Value, below: &mut dyn FnMut(usize) -> usize) -> Option<Vec<Value>> {
+fn valid_frames(kind: &str, message: &Value, below: &mut dyn FnMut(usize) -> usize) -> Option<Vec<Value>> {
     let size = 1 + below(8);
     Some(match kind {
         "fragmented" => vec![fragmented(message, size, None)],
@@ -194,20 +194,20 @@ fn right(kind: &str, message: &Value, below: &mut dyn FnMut(usize) -> usize) -> 
 }
 
 /// A closing handshake: the code is returned, or the server's own says that all is well.
-fn closing(kind: &str, below: &mut dyn FnMut(usize) -> usize) -> Option<(Vec<Value>, Obligation)> {
+fn closing_handshake(kind: &str, below: &mut dyn FnMut(usize) -> usize) -> Option<(Vec<Value>, Obligation)> {
     if kind != "close" {
         return None;
     }
-    let code = CODES[below(CODES.len())];
+    let code = VALID_CODES[below(VALID_CODES.len())];
     let reason = ["", "bye", "\u{1f44b}"][below(3)];
     let steps = vec![frame(json!({ "opcode": "close", "code": code, "payload": reason }))];
     Some((steps, Obligation::MustClose { codes: vec![code, 1000] }))
 }
 
 /// What a server may take or not.
-fn open(kind: &str, below: &mut dyn FnMut(usize) -> usize) -> Option<(Vec<Value>, Obligation)> {
+fn optional_frames(kind: &str, below: &mut dyn FnMut(usize) -> usize) -> Option<(Vec<Value>, Obligation)> {
     let (fields, codes) = match kind {
-        // 1003: it cannot take this kind of data. No command: whether one in a binary frame counts is anyone's guess.
+        // 1003: it cannot take this kind of data. No command: it is open whether one in a binary frame counts.
         "binary" => {
             let bytes: Vec<String> = (0..below(20)).map(|_| format!("{:02x}", below(256))).collect();
             (json!({ "opcode": "binary", "hex": format!("00 {}", bytes.join(" ")) }), vec![1003, 1007, 1008])
@@ -222,7 +222,7 @@ fn open(kind: &str, below: &mut dyn FnMut(usize) -> usize) -> Option<(Vec<Value>
 }
 
 /// What a server must refuse; RFC 6455 names the code that it ought to give.
-fn wrong(
+fn forbidden_frames(
     kind: &str,
     message: &Value,
     below: &mut dyn FnMut(usize) -> usize,
@@ -251,19 +251,20 @@ fn wrong(
             (vec![begin, json!({ "opcode": "text", "payload": message })], vec![1002])
         }
         "bad-utf8" => {
-            let hex = format!("22 {} 22", pick(NO_UTF8));
+            let hex = format!("22 {} 22", pick(INVALID_UTF8));
             (vec![json!({ "opcode": "text", "hex": hex })], vec![1007])
         }
         "bad-utf8-in-fragments" => {
-            let hex = format!("22 {} 22", pick(NO_UTF8));
+            let hex = format!("22 {} 22", pick(INVALID_UTF8));
             (vec![json!({ "opcode": "text", "hex": hex, "fragment": 1 })], vec![1007])
         }
-        "bad-close-code" => {
-            (vec![json!({ "opcode": "close", "code": NO_CODES[below(NO_CODES.len())] })], vec![1002])
-        }
+        "bad-close-code" => (
+            vec![json!({ "opcode": "close", "code": INVALID_CODES[below(INVALID_CODES.len())] })],
+            vec![1002],
+        ),
         "half-close-code" => (vec![json!({ "opcode": "close", "hex": "03" })], vec![1002]),
         "bad-close-reason" => {
-            let hex = format!("03 e8 {}", pick(NO_UTF8));
+            let hex = format!("03 e8 {}", pick(INVALID_UTF8));
             (vec![json!({ "opcode": "close", "hex": hex })], vec![1000, 1002, 1007])
         }
         "behind-close" => {
@@ -275,13 +276,13 @@ fn wrong(
     Some((steps.into_iter().map(frame).collect(), Obligation::MustClose { codes }))
 }
 
-/// The client is gone, and the server has noticed: what is asked next is asked of a server that has had the harm.
-fn hang_up(client: &str) -> Value {
+/// The client is gone, and the server has noticed: what is asked next is asked of a server that was harmed.
+fn drop_client(client: &str) -> Value {
     json!({ "drop": client, "noticed": true })
 }
 
-/// What a client breaks off: it goes silent in the middle, and hangs up.
-fn broken_off(
+/// What a client aborts: it goes silent in the middle, and drops its connection.
+fn aborted_frames(
     client: &str,
     kind: &str,
     message: &Value,
@@ -298,7 +299,7 @@ fn broken_off(
         "reset-in-message" => Some(vec![frame(begun()), reset]),
         "silence-in-frame" => Some(silent(cut())),
         "silence-in-message" => Some(silent(begun())),
-        "half-frame" => Some(vec![frame(cut()), hang_up(client)]),
+        "half-frame" => Some(vec![frame(cut()), drop_client(client)]),
         _ => None,
     };
     if let Some(steps) = steps {
@@ -309,7 +310,10 @@ fn broken_off(
         "short-length" => json!({ "opcode": "text", "payload": message, "length": below(4) }),
         "noise" => {
             let bytes: Vec<String> = (0..2 + below(40)).map(|_| format!("{:02x}", below(256))).collect();
-            return Some((vec![json!({ "bytes": bytes.join(" ") }), hang_up(client)], Obligation::Survive));
+            return Some((
+                vec![json!({ "bytes": bytes.join(" ") }), drop_client(client)],
+                Obligation::Survive,
+            ));
         }
         "half-message" => begun(),
         "long-length" => json!({ "opcode": "text", "payload": message, "length": 100_000 + below(100_000) }),
@@ -318,7 +322,7 @@ fn broken_off(
         }
         _ => return None,
     };
-    Some((vec![frame(fields), hang_up(client)], Obligation::Survive))
+    Some((vec![frame(fields), drop_client(client)], Obligation::Survive))
 }
 
 #[cfg(test)]
@@ -326,7 +330,7 @@ mod tests {
     use super::*;
     use crate::protocol::{LoadOptions, Protocol};
 
-    /// Every kind, several times, with other throws each time.
+    /// Every kind, several times, with other random numbers each time.
     fn all() -> Vec<Input> {
         let message = json!({ "type": "{{kind|\"x\"}}", "n": 1 });
         let mut state = 1_u64;

@@ -1,4 +1,4 @@
-//! Near-valid and broken messages: a good one, spoilt in one way that has a name.
+//! Near-valid and broken messages: a valid one, mutated in one way that has a name.
 
 use serde_json::{Value, json};
 
@@ -10,8 +10,8 @@ const MARK: char = '\u{f8ff}';
 /// The mutation that nests a value deep.
 pub const DEEP: &str = "deep";
 
-/// A spoilt message: its text, and how it was spoilt.
-pub type Spoilt = (String, &'static str);
+/// A mutated message: its text, and the mutation.
+pub type Mutated = (String, &'static str);
 
 /// JSON text of a value in which marked strings are taken as they stand.
 fn written(value: &Value) -> String {
@@ -71,7 +71,7 @@ pub fn remove(value: &mut Value, at: &str) -> Option<Value> {
 }
 
 /// Spoils an object, but leaves it JSON. `types`: names of messages that clients may not send, or that nobody knows.
-pub fn near_valid(body: &Value, kind: &str, types: &[String], rng: &mut SeededRng) -> Spoilt {
+pub fn near_valid(body: &Value, kind: &str, types: &[String], rng: &mut SeededRng) -> Mutated {
     let mut body = body.clone();
     let all = places(&body);
     let at = rng.pick(&all).cloned().unwrap_or_default();
@@ -216,7 +216,7 @@ fn duplicated(body: &Value, rng: &mut SeededRng) -> String {
 }
 
 /// Text that is no JSON object, from the text of one.
-pub fn broken(text: &str, rng: &mut SeededRng) -> Spoilt {
+pub fn broken(text: &str, rng: &mut SeededRng) -> Mutated {
     let some = |text: &str| text.to_owned();
     match rng.below(24) {
         0..=2 => {
@@ -253,7 +253,7 @@ pub fn broken(text: &str, rng: &mut SeededRng) -> Spoilt {
     }
 }
 
-/// Ways of spoiling after which a tolerant reader may still see JSON.
+/// Mutations after which a tolerant reader may still see JSON.
 pub fn is_tolerable(how: &str) -> bool {
     matches!(
         how,

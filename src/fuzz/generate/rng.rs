@@ -1,14 +1,14 @@
-//! Seeded chance: the same on every machine and in every version.
+//! Seeded random numbers: the same on every machine and in every version.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-/// A source of chance.
+/// A source of random numbers.
 #[derive(Debug, Clone)]
 pub struct SeededRng(ChaCha8Rng);
 
 impl SeededRng {
-    /// The rng of one case: they depend on nothing but the campaign's seed and the case's number.
+    /// The source for one case: it depends on nothing but the campaign's seed and the case's number.
     pub fn new(seed: u64, index: u64) -> Self {
         let mut key = [0; 32];
         key[..8].copy_from_slice(&seed.to_le_bytes());
@@ -44,14 +44,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_seed_gives_the_same_throws() {
-        let throws = |seed, index| {
+    fn the_same_seed_gives_the_same_numbers() {
+        let numbers = |seed, index| {
             let mut rng = SeededRng::new(seed, index);
             (0..8).map(|_| rng.below(1000)).collect::<Vec<_>>()
         };
-        assert_eq!(throws(1, 2), throws(1, 2));
-        assert_ne!(throws(1, 2), throws(1, 3));
-        assert_ne!(throws(1, 2), throws(2, 2));
+        assert_eq!(numbers(1, 2), numbers(1, 2));
+        assert_ne!(numbers(1, 2), numbers(1, 3));
+        assert_ne!(numbers(1, 2), numbers(2, 2));
         assert_eq!(SeededRng::new(1, 1).pick::<u8>(&[]), None);
     }
 }

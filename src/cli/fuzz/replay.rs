@@ -1,0 +1,61 @@
+//! `frameproof fuzz --replay`: stored findings, run again.
+
+use std::io::Write;
+use std::path::Path;
+use std::time::Duration;
+
+use crate::cli::{Failure, nothing, usage};
+use crate::fuzz::Ground;
+use crate::fuzz::replay::{Fate, Replay, exit_code, replay};
+use crate::report::escape;
+
+/// Runs the findings of a folder again, and shows what became of each.
+pub(super) async fn again(
+    target: Ground,
+    folder: &Path,
+    deadline: Duration,
+    seed: u64,
+) -> Result<u8, Failure> {
+    let all = replay(&target, folder, deadline, seed).await;
+    let all = all.map_err(|error| usage(error, "--replay takes the folder of --findings"))?;
+    target.close().await;
+    if all.is_empty() {
+        return Err(nothing(
+            format!("{} holds no findings (*.yaml)", folder.display()),
+            "a campaign writes them there with --findings",
+        ));
+    }
+    for replayed in &all {
+        let file = escape::terminal(&replayed.file);
+        match &replayed.result {
+            Ok(replay) => {
+                let (word, case, why) = (replay.fate.name(), &replay.case.id, why(replay));
+                writeln!(anstream::stdout(), "{word:<15}  {case}  {file}{why}")?;
+            }
+            Err(error) => {
+                let mut err = anstream::stderr();
+                writeln!(err, "skipped {file}:")?;
+                for line in error.lines() {
+                    writeln!(err, "{}", escape::terminal(line))?;
+                }
+            }
+        }
+    }
+    Ok(exit_code(&all))
+}
+
+/// Why a finding is not fixed.
+fn why(replay: &Replay) -> String {
+    let report = replay.last.as_ref().map(|last| &last.report);
+    match replay.fate {
+        Fate::Fixed => String::new(),
+        Fate::Undecided => {
+            let reason = report.and_then(|report| report.reason.as_deref());
+            format!(": it could not be run: {}", escape::terminal(reason.unwrap_or("no verdict")))
+        }
+        _ => report
+            .and_then(|report| report.failures.first())
+            .map(|failure| format!(": {}", escape::terminal(&failure.message)))
+            .unwrap_or_default(),
+    }
+}

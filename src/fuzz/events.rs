@@ -1,0 +1,107 @@
+//! What happens in a campaign, and what comes of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::feedback::Coverage;
+use super::finding::Finding;
+use super::program::Program;
+
+/// Where a campaign is.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Progress {
+    /// Cases run.
+    pub cases: u64,
+    /// Messages sent.
+    pub sent: u64,
+    /// Since the beginning.
+    pub time: Duration,
+    /// Programs in the corpus.
+    pub corpus: usize,
+    /// Confirmed findings.
+    pub findings: usize,
+}
+
+/// What happens in a campaign.
+pub enum CampaignEvent<'e> {
+    /// A round is over.
+    Progress(Progress),
+    /// A finding is confirmed and shrunk; its scenario file.
+    Finding(&'e Finding, &'e str),
+    /// The steps of a finding break something else, too: it is reported with it, as the last of its evidence. Its scenario file.
+    Joined(&'e Finding, &'e str),
+    /// A program joins the corpus.
+    Novel(&'e Program),
+    /// Something that the user should know.
+    Note(String),
+}
+
+/// Why a campaign is over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CampaignEnd {
+    /// Its time or its cases are used up, or it has found as much as it may.
+    Done,
+    /// By a signal.
+    Interrupted,
+    /// The target refuses connections.
+    Refusing(String),
+}
+
+/// What came of a campaign.
+pub struct CampaignReport {
+    /// Totals.
+    pub progress: Progress,
+    /// Confirmed findings, shrunk, each once.
+    pub findings: Vec<Finding>,
+    /// Failures that replays did not reproduce.
+    pub unconfirmed: usize,
+    /// States and commands.
+    pub coverage: Coverage,
+    /// How often each requirement was exercised.
+    pub exercised: BTreeMap<String, u64>,
+    /// Why it is over.
+    pub ended: CampaignEnd,
+    /// Its time and the slack were over while cases or replays still ran.
+    pub cut: bool,
+}
+
+/// A note for the user.
+#[derive(Debug, Clone)]
+pub(super) struct Note {
+    /// What such notes have in common: of one kind only the first is reported.
+    pub kind: String,
+    /// What it says.
+    pub text: String,
+}
+
+impl Note {
+    /// A note that is like no other.
+    pub fn unique(text: String) -> Self {
+        Self { kind: text.clone(), text }
+    }
+}
+
+/// Where the events of a campaign go.
+pub(super) struct EventSink<'c> {
+    sink: &'c mut (dyn FnMut(CampaignEvent<'_>) + Send),
+    /// Kinds of notes that were reported.
+    noted: BTreeSet<String>,
+}
+
+impl<'c> EventSink<'c> {
+    pub fn new(sink: &'c mut (dyn FnMut(CampaignEvent<'_>) + Send)) -> Self {
+        Self { sink, noted: BTreeSet::new() }
+    }
+
+    /// Reports an event.
+    pub fn send(&mut self, event: CampaignEvent<'_>) {
+        (self.sink)(event);
+    }
+
+    /// Reports a note, unless one of its kind was reported before.
+    pub fn note(&mut self, note: Note) {
+        if self.noted.insert(note.kind) {
+            self.send(CampaignEvent::Note(note.text));
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! A campaign as the events of a run, for JUnit and JSON, and its exit code.
+
+use super::events::{CampaignEnd, CampaignReport, Progress};
+use super::finding::{Finding, blank_report};
+use super::oracle::Oracle;
+use crate::results::event::{CaseReport, RequirementResult, RunEvent, RunStarted, Summary, Verdict};
+
+/// What the events of a campaign say besides its report.
+pub struct Reported<'r> {
+    /// The server was launched for the campaign.
+    pub is_launched: bool,
+    /// The scenario file of a finding, by its name, and the command that runs it again.
+    pub scenario: &'r dyn Fn(&str) -> (String, String),
+}
+
+/// The exit code of `frameproof fuzz`.
+pub fn exit_code(report: &CampaignReport) -> u8 {
+    match &report.ended {
+        CampaignEnd::Interrupted => 130,
+        CampaignEnd::Refusing(_) => 3,
+        CampaignEnd::Done if !report.findings.is_empty() => 1,
+        CampaignEnd::Done if report.progress.cases == 0 => 4,
+        CampaignEnd::Done => 0,
+    }
+}
+
+/// The campaign as the events of a run: a case for each finding, and one for each oracle that found nothing.
+pub fn events(started: RunStarted, report: &CampaignReport, about: &Reported<'_>) -> Vec<RunEvent> {
+    let mut cases: Vec<CaseReport> = report.findings.iter().map(|found| failed(found, about)).collect();
+    let has_found = |oracle: &Oracle| {
+        let mut evidence = report.findings.iter().flat_map(|found| &found.evidence);
+        evidence.any(|evidence| evidence.fingerprint.oracle == *oracle)
+    };
+    let silent = Oracle::ALL.into_iter().filter(|oracle| !has_found(oracle));
+    cases.extend(silent.map(|oracle| without_finding(oracle, report, about)));
+    let summary = summary(report, &cases);
+    let Progress { cases: run, sent, .. } = &report.progress;
+    let title = format!("{}, fuzzed with {run} cases and {sent} messages", started.title);
+    let mut events = vec![RunEvent::RunStarted(RunStarted { cases: cases.len(), title, ..started })];
+    events.extend(cases.into_iter().map(|case| RunEvent::CaseFinished(Box::new(case))));
+    events.push(RunEvent::RunFinished(Box::new(summary)));
+    events
+}
+
+fn summary(report: &CampaignReport, cases: &[CaseReport]) -> Summary {
+    let mut summary = Summary {
+        seconds: report.progress.time.as_secs_f64(),
+        exit_code: exit_code(report),
+        ..Summary::default()
+    };
+    if report.ended == CampaignEnd::Interrupted {
+        summary.stopped = Some("interrupted".to_owned());
+    }
+    for case in cases {
+        *summary.cases.entry(case.verdict).or_default() += 1;
+    }
+    for (id, count) in &report.exercised {
+        let broken = report.findings.iter().filter(|found| found.requirements().contains(id));
+        let broken_in: Vec<String> = broken.map(|found| found.report.case.clone()).collect();
+        let verdict = if broken_in.is_empty() { Verdict::Passed } else { Verdict::Failed };
+        summary.requirements.insert(id.clone(), RequirementResult { verdict, exercised: *count, broken_in });
+    }
+    summary
+}
+
+/// A finding as a failed case, whatever its level, as the exit code has it; its scenario is the place and what reproduces it.
+fn failed(found: &Finding, about: &Reported<'_>) -> CaseReport {
+    let (file, reproduce) = (about.scenario)(&found.file_name());
+    let mut report = found.report.clone();
+    report.reproduce = reproduce;
+    for failure in &mut report.failures {
+        // The steps were generated; the scenario has them.
+        failure.step = None;
+        failure.verdict = failure.verdict.max(Verdict::Failed);
+    }
+    CaseReport { case: format!("fuzz/{}", found.name), verdict: Verdict::Failed, file, line: 1, ..report }
+}
+
+/// An oracle that found nothing: passed, if it was asked at all.
+fn without_finding(oracle: Oracle, report: &CampaignReport, about: &Reported<'_>) -> CaseReport {
+    let reason = match oracle {
+        _ if report.progress.cases == 0 => Some("no case was run"),
+        Oracle::Memory if !about.is_launched => Some("frameproof did not launch the server"),
+        _ => None,
+    };
+    let verdict = if reason.is_some() { Verdict::NotExercised } else { Verdict::Passed };
+    CaseReport { verdict, reason: reason.map(str::to_owned), ..blank_report(oracle.name(), oracle.about()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    fn report(cases: u64, ended: CampaignEnd) -> CampaignReport {
+        CampaignReport {
+            progress: Progress { cases, ..Progress::default() },
+            findings: Vec::new(),
+            unconfirmed: 0,
+            coverage: BTreeMap::new(),
+            exercised: BTreeMap::from([("A-1".to_owned(), 3)]),
+            ended,
+            cut: false,
+        }
+    }
+
+    #[test]
+    fn exit_codes_say_how_a_campaign_ended() {
+        for (cases, ended, expected) in [
+            (9, CampaignEnd::Done, 0),
+            (0, CampaignEnd::Done, 4),
+            (9, CampaignEnd::Interrupted, 130),
+            (0, CampaignEnd::Refusing("x".to_owned()), 3),
+        ] {
+            assert_eq!(exit_code(&report(cases, ended.clone())), expected, "{cases} {ended:?}");
+        }
+    }
+
+    #[test]
+    fn every_oracle_is_a_case() {
+        let report = report(9, CampaignEnd::Done);
+        let scenario = |name: &str| (name.to_owned(), String::new());
+        let about = Reported { is_launched: false, scenario: &scenario };
+        let cases: Vec<CaseReport> =
+            Oracle::ALL.into_iter().map(|oracle| without_finding(oracle, &report, &about)).collect();
+        let of = |name: &str| cases.iter().find(|case| case.case == format!("fuzz/{name}"));
+        for name in ["reply", "setup", "alive"] {
+            assert_eq!(of(name).map(|case| case.verdict), Some(Verdict::Passed), "{name}");
+        }
+        assert_eq!(of("memory").map(|case| case.verdict), Some(Verdict::NotExercised));
+        assert_eq!(summary(&report, &cases).cases[&Verdict::Passed], 17);
+    }
+}

@@ -1,0 +1,283 @@
+//! The steps of a rendered case, each with the part of the case that it is of.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+
+use super::input::Input;
+use super::model_scripts;
+use super::obligation::{framing_step, refusal_steps};
+use super::program::{ALICE, BYSTANDER};
+use crate::protocol::extension::Exchange;
+use crate::protocol::{Protocol, Situation};
+
+/// What a part of a rendered case asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Part {
+    /// Connections are opened and the state is entered: nothing was mutated yet.
+    Setup,
+    /// The inputs and the obligations for each.
+    Inputs,
+    /// How a connection ends after what RFC 6455 forbids.
+    Framing,
+    /// The connection stays usable.
+    Alive,
+    /// The state is left, and a clean turn succeeds.
+    CleanTurn,
+    /// A fresh connection works.
+    FreshConnection,
+    /// The other session is unharmed.
+    OtherSession,
+}
+
+/// Whether refused inputs are compared with the state before them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Comparison {
+    /// The state must be the same afterwards, where the protocol can tell.
+    WithState,
+    /// The state passes by itself.
+    None,
+}
+
+/// A state of the protocol's `fuzzing.states`.
+pub(super) fn state_of<'p>(protocol: &'p Protocol, name: Option<&str>) -> Option<&'p Situation> {
+    name.and_then(|name| protocol.extension.fuzzing.states.get(name))
+}
+
+/// Steps that open a client's connection (again), with what the protocol does first on a connection.
+pub fn opening(
+    protocol: &Protocol,
+    client: &str,
+    session: Option<&str>,
+    opening: Option<&str>,
+) -> Vec<Value> {
+    let mut step = json!({ "open": client });
+    if let Some(session) = session {
+        step["session"] = json!(session);
+    }
+    if let Some(opening) = opening {
+        step["opening"] = json!(opening);
+    }
+    let survives = &protocol.extension.fuzzing.survives;
+    if !survives.is_empty() {
+        step["covers"] = json!(survives);
+    }
+    let mut steps = vec![step];
+    steps.extend(exchange(protocol, client, &protocol.extension.fuzzing.prepare, "", &[]));
+    steps
+}
+
+/// An exchange as steps of one client: its variables are the client's own.
+fn exchange(
+    protocol: &Protocol,
+    client: &str,
+    exchange: &[Exchange],
+    cue: &str,
+    blame: &[String],
+) -> Vec<Value> {
+    let fuzzing = &protocol.extension.fuzzing;
+    let states = fuzzing.states.values().flat_map(|state| state.enter.iter().chain(&state.leave));
+    let saved = fuzzing.prepare.iter().chain(states).flat_map(|step| step.save.keys());
+    let names: Vec<&String> = saved.collect();
+    let own = |value: &Value| {
+        let mut text = value.to_string();
+        for name in &names {
+            text = text.replace(&format!("{{{{{name}}}}}"), &format!("{{{{{name}_{client}}}}}"));
+        }
+        if !cue.is_empty() {
+            text = text.replace("{{cue}}", cue);
+        }
+        serde_json::from_str(&text).unwrap_or(Value::Null)
+    };
+    let step = |step: &Exchange| {
+        let mut out = Map::new();
+        out.insert("as".into(), json!(client));
+        let mut put = |key: &str, value: Option<Value>| {
+            if let Some(value) = value {
+                out.insert(key.into(), value);
+            }
+        };
+        put("send", step.send.as_ref().map(own));
+        put("expect", step.expect.as_ref().map(|names| json!(names)));
+        put("with", step.with.as_ref().map(own));
+        put("where", step.schema.as_ref().map(own));
+        if step.expect.is_some() {
+            let covers = if step.covers.is_empty() { blame } else { &step.covers };
+            put("covers", (!covers.is_empty()).then(|| json!(covers)));
+            let save: Map<String, Value> =
+                step.save.iter().map(|(name, at)| (format!("{name}_{client}"), json!(at))).collect();
+            put("save", (!save.is_empty()).then(|| Value::Object(save)));
+        }
+        Value::Object(out)
+    };
+    exchange.iter().map(step).collect()
+}
+
+/// Writes the steps of a case.
+pub(super) struct StepWriter<'w> {
+    pub protocol: &'w Protocol,
+    steps: Vec<Value>,
+    /// The part of each step.
+    parts: Vec<Part>,
+    /// The part of what is written next.
+    pub part: Part,
+    /// Clients that are without a connection, or may be.
+    gone: BTreeSet<String>,
+}
+
+impl<'w> StepWriter<'w> {
+    pub fn new(protocol: &'w Protocol) -> Self {
+        Self { protocol, steps: Vec::new(), parts: Vec::new(), part: Part::Setup, gone: BTreeSet::new() }
+    }
+
+    /// The steps, and the part of each.
+    pub fn finish(self) -> (Vec<Value>, Vec<Part>) {
+        (self.steps, self.parts)
+    }
+
+    /// Whether a client may be without a connection.
+    pub fn may_be_disconnected(&self, client: &str) -> bool {
+        self.gone.contains(client)
+    }
+
+    pub fn step(&mut self, step: Value) {
+        let mut step = step;
+        if let Some(map) = step.as_object_mut() {
+            // Empty covers say nothing.
+            map.retain(|key, value| key != "covers" || value.as_array().is_none_or(|ids| !ids.is_empty()));
+        }
+        self.steps.push(step);
+        self.parts.push(self.part);
+    }
+
+    pub fn open(&mut self, client: &str, session: Option<&str>, way: Option<&str>) {
+        for step in opening(self.protocol, client, session, way) {
+            self.step(step);
+        }
+    }
+
+    fn exchange(&mut self, client: &str, steps: &[Exchange], cue: &str, blame: &[String]) {
+        for step in exchange(self.protocol, client, steps, cue, blame) {
+            self.step(step);
+        }
+    }
+
+    pub fn enter(&mut self, client: &str, state: Option<&str>) {
+        let cue = if client == BYSTANDER { "{{cue.witness}}" } else { "{{cue}}" };
+        if let Some(state) = state_of(self.protocol, state) {
+            self.exchange(client, &state.enter, cue, &[]);
+            if let Some(way) = &state.reopen {
+                self.step(json!({ "drop": client }));
+                self.open(client, None, Some(way));
+            }
+            self.settle(client);
+        }
+    }
+
+    /// Leaves a state; if that fails, the requirements in `blame` are broken.
+    pub fn leave(&mut self, client: &str, state: Option<&str>, blame: &[String]) {
+        if let Some(state) = state_of(self.protocol, state) {
+            self.exchange(client, &state.leave, "", blame);
+        }
+    }
+
+    /// Brings the session to rest. What the inputs have set off may go wrong meanwhile, and say so: that is not the answer.
+    pub fn rest(&mut self, client: &str) {
+        for mut step in exchange(self.protocol, client, &self.protocol.extension.fuzzing.rest, "", &[]) {
+            if step.get("expect").is_some() {
+                step["past-errors"] = json!(true);
+            }
+            self.step(step);
+        }
+    }
+
+    /// Waits for what is under way; where only silence could tell, what follows waits for its own.
+    pub fn settle(&mut self, client: &str) {
+        self.step(json!({ "settle": client }));
+    }
+
+    pub fn turn(&mut self, client: &str, text: &str, blame: &[String]) {
+        let start = model_scripts::start(self.protocol, client, text);
+        self.step(json!({ "send": start, "as": client }));
+        let covers = if blame.is_empty() { &self.protocol.extension.turn.covers } else { blame };
+        self.step(json!({ "expect": "turn-end", "as": client, "covers": covers }));
+    }
+
+    /// Whether the server answers, whatever came before.
+    pub fn alive(&mut self, client: &str) {
+        let part = std::mem::replace(&mut self.part, Part::Alive);
+        let covers = &self.protocol.extension.fuzzing.survives;
+        self.step(json!({ "alive": client, "covers": covers }));
+        self.part = part;
+    }
+
+    /// After an input that may end its connection: how it ends, and another connection if one is `needed`.
+    fn end(&mut self, input: &Input, needed: Needed) {
+        let part = self.part;
+        self.part = Part::Framing;
+        framing_step(input, &self.protocol.extension.fuzzing.survives)
+            .into_iter()
+            .for_each(|step| self.step(step));
+        self.part = part;
+        if !input.may_end() {
+            return;
+        }
+        if needed == Needed::NoMore {
+            self.gone.insert(input.client.clone());
+            return;
+        }
+        if !input.hangs_up() {
+            self.step(json!({ "drop": input.client }));
+        }
+        self.open(&input.client, None, None);
+    }
+
+    /// The inputs, one after the other; returns the place of each. `turn_after`: the client needs its connection afterwards.
+    pub fn inputs(&mut self, inputs: &[Input], turn_after: bool) -> Vec<String> {
+        let input = |(index, input): (usize, &Input)| {
+            // What an input before has broken must not be blamed on this one.
+            if input.may_close() && inputs[..index].iter().any(|before| before.involves(&input.client)) {
+                self.alive(&input.client);
+            }
+            let place = format!("/steps/{}", self.steps.len());
+            input.steps().into_iter().for_each(|step| self.step(step));
+            let needed = turn_after || inputs[index + 1..].iter().any(|later| later.involves(&input.client));
+            self.end(input, if needed { Needed::Later } else { Needed::NoMore });
+            place
+        };
+        inputs.iter().enumerate().map(input).collect()
+    }
+
+    /// Inputs that must be refused, sent back to back; returns the place of each.
+    pub fn refused_inputs(&mut self, inputs: &[Input], comparison: Comparison) -> Vec<String> {
+        let fuzzing = &self.protocol.extension.fuzzing;
+        let keeps_state = comparison == Comparison::WithState
+            && self.protocol.extension.state.is_some()
+            && !fuzzing.unchanged.is_empty();
+        let (base, first) = if keeps_state {
+            (format!("/steps/{}/unchanged/", self.steps.len()), 0)
+        } else {
+            ("/steps/".to_owned(), self.steps.len())
+        };
+        let mut steps: Vec<Value> = Vec::new();
+        let mut places = Vec::new();
+        for input in inputs {
+            places.push(format!("{base}{}", first + steps.len()));
+            steps.extend(input.steps());
+        }
+        steps.extend(refusal_steps(inputs, &fuzzing.survives));
+        if keeps_state {
+            self.step(json!({ "unchanged": steps, "as": ALICE, "covers": fuzzing.unchanged }));
+        } else {
+            steps.into_iter().for_each(|step| self.step(step));
+        }
+        places
+    }
+}
+
+/// Whether a client needs its connection again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Needed {
+    Later,
+    NoMore,
+}
