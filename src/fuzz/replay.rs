@@ -76,7 +76,7 @@ pub fn exit_code(all: &[Replayed]) -> u8 {
 /// # Errors
 /// The folder cannot be read.
 pub async fn replay(
-    ground: &Ground,
+    target: &Ground,
     folder: &Path,
     deadline: Duration,
     seed: u64,
@@ -86,12 +86,12 @@ pub async fn replay(
     for path in paths {
         let file = path.display().to_string();
         let loaded = corpus::readable(&path)
-            .and_then(|()| scenario::load(&path, ground.protocol()).map_err(|errors| errors.to_string()));
+            .and_then(|()| scenario::load(&path, target.protocol()).map_err(|errors| errors.to_string()));
         match loaded {
             Err(error) => all.push(Replayed { file, result: Err(error) }),
             Ok(cases) => {
                 for case in cases {
-                    let (fate, last) = again(ground, &case, deadline, seed).await;
+                    let (fate, last) = again(target, &case, deadline, seed).await;
                     let result = Ok(Replay { case, fate, last });
                     all.push(Replayed { file: file.clone(), result });
                 }
@@ -101,26 +101,39 @@ pub async fn replay(
     Ok(all)
 }
 
-async fn again(ground: &Ground, case: &LoadedCase, deadline: Duration, seed: u64) -> (Fate, Option<Single>) {
-    let (mut failed, mut otherwise, mut ran, mut last) = (0, 0, 0, None);
+/// What one replay of a finding shows.
+enum Shown {
+    /// It fails for what the case covers.
+    SameFailure,
+    /// It fails for something else.
+    OtherFailure,
+    /// It passes.
+    Pass,
+    /// It could not be run.
+    Nothing,
+}
+
+async fn again(target: &Ground, case: &LoadedCase, deadline: Duration, seed: u64) -> (Fate, Option<Single>) {
+    let (mut failed, mut otherwise, mut passed, mut last) = (0, 0, 0, None);
     for time in 0..TIMES {
-        let own = ground.fork().await;
-        if own.is_none() && ground.is_launched() {
-            ground.renew().await;
+        let own = target.fork().await;
+        if own.is_none() && target.is_launched() {
+            target.renew().await;
         }
-        let single =
-            own.as_ref().unwrap_or(ground).run(case, seed.wrapping_add(time as u64), Some(deadline)).await;
+        let seed = seed.wrapping_add(time as u64);
+        let outcome = own.as_ref().unwrap_or(target).run(case, seed, Some(deadline)).await;
         if let Some(own) = own {
             own.close().await;
         }
-        match is_as_before(case, &single) {
-            Some(true) => failed += 1,
-            Some(false) => otherwise += 1,
-            None => ran += usize::from(matches!(single.report.verdict, Verdict::Passed | Verdict::Flaky)),
+        match shown(case, &outcome) {
+            Shown::SameFailure => failed += 1,
+            Shown::OtherFailure => otherwise += 1,
+            Shown::Pass => passed += 1,
+            Shown::Nothing => {}
         }
-        last = Some(single);
+        last = Some(outcome);
     }
-    (fate(failed, otherwise, ran), last)
+    (fate(failed, otherwise, passed), last)
 }
 
 /// What so many replays that failed, failed otherwise, and passed come to.
@@ -134,19 +147,23 @@ fn fate(failed: usize, otherwise: usize, passed: usize) -> Fate {
     }
 }
 
-/// `None`: it does not fail, or no server was there for it. Else whether it fails for what the case covers; a case that covers
-/// nothing says not what it is about.
-fn is_as_before(case: &LoadedCase, single: &Single) -> Option<bool> {
-    let report = &single.report;
-    if !matches!(report.verdict, Verdict::Failed | Verdict::Warned | Verdict::Error) {
-        return None;
-    }
-    if report.failures.is_empty() && single.trace.is_empty() {
-        return None;
+/// What a run of a case shows. A case that covers nothing does not say what it is about: every failure is the same.
+fn shown(case: &LoadedCase, outcome: &Single) -> Shown {
+    let report = &outcome.report;
+    let has_failed = matches!(report.verdict, Verdict::Failed | Verdict::Warned | Verdict::Error);
+    // Without a server nothing was sent.
+    if has_failed && report.failures.is_empty() && outcome.trace.is_empty() {
+        return Shown::Nothing;
     }
     let covers = &case.case.covers;
     let about = |ids: &[String]| covers.is_empty() || ids.iter().any(|id| covers.contains(id));
-    Some(report.failures.is_empty() || report.failures.iter().any(|failure| about(&failure.requirements)))
+    match report.verdict {
+        Verdict::Passed | Verdict::Flaky => Shown::Pass,
+        _ if !has_failed => Shown::Nothing,
+        _ if report.failures.is_empty() => Shown::SameFailure,
+        _ if report.failures.iter().any(|failure| about(&failure.requirements)) => Shown::SameFailure,
+        _ => Shown::OtherFailure,
+    }
 }
 
 #[cfg(test)]
