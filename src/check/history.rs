@@ -5,14 +5,16 @@ use std::collections::{BTreeMap, VecDeque};
 use rustc_hash::FxHashMap;
 use serde_json::Value;
 
-use super::monitor::{Conn, Fields, SessionNo, Volatile, counter};
-use super::window::{ENTRIES, Memory};
+use super::bounded::{ENTRIES, Memory};
+use super::hashing::{Fields, Volatile};
+use super::sessions::{Conn, SessionId};
+use super::values::counter;
 use crate::frame::Pointer;
 use crate::protocol::{Matcher, Protocol};
-use crate::source::Diagnostics;
 use crate::trace::Direction;
 
 /// The first delivery of a logged event.
+#[derive(Clone)]
 pub(crate) struct First {
     /// A hash of its content.
     pub hash: u64,
@@ -30,7 +32,7 @@ pub(crate) struct Logged {
 }
 
 /// What was seen of a session, by id.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Known {
     /// Ids that were each greater than the one before, as most are.
     ascending: VecDeque<(i128, First)>,
@@ -105,18 +107,20 @@ impl Known {
 
 /// Memory: a hash and two numbers for each of the last [`ENTRIES`] ids of all sessions; older ones are forgotten and no
 /// longer compared.
+#[derive(Clone, Default)]
 pub(crate) struct History {
     log: Option<Log>,
-    sessions: FxHashMap<SessionNo, Known>,
+    sessions: FxHashMap<SessionId, Known>,
     none: Known,
     /// The ids in the order of their first delivery.
-    order: VecDeque<(SessionNo, i128)>,
+    order: VecDeque<(SessionId, i128)>,
     forgotten: u64,
     /// Of the message that was found to be logged last.
     fields: Fields,
 }
 
 /// The protocol's log, compiled.
+#[derive(Clone)]
 struct Log {
     on: Matcher,
     id: Pointer,
@@ -125,16 +129,14 @@ struct Log {
 }
 
 impl History {
-    pub fn new(protocol: &Protocol) -> Result<Self, Diagnostics> {
-        let log = protocol.extension.log.as_ref().map(|log| {
-            Ok::<_, Diagnostics>(Log {
-                on: Matcher::new(&log.on, protocol)?,
-                id: log.id.clone(),
-                volatile: Volatile::new(&log.volatile),
-            })
+    pub fn new(protocol: &Protocol) -> Self {
+        let declared = protocol.extension.log.as_ref().zip(protocol.roles().log.as_ref());
+        let log = declared.map(|(log, (on, id))| Log {
+            on: on.clone(),
+            id: id.clone(),
+            volatile: Volatile::new(&log.volatile),
         });
-        let (sessions, none, order) = (FxHashMap::default(), Known::default(), VecDeque::new());
-        Ok(Self { log: log.transpose()?, sessions, none, order, forgotten: 0, fields: Fields::default() })
+        Self { log, ..Self::default() }
     }
 
     /// The id and content of a message of the log; `None`: it is none.
@@ -151,12 +153,12 @@ impl History {
     }
 
     /// What was seen of a session so far.
-    pub fn of(&self, session: SessionNo) -> &Known {
+    pub fn of(&self, session: SessionId) -> &Known {
         self.sessions.get(&session).unwrap_or(&self.none)
     }
 
     /// Remembers an event, once all monitors have looked at it.
-    pub fn record(&mut self, session: SessionNo, logged: Logged, event: u64, conn: Conn) {
+    pub fn record(&mut self, session: SessionId, logged: Logged, event: u64, conn: Conn) {
         let first = First { hash: logged.hash, event, conn };
         if !self.sessions.entry(session).or_default().insert(logged.id, first) {
             return;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::bounded::ENTRIES;
 use super::tests::protocol;
-use super::window::ENTRIES;
 use super::{Judge, Outcome};
 use crate::frame::Limits;
 use crate::protocol::Protocol;

@@ -5,41 +5,28 @@
 //! requirement is *exercised* when something could have broken it; a [`Violation`] names the requirements
 //! that an event broke.
 
-mod absence;
-mod agreement;
-mod bracket;
-mod cadence;
-mod concatenation;
-mod constant;
-mod correlation;
-mod dialogue;
-mod echo;
+mod bounded;
 mod evidence;
-mod existence;
-mod frame_rules;
+mod hashing;
 mod history;
-mod increasing;
-mod increments;
 mod judge;
 #[cfg(test)]
 mod memory;
 mod monitor;
-mod monitors;
-mod precedence;
-mod projection;
-mod replay;
+mod pair;
 mod replies;
-mod response;
-mod series;
-mod states;
+mod ruleset;
+mod sessions;
+mod tally;
 #[cfg(test)]
 mod tests;
-mod unique;
-mod verdict;
-mod window;
+mod values;
+mod violation;
 
 pub(crate) use evidence::evidence;
 pub use judge::{Judge, Judged};
-pub(crate) use monitor::counter;
-pub use verdict::{Exercised, Limit, Outcome, Violation};
-pub(crate) use verdict::{after_uuid, essence, excused, same};
+pub use pair::{JudgePair, PairJudged, RulesetPair};
+pub use ruleset::Ruleset;
+pub(crate) use values::counter;
+pub use violation::{Exercised, Limit, Outcome, Violation};
+pub(crate) use violation::{after_uuid, essence, excused, same};

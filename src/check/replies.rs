@@ -2,14 +2,14 @@
 
 use serde_json::Value;
 
-use super::monitor::Conn;
-use super::window::{Memory, Window};
+use super::bounded::{BoundedMap, Memory};
+use super::sessions::Conn;
 use crate::protocol::Protocol;
 use crate::trace::Direction;
 
 /// The open requests of every connection. Memory: a window for each direction.
 #[derive(Default)]
-pub(super) struct Requests([Window<String>; 2]);
+pub(super) struct Requests([BoundedMap<String>; 2]);
 
 /// What a message turned out to be.
 pub(super) struct Identity {
@@ -34,7 +34,7 @@ impl Requests {
             let unreadable = id.is_some_and(Value::is_null) && replies.error.get(body).is_some();
             let message = protocol.reply_of(body, dir, request.as_deref());
             // The request may be forgotten: it cannot be told what the reply is, nor that it is none.
-            let lost = request.is_none() && !unreadable && open.may_lack(conn.0);
+            let lost = request.is_none() && !unreadable && open.may_have_forgotten(conn.0);
             let answers = (!lost).then_some(request.is_some() || unreadable);
             return Identity { message, answers, lost };
         }

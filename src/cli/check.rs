@@ -10,7 +10,7 @@ use clap::Args;
 
 use super::source::{Filter, Reading, Source};
 use super::{Failure, nothing, unreadable, usage};
-use crate::check::{Exercised, Judge, Violation, excused, same};
+use crate::check::{Exercised, JudgePair, PairJudged, RulesetPair, Violation, same};
 use crate::frame::Limits;
 use crate::protocol::Protocol;
 use crate::report::escape::terminal;
@@ -65,23 +65,6 @@ impl Check {
     }
 }
 
-/// Judges a case by the protocol, and by the protocol without its overlay if it has one.
-struct Pair {
-    judge: Judge,
-    bare: Option<Judge>,
-}
-
-impl Pair {
-    fn new(
-        protocol: &Arc<Protocol>,
-        bare: Option<&Arc<Protocol>>,
-        suspended: &[String],
-    ) -> Result<Self, Failure> {
-        let made = |protocol: &Arc<Protocol>| Judge::new(Arc::clone(protocol), Limits::default(), suspended);
-        Ok(Self { judge: made(protocol)?, bare: bare.map(made).transpose()? })
-    }
-}
-
 /// Cases of a trace that are judged side by side. `run` writes a case's frames together, so that more are only met in
 /// traces that were mixed afterwards; memory is bounded in any case.
 const MAX_OPEN: usize = 64;
@@ -95,7 +78,8 @@ fn judge(
     show: usize,
 ) -> Result<u8, Failure> {
     // The one used last stands last.
-    let mut judges: Vec<(Option<Arc<str>>, Pair)> = Vec::new();
+    let mut judges: Vec<(Option<Arc<str>>, JudgePair)> = Vec::new();
+    let rules = RulesetPair::compile(protocol, bare)?;
     let mut out = anstream::stdout().lock();
     let mut tally = Tally { show, ..Tally::default() };
     let mut events = 0u64;
@@ -111,7 +95,7 @@ fn judge(
                     // What a shipped case breaks on purpose is not judged in its recording either.
                     let case = cases.iter().find(|case| Some(case.id.as_str()) == event.case.as_deref());
                     let suspended = case.map_or(&[][..], |case| &case.case.suspend);
-                    (event.case.clone(), Pair::new(protocol, bare, suspended)?)
+                    (event.case.clone(), rules.judge(Limits::default(), suspended))
                 }
             };
             if judges.len() >= MAX_OPEN {
@@ -120,11 +104,9 @@ fn judge(
             judges.push(next);
         }
         let Some((_, pair)) = judges.last_mut() else { continue };
-        let judged = pair.judge.observe(&event).violations;
-        if let Some(bare) = &mut pair.bare {
-            tally.excuse(bare.observe(&event).violations, &judged, Some(events));
-        }
-        for violation in &judged {
+        let PairJudged { judged, excused } = pair.observe(&event);
+        tally.excuse(excused, Some(events));
+        for violation in &judged.violations {
             tally.add(&mut out, protocol, violation, Some((events, &event)))?;
         }
     }
@@ -162,14 +144,13 @@ struct Excused {
 
 impl Tally {
     /// Ends a case. A recording may end at any moment: what is open then is not judged.
-    fn finish(&mut self, out: &mut impl Write, protocol: &Protocol, pair: Pair) -> std::io::Result<()> {
-        let crate::check::Outcome { violations, exercised, limits } = pair.judge.finish(false);
+    fn finish(&mut self, out: &mut impl Write, protocol: &Protocol, pair: JudgePair) -> std::io::Result<()> {
+        let PairJudged { judged, excused } = pair.finish(false);
+        let crate::check::Outcome { violations, exercised, limits } = judged;
         for limit in limits {
             writeln!(out, "LIMIT {}", terminal(&limit.to_string()))?;
         }
-        if let Some(bare) = pair.bare {
-            self.excuse(bare.finish(false).violations, &violations, None);
-        }
+        self.excuse(excused, None);
         for violation in &violations {
             self.add(out, protocol, violation, None)?;
         }
@@ -180,8 +161,8 @@ impl Tally {
     }
 
     /// Notes what breaks the bare protocol and not the adapted one.
-    fn excuse(&mut self, bare: Vec<Violation>, judged: &[Violation], frame: Option<u64>) {
-        for violation in excused(bare, judged) {
+    fn excuse(&mut self, excused: Vec<Violation>, frame: Option<u64>) {
+        for violation in excused {
             let alike = |known: &&mut Excused| {
                 known.violation.requirements == violation.requirements
                     && same(&known.violation.message, &violation.message)

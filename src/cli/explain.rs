@@ -1,5 +1,6 @@
 //! `frameproof explain`.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -143,7 +144,7 @@ fn show(protocol: &Protocol, cases: &[LoadedCase], id: &str) -> Result<u8, Failu
     if let Some(why) = &requirement.unexercised {
         writeln!(out, "  not exercised: {why}")?;
     }
-    let deciders = deciders(protocol, cases, id);
+    let deciders = Deciders::index(protocol, cases).of(id);
     writeln!(out, "  decided by:{}", if deciders.is_empty() { " nothing" } else { "" })?;
     for decider in deciders {
         writeln!(out, "    {decider}")?;
@@ -159,40 +160,30 @@ fn show(protocol: &Protocol, cases: &[LoadedCase], id: &str) -> Result<u8, Failu
     Ok(0)
 }
 
-/// What decides a requirement: schema places, invariants, exchanges and cases.
-pub(super) fn deciders(protocol: &Protocol, cases: &[LoadedCase], id: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    for message in &protocol.messages {
-        if message.decides().any(|known| known == id) {
-            found.push(format!("schema of {}", message.name));
+/// What decides each requirement of a protocol: schema places, invariants, exchanges and cases, as text.
+pub(super) struct Deciders<'p> {
+    protocol: crate::protocol::Deciders<'p>,
+    cases: BTreeMap<String, Vec<&'p LoadedCase>>,
+}
+
+impl<'p> Deciders<'p> {
+    pub fn index(protocol: &'p Protocol, cases: &'p [LoadedCase]) -> Self {
+        let mut by_id: BTreeMap<String, Vec<&LoadedCase>> = BTreeMap::new();
+        for case in cases {
+            for id in case.covered() {
+                by_id.entry(id).or_default().push(case);
+            }
         }
+        Self { protocol: crate::protocol::Deciders::index(protocol), cases: by_id }
     }
-    let frames = &protocol.extension.frames;
-    for (name, ids) in [("object", &frames.object), ("message", &frames.message), ("schema", &frames.schema)]
-    {
-        if ids.iter().any(|known| known == id) {
-            found.push(format!("every frame ({name})"));
-        }
+
+    pub fn is_decided(&self, id: &str) -> bool {
+        !self.protocol.of(id).is_empty() || self.cases.contains_key(id)
     }
-    for (name, invariant) in &protocol.extension.invariants {
-        // Ids stand at different places of each kind of monitor; in its JSON they are all alike.
-        let text = serde_json::to_string(&invariant.monitor).unwrap_or_default();
-        if text.contains(&format!("\"{id}\"")) {
-            found.push(format!("invariant {name}: {}", invariant.about));
-        }
+
+    pub fn of(&self, id: &str) -> Vec<String> {
+        let of_protocol = self.protocol.of(id).iter().map(ToString::to_string);
+        let cases = self.cases.get(id).into_iter().flatten();
+        of_protocol.chain(cases.map(|case| format!("case {}: {}", case.id, case.case.title))).collect()
     }
-    for (name, steps) in &protocol.extension.openings {
-        if steps.iter().any(|step| step.covers.iter().any(|known| known == id)) {
-            found.push(format!("opening {name}"));
-        }
-    }
-    if protocol.extension.turn.covers.iter().any(|known| known == id) {
-        found.push("every turn that is waited for".to_owned());
-    }
-    for case in cases {
-        if case.covered().iter().any(|known| known == id) {
-            found.push(format!("case {}: {}", case.id, case.case.title));
-        }
-    }
-    found
 }

@@ -6,10 +6,11 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::config::Config;
-use super::explain::deciders;
+use super::explain::Deciders;
 use super::places::Files;
 use super::source::{Filter, Source, Suite};
 use super::{Failure, nothing};
+use crate::protocol::Requirement;
 use crate::reference;
 use crate::report::table::Table;
 
@@ -50,11 +51,12 @@ impl List {
         let mut out = anstream::stdout().lock();
         let (mut decided, mut total) = (0, 0);
         for Suite { protocol, cases } in suites {
+            let index = Deciders::index(protocol, cases);
             for requirement in protocol.requirements.0.values() {
                 if !self.filter.names(&requirement.id)? {
                     continue;
                 }
-                let deciders = deciders(protocol, cases, &requirement.id);
+                let deciders = index.of(&requirement.id);
                 let status = match (&requirement.unobservable, &requirement.unexercised, deciders.is_empty())
                 {
                     (Some(why), _, _) => format!("not observable: {why}"),
@@ -88,9 +90,11 @@ fn protocols(suites: &[Suite], markdown: bool) -> Result<u8, Failure> {
         Table::new(["protocol", "title", "server requirements", "exercised", "readings", "cases", "faults"]);
     for Suite { protocol, cases } in suites {
         let judged: Vec<_> = protocol.requirements.0.values().filter(|one| one.is_judged()).collect();
-        let exercised = judged.iter().filter(|requirement| {
-            requirement.unexercised.is_none() && !deciders(protocol, cases, &requirement.id).is_empty()
-        });
+        let deciders = Deciders::index(protocol, cases);
+        let is_exercised = |requirement: &&&Requirement| {
+            requirement.unexercised.is_none() && deciders.is_decided(&requirement.id)
+        };
+        let exercised = judged.iter().filter(is_exercised);
         table.row([
             protocol.name.clone(),
             protocol.title.clone(),

@@ -41,7 +41,7 @@ mod tests {
                 serde_json::to_value(&invariant.monitor).ok()?.as_object()?.keys().next().cloned()
             })
             .collect();
-        let schema = crate::source::schema_of::<crate::protocol::invariant::Rule>();
+        let schema = crate::source::schema_of::<crate::protocol::rules::Rule>();
         let known = schema["oneOf"].as_array().expect("the kinds").len();
         assert_eq!(kinds.len(), known, "{kinds:?}");
     }

@@ -78,7 +78,7 @@ pub fn agrees(protocol: &Arc<Protocol>, events: &[Event], settled: bool) {
 /// Whether an invariant counts the occasion of each violation under the same ids: correlations and replays break some
 /// rules without having counted them.
 fn counts(protocol: &Protocol, name: &str) -> bool {
-    use crate::protocol::invariant::Rule;
+    use crate::protocol::rules::Rule;
     !matches!(
         protocol.extension.invariants.get(name).map(|invariant| &invariant.monitor),
         Some(Rule::Correlation(_) | Rule::Replay(_) | Rule::Series(_))

@@ -71,9 +71,7 @@ pub struct Extension {
 impl Extension {
     /// Whether an invariant is about when messages come.
     pub fn is_timed(&self) -> bool {
-        self.invariants
-            .values()
-            .any(|invariant| matches!(invariant.monitor, super::invariant::Rule::Cadence(_)))
+        self.invariants.values().any(|invariant| matches!(invariant.monitor, super::rules::Rule::Cadence(_)))
     }
 }
 
@@ -422,5 +420,5 @@ pub struct Invariant {
     #[serde(default)]
     pub warns: bool,
     /// The kind of monitor and its parameters.
-    pub monitor: super::invariant::Rule,
+    pub monitor: super::rules::Rule,
 }

@@ -1,6 +1,6 @@
 //! From files to a compiled protocol.
 
-use std::path::Path;
+use std::path::Path as FilePath;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
@@ -8,8 +8,10 @@ use serde_json::{Map, Value, json};
 
 use super::annotation::Annotations;
 use super::extension::{Extension, MessageExtension, ReadingName};
+use super::path::Path;
+use super::references::{check_references, components_of, resolve};
 use super::requirement::{Requirements, RequirementsFile};
-use super::{DialectChoice, LoadOptions, Message, PartOf, Protocol, overlay};
+use super::{DialectChoice, LoadOptions, Message, PartOf, Protocol, Roles, overlay};
 use crate::source::schema::Schema;
 use crate::source::{Diagnostic, Diagnostics, Document, Part, decode, decode_value, escape_token};
 use crate::trace::Direction;
@@ -22,7 +24,7 @@ impl Protocol {
     ///
     /// # Errors
     /// Everything that is wrong with the files, each with its place.
-    pub fn load(folder: &Path, options: &LoadOptions) -> Result<Arc<Self>, Diagnostics> {
+    pub fn load(folder: &FilePath, options: &LoadOptions) -> Result<Arc<Self>, Diagnostics> {
         let name = folder.file_name().map_or_else(|| "protocol".into(), |name| name.to_string_lossy());
         if !folder.is_dir() {
             let message = format!("{} is not a folder", folder.display());
@@ -73,7 +75,8 @@ fn compile_all(
     choice: &DialectChoice,
     overlays: &[Document],
 ) -> Result<Arc<Protocol>, Diagnostics> {
-    let compiled = |dialect: Option<&str>| compile_with(name, api, catalogue, reading, dialect, overlays);
+    let requirements = load_requirements(catalogue)?;
+    let compiled = |dialect: Option<&str>| compile_with(name, api, &requirements, reading, dialect, overlays);
     let mut own = compiled(None)?;
     match choice {
         DialectChoice::Own => {}
@@ -104,12 +107,11 @@ fn compile_all(
 fn compile_with(
     name: &str,
     api: &Document,
-    catalogue: &Document,
+    requirements: &Requirements,
     reading: ReadingName,
     dialect: Option<&str>,
     overlays: &[Document],
 ) -> Result<Protocol, Diagnostics> {
-    let requirements = load_requirements(catalogue)?;
     let mut document = (*api.value).clone();
     if !document["asyncapi"].as_str().is_some_and(|version| version.starts_with("3.")) {
         return Err(Diagnostic::new("not an AsyncAPI 3 document")
@@ -133,7 +135,7 @@ fn compile_with(
     };
     let extension: Extension = decode_value(extension.clone(), api, "/x-frameproof")?;
     let mut errors = Diagnostics::default();
-    check_references(&document, &document, api, String::new(), &mut errors);
+    check_references(&document, &document, api, Path::Root, &mut errors);
     if !errors.0.is_empty() {
         return Err(errors);
     }
@@ -176,7 +178,7 @@ fn compile_with(
     for answered in dialect.iter().flat_map(|(_, dialect)| &dialect.answers) {
         readings.insert(answered.clone(), ReadingName::Lenient);
     }
-    let protocol = Protocol {
+    let mut protocol = Protocol {
         dialect,
         alternatives: Vec::new(),
         parts,
@@ -186,12 +188,14 @@ fn compile_with(
         address,
         extension,
         messages,
-        requirements,
+        requirements: requirements.clone(),
         reading,
         readings,
         schemas: Default::default(),
         by_name,
+        roles: Roles::default(),
     };
+    protocol.roles = Roles::of(&protocol);
     super::verify::verify(&protocol, api, &document, &mut errors);
     errors.or(protocol)
 }
@@ -250,50 +254,6 @@ fn apply_readings(
         taken.insert(id.clone(), chosen);
     }
     Ok(taken)
-}
-
-/// Every `$ref` must point at something inside the document.
-fn check_references(node: &Value, root: &Value, api: &Document, at: String, errors: &mut Diagnostics) {
-    match node {
-        Value::Object(map) => {
-            if let Some(target) = map.get("$ref").and_then(Value::as_str) {
-                let place = format!("{at}/$ref");
-                match target.strip_prefix('#') {
-                    None => errors.push(
-                        Diagnostic::new(format!("`{target}` points outside the document"))
-                            .at(api, &place, Part::Value)
-                            .hint("only references inside the document are followed: `#/components/…`"),
-                    ),
-                    Some(pointer) if root.pointer(pointer).is_none() => errors.push(
-                        Diagnostic::new(format!("`{target}` points at nothing")).at(api, &place, Part::Value),
-                    ),
-                    Some(_) => {}
-                }
-            }
-            for (key, value) in map {
-                check_references(value, root, api, format!("{at}/{}", escape_token(key)), errors);
-            }
-        }
-        Value::Array(items) => {
-            for (index, value) in items.iter().enumerate() {
-                check_references(value, root, api, format!("{at}/{index}"), errors);
-            }
-        }
-        _ => {}
-    }
-}
-
-/// Follows local references (bounded, for they may go in circles).
-fn resolve<'d>(document: &'d Value, mut node: &'d Value) -> (&'d Value, Option<String>) {
-    let mut last = None;
-    for _ in 0..8 {
-        let Some(target) = node.get("$ref").and_then(Value::as_str) else { break };
-        let pointer = target.trim_start_matches('#');
-        let Some(next) = document.pointer(pointer) else { break };
-        last = Some(pointer.to_owned());
-        node = next;
-    }
-    (node, last)
 }
 
 fn load_messages(
@@ -374,8 +334,11 @@ fn load_message(
         Value::Object(map) => map,
         other => return Err(format!("the payload of `{name}` is no schema: {other}")),
     };
-    // References are absolute in the document; `components` comes along so that they stay so.
-    standalone.insert("components".into(), json!({ "schemas": document.pointer("/components/schemas") }));
+    // References are absolute in the document; the components that they name come along so that they stay so.
+    let components = components_of(&standalone, document);
+    if !components.is_empty() {
+        standalone.insert("components".into(), json!({ "schemas": components }));
+    }
     let standalone = Value::Object(standalone);
     let schema = Schema::new(&standalone).map_err(|error| format!("the schema of `{name}`: {error}"))?;
     let annotations =

@@ -3,16 +3,21 @@
 
 mod address;
 mod annotation;
+mod deciders;
 mod dialect;
 mod embedded;
 pub mod extension;
-mod fuzzing;
-pub mod invariant;
+mod fuzz_rules;
 mod load;
 mod message;
 mod overlay;
+mod path;
 mod pattern;
+mod references;
+mod refs;
 mod requirement;
+mod roles;
+pub mod rules;
 mod verify;
 
 #[cfg(test)]
@@ -22,12 +27,14 @@ use rustc_hash::FxHashMap;
 use serde_json::Value;
 
 pub use annotation::Counts;
+pub use deciders::{Decider, Deciders};
 pub use dialect::{Dialect, DialectChoice, Respelling, SpeltValue};
 pub use extension::{Extension, OneOrMany, Pattern, ReadingName};
-pub use fuzzing::{FieldRule, Fuzzing, IdRule, Place, Refusal, Refusals, Situation};
+pub use fuzz_rules::{FieldRule, Fuzzing, IdRule, Place, Refusal, Refusals, Situation};
 pub use message::{Message, SchemaFinding};
 pub use pattern::{Matcher, is_subset};
 pub use requirement::{Level, Requirement, Requirements, RequirementsFile, Side};
+pub use roles::{Place as RolePlace, Roles};
 
 use crate::source::schema::Schema;
 use crate::source::{Diagnostic, Diagnostics};
@@ -60,6 +67,8 @@ pub struct Protocol {
     alternatives: Vec<(String, std::sync::Arc<Protocol>)>,
     /// Parts of messages, compiled; the index of the first is the number of messages.
     pub(crate) parts: Vec<PartOf>,
+    /// What messages mean in a conversation.
+    roles: Roles,
     /// The schemas of patterns, compiled, by their text: every case has monitors of its own, on the same schemas.
     schemas: std::sync::Mutex<FxHashMap<String, Schema>>,
     /// Message indices by name, for each direction.
@@ -228,7 +237,12 @@ impl Protocol {
 
     /// Whether a message is one that may come at any time and says nothing about the rest: a heartbeat.
     pub fn is_ambient(&self, message: usize) -> bool {
-        self.messages.get(message).is_some_and(|message| self.extension.ambient.contains(&message.name))
+        self.roles.is_ambient(message)
+    }
+
+    /// Which messages have a part to play in every conversation.
+    pub fn roles(&self) -> &Roles {
+        &self.roles
     }
 
     /// The index of the message of a name and direction, if there is one.

@@ -1,5 +1,7 @@
 //! Patterns, compiled.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::extension::{PatternDirection, PatternWhere};
@@ -9,22 +11,35 @@ use crate::source::schema::Schema;
 use crate::source::{Diagnostic, Diagnostics};
 use crate::trace::Direction;
 
-/// A compiled [`Pattern`].
-#[derive(Debug, Clone)]
+/// A compiled [`Pattern`]. Cheap to clone. The default matches nothing.
+#[derive(Debug, Clone, Default)]
 pub struct Matcher {
+    /// Of the first messages, those that can match: the first look, which most patterns fail.
+    possible: Set,
+    /// Those of them that match whatever their content.
+    certain: Set,
+    conditions: Arc<Conditions>,
+}
+
+/// What a pattern says, in full.
+#[derive(Debug)]
+struct Conditions {
     direction: Direction,
     /// The messages that can match.
     messages: Vec<usize>,
     /// These are all of the direction, and what the protocol does not know can match, too.
     of_any_type: bool,
-    /// Of the first messages, those that can match: the first look, which most patterns fail.
-    possible: Set,
-    /// Those of them that match whatever their content.
-    certain: Set,
     with: Option<Value>,
     schema: Option<Schema>,
     /// Not empty: any of these matches, and nothing else is looked at.
-    any: Vec<Self>,
+    any: Vec<Matcher>,
+}
+
+impl Default for Conditions {
+    fn default() -> Self {
+        let (direction, messages, of_any_type) = (Direction::Recv, Vec::new(), false);
+        Self { direction, messages, of_any_type, with: None, schema: None, any: Vec::new() }
+    }
 }
 
 impl Matcher {
@@ -67,7 +82,8 @@ impl Matcher {
         });
         let possible = messages.iter().copied().collect();
         let certain = if with.is_none() && schema.is_none() { possible } else { Set::default() };
-        errors.or(Self { direction, messages, of_any_type, possible, certain, with, schema, any })
+        let conditions = Arc::new(Conditions { direction, messages, of_any_type, with, schema, any });
+        errors.or(Self { possible, certain, conditions })
     }
 
     fn any(patterns: &[Pattern], protocol: &Protocol) -> Result<Self, Diagnostics> {
@@ -77,16 +93,15 @@ impl Matcher {
         if patterns.is_empty() {
             errors.push(Diagnostic::new("`any` lists no pattern"));
         }
-        let direction = Direction::Recv;
         let possible = any.iter().fold(Set::default(), |all, one| all.or(one.possible));
         let certain = any.iter().fold(Set::default(), |all, one| all.or(one.certain));
-        let (messages, of_any_type, with, schema) = (Vec::new(), false, None, None);
-        errors.or(Self { direction, messages, of_any_type, possible, certain, with, schema, any })
+        let conditions = Arc::new(Conditions { any, ..Conditions::default() });
+        errors.or(Self { possible, certain, conditions })
     }
 
     /// The patterns of which one must match: those of `any`, or this one alone.
     pub fn alternatives(&self) -> &[Self] {
-        if self.any.is_empty() { std::slice::from_ref(self) } else { &self.any }
+        if self.conditions.any.is_empty() { std::slice::from_ref(self) } else { &self.conditions.any }
     }
 
     /// Whether a message matches. `message` is its index in [`Protocol::messages`], `None` for an unknown one.
@@ -103,24 +118,25 @@ impl Matcher {
 
     /// As [`Matcher::matches`], with a look at everything.
     fn matches_closely(&self, message: Option<usize>, dir: Direction, body: &Value) -> bool {
-        if !self.any.is_empty() {
-            return self.any.iter().any(|one| one.matches(message, dir, body));
+        let of = &*self.conditions;
+        if !of.any.is_empty() {
+            return of.any.iter().any(|one| one.matches(message, dir, body));
         }
-        dir == self.direction
-            && message.map_or(self.of_any_type, |message| self.messages.contains(&message))
-            && self.with.as_ref().is_none_or(|with| is_subset(with, body))
-            && self.schema.as_ref().is_none_or(|schema| schema.is_valid(body))
+        dir == of.direction
+            && message.map_or(of.of_any_type, |message| of.messages.contains(&message))
+            && of.with.as_ref().is_none_or(|with| is_subset(with, body))
+            && of.schema.as_ref().is_none_or(|schema| schema.is_valid(body))
     }
 
     /// The indices of the messages that can match, for dispatch; `None`: any of its direction. Asked of each of
     /// the [`Matcher::alternatives`].
     pub fn messages(&self) -> Option<&[usize]> {
-        (!self.of_any_type).then_some(&self.messages)
+        (!self.conditions.of_any_type).then_some(&self.conditions.messages)
     }
 
     /// Whether messages of this direction can match.
     pub fn direction(&self) -> Direction {
-        self.direction
+        self.conditions.direction
     }
 }
 

@@ -51,3 +51,40 @@ fn an_example_without_a_payload_is_refused() {
     assert!(error.contains(&format!("an example of `{name}` has no `payload`")), "{error}");
     assert!(error.contains("overlay.yaml:1:"), "{error}");
 }
+
+/// Each type says what it refers to, so that a mistake is found wherever it stands, and shown there.
+#[test]
+fn what_the_extension_refers_to_must_be_there() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let overlay = folder.path().join("overlay.yaml");
+    let lines = [
+        ("x-frameproof:", None),
+        ("  frames: { object: [NOPE-1] }", Some("unknown requirement `NOPE-1`")),
+        ("  capabilities: { c: { about: a, announced: nope1 } }", Some("sends no message `nope1`")),
+        ("  invariants:", None),
+        ("    schema:", None),
+        ("      about: a", None),
+        ("      monitor:", None),
+        ("        bracket:", None),
+        ("          open: nope2", Some("sends no message `nope2`")),
+        ("          close: { dir: send, type: [nope3] }", Some("the client sends no message `nope3`")),
+        ("          inside: { any: [nope4] }", Some("sends no message `nope4`")),
+        ("          joined: [{ on: nope5, at: /a }]", Some("sends no message `nope5`")),
+        ("          before: [NOPE-2]", Some("unknown requirement `NOPE-2`")),
+        ("          after: []", None),
+    ];
+    std::fs::write(&overlay, lines.map(|(line, _)| line).join("\n")).expect("written");
+    let options = LoadOptions { overlays: vec![overlay], ..LoadOptions::default() };
+    let name = Protocol::embedded_names()[0];
+    let errors = Protocol::embedded(name, &options).expect_err("mistakes");
+    let text = errors.to_string();
+    for (number, (_, mistake)) in (1..).zip(lines) {
+        let Some(mistake) = mistake else { continue };
+        let (_, after) = text.split_once(mistake).unwrap_or_else(|| panic!("no {mistake} in {text}"));
+        let place = after.lines().take(3).find(|line| line.contains("overlay.yaml:"));
+        assert!(
+            place.is_some_and(|line| line.contains(&format!("overlay.yaml:{number}:"))),
+            "{mistake}: {text}"
+        );
+    }
+}

@@ -2,30 +2,18 @@
 
 use serde_json::Value;
 
-use super::{Matcher, Pattern, Protocol};
+use super::path::Path;
+use super::refs::Refs;
+use super::{Matcher, Protocol};
 use crate::source::{Diagnostic, Diagnostics, Document, Part, check_keywords, escape_token};
-
-/// Keys whose value, a list of strings, holds requirement ids.
-const ID_KEYS: &[&str] = &[
-    "requirements",
-    "closed",
-    "covers",
-    "absent",
-    "decides",
-    "survives",
-    "unchanged",
-    "isolated",
-    "missing",
-    "invalid",
-];
 
 /// Where the invariants are, by name.
 const INVARIANTS: &str = "/x-frameproof/invariants";
 
 /// Checks ids, patterns and examples.
 pub(super) fn verify(protocol: &Protocol, api: &Document, document: &Value, errors: &mut Diagnostics) {
-    verify_ids(protocol, api, document, "", false, errors);
-    verify_patterns(protocol, api, &document["x-frameproof"], "/x-frameproof", errors);
+    verify_references(protocol, api, errors);
+    verify_written_ids(protocol, api, document, Path::Root, errors);
     verify_examples(protocol, api, document, errors);
     verify_components(protocol, api, document, errors);
     verify_schemas(api, document, errors);
@@ -203,16 +191,6 @@ fn own_schemas(node: &Value, api: &Document, at: &str, errors: &mut Diagnostics)
 fn verify_fuzzing(protocol: &Protocol, api: &Document, errors: &mut Diagnostics) {
     let fuzzing = &protocol.extension.fuzzing;
     let at = "/x-frameproof/fuzzing";
-    let seen =
-        fuzzing.seen.iter().flat_map(|(name, places)| places.iter().map(move |place| (name, &place.on)));
-    let seen = seen.map(|(name, pattern)| (format!("{at}/seen/{}", escape_token(name)), pattern));
-    let phases = fuzzing.phases.iter();
-    let phases = phases.map(|(name, pattern)| (format!("{at}/phases/{}", escape_token(name)), pattern));
-    for (place, pattern) in seen.chain(phases) {
-        if let Err(error) = Matcher::new(pattern, protocol) {
-            place_all(error, api, &place, errors);
-        }
-    }
     let ids = fuzzing.ids.values().flat_map(|rule| &rule.on).map(|place| &place.on);
     let fields = fuzzing.refused.fields.iter().filter_map(|rule| rule.on.as_ref());
     let commands = ids.chain(fields).flat_map(|on| on.as_slice()).chain(&fuzzing.avoid);
@@ -278,114 +256,118 @@ fn place_all(found: Diagnostics, api: &Document, at: &str, errors: &mut Diagnost
     errors.0.extend(found.0.into_iter().map(|one| one.at(api, at, Part::Value)));
 }
 
-/// Every requirement id that the document uses must be in the catalogue.
-fn verify_ids(
+/// Every requirement that the extension names must be in the catalogue, and every pattern must compile.
+fn verify_references(protocol: &Protocol, api: &Document, errors: &mut Diagnostics) {
+    let refs = Refs::of(&protocol.extension);
+    for (at, ids) in &refs.ids {
+        for (index, id) in ids.iter().enumerate() {
+            verify_id(
+                protocol,
+                api,
+                id,
+                Path::Index(&Path::At(&format!("/x-frameproof{at}")), index),
+                errors,
+            );
+        }
+    }
+    for (at, pattern) in &refs.patterns {
+        if let Err(error) = Matcher::new(pattern, protocol) {
+            place_all(error, api, &format!("/x-frameproof{at}"), errors);
+        }
+    }
+}
+
+fn verify_id(protocol: &Protocol, api: &Document, id: &str, at: Path<'_>, errors: &mut Diagnostics) {
+    if protocol.requirements.get(id).is_none() {
+        let known = protocol.requirements.0.keys().map(String::as_str);
+        let unknown = Diagnostic::new(format!("unknown requirement `{id}`"));
+        errors.push(unknown.at(api, &at.to_string(), Part::Value).suggest(id, known));
+    }
+}
+
+/// The ids of messages and their schemas, which stand in maps of their own beside what AsyncAPI knows, and those of patches.
+fn verify_written_ids(
     protocol: &Protocol,
     api: &Document,
     node: &Value,
-    at: &str,
-    inside: bool,
+    at: Path<'_>,
     errors: &mut Diagnostics,
 ) {
     match node {
         Value::Object(map) => {
             for (key, value) in map {
-                let below = format!("{at}/{}", escape_token(key));
-                let inside = inside || key == "x-frameproof";
-                let rule = at.contains("/monitor/") && at.starts_with("/x-frameproof/invariants/");
-                let ids = value.as_array().filter(|_| inside && (ID_KEYS.contains(&key.as_str()) || rule));
-                for (index, id) in ids.into_iter().flatten().enumerate() {
-                    let Some(id) = id.as_str() else { continue };
-                    // In a monitor any list of strings in capitals is a list of ids; message types are not.
-                    if rule && !ID_KEYS.contains(&key.as_str()) && !looks_like_id(id) {
-                        continue;
+                let below = Path::Key(&at, key);
+                match (key.as_str(), at) {
+                    ("x-frameproof", Path::Root) => {
+                        verify_patches(protocol, api, value, below, errors);
                     }
-                    if protocol.requirements.get(id).is_none() {
-                        errors.push(
-                            Diagnostic::new(format!("unknown requirement `{id}`"))
-                                .at(api, &format!("{below}/{index}"), Part::Value)
-                                .suggest(id, protocol.requirements.0.keys().map(String::as_str)),
-                        );
+                    ("x-frameproof", _) => {
+                        for (key, ids) in value.as_object().into_iter().flatten() {
+                            verify_list(protocol, api, ids, Path::Key(&below, key), errors);
+                        }
                     }
+                    _ => verify_written_ids(protocol, api, value, below, errors),
                 }
-                verify_ids(protocol, api, value, &below, inside, errors);
             }
         }
         Value::Array(items) => {
             for (index, value) in items.iter().enumerate() {
-                verify_ids(protocol, api, value, &format!("{at}/{index}"), inside, errors);
+                verify_written_ids(protocol, api, value, Path::Index(&at, index), errors);
             }
         }
         _ => {}
     }
 }
 
-fn looks_like_id(text: &str) -> bool {
-    text.contains('-') && text.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '-')
-}
-
-/// Every pattern of the monitors must compile. They are found by what they are called.
-fn verify_patterns(protocol: &Protocol, api: &Document, node: &Value, at: &str, errors: &mut Diagnostics) {
-    const PATTERN_KEYS: &[&str] = &[
-        "on",
-        "of",
-        "after",
-        "until",
-        "first",
-        "then",
-        "before",
-        "unless",
-        "from",
-        "to",
-        "with",
-        "without",
-        "open",
-        "close",
-        "inside",
-        "middle",
-        "restarts",
-        "request",
-        "reply",
-        "instead",
-        "refused",
-        "clear",
-        "when",
-        "end",
-        "announced",
-        "over",
-    ];
-    let Value::Object(map) = node else {
-        if let Value::Array(items) = node {
-            for (index, value) in items.iter().enumerate() {
-                verify_patterns(protocol, api, value, &format!("{at}/{index}"), errors);
-            }
-        }
-        return;
-    };
-    for (key, value) in map {
-        let below = format!("{at}/{}", escape_token(key));
-        if at != INVARIANTS && matches!(key.as_str(), "readings" | "dialects" | "schema" | "where") {
-            continue;
-        }
-        // `before`, `after` and `with` name ids or subsets elsewhere.
-        let ids =
-            value.as_array().is_some_and(|list| list.iter().all(|id| id.as_str().is_some_and(looks_like_id)));
-        let in_monitor = at.contains("/monitor/") || at.ends_with("/turn") || at.contains("/capabilities/");
-        if in_monitor
-            && PATTERN_KEYS.contains(&key.as_str())
-            && !ids
-            && !(key == "with" && map.contains_key("type"))
-            && let Ok(pattern) = serde_json::from_value::<Pattern>(value.clone())
-        {
-            if let Err(error) = Matcher::new(&pattern, protocol) {
-                place_all(error, api, &below, errors);
-            }
-            continue;
-        }
-        if key != "with" {
-            verify_patterns(protocol, api, value, &below, errors);
+fn verify_list(protocol: &Protocol, api: &Document, ids: &Value, at: Path<'_>, errors: &mut Diagnostics) {
+    for (index, id) in ids.as_array().into_iter().flatten().enumerate() {
+        if let Some(id) = id.as_str() {
+            verify_id(protocol, api, id, Path::Index(&at, index), errors);
         }
     }
+}
+
+/// Patches are parts of a document that has no types yet: in them, any list of ids is one that looks so.
+fn verify_patches(
+    protocol: &Protocol,
+    api: &Document,
+    extension: &Value,
+    at: Path<'_>,
+    errors: &mut Diagnostics,
+) {
+    for kind in ["readings", "dialects"] {
+        for (name, holder) in extension[kind].as_object().into_iter().flatten() {
+            let (at, patch) = (Path::Key(&at, kind), &holder["patch"]);
+            verify_lists(protocol, api, patch, Path::Key(&Path::Key(&at, name), "patch"), errors);
+        }
+    }
+}
+
+fn verify_lists(protocol: &Protocol, api: &Document, node: &Value, at: Path<'_>, errors: &mut Diagnostics) {
+    match node {
+        Value::Object(map) => {
+            for (key, value) in map {
+                verify_lists(protocol, api, value, Path::Key(&at, key), errors);
+            }
+        }
+        Value::Array(items) if !items.is_empty() && items.iter().all(|id| looks_like_id(protocol, id)) => {
+            verify_list(protocol, api, node, at, errors);
+        }
+        Value::Array(items) => {
+            for (index, value) in items.iter().enumerate() {
+                verify_lists(protocol, api, value, Path::Index(&at, index), errors);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// A text in capitals that begins as requirements of the protocol do.
+fn looks_like_id(protocol: &Protocol, value: &Value) -> bool {
+    let Some((prefix, rest)) = value.as_str().and_then(|text| text.split_once('-')) else { return false };
+    let is_known = |id: &String| id.split_once('-').is_some_and(|(known, _)| known == prefix);
+    rest.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '-')
+        && protocol.requirements.0.keys().any(is_known)
 }
 
 /// Every example must satisfy its message's schema.

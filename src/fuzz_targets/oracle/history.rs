@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{Compile, Finding, Item, Items, key, whole};
 use crate::protocol::Matcher;
-use crate::protocol::invariant::{self as rule, Fold};
+use crate::protocol::rules::{self as rule, Fold};
 
 /// The first delivery of each id of a session among the first `until` items.
 fn first_of(items: &Items, until: usize, session: usize, id: i128) -> Option<&Item> {

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::order::place;
 use super::{Compile, Finding, Item, Items, key};
 use crate::frame::Pointer;
-use crate::protocol::invariant::{self as rule, Comparison};
+use crate::protocol::rules::{self as rule, Comparison};
 use crate::source::schema::Schema;
 
 pub(super) fn unique(rule: &rule::Unique, c: &Compile<'_>, items: &Items) -> Vec<Finding> {

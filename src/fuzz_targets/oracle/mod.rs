@@ -1,5 +1,5 @@
 //! What the monitors say, worked out anew for each event from the whole trace before it: slow, and without state that
-//! could go stale. Written from the rules' documentation (`protocol::invariant`), not from the monitors.
+//! could go stale. Written from the rules' documentation (`protocol::rules`), not from the monitors.
 
 mod history;
 mod keyed;
@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::frame::{self, Limits, Pointer};
 use crate::protocol::extension::At;
-use crate::protocol::invariant::Rule;
+use crate::protocol::rules::Rule;
 use crate::protocol::{Matcher, Pattern, Protocol};
 use crate::trace::{Direction, Event, Payload};
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{Compile, Finding, Item, Items, whole};
 use crate::protocol::Matcher;
-use crate::protocol::invariant::{self as rule, Key, Scope};
+use crate::protocol::rules::{self as rule, Key, Scope};
 
 /// Connection or session of an item.
 pub(super) fn place(item: &Item, scope: Scope) -> usize {

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::{Compile, Finding, Item, Items};
-use crate::protocol::invariant::{self as rule, Key};
 use crate::protocol::is_subset;
+use crate::protocol::rules::{self as rule, Key};
 
 pub(super) fn concatenation(rule: &rule::Concatenation, c: &Compile<'_>, items: &Items) -> Vec<Finding> {
     let (piece, whole) = (c.place(&rule.piece), c.place(&rule.whole));

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{Compile, Finding, Item, Items};
 use crate::protocol::Protocol;
-use crate::protocol::invariant as rule;
+use crate::protocol::rules as rule;
 use crate::trace::Direction;
 
 /// Which message a body is; of a reply, by the newest request of its id that was not answered before.

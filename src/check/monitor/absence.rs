@@ -1,0 +1,168 @@
+//! A message does not come in a scope.
+
+use std::sync::Arc;
+
+use super::{Monitor, MonitorBuilder, Observation};
+use crate::check::bounded::{BoundedMap, Memory};
+use crate::check::sessions::Conn;
+use crate::check::tally::Tally;
+use crate::check::values::key_text;
+use crate::frame::Pointer;
+use crate::protocol::Matcher;
+use crate::protocol::rules::{self as rule, Scope};
+use crate::results::Check;
+use crate::source::Diagnostics;
+
+/// Memory: a window of scopes, by connection (or session) and key. One that is closed and of which nothing more is known
+/// takes no memory.
+#[derive(Clone)]
+pub(super) struct Absence {
+    check: Check,
+    rule: Arc<rule::Absence>,
+    of: Matcher,
+    after: Matcher,
+    until: Option<Matcher>,
+    owed: Option<Matcher>,
+    unless: Option<Matcher>,
+    key: Option<Pointer>,
+    scopes: BoundedMap<Extent>,
+    /// With `until-anywhere`: when the last `until` came in each session.
+    ended: BoundedMap<u64>,
+    /// Counts the messages.
+    clock: u64,
+}
+
+#[derive(Clone, Default)]
+struct Extent {
+    /// The event that opened the scope, while it is open, and when that was.
+    began: Option<(u64, u64)>,
+    /// How many `owed` have not had their `after`.
+    owed: u32,
+    /// The last `after` opened no scope, because another is owed.
+    passed: bool,
+    /// `unless` came.
+    barred: bool,
+    /// What came before may be forgotten: no scope opens.
+    unsure: bool,
+}
+
+impl Extent {
+    /// `owed`: this message asks for an `after` itself.
+    fn until(&mut self, owed: bool) {
+        self.began = None;
+        if std::mem::take(&mut self.passed) && !owed {
+            self.owed = self.owed.saturating_add(1);
+        }
+    }
+
+    /// Nothing is known of it that a new one would not know.
+    fn is_blank(&self) -> bool {
+        self.began.is_none() && self.owed == 0 && !self.passed && !self.barred
+    }
+
+    /// Whether a scope opens.
+    fn after(&mut self, event: u64, clock: u64) -> bool {
+        self.owed = self.owed.saturating_sub(1);
+        self.passed = self.owed > 0;
+        if self.passed || self.barred || self.unsure {
+            return false;
+        }
+        self.began = Some((event, clock));
+        true
+    }
+}
+
+impl Absence {
+    pub fn new(rule: &rule::Absence, b: &mut MonitorBuilder<'_>) -> Result<Self, Diagnostics> {
+        Ok(Self {
+            check: b.check.clone(),
+            of: b.pattern(&rule.of)?,
+            after: b.pattern(&rule.after)?,
+            until: b.optional(rule.until.as_ref())?,
+            owed: b.optional(rule.owed.as_ref())?,
+            unless: b.optional(rule.unless.as_ref())?,
+            key: rule.key.clone(),
+            rule: Arc::new(rule.clone()),
+            scopes: BoundedMap::default(),
+            ended: BoundedMap::default(),
+            clock: 0,
+        })
+    }
+}
+
+impl Absence {
+    /// The event that opened a scope which is open still.
+    fn opened(&mut self, seen: &Observation<'_>, place: u32, key: Option<&str>) -> Option<u64> {
+        let (event, clock) = self.scopes.get(place, key)?.began?;
+        let session = seen.session.0;
+        let ended = match self.ended.get(session, key) {
+            Some(last) => *last > clock,
+            None => self.rule.until_anywhere && (seen.forgotten || self.ended.may_have_forgotten(session)),
+        };
+        (!ended).then_some(event)
+    }
+}
+
+impl Monitor for Absence {
+    fn observe(&mut self, seen: &Observation<'_>, tally: &mut Tally) {
+        let place = match self.rule.scope {
+            Scope::Connection => seen.conn.0,
+            Scope::Session => seen.session.0,
+        };
+        let key = match &self.key {
+            None => None,
+            Some(at) => match at.get(seen.body) {
+                Some(key) => Some(key_text(key)),
+                None => return,
+            },
+        };
+        let key = key.as_deref();
+        let (of, after) = (seen.is(&self.of), seen.is(&self.after));
+        let (until, owed) = (seen.is_any(self.until.as_ref()), seen.is_any(self.owed.as_ref()));
+        let unless = seen.is_any(self.unless.as_ref());
+        if !(of || after || until || owed || unless) {
+            return;
+        }
+        self.clock += 1;
+        if until && self.rule.until_anywhere {
+            self.ended.insert(seen.session.0, key, self.clock, 0);
+        }
+        if until && let Some(scope) = self.scopes.get(place, key) {
+            scope.until(owed);
+            if scope.is_blank() {
+                self.scopes.remove(place, key);
+            }
+        }
+        if of && let Some(began) = self.opened(seen, place, key) {
+            let message = "this must not come here".to_owned();
+            if let Some(violation) = tally.broken(&self.check, &self.rule.decides, seen.event, message) {
+                violation.related = Some(began);
+                violation.actual = Some(seen.body.clone());
+            }
+        }
+        if !(after || owed || unless) {
+            return;
+        }
+        let mut scope = self.scopes.remove(place, key).unwrap_or_else(|| {
+            let counts = self.owed.is_some() || self.unless.is_some();
+            let lost = seen.forgotten && self.rule.scope == Scope::Session;
+            Extent { unsure: counts && (lost || self.scopes.may_have_forgotten(place)), ..Extent::default() }
+        });
+        scope.owed = scope.owed.saturating_add(u32::from(owed));
+        scope.barred |= unless;
+        if after && scope.after(seen.event, self.clock) {
+            tally.exercise(&self.rule.decides);
+        }
+        self.scopes.insert(place, key, scope, 0);
+    }
+
+    fn closed(&mut self, conn: Conn, _findings: &mut Tally) {
+        if self.rule.scope == Scope::Connection {
+            self.scopes.leave(conn.0);
+        }
+    }
+
+    fn memory(&self) -> Memory {
+        self.scopes.memory() + self.ended.memory()
+    }
+}

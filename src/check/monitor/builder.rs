@@ -1,0 +1,49 @@
+//! What a monitor is built with.
+
+use crate::frame::Pointer;
+use crate::protocol::{Matcher, Pattern, Protocol, extension};
+use crate::results::Check;
+use crate::source::Diagnostics;
+
+/// Compiles patterns and remembers them as interests.
+pub(in crate::check) struct MonitorBuilder<'p> {
+    /// The check that its violations are of.
+    pub check: Check,
+    pub protocol: &'p Protocol,
+    interests: Vec<Matcher>,
+}
+
+impl<'p> MonitorBuilder<'p> {
+    pub fn new(check: Check, protocol: &'p Protocol) -> Self {
+        Self { check, protocol, interests: Vec::new() }
+    }
+
+    /// The patterns that were compiled: the messages that the monitor wants to see.
+    pub fn into_interests(self) -> Vec<Matcher> {
+        self.interests
+    }
+
+    pub fn pattern(&mut self, pattern: &Pattern) -> Result<Matcher, Diagnostics> {
+        let matcher = Matcher::new(pattern, self.protocol)?;
+        self.interests.extend(matcher.alternatives().iter().cloned());
+        Ok(matcher)
+    }
+
+    pub fn optional(&mut self, pattern: Option<&Pattern>) -> Result<Option<Matcher>, Diagnostics> {
+        pattern.map(|pattern| self.pattern(pattern)).transpose()
+    }
+
+    pub fn place(&mut self, at: &extension::At) -> Result<(Matcher, Pointer), Diagnostics> {
+        Ok((self.pattern(&at.on)?, at.at.clone()))
+    }
+
+    pub fn places(&mut self, places: &[extension::At]) -> Result<Vec<(Matcher, Pointer)>, Diagnostics> {
+        places.iter().map(|place| self.place(place)).collect()
+    }
+
+    /// The messages of the protocol's log.
+    pub fn log(&mut self) -> Result<(), Diagnostics> {
+        let Some(log) = &self.protocol.extension.log else { return Ok(()) };
+        self.pattern(&log.on).map(drop)
+    }
+}

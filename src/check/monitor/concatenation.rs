@@ -1,0 +1,128 @@
+//! Pieces add up to a whole.
+
+use super::{Monitor, MonitorBuilder, Observation};
+use crate::check::bounded::{BoundedMap, Memory};
+use crate::check::sessions::Conn;
+use crate::check::tally::Tally;
+use crate::check::values::key_text;
+use crate::frame::Pointer;
+use crate::protocol::Matcher;
+use crate::protocol::rules::{self as rule, Key};
+use crate::results::Check;
+use crate::source::Diagnostics;
+
+/// Longest text that is put together; past that the whole is not judged.
+const MAX_BYTES: usize = 1 << 20;
+
+/// Memory: a window of the open texts, at most [`MAX_BYTES`] each.
+#[derive(Clone)]
+pub(super) struct Concatenation {
+    check: Check,
+    decides: Vec<String>,
+    loose: bool,
+    piece: (Matcher, Pointer),
+    whole: (Matcher, Pointer),
+    keys: Option<(Pointer, Pointer)>,
+    open: BoundedMap<Text>,
+}
+
+/// A text as far as it has come.
+#[derive(Clone, Default)]
+struct Text {
+    text: String,
+    /// It is too long, or its beginning may be forgotten.
+    unsure: bool,
+}
+
+impl Concatenation {
+    pub fn new(rule: &rule::Concatenation, b: &mut MonitorBuilder<'_>) -> Result<Self, Diagnostics> {
+        Ok(Self {
+            check: b.check.clone(),
+            decides: rule.decides.clone(),
+            loose: rule.loose,
+            piece: b.place(&rule.piece)?,
+            whole: b.place(&rule.whole)?,
+            keys: rule.key.as_ref().map(|key| match key {
+                Key::Same(at) => (at.clone(), at.clone()),
+                Key::Each(piece, whole) => (piece.clone(), whole.clone()),
+            }),
+            open: BoundedMap::default(),
+        })
+    }
+}
+
+/// Whether one of the texts has a line of the other in it. A blank text is akin to everything.
+fn is_akin(pieces: &str, whole: &str) -> bool {
+    let has_line = |of: &str, text: &str| {
+        let mut lines = of.lines().map(str::trim).filter(|line| !line.is_empty());
+        lines.any(|line| text.contains(line))
+    };
+    pieces.trim().is_empty() || has_line(pieces, whole) || has_line(whole, pieces)
+}
+
+impl Monitor for Concatenation {
+    fn observe(&mut self, seen: &Observation<'_>, tally: &mut Tally) {
+        let key = |at: Option<&Pointer>| at.and_then(|at| at.get(seen.body)).map(key_text);
+        if seen.is(&self.piece.0)
+            && let Some(piece) = self.piece.1.get(seen.body).and_then(serde_json::Value::as_str)
+        {
+            let (place, key) = (seen.conn.0, key(self.keys.as_ref().map(|keys| &keys.0)));
+            let key = key.as_deref();
+            if !self.open.has(place, key) {
+                let unsure = self.open.may_have_forgotten(place);
+                self.open.insert(place, key, Text { unsure, ..Text::default() }, 0);
+            }
+            if let Some(open) = self.open.get(place, key).filter(|open| !open.unsure) {
+                open.text.push_str(piece);
+                open.unsure = open.text.len() > MAX_BYTES;
+                if open.unsure {
+                    open.text = String::new();
+                }
+                self.open.grow(place, key, piece.len());
+            }
+        }
+        if seen.is(&self.whole.0)
+            && let Some(whole) = self.whole.1.get(seen.body).and_then(serde_json::Value::as_str)
+            && let Some(Text { text, unsure: false }) =
+                self.open.remove(seen.conn.0, key(self.keys.as_ref().map(|keys| &keys.1)).as_deref())
+        {
+            tally.exercise(&self.decides);
+            let holds = if self.loose { is_akin(&text, whole) } else { text == whole };
+            if !holds {
+                let how = if self.loose { "have nothing in common with" } else { "do not add up to" };
+                let message = format!("the pieces {how} the whole");
+                if let Some(violation) = tally.broken(&self.check, &self.decides, seen.event, message) {
+                    violation.expected = Some(text.into());
+                    violation.actual = Some(whole.into());
+                }
+            }
+        }
+    }
+
+    fn closed(&mut self, conn: Conn, _findings: &mut Tally) {
+        self.open.leave(conn.0);
+    }
+
+    fn memory(&self) -> Memory {
+        self.open.memory()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_akin;
+
+    #[test]
+    fn akin_texts_share_a_line() {
+        for (pieces, whole, akin) in [
+            ("", "anything", true),
+            (" \n", "anything", true),
+            ("one\ntwo", "Result: two.", true),
+            ("Result: one, and more", "one", true),
+            ("one", "", false),
+            ("one\ntwo", "three", false),
+        ] {
+            assert_eq!(is_akin(pieces, whole), akin, "{pieces:?} and {whole:?}");
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! Replies belong to requests.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::{End, Monitor, MonitorBuilder, Observation};
+use crate::check::Violation;
+use crate::check::bounded::Memory;
+use crate::check::sessions::Conn;
+use crate::check::tally::Tally;
+use crate::frame::Pointer;
+use crate::protocol::Matcher;
+use crate::protocol::rules as rule;
+use crate::results::Check;
+use crate::source::Diagnostics;
+
+/// How many requests of a connection are remembered.
+const WINDOW: usize = 4096;
+/// How many bytes of their ids.
+const MAX_BYTES: usize = 1 << 20;
+
+/// Memory: the last [`WINDOW`] requests of each open connection.
+#[derive(Clone)]
+pub(super) struct Correlation {
+    check: Check,
+    rule: Arc<rule::Correlation>,
+    request: Matcher,
+    optional: Option<Matcher>,
+    reply: Matcher,
+    instead: Option<Matcher>,
+    id: Pointer,
+    requests: FxHashMap<Conn, Asked>,
+    /// Requests with an id that were answered on connections that are gone.
+    answered: u64,
+    forgotten: u64,
+}
+
+/// The requests of a connection.
+#[derive(Clone, Default)]
+struct Asked {
+    requests: VecDeque<Request>,
+    bytes: usize,
+    /// Some were forgotten: what fits none may have been asked for.
+    lacking: bool,
+}
+
+impl Asked {
+    /// How many were forgotten for it.
+    fn push(&mut self, request: Request) -> u64 {
+        self.bytes += request.id.as_ref().map_or(0, String::len);
+        self.requests.push_back(request);
+        let mut forgotten = 0;
+        while self.requests.len() > WINDOW || self.bytes > MAX_BYTES {
+            let Some(request) = self.requests.pop_front() else { break };
+            self.bytes -= request.id.as_ref().map_or(0, String::len);
+            self.lacking = true;
+            forgotten += 1;
+        }
+        forgotten
+    }
+}
+
+#[derive(Clone)]
+struct Request {
+    id: Option<String>,
+    event: u64,
+    /// It may be answered, and need not be.
+    optional: bool,
+    replies: u32,
+    insteads: u32,
+}
+
+impl Request {
+    fn is_unanswered(&self) -> bool {
+        self.replies + self.insteads == 0
+    }
+
+    /// An answer is due.
+    fn is_open(&self) -> bool {
+        !self.optional && self.is_unanswered()
+    }
+}
+
+impl Correlation {
+    pub fn new(rule: &rule::Correlation, b: &mut MonitorBuilder<'_>) -> Result<Self, Diagnostics> {
+        Ok(Self {
+            check: b.check.clone(),
+            request: b.pattern(&rule.request)?,
+            optional: b.optional(rule.optional.as_ref())?,
+            reply: b.pattern(&rule.reply)?,
+            instead: b.optional(rule.instead.as_ref())?,
+            id: rule.id.clone(),
+            rule: Arc::new(rule.clone()),
+            requests: FxHashMap::default(),
+            answered: 0,
+            forgotten: 0,
+        })
+    }
+
+    fn id_of(&self, seen: &Observation<'_>) -> Option<String> {
+        // As JSON, so that 1 and "1" differ.
+        self.id.get(seen.body).filter(|id| !id.is_null()).map(ToString::to_string)
+    }
+
+    fn answered(&mut self, seen: &Observation<'_>, is_reply: bool, tally: &mut Tally) {
+        let id = self.id_of(seen);
+        let Asked { requests, lacking, .. } = self.requests.entry(seen.conn).or_default();
+        let (rule, check) = (&self.rule, &self.check);
+        let what = |id: &str| format!("the answer with {} {id}", self.id);
+        let found = match &id {
+            // An id may be used again once it is answered: the open request is meant, otherwise the newest.
+            Some(id) => {
+                let has_id = |request: &Request| request.id.as_deref() == Some(id);
+                let open = requests.iter().rposition(|request| request.is_unanswered() && has_id(request));
+                let found = open.or_else(|| requests.iter().rposition(has_id));
+                found.and_then(|at| requests.get_mut(at))
+            }
+            None => None,
+        };
+        if let (Some(request), Some(id)) = (found, &id) {
+            let before = (request.replies, request.insteads);
+            *(if is_reply { &mut request.replies } else { &mut request.insteads }) += 1;
+            let event = request.event;
+            if is_reply {
+                [&rule.echo, &rule.foreign, &rule.twice, &rule.unsolicited]
+                    .iter()
+                    .for_each(|ids| tally.exercise(ids));
+            }
+            tally.exercise(&rule.both);
+            let same = if is_reply { before.0 } else { before.1 };
+            let other = if is_reply { before.1 } else { before.0 };
+            let broken = if other > 0 {
+                Some((&rule.both, format!("{} comes after another kind of answer to it", what(id))))
+            } else if same > 0 && is_reply {
+                Some((&rule.twice, format!("{} comes a second time", what(id))))
+            } else {
+                None
+            };
+            if let Some((ids, message)) = broken
+                && let Some(violation) = tally.broken(check, ids, seen.event, message)
+            {
+                violation.related = Some(event);
+            }
+            return;
+        }
+        if !is_reply {
+            // An answer of the other kind that fits no id settles the oldest open request.
+            if let Some(request) = requests.iter_mut().find(|request| request.is_open()) {
+                request.insteads += 1;
+            }
+            return;
+        }
+        if *lacking {
+            if let Some(request) = requests.iter_mut().find(|request| id.is_none() && request.is_open()) {
+                request.replies += 1;
+            }
+            return;
+        }
+        let nameless = requests.iter().any(|request| request.is_open() && request.id.is_none());
+        if id.is_none() && !nameless && may_be_answered(requests) {
+            return;
+        }
+        let open_without_id = requests.iter_mut().find(|request| request.is_open() && request.id.is_none());
+        match (&id, open_without_id) {
+            (None, Some(request)) => {
+                request.replies += 1;
+                tally.exercise(&rule.invented);
+                tally.exercise(&rule.unsolicited);
+            }
+            (Some(id), Some(request)) if !rule.invented.is_empty() => {
+                request.replies += 1;
+                let event = request.event;
+                let message = format!("{} answers a request that had none", what(id));
+                if let Some(violation) = tally.broken(check, &rule.invented, seen.event, message) {
+                    violation.related = Some(event);
+                }
+            }
+            (Some(id), None) if !rule.foreign.is_empty() => {
+                tally.broken(
+                    check,
+                    &rule.foreign,
+                    seen.event,
+                    format!("{} was never asked for here", what(id)),
+                );
+            }
+            (_, Some(request)) => request.replies += 1,
+            (_, None) => match requests.iter_mut().find(|request| request.is_open()) {
+                Some(request) => {
+                    request.replies += 1;
+                    let asked = request.id.clone().unwrap_or_default();
+                    let event = request.event;
+                    let message = format!("the answer lacks {} {asked} of its request", self.id);
+                    if let Some(violation) = tally.broken(check, &rule.echo, seen.event, message) {
+                        violation.related = Some(event);
+                    }
+                }
+                None => {
+                    let message = "an answer came although this client had asked for nothing".to_owned();
+                    tally.broken(check, &rule.unsolicited, seen.event, message);
+                }
+            },
+        }
+    }
+}
+
+/// An answer without an id answers the oldest request without one that may have one, if there is such a request.
+fn may_be_answered(requests: &mut VecDeque<Request>) -> bool {
+    let mut unanswered = requests.iter_mut().filter(|request| request.optional && request.is_unanswered());
+    let found = unanswered.find(|request| request.id.is_none());
+    found.map(|request| request.replies += 1).is_some()
+}
+
+impl Monitor for Correlation {
+    fn observe(&mut self, seen: &Observation<'_>, tally: &mut Tally) {
+        if seen.is(&self.reply) {
+            self.answered(seen, true, tally);
+        } else if seen.is_any(self.instead.as_ref()) {
+            self.answered(seen, false, tally);
+        } else {
+            let optional = !seen.is(&self.request);
+            if optional && !seen.is_any(self.optional.as_ref()) {
+                return;
+            }
+            let id = self.id_of(seen);
+            let request = Request { id, event: seen.event, optional, replies: 0, insteads: 0 };
+            self.forgotten += self.requests.entry(seen.conn).or_default().push(request);
+        }
+    }
+
+    fn closed(&mut self, conn: Conn, _findings: &mut Tally) {
+        // What was still to come on it, nobody can tell.
+        let asked = self.requests.remove(&conn).unwrap_or_default();
+        let answered = asked
+            .requests
+            .iter()
+            .filter(|request| !request.optional && request.id.is_some() && !request.is_open());
+        self.answered += answered.count() as u64;
+    }
+
+    fn finish(&mut self, end: &End<'_>, tally: &mut Tally) {
+        if !end.settled || self.rule.missing.is_empty() {
+            return;
+        }
+        (0..self.answered).for_each(|_| tally.exercise(&self.rule.missing));
+        let requests = self.requests.values().flat_map(|asked| &asked.requests);
+        for request in requests.filter(|request| !request.optional && request.id.is_some()) {
+            tally.exercise(&self.rule.missing);
+            if request.is_open() {
+                let id = request.id.clone().unwrap_or_default();
+                let message = format!("the request with {} {id} was never answered", self.id);
+                tally.push(Violation {
+                    event: Some(request.event),
+                    ..Violation::new(&self.check, &self.rule.missing, message)
+                });
+            }
+        }
+    }
+
+    fn memory(&self) -> Memory {
+        let entries = self.requests.values().map(|asked| asked.requests.len()).sum();
+        Memory { entries, forgotten: self.forgotten }
+    }
+}

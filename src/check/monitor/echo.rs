@@ -1,0 +1,74 @@
+//! A reply repeats a value of its request.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{Monitor, MonitorBuilder, Observation};
+use crate::check::bounded::{BoundedMap, Memory, bytes_of};
+use crate::check::sessions::Conn;
+use crate::check::tally::Tally;
+use crate::protocol::Matcher;
+use crate::protocol::rules as rule;
+use crate::results::Check;
+use crate::source::Diagnostics;
+
+/// Memory: a window of the open requests.
+#[derive(Clone)]
+pub(super) struct Echo {
+    check: Check,
+    rule: Arc<rule::Echo>,
+    request: Matcher,
+    reply: Matcher,
+    open: BoundedMap<(Value, u64)>,
+}
+
+impl Echo {
+    pub fn new(rule: &rule::Echo, b: &mut MonitorBuilder<'_>) -> Result<Self, Diagnostics> {
+        Ok(Self {
+            check: b.check.clone(),
+            request: b.pattern(&rule.request)?,
+            reply: b.pattern(&rule.reply)?,
+            rule: Arc::new(rule.clone()),
+            open: BoundedMap::default(),
+        })
+    }
+}
+
+impl Monitor for Echo {
+    fn observe(&mut self, seen: &Observation<'_>, tally: &mut Tally) {
+        let Some(id) = self.rule.id.get(seen.body).map(Value::to_string) else { return };
+        if seen.is(&self.request)
+            && let Some(asked) = self.rule.asked.get(seen.body)
+        {
+            self.open.insert(seen.conn.0, Some(&id), (asked.clone(), seen.event), bytes_of(asked));
+        } else if seen.is(&self.reply)
+            && let Some((asked, event)) = self.open.remove(seen.conn.0, Some(&id))
+        {
+            tally.exercise(&self.rule.decides);
+            let told = self.rule.told.get(seen.body);
+            if told == Some(&asked) {
+                return;
+            }
+            let shown = told.map_or_else(|| "missing".to_owned(), crate::protocol::shorten);
+            let message = format!(
+                "{} is {shown}, but the request says {}",
+                self.rule.told,
+                crate::protocol::shorten(&asked)
+            );
+            if let Some(violation) = tally.broken(&self.check, &self.rule.decides, seen.event, message) {
+                violation.related = Some(event);
+                violation.expected = Some(asked);
+                violation.actual = told.cloned();
+            }
+        }
+    }
+
+    fn closed(&mut self, conn: Conn, _findings: &mut Tally) {
+        self.open.leave(conn.0);
+    }
+
+    fn memory(&self) -> Memory {
+        self.open.memory()
+    }
+}

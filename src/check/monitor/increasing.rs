@@ -1,0 +1,93 @@
+//! A counter grows in arrival order.
+
+use std::sync::Arc;
+
+use super::{Monitor, MonitorBuilder, Observation};
+use crate::check::bounded::{BoundedMap, Memory};
+use crate::check::sessions::Conn;
+use crate::check::tally::Tally;
+use crate::check::values::{counter, key_text};
+use crate::frame::Pointer;
+use crate::protocol::Matcher;
+use crate::protocol::rules as rule;
+use crate::results::Check;
+use crate::source::Diagnostics;
+
+/// Memory: a window of numbers, by connection and key.
+#[derive(Clone)]
+pub(super) struct Increasing {
+    check: Check,
+    rule: Arc<rule::Increasing>,
+    on: Matcher,
+    at: Pointer,
+    restarts: Option<Matcher>,
+    /// The ids of `repeat` that `order` has not.
+    repeat_only: Vec<String>,
+    newest: BoundedMap<(i128, u64)>,
+}
+
+impl Increasing {
+    pub fn new(rule: &rule::Increasing, b: &mut MonitorBuilder<'_>) -> Result<Self, Diagnostics> {
+        Ok(Self {
+            check: b.check.clone(),
+            on: b.pattern(&rule.on)?,
+            at: rule.at.clone(),
+            restarts: b.optional(rule.restarts.as_ref())?,
+            repeat_only: rule.repeat.iter().filter(|id| !rule.order.contains(id)).cloned().collect(),
+            rule: Arc::new(rule.clone()),
+            newest: BoundedMap::default(),
+        })
+    }
+}
+
+impl Monitor for Increasing {
+    fn observe(&mut self, seen: &Observation<'_>, tally: &mut Tally) {
+        let key = self.rule.key.as_ref().and_then(|at| at.get(seen.body)).map(key_text);
+        let key = key.as_deref();
+        if seen.is_any(self.restarts.as_ref()) {
+            match key {
+                Some(_) => _ = self.newest.remove(seen.conn.0, key),
+                None => self.newest.leave(seen.conn.0),
+            }
+        }
+        if !seen.is(&self.on) {
+            return;
+        }
+        // What is no number breaks its schema; 1.5 and 1e40 may fit one.
+        let Some(shown) = self.at.get(seen.body).filter(|shown| shown.is_number()) else { return };
+        let Some(value) = counter(shown) else {
+            tally.exercise(&self.rule.order);
+            let message = format!("{} {shown} is no whole number that can be compared", self.at);
+            tally.broken(&self.check, &self.rule.order, seen.event, message);
+            return;
+        };
+        let Some(known) = self.newest.get(seen.conn.0, key) else {
+            self.newest.insert(seen.conn.0, key, (value, seen.event), 0);
+            return;
+        };
+        let (newest, event) = *known;
+        if value > newest {
+            *known = (value, seen.event);
+        }
+        tally.exercise(&self.rule.order);
+        tally.exercise(&self.repeat_only);
+        let (ids, message) = if value == newest {
+            (&self.rule.repeat, format!("{} {value} comes twice", self.at))
+        } else if value < newest {
+            (&self.rule.order, format!("{} {value} comes after {newest}", self.at))
+        } else {
+            return;
+        };
+        if let Some(violation) = tally.broken(&self.check, ids, seen.event, message) {
+            violation.related = Some(event);
+        }
+    }
+
+    fn closed(&mut self, conn: Conn, _findings: &mut Tally) {
+        self.newest.leave(conn.0);
+    }
+
+    fn memory(&self) -> Memory {
+        self.newest.memory()
+    }
+}

@@ -1,0 +1,98 @@
+//! One message comes only after another.
+
+use std::borrow::Cow;
+
+use super::{Monitor, MonitorBuilder, Observation};
+use crate::check::bounded::{BoundedMap, Memory};
+use crate::check::sessions::Conn;
+use crate::check::tally::Tally;
+use crate::check::values::key_text;
+use crate::frame::Pointer;
+use crate::protocol::Matcher;
+use crate::protocol::rules::{self as rule, Key, Scope};
+use crate::results::Check;
+use crate::source::Diagnostics;
+
+/// Memory: a window of the keys of `first`, by connection or session. What may have come before and be forgotten is not
+/// missed.
+///
+/// A connection that joins late has missed the beginning: with a key, a `first` seen on another connection of the
+/// session counts too.
+#[derive(Clone)]
+pub(super) struct Precedence {
+    check: Check,
+    decides: Vec<String>,
+    first: Matcher,
+    then: Matcher,
+    keys: Option<(Pointer, Pointer)>,
+    scope: Scope,
+    seen: BoundedMap<()>,
+}
+
+impl Precedence {
+    pub fn new(rule: &rule::Precedence, b: &mut MonitorBuilder<'_>) -> Result<Self, Diagnostics> {
+        let keys = rule.key.as_ref().map(|key| match key {
+            Key::Same(at) => (at.clone(), at.clone()),
+            Key::Each(first, then) => (first.clone(), then.clone()),
+        });
+        Ok(Self {
+            check: b.check.clone(),
+            decides: rule.decides.clone(),
+            first: b.pattern(&rule.first)?,
+            then: b.pattern(&rule.then)?,
+            // Keys are unique in a session, so what another connection saw counts.
+            scope: if keys.is_some() { Scope::Session } else { rule.scope },
+            keys,
+            seen: BoundedMap::default(),
+        })
+    }
+
+    fn place(&self, seen: &Observation<'_>) -> u32 {
+        match self.scope {
+            Scope::Connection => seen.conn.0,
+            Scope::Session => seen.session.0,
+        }
+    }
+
+    /// The key of a message, empty where none is needed; `None`: one is needed and lacks.
+    fn key<'v>(&self, seen: &Observation<'v>, first: bool) -> Option<Cow<'v, str>> {
+        let Some((of_first, of_then)) = &self.keys else { return Some(Cow::Borrowed("")) };
+        (if first { of_first } else { of_then }).get(seen.body).map(key_text)
+    }
+}
+
+impl Monitor for Precedence {
+    fn observe(&mut self, seen: &Observation<'_>, tally: &mut Tally) {
+        let place = self.place(seen);
+        if seen.is(&self.then)
+            && let Some(key) = self.key(seen, false)
+        {
+            let came = self.seen.has(place, Some(&key));
+            let lost = self.seen.may_have_forgotten(place)
+                || ((seen.forgotten || seen.unwatched) && self.scope == Scope::Session);
+            if came || !lost {
+                tally.exercise(&self.decides);
+            }
+            if !came && !lost {
+                let of = if key.is_empty() { String::new() } else { format!(" ({key})") };
+                let message = format!("this came{of} before what must come first");
+                tally.broken(&self.check, &self.decides, seen.event, message);
+            }
+        }
+        if seen.is(&self.first)
+            && let Some(key) = self.key(seen, true)
+        {
+            self.seen.insert(place, Some(&key), (), 0);
+        }
+    }
+
+    fn closed(&mut self, conn: Conn, _findings: &mut Tally) {
+        if self.scope == Scope::Connection {
+            self.seen.leave(conn.0);
+        }
+    }
+
+    fn memory(&self) -> Memory {
+        self.seen.memory()
+    }
+}

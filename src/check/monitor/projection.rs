@@ -1,0 +1,278 @@
+//! A state message agrees with the events seen so far.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use rustc_hash::FxHashMap;
+use serde_json::{Value, json};
+
+use super::{Monitor, MonitorBuilder, Observation};
+use crate::check::bounded::Memory;
+use crate::check::hashing::{Volatile, content_hash};
+use crate::check::history::Logged;
+use crate::check::sessions::Conn;
+use crate::check::tally::Tally;
+use crate::check::values::{counter, counter_json, key_text};
+use crate::frame::Pointer;
+use crate::protocol::Matcher;
+use crate::protocol::rules as rule;
+use crate::results::Check;
+use crate::source::Diagnostics;
+
+/// Longest list of items that is remembered a connection; of a longer one the end is compared.
+const MAX_ITEMS: usize = 4096;
+/// Most bytes of the ids of open items; past that they are not compared any more.
+const MAX_BYTES: usize = 1 << 20;
+
+/// Memory: the folds of each open connection; lists bounded by [`MAX_ITEMS`] and [`MAX_BYTES`].
+#[derive(Clone)]
+pub(super) struct Projection {
+    check: Check,
+    on: Matcher,
+    cursor: Pointer,
+    facts: Vec<Fact>,
+    conns: FxHashMap<Conn, State>,
+    forgotten: u64,
+}
+
+#[derive(Clone)]
+struct Fact {
+    name: String,
+    at: Pointer,
+    when: Option<Matcher>,
+    decides: Vec<String>,
+    fold: Fold,
+}
+
+#[allow(clippy::large_enum_variant, reason = "a handful a protocol, built once")]
+#[derive(Clone)]
+enum Fold {
+    Newest,
+    Latest { set: (Matcher, Pointer), clear: Matcher },
+    Open { add: (Matcher, Pointer), remove: (Matcher, Pointer), clear: Matcher, item: Pointer },
+    Items { of: Matcher, drop: Volatile },
+    Count { of: Matcher },
+}
+
+/// What the events of a connection add up to.
+#[derive(Clone)]
+struct State {
+    cursor: i128,
+    newest_event: u64,
+    values: Vec<Folded>,
+}
+
+#[derive(Clone)]
+enum Folded {
+    Value(Value),
+    /// The newest id, or, before there is one, what the seed shows.
+    Newest(Result<i128, Value>),
+    Ids(BTreeSet<String>),
+    /// There were too many ids.
+    Lost,
+    /// Hashes of the items, and the events that showed them.
+    Items(VecDeque<(u64, u64)>),
+    Count(i128),
+}
+
+impl Projection {
+    pub fn new(rule: &rule::Projection, b: &mut MonitorBuilder<'_>) -> Result<Self, Diagnostics> {
+        let mut facts = Vec::new();
+        for (name, fact) in &rule.facts {
+            let fold = match &fact.fold {
+                rule::Fold::Newest {} => Fold::Newest,
+                rule::Fold::Latest { set, clear } => {
+                    Fold::Latest { set: b.place(set)?, clear: b.pattern(clear)? }
+                }
+                rule::Fold::Open { add, remove, clear, item } => Fold::Open {
+                    add: b.place(add)?,
+                    remove: b.place(remove)?,
+                    clear: b.pattern(clear)?,
+                    item: item.clone(),
+                },
+                rule::Fold::Items { of, drop } => {
+                    Fold::Items { of: b.pattern(of)?, drop: Volatile::new(drop) }
+                }
+                rule::Fold::Count { of } => Fold::Count { of: b.pattern(of)? },
+            };
+            facts.push(Fact {
+                name: name.clone(),
+                at: fact.at.clone(),
+                when: b.optional(fact.when.as_ref())?,
+                decides: fact.decides.clone(),
+                fold,
+            });
+        }
+        b.log()?;
+        Ok(Self {
+            check: b.check.clone(),
+            on: b.pattern(&rule.on)?,
+            cursor: rule.cursor.clone(),
+            facts,
+            conns: FxHashMap::default(),
+            forgotten: 0,
+        })
+    }
+
+    /// Starts the folds of a connection from what a state message shows.
+    fn seed(&self, body: &Value, cursor: i128, event: u64) -> State {
+        let values = self.facts.iter().map(|fact| {
+            let shown = fact.at.get(body).cloned().unwrap_or(Value::Null);
+            match &fact.fold {
+                Fold::Newest => Folded::Newest(Err(shown)),
+                Fold::Latest { .. } => Folded::Value(shown),
+                Fold::Open { item, .. } => Folded::Ids(ids_of(&shown, item)),
+                Fold::Items { .. } => Folded::Items(VecDeque::new()),
+                Fold::Count { .. } => Folded::Count(counter(&shown).unwrap_or(0)),
+            }
+        });
+        State { cursor, newest_event: event, values: values.collect() }
+    }
+
+    fn fold(&mut self, seen: &Observation<'_>, logged: Logged) {
+        let id = logged.id;
+        let Some(state) = self.conns.get_mut(&seen.conn) else { return };
+        if id <= state.cursor {
+            return;
+        }
+        state.cursor = id;
+        state.newest_event = seen.event;
+        for (fact, value) in self.facts.iter_mut().zip(&mut state.values) {
+            match (&mut fact.fold, value) {
+                (Fold::Newest, Folded::Newest(newest)) => *newest = Ok(id),
+                (Fold::Latest { set, clear }, Folded::Value(value)) => {
+                    if seen.is(&set.0) {
+                        *value = set.1.get(seen.body).cloned().unwrap_or(Value::Null);
+                    } else if seen.is(clear) {
+                        *value = Value::Null;
+                    }
+                }
+                (Fold::Open { add, remove, clear, .. }, value @ Folded::Ids(_)) => {
+                    let Folded::Ids(ids) = value else { continue };
+                    if seen.is(&add.0) {
+                        ids.extend(add.1.get(seen.body).map(|id| key_text(id).into_owned()));
+                        if ids.len() > MAX_ITEMS || ids.iter().map(String::len).sum::<usize>() > MAX_BYTES {
+                            self.forgotten += ids.len() as u64;
+                            *value = Folded::Lost;
+                        }
+                    } else if seen.is(&remove.0) {
+                        if let Some(id) = remove.1.get(seen.body) {
+                            ids.remove(&*key_text(id));
+                        }
+                    } else if seen.is(clear) {
+                        ids.clear();
+                    }
+                }
+                (Fold::Items { of, drop }, Folded::Items(items)) if seen.is(of) => {
+                    items.push_back((drop.hash_without(seen.history.fields(), seen.body), seen.event));
+                    if items.len() > MAX_ITEMS {
+                        items.pop_front();
+                    }
+                }
+                (Fold::Count { of }, Folded::Count(count)) if seen.is(of) => *count += 1,
+                _ => {}
+            }
+        }
+    }
+
+    fn compare(&self, seen: &Observation<'_>, state: &State, shown_at: i128, tally: &mut Tally) {
+        for (fact, value) in self.facts.iter().zip(&state.values) {
+            if fact.when.as_ref().is_some_and(|when| !seen.is(when)) {
+                continue;
+            }
+            let shown = fact.at.get(seen.body).cloned().unwrap_or(Value::Null);
+            // A cursor that lies behind shows an older state: only that is wrong, and the folds of then are gone.
+            if shown_at < state.cursor && !matches!(fact.fold, Fold::Newest) {
+                continue;
+            }
+            if matches!(value, Folded::Lost) {
+                continue;
+            }
+            tally.exercise(&fact.decides);
+            // No cursor yet may be shown as null or 0.
+            let cursor = |value: &Value| if value.is_null() { Some(0) } else { counter(value) };
+            let mut related = state.newest_event;
+            let (agrees, expected) = match value {
+                Folded::Value(value) => (*value == shown, value.clone()),
+                Folded::Newest(Ok(newest)) => (cursor(&shown) == Some(*newest), counter_json(*newest)),
+                Folded::Newest(Err(seed)) => {
+                    let same = cursor(seed).is_some() && cursor(seed) == cursor(&shown);
+                    (same || *seed == shown, seed.clone())
+                }
+                Folded::Lost => continue,
+                Folded::Ids(ids) => match &fact.fold {
+                    Fold::Open { item, .. } => (ids_of(&shown, item) == *ids, json!(ids)),
+                    _ => (true, Value::Null),
+                },
+                Folded::Items(items) => {
+                    let Fold::Items { drop, .. } = &fact.fold else { continue };
+                    let list = shown.as_array().map(Vec::as_slice).unwrap_or_default();
+                    let wrong = unlike(list, items, &drop.keys);
+                    related = wrong.as_ref().map_or(related, |(_, event)| *event);
+                    let expected = match &wrong {
+                        Some((Some(at), _)) => format!("item {at} as its event showed it"),
+                        _ => format!("{} items, or more, for as many events showed one", items.len()),
+                    };
+                    (wrong.is_none(), expected.into())
+                }
+                Folded::Count(count) => (counter(&shown) == Some(*count), counter_json(*count)),
+            };
+            if !agrees {
+                let message = format!("{}: {} disagrees with the events up to it", fact.name, fact.at);
+                if let Some(violation) = tally.broken(&self.check, &fact.decides, seen.event, message) {
+                    violation.related = Some(related);
+                    violation.expected = Some(expected);
+                    violation.actual = Some(shown);
+                }
+            }
+        }
+    }
+}
+
+/// Where a shown list that should end with these items does not: the index of the wrong one, or none for a list that is too
+/// short, and the event that showed the item.
+fn unlike(list: &[Value], items: &VecDeque<(u64, u64)>, drop: &[String]) -> Option<(Option<usize>, u64)> {
+    let Some(before) = list.len().checked_sub(items.len()) else {
+        return items.get(list.len()).map(|(_, event)| (None, *event));
+    };
+    let shown = list.iter().enumerate().skip(before).map(|(at, item)| (at, content_hash(item, drop)));
+    let wrong = shown.zip(items).find(|((_, shown), (hash, _))| shown != hash);
+    wrong.map(|((at, _), (_, event))| (Some(at), *event))
+}
+
+fn ids_of(list: &Value, item: &Pointer) -> BTreeSet<String> {
+    let items = list.as_array().map(Vec::as_slice).unwrap_or_default();
+    items.iter().filter_map(|element| item.get(element)).map(|id| key_text(id).into_owned()).collect()
+}
+
+impl Monitor for Projection {
+    fn observe(&mut self, seen: &Observation<'_>, tally: &mut Tally) {
+        if seen.is(&self.on) {
+            let Some(cursor) = self.cursor.get(seen.body).and_then(counter) else { return };
+            match self.conns.get(&seen.conn) {
+                Some(state) if cursor > state.cursor => {}
+                Some(state) => self.compare(seen, state, cursor, tally),
+                None => {
+                    let state = self.seed(seen.body, cursor, seen.event);
+                    self.conns.insert(seen.conn, state);
+                }
+            }
+            return;
+        }
+        if let Some(logged) = seen.logged {
+            self.fold(seen, logged);
+        }
+    }
+
+    fn closed(&mut self, conn: Conn, _findings: &mut Tally) {
+        self.conns.remove(&conn);
+    }
+
+    fn memory(&self) -> Memory {
+        let entries = self.conns.values().flat_map(|state| &state.values).map(|value| match value {
+            Folded::Ids(ids) => ids.len(),
+            Folded::Items(items) => items.len(),
+            _ => 1,
+        });
+        Memory { entries: entries.sum(), forgotten: self.forgotten }
+    }
+}

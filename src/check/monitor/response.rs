@@ -1,0 +1,95 @@
+//! A message is followed by another.
+
+use std::sync::Arc;
+
+use super::{End, Monitor, MonitorBuilder, Observation};
+use crate::check::Violation;
+use crate::check::bounded::{BoundedMap, Memory};
+use crate::check::sessions::Conn;
+use crate::check::tally::Tally;
+use crate::check::values::key_text;
+use crate::frame::Pointer;
+use crate::protocol::Matcher;
+use crate::protocol::rules as rule;
+use crate::results::Check;
+use crate::source::Diagnostics;
+
+/// Memory: a window of the open duties.
+#[derive(Clone)]
+pub(super) struct Response {
+    check: Check,
+    rule: Arc<rule::Response>,
+    first: Matcher,
+    then: Matcher,
+    unless: Option<Matcher>,
+    before: Option<Matcher>,
+    key: Option<Pointer>,
+    open: BoundedMap<u64>,
+}
+
+impl Response {
+    pub fn new(rule: &rule::Response, b: &mut MonitorBuilder<'_>) -> Result<Self, Diagnostics> {
+        Ok(Self {
+            check: b.check.clone(),
+            first: b.pattern(&rule.first)?,
+            then: b.pattern(&rule.then)?,
+            unless: b.optional(rule.unless.as_ref())?,
+            before: b.optional(rule.before.as_ref())?,
+            key: rule.key.clone(),
+            rule: Arc::new(rule.clone()),
+            open: BoundedMap::default(),
+        })
+    }
+}
+
+impl Monitor for Response {
+    fn observe(&mut self, seen: &Observation<'_>, tally: &mut Tally) {
+        let key = self.key.as_ref().and_then(|at| at.get(seen.body)).map(key_text);
+        let (place, key) = (seen.conn.0, key.as_deref());
+        if seen.is(&self.then) && self.open.remove(place, key).is_some() {
+            tally.exercise(&self.rule.decides);
+        }
+        if seen.is_any(self.unless.as_ref()) {
+            match key {
+                Some(_) => _ = self.open.remove(place, key),
+                None => self.open.leave(place),
+            }
+        }
+        if seen.is_any(self.before.as_ref()) {
+            for (key, event) in self.open.take(place) {
+                tally.exercise(&self.rule.decides);
+                let of = key.map(|key| format!(" ({key})")).unwrap_or_default();
+                let message = format!("what had to come{of} did not come before this");
+                if let Some(violation) = tally.broken(&self.check, &self.rule.decides, seen.event, message) {
+                    violation.related = Some(event);
+                }
+            }
+        }
+        if seen.is(&self.first) {
+            self.open.insert(place, key, seen.event, 0);
+        }
+    }
+
+    fn closed(&mut self, conn: Conn, _findings: &mut Tally) {
+        self.open.leave(conn.0);
+    }
+
+    fn memory(&self) -> Memory {
+        self.open.memory()
+    }
+
+    fn finish(&mut self, end: &End<'_>, tally: &mut Tally) {
+        if !end.settled || self.before.is_some() {
+            return;
+        }
+        for (_, key, event) in self.open.iter() {
+            tally.exercise(&self.rule.decides);
+            let of = key.map(|key| format!(" ({key})")).unwrap_or_default();
+            let message = format!("what had to follow this{of} never came");
+            tally.push(Violation {
+                event: Some(*event),
+                ..Violation::new(&self.check, &self.rule.decides, message)
+            });
+        }
+    }
+}

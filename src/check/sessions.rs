@@ -1,0 +1,93 @@
+//! The connections and sessions of a trace.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::bounded::{BoundedMap, Memory};
+
+/// A connection of the trace, numbered from 0 in the order of opening.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Conn(pub u32);
+
+/// A session of the trace. Connections that were told the same session id share one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct SessionId(pub u32);
+
+/// An open connection.
+#[derive(Clone, Copy)]
+pub(super) struct Opened {
+    pub conn: Conn,
+    pub session: Joined,
+}
+
+/// A session as its connections know it.
+#[derive(Clone, Copy)]
+pub(super) struct Joined {
+    pub id: SessionId,
+    /// It may have been known before, and forgotten.
+    pub forgotten: bool,
+    /// It went on while none of its connections was open.
+    pub unwatched: bool,
+}
+
+/// Which connections are open, and which session each is in.
+#[derive(Default)]
+pub(super) struct Sessions {
+    open: FxHashMap<Arc<str>, Opened>,
+    known: BoundedMap<Joined>,
+    next_conn: u32,
+}
+
+impl Sessions {
+    /// The client's connection; its first frame opens one where no `Open` did.
+    pub fn connection(&mut self, client: &Arc<str>) -> Opened {
+        if let Some(opened) = self.open.get(client) {
+            return *opened;
+        }
+        let (conn, id) = (Conn(self.next_conn), SessionId(self.next_conn));
+        self.next_conn += 1;
+        let opened = Opened { conn, session: Joined { id, forgotten: false, unwatched: false } };
+        self.open.insert(Arc::clone(client), opened);
+        opened
+    }
+
+    /// The client's connection is gone.
+    pub fn close(&mut self, client: &str) -> Option<Conn> {
+        self.open.remove(client).map(|opened| opened.conn)
+    }
+
+    /// The client's connection is in the session of this id. Connections that were told the same id share one.
+    pub fn join(&mut self, client: &Arc<str>, id: &str) -> Option<Opened> {
+        let own = self.open.get(client)?.session;
+        let is_watched = |session| self.open.values().any(|other| other.session.id == session);
+        let session = match self.known.get(0, Some(id)) {
+            Some(known) => {
+                // A session may be told by several ids; this one then knows no less than the connection.
+                let same = known.id == own.id;
+                known.unwatched |= if same { own.unwatched } else { !is_watched(known.id) };
+                *known
+            }
+            None => {
+                // Nothing was forgotten of a session that is new; whether it is, nobody can tell once some were.
+                let new = Joined { forgotten: self.known.may_have_forgotten(0), ..own };
+                self.known.insert(0, Some(id), new, size_of::<SessionId>());
+                new
+            }
+        };
+        let opened = self.open.get_mut(client)?;
+        opened.session = session;
+        Some(*opened)
+    }
+
+    /// No connection is open.
+    #[cfg(test)]
+    pub fn is_idle(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    /// The ids of sessions that are remembered.
+    pub fn memory(&self) -> Memory {
+        self.known.memory()
+    }
+}

@@ -1,0 +1,166 @@
+//! What a judgement says.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::protocol::Protocol;
+use crate::protocol::extension::Invariant;
+use crate::results::Check;
+
+/// A property of the trace that does not hold.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Violation {
+    /// What found it.
+    pub check: Check,
+    /// The requirements that it breaks, by id. Never empty.
+    pub requirements: Vec<String>,
+    /// It warns whatever the level of its requirements: the reading tolerates it.
+    #[serde(default)]
+    pub warns: bool,
+    /// One sentence for a person: what is wrong, with the values.
+    pub message: String,
+    /// The event that broke it, as its index in the trace (from 0); `None` for a duty open at the end.
+    pub event: Option<u64>,
+    /// An earlier event that it conflicts with.
+    pub related: Option<u64>,
+    /// What should have been, where it can be shown as a value.
+    pub expected: Option<serde_json::Value>,
+    /// What was instead.
+    pub actual: Option<serde_json::Value>,
+}
+
+impl Violation {
+    /// A violation without evidence.
+    pub(crate) fn new(check: &Check, ids: &[String], message: String) -> Self {
+        Self {
+            check: check.clone(),
+            requirements: ids.to_vec(),
+            warns: false,
+            message,
+            event: None,
+            related: None,
+            expected: None,
+            actual: None,
+        }
+    }
+
+    /// The invariant that found it; a built-in check is none, whatever the protocol calls its invariants.
+    pub(super) fn invariant<'p>(&self, protocol: &'p Protocol) -> Option<&'p Invariant> {
+        self.check.invariant().and_then(|name| protocol.extension.invariants.get(name))
+    }
+
+    /// The message, with what the invariant that found it is about.
+    #[must_use]
+    pub fn told(&self, protocol: &Protocol) -> String {
+        match self.invariant(protocol) {
+            Some(invariant) => format!("{}: {}", invariant.about, self.message),
+            None => self.message.clone(),
+        }
+    }
+}
+
+/// A bound on what a monitor remembers was reached: what depends on what it forgot is neither broken nor exercised.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limit {
+    /// The invariant, or `sessions`, `log`, `requests`.
+    pub check: String,
+    /// How many of its entries were forgotten.
+    pub forgotten: u64,
+}
+
+impl std::fmt::Display for Limit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "{}: {} entries were forgotten, for a bound on memory was reached; what depends on them was not judged",
+            self.check, self.forgotten
+        )
+    }
+}
+
+/// What a judge says at the end.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// What the end broke: duties still open.
+    pub violations: Vec<Violation>,
+    /// How often each requirement was exercised, over the whole trace.
+    pub exercised: Exercised,
+    /// The bounds that were reached. Empty: everything was judged.
+    pub limits: Vec<Limit>,
+}
+
+/// How often each requirement was exercised: there was something that could have broken it. By id.
+pub type Exercised = BTreeMap<String, u64>;
+
+/// Two messages are about the same but for ids and places in them.
+pub(crate) fn same(one: &str, other: &str) -> bool {
+    essence(one) == essence(other)
+}
+
+/// A message without what differs from case to case: UUIDs, and words with a digit in them, which are numbers and ids.
+pub(crate) fn essence(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        if let Some(after) = after_uuid(rest) {
+            out.push('#');
+            rest = after;
+            continue;
+        }
+        let length = rest.find(|c: char| !c.is_alphanumeric()).unwrap_or(rest.len());
+        let (word, after) = rest.split_at(length.max(first.len_utf8()));
+        let is_id = word.chars().any(|c| c.is_ascii_digit());
+        out.push_str(if is_id { "#" } else { word });
+        rest = after;
+    }
+    out
+}
+
+/// What follows the UUID that a text begins with.
+pub(crate) fn after_uuid(text: &str) -> Option<&str> {
+    let uuid = text.get(..36)?;
+    let fits = |(at, byte): (usize, u8)| match at {
+        8 | 13 | 18 | 23 => byte == b'-',
+        _ => byte.is_ascii_hexdigit(),
+    };
+    uuid.bytes().enumerate().all(fits).then(|| &text[36..])
+}
+
+/// What breaks the bare protocol and not the one that an overlay adapts: what the overlay excuses.
+pub(crate) fn excused<'v>(
+    bare: Vec<Violation>,
+    judged: &'v [Violation],
+) -> impl Iterator<Item = Violation> + 'v {
+    bare.into_iter().filter(|one| {
+        let broken = |other: &Violation| {
+            other.check == one.check
+                && (other.requirements == one.requirements || same(&other.message, &one.message))
+        };
+        !judged.iter().any(broken)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_the_same_but_for_ids() {
+        for (one, other, expected) in [
+            ("line 3 of 5", "line 12 of 5", true),
+            (
+                "call approval-abcdabcd-abcd-abcd-abcd-abcdabcdabcd",
+                "call approval-00000000-0000-0000-0000-000000000000",
+                true,
+            ),
+            ("call_1 came", "call_2 came", true),
+            ("5.0s", "250.0ms", true),
+            ("welcome did not come", "snapshot did not come", false),
+            ("ü 1", "ü 2", true),
+            ("", "", true),
+        ] {
+            assert_eq!(same(one, other), expected, "{one} | {other}");
+        }
+    }
+}

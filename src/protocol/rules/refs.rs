@@ -1,0 +1,113 @@
+//! What each kind of monitor refers to.
+
+use super::{
+    Absence, Agreement, Bracket, Cadence, Concatenation, Constant, Correlation, Dialogue, Echo, Existence,
+    Fact, Fold, Holds, Increasing, Increments, Precedence, Projection, Proportion, Relation, Replay,
+    Response, Rule, Series, States, Unique,
+};
+use crate::protocol::refs::{Refer, Refs, refer};
+
+refer!(Increasing { parts: [on, restarts], ids: [order, repeat], other: [at, key] });
+refer!(Agreement { parts: [], ids: [content, complete], other: [] });
+refer!(Replay {
+    parts: [resume, refused, resets, joined],
+    ids: [floor, complete, content, current],
+    other: []
+});
+refer!(Correlation {
+    parts: [request, optional, reply, instead],
+    ids: [echo, foreign, twice, both, unsolicited, invented, missing],
+    other: [id]
+});
+refer!(Dialogue {
+    parts: [history, question, piece, over, unsure],
+    ids: [decides],
+    other: [text, asked, answered]
+});
+refer!(States {
+    parts: [on, known],
+    ids: [transition, start, terminal, overlap],
+    other: [key, at, transitions, initial]
+});
+refer!(Precedence { parts: [first, then], ids: [decides], other: [key, scope] });
+refer!(Absence {
+    parts: [of, after, until, owed, unless],
+    ids: [decides],
+    other: [key, scope, until_anywhere]
+});
+refer!(Bracket {
+    parts: [open, close, inside, joined, middle, exempt],
+    ids: [before, after],
+    other: [counted]
+});
+refer!(Response { parts: [first, then, unless, before], ids: [decides], other: [key] });
+refer!(Existence { parts: [of, from, to, with, without], ids: [decides], other: [min, max] });
+refer!(Unique { parts: [on], ids: [decides], other: [at, identity] });
+refer!(Constant { parts: [values, restarts], ids: [decides], other: [key, scope] });
+refer!(Cadence { parts: [on], ids: [decides], other: [period, factor] });
+refer!(Holds { parts: [on], ids: [decides], other: [schema, json] });
+refer!(Relation { parts: [on], ids: [decides], other: [left, is, right] });
+refer!(Proportion { parts: [on], ids: [decides], other: [value, part, minus, whole, factor, tolerance] });
+refer!(Projection { parts: [on, facts], ids: [], other: [cursor] });
+refer!(Fact { parts: [when, fold], ids: [decides], other: [at] });
+refer!(Concatenation { parts: [piece, whole], ids: [decides], other: [key, loose] });
+refer!(Echo { parts: [request, reply], ids: [decides], other: [id, asked, told] });
+refer!(Series { parts: [on], ids: [complete, json], other: [key, part, total, text, same] });
+refer!(Increments { parts: [on], ids: [decides], other: [at, key] });
+
+impl Refer for Fold {
+    fn refer<'r>(&'r self, refs: &mut Refs<'r>) {
+        match self {
+            Self::Newest {} => {}
+            Self::Latest { set, clear } => {
+                refs.under("latest/set", set);
+                refs.under("latest/clear", clear);
+            }
+            Self::Open { add, remove, clear, item: _ } => {
+                refs.under("open/add", add);
+                refs.under("open/remove", remove);
+                refs.under("open/clear", clear);
+            }
+            Self::Items { of, drop: _ } => refs.under("items/of", of),
+            Self::Count { of } => refs.under("count/of", of),
+        }
+    }
+}
+
+/// The kinds of rule, and what each is called in a file.
+macro_rules! kinds {
+    ($($kind:ident $name:literal,)*) => {
+        impl Refer for Rule {
+            fn refer<'r>(&'r self, refs: &mut Refs<'r>) {
+                match self {
+                    $(Self::$kind(rule) => refs.under($name, rule),)*
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    Increasing "increasing",
+    Agreement "agreement",
+    Replay "replay",
+    Correlation "correlation",
+    States "states",
+    Precedence "precedence",
+    Absence "absence",
+    Bracket "bracket",
+    Response "response",
+    Existence "existence",
+    Unique "unique",
+    Constant "constant",
+    Holds "holds",
+    Relation "relation",
+    Proportion "proportion",
+    Projection "projection",
+    Cadence "cadence",
+    Concatenation "concatenation",
+    Increments "increments",
+    Echo "echo",
+    Series "series",
+    Dialogue "dialogue",
+}
