@@ -205,3 +205,35 @@ fn the_trace_and_the_baseline_of_the_guide_are_read() {
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stdout));
     assert!(text(&output.stdout).contains("stale baseline entry"), "{}", text(&output.stdout));
 }
+
+/// The table of monitors as the published schema has them: each kind with its property and its parameters.
+fn table_of_monitors() -> String {
+    let output = frameproof(Path::new("."), &["schema", "protocol"]);
+    let schema: serde_json::Value = serde_json::from_slice(&output.stdout).expect("a schema");
+    let mut table = "| monitor | the property | parameters | optional |\n|---|---|---|---|\n".to_owned();
+    for kind in schema["$defs"]["Rule"]["oneOf"].as_array().expect("kinds") {
+        let (name, rule) = kind["properties"].as_object().and_then(|one| one.iter().next()).expect("a name");
+        let property = kind["description"].as_str().expect("a description").trim_end_matches('.');
+        let rule = schema.pointer(rule["$ref"].as_str().expect("its type").trim_start_matches('#'));
+        let rule = rule.expect("the type is there");
+        let required = rule["required"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let (needed, optional): (Vec<_>, Vec<_>) = rule["properties"]
+            .as_object()
+            .expect("parameters")
+            .keys()
+            .partition(|parameter| required.iter().any(|known| known == *parameter));
+        let list =
+            |names: Vec<&String>| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        table += &format!("| `{name}` | {property} | {} | {} |\n", list(needed), list(optional));
+    }
+    table
+}
+
+#[test]
+fn the_table_of_monitors_is_that_of_the_schema() {
+    let table = table_of_monitors();
+    assert!(
+        read("docs/protocols.md").contains(&table),
+        "docs/protocols.md, section 4, should have:\n{table}"
+    );
+}
