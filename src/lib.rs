@@ -2,7 +2,7 @@
 //!
 //! The floors, from the ground up; each imports only from those before it:
 //! [`source`], [`frame`] and [`output`], [`trace`], [`protocol`], [`check`], [`wire`], [`mod@reference`], [`model`], [`scenario`],
-//! [`run`], [`doctor`], [`fuzz`], [`report`], [`cli`]. `docs/architecture.md` tells how they fit together.
+//! [`run`], [`doctor`], [`selftest`], [`fuzz`], [`report`], [`cli`]. `docs/architecture.md` tells how they fit together.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -23,6 +23,7 @@ pub mod report;
 pub mod results;
 pub mod run;
 pub mod scenario;
+pub mod selftest;
 pub mod source;
 pub mod target;
 pub mod template;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 const FLOORS: &[&[&str]] = &[
     &["cli", "fuzz_targets"],
     &["report"],
-    &["fuzz", "doctor"],
+    &["fuzz", "doctor", "selftest"],
     &["run"],
     &["scenario", "reference", "model", "target"],
     &["wire"],

@@ -5,7 +5,7 @@ mod support;
 
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
-use support::Served;
+use support::{Served, frameproof, text};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
@@ -90,4 +90,55 @@ async fn a_minicodex_turn_with_an_approval_and_a_resume() {
     for expected in live {
         assert_eq!(other.next().await, expected, "the replay is what was sent live");
     }
+}
+
+#[test]
+fn legal_styles_are_listed_served_and_passed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = |arguments: &[&str]| {
+        let output = frameproof(folder.path(), arguments);
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    let (code, listed, _) = run(&["serve", "codey", "--list-styles"]);
+    assert_eq!(code, Some(0));
+    assert!(listed.contains("no-tool-deltas") && listed.contains("[RFC 6455 5.4]"), "{listed}");
+
+    let (code, out, _) = run(&["selftest", "codey", "--styles", "--style", "fragments,reordered-json"]);
+    assert_eq!(code, Some(0), "{out}");
+    assert!(out.contains("passed  fragments ") && out.contains("2 of 2 styles"), "{out}");
+
+    let (code, out, _) = run(&["run", "codey", "--style", "no-tool-deltas", "--case", "ping/*"]);
+    assert_eq!(code, Some(0), "{out}");
+    assert!(out.contains("the reference server in style no-tool-deltas"), "{out}");
+
+    let (code, _, error) = run(&["run", "codey", "--style", "no-tool-delta"]);
+    assert!(code == Some(2) && error.contains("did you mean `no-tool-deltas`?"), "{error}");
+    let (code, _, error) = run(&["run", "codey", "--style", "each-alone,coalesced"]);
+    assert!(code == Some(2) && error.contains("contradict each other"), "{error}");
+}
+
+#[test]
+fn a_fault_strikes_at_its_moments_only() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = |arguments: &[&str]| {
+        let output = frameproof(folder.path(), arguments);
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    let (code, listed, _) = run(&["serve", "codey", "--list-triggers"]);
+    assert!(code == Some(0) && listed.contains("after-denial"), "{listed}");
+
+    let faulty = |fault| run(&["run", "codey", "--fault", fault, "--case", "ping/*", "-q"]).0;
+    assert_eq!(faulty("pongs-twice"), Some(1));
+    assert_eq!(faulty("pongs-twice@after-reconnect"), Some(0));
+
+    let pairs = ["--fault", "finishes-twice", "--trigger", "first-turn", "--trigger", "after-reconnect"];
+    let (code, out, _) = run(&[&["selftest", "codey", "--triggers"], &pairs[..]].concat());
+    assert!(out.contains("killed     finishes-twice@first-turn"), "{out}");
+    assert!(out.contains("SURVIVED   finishes-twice@after-reconnect"), "{out}");
+    assert_eq!(code, Some(1));
+
+    let (code, _, error) = run(&["serve", "codey", "--fault", "pongs-twice@after-denail"]);
+    assert!(code == Some(2) && error.contains("did you mean `after-denial`?"), "{error}");
+    let (code, _, error) = run(&["serve", "codey", "--fault", "fuzz-ignores-close@late"]);
+    assert!(code == Some(2) && error.contains("a trigger of its own"), "{error}");
 }

@@ -1,25 +1,51 @@
 //! `frameproof selftest`.
 
-use std::io::Write;
+mod faults;
+mod styles;
+mod triggers;
+mod wire;
 
 use clap::Args;
 
+use super::Failure;
 use super::config::Jobs;
-use super::source::{Filter, Source, Suite};
-use super::{Failure, harness, nothing, runtime, usage};
-use crate::reference;
+use super::source::{Filter, Source};
 use crate::run::RunOptions;
-use crate::run::selftest::{Kill, selftest};
 
-/// Prove the suite against every fault.
+/// Prove the suite against every fault, against faults that strike at certain moments, against messages that are spoilt
+/// on their way, or against every legal style.
 #[derive(Debug, Args)]
 pub(super) struct Selftest {
     #[command(flatten)]
     source: Source,
     /// Only this fault. May be repeated.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", conflicts_with = "styles")]
     fault: Vec<String>,
-    /// Show the cases that found each broken requirement.
+    /// Try the legal styles in place of the faults: nothing may fail.
+    #[arg(long)]
+    styles: bool,
+    /// Only these styles, apart by commas. With `--triggers`: the styles that the faulty servers have besides.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    style: Vec<String>,
+    /// Random combinations of styles besides.
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "styles")]
+    combinations: usize,
+    /// Try faults that strike at certain moments only; survivors are holes.
+    #[arg(long, conflicts_with = "styles")]
+    triggers: bool,
+    /// Only this trigger; `serve NAME --list-triggers` shows them. May be repeated.
+    #[arg(long, value_name = "NAME", requires = "triggers")]
+    trigger: Vec<String>,
+    /// Try a correct server whose messages are spoilt on their way; survivors are holes.
+    #[arg(long, conflicts_with_all = ["styles", "triggers", "fault"])]
+    wire: bool,
+    /// Only so many pairs of fault and trigger, or mutants of the wire.
+    #[arg(long, value_name = "N")]
+    sample: Option<usize>,
+    /// What the combinations or the sample are chosen by.
+    #[arg(long, value_name = "SEED", default_value_t = 1)]
+    seed: u64,
+    /// Show the cases that found each broken requirement, or what was held against each style.
     #[arg(long, short)]
     verbose: bool,
     /// Cases side by side.
@@ -30,72 +56,18 @@ pub(super) struct Selftest {
 impl Selftest {
     pub fn run(mut self) -> Result<u8, Failure> {
         let suites = self.source.suites(&mut Filter::default())?;
-        self.check_faults(&suites)?;
-        let options = RunOptions { jobs: usize::from(self.jobs.0), ..RunOptions::default() };
-        let mut out = anstream::stdout();
-        let (mut right, mut total) = (0, 0);
-        for Suite { protocol, cases } in &suites {
-            if suites.len() > 1 {
-                writeln!(out, "{}", protocol.title)?;
-            }
-            let mut written = Ok(());
-            let mut sink = |kill: &Kill| {
-                total += 1;
-                right += usize::from(kill.is_right());
-                if written.is_ok() {
-                    written = show(&mut out, kill, self.verbose);
-                }
-            };
-            let result = runtime()?.block_on(selftest(protocol, cases, &options, &self.fault, &mut sink));
-            result.map_err(|error| harness(error, ""))?;
-            written?;
+        if self.styles {
+            self.styles(&suites)
+        } else if self.triggers {
+            self.triggers(&suites)
+        } else if self.wire {
+            self.wire(&suites)
+        } else {
+            self.faults(&suites)
         }
-        writeln!(out, "{right} of {total} judged rightly")?;
-        Ok(u8::from(right != total))
     }
 
-    fn check_faults(&self, suites: &[Suite]) -> Result<(), Failure> {
-        let all = || suites.iter().flat_map(|suite| reference::faults(&suite.protocol.name));
-        if all().next().is_none() {
-            let names = suites.iter().map(|suite| suite.protocol.name.as_str());
-            let message =
-                format!("there is no reference server for `{}`", names.collect::<Vec<_>>().join(", "));
-            let hint = format!("there is one for {}", reference::names().join(", "));
-            return Err(nothing(message, &hint));
-        }
-        let known = || all().map(|fault| fault.name);
-        let Some(unknown) = self.fault.iter().find(|name| !known().any(|fault| fault == **name)) else {
-            return Ok(());
-        };
-        let hint = match crate::source::nearest(unknown, known()) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => "`frameproof serve NAME --list-faults` lists them".to_owned(),
-        };
-        Err(usage(format!("unknown fault `{unknown}`"), &hint))
+    fn options(&self) -> RunOptions {
+        RunOptions { jobs: usize::from(self.jobs.0), ..RunOptions::default() }
     }
-}
-
-fn show(out: &mut impl Write, kill: &Kill, verbose: bool) -> std::io::Result<()> {
-    let name = kill.fault.map_or("(correct server)", |fault| fault.name);
-    let found: Vec<&str> = kill.by.keys().map(String::as_str).collect();
-    let word = match (kill.is_right(), kill.fault.is_some(), kill.by.is_empty()) {
-        (true, true, _) => "killed",
-        (true, false, _) => "passed",
-        (false, true, true) => "SURVIVED",
-        (false, _, _) => "MISJUDGED",
-    };
-    writeln!(out, "{word:<9} {name:<28} {}", found.join(" "))?;
-    for (label, ids) in
-        [("missing", &kill.missing), ("unrelated", &kill.unrelated), ("not exercised", &kill.not_exercised)]
-    {
-        if !ids.is_empty() {
-            writeln!(out, "          {label}: {}", ids.join(" "))?;
-        }
-    }
-    if verbose {
-        for (id, cases) in &kill.by {
-            writeln!(out, "          {id}: {}", cases.join(", "))?;
-        }
-    }
-    out.flush()
 }

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use clap::Args;
 
 use super::{Failure, harness, runtime, usage};
-use crate::reference::{self, StartError};
+use crate::reference::{self, StartError, Trigger, Variant};
 
 /// Start a reference server.
 ///
@@ -19,33 +19,37 @@ pub(super) struct Serve {
     /// Where to listen; port 0 takes a free one.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
     listen: SocketAddr,
-    /// The fault to have; `--list-faults` shows them.
+    /// The fault to have, `NAME` or `NAME@TRIGGER`; `--list-faults` shows them, `--list-triggers` the triggers.
     #[arg(long, value_name = "NAME")]
     fault: Option<String>,
+    /// Legal styles to have, apart by commas; `--list-styles` shows them.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    style: Vec<String>,
     /// How to spell the protocol's messages, where servers are known to do it otherwise than the document.
     #[arg(long, value_name = "DIALECT")]
     dialect: Option<String>,
     /// List the faults, and start nothing.
     #[arg(long)]
     list_faults: bool,
+    /// List the triggers of faults, and start nothing.
+    #[arg(long)]
+    list_triggers: bool,
+    /// List the legal styles, and start nothing.
+    #[arg(long)]
+    list_styles: bool,
 }
 
 impl Serve {
     pub fn run(self) -> Result<u8, Failure> {
         let mut out = anstream::stdout();
-        if self.list_faults {
+        if self.list_faults || self.list_triggers || self.list_styles {
             if !reference::names().contains(&self.name.as_str()) {
                 return Err(cannot_start(&StartError::UnknownProtocol(self.name)));
             }
-            let mut faults = reference::faults(&self.name).to_vec();
-            faults.extend(reference::fuzz_faults(&self.name));
-            let width = faults.iter().map(|fault| fault.name.len()).max().unwrap_or(0);
-            for fault in faults {
-                writeln!(out, "{:<width$}  {}  [{}]", fault.name, fault.title, fault.violates.join(" "))?;
-            }
-            return Ok(0);
+            return self.list(&mut out);
         }
-        let options = reference::Options { listen: self.listen, fault: self.fault, dialect: self.dialect };
+        let variant = Variant { fault: self.fault, styles: self.style, ..Variant::default() };
+        let options = reference::Options { listen: self.listen, variant, dialect: self.dialect };
         runtime()?.block_on(async {
             let mut server =
                 reference::start(&self.name, &options).await.map_err(|error| cannot_start(&error))?;
@@ -65,18 +69,51 @@ impl Serve {
     }
 }
 
+impl Serve {
+    fn list(&self, out: &mut impl Write) -> Result<u8, Failure> {
+        let mut rows: Vec<(&str, &str, Option<&[&str]>)> = Vec::new();
+        let styles = reference::styles(&self.name);
+        if self.list_faults {
+            let faults = reference::faults(&self.name).iter().copied();
+            let faults = faults.chain(reference::fuzz_faults(&self.name));
+            rows.extend(faults.map(|fault| (fault.name, fault.title, Some(fault.violates))));
+        }
+        if self.list_triggers {
+            rows.extend(Trigger::ALL.iter().map(|(_, name, what)| (*name, *what, None)));
+        }
+        if self.list_styles {
+            rows.extend(styles.iter().map(|style| (style.name, style.what, Some(style.allowed_by))));
+        }
+        let width = rows.iter().map(|(name, ..)| name.len()).max().unwrap_or(0);
+        for (name, what, ids) in rows {
+            let ids = ids.map_or_else(String::new, |ids| format!("  [{}]", ids.join(" ")));
+            writeln!(out, "{name:<width$}  {what}{ids}")?;
+        }
+        Ok(0)
+    }
+}
+
 /// Why a reference server does not start.
 pub(super) fn cannot_start(error: &StartError) -> Failure {
     match error {
         StartError::Listen { .. } => harness(error, "port 0 takes a free one: --listen 127.0.0.1:0"),
         StartError::UnknownProtocol(_) => usage(error, "test a server of your own with run --url"),
         StartError::UnknownFault { near: Some(near), .. }
+        | StartError::UnknownStyle { near: Some(near), .. }
+        | StartError::UnknownTrigger { near: Some(near), .. }
         | StartError::UnknownDialect { near: Some(near), .. } => {
             usage(error, &format!("did you mean `{near}`?"))
         }
         StartError::UnknownDialect { .. } => {
             usage(error, "leave --dialect out: it spells as the document does")
         }
+        StartError::UnknownStyle { .. } => usage(error, "`frameproof serve NAME --list-styles` lists them"),
+        StartError::UnknownTrigger { .. } => {
+            let names: Vec<&str> = Trigger::ALL.iter().map(|(_, name, _)| *name).collect();
+            usage(error, &format!("there are {}", names.join(", ")))
+        }
+        StartError::FixedTrigger(_) => usage(error, "leave `@` and what follows out"),
+        StartError::ClashingStyles(..) => usage(error, "leave one of them out"),
         StartError::UnknownFault { .. } => usage(error, "`frameproof serve NAME --list-faults` lists them"),
     }
 }

@@ -11,6 +11,7 @@ use super::config::{Config, Quiet, Scale};
 use super::source::quote;
 use super::target::Chosen;
 use super::{Failure, header, usage};
+use crate::reference::Variant;
 use crate::run::Target;
 use crate::wire::{Endpoint, Trust, shown};
 
@@ -24,9 +25,12 @@ pub(super) struct Server {
     /// Test the reference server, whatever servers the configuration has.
     #[arg(long, conflicts_with_all = ["url", "target"])]
     pub reference: bool,
-    /// Test the reference server with one of its faults.
+    /// Test the reference server with one of its faults, `NAME` or `NAME@TRIGGER`.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["url", "target"])]
     pub fault: Option<String>,
+    /// Test the reference server with these legal styles, apart by commas; `serve NAME --list-styles` shows them.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with_all = ["url", "target"])]
+    pub style: Vec<String>,
     /// A header of the upgrade request, `Name: value`; `Name: env:VARIABLE` takes the value from the environment. May
     /// be repeated. Values are never shown.
     #[arg(long, value_name = "HEADER")]
@@ -45,7 +49,11 @@ pub(super) struct Server {
 impl Server {
     /// Whether the command line, or the configuration without a target, says which server.
     pub fn is_said(&self, config: &Config) -> bool {
-        self.url.is_some() || self.fault.is_some() || self.reference || config.url.is_some()
+        self.url.is_some()
+            || self.fault.is_some()
+            || !self.style.is_empty()
+            || self.reference
+            || config.url.is_some()
     }
 
     /// Fills in what the command line leaves open. `same`: the configuration is about the protocol that is tested.
@@ -55,7 +63,7 @@ impl Server {
             self.quiet_period = self.quiet_period.or(own.quiet_period.map(|time| Quiet(time.0)));
         }
         if same {
-            let open = self.fault.is_none() && !self.reference && chosen.is_none();
+            let open = self.fault.is_none() && self.style.is_empty() && !self.reference && chosen.is_none();
             self.url = self.url.take().or_else(|| config.url.clone().filter(|_| open));
             if self.header.is_empty() {
                 self.header.clone_from(&config.header);
@@ -75,7 +83,11 @@ impl Server {
             return Ok(Target::Configured(Arc::clone(&chosen.spec)));
         }
         let headers = self.header.iter().map(|text| header::parse(text)).collect::<Result<Vec<_>, _>>()?;
-        let Some(url) = &self.url else { return Ok(Target::Reference { fault: self.fault.clone() }) };
+        let Some(url) = &self.url else {
+            let variant =
+                Variant { fault: self.fault.clone(), styles: self.style.clone(), ..Variant::default() };
+            return Ok(Target::Reference(variant));
+        };
         let endpoint = Endpoint {
             url: url.clone(),
             headers: headers.clone(),
@@ -99,6 +111,9 @@ impl fmt::Display for Server {
         }
         if let Some(fault) = &self.fault {
             write!(f, " --fault {}", quote(fault))?;
+        }
+        if !self.style.is_empty() {
+            write!(f, " --style {}", quote(&self.style.join(",")))?;
         }
         for header in &self.header {
             write!(f, " --header {}", quote(&header::redacted(header)))?;

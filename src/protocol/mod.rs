@@ -7,6 +7,7 @@ mod deciders;
 mod dialect;
 mod embedded;
 pub mod extension;
+mod fields;
 mod fuzz_rules;
 mod load;
 mod message;

@@ -9,20 +9,24 @@ mod codelab;
 mod codey;
 mod engine;
 mod faults;
-mod frail;
-mod frail_frames;
-mod frailties;
 mod minicodex;
 mod server;
 mod socket;
+mod styles;
 mod tinyvex;
+mod variant;
 
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
+use engine::Setup;
+pub use engine::Trigger;
+use faults::{frames, triggered};
 pub use server::{Options, Restarter, Server, StartError, start};
 use socket::Socket;
+pub use styles::Style;
+pub use variant::Variant;
 
 /// One deliberate defect of a reference server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,19 +40,19 @@ pub struct Fault {
 }
 
 /// One protocol's server: what it does with a connection whose upgrade has been granted.
-trait Dialect: Send + Sync {
+trait ConnectionHandler: Send + Sync {
     /// Serves a connection until it ends. `path` is the request's, with its query.
     fn serve<'d>(&'d self, socket: Socket, path: String) -> BoxFuture<'d, ()>;
 
     /// Gives up at once, as if the process had been killed, and makes the server that begins on what this one had
     /// stored. None: it stores nothing.
-    fn restarted(&self) -> Option<Arc<dyn Dialect>> {
+    fn restarted(&self) -> Option<Arc<dyn ConnectionHandler>> {
         None
     }
 }
 
-/// Makes a server, with the fault of this name.
-type Make = fn(Option<&str>) -> Arc<dyn Dialect>;
+/// Makes a variant of a server.
+type Make = fn(&Setup) -> Arc<dyn ConnectionHandler>;
 
 /// A protocol that has a reference server.
 struct Entry {
@@ -56,7 +60,9 @@ struct Entry {
     /// The address's path; `{…}` is a channel parameter.
     path: &'static str,
     faults: &'static [Fault],
-    /// Makes the server, with the fault of this name.
+    /// Its own legal behaviours.
+    styles: &'static [Style],
+    /// Makes the server.
     make: Make,
     /// How to make one that spells the messages otherwise, by the dialect's name.
     dialects: &'static [(&'static str, Make)],
@@ -68,36 +74,41 @@ const ENTRIES: &[Entry] = &[
         name: "agentloop",
         path: "/",
         faults: agentloop::FAULTS,
-        make: |fault| Arc::new(agentloop::Service::new(fault)),
+        styles: agentloop::STYLES,
+        make: |setup| Arc::new(agentloop::Service::new(setup)),
         dialects: &[],
     },
     Entry {
         name: "codelab",
         path: "/ws/{session_id}",
         faults: codelab::FAULTS,
-        make: |fault| Arc::new(codelab::Service::new(fault)),
+        styles: codelab::STYLES,
+        make: |setup| Arc::new(codelab::Service::new(setup)),
         dialects: &[],
     },
     Entry {
         name: "codey",
         path: "/",
         faults: codey::FAULTS,
-        make: |fault| Arc::new(codey::Service::new(fault)),
+        styles: codey::STYLES,
+        make: |setup| Arc::new(codey::Service::new(setup)),
         dialects: &[],
     },
     Entry {
         name: "minicodex",
         path: "/ws",
         faults: minicodex::FAULTS,
-        make: |fault| Arc::new(minicodex::Service::new(fault)),
+        styles: minicodex::STYLES,
+        make: |setup| Arc::new(minicodex::Service::new(setup)),
         dialects: &[],
     },
     Entry {
         name: "tinyvex",
         path: "/ws",
         faults: tinyvex::FAULTS,
-        make: |fault| Arc::new(tinyvex::Service::new(fault)),
-        dialects: &[("snake-case", |fault| Arc::new(tinyvex::Service::in_snake_case(fault)))],
+        styles: tinyvex::STYLES,
+        make: |setup| Arc::new(tinyvex::Service::new(setup)),
+        dialects: &[("snake-case", |setup| Arc::new(tinyvex::Service::in_snake_case(setup)))],
     },
 ];
 
@@ -118,6 +129,12 @@ pub fn faults(protocol: &str) -> &'static [Fault] {
 /// The faults of a protocol's reference server that only fuzzing finds: their `violates` are requirements of which a campaign
 /// holds at least one broken; none: it is RFC 6455 that they violate.
 pub fn fuzz_faults(protocol: &str) -> Vec<Fault> {
-    let messages = frail::of(protocol).iter().map(|frailty| frailty.fault);
-    messages.chain(frail_frames::of(protocol).iter().map(|torn| torn.fault)).collect()
+    let messages = triggered::of(protocol).iter().map(|triggered| triggered.fault);
+    messages.chain(frames::of(protocol).iter().map(|frames| frames.fault)).collect()
+}
+
+/// The styles of a protocol's reference server: the wire's, which all have, and its own. Empty where there is no such server.
+pub fn styles(protocol: &str) -> Vec<Style> {
+    let Some(entry) = entry(protocol) else { return Vec::new() };
+    styles::wire::STYLES.iter().chain(entry.styles).copied().collect()
 }

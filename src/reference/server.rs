@@ -4,35 +4,38 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use futures_util::future::join_all;
+use tokio::net::TcpStream;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
-use tokio::task::JoinSet;
 use tokio_tungstenite::tungstenite::handshake::server::{ErrorResponse, Request, Response};
 use tokio_tungstenite::tungstenite::http::StatusCode;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 
-use super::frail_frames::Relay;
-use super::{Dialect, Socket, entry, names};
+use super::engine::{Setup, Trigger};
+use super::faults::frames::{self, FaultyFrames};
+use super::faults::triggered::{self, TriggeredServer};
+use super::styles::wire::WireStyles;
+use super::variant::{Variant, chosen, fault_and_trigger};
+use super::{ConnectionHandler, Entry, Make, Socket, entry, names};
 use crate::source::nearest;
 use crate::wire::READ_BUFFER;
-
-/// Send buffer of an accepted connection in bytes: small, so that a client that does not read is noticed soon.
-const SEND_BUFFER: u32 = 16 * 1024;
+use crate::wire::accept::{Acceptor, pair};
+use crate::wire::relay::{Interceptor, Mutation, relay};
 
 /// How to start a reference server.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Where to listen; port 0 takes a free one.
     pub listen: SocketAddr,
-    /// The fault to have; none: the correct server.
-    pub fault: Option<String>,
+    /// Its fault and styles.
+    pub variant: Variant,
     /// How it spells the protocol's messages; none: as the document does.
     pub dialect: Option<String>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { listen: SocketAddr::from(([127, 0, 0, 1], 0)), fault: None, dialect: None }
+        Self { listen: SocketAddr::from(([127, 0, 0, 1], 0)), variant: Variant::default(), dialect: None }
     }
 }
 
@@ -50,6 +53,28 @@ pub enum StartError {
         /// The nearest that there is.
         near: Option<&'static str>,
     },
+    /// There is no such trigger.
+    #[error("unknown trigger `{name}`")]
+    UnknownTrigger {
+        /// What was asked for.
+        name: String,
+        /// The nearest that there is.
+        near: Option<&'static str>,
+    },
+    /// The fault waits for an input of its own.
+    #[error("the fault `{0}` has a trigger of its own")]
+    FixedTrigger(String),
+    /// It has no such style.
+    #[error("unknown style `{name}`")]
+    UnknownStyle {
+        /// What was asked for.
+        name: String,
+        /// The nearest that there is.
+        near: Option<&'static str>,
+    },
+    /// It cannot have both styles.
+    #[error("the styles `{0}` and `{1}` contradict each other")]
+    ClashingStyles(&'static str, &'static str),
     /// It does not speak such a dialect.
     #[error("the reference server speaks no dialect `{name}`")]
     UnknownDialect {
@@ -118,88 +143,111 @@ impl Server {
 /// See [`StartError`].
 pub async fn start(protocol: &str, options: &Options) -> Result<Server, StartError> {
     let entry = entry(protocol).ok_or_else(|| StartError::UnknownProtocol(protocol.to_owned()))?;
-    let frailties = super::frail::of(protocol);
-    let frailty =
-        options.fault.as_ref().and_then(|name| frailties.iter().find(|frailty| frailty.fault.name == name));
-    let torn = options
-        .fault
-        .as_ref()
-        .and_then(|name| super::frail_frames::of(protocol).iter().find(|torn| torn.fault.name == name));
-    if let Some(name) = &options.fault
-        && frailty.is_none()
-        && torn.is_none()
-        && !entry.faults.iter().any(|fault| fault.name == name)
-    {
-        let fuzzed = super::fuzz_faults(protocol);
-        let near = nearest(name, entry.faults.iter().chain(&fuzzed).map(|fault| fault.name));
-        return Err(StartError::UnknownFault { name: name.clone(), near });
-    }
-    let make = match &options.dialect {
-        None => entry.make,
-        Some(name) => {
-            let spoken = entry.dialects.iter().find(|(known, _)| known == name);
-            let near = nearest(name, entry.dialects.iter().map(|(known, _)| *known));
-            spoken.ok_or_else(|| StartError::UnknownDialect { name: name.clone(), near })?.1
-        }
-    };
-    let listener =
-        listen(options.listen).map_err(|error| StartError::Listen { address: options.listen, error })?;
-    let address =
-        listener.local_addr().map_err(|error| StartError::Listen { address: options.listen, error })?;
+    let make = spoken(entry, options.dialect.as_deref())?;
+    let served = Served::new(protocol, entry, make, &options.variant)?;
+    let failed = |error| StartError::Listen { address: options.listen, error };
+    let acceptor = Acceptor::listen(options.listen).map_err(failed)?;
+    let address = acceptor.address().map_err(failed)?;
     let (stop, stopped) = watch::channel(false);
-    let fault = options.fault.clone().filter(|_| frailty.is_none() && torn.is_none());
-    let relay = torn.map(|torn| Arc::new(Relay::new(*torn)));
-    let death = Arc::new(Notify::new());
-    let mortal = Arc::clone(&death);
-    let make = move || {
-        let correct = make(fault.as_deref());
-        match frailty {
-            Some(frailty) => {
-                Arc::new(super::frail::Frail::new(correct, *frailty, Arc::clone(&mortal))) as Arc<dyn Dialect>
-            }
-            None => correct,
-        }
-    };
     let (restarter, restarts) = mpsc::channel(1);
-    let task = tokio::spawn(accept(listener, make, entry.path, relay, death, restarts, stopped));
+    let task = tokio::spawn(accept(acceptor, served, restarts, stopped));
     let url = format!("ws://{address}{}", entry.path);
     Ok(Server { url, stop, restarter: Restarter(restarter), task })
 }
 
-fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
-    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    socket.set_reuseaddr(true)?;
-    // Accepted connections inherit it.
-    socket.set_send_buffer_size(SEND_BUFFER)?;
-    socket.bind(address)?;
-    socket.listen(1024)
+/// What makes a server that spells as this dialect does.
+fn spoken(entry: &Entry, dialect: Option<&str>) -> Result<Make, StartError> {
+    let Some(name) = dialect else { return Ok(entry.make) };
+    let spoken = entry.dialects.iter().find(|(known, _)| *known == name);
+    let near = nearest(name, entry.dialects.iter().map(|(known, _)| *known));
+    Ok(spoken.ok_or_else(|| StartError::UnknownDialect { name: name.to_owned(), near })?.1)
+}
+
+/// What is served, and what stands before it.
+struct Served {
+    path: &'static str,
+    make: Box<dyn Fn() -> Arc<dyn ConnectionHandler> + Send + Sync>,
+    frames: Option<Arc<FaultyFrames>>,
+    styles: Option<WireStyles>,
+    mutation: Option<Arc<Mutation>>,
+    /// Ends the server.
+    death: Arc<Notify>,
+}
+
+impl Served {
+    fn new(protocol: &str, entry: &Entry, make: Make, variant: &Variant) -> Result<Self, StartError> {
+        chosen(protocol, &variant.styles)?;
+        let (fault, trigger) = match &variant.fault {
+            Some(text) => {
+                let (fault, trigger) = fault_and_trigger(text)?;
+                (Some(fault), trigger)
+            }
+            None => (None, Trigger::Always),
+        };
+        let named = |name: &str| fault == Some(name);
+        let triggered = triggered::of(protocol).iter().find(|it| named(it.fault.name)).copied();
+        let frames = frames::of(protocol).iter().find(|it| named(it.fault.name));
+        let own = entry.faults.iter().any(|known| named(known.name));
+        if let Some(name) = fault
+            && triggered.is_none()
+            && frames.is_none()
+            && !own
+        {
+            let fuzzed = super::fuzz_faults(protocol);
+            let near = nearest(name, entry.faults.iter().chain(&fuzzed).map(|fault| fault.name));
+            return Err(StartError::UnknownFault { name: name.to_owned(), near });
+        }
+        if let Some(name) = fault.filter(|_| trigger != Trigger::Always && !own) {
+            return Err(StartError::FixedTrigger(name.to_owned()));
+        }
+        let own = fault.filter(|_| own).map(str::to_owned);
+        let setup = Setup { fault: own, trigger, styles: variant.styles.clone() };
+        let death = Arc::new(Notify::new());
+        let mortal = Arc::clone(&death);
+        let make = Box::new(move || match triggered {
+            Some(fault) => {
+                let server = TriggeredServer::new(make(&setup), fault, Arc::clone(&mortal));
+                Arc::new(server) as Arc<dyn ConnectionHandler>
+            }
+            None => make(&setup),
+        });
+        let frames = frames.map(|fault| Arc::new(FaultyFrames::new(*fault)));
+        let styles = WireStyles::new(&variant.styles, variant.seed);
+        Ok(Self { path: entry.path, make, frames, styles, mutation: variant.mutation.clone(), death })
+    }
+
+    /// What stands before the connection with this number, from the client on. `None`: it is not served.
+    fn interceptors(&self, number: u64) -> Option<Vec<Box<dyn Interceptor>>> {
+        if self.frames.as_ref().is_some_and(|frames| frames.refuses()) {
+            return None;
+        }
+        let styles = self.styles.iter().map(|styles| styles.interceptor(number));
+        let mutation = self.mutation.iter().map(Mutation::interceptor);
+        let frames = self.frames.iter().map(FaultyFrames::interceptor);
+        Some(styles.chain(mutation).chain(frames).collect())
+    }
 }
 
 async fn accept(
-    listener: TcpListener,
-    make: impl Fn() -> Arc<dyn Dialect>,
-    address: &'static str,
-    relay: Option<Arc<Relay>>,
-    death: Arc<Notify>,
+    mut acceptor: Acceptor,
+    served: Served,
     mut restarts: mpsc::Receiver<oneshot::Sender<()>>,
     mut stopped: watch::Receiver<bool>,
 ) {
-    let mut dialect = make();
-    let mut connections = JoinSet::new();
+    let mut handler = (served.make)();
     loop {
         tokio::select! {
-            accepted = listener.accept() => {
-                if let Ok((stream, _)) = accepted {
-                    connections.spawn(connection(stream, Arc::clone(&dialect), address, relay.clone()));
+            (stream, number) = acceptor.next() => {
+                // A connection that is not served is cut.
+                if let Some(interceptors) = served.interceptors(number) {
+                    acceptor.spawn(connection(stream, Arc::clone(&handler), served.path, interceptors));
                 }
             }
-            Some(_) = connections.join_next() => {}
-            () = death.notified() => break,
-            // Whoever connects meanwhile waits: the listener stays.
+            () = served.death.notified() => break,
             Some(done) = restarts.recv() => {
-                connections.shutdown().await;
-                relay.iter().for_each(|relay| relay.restart());
-                dialect = dialect.restarted().unwrap_or_else(&make);
+                acceptor.cut_all().await;
+                served.frames.iter().for_each(|frames| frames.restart());
+                handler = handler.restarted().unwrap_or_else(&served.make);
                 // An error: nobody waits for it any more.
                 let _ = done.send(());
             }
@@ -207,15 +255,23 @@ async fn accept(
             _ = stopped.changed() => break,
         }
     }
-    connections.shutdown().await;
+    acceptor.cut_all().await;
 }
 
-async fn connection(stream: TcpStream, dialect: Arc<dyn Dialect>, address: &str, relay: Option<Arc<Relay>>) {
-    let Some(relay) = relay else { return serve(stream, dialect, address).await };
-    // A connection that cannot be relayed is cut.
-    let Some((near, far)) = relay.between().await else { return };
-    let _ = stream.set_nodelay(true);
-    tokio::join!(serve(far, dialect, address), relay.pass(stream, near));
+/// Serves a connection behind relays, the first of which is the client's.
+async fn connection(
+    mut stream: TcpStream,
+    handler: Arc<dyn ConnectionHandler>,
+    address: &str,
+    interceptors: Vec<Box<dyn Interceptor>>,
+) {
+    let mut relays = Vec::new();
+    for interceptor in interceptors {
+        // A connection that cannot be relayed is cut.
+        let Ok((near, far)) = pair().await else { return };
+        relays.push(relay(std::mem::replace(&mut stream, far), near, interceptor));
+    }
+    tokio::join!(serve(stream, handler, address), join_all(relays));
 }
 
 /// Whether a path is the address's: each `{…}` of that is one part. Whether it may be empty is the dialect's affair. A document
@@ -226,7 +282,7 @@ fn is_served(address: &str, path: &str) -> bool {
     address == "/" || (same && address.split('/').zip(path.split('/')).all(fits))
 }
 
-async fn serve(stream: TcpStream, dialect: Arc<dyn Dialect>, address: &str) {
+async fn serve(stream: TcpStream, handler: Arc<dyn ConnectionHandler>, address: &str) {
     let _ = stream.set_nodelay(true);
     let mut path = String::new();
     #[allow(clippy::result_large_err, reason = "the library's own callback type")]
@@ -243,7 +299,7 @@ async fn serve(stream: TcpStream, dialect: Arc<dyn Dialect>, address: &str) {
     let handshake = tokio_tungstenite::accept_hdr_async_with_config(stream, note, Some(config));
     // Ten seconds: a client that has not finished its upgrade by then never will.
     if let Ok(Ok(socket)) = tokio::time::timeout(Duration::from_secs(10), handshake).await {
-        dialect.serve(Socket::new(socket), path).await;
+        handler.serve(Socket::new(socket), path).await;
     }
 }
 

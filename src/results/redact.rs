@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn the_reference_server_is_told_no_secrets() {
-        let secrets = Secrets::of(&Target::Reference { fault: None });
+        let secrets = Secrets::of(&Target::Reference(crate::reference::Variant::default()));
         assert_eq!(secrets.text("anything".to_owned()), "anything");
     }
 }

@@ -4,13 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::protocol::Protocol;
+use crate::reference::Variant;
 use crate::run::options::{CaseOptions, Retention};
 use crate::run::triage::activity::Heard;
 use crate::run::{Overheard, RunOptions, Target};
-
-/// The silence that ends a turn of the reference server: it says what it has to say at once. Its own writes take
-/// well under a millisecond, and the scenarios' pauses are longer than this.
-const REFERENCE_QUIET: Duration = Duration::from_millis(10);
 
 /// What the cases of a run share beside the server. It does not change once they run.
 #[derive(Debug, Clone)]
@@ -34,12 +31,16 @@ pub(crate) struct RunContext {
 impl RunContext {
     /// What is known before the server is asked.
     pub fn new(protocol: &Arc<Protocol>, target: &Target, options: RunOptions) -> Self {
-        let is_reference = matches!(target, Target::Reference { .. });
+        let reference = match target {
+            Target::Reference(variant) => Some(variant),
+            Target::Url { .. } | Target::Configured(_) => None,
+        };
+        let is_reference = reference.is_some();
         Self {
             protocol: Arc::clone(protocol),
             bare: options.bare.clone(),
             is_reference,
-            quiet: options.timing.quiet.or(is_reference.then_some(REFERENCE_QUIET)),
+            quiet: options.timing.quiet.or(reference.map(Variant::quiet)),
             // A server that was there before may remember the sessions of the last run.
             salt: if is_reference { 0 } else { fresh_salt() },
             leaks: None,

@@ -8,7 +8,6 @@ pub(crate) mod isolation;
 pub(crate) mod loop_lag;
 pub mod options;
 pub mod prompts;
-pub mod selftest;
 pub(crate) mod server;
 pub(crate) mod suite;
 pub mod testbed;
@@ -23,6 +22,7 @@ pub use options::{Attempts, Limits, RunOptions, Timing};
 pub use suite::schedule::run;
 pub use triage::activity::Heard;
 
+use crate::reference;
 use crate::target::Spec;
 
 /// The server under test.
@@ -35,11 +35,8 @@ pub enum Target {
         /// Extra headers of the upgrade request; their values are never shown.
         headers: Vec<(String, String)>,
     },
-    /// The built-in reference server, started for the run.
-    Reference {
-        /// The fault that it has; none: the correct one.
-        fault: Option<String>,
-    },
+    /// The built-in reference server, started for the run: this variant of it.
+    Reference(reference::Variant),
     /// A server that the configuration describes: launched, or running already.
     Configured(Arc<Spec>),
 }

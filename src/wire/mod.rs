@@ -1,5 +1,6 @@
-//! WebSocket clients: connecting, limits, raw frames, and how a connection fails.
+//! WebSocket clients, and the TCP side of servers and relays: connecting, accepting, limits, raw frames, and how a connection fails.
 
+pub mod accept;
 mod ahead;
 mod connect;
 mod connection;
@@ -7,6 +8,7 @@ pub mod frame;
 mod link;
 mod messages;
 mod raw;
+pub mod relay;
 mod tls;
 
 pub(crate) use connect::READ_BUFFER;

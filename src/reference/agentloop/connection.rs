@@ -11,11 +11,13 @@ use tokio_tungstenite::tungstenite::Message;
 use super::context::{MAX_TOKENS, tokens};
 use super::conversation::{Answer, Conversation, Review};
 use super::faults::Defect;
+use super::styles::Style;
 use super::{Service, turn};
+use crate::reference::engine::Happening;
 use crate::reference::engine::clients;
-use crate::reference::{Dialect, Socket};
+use crate::reference::{ConnectionHandler, Socket};
 
-impl Dialect for Service {
+impl ConnectionHandler for Service {
     fn serve<'d>(&'d self, socket: Socket, _path: String) -> BoxFuture<'d, ()> {
         Box::pin(self.connection(socket))
     }
@@ -64,6 +66,11 @@ impl Peer {
         self.conversation.has(defect)
     }
 
+    #[allow(dead_code, reason = "a style is asked for where it matters, and that may be elsewhere")]
+    fn style(&self, style: Style) -> bool {
+        self.conversation.style(style)
+    }
+
     /// What the connection leaves behind: nothing.
     fn leave(&mut self) {
         let conversation = &self.conversation;
@@ -86,10 +93,11 @@ impl Peer {
 
     fn message(&mut self, bytes: &[u8]) -> GoesOn {
         let conversation = Arc::clone(&self.conversation);
+        conversation.behaviour().message(bytes);
         let body = match serde_json::from_slice::<Value>(bytes) {
             Ok(Value::Object(body)) => body,
             Ok(_) | Err(_) => {
-                match conversation.defect() {
+                match conversation.behaviour().striking() {
                     Some(Defect::ClosesOnBadJson) => return false,
                     Some(Defect::SilentOnBadJson) => {}
                     _ => conversation.error("", "Invalid message format", Value::Null),
@@ -130,7 +138,7 @@ impl Peer {
             "approval_response" => self.answer(id, payload),
             "get_context_info" => self.context(id, body.contains_key("payload")),
             "manual_compact" => {
-                let report = conversation.lock().context.compact(conversation.defect());
+                let report = conversation.lock().context.compact(conversation.behaviour());
                 if !self.has(Defect::IgnoresCompact) {
                     conversation.send(id, "context_compacted", report);
                 }
@@ -178,6 +186,7 @@ impl Peer {
             inner.busy = true;
             inner.turns += 1;
         }
+        conversation.behaviour().note(Happening::Turn);
         self.cause = id.to_owned();
         self.turn = Some(tokio::spawn(turn::play(conversation, id.to_owned(), text)));
     }
@@ -203,7 +212,7 @@ impl Peer {
     fn answer(&self, id: &str, payload: &Map<String, Value>) {
         let conversation = &self.conversation;
         let text = |name: &str| payload.get(name).and_then(Value::as_str);
-        let review = match (text("review").map(Review::named), conversation.defect()) {
+        let review = match (text("review").map(Review::named), conversation.behaviour().striking()) {
             (Some(None), Some(Defect::AnyReviewApproves)) => Some(Review::Yes),
             (None, Some(Defect::NoReviewApproves)) => Some(Review::Yes),
             (review, _) => review.flatten(),
@@ -222,6 +231,10 @@ impl Peer {
             return conversation.error(id, "No pending approval request", Value::Null);
         }
         inner.asking = inner.asking.saturating_sub(1);
+        conversation.behaviour().note(Happening::Decided);
+        if matches!(review, Review::NoContinue | Review::NoExit) {
+            conversation.behaviour().note(Happening::Denial);
+        }
         inner.answers.push_back(Answer { review, reason: text("customDenyMessage").map(str::to_owned) });
         drop(inner);
         conversation.changed.notify_waiters();
@@ -232,16 +245,21 @@ impl Peer {
         let (info, queries, busy) = {
             let mut inner = conversation.lock();
             inner.queries += 1;
-            (inner.context.info(conversation.defect()), inner.queries, inner.busy)
+            (inner.context.info(conversation.behaviour()), inner.queries, inner.busy)
         };
-        match conversation.defect() {
+        match conversation.behaviour().striking() {
             Some(Defect::SilentOnContext) => return,
             Some(Defect::ContextWaits) if busy => return,
             Some(Defect::LosesBursts) if queries > 50 => return,
             Some(Defect::ContextStartsTurn) if !busy && !has_payload => {
                 conversation.lock().turns += 1;
                 conversation.send(id, "loading_state", json!({ "loading": true }));
-                let item = super::items::message("resp_info", "assistant", "let me see", None);
+                let item = super::items::message(
+                    "resp_info",
+                    "assistant",
+                    "let me see",
+                    &conversation.behaviour().without_defect(),
+                );
                 conversation.send(id, "response_item", item);
                 conversation.send(id, "loading_state", json!({ "loading": false }));
                 conversation.finish(id);

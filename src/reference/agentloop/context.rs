@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::Behaviour;
 use super::faults::Defect;
 
 /// Tokens that fit. Small, so that a test can fill it.
@@ -29,25 +30,25 @@ fn percent(part: u64, whole: u64) -> f64 {
 
 impl Context {
     /// Adds an entry. The report of the compaction that it made necessary, if it did.
-    pub fn add(&mut self, text: &str, defect: Option<Defect>) -> Option<Value> {
+    pub fn add(&mut self, text: &str, behaviour: &Behaviour) -> Option<Value> {
         let full = self.tokens + tokens(text) > THRESHOLD;
-        let report = full.then(|| self.compact(defect));
+        let report = full.then(|| self.compact(behaviour));
         self.tokens += tokens(text);
         self.entries += 1;
         report
     }
 
     /// Replaces the transcript by a summary an eighth of its size; the payload that reports it.
-    pub fn compact(&mut self, defect: Option<Defect>) -> Value {
+    pub fn compact(&mut self, behaviour: &Behaviour) -> Value {
         let (old, new) = (self.tokens, self.tokens / 8);
-        if defect != Some(Defect::CompactionHasNoEffect) {
+        if !behaviour.strikes(Defect::CompactionHasNoEffect) {
             self.tokens = new;
             self.entries = self.entries.min(1);
         }
         let mut report = json!({
             "oldTokenCount": old, "newTokenCount": new, "reductionPercent": percent(old - new, old), "strategy": STRATEGY,
         });
-        match defect {
+        match behaviour.striking() {
             Some(Defect::NoReduction) => {
                 report.as_object_mut().map(|report| report.remove("reductionPercent"));
             }
@@ -63,16 +64,16 @@ impl Context {
     }
 
     /// The payload of context_info.
-    pub fn info(&self, defect: Option<Defect>) -> Value {
+    pub fn info(&self, behaviour: &Behaviour) -> Value {
         let (mut used, mut entries, mut most) = (self.tokens, json!(self.entries), MAX_TOKENS);
-        match defect {
+        match behaviour.striking() {
             Some(Defect::StaleCounts) => (used, entries) = (0, json!(0)),
             Some(Defect::FractionalLength) => entries = json!(self.entries as f64 + 0.5),
             Some(Defect::OverTheLimit) => most = (used / 2).max(1),
             _ => {}
         }
         let usage = percent(used, most);
-        let usage = match defect {
+        let usage = match behaviour.striking() {
             Some(Defect::UsageAsText) => json!(format!("{usage}%")),
             Some(Defect::UsageAsFraction) => json!(usage / 100.0),
             _ => json!(usage),

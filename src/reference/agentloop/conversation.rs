@@ -8,14 +8,18 @@ use tokio::sync::Notify;
 use tokio_tungstenite::tungstenite::Message;
 use uuid::Uuid;
 
+use super::Behaviour;
 use super::Shared;
 use super::context::Context;
 use super::faults::Defect;
+use super::styles::Style;
+use crate::reference::engine::Happening;
 use crate::reference::engine::clients::Outbox;
 
 /// A conversation, shared by the connection's reader and the turn.
 pub(super) struct Conversation {
     pub shared: Arc<Shared>,
+    behaviour: Behaviour,
     /// The connection's number.
     pub number: u64,
     outbox: Outbox,
@@ -77,15 +81,27 @@ impl Review {
 
 impl Conversation {
     pub fn new(shared: &Arc<Shared>, number: u64, outbox: Outbox) -> Self {
-        Self { shared: Arc::clone(shared), number, outbox, inner: Mutex::default(), changed: Notify::new() }
+        Self {
+            shared: Arc::clone(shared),
+            behaviour: shared.behaviour.of_session(),
+            number,
+            outbox,
+            inner: Mutex::default(),
+            changed: Notify::new(),
+        }
     }
 
     pub fn has(&self, defect: Defect) -> bool {
-        self.shared.has(defect)
+        self.behaviour.strikes(defect)
     }
 
-    pub fn defect(&self) -> Option<Defect> {
-        self.shared.defect
+    #[allow(dead_code, reason = "a style is asked for where it matters, and that may be elsewhere")]
+    pub fn style(&self, style: Style) -> bool {
+        self.behaviour.style(style)
+    }
+
+    pub fn behaviour(&self) -> &Behaviour {
+        &self.behaviour
     }
 
     pub fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -109,7 +125,7 @@ impl Conversation {
             }
         }
         self.transmit(&mut inner, cause, kind, payload);
-        let again = match self.defect() {
+        let again = match self.behaviour().striking() {
             Some(Defect::LoadingTwice) => kind == "loading_state" && !last,
             Some(Defect::IdleTwice) => last,
             _ => false,
@@ -121,7 +137,7 @@ impl Conversation {
 
     fn transmit(&self, inner: &mut Inner, cause: &str, kind: &str, payload: Value) {
         inner.frames += 1;
-        let id = match self.defect() {
+        let id = match self.behaviour().striking() {
             Some(Defect::IdsAreNumbers) => inner.frames.to_string(),
             Some(Defect::IdsRepeat) if kind == "response_item" => {
                 Uuid::from_u128(inner.turns.into()).to_string()
@@ -129,9 +145,9 @@ impl Conversation {
             _ => Uuid::new_v4().to_string(),
         };
         let mut frame = json!({ "id": id, "type": kind, "payload": payload });
-        spoil(&mut frame, kind, self.defect());
+        spoil(&mut frame, kind, self.behaviour());
         let text = frame.to_string();
-        let message = match self.defect() {
+        let message = match self.behaviour().striking() {
             Some(Defect::BinaryFinish) if kind == "agent_finished" => Message::binary(text.into_bytes()),
             _ => Message::text(text),
         };
@@ -141,7 +157,7 @@ impl Conversation {
     /// The connection that a message goes to: this one.
     fn outbox_for(&self, cause: &str, kind: &str) -> Outbox {
         let state = self.shared.lock();
-        let elsewhere = match self.defect() {
+        let elsewhere = match self.behaviour().striking() {
             Some(Defect::RoutesByClientId) => matches!(kind, "response_item" | "error"),
             Some(Defect::TurnsOutliveConnections) => state.orphans.contains(cause),
             _ => false,
@@ -153,7 +169,7 @@ impl Conversation {
     /// Notes that this connection uses a message id.
     pub fn note_route(&self, id: &str) {
         let mut state = self.shared.lock();
-        match self.defect() {
+        match self.behaviour().striking() {
             Some(Defect::RoutesByClientId) => {
                 state.routes.entry(id.to_owned()).or_insert_with(|| (self.number, self.outbox.clone()));
             }
@@ -186,7 +202,7 @@ impl Conversation {
 
     fn transmit_finish(&self, inner: &mut Inner, cause: &str) {
         let turn = if self.has(Defect::ResponseIdRepeats) { 1 } else { inner.turns };
-        let times = match self.defect() {
+        let times = match self.behaviour().striking() {
             Some(Defect::NeverFinishes) => 0,
             Some(Defect::FinishesTwice) => 2,
             _ => 1,
@@ -200,6 +216,7 @@ impl Conversation {
     }
 
     pub fn error(&self, cause: &str, message: &str, details: Value) {
+        self.behaviour.note(Happening::Error);
         let mut payload = json!({ "message": message, "details": details });
         if self.has(Defect::ErrorWithoutMessage) {
             payload = json!({ "code": 400 });
@@ -216,7 +233,7 @@ impl Conversation {
 
     /// Takes a text into the context, and reports the compaction that this makes necessary.
     pub fn count(&self, cause: &str, text: &str) {
-        let report = self.lock().context.add(text, self.defect());
+        let report = self.lock().context.add(text, self.behaviour());
         if let Some(report) = report.filter(|_| !self.has(Defect::SilentCompaction)) {
             self.send(cause, "context_compacted", report);
         }
@@ -224,11 +241,11 @@ impl Conversation {
 }
 
 /// What a defect makes of a frame.
-fn spoil(frame: &mut Value, kind: &str, defect: Option<Defect>) {
+fn spoil(frame: &mut Value, kind: &str, behaviour: &Behaviour) {
     let mut lose = |name: &str| {
         frame.as_object_mut().map(|frame| frame.remove(name));
     };
-    match (defect, kind) {
+    match (behaviour.striking(), kind) {
         (Some(Defect::ErrorWithoutId), "error") => lose("id"),
         (Some(Defect::LoadingBesidePayload), "loading_state") => {
             let loading = frame["payload"]["loading"].clone();

@@ -2,7 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
+use super::Behaviour;
 use super::faults::Defect;
+use super::styles::Style;
 use crate::reference::engine::notes::{self, Class, Notes, Outcome};
 
 /// A tool call as a command.
@@ -77,12 +79,12 @@ impl Command {
     }
 
     /// The payload of approval_request.
-    pub fn request(&self, defect: Option<Defect>) -> Value {
+    pub fn request(&self, behaviour: &Behaviour) -> Value {
         let mut request = json!({ "command": self.words });
         if let Kind::Patch(patch) = &self.kind {
             request["applyPatch"] = json!({ "patch": patch });
         }
-        match (defect, &self.kind) {
+        match (behaviour.striking(), &self.kind) {
             (Some(Defect::CommandAsText), _) => request["command"] = json!(self.words.join(" ")),
             (Some(Defect::NoPatch), _) => {
                 request.as_object_mut().map(|request| request.remove("applyPatch"));
@@ -97,7 +99,7 @@ impl Command {
     }
 
     /// The item that announces the command.
-    pub fn call(&self, id: &str, defect: Option<Defect>) -> Value {
+    pub fn call(&self, id: &str, behaviour: &Behaviour) -> Value {
         let shell = matches!(self.kind, Kind::Shell);
         let mut item = if shell {
             let action = json!({ "command": self.words });
@@ -110,7 +112,7 @@ impl Command {
             let text = arguments.to_string();
             json!({ "id": id, "type": "function_call", "call_id": id, "name": name, "arguments": text })
         };
-        match defect {
+        match behaviour.striking() {
             Some(Defect::ItemWithoutType) => {
                 item.as_object_mut().map(|item| item.remove("type"));
             }
@@ -125,18 +127,18 @@ impl Command {
     }
 
     /// The item with what came of it.
-    pub fn output(&self, id: &str, outcome: &Outcome, defect: Option<Defect>) -> Value {
+    pub fn output(&self, id: &str, outcome: &Outcome, behaviour: &Behaviour) -> Value {
         let shell = matches!(self.kind, Kind::Shell);
         let seconds = self.duration().as_secs_f64();
         let mut metadata = json!({ "exit_code": i32::from(outcome.is_error), "duration_seconds": seconds });
-        if defect == Some(Defect::NoDuration) {
+        if behaviour.strikes(Defect::NoDuration) {
             metadata.as_object_mut().map(|metadata| metadata.remove("duration_seconds"));
         }
         let output = json!({ "output": outcome.text, "metadata": metadata });
         let kind = if shell { "local_shell_call_output" } else { "function_call_output" };
         let text = output.to_string();
         let mut item = json!({ "id": format!("{id}-output"), "type": kind, "call_id": id, "output": text });
-        match defect {
+        match behaviour.striking() {
             Some(Defect::ItemWithoutId) => {
                 item.as_object_mut().map(|item| item.remove("id"));
             }
@@ -150,12 +152,20 @@ impl Command {
 }
 
 /// A message item, or a chunk of one.
-pub(super) fn message(id: &str, role: &str, text: &str, defect: Option<Defect>) -> Value {
-    let kind =
-        if defect == Some(Defect::OutputText) && role == "assistant" { "output_text" } else { "input_text" };
-    let mut item =
-        json!({ "id": id, "type": "message", "role": role, "content": [{ "type": kind, "text": text }] });
-    if defect == Some(Defect::MessageWithoutRole) && role == "assistant" {
+pub(super) fn message(id: &str, role: &str, text: &str, behaviour: &Behaviour) -> Value {
+    let kind = if behaviour.strikes(Defect::OutputText) && role == "assistant" {
+        "output_text"
+    } else {
+        "input_text"
+    };
+    let middle = text.char_indices().nth(text.chars().count() / 2).map_or(0, |(at, _)| at);
+    let parts = match behaviour.style(Style::TwoTextParts) && middle > 0 {
+        true => vec![&text[..middle], &text[middle..]],
+        false => vec![text],
+    };
+    let content: Vec<Value> = parts.iter().map(|text| json!({ "type": kind, "text": text })).collect();
+    let mut item = json!({ "id": id, "type": "message", "role": role, "content": content });
+    if behaviour.strikes(Defect::MessageWithoutRole) && role == "assistant" {
         item.as_object_mut().map(|item| item.remove("role"));
     }
     item
@@ -166,13 +176,13 @@ pub(super) fn reasoning(
     id: &str,
     parts: &[String],
     took: std::time::Duration,
-    defect: Option<Defect>,
+    behaviour: &Behaviour,
 ) -> Value {
     let content: Vec<Value> =
         parts.iter().map(|text| json!({ "type": "input_text", "text": text })).collect();
     let mut item =
         json!({ "id": id, "type": "reasoning", "content": content, "duration_ms": took.as_millis() as u64 });
-    if defect == Some(Defect::ReasoningWithoutDuration) {
+    if behaviour.strikes(Defect::ReasoningWithoutDuration) {
         item.as_object_mut().map(|item| item.remove("duration_ms"));
     }
     item

@@ -7,17 +7,24 @@ mod context;
 mod conversation;
 mod faults;
 mod items;
+mod styles;
 mod turn;
 
 pub(super) use faults::FAULTS;
+pub(super) use styles::STYLES;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use faults::Defect;
+use styles::Style;
 
+use crate::reference::engine::Setup;
 use crate::reference::engine::clients::Outbox;
 use crate::reference::engine::notes::Notes;
+
+/// What a server does otherwise than the plain one.
+type Behaviour = crate::reference::engine::Behaviour<Defect, Style>;
 
 /// A server: what its connections share, and its defect.
 pub(super) struct Service {
@@ -26,7 +33,7 @@ pub(super) struct Service {
 
 /// What all connections have in common.
 struct Shared {
-    defect: Option<Defect>,
+    behaviour: Behaviour,
     state: Mutex<State>,
 }
 
@@ -43,17 +50,13 @@ struct State {
 }
 
 impl Service {
-    pub(super) fn new(fault: Option<&str>) -> Self {
-        let defect = fault.and_then(Defect::named);
-        Self { shared: Arc::new(Shared { defect, state: Mutex::default() }) }
+    pub(super) fn new(setup: &Setup) -> Self {
+        let behaviour = Behaviour::new(setup);
+        Self { shared: Arc::new(Shared { behaviour, state: Mutex::default() }) }
     }
 }
 
 impl Shared {
-    fn has(&self, defect: Defect) -> bool {
-        self.defect == Some(defect)
-    }
-
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 use super::conversation::{Answer, Conversation, Review};
 use super::faults::Defect;
 use super::items::{self, Command, Kind};
+use super::styles::Style;
 use crate::cue::{self, Call, Fail, Step};
+use crate::reference::engine::Happening;
 use crate::reference::engine::notes::Outcome;
 use crate::reference::engine::{Agent, Cancel, Cancelled, Chunk, Speech};
 
@@ -84,6 +86,11 @@ impl Player {
         self.conversation.has(defect)
     }
 
+    #[allow(dead_code, reason = "a style is asked for where it matters, and that may be elsewhere")]
+    fn style(&self, style: Style) -> bool {
+        self.conversation.style(style)
+    }
+
     /// A provider that knows no key stands for an agent that was never initialised: the fixture of such a server.
     fn is_uninitialised(&self, text: &str) -> bool {
         let responses = cue::responses(text);
@@ -152,7 +159,8 @@ impl Player {
 
     fn request(&self, command: &Command) {
         self.conversation.lock().asking += 1;
-        let payload = command.request(self.conversation.defect());
+        self.conversation.behaviour().note(Happening::Asks);
+        let payload = command.request(self.conversation.behaviour());
         self.conversation.send(&self.cause, "approval_request", payload);
     }
 
@@ -173,7 +181,7 @@ impl Player {
                     let text = format!("{} changes a note.", command.words.join(" "));
                     let id = self.new_id("msg");
                     if !self.has(Defect::ExplainSaysNothing) {
-                        self.item(items::message(&id, "assistant", &text, self.conversation.defect()));
+                        self.item(items::message(&id, "assistant", &text, self.conversation.behaviour()));
                     }
                     if self.has(Defect::ExplainRuns) {
                         return self.run(&command).await;
@@ -189,7 +197,7 @@ impl Player {
                     return Ok(());
                 }
                 Review::NoContinue => {
-                    match self.conversation.defect() {
+                    match self.conversation.behaviour().striking() {
                         Some(Defect::NoContinueStops) if answer.reason.is_none() => return Err(Stop::Exit),
                         Some(Defect::NoContinueRuns) => {
                             command.run(&mut self.conversation.shared.lock().notes);
@@ -200,7 +208,7 @@ impl Player {
                     return Ok(());
                 }
                 Review::NoExit => {
-                    return match self.conversation.defect() {
+                    return match self.conversation.behaviour().striking() {
                         Some(Defect::NoExitRuns) => {
                             command.run(&mut self.conversation.shared.lock().notes);
                             Err(Stop::Exit)
@@ -229,7 +237,7 @@ impl Player {
 
     fn approve(&self, command: &Command, review: Review) {
         let conversation = &self.conversation;
-        let for_good = match conversation.defect() {
+        let for_good = match conversation.behaviour().striking() {
             Some(Defect::YesIsAlways) => true,
             Some(Defect::AlwaysIsOnce) => false,
             _ => review == Review::Always,
@@ -264,30 +272,34 @@ impl Player {
     }
 
     async fn run(&mut self, command: &Command) -> Result<(), Stop> {
-        let (id, defect) = (self.call_id(), self.conversation.defect());
+        let (id, conversation) = (self.call_id(), Arc::clone(&self.conversation));
+        let behaviour = conversation.behaviour();
         let late = self.has(Defect::OutputBeforeCall) && command.kind != Kind::Shell;
         if !late {
-            self.item(command.call(&id, defect));
+            self.item(command.call(&id, behaviour));
         }
+        behaviour.note(Happening::ToolStarts);
         self.cancel.sleep(command.duration()).await?;
+        behaviour.note(Happening::ToolEnds);
         let outcome = command.run(&mut self.conversation.shared.lock().notes);
-        self.item(command.output(&id, &outcome, defect));
+        self.item(command.output(&id, &outcome, behaviour));
         if self.has(Defect::OutputTwice) {
-            self.item(command.output(&id, &outcome, defect));
+            self.item(command.output(&id, &outcome, behaviour));
         }
         if late {
-            self.item(command.call(&id, defect));
+            self.item(command.call(&id, behaviour));
         }
         Ok(())
     }
 
     fn deny(&mut self, command: &Command, reason: Option<String>) {
-        let (id, defect) = (self.call_id(), self.conversation.defect());
+        let (id, conversation) = (self.call_id(), Arc::clone(&self.conversation));
+        let behaviour = conversation.behaviour();
         let reason = reason.filter(|_| !self.has(Defect::LosesDenyMessage));
         let text =
             format!("denied by the user{}", reason.map(|reason| format!(": {reason}")).unwrap_or_default());
-        self.item(command.call(&id, defect));
-        self.item(command.output(&id, &Outcome { text, is_error: true }, defect));
+        self.item(command.call(&id, behaviour));
+        self.item(command.output(&id, &Outcome { text, is_error: true }, behaviour));
     }
 
     fn end(&mut self, result: Result<(), Stop>) {
@@ -308,7 +320,12 @@ impl Player {
                 }
                 if self.has(Defect::ItemAfterEnd) {
                     let id = self.new_id("msg");
-                    self.item(items::message(&id, "assistant", "one more thing", None));
+                    self.item(items::message(
+                        &id,
+                        "assistant",
+                        "one more thing",
+                        &self.conversation.behaviour().without_defect(),
+                    ));
                 }
             }
         }
@@ -326,7 +343,7 @@ impl Player {
         if fail.status == 503 {
             let id = self.new_id("sys");
             let text = format!("⚠️ Network error while contacting the provider: {}", fail.message);
-            self.item(items::message(&id, "system", &text, conversation.defect()));
+            self.item(items::message(&id, "system", &text, conversation.behaviour()));
             self.loading(false);
             return conversation.finish(&self.cause);
         }
@@ -371,7 +388,7 @@ impl Agent for Player {
         self.so_far.push_str(&chunk.text);
         let id = if self.has(Defect::IdPerChunk) { self.new_id("msg") } else { self.message.clone() };
         let text = if self.has(Defect::Cumulative) { &self.so_far } else { &chunk.text };
-        let item = items::message(&id, "assistant", text, self.conversation.defect());
+        let item = items::message(&id, "assistant", text, self.conversation.behaviour());
         self.item(item);
     }
 
@@ -381,7 +398,7 @@ impl Agent for Player {
         let pieces = u32::try_from(chunks.len().saturating_sub(1)).unwrap_or(u32::MAX);
         self.cancel.sleep(every.saturating_mul(pieces)).await?;
         let id = self.new_id("reasoning");
-        let item = items::reasoning(&id, &chunks, began.elapsed(), self.conversation.defect());
+        let item = items::reasoning(&id, &chunks, began.elapsed(), self.conversation.behaviour());
         self.item(item);
         self.message.clear();
         Ok(())

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::Behaviour;
 use super::faults::Defect;
 
 /// A message that is not obeyed.
@@ -61,7 +62,7 @@ fn fits(value: &Value, kind: Kind) -> bool {
 }
 
 /// The message's type, or what is wrong with it.
-pub(super) fn check(body: &Map<String, Value>, defect: Option<Defect>) -> Result<&str, Refusal> {
+pub(super) fn check<'b>(body: &'b Map<String, Value>, behaviour: &Behaviour) -> Result<&'b str, Refusal> {
     let kind = match body.get("type") {
         None => return Err(refuse("MISSING_FIELD", "type is missing")),
         Some(Value::String(kind)) => kind.as_str(),
@@ -71,15 +72,15 @@ pub(super) fn check(body: &Map<String, Value>, defect: Option<Defect>) -> Result
         return Err(refuse("INVALID_TYPE", format!("unknown type {kind:?}")));
     };
     for Field(name, field, required, overlooked) in fields {
-        let overlooked = overlooked.is_some() && *overlooked == defect;
+        let overlooked = overlooked.is_some_and(|defect| behaviour.strikes(defect));
         match body.get(*name).filter(|value| !value.is_null()) {
             None if !required || overlooked => {}
-            None if defect == Some(Defect::ContentMayBeMissing) && *name == "content" => {}
-            None if defect == Some(Defect::DecisionMayBeMissing) && *name == "decision" => {}
+            None if behaviour.strikes(Defect::ContentMayBeMissing) && *name == "content" => {}
+            None if behaviour.strikes(Defect::DecisionMayBeMissing) && *name == "decision" => {}
             None => return Err(refuse("MISSING_FIELD", format!("{name} is missing"))),
             Some(value) if fits(value, *field) || overlooked => {}
-            Some(_) if defect == Some(Defect::AnyContent) && *name == "content" => {}
-            Some(_) if defect == Some(Defect::AnyDecision) && *name == "decision" => {}
+            Some(_) if behaviour.strikes(Defect::AnyContent) && *name == "content" => {}
+            Some(_) if behaviour.strikes(Defect::AnyDecision) && *name == "decision" => {}
             Some(_) => return Err(refuse("INVALID_FORMAT", format!("{name} is not as it must be"))),
         }
     }
@@ -87,17 +88,17 @@ pub(super) fn check(body: &Map<String, Value>, defect: Option<Defect>) -> Result
         "tool_result" if body.contains_key("result") == body.contains_key("error") => {
             Err(refuse("INVALID_FORMAT", "a tool_result has either result or error"))
         }
-        "hitl_decision" if edits_nothing(body) && defect != Some(Defect::EmptyEditsDrop) => {
+        "hitl_decision" if edits_nothing(body) && !behaviour.strikes(Defect::EmptyEditsDrop) => {
             Err(refuse("MISSING_FIELD", "modified_arguments is missing"))
         }
-        "hitl_decision" if defect == Some(Defect::FeedbackIsRequired) && rejects_silently(body) => {
+        "hitl_decision" if behaviour.strikes(Defect::FeedbackIsRequired) && rejects_silently(body) => {
             Err(refuse("MISSING_FIELD", "feedback is missing"))
         }
-        "user_message" if defect == Some(Defect::RoleIsRequired) && !body.contains_key("role") => {
+        "user_message" if behaviour.strikes(Defect::RoleIsRequired) && !body.contains_key("role") => {
             Err(refuse("MISSING_FIELD", "role is missing"))
         }
         "user_message"
-            if defect == Some(Defect::UsersOnly) && body.get("role").is_some_and(|it| it != "user") =>
+            if behaviour.strikes(Defect::UsersOnly) && body.get("role").is_some_and(|it| it != "user") =>
         {
             Err(refuse("INVALID_FORMAT", "role must be user"))
         }

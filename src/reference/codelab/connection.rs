@@ -7,15 +7,17 @@ use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
 use tokio_tungstenite::tungstenite::Message;
 
-use super::Service;
 use super::command::{Refusal, check, refuse};
 use super::faults::Defect;
 use super::session::{Session, text};
+use super::styles::Style;
 use super::turn;
+use super::{Behaviour, Service};
+use crate::reference::engine::Happening;
 use crate::reference::engine::clients::{self, Outbox};
-use crate::reference::{Dialect, Socket};
+use crate::reference::{ConnectionHandler, Socket};
 
-impl Dialect for Service {
+impl ConnectionHandler for Service {
     fn serve<'d>(&'d self, socket: Socket, path: String) -> BoxFuture<'d, ()> {
         Box::pin(self.connection(socket, path))
     }
@@ -25,7 +27,8 @@ impl Service {
     async fn connection(&self, socket: Socket, path: String) {
         let (sink, mut stream) = socket.split();
         let (outbox, outgoing) = clients::channel();
-        let mut peer = Peer { service: self, outbox: outbox.clone(), joined: None };
+        let mut peer =
+            Peer { service: self, own: self.behaviour.of_session(), outbox: outbox.clone(), joined: None };
         peer.join(&path);
         let writer = tokio::spawn(outgoing.write_to(sink));
         while let Some(Ok(message)) = stream.next().await {
@@ -45,13 +48,25 @@ impl Service {
 
 struct Peer<'s> {
     service: &'s Service,
+    /// Asked before it is in a session.
+    own: Behaviour,
     outbox: Outbox,
     joined: Option<(Arc<Session>, u64)>,
 }
 
 impl Peer<'_> {
+    /// That of its session.
+    fn behaviour(&self) -> &Behaviour {
+        self.joined.as_ref().map_or(&self.own, |(session, _)| &session.behaviour)
+    }
+
     fn has(&self, defect: Defect) -> bool {
-        self.service.has(defect)
+        self.behaviour().strikes(defect)
+    }
+
+    #[allow(dead_code, reason = "a style is asked for where it matters, and that may be elsewhere")]
+    fn style(&self, style: Style) -> bool {
+        self.behaviour().style(style)
     }
 
     /// Enters the session that the path names. Two ids stand for sessions that nobody may enter.
@@ -79,16 +94,17 @@ impl Peer<'_> {
     fn leave(&mut self) {
         let Some((session, client)) = self.joined.take() else { return };
         session.lock().clients.remove(&client);
+        session.behaviour.note(Happening::Left);
         session.changed.notify_waiters();
     }
 
     fn error(&self, refusal: &Refusal) -> Value {
-        let code = match (refusal.code, self.service.defect) {
+        let code = match (refusal.code, self.behaviour().striking()) {
             ("INVALID_CALL_ID", Some(Defect::WrongCode)) => "TOOL_NOT_FOUND",
             (code, _) => code,
         };
         let content = format!("{code}: {}", refusal.message);
-        match self.service.defect {
+        match self.behaviour().striking() {
             Some(Defect::ErrorUnderAnotherType) => json!({ "type": "failure", "content": content }),
             Some(Defect::ErrorWithoutContent) => json!({ "type": "error", "message": content }),
             Some(Defect::UnlistedCode) => json!({ "type": "error", "content": content, "code": "E42" }),
@@ -98,6 +114,7 @@ impl Peer<'_> {
 
     fn refuse(&self, refusal: &Refusal) {
         self.outbox.send(text(&self.error(refusal)));
+        self.behaviour().note(Happening::Error);
         if self.has(Defect::ErrorEndsTurn)
             && refusal.code == "INVALID_TYPE"
             && let Some((session, _)) = &self.joined
@@ -110,6 +127,7 @@ impl Peer<'_> {
 
     fn command(&mut self, bytes: &[u8]) {
         let Some((session, _)) = self.joined.clone() else { return };
+        session.behaviour.message(bytes);
         if self.has(Defect::DeafWhileStreaming) && session.lock().is_streaming() {
             return;
         }
@@ -143,7 +161,7 @@ impl Peer<'_> {
         if ignored {
             return;
         }
-        let done = check(&body, self.service.defect).and_then(|kind| self.perform(&session, kind, &body));
+        let done = check(&body, self.behaviour()).and_then(|kind| self.perform(&session, kind, &body));
         if let Err(refusal) = done {
             self.refuse(&refusal);
         }

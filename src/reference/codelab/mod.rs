@@ -7,30 +7,42 @@ mod command;
 mod connection;
 mod faults;
 mod session;
+mod styles;
 mod turn;
 
 pub(super) use faults::FAULTS;
+pub(super) use styles::STYLES;
 
 use std::sync::Arc;
 
 use faults::Defect;
 use session::Session;
+use styles::Style;
 
 use crate::reference::engine::Sessions;
+use crate::reference::engine::Setup;
+
+/// What a server does otherwise than the plain one.
+type Behaviour = crate::reference::engine::Behaviour<Defect, Style>;
 
 /// A server: its sessions and its defect.
 pub(super) struct Service {
-    defect: Option<Defect>,
+    behaviour: Behaviour,
     sessions: Sessions<Session>,
 }
 
 impl Service {
-    pub(super) fn new(fault: Option<&str>) -> Self {
-        Self { defect: fault.and_then(Defect::named), sessions: Sessions::default() }
+    pub(super) fn new(setup: &Setup) -> Self {
+        Self { behaviour: Behaviour::new(setup), sessions: Sessions::default() }
     }
 
     fn has(&self, defect: Defect) -> bool {
-        self.defect == Some(defect)
+        self.behaviour.strikes(defect)
+    }
+
+    #[allow(dead_code, reason = "a style is asked for where it matters, and that may be elsewhere")]
+    fn style(&self, style: Style) -> bool {
+        self.behaviour.style(style)
     }
 
     /// The session of an id, made where there is none.
@@ -40,6 +52,6 @@ impl Service {
         if self.has(Defect::ForgetsOnReconnect) {
             self.sessions.forget(&id);
         }
-        self.sessions.get_or_make(id, || Session::new(self.defect))
+        self.sessions.get_or_make(id, || Session::new(&self.behaviour.of_session()))
     }
 }

@@ -7,8 +7,11 @@ use serde_json::{Map, Value, json};
 use tokio::sync::Notify;
 use tokio_tungstenite::tungstenite::Message;
 
+use super::Behaviour;
 use super::command::{Refusal, edits_nothing, refuse};
 use super::faults::Defect;
+use super::styles::Style;
+use crate::reference::engine::Happening;
 use crate::reference::engine::clients::{Clients, Outbox};
 use crate::reference::engine::notes::{self, Class, Notes};
 
@@ -16,7 +19,7 @@ use crate::reference::engine::notes::{self, Class, Notes};
 const MAX_MISSED: usize = 10_000;
 
 pub(super) struct Session {
-    pub defect: Option<Defect>,
+    pub behaviour: Behaviour,
     inner: Mutex<Inner>,
     /// Something that a turn may wait for has changed.
     pub changed: Notify,
@@ -72,12 +75,12 @@ impl Inner {
         self.busy && self.calls.iter().all(|call| call.outcome.is_some())
     }
 
-    fn call_frame(call: &Call, defect: Option<Defect>) -> Value {
+    fn call_frame(call: &Call, behaviour: &Behaviour) -> Value {
         let mut frame = json!({
             "type": "tool_call", "call_id": call.id, "tool_name": call.tool, "arguments": call.args,
             "requires_approval": call.guarded,
         });
-        match defect {
+        match behaviour.striking() {
             Some(Defect::CallIdAsNumber) => frame["call_id"] = json!(7),
             Some(Defect::DotsBecomeUnderscores) => frame["tool_name"] = json!(call.tool.replace('.', "_")),
             Some(Defect::ArgumentsAsText) => frame["arguments"] = json!(frame["arguments"].to_string()),
@@ -109,12 +112,17 @@ impl Inner {
 }
 
 impl Session {
-    pub fn new(defect: Option<Defect>) -> Self {
-        Self { defect, inner: Mutex::default(), changed: Notify::new() }
+    pub fn new(behaviour: &Behaviour) -> Self {
+        Self { behaviour: behaviour.clone(), inner: Mutex::default(), changed: Notify::new() }
     }
 
     pub fn has(&self, defect: Defect) -> bool {
-        self.defect == Some(defect)
+        self.behaviour.strikes(defect)
+    }
+
+    #[allow(dead_code, reason = "a style is asked for where it matters, and that may be elsewhere")]
+    pub fn style(&self, style: Style) -> bool {
+        self.behaviour.style(style)
     }
 
     pub fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -127,11 +135,12 @@ impl Session {
         let inner = &mut *inner;
         inner.next_client += 1;
         inner.clients.insert(inner.next_client, outbox.clone());
+        self.behaviour.note(Happening::Joined);
         let missed = std::mem::take(&mut inner.missed);
         if !self.has(Defect::NothingIsBuffered) {
             missed.iter().for_each(|frame| self.to_all(inner, frame));
             for call in inner.calls.iter().filter(|call| call.outcome.is_none()) {
-                outbox.send(text(&Inner::call_frame(call, self.defect)));
+                outbox.send(text(&Inner::call_frame(call, &self.behaviour)));
             }
         }
         inner.next_client
@@ -151,7 +160,7 @@ impl Session {
 
     fn to_all(&self, inner: &Inner, frame: &Value) {
         for client in inner.clients.values() {
-            client.send(match self.defect {
+            client.send(match self.behaviour.striking() {
                 Some(Defect::BinaryFrames) => Message::binary(frame.to_string().into_bytes()),
                 Some(Defect::FramesInArrays) => text(&json!([frame])),
                 _ => text(frame),
@@ -179,10 +188,14 @@ impl Session {
                 inner.next_call += 1;
             }
             let guarded = is_guarded(&tool);
-            let id = format!("call-{}", inner.next_call);
+            let id = match self.style(Style::LongCallIds) {
+                true => format!("call <{}> of & /{}/", inner.next_call, "\u{e9}".repeat(100)),
+                false => format!("call-{}", inner.next_call),
+            };
+            self.behaviour.note(if guarded { Happening::Asks } else { Happening::ToolStarts });
             let call = Call { id, tool, args, guarded, outcome: None };
             if !inner.clients.is_empty() {
-                self.to_all(inner, &Inner::call_frame(&call, self.defect));
+                self.to_all(inner, &Inner::call_frame(&call, &self.behaviour));
             }
             inner.calls.push(call);
         }
@@ -217,7 +230,7 @@ impl Session {
             }
             return self.stray(inner, id, false);
         };
-        let stalls = match self.defect {
+        let stalls = match self.behaviour.striking() {
             Some(Defect::ErrorResultsStall) => body.contains_key("error"),
             Some(Defect::ForgetsCallsAfterText) => inner.after_text,
             _ => false,
@@ -227,6 +240,7 @@ impl Session {
         }
         call.outcome = Some(if self.has(Defect::ResultsAreLost) { "done".to_owned() } else { outcome });
         inner.answered.insert(call.id.clone(), false);
+        self.behaviour.note(Happening::ToolEnds);
         self.changed.notify_waiters();
         Ok(())
     }
@@ -277,6 +291,10 @@ impl Session {
         let of = |name: &str| decision.get(name).and_then(Value::as_str);
         let (tool, mut args) = (inner.calls[index].tool.clone(), inner.calls[index].args.clone());
         let rejects = of("decision") == Some("reject");
+        self.behaviour.note(Happening::Decided);
+        if rejects {
+            self.behaviour.note(Happening::Denial);
+        }
         if let (false, Some(Value::Object(modified))) = (rejects, decision.get("modified_arguments"))
             && !self.has(Defect::EditsAreIgnored)
         {
@@ -303,7 +321,7 @@ impl Session {
     /// Goes on as if every call of a kind had been answered: a defect.
     pub fn presume(&self, inner: &mut Inner) {
         for call in &mut inner.calls {
-            let presumed = match self.defect {
+            let presumed = match self.behaviour.striking() {
                 Some(Defect::DoesNotWaitForResults) => !call.guarded,
                 Some(Defect::DoesNotWaitForCommands) => call.tool == "execute_command",
                 _ => false,

@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 
 use super::faults::Defect;
 use super::session::{Inner, Session};
+use super::styles::Style;
 use crate::cue::{self, Call, Fail, Step};
+use crate::reference::engine::Happening;
 use crate::reference::engine::{Agent, Cancel, Cancelled, Chunk, Speech, notes};
 
 /// How long the IDE may take over a call, unless the tool itself says how long it takes.
@@ -24,7 +26,7 @@ impl From<Cancelled> for Over {
 
 /// Begins a turn, or keeps the text until the turn that is under way is over.
 pub(super) fn begin(session: &Arc<Session>, inner: &mut Inner, text: &str) {
-    let deaf = match session.defect {
+    let deaf = match session.behaviour.striking() {
         Some(Defect::DedupesByText) => inner.said.as_deref() == Some(text),
         Some(Defect::StuckAfterRejection) => inner.rejected,
         _ => false,
@@ -43,6 +45,7 @@ pub(super) fn begin(session: &Arc<Session>, inner: &mut Inner, text: &str) {
 
 async fn play(session: Arc<Session>, mut text: String) {
     loop {
+        session.behaviour.note(Happening::Turn);
         let mut turn = Turn {
             session: Arc::clone(&session),
             cancel: Cancel::never(),
@@ -95,6 +98,11 @@ impl Turn {
         self.session.has(defect)
     }
 
+    #[allow(dead_code, reason = "a style is asked for where it matters, and that may be elsewhere")]
+    fn style(&self, style: Style) -> bool {
+        self.session.style(style)
+    }
+
     fn emit(&self, frame: Value) {
         let session = &self.session;
         session.emit(&mut session.lock(), frame);
@@ -105,7 +113,7 @@ impl Turn {
     }
 
     fn spoil(&self, mut chunks: Vec<String>) -> Vec<String> {
-        match self.session.defect {
+        match self.session.behaviour.striking() {
             Some(Defect::SaysAllAtOnce) => chunks = vec![chunks.concat()],
             Some(Defect::SwapsTokens) if chunks.len() > 2 => chunks.swap(0, 1),
             Some(Defect::TrimsTokens) => {
@@ -122,7 +130,7 @@ impl Turn {
     fn token(&self, token: &str, is_final: bool) -> Value {
         let mut frame = json!({ "type": "assistant_message", "token": token, "is_final": is_final });
         let Some(map) = frame.as_object_mut() else { return frame };
-        match self.session.defect {
+        match self.session.behaviour.striking() {
             Some(Defect::EveryTokenIsFinal) => {
                 map.insert("is_final".into(), json!(true));
             }

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::Behaviour;
 use super::faults::Defect;
 
 /// A message of a client.
@@ -33,7 +34,7 @@ pub(super) enum Wrong {
 }
 
 /// Reads a message.
-pub(super) fn read(bytes: &[u8], defect: Option<Defect>) -> Result<Command, (Wrong, String)> {
+pub(super) fn read(bytes: &[u8], behaviour: &Behaviour) -> Result<Command, (Wrong, String)> {
     let body = match serde_json::from_slice::<Value>(bytes) {
         Ok(Value::Object(body)) => body,
         Ok(_) => return Err((Wrong::NoType, "a message is a JSON object".to_owned())),
@@ -44,52 +45,52 @@ pub(super) fn read(bytes: &[u8], defect: Option<Defect>) -> Result<Command, (Wro
     };
     let fields = |problem: &str| (Wrong::Fields, format!("{kind}: {problem}"));
     match kind {
-        "SendMessage" => send_message(&body, defect).map_err(fields),
-        "ToolDecision" => tool_decision(&body, defect).map_err(fields),
+        "SendMessage" => send_message(&body, behaviour).map_err(fields),
+        "ToolDecision" => tool_decision(&body, behaviour).map_err(fields),
         "Cancel" => Ok(Command::Cancel),
         "GetHistory" => Ok(Command::GetHistory),
         "GetState" => Ok(Command::GetState),
         "Ping" => Ok(Command::Ping),
-        "Finished" | "ToolStarted" if defect == Some(Defect::ServerTypesAct) => {
+        "Finished" | "ToolStarted" if behaviour.strikes(Defect::ServerTypesAct) => {
             Ok(Command::Foreign(kind.to_owned()))
         }
         other => Err((Wrong::UnknownType, format!("unknown type {other:?}"))),
     }
 }
 
-fn send_message(body: &Map<String, Value>, defect: Option<Defect>) -> Result<Command, &'static str> {
+fn send_message(body: &Map<String, Value>, behaviour: &Behaviour) -> Result<Command, &'static str> {
     let content = match body.get("content") {
         Some(Value::String(content)) => content.clone(),
-        None if defect == Some(Defect::MissingContentIsTaken) => String::new(),
+        None if behaviour.strikes(Defect::MissingContentIsTaken) => String::new(),
         None => return Err("content is missing"),
-        Some(other) if defect == Some(Defect::AnyContentIsTaken) => other.to_string(),
+        Some(other) if behaviour.strikes(Defect::AnyContentIsTaken) => other.to_string(),
         Some(_) => return Err("content must be a string"),
     };
     let agent = match body.get("agent_id") {
-        Some(Value::Null) if defect == Some(Defect::NullAgentIsRefused) => {
+        Some(Value::Null) if behaviour.strikes(Defect::NullAgentIsRefused) => {
             return Err("agent_id must be an integer");
         }
         None | Some(Value::Null) => None,
         Some(agent) => match agent.as_i64() {
-            Some(_) if defect == Some(Defect::NamedAgentIsRefused) => return Err("agent_id must be null"),
+            Some(_) if behaviour.strikes(Defect::NamedAgentIsRefused) => return Err("agent_id must be null"),
             Some(agent) => Some(agent),
-            None if defect == Some(Defect::AnyAgentIsTaken) => None,
+            None if behaviour.strikes(Defect::AnyAgentIsTaken) => None,
             None => return Err("agent_id must be an integer or null"),
         },
     };
     Ok(Command::SendMessage { content, agent })
 }
 
-fn tool_decision(body: &Map<String, Value>, defect: Option<Defect>) -> Result<Command, &'static str> {
+fn tool_decision(body: &Map<String, Value>, behaviour: &Behaviour) -> Result<Command, &'static str> {
     let call_id = match body.get("call_id") {
         Some(Value::String(call_id)) => Some(call_id.clone()),
-        None if defect == Some(Defect::DecidesTheOldest) => None,
+        None if behaviour.strikes(Defect::DecidesTheOldest) => None,
         _ => return Err("call_id must be a string"),
     };
     let approved = match body.get("approved") {
         Some(Value::Bool(approved)) => *approved,
-        Some(_) if defect == Some(Defect::TruthyApproves) => true,
-        None if defect == Some(Defect::SilenceApproves) => true,
+        Some(_) if behaviour.strikes(Defect::TruthyApproves) => true,
+        None if behaviour.strikes(Defect::SilenceApproves) => true,
         _ => return Err("approved must be a boolean"),
     };
     Ok(Command::ToolDecision { call_id, approved })
@@ -103,7 +104,7 @@ mod tests {
     fn reads_what_is_right_and_names_what_is_wrong() {
         let right = br#"{"type":"SendMessage","content":"hi","agent_id":0,"more":1}"#;
         let hi = Command::SendMessage { content: "hi".into(), agent: Some(0) };
-        assert_eq!(read(right, None), Ok(hi));
+        assert_eq!(read(right, &Behaviour::default()), Ok(hi));
         for (text, wrong) in [
             ("{oops", Wrong::NoJson),
             ("[]", Wrong::NoType),
@@ -117,7 +118,11 @@ mod tests {
             (r#"{"type":"ToolDecision","call_id":"c","approved":"true"}"#, Wrong::Fields),
             (r#"{"type":"ToolDecision","approved":true}"#, Wrong::Fields),
         ] {
-            assert_eq!(read(text.as_bytes(), None).map_err(|(wrong, _)| wrong), Err(wrong), "{text}");
+            assert_eq!(
+                read(text.as_bytes(), &Behaviour::default()).map_err(|(wrong, _)| wrong),
+                Err(wrong),
+                "{text}"
+            );
         }
     }
 }

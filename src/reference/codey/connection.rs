@@ -11,8 +11,10 @@ use tokio_tungstenite::tungstenite::Message;
 use super::command::{self, Command, Wrong};
 use super::faults::Defect;
 use super::session::{AGENT, Session};
+use super::styles::Style;
 use super::{Service, turn};
 use crate::reference::Socket;
+use crate::reference::engine::Happening;
 use crate::reference::engine::clients;
 
 /// Serves a connection until it ends. All of it is one task: what a message sets off goes as far as it can before the
@@ -22,13 +24,13 @@ pub(super) async fn serve(service: &Service, socket: Socket) {
     let (outbox, outgoing) = clients::channel();
     let writer = tokio::spawn(outgoing.write_to(sink));
     let (sender, mut spawned) = mpsc::unbounded_channel();
-    let session = Arc::new(Session::new(service.defect, &service.notes, &outbox, sender));
+    let session = Arc::new(Session::new(&service.behaviour.of_session(), &service.notes, &outbox, sender));
     service.add(&session);
     let peer = Peer { service, session: &session };
-    if !service.has(Defect::GreetsWhenSpokenTo) {
+    if !session.has(Defect::GreetsWhenSpokenTo) {
         session.hello();
     }
-    let mut greeted = !service.has(Defect::GreetsWhenSpokenTo);
+    let mut greeted = !session.has(Defect::GreetsWhenSpokenTo);
     let mut jobs = FuturesUnordered::new();
     loop {
         tokio::select! {
@@ -63,7 +65,12 @@ struct Peer<'s> {
 
 impl Peer<'_> {
     fn has(&self, defect: Defect) -> bool {
-        self.service.has(defect)
+        self.session.has(defect)
+    }
+
+    #[allow(dead_code, reason = "a style is asked for where it matters, and that may be elsewhere")]
+    fn style(&self, style: Style) -> bool {
+        self.session.style(style)
     }
 
     /// The client is gone.
@@ -80,14 +87,15 @@ impl Peer<'_> {
         if self.session.lock().dead {
             return;
         }
-        match command::read(bytes, self.service.defect) {
+        self.session.behaviour.message(bytes);
+        match command::read(bytes, &self.session.behaviour) {
             Ok(command) => self.perform(command),
             Err((wrong, message)) => self.refuse(wrong, &message),
         }
     }
 
     fn refuse(&self, wrong: Wrong, message: &str) {
-        let silent = match self.service.defect {
+        let silent = match self.session.behaviour.striking() {
             Some(Defect::SilentOnRubbish) => wrong == Wrong::NoJson,
             Some(Defect::SilentWithoutType) => wrong == Wrong::NoType,
             Some(Defect::SilentOnUnknownType) => wrong == Wrong::UnknownType,
@@ -198,6 +206,10 @@ impl Peer<'_> {
                 inner.allowed.insert(call.tool);
             }
             inner.decisions.insert(call.id, approved);
+            session.behaviour.note(Happening::Decided);
+            if !approved {
+                session.behaviour.note(Happening::Denial);
+            }
         }
         drop(inner);
         session.decided.notify_waiters();
@@ -206,6 +218,9 @@ impl Peer<'_> {
     fn cancel(&self) {
         let session = self.session;
         let busy = session.lock().busy;
+        if busy {
+            session.behaviour.note(Happening::Abort);
+        }
         if !busy && self.has(Defect::IdleCancelIsFatal) {
             session.die("nothing to cancel");
         }

@@ -5,35 +5,37 @@ mod connection;
 mod faults;
 mod session;
 mod spoil;
+mod styles;
 mod tool;
 mod turn;
 
 pub(super) use faults::FAULTS;
+pub(super) use styles::STYLES;
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use faults::Defect;
 use futures_util::future::BoxFuture;
 use session::Session;
+use styles::Style;
 
+use super::engine::Setup;
 use super::engine::notes::Notes;
-use super::{Dialect, Socket};
+use super::{ConnectionHandler, Socket};
+
+/// What a server does otherwise than the plain one.
+type Behaviour = crate::reference::engine::Behaviour<Defect, Style>;
 
 /// A server: its notes, which all sessions share as they would a machine's files, and its defect.
 pub(super) struct Service {
-    defect: Option<Defect>,
+    behaviour: Behaviour,
     notes: Arc<Mutex<Notes>>,
     sessions: Mutex<Vec<Weak<Session>>>,
 }
 
 impl Service {
-    pub(super) fn new(fault: Option<&str>) -> Self {
-        let defect = fault.and_then(Defect::named);
-        Self { defect, notes: Arc::default(), sessions: Mutex::default() }
-    }
-
-    fn has(&self, defect: Defect) -> bool {
-        self.defect == Some(defect)
+    pub(super) fn new(setup: &Setup) -> Self {
+        Self { behaviour: Behaviour::new(setup), notes: Arc::default(), sessions: Mutex::default() }
     }
 
     fn add(&self, session: &Arc<Session>) {
@@ -50,7 +52,7 @@ impl Service {
     }
 }
 
-impl Dialect for Service {
+impl ConnectionHandler for Service {
     fn serve<'d>(&'d self, socket: Socket, _path: String) -> BoxFuture<'d, ()> {
         Box::pin(connection::serve(self, socket))
     }

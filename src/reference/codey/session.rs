@@ -8,9 +8,12 @@ use serde_json::{Map, Value, json};
 use tokio::sync::{Notify, mpsc};
 use tokio_tungstenite::tungstenite::Message;
 
+use super::Behaviour;
 use super::faults::Defect;
 use super::spoil::spoil;
+use super::styles::Style;
 use crate::reference::engine::Canceller;
+use crate::reference::engine::Happening;
 use crate::reference::engine::clients::Outbox;
 use crate::reference::engine::notes::{Notes, Outcome};
 
@@ -23,7 +26,7 @@ const MAX_HISTORY: usize = 10_000;
 pub(super) type Job = BoxFuture<'static, ()>;
 
 pub(super) struct Session {
-    pub defect: Option<Defect>,
+    pub behaviour: Behaviour,
     notes: Arc<Mutex<Notes>>,
     inner: Mutex<Inner>,
     /// A call was decided.
@@ -50,9 +53,9 @@ pub(super) struct Inner {
     pub cached: u64,
     /// The session ended with a fatal error.
     pub dead: bool,
-    /// Tools that an earlier approval allows (a defect).
+    /// Tools that an earlier approval allows (a behaviour).
     pub allowed: BTreeSet<String>,
-    /// GetHistory queries that wait for the end of the turn (a defect).
+    /// GetHistory queries that wait for the end of the turn (a behaviour).
     pub held: usize,
 }
 
@@ -83,14 +86,14 @@ fn tokens(text: &str) -> u64 {
 
 impl Session {
     pub fn new(
-        defect: Option<Defect>,
+        behaviour: &Behaviour,
         notes: &Arc<Mutex<Notes>>,
         outbox: &Outbox,
         jobs: mpsc::UnboundedSender<Job>,
     ) -> Self {
         let inner = Inner::default();
         Self {
-            defect,
+            behaviour: behaviour.clone(),
             notes: Arc::clone(notes),
             inner: Mutex::new(inner),
             decided: Notify::new(),
@@ -101,7 +104,12 @@ impl Session {
     }
 
     pub fn has(&self, defect: Defect) -> bool {
-        self.defect == Some(defect)
+        self.behaviour.strikes(defect)
+    }
+
+    #[allow(dead_code, reason = "a style is asked for where it matters, and that may be elsewhere")]
+    pub fn style(&self, style: Style) -> bool {
+        self.behaviour.style(style)
     }
 
     pub fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -115,12 +123,13 @@ impl Session {
     }
 
     pub fn send(&self, frame: Value) {
-        spoil(self.defect, frame).into_iter().for_each(|message| {
+        spoil(&self.behaviour, frame).into_iter().for_each(|message| {
             self.outbox.send(message);
         });
     }
 
     pub fn error(&self, message: &str, fatal: bool) {
+        self.behaviour.note(Happening::Error);
         self.send(json!({ "type": "Error", "message": message, "fatal": fatal }));
     }
 
@@ -145,7 +154,7 @@ impl Session {
     }
 
     pub fn hello(&self) {
-        let id = match self.defect {
+        let id = match self.behaviour.striking() {
             Some(Defect::SameSessionId) => "session-1".to_owned(),
             Some(Defect::EmptySessionId) => String::new(),
             _ => uuid::Uuid::new_v4().to_string(),
@@ -161,7 +170,7 @@ impl Session {
         let pending = inner.pending.iter().map(
             |call| json!({ "agent_id": AGENT, "call_id": call.id, "name": call.tool, "params": call.params }),
         );
-        let is_streaming = match self.defect {
+        let is_streaming = match self.behaviour.striking() {
             Some(Defect::NeverStreaming) => false,
             Some(Defect::StaysStreaming) => inner.turns > 0,
             _ => inner.busy,
@@ -188,7 +197,7 @@ impl Session {
                 json!({ "role": entry.role, "content": content, "timestamp": entry.timestamp })
             })
             .collect();
-        match self.defect {
+        match self.behaviour.striking() {
             Some(Defect::HistoryLacksAnswer) if !inner.busy => {
                 let last = entries.iter().rposition(|entry| entry["role"] == "assistant");
                 last.map(|last| entries.remove(last));
@@ -209,7 +218,7 @@ impl Session {
     /// The frame that ends a turn.
     pub fn finished(&self, inner: &mut Inner) -> Value {
         let text: u64 = inner.history.iter().map(|entry| tokens(&entry.content)).sum();
-        let context = match self.defect {
+        let context = match self.behaviour.striking() {
             Some(Defect::ContextIsZero) => 0,
             Some(Defect::ContextShrinks) => 1_000_000_u64.saturating_sub(text),
             _ => 100 + text,

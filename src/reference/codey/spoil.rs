@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 
+use super::Behaviour;
 use super::faults::Defect;
 
 fn text(frame: &Value) -> Message {
@@ -10,8 +11,8 @@ fn text(frame: &Value) -> Message {
 }
 
 /// The messages that a frame becomes: itself, unless there is a defect.
-pub(super) fn spoil(defect: Option<Defect>, frame: Value) -> Vec<Message> {
-    let Some(defect) = defect else { return vec![text(&frame)] };
+pub(super) fn spoil(behaviour: &Behaviour, frame: Value) -> Vec<Message> {
+    let Some(defect) = behaviour.striking() else { return vec![text(&frame)] };
     let kind = frame["type"].as_str().unwrap_or_default().to_owned();
     let mut frame = frame;
     let mut times = 1;

@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 
 use super::faults::Defect;
 use super::session::{AGENT, Call, Session};
+use super::styles::Style;
 use super::turn::Stop;
+use crate::reference::engine::Happening;
 use crate::reference::engine::notes::{self, Class};
 use crate::reference::engine::{Cancel, Cancelled};
 
@@ -28,7 +30,7 @@ fn rule(session: &Session, call: &Call) -> Rule {
         Class::Guarded if forbidden => Rule::Deny,
         Class::Guarded => Rule::Ask,
     };
-    match (session.defect, rule) {
+    match (session.behaviour.striking(), rule) {
         (Some(Defect::AsksAboutAllowed), _) if call.tool == "slow_note" => Rule::Ask,
         (Some(Defect::AsksAboutDenied), Rule::Deny) if !forbidden => Rule::Ask,
         (Some(Defect::RunsDenied), Rule::Deny) if !forbidden => Rule::Allow,
@@ -95,6 +97,7 @@ pub(super) async fn perform(session: &Arc<Session>, call: &Call, mut cancelled: 
 
 fn ask(session: &Session, call: &Call) {
     session.lock().pending.push(call.clone());
+    session.behaviour.note(Happening::Asks);
     session.send(json!({
         "type": "ToolAwaitingApproval", "agent_id": AGENT, "call_id": call.id, "name": call.tool,
         "params": call.params, "background": call.background,
@@ -112,6 +115,7 @@ async fn decision(session: &Arc<Session>, call: &Call, cancelled: &mut Cancel) -
             return Some(*approved);
         }
         if cancelled.is_set() {
+            session.behaviour.note(Happening::Decided);
             if session.has(Defect::CancelKeepsPending) {
                 return None;
             }
@@ -133,8 +137,11 @@ async fn run(
     announced: bool,
 ) -> Result<(), Stop> {
     let delta = |content: &str| {
-        session
-            .send(json!({ "type": "ToolDelta", "agent_id": AGENT, "call_id": call.id, "content": content }));
+        if !session.style(Style::NoToolDeltas) {
+            session.send(
+                json!({ "type": "ToolDelta", "agent_id": AGENT, "call_id": call.id, "content": content }),
+            );
+        }
     };
     if session.has(Defect::OutputBeforeStart) {
         delta("…");
@@ -145,9 +152,15 @@ async fn run(
     }
     let takes = call.params.get("ms").and_then(Value::as_u64).unwrap_or(0).min(60_000);
     let time = Duration::from_millis(takes);
-    if session.has(Defect::CancelSparesTools) {
+    session.behaviour.note(Happening::ToolStarts);
+    let waited = if session.has(Defect::CancelSparesTools) {
         tokio::time::sleep(time).await;
-    } else if let Err(stop) = wait(session, call, cancelled, time).await {
+        Ok(())
+    } else {
+        wait(session, call, cancelled, time).await
+    };
+    session.behaviour.note(Happening::ToolEnds);
+    if let Err(stop) = waited {
         error(session, call, "cancelled");
         return Err(stop.into());
     }

@@ -12,6 +12,7 @@ use super::faults::Defect;
 use super::session::{AGENT, Call, Job, Session};
 use super::tool;
 use crate::cue::{self, Fail};
+use crate::reference::engine::Happening;
 use crate::reference::engine::{Agent, Cancel, Cancelled, Chunk, Speech};
 
 /// How often a transient error is tried again.
@@ -37,6 +38,7 @@ pub(super) fn start(session: &Arc<Session>, content: &str) {
     let mut inner = session.lock();
     inner.busy = true;
     inner.turns += 1;
+    session.behaviour.note(Happening::Turn);
     inner.remember("user", content);
     if session.has(Defect::TokensStartAnew) {
         inner.output_tokens = 0;
@@ -107,7 +109,7 @@ impl Player {
         };
         session.send(finished);
         (0..held).for_each(|_| session.send(session.history()));
-        match session.defect {
+        match session.behaviour.striking() {
             Some(Defect::TextAfterFinished) => {
                 session.send(json!({ "type": "TextDelta", "agent_id": AGENT, "content": "One more thing" }));
             }
@@ -133,7 +135,7 @@ impl Agent for Player {
 
     fn chunks(&mut self, speech: Speech, mut chunks: Vec<String>) -> Vec<String> {
         self.so_far.clear();
-        match self.session.defect {
+        match self.session.behaviour.striking() {
             _ if speech == Speech::Thought => {}
             Some(Defect::WholeAnswers) => chunks = vec![chunks.concat()],
             // Only a longer answer shows this.
@@ -193,7 +195,7 @@ impl Agent for Player {
                 let mut params = call.args;
                 let background = params.remove("background").is_some_and(|value| value == true);
                 // Ids are unique on the whole server, not only in the session.
-                let id = match session.defect {
+                let id = match session.behaviour.striking() {
                     Some(Defect::CallIdsRepeat) => format!("call_{}", inner.calls),
                     _ => format!("call_{}", uuid::Uuid::new_v4().simple()),
                 };

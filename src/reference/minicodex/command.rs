@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::Behaviour;
 use super::faults::Defect;
 
 /// A refused command.
@@ -66,7 +67,7 @@ fn fits(value: &Value, kind: Kind) -> bool {
 }
 
 /// The command's type, or what is wrong with it.
-pub(super) fn check(body: &Map<String, Value>, defect: Option<Defect>) -> Result<&str, Refusal> {
+pub(super) fn check<'b>(body: &'b Map<String, Value>, behaviour: &Behaviour) -> Result<&'b str, Refusal> {
     let command = match body.get("type") {
         None => return Err(refuse("MISSING_FIELD", "type is missing")),
         Some(Value::String(command)) => command.as_str(),
@@ -78,10 +79,10 @@ pub(super) fn check(body: &Map<String, Value>, defect: Option<Defect>) -> Result
     for field in own.iter().chain(ENVELOPE) {
         match body.get(field.0) {
             None if field.2 => {
-                if defect == Some(Defect::MissingFieldIsTaken) && command == "send" {
+                if behaviour.strikes(Defect::MissingFieldIsTaken) && command == "send" {
                     continue;
                 }
-                if defect == Some(Defect::WrongCodeForMissingField) {
+                if behaviour.strikes(Defect::WrongCodeForMissingField) {
                     return Err(refuse_field("INVALID_COMMAND", field.0, "is missing"));
                 }
                 return Err(refuse_field("MISSING_FIELD", field.0, "is missing"));
@@ -89,13 +90,13 @@ pub(super) fn check(body: &Map<String, Value>, defect: Option<Defect>) -> Result
             None => {}
             Some(Value::Null) if field.3 => {}
             Some(value) if fits(value, field.1) => {}
-            Some(_) if defect == Some(Defect::WrongTypesAreTaken) => {}
+            Some(_) if behaviour.strikes(Defect::WrongTypesAreTaken) => {}
             Some(_) => return Err(refuse_field("BAD_ARGUMENT", field.0, "has a wrong type")),
         }
     }
     let known = |key: &String| key == "type" || own.iter().chain(ENVELOPE).any(|field| field.0 == key);
     if let Some(unknown) = body.keys().find(|key| !known(key))
-        && defect != Some(Defect::UndeclaredFieldsAreTaken)
+        && !behaviour.strikes(Defect::UndeclaredFieldsAreTaken)
     {
         return Err(refuse("BAD_ARGUMENT", format!("{unknown:?} is no field of {command}")));
     }
@@ -103,15 +104,15 @@ pub(super) fn check(body: &Map<String, Value>, defect: Option<Defect>) -> Result
 }
 
 /// The error frame of a refusal.
-pub(super) fn error_frame(refusal: &Refusal, req_id: Option<&str>, defect: Option<Defect>) -> Value {
+pub(super) fn error_frame(refusal: &Refusal, req_id: Option<&str>, behaviour: &Behaviour) -> Value {
     let mut frame = json!({ "type": "error", "code": refusal.code, "message": refusal.message });
     if let Some(field) = refusal.field {
         frame["details"] = json!({ "field": field });
     }
-    if let Some(req_id) = req_id.filter(|_| defect != Some(Defect::ErrorWithoutReqId)) {
+    if let Some(req_id) = req_id.filter(|_| !behaviour.strikes(Defect::ErrorWithoutReqId)) {
         frame["req_id"] = json!(req_id);
     }
-    match defect {
+    match behaviour.striking() {
         Some(Defect::ErrorWithoutMessage) => {
             frame.as_object_mut().map(|frame| frame.remove("message"));
         }

@@ -8,18 +8,20 @@ use futures_util::{SinkExt, StreamExt};
 use serde_json::{Map, Value, json};
 use tokio_tungstenite::tungstenite::Message;
 
-use super::Service;
 use super::command::{Refusal, check, error_frame, refuse};
 use super::faults::Defect;
 use super::run;
 use super::session::{Session, text};
+use super::styles::Style;
+use super::{Behaviour, Service};
+use crate::reference::engine::Happening;
 use crate::reference::engine::clients::{self, HIGH, Outbox, Outgoing};
-use crate::reference::{Dialect, Socket};
+use crate::reference::{ConnectionHandler, Socket};
 
 /// Announced and kept.
 const HEARTBEAT: Duration = Duration::from_millis(100);
 
-impl Dialect for Service {
+impl ConnectionHandler for Service {
     fn serve<'d>(&'d self, socket: Socket, _path: String) -> BoxFuture<'d, ()> {
         Box::pin(self.connection(socket))
     }
@@ -29,7 +31,8 @@ impl Service {
     async fn connection(&self, socket: Socket) {
         let (sink, mut stream) = socket.split();
         let (outbox, outgoing) = clients::channel();
-        let mut peer = Peer { service: self, outbox: outbox.clone(), joined: None };
+        let mut peer =
+            Peer { service: self, own: self.behaviour.of_session(), outbox: outbox.clone(), joined: None };
         let writer = tokio::spawn(write(sink, outgoing));
         let rare = self.has(Defect::HeartbeatIsRare);
         let mut beat = tokio::time::interval(if rare { 20 * HEARTBEAT } else { HEARTBEAT });
@@ -73,14 +76,26 @@ async fn write(mut sink: futures_util::stream::SplitSink<Socket, Message>, mut o
 /// A client, as its connection knows it.
 pub(super) struct Peer<'s> {
     pub service: &'s Service,
+    /// Asked before it is in a session.
+    own: Behaviour,
     pub outbox: Outbox,
     /// Its session, and its number there.
     pub joined: Option<(Arc<Session>, u64)>,
 }
 
 impl Peer<'_> {
+    /// That of its session.
+    pub fn behaviour(&self) -> &Behaviour {
+        self.joined.as_ref().map_or(&self.own, |(session, _)| &session.behaviour)
+    }
+
     pub fn has(&self, defect: Defect) -> bool {
-        self.service.has(defect)
+        self.behaviour().strikes(defect)
+    }
+
+    #[allow(dead_code, reason = "a style is asked for where it matters, and that may be elsewhere")]
+    pub fn style(&self, style: Style) -> bool {
+        self.behaviour().style(style)
     }
 
     pub fn send(&self, frame: &Value) {
@@ -92,7 +107,7 @@ impl Peer<'_> {
             return;
         }
         let mut frame = json!({ "type": "heartbeat", "interval_ms": HEARTBEAT.as_millis() as u64 });
-        match self.service.defect {
+        match self.behaviour().striking() {
             Some(Defect::HeartbeatZero) => frame["interval_ms"] = json!(0),
             Some(Defect::HeartbeatTakesEventId) => frame["event_id"] = json!(0),
             _ => {}
@@ -104,9 +119,11 @@ impl Peer<'_> {
         let Some((session, client)) = self.joined.take() else { return };
         let mut inner = session.lock();
         inner.clients.remove(&client);
+        session.behaviour.note(Happening::Left);
     }
 
     fn command(&mut self, bytes: &[u8]) {
+        self.behaviour().message(bytes);
         let body = match serde_json::from_slice::<Value>(bytes) {
             Ok(Value::Object(body)) => body,
             Ok(_) | Err(_) => {
@@ -117,7 +134,7 @@ impl Peer<'_> {
             }
         };
         let req_id = body.get("req_id").and_then(Value::as_str).map(str::to_owned);
-        let result = check(&body, self.service.defect).and_then(|command| self.perform(command, &body));
+        let result = check(&body, self.behaviour()).and_then(|command| self.perform(command, &body));
         if let Err(refusal) = result {
             self.refuse(&refusal, req_id.as_deref());
         }
@@ -127,8 +144,9 @@ impl Peer<'_> {
         if self.has(Defect::SilentOnUnknownType) && refusal.message.starts_with("unknown type") {
             return;
         }
-        let frame = error_frame(refusal, req_id, self.service.defect);
-        match (&self.joined, self.service.defect) {
+        let frame = error_frame(refusal, req_id, self.behaviour());
+        self.behaviour().note(Happening::Error);
+        match (&self.joined, self.behaviour().striking()) {
             (Some((session, _)), Some(Defect::ErrorsToEveryone)) => {
                 session.lock().clients.values().for_each(|client| {
                     client.send(text(&frame));
@@ -157,13 +175,13 @@ impl Peer<'_> {
         }
         let mut frame = json!({ "type": "accepted" });
         let req_id = body.get("req_id").filter(|id| id.is_string());
-        match (req_id, self.service.defect) {
+        match (req_id, self.behaviour().striking()) {
             (Some(_), Some(Defect::AckWithoutReqId)) => {}
             (Some(req_id), _) => frame["req_id"] = req_id.clone(),
             (None, Some(Defect::AckInventsReqId)) => frame["req_id"] = json!("r-0"),
             (None, _) => {}
         }
-        match self.service.defect {
+        match self.behaviour().striking() {
             Some(Defect::AckHasExtra) => frame["queued"] = json!(true),
             Some(Defect::AckChangesVersion) => frame["v"] = json!("2.0.0"),
             Some(Defect::AckIsLegacy) => {
@@ -224,7 +242,7 @@ impl Peer<'_> {
                 Ok(())
             }
             "ping" => {
-                match self.service.defect {
+                match self.behaviour().striking() {
                     Some(Defect::AnswersPong) => {
                         self.send(&json!({ "type": "pong", "nonce": body.get("nonce") }))
                     }

@@ -8,16 +8,17 @@ use super::command::{Refusal, error_frame, refuse};
 use super::connection::Peer;
 use super::faults::Defect;
 use super::session::{Inner, Session};
+use crate::reference::engine::Happening;
 
 impl Peer<'_> {
     fn welcome(&self, session: &Session, inner: &Inner, v: &str) -> Value {
-        let v = match self.service.defect {
+        let v = match self.behaviour().striking() {
             Some(Defect::EchoesVersion) => v,
             Some(Defect::WrongVersion) => "1.0",
             _ => "1.0.0",
         };
         let mut frame = json!({ "type": "welcome", "v": v, "session_state": session.session_state(inner) });
-        match self.service.defect {
+        match self.behaviour().striking() {
             Some(Defect::WelcomeHasExtra) => frame["motd"] = json!("hi"),
             Some(Defect::WelcomeOfAnotherSession) => {
                 frame["session_state"]["session_id"] = json!(uuid::Uuid::new_v4());
@@ -30,6 +31,7 @@ impl Peer<'_> {
     fn enter(&mut self, body: &Map<String, Value>) -> Arc<Session> {
         if let Some((session, client)) = self.joined.take() {
             session.lock().clients.remove(&client);
+            session.behaviour.note(Happening::Left);
             if body.get("session_id").is_none_or(Value::is_null) {
                 return session;
             }
@@ -41,10 +43,11 @@ impl Peer<'_> {
         let session = self.enter(body);
         let mut inner = session.lock();
         let client = Session::join(&mut inner, &self.outbox);
+        session.behaviour.note(Happening::Joined);
         let v = body.get("v").and_then(Value::as_str).unwrap_or("1.0.0");
         let welcome = self.welcome(&session, &inner, v);
         let snapshot = session.snapshot(&inner, None);
-        match self.service.defect {
+        match self.behaviour().striking() {
             Some(Defect::NoWelcome) => {}
             Some(Defect::SnapshotBeforeWelcome) => {
                 self.send(&snapshot);
@@ -68,17 +71,18 @@ impl Peer<'_> {
         let session = self.enter(body);
         let mut inner = session.lock();
         let client = Session::join(&mut inner, &self.outbox);
+        session.behaviour.note(Happening::Joined);
         self.send(&self.welcome(&session, &inner, "1.0.0"));
         let last = inner.last_event as i64;
         let from = seen.unwrap_or(0);
         let oldest = inner.log.front().map_or(last + 1, |(id, _)| *id as i64);
         if from > last || from < 0 {
             if !self.has(Defect::FutureIsFine) {
-                self.send(&error_frame(&refuse("BAD_ARGUMENT", "no such event"), None, self.service.defect));
+                self.send(&error_frame(&refuse("BAD_ARGUMENT", "no such event"), None, self.behaviour()));
             }
         } else if from + 1 < oldest && !self.has(Defect::PartialReplay) {
             let message = "the gap exceeds the replay window: fetch the state with get_snapshot";
-            self.send(&error_frame(&refuse("REPLAY_GAP", message), None, self.service.defect));
+            self.send(&error_frame(&refuse("REPLAY_GAP", message), None, self.behaviour()));
         } else {
             self.send(&session.snapshot(&inner, None));
             self.replay(&session, &inner, from);
@@ -90,7 +94,7 @@ impl Peer<'_> {
 
     fn replay(&self, session: &Session, inner: &Inner, from: i64) {
         for (id, event) in &inner.log {
-            let wanted = match self.service.defect {
+            let wanted = match self.behaviour().striking() {
                 Some(Defect::ReplaysLastSeen) => *id as i64 >= from,
                 Some(Defect::ReplaySkipsOne) => *id as i64 > from + 1,
                 Some(Defect::NoReplay) => false,

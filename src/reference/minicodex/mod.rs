@@ -7,34 +7,46 @@ mod faults;
 mod orders;
 mod run;
 mod session;
+mod styles;
 
 pub(super) use faults::FAULTS;
+pub(super) use styles::STYLES;
 
 use std::sync::Arc;
 
 use faults::Defect;
 use session::Session;
+use styles::Style;
 
 use crate::reference::engine::Sessions;
+use crate::reference::engine::Setup;
+
+/// What a server does otherwise than the plain one.
+type Behaviour = crate::reference::engine::Behaviour<Defect, Style>;
 
 /// A server: its sessions and its defect.
 pub(super) struct Service {
-    defect: Option<Defect>,
+    behaviour: Behaviour,
     sessions: Sessions<Session>,
 }
 
 impl Service {
-    pub(super) fn new(fault: Option<&str>) -> Self {
-        Self { defect: fault.and_then(Defect::named), sessions: Sessions::default() }
+    pub(super) fn new(setup: &Setup) -> Self {
+        Self { behaviour: Behaviour::new(setup), sessions: Sessions::default() }
     }
 
     fn has(&self, defect: Defect) -> bool {
-        self.defect == Some(defect)
+        self.behaviour.strikes(defect)
+    }
+
+    #[allow(dead_code, reason = "a style is asked for where it matters, and that may be elsewhere")]
+    fn style(&self, style: Style) -> bool {
+        self.behaviour.style(style)
     }
 
     /// The session of an id, made where there is none.
     fn session(&self, id: Option<&str>) -> Arc<Session> {
         let id = id.map_or_else(|| uuid::Uuid::new_v4().to_string(), str::to_owned);
-        self.sessions.get_or_make(id.clone(), || Session::new(&id, self.defect))
+        self.sessions.get_or_make(id.clone(), || Session::new(&id, &self.behaviour.of_session()))
     }
 }

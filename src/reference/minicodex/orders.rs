@@ -9,6 +9,7 @@ use super::connection::Peer;
 use super::faults::Defect;
 use super::run;
 use super::session::Session;
+use crate::reference::engine::Happening;
 
 impl Peer<'_> {
     pub(super) fn send_text(&self, session: &Arc<Session>, body: &Map<String, Value>) -> Result<(), Refusal> {
@@ -86,9 +87,10 @@ impl Peer<'_> {
         }
         for id in &ids {
             run.decided.insert(id.clone(), approve);
+            session.behaviour.note(Happening::Decided);
         }
         self.accept(session, &inner, body);
-        let decision = match (approve, self.service.defect) {
+        let decision = match (approve, self.behaviour().striking()) {
             (true, _) => "approve",
             (false, Some(Defect::DenyHasNoKind)) => "deny",
             (false, _) => "deny_continue",
@@ -98,6 +100,9 @@ impl Peer<'_> {
                 &mut inner,
                 json!({ "type": "approval_decision", "call_id": id, "decision": decision }),
             );
+        }
+        if !approve {
+            session.behaviour.note(Happening::Denial);
         }
         drop(inner);
         session.changed.notify_waiters();
@@ -118,6 +123,7 @@ impl Peer<'_> {
             return Err(refuse("STALE_RUN_ID", "that is not the active run"));
         }
         let already = run.status == "aborting";
+        session.behaviour.note(Happening::Abort);
         if !self.has(Defect::IgnoresAbort) {
             run.abort.cancel();
         }

@@ -11,7 +11,7 @@ use super::faults::Defect;
 use super::session::{Call, Inner, Run, Session, now};
 use crate::cue::{self, Fail};
 use crate::reference::engine::notes::{self, Class, Outcome};
-use crate::reference::engine::{Agent, Cancel, Cancelled, Canceller, Chunk, Speech};
+use crate::reference::engine::{Agent, Cancel, Cancelled, Canceller, Chunk, Happening, Speech};
 
 /// A tool that is at work when its run is aborted is not stopped before it is done, or this old.
 const HALT: Duration = Duration::from_millis(300);
@@ -30,6 +30,7 @@ impl From<Cancelled> for Stop {
 
 /// Begins a run; the caller holds the session's lock and has checked that it is idle.
 pub(super) fn start(session: &Arc<Session>, inner: &mut Inner, text: &str, message_id: Option<&str>) {
+    session.behaviour.note(Happening::Turn);
     let abort = Canceller::default();
     let aborted = abort.listen();
     let id = match &inner.run {
@@ -142,8 +143,13 @@ impl Player {
     async fn execute(&mut self, call: &Call) -> Result<(), Stop> {
         let time = notes::duration(&call.tool, &call.args);
         let done = Instant::now() + time.min(HALT);
-        if let Err(cancelled) = self.aborted.sleep(time).await {
+        self.session.behaviour.note(Happening::ToolStarts);
+        let slept = self.aborted.sleep(time).await;
+        if slept.is_err() {
             tokio::time::sleep_until(done).await;
+        }
+        self.session.behaviour.note(Happening::ToolEnds);
+        if let Err(cancelled) = slept {
             return Err(cancelled.into());
         }
         let outcome = self.session.lock().notes.run(&call.tool, &call.args);
@@ -164,7 +170,7 @@ impl Player {
             "type": "function_call_output", "call_id": call.id,
             "result": { "content": [{ "type": "text", "text": outcome.text }], "isError": outcome.is_error },
         });
-        match session.defect {
+        match session.behaviour.striking() {
             Some(Defect::ResultAsText) => event["result"] = json!(outcome.text),
             Some(Defect::ResultWithoutContent) => {
                 event["result"] = json!({ "text": outcome.text, "isError": outcome.is_error })
@@ -186,12 +192,13 @@ impl Player {
             for call in &waiting {
                 if let Some(run) = &mut inner.run {
                     run.pending.push(call.clone());
+                    session.behaviour.note(Happening::Asks);
                 }
                 let mut event = json!({
                     "type": "approval_pending", "call_id": call.id, "tool_key": call.tool,
                     "args_json": Value::Object(call.args.clone()).to_string(),
                 });
-                match session.defect {
+                match session.behaviour.striking() {
                     Some(Defect::ArgsJsonAsObject) => event["args_json"] = Value::Object(call.args.clone()),
                     Some(Defect::ArgsJsonOfAnotherCall) => event["args_json"] = json!("{\"key\":\"other\"}"),
                     _ => {}

@@ -8,7 +8,9 @@ use tokio::sync::Notify;
 use tokio_tungstenite::tungstenite::Message;
 use uuid::Uuid;
 
+use super::Behaviour;
 use super::faults::Defect;
+use super::styles::Style;
 use crate::reference::engine::Canceller;
 use crate::reference::engine::clients::{Clients, HIGH, Outbox};
 use crate::reference::engine::notes::Notes;
@@ -18,7 +20,7 @@ pub(super) const REPLAY_WINDOW: usize = 256;
 
 pub(super) struct Session {
     pub id: String,
-    pub defect: Option<Defect>,
+    pub behaviour: Behaviour,
     inner: Mutex<Inner>,
     /// Something that a run may wait for has changed.
     pub changed: Notify,
@@ -63,11 +65,11 @@ impl Run {
         matches!(self.status, "finished" | "error")
     }
 
-    fn state(&self, defect: Option<Defect>) -> Value {
+    fn state(&self, behaviour: &Behaviour) -> Value {
         let pending = self.pending.iter();
         let pending =
             pending.map(|call| json!({ "call_id": call.id, "tool_key": call.tool, "args": call.args }));
-        let status = if defect == Some(Defect::UnknownStatus) && self.status == "running" {
+        let status = if behaviour.strikes(Defect::UnknownStatus) && self.status == "running" {
             "in_progress"
         } else {
             self.status
@@ -77,7 +79,7 @@ impl Run {
             "finished_at": self.finished_at, "pending_approvals": pending.collect::<Vec<_>>(),
             "last_event_id": self.last_event,
         });
-        match defect {
+        match behaviour.striking() {
             Some(Defect::StartedAtMoves) => state["started_at"] = json!(now()),
             Some(Defect::NoFinishedAt) => state["finished_at"] = Value::Null,
             Some(Defect::RunStateHasExtra) => state["model"] = json!("m-1"),
@@ -87,7 +89,16 @@ impl Run {
             }
             _ => {}
         }
+        spare_nulls(&mut state, behaviour);
         state
+    }
+}
+
+fn spare_nulls(state: &mut Value, behaviour: &Behaviour) {
+    if behaviour.style(Style::NullsAreLeftOut)
+        && let Some(fields) = state.as_object_mut()
+    {
+        fields.retain(|_, value| !value.is_null());
     }
 }
 
@@ -100,7 +111,7 @@ pub(super) fn text(frame: &Value) -> Message {
 }
 
 impl Session {
-    pub fn new(id: &str, defect: Option<Defect>) -> Self {
+    pub fn new(id: &str, behaviour: &Behaviour) -> Self {
         let inner = Inner {
             log: VecDeque::new(),
             last_event: 0,
@@ -112,11 +123,21 @@ impl Session {
             notes: Notes::default(),
             calls: 0,
         };
-        Self { id: id.to_owned(), defect, inner: Mutex::new(inner), changed: Notify::new() }
+        Self {
+            id: id.to_owned(),
+            behaviour: behaviour.clone(),
+            inner: Mutex::new(inner),
+            changed: Notify::new(),
+        }
     }
 
     pub fn has(&self, defect: Defect) -> bool {
-        self.defect == Some(defect)
+        self.behaviour.strikes(defect)
+    }
+
+    #[allow(dead_code, reason = "a style is asked for where it matters, and that may be elsewhere")]
+    pub fn style(&self, style: Style) -> bool {
+        self.behaviour.style(style)
     }
 
     pub fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -130,7 +151,7 @@ impl Session {
             "last_event_id": (inner.last_event > 0).then_some(inner.last_event),
             "active_run_id": active.map(|run| run.id), "run_counter": inner.run_counter,
         });
-        match self.defect {
+        match self.behaviour.striking() {
             Some(Defect::NoSessionVersion) => {
                 state.as_object_mut().map(|state| state.remove("version"));
             }
@@ -141,6 +162,7 @@ impl Session {
             }
             _ => {}
         }
+        spare_nulls(&mut state, &self.behaviour);
         state
     }
 
@@ -151,13 +173,13 @@ impl Session {
         }
         let mut frame = json!({
             "type": "snapshot", "v": "1.0.0", "session_state": self.session_state(inner),
-            "run_state": inner.run.as_ref().map(|run| run.state(None)), "transcript": transcript,
+            "run_state": inner.run.as_ref().map(|run| run.state(&self.behaviour.without_defect())), "transcript": transcript,
             "event_id": inner.last_event,
         });
         if let Some(req_id) = req_id {
             frame["req_id"] = json!(req_id);
         }
-        match self.defect {
+        match self.behaviour.striking() {
             Some(Defect::SnapshotWithoutVersion) => {
                 frame.as_object_mut().map(|frame| frame.remove("v"));
             }
@@ -213,7 +235,7 @@ impl Session {
     }
 
     fn spoil_event(&self, event: &mut Value, kind: &str) {
-        match self.defect {
+        match self.behaviour.striking() {
             Some(Defect::EventIdAsText) => event["event_id"] = json!(event["event_id"].to_string()),
             Some(Defect::ForeignSessionId) => event["session_id"] = json!("another-session"),
             Some(Defect::RunIdNoUuid) if kind != "turn_done" => event["run_id"] = json!("run-1"),
@@ -265,7 +287,7 @@ impl Session {
         if run.is_over() && run.finished_at.is_none() {
             run.finished_at = Some(now());
         }
-        let state = run.state(self.defect);
+        let state = run.state(&self.behaviour);
         self.emit(inner, json!({ "type": "run_status", "run_state": state }));
     }
 }

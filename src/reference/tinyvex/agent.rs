@@ -8,8 +8,9 @@ use tokio_tungstenite::tungstenite::Message;
 use super::faults::Defect;
 use super::rpc::{INTERNAL, Refusal, refuse, response};
 use super::store::Topic;
-use super::{Core, State};
+use super::{Behaviour, Core, State};
 use crate::cue::{self, Call, Fail};
+use crate::reference::engine::Happening;
 use crate::reference::engine::{Agent, Cancel, Cancelled, Chunk, Speech, notes};
 
 /// How a prompt leaves the path to `end_turn`.
@@ -27,6 +28,7 @@ impl From<Cancelled> for Stop {
 /// A prompt that is being answered.
 pub(super) struct Player {
     pub core: Arc<Core>,
+    pub behaviour: Behaviour,
     pub session: String,
     /// Who prompted, and the id of the request.
     pub client: u64,
@@ -52,7 +54,7 @@ impl Player {
         let mut state = core.lock();
         let State { store, streams, .. } = &mut *state;
         if let Some(entry) = entry {
-            match core.defect {
+            match self.behaviour.striking() {
                 Some(Defect::StoresAtTheEnd) => self.unsaved.push(entry),
                 Some(Defect::ForgetsPrompts) if entry["role"] == "user" => {}
                 _ => {
@@ -64,7 +66,7 @@ impl Player {
         let topic = [Topic::Session(self.session.clone())];
         let _ = streams.touched(store, &topic, None);
         let kind = update["sessionUpdate"].as_str().unwrap_or_default().to_owned();
-        match (core.defect, kind.as_str()) {
+        match (self.behaviour.striking(), kind.as_str()) {
             (Some(Defect::ContentAsText), "agent_message_chunk") => {
                 update["content"] = update["content"]["text"].clone();
             }
@@ -83,7 +85,7 @@ impl Player {
             _ => {}
         }
         let mut params = json!({ "session_id": self.session, "update": core.spelling.update(update) });
-        match core.defect {
+        match self.behaviour.striking() {
             Some(Defect::NamesAnotherSession) => {
                 if let Some(newest) = state.newest.get(&self.client) {
                     params["session_id"] = json!(newest);
@@ -114,7 +116,7 @@ impl Player {
         }
         state.running.remove(&self.session);
         let (Some(id), Some(outbox)) = (&self.id, state.streams.clients.get(&self.client)) else { return };
-        let done = |reason: &str| match self.core.defect {
+        let done = |reason: &str| match self.behaviour.striking() {
             Some(Defect::PromptIsNotOk) => json!({ "ok": false }),
             _ => self.core.spelling.result(json!({ "ok": true, "stopReason": reason })),
         };
@@ -123,7 +125,7 @@ impl Player {
             Err(Stop::Cancelled) => Ok(done("cancelled")),
             Err(Stop::Failed(refusal)) => Err(refusal),
         };
-        outbox.send(Message::text(response(id, &answer, self.core.defect).to_string()));
+        outbox.send(Message::text(response(id, &answer, &self.behaviour).to_string()));
     }
 }
 
@@ -135,7 +137,7 @@ impl Agent for Player {
     }
 
     fn chunks(&mut self, _speech: Speech, mut chunks: Vec<String>) -> Vec<String> {
-        if self.core.defect == Some(Defect::ChunksOutOfOrder) {
+        if self.behaviour.strikes(Defect::ChunksOutOfOrder) {
             chunks.reverse();
         }
         chunks
@@ -181,7 +183,9 @@ impl Agent for Player {
                 json!({ "sessionUpdate": "tool_call_update", "toolCallId": id, "status": "in_progress" }),
                 None,
             );
+            self.behaviour.note(Happening::ToolStarts);
             let waited = self.cancelled.sleep(notes::duration(tool, args)).await;
+            self.behaviour.note(Happening::ToolEnds);
             let outcome = match &waited {
                 Ok(()) => {
                     let mut state = self.core.lock();

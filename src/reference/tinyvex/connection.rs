@@ -14,10 +14,12 @@ use super::rpc::{
     INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE, Params, Refusal, Request, invalid, prompt_text,
     read, refuse, response,
 };
-use super::{Core, Service};
+use super::styles::Style;
+use super::{Behaviour, Core, Service};
 use crate::reference::engine::Canceller;
+use crate::reference::engine::Happening;
 use crate::reference::engine::clients::{self, Outbox};
-use crate::reference::{Dialect, Socket};
+use crate::reference::{ConnectionHandler, Socket};
 
 /// What becomes of a request.
 pub(super) enum Answer {
@@ -26,14 +28,14 @@ pub(super) enum Answer {
     Elsewhere,
 }
 
-impl Dialect for Service {
+impl ConnectionHandler for Service {
     fn serve<'d>(&'d self, socket: Socket, _path: String) -> BoxFuture<'d, ()> {
         Box::pin(self.connection(socket))
     }
 
-    fn restarted(&self) -> Option<Arc<dyn Dialect>> {
+    fn restarted(&self) -> Option<Arc<dyn ConnectionHandler>> {
         self.players.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
-        Some(Arc::new(Self::on(self.defect, self.spelling, self.data.clone())))
+        Some(Arc::new(Self::on(self.behaviour.clone(), self.spelling, self.data.clone())))
     }
 }
 
@@ -47,12 +49,22 @@ impl Service {
             state.next_client += 1;
             let client = state.next_client;
             state.streams.clients.insert(client, outbox.clone());
+            core.behaviour.note(Happening::Joined);
             client
         };
         let writer = tokio::spawn(outgoing.write_to(sink));
         // Also when this future is dropped: the server is stopped, or the client is gone.
         let _guard = Leaving { core, client, writer };
-        let peer = Peer { service: self, core, client, outbox, pings: Cell::new(0), slow: Arc::default() };
+        let behaviour = core.behaviour.of_session();
+        let peer = Peer {
+            service: self,
+            core,
+            behaviour,
+            client,
+            outbox,
+            pings: Cell::new(0),
+            slow: Arc::default(),
+        };
         while let Some(message) = stream.next().await {
             match message {
                 Ok(Message::Text(text)) => peer.frame(text.as_bytes()),
@@ -75,6 +87,7 @@ impl Drop for Leaving<'_> {
     fn drop(&mut self) {
         let mut state = self.core.lock();
         state.streams.leave(self.client);
+        self.core.behaviour.note(Happening::Left);
         state.newest.remove(&self.client);
         self.writer.abort();
     }
@@ -83,6 +96,7 @@ impl Drop for Leaving<'_> {
 pub(super) struct Peer<'s> {
     service: &'s Service,
     pub core: &'s Arc<Core>,
+    pub behaviour: Behaviour,
     pub client: u64,
     pub outbox: Outbox,
     /// How many pings have been answered.
@@ -92,8 +106,19 @@ pub(super) struct Peer<'s> {
 }
 
 impl Peer<'_> {
+    /// Tells of it the connection, and what all connections share.
+    fn note(&self, happening: Happening) {
+        self.behaviour.note(happening);
+        self.core.behaviour.note(happening);
+    }
+
     pub fn has(&self, defect: Defect) -> bool {
-        self.core.defect == Some(defect)
+        self.behaviour.strikes(defect)
+    }
+
+    #[allow(dead_code, reason = "a style is asked for where it matters, and that may be elsewhere")]
+    pub fn style(&self, style: Style) -> bool {
+        self.behaviour.style(style)
     }
 
     fn send(&self, frame: &Value) {
@@ -107,19 +132,22 @@ impl Peer<'_> {
     pub fn answer(&self, id: Option<&Value>, answer: &Result<Value, Refusal>) {
         let Some(id) = id else { return };
         let code = answer.as_ref().err().map(|refusal| refusal.code);
+        if code.is_some() {
+            self.note(Happening::Error);
+        }
         if self.has(Defect::IgnoresBrokenJson) && code == Some(PARSE) {
             return;
         }
         if self.has(Defect::IgnoresBadRequests) && code == Some(INVALID_REQUEST) && !id.is_null() {
             return;
         }
-        let frame = response(id, answer, self.core.defect);
+        let frame = response(id, answer, &self.behaviour);
         self.send(&frame);
         if self.has(Defect::AnswersTwice) {
             self.send(&frame);
         }
         self.pings.set(self.pings.get() + u32::from(frame["result"].get("t").is_some()));
-        let closes = match self.core.defect {
+        let closes = match self.behaviour.striking() {
             Some(Defect::ClosesAfterTenPings) => self.pings.get() == 10,
             Some(Defect::BrokenJsonCloses) => code == Some(PARSE),
             _ => false,
@@ -130,7 +158,9 @@ impl Peer<'_> {
     }
 
     fn frame(&self, bytes: &[u8]) {
-        let request = match read(bytes, self.core.defect) {
+        self.behaviour.message(bytes);
+        self.core.behaviour.message(bytes);
+        let request = match read(bytes, &self.behaviour) {
             Ok(request) => request,
             Err(bad) => {
                 let (id, refusal) = *bad;
@@ -203,7 +233,7 @@ impl Peer<'_> {
             "authMethods": [],
             "agentInfo": { "name": "frameproof", "title": "frameproof reference server", "version": env!("CARGO_PKG_VERSION") },
         });
-        match self.core.defect {
+        match self.behaviour.striking() {
             Some(Defect::AuthMethodsAreNames) => result["authMethods"] = json!(["local"]),
             Some(Defect::ProtocolVersionAsText) => result["protocolVersion"] = json!("0.7.0"),
             _ => {}
@@ -255,7 +285,7 @@ impl Peer<'_> {
             }
             None => return Err(invalid(&["sessionId"])),
         };
-        let text = prompt_text(params, self.core.defect)?;
+        let text = prompt_text(params, &self.behaviour)?;
         if !state.store.has_session(&session)? {
             if !self.has(Defect::PromptsUnknownSessions) {
                 return Err(refuse(INVALID_PARAMS, format!("no session {session:?}")));
@@ -268,9 +298,18 @@ impl Peer<'_> {
         let cancel = Canceller::default();
         let cancelled = cancel.listen();
         state.running.insert(session.clone(), cancel);
+        self.note(Happening::Turn);
         drop(state);
         let core = Arc::clone(self.core);
-        let player = Player { core, session, client: self.client, id, cancelled, unsaved: Vec::new() };
+        let player = Player {
+            core,
+            behaviour: self.behaviour.clone(),
+            session,
+            client: self.client,
+            id,
+            cancelled,
+            unsaved: Vec::new(),
+        };
         self.service.play(player, text);
         Ok(Answer::Elsewhere)
     }
@@ -282,7 +321,10 @@ impl Peer<'_> {
         };
         let session = session.and_then(Value::as_str).ok_or_else(|| invalid(&["session_id"]))?;
         let state = self.core.lock();
-        match self.core.defect {
+        if state.running.contains_key(session) {
+            self.note(Happening::Abort);
+        }
+        match self.behaviour.striking() {
             Some(Defect::IgnoresCancel) => {}
             Some(Defect::CancelsEverything) => state.running.values().for_each(Canceller::cancel),
             Some(Defect::CancelEndsSession) => {

@@ -29,7 +29,7 @@ impl Peer<'_> {
             "serverVersion": env!("CARGO_PKG_VERSION"), "nowTs": now,
             "features": { "chunks": true, "maxChunkBytes": MAX_CHUNK }, "sessionId": format!("conn-{id}"),
         });
-        match self.core.defect {
+        match self.behaviour.striking() {
             Some(Defect::ChunksUnannounced) => result["features"]["chunks"] = json!(false),
             Some(Defect::MaxChunkBytesAsText) => result["features"]["maxChunkBytes"] = json!("1024"),
             Some(Defect::NowAsText) => result["nowTs"] = json!(jiff::Timestamp::now().to_string()),
@@ -134,7 +134,7 @@ impl Peer<'_> {
                 Err(refusal.clone())
             }
         };
-        match self.core.defect {
+        match self.behaviour.striking() {
             Some(Defect::ResultsDisagree) if answer.is_ok() => announced["value"] = json!("another"),
             Some(Defect::ValueBesideError) => announced["value"] = Value::Null,
             _ => {}
@@ -150,7 +150,7 @@ impl Peer<'_> {
 
     fn mutated(&self, request_id: &str, value: &Value) -> Value {
         let mut result = json!({ "requestId": request_id, "value": value });
-        match self.core.defect {
+        match self.behaviour.striking() {
             Some(Defect::OwnRequestIds) => result["requestId"] = json!("r-1"),
             Some(Defect::NoMutationValue) => {
                 result.as_object_mut().map(|result| result.remove("value"));
@@ -175,7 +175,7 @@ impl Peer<'_> {
             let State { store, streams, .. } = &mut *state;
             let _ = store.set_counter(&name, before + by);
             let result = json!({ "requestId": request_id, "value": before + by });
-            outbox.send(Message::text(response(&id, &Ok(result), core.defect).to_string()));
+            outbox.send(Message::text(response(&id, &Ok(result), &core.behaviour).to_string()));
             let _ = streams.touched(store, &[Topic::Counter(name)], None);
         });
         Answer::Elsewhere

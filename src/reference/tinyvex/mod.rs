@@ -8,8 +8,10 @@ mod rpc;
 mod spelling;
 mod store;
 mod streams;
+mod styles;
 
 pub(super) use faults::FAULTS;
+pub(super) use styles::STYLES;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,13 +23,18 @@ use faults::Defect;
 use spelling::Spelling;
 use store::Store;
 use streams::Streams;
+use styles::Style;
 
 use crate::reference::engine::Canceller;
+use crate::reference::engine::Setup;
 use crate::reference::engine::notes::Notes;
+
+/// What a server does otherwise than the plain one.
+type Behaviour = crate::reference::engine::Behaviour<Defect, Style>;
 
 /// A server: its state, and the prompts that are being answered, which end with it.
 pub(super) struct Service {
-    defect: Option<Defect>,
+    behaviour: Behaviour,
     spelling: Spelling,
     /// The folder of the database. It goes when the last server on it does.
     data: Option<Arc<TempDir>>,
@@ -38,7 +45,7 @@ pub(super) struct Service {
 
 /// What connections and prompts share.
 struct Core {
-    defect: Option<Defect>,
+    behaviour: Behaviour,
     spelling: Spelling,
     state: Mutex<State>,
 }
@@ -59,32 +66,32 @@ struct State {
 
 impl Service {
     /// A server on a database of its own.
-    pub(super) fn new(fault: Option<&str>) -> Self {
+    pub(super) fn new(setup: &Setup) -> Self {
         let data = tempfile::Builder::new().prefix("frameproof-").tempdir().ok();
-        Self::on(fault.and_then(Defect::named), Spelling::Acp, data.map(Arc::new))
+        Self::on(Behaviour::new(setup), Spelling::Acp, data.map(Arc::new))
     }
 
     /// The same, with ACP spelt as its snake_case port does.
-    pub(super) fn in_snake_case(fault: Option<&str>) -> Self {
-        let Self { defect, data, .. } = Self::new(fault);
-        Self::on(defect, Spelling::SnakeCase, data)
+    pub(super) fn in_snake_case(setup: &Setup) -> Self {
+        let Self { behaviour, data, .. } = Self::new(setup);
+        Self::on(behaviour, Spelling::SnakeCase, data)
     }
 
-    fn on(defect: Option<Defect>, spelling: Spelling, data: Option<Arc<TempDir>>) -> Self {
+    fn on(behaviour: Behaviour, spelling: Spelling, data: Option<Arc<TempDir>>) -> Self {
         let store = data.as_ref().and_then(|folder| Store::open(folder.path()).ok());
         let core = store.map(|store| {
             let state = State {
                 store,
-                streams: Streams::new(defect),
+                streams: Streams::new(&behaviour),
                 running: HashMap::new(),
                 notes: HashMap::new(),
                 newest: HashMap::new(),
                 next_client: 0,
                 calls: 0,
             };
-            Arc::new(Core { defect, spelling, state: Mutex::new(state) })
+            Arc::new(Core { behaviour: behaviour.clone(), spelling, state: Mutex::new(state) })
         });
-        Self { defect, spelling, data, core, players: Mutex::default() }
+        Self { behaviour, spelling, data, core, players: Mutex::default() }
     }
 
     fn play(&self, player: agent::Player, text: String) {

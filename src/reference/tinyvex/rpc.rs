@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::Behaviour;
 use super::faults::Defect;
 
 pub(super) const PARSE: i64 = -32700;
@@ -48,14 +49,14 @@ pub(super) struct Request {
 ///
 /// # Errors
 /// What is wrong with it, and the id to answer with: null where it has none that can be read.
-pub(super) fn read(bytes: &[u8], defect: Option<Defect>) -> Result<Request, Box<(Value, Refusal)>> {
+pub(super) fn read(bytes: &[u8], behaviour: &Behaviour) -> Result<Request, Box<(Value, Refusal)>> {
     let bad = |id: Value, code: i64| {
         let message = if code == PARSE { "Parse error" } else { "Invalid Request" };
         Box::new((id, refuse(code, message)))
     };
     let body = match serde_json::from_slice::<Value>(bytes) {
         Ok(Value::Object(body)) => body,
-        Ok(_) if defect == Some(Defect::ScalarsAreParseErrors) => {
+        Ok(_) if behaviour.strikes(Defect::ScalarsAreParseErrors) => {
             return Err(bad(Value::Null, PARSE));
         }
         Ok(_) => return Err(bad(Value::Null, INVALID_REQUEST)),
@@ -64,7 +65,7 @@ pub(super) fn read(bytes: &[u8], defect: Option<Defect>) -> Result<Request, Box<
     let id = body.get("id").cloned();
     let readable = id.as_ref().is_none_or(|id| id.is_string() || id.is_number() || id.is_null());
     let told = id.clone().filter(|_| readable).unwrap_or_default();
-    let version = body.get("jsonrpc") == Some(&json!("2.0")) || defect == Some(Defect::AnyVersion);
+    let version = body.get("jsonrpc") == Some(&json!("2.0")) || behaviour.strikes(Defect::AnyVersion);
     let Some(method) = body.get("method").and_then(Value::as_str).filter(|_| version && readable) else {
         return Err(bad(told, INVALID_REQUEST));
     };
@@ -97,16 +98,16 @@ impl<'p> Params<'p> {
 }
 
 /// The content blocks of a prompt, as the text that the model gets.
-pub(super) fn prompt_text(params: &Params<'_>, defect: Option<Defect>) -> Result<String, Refusal> {
+pub(super) fn prompt_text(params: &Params<'_>, behaviour: &Behaviour) -> Result<String, Refusal> {
     let prompt = params.given("prompt")?;
-    if let (Some(text), Some(Defect::PromptMayBeText)) = (prompt.as_str(), defect) {
+    if let (Some(text), Some(Defect::PromptMayBeText)) = (prompt.as_str(), behaviour.striking()) {
         return Ok(text.to_owned());
     }
     let blocks = prompt.as_array().ok_or_else(|| invalid(&["prompt"]))?;
     let mut text = Vec::new();
     for block in blocks {
         let field = |name: &str| block.get(name).and_then(Value::as_str);
-        let said = match (field("type"), defect) {
+        let said = match (field("type"), behaviour.striking()) {
             (Some("text"), _) => field("text").map(str::to_owned),
             (Some("resource_link"), Some(Defect::RefusesLinks)) => None,
             (Some("resource_link"), _) => {
@@ -125,7 +126,7 @@ pub(super) fn prompt_text(params: &Params<'_>, defect: Option<Defect>) -> Result
 }
 
 /// A response.
-pub(super) fn response(id: &Value, answer: &Result<Value, Refusal>, defect: Option<Defect>) -> Value {
+pub(super) fn response(id: &Value, answer: &Result<Value, Refusal>, behaviour: &Behaviour) -> Value {
     let mut frame = json!({ "jsonrpc": "2.0", "id": id });
     match answer {
         Ok(result) => frame["result"] = result.clone(),
@@ -137,7 +138,7 @@ pub(super) fn response(id: &Value, answer: &Result<Value, Refusal>, defect: Opti
             frame["error"] = error;
         }
     }
-    match (defect, answer) {
+    match (behaviour.striking(), answer) {
         (Some(Defect::IdsAsText), _) if id.is_number() => frame["id"] = json!(id.to_string()),
         (Some(Defect::ResultBesideError), Err(_)) => frame["result"] = Value::Null,
         (Some(Defect::NeitherResultNorError), Ok(result)) if *result == json!({ "ok": true }) => {
@@ -157,9 +158,9 @@ pub(super) fn response(id: &Value, answer: &Result<Value, Refusal>, defect: Opti
 }
 
 /// A notification.
-pub(super) fn notification(method: &str, params: Value, defect: Option<Defect>) -> Value {
+pub(super) fn notification(method: &str, params: Value, behaviour: &Behaviour) -> Value {
     let mut frame = json!({ "jsonrpc": "2.0", "method": method, "params": params });
-    match defect {
+    match behaviour.striking() {
         Some(Defect::NoVersion) => {
             frame.as_object_mut().map(|frame| frame.remove("jsonrpc"));
         }
@@ -214,10 +215,11 @@ mod tests {
             (r#"{"jsonrpc":"1.0","id":"a","method":"m"}"#, json!("a"), INVALID_REQUEST),
             (r#"{"jsonrpc":"2.0","id":{},"method":"m"}"#, Value::Null, INVALID_REQUEST),
         ] {
-            let (told, refusal) = *read(text.as_bytes(), None).expect_err(text);
+            let (told, refusal) = *read(text.as_bytes(), &Behaviour::default()).expect_err(text);
             assert_eq!((told, refusal.code), (id, code), "{text}");
         }
-        let request = read(br#"{"jsonrpc":"2.0","method":"m"}"#, None).expect("a notification");
+        let request =
+            read(br#"{"jsonrpc":"2.0","method":"m"}"#, &Behaviour::default()).expect("a notification");
         assert!(request.id.is_none());
     }
 }

@@ -5,9 +5,11 @@ use std::collections::{BTreeMap, HashMap};
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 
+use super::Behaviour;
 use super::faults::Defect;
 use super::rpc::{REJECTED, Refusal, canonical, invalid, notification, refuse};
 use super::store::{Store, Topic};
+use super::styles::Style;
 use crate::reference::engine::clients::Clients;
 
 /// Longest text of a chunk in bytes, and the size above which a value is cut.
@@ -39,7 +41,7 @@ pub(super) struct Streams {
     /// How often each stream was computed.
     computed: HashMap<String, u64>,
     transitions: u64,
-    defect: Option<Defect>,
+    behaviour: Behaviour,
 }
 
 /// What `tinyvex/subscribe` asks for.
@@ -73,16 +75,21 @@ fn topic(name: &str, params: &Value) -> Result<Option<Topic>, Refusal> {
 }
 
 impl Streams {
-    pub fn new(defect: Option<Defect>) -> Self {
-        Self { defect, ..Self::default() }
+    pub fn new(behaviour: &Behaviour) -> Self {
+        Self { behaviour: behaviour.clone(), ..Self::default() }
     }
 
     fn has(&self, defect: Defect) -> bool {
-        self.defect == Some(defect)
+        self.behaviour.strikes(defect)
+    }
+
+    #[allow(dead_code, reason = "a style is asked for where it matters, and that may be elsewhere")]
+    fn style(&self, style: Style) -> bool {
+        self.behaviour.style(style)
     }
 
     fn key(&self, wanted: &Wanted<'_>) -> String {
-        let params = match self.defect {
+        let params = match self.behaviour.striking() {
             Some(Defect::KeyOrderMatters) => wanted.params.to_string(),
             Some(Defect::ParamsAreTexts) => canonical(wanted.params).replace('"', ""),
             Some(Defect::KeysAreCut) if wanted.name == "messagesByThread" => {
@@ -106,7 +113,7 @@ impl Streams {
             Some(Topic::Session(session)) => store.history(&session)?,
             None => json!({ "params": params }),
         };
-        Ok(match (self.defect, &value) {
+        Ok(match (self.behaviour.striking(), &value) {
             (Some(Defect::WrapsIntegers), Value::Number(number)) => json!({ "$integer": number.to_string() }),
             _ => value,
         })
@@ -133,14 +140,14 @@ impl Streams {
         let mut missed = match resumable {
             Some((last, (seq, journal, _)))
                 if (last <= seq && wanted.journal.is_none_or(|given| given == journal))
-                    || self.defect == Some(Defect::AnyJournalWillDo) =>
+                    || self.behaviour.strikes(Defect::AnyJournalWillDo) =>
             {
                 store.after(&key, last.min(seq))?
             }
             _ => None,
         };
         let last = wanted.last_seq.unwrap_or(0);
-        match self.defect {
+        match self.behaviour.striking() {
             Some(Defect::ResumesNothing) => missed = missed.map(|_| Vec::new()),
             Some(Defect::ResumeRepeats) => {
                 missed = missed.map(|values| {
@@ -265,7 +272,7 @@ impl Streams {
         keys.sort_unstable();
         for key in keys {
             let Some(live) = self.live.get_mut(&key) else { continue };
-            if live.subscribers.is_empty() || self.defect == Some(Defect::UpdatesNobody) {
+            if live.subscribers.is_empty() || self.behaviour.strikes(Defect::UpdatesNobody) {
                 live.stale = true;
                 continue;
             }
@@ -276,7 +283,7 @@ impl Streams {
             if value == live.value && !sends_same {
                 continue;
             }
-            let stands = match self.defect {
+            let stands = match self.behaviour.striking() {
                 Some(Defect::SeqStands) => live.seq > 2,
                 Some(Defect::SeqStandsForChunks) => value.to_string().len() > MAX_CHUNK,
                 _ => false,
@@ -312,7 +319,7 @@ impl Streams {
         for (client, sub_id) in failed {
             let mut params =
                 json!({ "subId": sub_id, "code": "STREAM_FAILED", "message": "the stream broke" });
-            match self.defect {
+            match self.behaviour.striking() {
                 Some(Defect::FailsInSilence) => continue,
                 Some(Defect::StreamErrorsAreNumbers) => params["code"] = json!(REJECTED),
                 _ => {}
@@ -325,11 +332,11 @@ impl Streams {
 
     /// Sends a value to a subscriber, in chunks if it is large.
     pub fn deliver(&mut self, client: u64, sub_id: &str, seq: u64, value: &Value) {
-        let sub_id = match self.defect {
+        let sub_id = match self.behaviour.striking() {
             Some(Defect::SubIdsInLowerCase) => sub_id.to_lowercase(),
             _ => sub_id.to_owned(),
         };
-        let client = match self.defect {
+        let client = match self.behaviour.striking() {
             // The first client that chose the same subId.
             Some(Defect::LongSubIdsAreGlobal) if sub_id.len() > 8 => {
                 self.chosen.keys().find(|(_, known)| *known == sub_id).map_or(client, |(first, _)| *first)
@@ -343,10 +350,10 @@ impl Streams {
         let key = self.chosen.get(&(client, sub_id.clone()));
         let journal = key.and_then(|key| self.live.get(key)).map(|live| live.journal.clone());
         let mut params = json!({ "subId": sub_id, "seq": seq, "value": value });
-        if let Some(journal) = journal {
+        if let Some(journal) = journal.filter(|_| !self.style(Style::NoJournal)) {
             params["journal"] = json!(journal);
         }
-        match self.defect {
+        match self.behaviour.striking() {
             Some(Defect::NoValue) => {
                 params.as_object_mut().map(|params| params.remove("value"));
             }
@@ -366,7 +373,7 @@ impl Streams {
                 "subId": sub_id, "seq": seq, "chunk": piece, "part": part, "total": total,
                 "transitionId": format!("tr-{}", self.transitions),
             });
-            match self.defect {
+            match self.behaviour.striking() {
                 Some(Defect::LastChunkIsMissing) if part + 1 == total => continue,
                 Some(Defect::ChunksReversed) => params["part"] = json!(total - 1 - part),
                 Some(Defect::ChunksLoseText) if part == 1 => {
@@ -382,7 +389,7 @@ impl Streams {
 
     pub fn notify(&self, client: u64, method: &str, params: Value) {
         let Some(outbox) = self.clients.get(&client) else { return };
-        outbox.send(Message::text(notification(method, params, self.defect).to_string()));
+        outbox.send(Message::text(notification(method, params, &self.behaviour).to_string()));
     }
 }
 

@@ -344,10 +344,10 @@ impl Hosts {
     async fn start(&self) -> Result<(Server, Endpoint), RunError> {
         let mut endpoint = self.endpoint.clone();
         match &self.target {
-            Target::Reference { fault } => {
+            Target::Reference(variant) => {
                 let dialect = self.protocol.dialect().map(str::to_owned);
                 let options =
-                    reference::Options { fault: fault.clone(), dialect, ..reference::Options::default() };
+                    reference::Options { variant: variant.clone(), dialect, ..reference::Options::default() };
                 let server = reference::start(&self.protocol.name, &options).await?;
                 server.url().clone_into(&mut endpoint.url);
                 Ok((Server::Reference(server), endpoint))

@@ -75,7 +75,7 @@ pub async fn run(
         ledger.enter(report);
     }
     // A fault of the reference server is found by what it breaks.
-    let faulty = matches!(&target, Target::Reference { fault: Some(_) });
+    let faulty = matches!(&target, Target::Reference(variant) if variant.fault.is_some());
     run.leaks = (jobs > 1 && !faulty).then(Arc::default);
     let shared = Arc::new(Shared { run, hosts, start });
     let mut suite = Suite::new(Arc::clone(&shared), ledger, trace, &cases, jobs);

@@ -149,7 +149,11 @@ mod tests {
         let mut hurry = Hurry { on: true, ..Hurry::default() };
         (0..20).for_each(|at| drop(hurry.keep(turn(at), silent(&"x".repeat(at)))));
         assert_eq!(hurry.last().len(), KINDS);
-        let run = RunContext::new(&protocol, &Target::Reference { fault: None }, RunOptions::default());
+        let run = RunContext::new(
+            &protocol,
+            &Target::Reference(crate::reference::Variant::default()),
+            RunOptions::default(),
+        );
         let deadline = Hurry::options(run.case_options(0)).deadline(&timing, None);
         assert_eq!(deadline, timing.step_deadline / PART);
     }

@@ -30,8 +30,7 @@ pub(crate) fn started(
         target: match target {
             Target::Url { .. } => shown,
             Target::Configured(spec) => format!("{} ({shown})", spec.name),
-            Target::Reference { fault: None } => "the reference server".to_owned(),
-            Target::Reference { fault: Some(fault) } => format!("the reference server with fault {fault}"),
+            Target::Reference(variant) => variant.to_string(),
         },
         started: jiff::Timestamp::now().to_string(),
         seed: options.seed,

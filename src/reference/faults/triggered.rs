@@ -1,6 +1,6 @@
 //! Faults that only fuzzing finds: they wait for an input that no suite of ours sends.
 //!
-//! A frail server is the correct one behind a relay of messages that goes wrong on a trigger. The relay is a connection of
+//! Such a server is the correct one behind a relay of messages that goes wrong on a trigger. The relay is a connection of
 //! its own over loopback, so that the dialects know nothing of it.
 
 use std::collections::HashMap;
@@ -10,28 +10,28 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures_util::future::BoxFuture;
 use futures_util::{SinkExt, StreamExt};
 use serde_json::Value;
-use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, watch};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::Role;
 
-use super::{Dialect, Fault, Socket};
+use crate::reference::{ConnectionHandler, Fault, Socket};
+use crate::wire::accept::pair;
 
 /// A fault and what sets it off.
 #[derive(Clone, Copy)]
-pub(super) struct Frailty {
+pub(in crate::reference) struct TriggeredFault {
     /// Its name, and the requirements of which a campaign must hold at least one broken.
     pub fault: Fault,
     /// Whether a client's message sets it off: its text, and what it is as JSON (null if it is none).
     pub trigger: fn(&str, &Value) -> bool,
     /// What goes wrong then.
-    pub harm: Harm,
+    pub effect: Effect,
 }
 
 /// What goes wrong.
 #[derive(Clone, Copy)]
-pub(super) enum Harm {
+pub(in crate::reference) enum Effect {
     /// The connection is cut, as by a task that panicked.
     Cut,
     /// The message is passed over.
@@ -58,15 +58,15 @@ pub(super) enum Harm {
     Leak,
 }
 
-/// The frail faults of a protocol.
-pub(super) fn of(protocol: &str) -> &'static [Frailty] {
-    super::frailties::ALL.iter().find(|(name, _)| *name == protocol).map_or(&[], |(_, all)| all)
+/// The triggered faults of a protocol.
+pub(in crate::reference) fn of(protocol: &str) -> &'static [TriggeredFault] {
+    super::triggered_table::ALL.iter().find(|(name, _)| *name == protocol).map_or(&[], |(_, all)| all)
 }
 
-/// A server with a frailty.
-pub(super) struct Frail {
-    inner: Arc<dyn Dialect>,
-    frailty: Frailty,
+/// A server with a fault.
+pub(in crate::reference) struct TriggeredServer {
+    inner: Arc<dyn ConnectionHandler>,
+    fault: TriggeredFault,
     state: Mutex<State>,
     /// The number of the connection that cuts the others.
     cutter: watch::Sender<u64>,
@@ -84,12 +84,12 @@ struct State {
     messages: u64,
 }
 
-/// Most megabytes that are kept: enough to be noticed, and no harm to the machine.
+/// Most megabytes that are kept: enough to be noticed, and no effect to the machine.
 const MAX_LEAK: usize = 512;
 
-impl Frail {
-    pub fn new(inner: Arc<dyn Dialect>, frailty: Frailty, death: Arc<Notify>) -> Self {
-        Self { inner, frailty, state: Mutex::default(), cutter: watch::Sender::new(0), death }
+impl TriggeredServer {
+    pub fn new(inner: Arc<dyn ConnectionHandler>, fault: TriggeredFault, death: Arc<Notify>) -> Self {
+        Self { inner, fault, state: Mutex::default(), cutter: watch::Sender::new(0), death }
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
@@ -129,10 +129,7 @@ impl Frail {
             }
             state.connections
         };
-        let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
-        let (near, far) = tokio::try_join!(TcpStream::connect(listener.local_addr()?), async {
-            Ok(listener.accept().await?.0)
-        })?;
+        let (near, far) = pair().await?;
         near.set_nodelay(true)?;
         far.set_nodelay(true)?;
         let near = WebSocketStream::from_raw_socket(near, Role::Client, None).await;
@@ -155,46 +152,46 @@ impl Frail {
                 message = from_client.next(), if !hangs => match message {
                     Some(Ok(Message::Text(text))) => {
                         let body: Value = serde_json::from_str(&text).unwrap_or_default();
-                        if !(self.frailty.trigger)(&text, &body) {
+                        if !(self.fault.trigger)(&text, &body) {
                             self.state().said.insert(number, text.to_string());
                             to_server.send(Message::Text(text)).await.is_err()
                         } else {
-                            match self.frailty.harm {
-                                Harm::Cut => true,
-                                Harm::Ignore => false,
-                                Harm::Die(words) => self.die(words(&body)),
-                                Harm::Wear(most) => {
+                            match self.fault.effect {
+                                Effect::Cut => true,
+                                Effect::Ignore => false,
+                                Effect::Die(words) => self.die(words(&body)),
+                                Effect::Wear(most) => {
                                     if self.wear() >= most {
                                         self.die("fatal: the table of messages is full")
                                     } else {
                                         to_server.send(Message::Text(text)).await.is_err()
                                     }
                                 }
-                                Harm::Leak => {
+                                Effect::Leak => {
                                     self.leak();
                                     to_server.send(Message::Text(text)).await.is_err()
                                 }
-                                Harm::Hang => { hangs = true; false }
-                                Harm::CutOthers => {
+                                Effect::Hang => { hangs = true; false }
+                                Effect::CutOthers => {
                                     let _ = self.cutter.send(number);
                                     to_server.send(Message::Text(text)).await.is_err()
                                 }
-                                Harm::RefuseLater => {
+                                Effect::RefuseLater => {
                                     self.state().refuses = true;
                                     to_server.send(Message::Text(text)).await.is_err()
                                 }
-                                Harm::Instead(other) => {
+                                Effect::Instead(other) => {
                                     to_server.send(Message::text(other(&body).to_string())).await.is_err()
                                 }
-                                Harm::Besides(other) => {
+                                Effect::Besides(other) => {
                                     to_server.send(Message::Text(text)).await.is_err()
                                         || to_server.send(Message::text(other)).await.is_err()
                                 }
-                                Harm::Answer(answer) => {
+                                Effect::Answer(answer) => {
                                     let answer = answer.replace("$id", &body["id"].to_string()).replace("$text", &text);
                                     to_client.send(Message::text(answer)).await.is_err()
                                 }
-                                Harm::Quote => {
+                                Effect::Quote => {
                                     quotes = true;
                                     to_server.send(Message::Text(text)).await.is_err()
                                 }
@@ -239,7 +236,7 @@ impl Frail {
     }
 }
 
-impl Dialect for Frail {
+impl ConnectionHandler for TriggeredServer {
     fn serve<'d>(&'d self, socket: Socket, path: String) -> BoxFuture<'d, ()> {
         Box::pin(async move {
             // Without a relay there is no connection: the client sees it cut.
@@ -247,8 +244,8 @@ impl Dialect for Frail {
         })
     }
 
-    fn restarted(&self) -> Option<Arc<dyn Dialect>> {
+    fn restarted(&self) -> Option<Arc<dyn ConnectionHandler>> {
         let inner = self.inner.restarted()?;
-        Some(Arc::new(Self::new(inner, self.frailty, Arc::clone(&self.death))))
+        Some(Arc::new(Self::new(inner, self.fault, Arc::clone(&self.death))))
     }
 }

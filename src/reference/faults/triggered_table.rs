@@ -3,16 +3,16 @@
 use serde_json::{Value, json};
 
 use super::Fault;
-use super::frail::{Frailty, Harm};
+use super::triggered::{Effect, TriggeredFault};
 
-const fn frailty(
+const fn triggered(
     name: &'static str,
     title: &'static str,
     violates: &'static [&'static str],
     trigger: fn(&str, &Value) -> bool,
-    harm: Harm,
-) -> Frailty {
-    Frailty { fault: Fault { name, title, violates }, trigger, harm }
+    effect: Effect,
+) -> TriggeredFault {
+    TriggeredFault { fault: Fault { name, title, violates }, trigger, effect }
 }
 
 /// An escape that stands for half a character.
@@ -52,7 +52,7 @@ fn as_text(body: &Value, at: &str) -> Value {
 }
 
 /// Protocol and faults.
-pub(super) const ALL: &[(&str, &[Frailty])] = &[
+pub(super) const ALL: &[(&str, &[TriggeredFault])] = &[
     ("agentloop", AGENTLOOP),
     ("codelab", CODELAB),
     ("codey", CODEY),
@@ -60,122 +60,122 @@ pub(super) const ALL: &[(&str, &[Frailty])] = &[
     ("tinyvex", TINYVEX),
 ];
 
-const MINICODEX: &[Frailty] = &[
-    frailty(
+const MINICODEX: &[TriggeredFault] = &[
+    triggered(
         "fuzz-cut-on-surrogate",
         "Half a character in an escape ends the connection without a close frame",
         &["MC-ERR-7"],
         lone_surrogate,
-        Harm::Cut,
+        Effect::Cut,
     ),
-    frailty(
+    triggered(
         "fuzz-number-for-text",
         "A number is taken for the text of send",
         &["MC-SND-3"],
         |_, body| is(body, "send") && body["text"].is_number(),
-        Harm::Instead(|body| as_text(body, "/text")),
+        Effect::Instead(|body| as_text(body, "/text")),
     ),
-    frailty(
+    triggered(
         "fuzz-refused-abort",
         "A message of a server's type is refused, and aborts the run",
         &["MC-ERR-6"],
         |_, body| is(body, "tool_call"),
-        Harm::Besides(r#"{"type":"abort"}"#),
+        Effect::Besides(r#"{"type":"abort"}"#),
     ),
-    frailty(
+    triggered(
         "fuzz-error-quotes-others",
         "The error for an unknown type quotes what another session has said",
         &["MC-FAN-2"],
         unknown,
-        Harm::Quote,
+        Effect::Quote,
     ),
-    frailty(
+    triggered(
         "fuzz-hang-on-deep",
         "Deeply nested lists stop the connection",
         &["MC-ERR-7", "MC-SNP-1"],
         deep,
-        Harm::Hang,
+        Effect::Hang,
     ),
-    frailty(
+    triggered(
         "fuzz-dies-of-a-list-of-types",
         "A type that is a list ends the server's process",
         &[],
         |_, body| body["type"].is_array(),
-        Harm::Die(|_| "fatal: message $id has no route"),
+        Effect::Die(|_| "fatal: message $id has no route"),
     ),
-    frailty(
+    triggered(
         "fuzz-dies-in-two-places",
         "A type that is a number and one that is null end the server's process, each in a place of its own",
         &[],
         |_, body| body["type"].is_number() || body.get("type").is_some_and(Value::is_null),
-        Harm::Die(|body| match body["type"].is_number() {
+        Effect::Die(|body| match body["type"].is_number() {
             true => "thread 'main' panicked at src/router.rs:41:9:\nno name for message $id",
             false => "thread 'main' panicked at src/frames.rs:7:13:\nmessage $id is of no type",
         }),
     ),
-    frailty(
+    triggered(
         "fuzz-dies-of-age",
         "The 300th message ends the server's process",
         &[],
         |_, _| true,
-        Harm::Wear(300),
+        Effect::Wear(300),
     ),
-    frailty(
+    triggered(
         "fuzz-closed-door",
         "After a frame with a comment no further connection is served",
         &["MC-HS-1", "MC-ERR-7"],
         |text, _| text.contains("/* hi"),
-        Harm::RefuseLater,
+        Effect::RefuseLater,
     ),
-    frailty(
+    triggered(
         "fuzz-empty-frame-cuts-others",
         "An empty frame ends every other connection",
         &["MC-FAN-2"],
         |text, _| text.trim().is_empty(),
-        Harm::CutOthers,
+        Effect::CutOthers,
     ),
 ];
 
-const CODELAB: &[Frailty] = &[
-    frailty(
+const CODELAB: &[TriggeredFault] = &[
+    triggered(
         "fuzz-cut-on-nul",
         "NUL in a text ends the connection without a close frame",
         &["CL-ER-6"],
         |text, _| text.contains("\\u0000"),
-        Harm::Cut,
+        Effect::Cut,
     ),
-    frailty(
+    triggered(
         "fuzz-broken-result-is-ignored",
         "A tool_result that is cut short gets no error",
         &["CL-ER-2"],
         |text, body| broken(text, body) && text.contains("tool_result"),
-        Harm::Ignore,
+        Effect::Ignore,
     ),
-    frailty(
+    triggered(
         "fuzz-decision-list-is-ignored",
         "A decision that is a list or an object gets no error",
         &["CL-HI-7"],
         |_, body| is(body, "hitl_decision") && (body["decision"].is_array() || body["decision"].is_object()),
-        Harm::Ignore,
+        Effect::Ignore,
     ),
-    frailty(
+    triggered(
         "fuzz-raw-echo",
         "The error for an unknown type holds it unescaped",
         &["CL-TRN-5"],
         proto,
-        Harm::Answer("{\"type\":\"error\",\"content\":\"no such type: $text\"}"),
+        Effect::Answer("{\"type\":\"error\",\"content\":\"no such type: $text\"}"),
     ),
-    frailty(
+    triggered(
         "fuzz-cut-on-long-text",
         "A text of 60,000 characters ends the connection without a close frame",
         &["CL-ER-6"],
         |text, _| text.len() > 60_000,
-        Harm::Cut,
+        Effect::Cut,
     ),
 ];
 
-const AGENTLOOP: &[Frailty] = &[
-    frailty(
+const AGENTLOOP: &[TriggeredFault] = &[
+    triggered(
         "fuzz-cut-on-nested-content",
         "A content that is no list ends the connection",
         &["AL-CON-10"],
@@ -184,104 +184,112 @@ const AGENTLOOP: &[Frailty] = &[
                 && !body["payload"]["input"][0]["content"].is_array()
                 && body["payload"]["input"][0].is_object()
         },
-        Harm::Cut,
+        Effect::Cut,
     ),
-    frailty(
+    triggered(
         "fuzz-null-review-hangs",
         "A review that is null stops the connection",
         &["AL-CON-10"],
         |_, body| is(body, "approval_response") && body["payload"].get("review").is_some_and(Value::is_null),
-        Harm::Hang,
+        Effect::Hang,
     ),
-    frailty(
+    triggered(
         "fuzz-error-without-message",
         "The error for an id that is a number has no message",
         &["AL-ERR-1"],
         |_, body| body["id"].is_number(),
-        Harm::Answer(r#"{"id":"0b7c3c52-7c0e-4a58-8b7e-4f1f6f0f9d3e","type":"error","payload":{}}"#),
+        Effect::Answer(r#"{"id":"0b7c3c52-7c0e-4a58-8b7e-4f1f6f0f9d3e","type":"error","payload":{}}"#),
     ),
-    frailty(
+    triggered(
         "fuzz-scalar-is-ignored",
         "JSON that is a text, a number or a truth gets no error",
         &["AL-ERR-2"],
         |_, body| body.is_string() || body.is_number() || body.is_boolean(),
-        Harm::Ignore,
+        Effect::Ignore,
     ),
 ];
 
-const CODEY: &[Frailty] = &[
-    frailty(
+const CODEY: &[TriggeredFault] = &[
+    triggered(
         "fuzz-cut-on-approved-text",
         "An approved that is a text ends the connection",
         &["CO-ER-5"],
         |_, body| is(body, "ToolDecision") && body["approved"].is_string(),
-        Harm::Cut,
+        Effect::Cut,
     ),
-    frailty(
+    triggered(
         "fuzz-hang-on-surrogate",
         "Half a character in an escape stops the connection",
         &["CO-ER-5"],
         lone_surrogate,
-        Harm::Hang,
+        Effect::Hang,
     ),
-    frailty(
+    triggered(
         "fuzz-scalar-cancels",
         "JSON that is a number or a truth is refused, and cancels the turn",
         &["CO-ER-10"],
         |_, body| body.is_number() || body.is_boolean(),
-        Harm::Besides(r#"{"type":"Cancel"}"#),
+        Effect::Besides(r#"{"type":"Cancel"}"#),
     ),
-    frailty(
+    triggered(
         "fuzz-memory-per-broken-frame",
         "The server's process keeps a megabyte for every frame that is no JSON",
         &[],
         broken,
-        Harm::Leak,
+        Effect::Leak,
     ),
-    frailty("fuzz-proto-is-ignored", "The type __proto__ gets no error", &["CO-ER-3"], proto, Harm::Ignore),
-    frailty(
+    triggered(
+        "fuzz-proto-is-ignored",
+        "The type __proto__ gets no error",
+        &["CO-ER-3"],
+        proto,
+        Effect::Ignore,
+    ),
+    triggered(
         "fuzz-fatal-as-text",
         "The Error for two objects in one frame has a fatal that is a text",
         &["CO-ER-1"],
         |text, body| broken(text, body) && text.contains("}{"),
-        Harm::Answer(r#"{"type":"Error","message":"trailing characters","fatal":"no"}"#),
+        Effect::Answer(r#"{"type":"Error","message":"trailing characters","fatal":"no"}"#),
     ),
 ];
 
-const TINYVEX: &[Frailty] = &[
-    frailty(
+const TINYVEX: &[TriggeredFault] = &[
+    triggered(
         "fuzz-cut-on-list-of-params",
         "A list for the params of unsubscribe ends the connection",
         &["TV-ERR-9"],
         |_, body| body["method"] == "tinyvex/unsubscribe" && body["params"].is_array(),
-        Harm::Cut,
+        Effect::Cut,
     ),
-    frailty(
+    triggered(
         "fuzz-hang-on-great-number",
         "A number beyond all bounds stops the connection",
         &["TV-ERR-9"],
         |text, _| text.contains("1e400"),
-        Harm::Hang,
+        Effect::Hang,
     ),
-    frailty(
+    triggered(
         "fuzz-method-number-is-ignored",
         "A method that is a number gets no answer",
         &["TV-TRN-7"],
         |_, body| body["method"].is_number(),
-        Harm::Ignore,
+        Effect::Ignore,
     ),
-    frailty(
+    triggered(
         "fuzz-number-for-sub-id",
         "A number is taken for the subId of unsubscribe",
         &["TV-ERR-2"],
         |_, body| body["method"] == "tinyvex/unsubscribe" && body["params"]["subId"].is_number(),
-        Harm::Instead(|body| as_text(body, "/params/subId")),
+        Effect::Instead(|body| as_text(body, "/params/subId")),
     ),
-    frailty(
+    triggered(
         "fuzz-code-as-text",
         "The code of the error for __proto__ is a text",
         &["TV-ERR-1"],
         proto,
-        Harm::Answer(r#"{"jsonrpc":"2.0","id":$id,"error":{"code":"-32601","message":"Method not found"}}"#),
+        Effect::Answer(
+            r#"{"jsonrpc":"2.0","id":$id,"error":{"code":"-32601","message":"Method not found"}}"#,
+        ),
     ),
 ];

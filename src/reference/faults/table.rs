@@ -12,12 +12,12 @@ macro_rules! faults {
         pub(in crate::reference) const FAULTS: &[crate::reference::Fault] =
             &[$(crate::reference::Fault { name: $name, title: $title, violates: &[$($id),*] }),*];
 
-        impl Defect {
-            pub(super) fn named(name: &str) -> Option<Self> {
+        impl crate::reference::engine::Named for Defect {
+            fn named(name: &str) -> Option<Self> {
                 match name { $($name => Some(Self::$defect),)* _ => None }
             }
         }
     };
 }
 
-pub(super) use faults;
+pub(in crate::reference) use faults;

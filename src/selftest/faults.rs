@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use crate::protocol::Protocol;
 use crate::protocol::extension::Offered;
-use crate::reference::{self, Fault};
+use crate::reference::{self, Fault, Variant};
 use crate::results::event::{RunEvent, Verdict};
 use crate::run::RunError;
 use crate::run::{RunOptions, Target, run};
@@ -75,7 +75,8 @@ async fn one(
     fault: Option<Fault>,
     step_deadline: Option<Duration>,
 ) -> Result<Kill, RunError> {
-    let target = Target::Reference { fault: fault.map(|fault| fault.name.to_owned()) };
+    let target =
+        Target::Reference(Variant { fault: fault.map(|fault| fault.name.to_owned()), ..Variant::default() });
     let mut by: BTreeMap<String, Vec<String>> = BTreeMap::new();
     // What no server offers under this reading is left out on purpose; elsewhere a fault must not hide a case.
     let unoffered = |case: &LoadedCase| {

@@ -1,0 +1,81 @@
+//! `frameproof selftest`: the faults.
+
+use std::io::Write;
+
+use super::super::source::Suite;
+use super::super::{Failure, harness, nothing, runtime, usage};
+use super::Selftest;
+use crate::reference;
+use crate::selftest::faults::{Kill, selftest};
+
+impl Selftest {
+    pub(super) fn faults(&self, suites: &[Suite]) -> Result<u8, Failure> {
+        self.check_faults(suites)?;
+        let options = self.options();
+        let mut out = anstream::stdout();
+        let (mut right, mut total) = (0, 0);
+        for Suite { protocol, cases } in suites {
+            if suites.len() > 1 {
+                writeln!(out, "{}", protocol.title)?;
+            }
+            let mut written = Ok(());
+            let mut sink = |kill: &Kill| {
+                total += 1;
+                right += usize::from(kill.is_right());
+                if written.is_ok() {
+                    written = show(&mut out, kill, self.verbose);
+                }
+            };
+            let result = runtime()?.block_on(selftest(protocol, cases, &options, &self.fault, &mut sink));
+            result.map_err(|error| harness(error, ""))?;
+            written?;
+        }
+        writeln!(out, "{right} of {total} judged rightly")?;
+        Ok(u8::from(right != total))
+    }
+
+    pub(super) fn check_faults(&self, suites: &[Suite]) -> Result<(), Failure> {
+        let all = || suites.iter().flat_map(|suite| reference::faults(&suite.protocol.name));
+        if all().next().is_none() {
+            let names = suites.iter().map(|suite| suite.protocol.name.as_str());
+            let message =
+                format!("there is no reference server for `{}`", names.collect::<Vec<_>>().join(", "));
+            let hint = format!("there is one for {}", reference::names().join(", "));
+            return Err(nothing(message, &hint));
+        }
+        let known = || all().map(|fault| fault.name);
+        let Some(unknown) = self.fault.iter().find(|name| !known().any(|fault| fault == **name)) else {
+            return Ok(());
+        };
+        let hint = match crate::source::nearest(unknown, known()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "`frameproof serve NAME --list-faults` lists them".to_owned(),
+        };
+        Err(usage(format!("unknown fault `{unknown}`"), &hint))
+    }
+}
+
+fn show(out: &mut impl Write, kill: &Kill, verbose: bool) -> std::io::Result<()> {
+    let name = kill.fault.map_or("(correct server)", |fault| fault.name);
+    let found: Vec<&str> = kill.by.keys().map(String::as_str).collect();
+    let word = match (kill.is_right(), kill.fault.is_some(), kill.by.is_empty()) {
+        (true, true, _) => "killed",
+        (true, false, _) => "passed",
+        (false, true, true) => "SURVIVED",
+        (false, _, _) => "MISJUDGED",
+    };
+    writeln!(out, "{word:<9} {name:<28} {}", found.join(" "))?;
+    for (label, ids) in
+        [("missing", &kill.missing), ("unrelated", &kill.unrelated), ("not exercised", &kill.not_exercised)]
+    {
+        if !ids.is_empty() {
+            writeln!(out, "          {label}: {}", ids.join(" "))?;
+        }
+    }
+    if verbose {
+        for (id, cases) in &kill.by {
+            writeln!(out, "          {id}: {}", cases.join(", "))?;
+        }
+    }
+    out.flush()
+}

@@ -1,0 +1,84 @@
+//! `frameproof selftest --styles`.
+
+use std::io::Write;
+
+use super::super::source::Suite;
+use super::super::{Failure, harness, nothing, runtime, usage};
+use super::Selftest;
+use crate::reference;
+use crate::report::escape;
+use crate::results::event::Verdict;
+use crate::selftest::styles::{FalseAlarm, Plan, StyleRun, selftest};
+
+impl Selftest {
+    pub(super) fn styles(&self, suites: &[Suite]) -> Result<u8, Failure> {
+        self.check_styles(suites)?;
+        let plan = Plan { only: self.style.clone(), combinations: self.combinations, seed: self.seed };
+        let mut out = anstream::stdout();
+        let (mut right, mut total) = (0, 0);
+        for Suite { protocol, cases } in suites {
+            if suites.len() > 1 {
+                writeln!(out, "{}", protocol.title)?;
+            }
+            let mut written = Ok(());
+            let mut sink = |run: &StyleRun| {
+                total += 1;
+                right += usize::from(run.is_right());
+                if written.is_ok() {
+                    written = show(&mut out, run, self.verbose);
+                }
+            };
+            let options = self.options();
+            let result = runtime()?.block_on(selftest(protocol, cases, &options, &plan, &mut sink));
+            result.map_err(|error| harness(error, ""))?;
+            written?;
+        }
+        writeln!(out, "{right} of {total} styles and combinations passed")?;
+        Ok(u8::from(right != total))
+    }
+
+    pub(super) fn check_styles(&self, suites: &[Suite]) -> Result<(), Failure> {
+        let all: Vec<_> = suites.iter().flat_map(|suite| reference::styles(&suite.protocol.name)).collect();
+        if all.is_empty() {
+            let hint = format!("there are reference servers for {}", reference::names().join(", "));
+            return Err(nothing("there is no reference server for this protocol", &hint));
+        }
+        let known = || all.iter().map(|style| style.name);
+        let Some(unknown) = self.style.iter().find(|name| !known().any(|style| style == **name)) else {
+            return Ok(());
+        };
+        let hint = match crate::source::nearest(unknown, known()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "`frameproof serve NAME --list-styles` lists them".to_owned(),
+        };
+        Err(usage(format!("unknown style `{unknown}`"), &hint))
+    }
+}
+
+fn show(out: &mut impl Write, run: &StyleRun, verbose: bool) -> std::io::Result<()> {
+    let word = if run.is_right() { "passed" } else { "FAILED" };
+    let count = |verdict| run.cases.get(&verdict).copied().unwrap_or_default();
+    let (passed, idle) = (count(Verdict::Passed), count(Verdict::NotApplicable));
+    write!(out, "{word}  {:<32} {passed} passed", run.name())?;
+    if idle > 0 {
+        write!(out, ", {idle} not applicable")?;
+    }
+    writeln!(out, ", {:.1} s", run.seconds)?;
+    for alarm in &run.alarms {
+        line(out, alarm, verbose)?;
+    }
+    out.flush()
+}
+
+fn line(out: &mut impl Write, alarm: &FalseAlarm, verbose: bool) -> std::io::Result<()> {
+    let what = match alarm.verdict {
+        Verdict::Warned => "warned",
+        Verdict::Error => "error",
+        _ => "failed",
+    };
+    writeln!(out, "        {what}: {}  {}", alarm.case, alarm.requirements.join(" "))?;
+    if verbose {
+        writeln!(out, "                {}", escape::terminal(&alarm.message))?;
+    }
+    Ok(())
+}

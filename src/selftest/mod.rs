@@ -1,0 +1,8 @@
+//! How the judge is judged: the suite against every fault of a reference server, against faults under triggers, every legal
+//! style, and mutants of the wire.
+
+mod chance;
+pub mod faults;
+pub mod styles;
+pub mod triggers;
+pub mod wire;

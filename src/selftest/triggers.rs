@@ -1,0 +1,177 @@
+//! Conditional faults: the suite against faults that strike at certain moments only. What survives is a hole.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use crate::protocol::{Level, Protocol};
+use crate::reference::{Fault, Trigger, Variant, faults};
+use crate::results::event::{RunEvent, Verdict};
+use crate::run::{RunError, RunOptions, Target, run};
+use crate::scenario::LoadedCase;
+use crate::selftest::chance::Chance;
+
+/// What is to be tried.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// Only these faults; empty: all of them.
+    pub faults: Vec<String>,
+    /// Only these triggers; empty: all but `always`.
+    pub triggers: Vec<Trigger>,
+    /// So many pairs at most; none: all of them.
+    pub sample: Option<usize>,
+    /// What chooses the sample.
+    pub seed: u64,
+    /// Styles that the servers have besides.
+    pub styles: Vec<String>,
+}
+
+/// What became of a mutant of the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fate {
+    /// One of the requirements that it violates was found broken.
+    Killed,
+    /// Only others were.
+    KilledByAnother,
+    /// Only a warning was given, though the fault violates what a MUST says.
+    Warned,
+    /// Nothing was found.
+    Survived,
+}
+
+impl Fate {
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Killed => "killed",
+            Self::KilledByAnother => "by another",
+            Self::Warned => "warned",
+            Self::Survived => "SURVIVED",
+        }
+    }
+}
+
+/// What the suite made of one fault under one trigger.
+#[derive(Debug, Clone)]
+pub struct Mutant {
+    /// The fault.
+    pub fault: Fault,
+    /// When it strikes.
+    pub trigger: Trigger,
+    /// What became of it.
+    pub fate: Fate,
+    /// For each requirement found broken, how many cases found it.
+    pub by: BTreeMap<String, usize>,
+}
+
+impl Mutant {
+    /// As `--fault` names it.
+    pub fn name(&self) -> String {
+        format!("{}@{}", self.fault.name, self.trigger.name())
+    }
+}
+
+/// A fault may make a server silent; this is long on loopback.
+const SHORT: Duration = Duration::from_millis(500);
+
+/// Runs the suite against faults under triggers, and reports each to `sink`.
+///
+/// # Errors
+/// See [`RunError`].
+pub async fn selftest(
+    protocol: &Arc<Protocol>,
+    cases: &[LoadedCase],
+    options: &RunOptions,
+    plan: &Plan,
+    sink: &mut (dyn FnMut(&Mutant) + Send),
+) -> Result<(), RunError> {
+    for (fault, trigger) in pairs(faults(&protocol.name), plan) {
+        let mut options = options.clone();
+        options.timing.step_deadline = SHORT;
+        sink(&one(protocol, cases, options, fault, trigger, &plan.styles).await?);
+    }
+    Ok(())
+}
+
+/// The pairs that are tried, in the order of the tables.
+fn pairs(all: &[Fault], plan: &Plan) -> Vec<(Fault, Trigger)> {
+    let wanted = |fault: &&Fault| plan.faults.is_empty() || plan.faults.iter().any(|name| name == fault.name);
+    let tried = |trigger: &Trigger| match plan.triggers.is_empty() {
+        true => *trigger != Trigger::Always,
+        false => plan.triggers.contains(trigger),
+    };
+    let triggers: Vec<Trigger> =
+        Trigger::ALL.iter().map(|(trigger, ..)| *trigger).filter(|trigger| tried(trigger)).collect();
+    let mut pairs: Vec<(Fault, Trigger)> = all
+        .iter()
+        .filter(wanted)
+        .flat_map(|fault| triggers.iter().map(|trigger| (*fault, *trigger)))
+        .collect();
+    let mut chance = Chance::new(plan.seed, 0);
+    while plan.sample.is_some_and(|most| pairs.len() > most) {
+        pairs.remove(chance.below(pairs.len()));
+    }
+    pairs
+}
+
+async fn one(
+    protocol: &Arc<Protocol>,
+    cases: &[LoadedCase],
+    options: RunOptions,
+    fault: Fault,
+    trigger: Trigger,
+    styles: &[String],
+) -> Result<Mutant, RunError> {
+    let name = format!("{}@{}", fault.name, trigger.name());
+    let target =
+        Target::Reference(Variant { fault: Some(name), styles: styles.to_vec(), ..Variant::default() });
+    let (mut by, mut failed, mut warned): (BTreeMap<String, usize>, _, _) = (BTreeMap::new(), false, false);
+    let mut sink = |event: &RunEvent| {
+        let RunEvent::CaseFinished(report) = event else { return };
+        for failure in &report.failures {
+            failed |= failure.verdict != Verdict::Warned;
+            warned |= failure.verdict == Verdict::Warned;
+            failure.requirements.iter().for_each(|id| *by.entry(id.clone()).or_default() += 1);
+        }
+        failed |= report.verdict == Verdict::Error;
+    };
+    let (_keep, stop) = watch::channel(false);
+    run(Arc::clone(protocol), cases.to_vec(), target, options, &mut sink, stop).await?;
+    let own = fault.violates.iter().any(|id| by.contains_key(*id));
+    // What a SHOULD says can be warned of only.
+    let must = fault
+        .violates
+        .iter()
+        .any(|id| protocol.requirements.get(id).is_some_and(|it| it.level == Level::Must));
+    let fate = match (failed, warned) {
+        (false, false) => Fate::Survived,
+        (false, true) if must => Fate::Warned,
+        _ if own => Fate::Killed,
+        _ => Fate::KilledByAnother,
+    };
+    Ok(Mutant { fault, trigger, fate, by })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sample_is_a_part_of_all_pairs_and_comes_again() {
+        let fault = |name| Fault { name, title: "", violates: &[] };
+        let all = [fault("a"), fault("b"), fault("c")];
+        let plan =
+            Plan { faults: Vec::new(), triggers: Vec::new(), sample: None, seed: 1, styles: Vec::new() };
+        let whole = pairs(&all, &plan);
+        assert_eq!(whole.len(), 3 * (Trigger::ALL.len() - 1));
+        let plan = Plan { sample: Some(7), ..plan };
+        let sample = pairs(&all, &plan);
+        assert_eq!(sample.len(), 7);
+        assert!(sample.iter().all(|pair| whole.contains(pair)));
+        assert_eq!(sample, pairs(&all, &plan));
+        let plan = Plan { faults: vec!["b".to_owned()], triggers: vec![Trigger::Always], ..plan };
+        assert_eq!(pairs(&all, &plan), [(fault("b"), Trigger::Always)]);
+    }
+}
