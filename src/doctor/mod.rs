@@ -20,7 +20,7 @@ use crate::run::context::RunContext;
 use crate::run::isolation::precheck as isolation;
 use crate::run::isolation::precheck::WORDS;
 use crate::run::options::{CaseOptions, Retention};
-use crate::run::server::pool::Hosts;
+use crate::run::server::pool::ServerPool;
 use crate::run::server::probe::detect_dialect;
 use crate::run::server::serve::not_served;
 use crate::run::triage::model_use as asked;
@@ -54,31 +54,24 @@ pub async fn doctor(
     let asked: Arc<Asked> = Arc::default();
     let clock = Instant::now();
     let mut run = RunContext::new(protocol, target, options);
-    let hosts = match Hosts::open(protocol, target, &run.options, Some(asked.observer())).await {
-        Ok(hosts) => hosts,
+    let pool = match ServerPool::open(protocol, target, &run.options, Some(asked.observer())).await {
+        Ok(pool) => pool,
         Err(error) => return absent(error.redacted(&secrets), target, clock, sink),
     };
     let has_model = matches!(target, Target::Configured(spec) if spec.model.is_some());
-    detect_dialect(&hosts, target, &mut run).await;
-    let mut walk = Walk {
-        protocol: &run.protocol,
-        target,
-        run: &run,
-        hosts: &hosts,
-        secrets: &secrets,
-        sink,
-        good: true,
-    };
+    detect_dialect(&pool, target, &mut run).await;
+    let mut walk =
+        Walk { protocol: &run.protocol, target, run: &run, pool: &pool, secrets: &secrets, sink, good: true };
     walk.tell(Finding::new(STARTS, State::Good, started(target), ""));
     walk.tell(Finding::new(
         UPGRADES,
         State::Good,
-        format!("{} takes connections", crate::wire::shown(&hosts.url().await)),
+        format!("{} takes connections", crate::wire::shown(&pool.url().await)),
         "",
     ));
     walk.conversation(&asked, has_model).await;
     let good = walk.good && walk.lives_on(LATE).await;
-    hosts.stop().await;
+    pool.stop().await;
     Ok(good)
 }
 
@@ -86,7 +79,7 @@ struct Walk<'w> {
     protocol: &'w Arc<Protocol>,
     target: &'w Target,
     run: &'w RunContext,
-    hosts: &'w Hosts,
+    pool: &'w ServerPool,
     secrets: &'w Secrets,
     sink: &'w mut (dyn FnMut(&Finding) + Send),
     good: bool,
@@ -112,7 +105,7 @@ impl Walk<'_> {
 
     /// Whether the server outlives the steps so far. Between two of them nobody would notice its end: it is launched again.
     async fn lives_on(&mut self, patience: Duration) -> bool {
-        let Some(fallen) = self.hosts.fallen_within(patience).await.into_iter().next() else { return true };
+        let Some(fallen) = self.pool.crashes_within(patience).await.into_iter().next() else { return true };
         let text = format!("the server ended after a client had left it: {}", fallen.how);
         let advice = match fallen.output.is_empty() {
             true => "what does it do when a client leaves? It wrote no line of output",
@@ -335,7 +328,7 @@ impl Walk<'_> {
 
     async fn walk(&self, loaded: &LoadedCase) -> Outcome {
         let clock = Instant::now();
-        let lease = match self.hosts.lease(loaded).await {
+        let lease = match self.pool.lease(loaded).await {
             Ok(lease) => lease,
             Err(error) => return not_served(&error, clock),
         };

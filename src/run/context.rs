@@ -7,7 +7,7 @@ use crate::protocol::Protocol;
 use crate::reference::Variant;
 use crate::run::options::{CaseOptions, Retention};
 use crate::run::triage::activity::Heard;
-use crate::run::{Overheard, RunOptions, Target};
+use crate::run::{LeakDetector, RunOptions, Target};
 
 /// What the cases of a run share beside the server. It does not change once they run.
 #[derive(Debug, Clone)]
@@ -23,7 +23,7 @@ pub(crate) struct RunContext {
     /// Makes the sessions of this run others than those of a run before, whose ids the same seed gave.
     pub salt: u64,
     /// What cases that run side by side receive of each other; none: they are not watched for that.
-    pub leaks: Option<Arc<Overheard>>,
+    pub leaks: Option<Arc<LeakDetector>>,
     /// What the server was seen to do over all cases.
     pub activity: Arc<Heard>,
 }

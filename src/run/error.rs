@@ -1,8 +1,10 @@
 //! Why a run cannot begin, and what to do about it.
 
+use std::path::Path;
+
 use crate::reference;
 use crate::results::redact::Secrets;
-use crate::run::Target;
+use crate::run::{RunOptions, Target};
 use crate::target::{LaunchError, LaunchFailure};
 use crate::wire::ConnectError;
 
@@ -59,6 +61,11 @@ impl RunError {
             _ => return false,
         };
         matches!(error, ConnectError::BadUrl { .. })
+    }
+
+    pub(crate) fn no_trace(options: &RunOptions, error: std::io::Error) -> Self {
+        let path = options.trace.as_deref().unwrap_or(Path::new("")).display().to_string();
+        Self::Trace { path, error }
     }
 
     /// The same without secrets: a server that refuses may quote what it was sent.

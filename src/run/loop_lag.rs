@@ -10,7 +10,7 @@ use tokio::time::{MissedTickBehavior, interval};
 const TICK: Duration = Duration::from_millis(20);
 
 /// Measures from when it was made until it is dropped.
-pub(crate) struct Lag {
+pub(crate) struct LoopLag {
     began: Instant,
     ticks: Arc<Ticks>,
     task: tokio::task::JoinHandle<()>,
@@ -29,7 +29,7 @@ fn micros(time: Duration) -> u64 {
     time.as_micros().try_into().unwrap_or(u64::MAX)
 }
 
-impl Lag {
+impl LoopLag {
     pub fn new() -> Self {
         let began = Instant::now();
         let ticks = Arc::new(Ticks::default());
@@ -55,7 +55,7 @@ impl Lag {
     }
 }
 
-impl Drop for Lag {
+impl Drop for LoopLag {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -68,7 +68,7 @@ mod tests {
     #[tokio::test]
     async fn a_thread_that_is_held_up_is_late() {
         const HELD: Duration = Duration::from_millis(60);
-        let lag = Lag::new();
+        let lag = LoopLag::new();
         // The only thread of this runtime stands still: no tick comes meanwhile, and that is known before the next one does.
         std::thread::sleep(HELD);
         assert!(lag.worst() >= HELD - TICK, "{:?}", lag.worst());

@@ -17,9 +17,9 @@ use std::sync::Arc;
 
 pub(crate) use case::verdict::without_silence;
 pub use error::RunError;
-pub use isolation::leaks::Overheard;
+pub use isolation::leaks::LeakDetector;
 pub use options::{Attempts, Limits, RunOptions, Timing};
-pub use suite::schedule::run;
+pub use suite::run::run;
 pub use triage::activity::Heard;
 
 use crate::reference;

@@ -8,7 +8,7 @@ use crate::results::redact::Secrets;
 use crate::run::case::interpreter::DIED;
 use crate::run::context::{RunContext, fresh_salt};
 use crate::run::options::{CaseOptions, Retention};
-use crate::run::server::pool::Hosts;
+use crate::run::server::pool::ServerPool;
 use crate::run::server::probe::detect_dialect;
 use crate::run::server::serve::run_on_server;
 use crate::run::suite::report as reports;
@@ -20,7 +20,7 @@ use crate::trace::Event;
 pub struct Ground {
     run: RunContext,
     target: Target,
-    hosts: Hosts,
+    pool: ServerPool,
     /// Where clients connect to, for reports.
     url: String,
     secrets: Secrets,
@@ -53,11 +53,11 @@ impl Ground {
         options.attempts.max_deaths = u32::MAX;
         let secrets = Secrets::of(&target);
         let mut run = RunContext::new(&protocol, &target, options);
-        let opened = Hosts::open(&protocol, &target, &run.options, None).await;
-        let hosts = opened.map_err(|error| error.redacted(&secrets))?;
-        detect_dialect(&hosts, &target, &mut run).await;
-        let url = hosts.url().await;
-        Ok(Self { run, target, hosts, url, secrets })
+        let opened = ServerPool::open(&protocol, &target, &run.options, None).await;
+        let pool = opened.map_err(|error| error.redacted(&secrets))?;
+        detect_dialect(&pool, &target, &mut run).await;
+        let url = pool.url().await;
+        Ok(Self { run, target, pool, url, secrets })
     }
 
     /// Whether the target takes a connection.
@@ -65,12 +65,12 @@ impl Ground {
     /// # Errors
     /// Why not.
     pub async fn probe(&self) -> Result<(), RunError> {
-        self.hosts.reachable().await.map_err(|error| error.redacted(&self.secrets))
+        self.pool.reachable().await.map_err(|error| error.redacted(&self.secrets))
     }
 
     /// Starts the embedded or launched server anew, without anything that it remembered. `false`: the target is not ours.
     pub async fn renew(&self) -> bool {
-        self.hosts.renew().await
+        self.pool.restart_fresh().await
     }
 
     /// A ground of its own for one replay, so that what came before plays no part: another embedded or launched server.
@@ -99,12 +99,12 @@ impl Ground {
 
     /// How launched servers have ended since this was asked last.
     pub async fn fallen(&self) -> Vec<String> {
-        self.hosts.fallen().await.into_iter().map(|fallen| self.secrets.text(fallen.how)).collect()
+        self.pool.take_crashes().await.into_iter().map(|fallen| self.secrets.text(fallen.how)).collect()
     }
 
     /// Memory that the launched server has resident, in bytes. None: it was not launched, or the system does not tell.
     pub async fn memory(&self) -> Option<u64> {
-        self.hosts.memory().await
+        self.pool.memory().await
     }
 
     /// By what deadlines are multiplied; `None`: there are none.
@@ -139,7 +139,7 @@ impl Ground {
             options.salt = fresh_salt();
         }
         let clock = std::time::Instant::now();
-        let mut outcome = run_on_server(&self.hosts, run, loaded, options).await;
+        let mut outcome = run_on_server(&self.pool, run, loaded, options).await;
         let (trace, marks) = (std::mem::take(&mut outcome.trace), std::mem::take(&mut outcome.marks));
         let failed_at = std::mem::take(&mut outcome.failed_at);
         let verdict = reports::verdict_of(&outcome, false);
@@ -150,7 +150,7 @@ impl Ground {
 
     /// Ends what was started.
     pub async fn close(self) {
-        self.hosts.stop().await;
+        self.pool.stop().await;
     }
 }
 

@@ -78,7 +78,7 @@ impl Runner<'_> {
         self.vars.rng.fill_bytes(&mut bytes);
         bytes.iter_mut().zip(self.cx.options.salt.to_le_bytes()).for_each(|(byte, salt)| *byte ^= salt);
         let id = uuid::Builder::from_random_bytes(bytes).into_uuid().to_string();
-        self.makes_up(&id);
+        self.note_marker(&id);
         id
     }
 }

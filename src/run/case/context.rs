@@ -6,7 +6,7 @@ use crate::protocol::{Protocol, ReadingName};
 use crate::run::case::environment::CaseServer;
 use crate::run::case::roles::Roles;
 use crate::run::context::RunContext;
-use crate::run::isolation::leaks::Ear;
+use crate::run::isolation::leaks::LeakProbe;
 use crate::run::options::CaseOptions;
 use crate::scenario::LoadedCase;
 
@@ -18,7 +18,7 @@ pub(crate) struct CaseContext<'r> {
     pub options: CaseOptions,
     pub server: &'r CaseServer,
     /// Distinguishes what this case receives from what others receive; none: no other case runs.
-    pub probe: Option<Arc<Ear>>,
+    pub probe: Option<Arc<LeakProbe>>,
     pub roles: Roles,
 }
 

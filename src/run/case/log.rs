@@ -173,8 +173,8 @@ impl Runner<'_> {
         if let (Some(heard), Payload::Text(text)) = (&mut self.log.texts, &incoming.payload) {
             heard.push((index, name.clone(), Arc::clone(text)));
         }
-        if let (Some(ear), Payload::Text(text)) = (&self.cx.probe, &incoming.payload) {
-            ear.hears(&name, index, text);
+        if let (Some(probe), Payload::Text(text)) = (&self.cx.probe, &incoming.payload) {
+            probe.hears(&name, index, text);
         }
         let judged = self.observe(event);
         if let Some(ended) = &ended {
@@ -236,9 +236,9 @@ impl Runner<'_> {
         let ambient = received.ambient;
         let Some(client) = self.conns.clients.get_mut(name) else { return };
         if let Some(id) = id {
-            if let Some(ear) = self.cx.probe.as_ref().filter(|_| !asked_for(&self.log.wire, &id)) {
+            if let Some(probe) = self.cx.probe.as_ref().filter(|_| !asked_for(&self.log.wire, &id)) {
                 let text = self.log.wire.get(received.event as usize).map_or("", |line| &line.text);
-                ear.joins(name, received.event, &id, text);
+                probe.joins(name, received.event, &id, text);
             }
             self.conns.sessions.ids.insert(client.session.clone(), Some(id));
         }

@@ -40,7 +40,7 @@ pub(crate) struct Outcome {
     /// The launched server died meanwhile.
     pub dead: bool,
     /// Where to note that somebody has told of it.
-    pub grave: Option<Arc<AtomicBool>>,
+    pub reported: Option<Arc<AtomicBool>>,
     /// What the launched server wrote meanwhile.
     pub log: Vec<LogLine>,
     /// Deviations that the overlay excuses.

@@ -92,7 +92,7 @@ impl Runner<'_> {
             return Some(Value::from(prompt));
         }
         let cue = turn::cue_text(steps, &protocol, &mut |name| self.lookup(name, None)).ok()?;
-        self.makes_up(&cue);
+        self.note_marker(&cue);
         Some(Value::String(cue))
     }
 
@@ -100,14 +100,14 @@ impl Runner<'_> {
         let mut bytes = [0; 16];
         self.vars.rng.fill_bytes(&mut bytes);
         let uuid = uuid::Builder::from_random_bytes(bytes).into_uuid().to_string();
-        self.makes_up(&uuid);
+        self.note_marker(&uuid);
         uuid
     }
 
     /// Notes that nobody else says this.
-    pub fn makes_up(&self, text: &str) {
-        if let Some(ear) = &self.cx.probe {
-            ear.says(&self.step.client, text);
+    pub fn note_marker(&self, text: &str) {
+        if let Some(probe) = &self.cx.probe {
+            probe.says(&self.step.client, text);
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::run::case::client::Received;
 use crate::run::case::context::CaseContext;
 use crate::run::case::diagnose::{SERVER, Silence};
 use crate::run::case::interpreter::{Outcome, Runner, Stop};
-use crate::run::loop_lag::Lag;
+use crate::run::loop_lag::LoopLag;
 use crate::source::Diagnostics;
 use crate::trace::End;
 
@@ -29,7 +29,7 @@ pub(crate) struct CaseVerdict {
     /// The protocol without the overlays, judging the same frames.
     pub shadow: Option<Judge>,
     /// How late this process is, where a monitor asks for times.
-    pub lag: Option<Lag>,
+    pub lag: Option<LoopLag>,
     pub failures: Vec<Failure>,
     /// The step of each failure, by its pointer; empty: at the end.
     pub failed_at: Vec<String>,
@@ -54,7 +54,7 @@ impl CaseVerdict {
         Ok(Self {
             judge: Some(Judge::new(Arc::clone(&cx.protocol), limits, suspended)?),
             shadow: shadow.transpose()?,
-            lag: cx.protocol.extension.is_timed().then(Lag::new),
+            lag: cx.protocol.extension.is_timed().then(LoopLag::new),
             failures: Vec::new(),
             failed_at: Vec::new(),
             exercised: BTreeMap::new(),

@@ -38,7 +38,7 @@ struct Client {
     case: String,
     name: String,
     /// The server process.
-    ground: usize,
+    server_id: usize,
 }
 
 /// A frame that came to a client of another case.
@@ -61,7 +61,7 @@ impl Leak {
 
 /// What the cases of a run have said that nobody else says, and what of it others heard.
 #[derive(Debug, Default)]
-pub struct Overheard(Mutex<Inner>);
+pub struct LeakDetector(Mutex<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
@@ -76,33 +76,33 @@ struct Inner {
     lost: HashMap<u64, Vec<Leak>>,
 }
 
-impl Overheard {
+impl LeakDetector {
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A run of a case begins, on a server that others use as well: `ground` tells such servers apart.
-    pub(crate) fn begin(self: &Arc<Self>, case: &str, ground: usize) -> Ear {
+    /// A run of a case begins, on a server that others use as well: `server_id` tells such servers apart.
+    pub(crate) fn begin(self: &Arc<Self>, case: &str, server_id: usize) -> LeakProbe {
         let mut inner = self.lock();
         inner.runs += 1;
         let run = inner.runs;
         inner.running.insert(run);
-        Ear { all: Arc::clone(self), run, case: case.to_owned(), ground }
+        LeakProbe { all: Arc::clone(self), run, case: case.to_owned(), server_id }
     }
 }
 
 /// What one run of a case says and hears.
 #[derive(Debug)]
-pub(crate) struct Ear {
-    all: Arc<Overheard>,
+pub(crate) struct LeakProbe {
+    all: Arc<LeakDetector>,
     run: u64,
     case: String,
-    ground: usize,
+    server_id: usize,
 }
 
-impl Ear {
+impl LeakProbe {
     fn client(&self, name: &str) -> Client {
-        Client { run: self.run, case: self.case.clone(), name: name.to_owned(), ground: self.ground }
+        Client { run: self.run, case: self.case.clone(), name: name.to_owned(), server_id: self.server_id }
     }
 
     /// A client is about to say a text that was made up for it: the UUIDs and cues in it are its own.
@@ -180,7 +180,7 @@ impl Ear {
     }
 }
 
-impl Drop for Ear {
+impl Drop for LeakProbe {
     fn drop(&mut self) {
         let mut inner = self.all.lock();
         inner.running.remove(&self.run);
@@ -265,10 +265,11 @@ impl Inner {
 
     /// The last owner of a mark that runs beside a case, on the same server, if none of the owners is the case itself. Another
     /// server may give the same ids, and of one that has ended a server may tell whom it likes: it disturbs nobody.
-    fn foreign(&self, mark: &str, ear: &Ear) -> Option<Client> {
+    fn foreign(&self, mark: &str, probe: &LeakProbe) -> Option<Client> {
         let owners = self.marks.get(mark)?;
-        let own = owners.len() >= OWNERS || owners.iter().any(|owner| owner.run == ear.run);
-        let beside = |owner: &&Client| owner.ground == ear.ground && self.running.contains(&owner.run);
+        let own = owners.len() >= OWNERS || owners.iter().any(|owner| owner.run == probe.run);
+        let beside =
+            |owner: &&Client| owner.server_id == probe.server_id && self.running.contains(&owner.run);
         if own { None } else { owners.iter().rev().find(beside).cloned() }
     }
 
@@ -312,9 +313,9 @@ mod tests {
 
     #[test]
     fn both_cases_are_named_and_others_are_left_alone() {
-        let all = Arc::new(Overheard::default());
-        let ear = |case: &str| all.begin(case, 0);
-        let (one, two, three) = (ear("f/one"), ear("f/two"), ear("f/three"));
+        let all = Arc::new(LeakDetector::default());
+        let probe = |case: &str| all.begin(case, 0);
+        let (one, two, three) = (probe("f/one"), probe("f/two"), probe("f/three"));
         one.says("alice", UUID);
         one.says("alice", "[[cue:same]]");
         two.says("bob", "[[cue:same]]");
@@ -353,10 +354,10 @@ mod tests {
 
     #[test]
     fn one_session_for_two_cases_is_a_leak() {
-        let all = Arc::new(Overheard::default());
+        let all = Arc::new(LeakDetector::default());
         let (one, two, far) = (all.begin("f/one", 1), all.begin("f/two", 1), all.begin("f/far", 2));
-        for (ear, session) in [(&one, "lobby"), (&two, "lobby"), (&one, UUID), (&one, UUID)] {
-            ear.joins("alice", 0, session, session);
+        for (probe, session) in [(&one, "lobby"), (&two, "lobby"), (&one, UUID), (&one, UUID)] {
+            probe.joins("alice", 0, session, session);
         }
         assert!(!one.attribute(&mut in_vain(), &[]) && !two.attribute(&mut in_vain(), &[]));
         // Another server may give the same ids.
@@ -382,7 +383,7 @@ mod tests {
 
     #[test]
     fn who_has_ended_or_has_another_server_is_not_disturbed() {
-        let all = Arc::new(Overheard::default());
+        let all = Arc::new(LeakDetector::default());
         let (one, two, far) = (all.begin("f/one", 1), all.begin("f/two", 1), all.begin("f/far", 2));
         one.says("alice", UUID);
         far.hears("alice", 1, UUID);
@@ -394,7 +395,7 @@ mod tests {
 
     #[test]
     fn what_no_requirement_forbids_is_a_warning_of_a_case_that_runs_again() {
-        let all = Arc::new(Overheard::default());
+        let all = Arc::new(LeakDetector::default());
         let (one, two) = (all.begin("f/one", 1), all.begin("f/two", 1));
         for (ids, disturbed) in [(vec!["A-1".to_owned()], false), (vec![], true)] {
             one.says("alice", UUID);

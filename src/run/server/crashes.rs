@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use crate::results::event::{CaseReport, LogLine, Verdict};
 use crate::run::case::interpreter::DIED;
-use crate::run::server::pool::Fallen;
+use crate::run::server::pool::Crash;
 use crate::run::triage::signature as key;
 
 /// What stands in place of a case's name.
 pub(crate) const NAME: &str = "target/lives-on";
 
 /// A report for each kind of death.
-pub(crate) fn reports(fallen: Vec<Fallen>, reproduce: &str, now: Duration) -> Vec<CaseReport> {
-    let mut kinds: Vec<(String, Fallen, usize)> = Vec::new();
+pub(crate) fn reports(fallen: Vec<Crash>, reproduce: &str, now: Duration) -> Vec<CaseReport> {
+    let mut kinds: Vec<(String, Crash, usize)> = Vec::new();
     for one in fallen {
         let kind = key::essential(&format!("{DIED}{}", one.how));
         match kinds.iter_mut().find(|(known, ..)| *known == kind) {
@@ -20,7 +20,7 @@ pub(crate) fn reports(fallen: Vec<Fallen>, reproduce: &str, now: Duration) -> Ve
             None => kinds.push((kind, one, 1)),
         }
     }
-    let report = |(_, Fallen { how, output, before, .. }, count): (String, Fallen, usize)| {
+    let report = |(_, Crash { how, output, before, .. }, count): (String, Crash, usize)| {
         let place = match &before {
             Some(case) => format!("between cases, before {case}, for which it was started again"),
             None => "behind the last case".to_owned(),

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use crate::reference;
 use crate::target::Instance;
 
-pub(crate) enum Server {
+pub(crate) enum ServerHandle {
     /// Somebody else's.
     Foreign,
     Reference(reference::Server),
     Launched(Arc<Instance>),
 }
 
-impl Server {
+impl ServerHandle {
     pub(crate) async fn stop(self) {
         match self {
             Self::Foreign => {}

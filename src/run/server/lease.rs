@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::run::case::environment::CaseServer;
 use crate::run::case::interpreter::Outcome;
-use crate::run::server::handle::Server;
+use crate::run::server::handle::ServerHandle;
 
 /// How long the end of a process may take to show after its connections broke.
 const GRACE: Duration = Duration::from_secs(1);
@@ -17,11 +17,11 @@ const HALVED: [u32; 2] = [2, 1];
 /// What serves one case.
 pub(crate) struct Lease {
     pub server: CaseServer,
-    pub(crate) own: Option<Server>,
+    pub(crate) own: Option<ServerHandle>,
     /// A case has told of the server's death.
-    pub(crate) told: Arc<AtomicBool>,
+    pub(crate) reported: Arc<AtomicBool>,
     /// How often a death was waited for in vain in this run since the last one, behind close frames and without.
-    pub(crate) vain: Arc<[AtomicU32; 2]>,
+    pub(crate) fruitless_waits: Arc<[AtomicU32; 2]>,
 }
 
 impl Lease {
@@ -36,11 +36,14 @@ impl Lease {
     pub async fn death(&self, outcome: &Outcome) -> Option<String> {
         let instance = self.server.instance.as_ref().filter(|_| outcome.lost_connection())?;
         let kind = usize::from(outcome.was_cut());
-        let vain = self.vain[kind].load(Ordering::Relaxed).min(HALVED[kind]);
-        let died = instance.died_within(GRACE / 2_u32.pow(vain)).await;
+        let fruitless_waits = self.fruitless_waits[kind].load(Ordering::Relaxed).min(HALVED[kind]);
+        let died = instance.died_within(GRACE / 2_u32.pow(fruitless_waits)).await;
         match died {
-            Some(_) => self.vain.iter().for_each(|vain| vain.store(0, Ordering::Relaxed)),
-            None => drop(self.vain[kind].fetch_add(1, Ordering::Relaxed)),
+            Some(_) => self
+                .fruitless_waits
+                .iter()
+                .for_each(|fruitless_waits| fruitless_waits.store(0, Ordering::Relaxed)),
+            None => drop(self.fruitless_waits[kind].fetch_add(1, Ordering::Relaxed)),
         }
         died
     }

@@ -12,7 +12,7 @@ use crate::protocol::extension::Join;
 use crate::reference;
 use crate::run::address::{complete, session_endpoint};
 use crate::run::case::environment::{CaseServer, Restarter};
-use crate::run::server::handle::Server;
+use crate::run::server::handle::ServerHandle;
 use crate::run::server::lease::Lease;
 use crate::run::{RunError, RunOptions, Target};
 use crate::scenario::LoadedCase;
@@ -28,7 +28,7 @@ const LAST_LINES: usize = 20;
 const GRACE: Duration = Duration::from_millis(500);
 
 /// Starts and ends servers as the cases need them.
-pub(crate) struct Hosts {
+pub(crate) struct ServerPool {
     protocol: Arc<Protocol>,
     target: Target,
     endpoint: Endpoint,
@@ -36,52 +36,52 @@ pub(crate) struct Hosts {
     shared: Mutex<Shared>,
     max_deaths: u32,
     /// How often a death was waited for that was none; see [`Lease`].
-    vain: Arc<[AtomicU32; 2]>,
+    fruitless_waits: Arc<[AtomicU32; 2]>,
 }
 
 struct Shared {
-    server: Option<Server>,
+    server: Option<ServerHandle>,
     endpoint: Endpoint,
     family: Option<String>,
     deaths: u32,
     /// A case has told of the death of the server that is there.
-    told: Arc<AtomicBool>,
+    reported: Arc<AtomicBool>,
     /// How servers ended that nobody has heard of yet.
-    fallen: Vec<Fallen>,
+    crashes: Vec<Crash>,
 }
 
 /// The end of a server that cases shared.
-pub(crate) struct Fallen {
+pub(crate) struct Crash {
     /// How it ended.
     pub how: String,
     /// The last lines of its output.
     pub output: Vec<Line>,
     /// The case that it was to serve next; none: no case was left.
     pub before: Option<String>,
-    told: Arc<AtomicBool>,
+    reported: Arc<AtomicBool>,
 }
 
 impl Shared {
     /// Notes the end of the server, if it has ended; how.
     async fn note_death(&mut self, before: Option<&str>) -> Option<String> {
-        let Some(Server::Launched(instance)) = &self.server else { return None };
+        let Some(ServerHandle::Launched(instance)) = &self.server else { return None };
         let how = instance.died().await?;
-        let fallen = Fallen {
+        let fallen = Crash {
             how: how.clone(),
             output: instance.log().tail(LAST_LINES),
             before: before.map(str::to_owned),
-            told: Arc::clone(&self.told),
+            reported: Arc::clone(&self.reported),
         };
-        self.fallen.push(fallen);
+        self.crashes.push(fallen);
         Some(how)
     }
 
-    fn replaced_by(&mut self, server: Server, endpoint: Endpoint) {
-        (self.server, self.endpoint, self.told) = (Some(server), endpoint, Arc::default());
+    fn replaced_by(&mut self, server: ServerHandle, endpoint: Endpoint) {
+        (self.server, self.endpoint, self.reported) = (Some(server), endpoint, Arc::default());
     }
 }
 
-impl Hosts {
+impl ServerPool {
     /// Starts the model and the server that a run begins with, and sees whether it takes connections.
     pub async fn open(
         protocol: &Arc<Protocol>,
@@ -112,40 +112,42 @@ impl Hosts {
             endpoint: endpoint.clone(),
             family: None,
             deaths: 0,
-            told: Arc::default(),
-            fallen: Vec::new(),
+            reported: Arc::default(),
+            crashes: Vec::new(),
         };
         let (protocol, target) = (Arc::clone(protocol), target.clone());
-        let hosts = Self {
+        let pool = Self {
             protocol,
             target,
             endpoint,
             model,
             shared: Mutex::new(shared),
             max_deaths: options.attempts.max_deaths,
-            vain: Arc::default(),
+            fruitless_waits: Arc::default(),
         };
-        let (server, endpoint) = hosts.start().await?;
+        let (server, endpoint) = pool.start().await?;
         let probed = match &server {
-            Server::Reference(_) => Ok(()),
-            _ => hosts.probe(&server, &endpoint).await,
+            ServerHandle::Reference(_) => Ok(()),
+            _ => pool.probe(&server, &endpoint).await,
         };
-        let mut shared = hosts.shared.lock().await;
+        let mut shared = pool.shared.lock().await;
         shared.replaced_by(server, endpoint);
         drop(shared);
         if let Err(error) = probed {
-            let error = hosts.explained(error).await;
-            hosts.stop().await;
+            let error = pool.explained(error).await;
+            pool.stop().await;
             return Err(error);
         }
-        Ok(hosts)
+        Ok(pool)
     }
 
     /// Why a server cannot be connected to, with what it wrote, where it was launched: perhaps it has ended meanwhile.
     async fn explained(&self, error: RunError) -> RunError {
         let shared = self.shared.lock().await;
         match (error, &shared.server) {
-            (RunError::Target(error), Some(Server::Launched(instance))) if instance.spec().is_launched() => {
+            (RunError::Target(error), Some(ServerHandle::Launched(instance)))
+                if instance.spec().is_launched() =>
+            {
                 let patience = match &error {
                     ConnectError::BadUrl { .. } | ConnectError::Http { .. } => Duration::ZERO,
                     _ => GRACE,
@@ -169,7 +171,7 @@ impl Hosts {
     pub async fn reachable(&self) -> Result<(), RunError> {
         let mut shared = self.shared.lock().await;
         let kept = match shared.server.take() {
-            Some(Server::Launched(instance)) if instance.died().await.is_some() => {
+            Some(ServerHandle::Launched(instance)) if instance.died().await.is_some() => {
                 instance.stop().await;
                 None
             }
@@ -185,10 +187,10 @@ impl Hosts {
     }
 
     /// Replaces the shared server by another one. `false`: it was not started by us, or is not there.
-    pub async fn renew(&self) -> bool {
+    pub async fn restart_fresh(&self) -> bool {
         let mut shared = self.shared.lock().await;
         match shared.server.take() {
-            other @ (None | Some(Server::Foreign)) => {
+            other @ (None | Some(ServerHandle::Foreign)) => {
                 shared.server = other;
                 false
             }
@@ -201,41 +203,41 @@ impl Hosts {
     }
 
     /// How launched servers that cases shared have ended since this was asked last.
-    pub async fn fallen(&self) -> Vec<Fallen> {
+    pub async fn take_crashes(&self) -> Vec<Crash> {
         let mut shared = self.shared.lock().await;
         if shared.note_death(None).await.is_some()
             && let Some(server) = shared.server.take()
         {
             server.stop().await;
         }
-        std::mem::take(&mut shared.fallen)
+        std::mem::take(&mut shared.crashes)
     }
 
     /// The same, for a server that may be about to end: so long is waited for it.
-    pub async fn fallen_within(&self, patience: Duration) -> Vec<Fallen> {
+    pub async fn crashes_within(&self, patience: Duration) -> Vec<Crash> {
         let instance = match &self.shared.lock().await.server {
-            Some(Server::Launched(instance)) => Some(Arc::clone(instance)),
+            Some(ServerHandle::Launched(instance)) => Some(Arc::clone(instance)),
             _ => None,
         };
         if let Some(instance) = instance {
             instance.died_within(patience).await;
         }
-        self.fallen().await
+        self.take_crashes().await
     }
 
     /// The deaths that no case has told of.
-    pub async fn unnoticed(&self) -> Vec<Fallen> {
+    pub async fn unreported_crashes(&self) -> Vec<Crash> {
         let mut shared = self.shared.lock().await;
         shared.note_death(None).await;
-        let mut fallen = std::mem::take(&mut shared.fallen);
-        fallen.retain(|fallen| !fallen.told.load(Ordering::Relaxed));
+        let mut fallen = std::mem::take(&mut shared.crashes);
+        fallen.retain(|fallen| !fallen.reported.load(Ordering::Relaxed));
         fallen
     }
 
     /// Memory that the launched server which cases share has resident, in bytes.
     pub async fn memory(&self) -> Option<u64> {
         match &self.shared.lock().await.server {
-            Some(Server::Launched(instance)) => instance.memory().await,
+            Some(ServerHandle::Launched(instance)) => instance.memory().await,
             _ => None,
         }
     }
@@ -289,9 +291,9 @@ impl Hosts {
             let mut lease = self.lent(&server, endpoint);
             lease.server.shared = None;
             lease.server.restarter = match &server {
-                Server::Foreign => None,
-                Server::Reference(server) => Some(Restarter::Reference(server.restarter())),
-                Server::Launched(instance) => Some(Restarter::Launched(Arc::clone(instance))),
+                ServerHandle::Foreign => None,
+                ServerHandle::Reference(server) => Some(Restarter::Reference(server.restarter())),
+                ServerHandle::Launched(instance) => Some(Restarter::Launched(Arc::clone(instance))),
             };
             lease.own = Some(server);
             return Ok(lease);
@@ -301,7 +303,7 @@ impl Hosts {
         let mut stale = false;
         let dead = shared.note_death(Some(&case.id)).await;
         shared.deaths += u32::from(dead.is_some());
-        if let Some(Server::Launched(instance)) = &shared.server {
+        if let Some(ServerHandle::Launched(instance)) = &shared.server {
             if let Some(how) = dead.as_ref().filter(|_| shared.deaths > self.max_deaths) {
                 let dead =
                     format!("the server died {} times and is not launched again: {how}", self.max_deaths);
@@ -321,27 +323,27 @@ impl Hosts {
         let endpoint = shared.endpoint.clone();
         let mut lease = match &shared.server {
             Some(server) => self.lent(server, endpoint),
-            None => self.lent(&Server::Foreign, endpoint),
+            None => self.lent(&ServerHandle::Foreign, endpoint),
         };
-        lease.told = Arc::clone(&shared.told);
+        lease.reported = Arc::clone(&shared.reported);
         Ok(lease)
     }
 
-    fn lent(&self, server: &Server, endpoint: Endpoint) -> Lease {
+    fn lent(&self, server: &ServerHandle, endpoint: Endpoint) -> Lease {
         let instance = match server {
-            Server::Launched(instance) => Some(Arc::clone(instance)),
+            ServerHandle::Launched(instance) => Some(Arc::clone(instance)),
             _ => None,
         };
         let shared = Some(instance.as_ref().map_or(0, |instance| Arc::as_ptr(instance).addr()));
         Lease {
             server: CaseServer { endpoint, restarter: None, instance, shared },
             own: None,
-            told: Arc::default(),
-            vain: Arc::clone(&self.vain),
+            reported: Arc::default(),
+            fruitless_waits: Arc::clone(&self.fruitless_waits),
         }
     }
 
-    async fn start(&self) -> Result<(Server, Endpoint), RunError> {
+    async fn start(&self) -> Result<(ServerHandle, Endpoint), RunError> {
         let mut endpoint = self.endpoint.clone();
         match &self.target {
             Target::Reference(variant) => {
@@ -350,28 +352,28 @@ impl Hosts {
                     reference::Options { variant: variant.clone(), dialect, ..reference::Options::default() };
                 let server = reference::start(&self.protocol.name, &options).await?;
                 server.url().clone_into(&mut endpoint.url);
-                Ok((Server::Reference(server), endpoint))
+                Ok((ServerHandle::Reference(server), endpoint))
             }
             Target::Url { url, headers } => {
                 endpoint.url = complete(&self.protocol, url)?;
                 endpoint.headers.clone_from(headers);
-                Ok((Server::Foreign, endpoint))
+                Ok((ServerHandle::Foreign, endpoint))
             }
             Target::Configured(spec) => {
                 let model = self.model.as_ref().map(Model::url);
                 let instance = Instance::launch(spec, model.as_deref(), &self.endpoint.trust).await?;
                 endpoint.url = instance.shown_url();
-                Ok((Server::Launched(instance), endpoint))
+                Ok((ServerHandle::Launched(instance), endpoint))
             }
         }
     }
 
     /// One connection first: a wall is reported once, not once a case.
-    async fn probe(&self, server: &Server, endpoint: &Endpoint) -> Result<(), RunError> {
+    async fn probe(&self, server: &ServerHandle, endpoint: &Endpoint) -> Result<(), RunError> {
         let mut probe = endpoint.clone();
         match server {
-            Server::Reference(_) | Server::Foreign => {}
-            Server::Launched(instance) => {
+            ServerHandle::Reference(_) | ServerHandle::Foreign => {}
+            ServerHandle::Launched(instance) => {
                 let found = instance.new_session().await;
                 let vars = found.map_err(|error| LaunchFailure { error, output: instance.log().tail(20) })?;
                 probe = session_endpoint(&self.protocol, endpoint, instance, &vars)?;

@@ -10,17 +10,17 @@ use crate::run::Target;
 use crate::run::case::interpreter::Outcome;
 use crate::run::context::RunContext;
 use crate::run::isolation::precheck as isolation;
-use crate::run::server::pool::Hosts;
+use crate::run::server::pool::ServerPool;
 use crate::run::server::serve::run_on_server;
 
 /// Sets the protocol as the server speaks it, and the bare one in the same dialect. It is the one that was given, unless the
 /// server refuses the opening as that spells it, in the way of one that speaks another dialect, and does the opening in that.
-pub(crate) async fn detect_dialect(hosts: &Hosts, target: &Target, run: &mut RunContext) {
+pub(crate) async fn detect_dialect(pool: &ServerPool, target: &Target, run: &mut RunContext) {
     // The reference server was started for the dialect that was asked for.
     if matches!(target, Target::Reference { .. }) || run.protocol.alternatives().next().is_none() {
         return;
     }
-    let first = opened(hosts, run).await;
+    let first = opened(pool, run).await;
     let protocol = Arc::clone(&run.protocol);
     for (name, alternative) in protocol.alternatives() {
         let known = protocol.extension.dialects.get(name);
@@ -28,7 +28,7 @@ pub(crate) async fn detect_dialect(hosts: &Hosts, target: &Target, run: &mut Run
             continue;
         }
         let other = RunContext { protocol: Arc::clone(alternative), ..run.clone() };
-        if does(&opened(hosts, &other).await) {
+        if does(&opened(pool, &other).await) {
             let bare = run.bare.as_ref().and_then(|bare| {
                 let (_, same) = bare.alternatives().find(|(other, _)| *other == name)?;
                 Some(Arc::clone(same))
@@ -41,10 +41,10 @@ pub(crate) async fn detect_dialect(hosts: &Hosts, target: &Target, run: &mut Run
 }
 
 /// What came of the opening alone.
-async fn opened(hosts: &Hosts, run: &RunContext) -> Outcome {
+async fn opened(pool: &ServerPool, run: &RunContext) -> Outcome {
     let steps = json!([{ "open": "client" }]);
     match isolation::made(&run.protocol, "dialect", "The opening", Value::Null, &steps) {
-        Ok(case) => run_on_server(hosts, run, &case, run.case_options(run.options.seed)).await,
+        Ok(case) => run_on_server(pool, run, &case, run.case_options(run.options.seed)).await,
         Err(error) => Outcome { reason: Some((Verdict::Error, error)), ..Outcome::default() },
     }
 }

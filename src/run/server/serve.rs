@@ -9,18 +9,18 @@ use crate::run::case::execute::run_case;
 use crate::run::case::interpreter::Outcome;
 use crate::run::context::RunContext;
 use crate::run::options::CaseOptions;
-use crate::run::server::pool::Hosts;
+use crate::run::server::pool::ServerPool;
 use crate::scenario::LoadedCase;
 
 /// Runs a case once, on the server that it is given.
 pub(crate) async fn run_on_server(
-    hosts: &Hosts,
+    pool: &ServerPool,
     run: &RunContext,
     loaded: &LoadedCase,
     options: CaseOptions,
 ) -> Outcome {
     let clock = Instant::now();
-    let lease = match hosts.lease(loaded).await {
+    let lease = match pool.lease(loaded).await {
         Ok(lease) => lease,
         Err(error) => return not_served(&error, clock),
     };
@@ -30,7 +30,7 @@ pub(crate) async fn run_on_server(
     {
         if let Some(how) = lease.death(&outcome).await {
             outcome.died(&how);
-            outcome.grave = Some(Arc::clone(&lease.told));
+            outcome.reported = Some(Arc::clone(&lease.reported));
         }
         // What it wrote while it was launched for this case is no part of what it wrote meanwhile.
         let began = outcome.began.unwrap_or(clock);

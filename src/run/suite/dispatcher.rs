@@ -2,34 +2,23 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::time::Instant;
 
 use tokio::sync::watch;
 use tokio::task::{Id, JoinError, JoinSet};
 
-use crate::results::event::{CaseReport, Failure, RunEvent, Verdict};
+use crate::results::event::{CaseReport, RunEvent, Verdict};
 use crate::run::RunError;
 use crate::run::case::execute::inapplicable;
 use crate::run::case::interpreter::Outcome;
-use crate::run::context::{RunContext, fresh_salt};
-use crate::run::isolation::leaks as overheard;
-use crate::run::options::CaseOptions;
-use crate::run::server::pool::Hosts;
-use crate::run::server::serve::run_on_server;
-use crate::run::suite::report::{panicked, report, verdict_of};
-use crate::run::suite::schedule::{interrupted, no_trace};
-use crate::run::suite::short_deadlines::{Hurry, Turn};
-use crate::run::suite::sink::Ledger;
+use crate::run::isolation::leaks;
+use crate::run::suite::attempt::{SuiteContext, run_attempts};
+use crate::run::suite::interrupt::interrupted;
+use crate::run::suite::report::{panicked, report};
+use crate::run::suite::short_deadlines::{QueuedCase, ShortDeadlines};
+use crate::run::suite::sink::ReportSink;
 use crate::run::triage::groups::Causes;
 use crate::scenario::LoadedCase;
 use crate::trace::{Event, TraceFile};
-
-/// What every case of a run shares.
-pub(crate) struct Shared {
-    pub run: RunContext,
-    pub hosts: Hosts,
-    pub start: Instant,
-}
 
 /// A case that runs.
 struct Running {
@@ -39,26 +28,26 @@ struct Running {
 }
 
 /// What is left, what runs, and what waits for a second look.
-pub(crate) struct Suite<'s> {
-    shared: Arc<Shared>,
-    ledger: Ledger<'s>,
+pub(crate) struct Dispatcher<'s> {
+    shared: Arc<SuiteContext>,
+    ledger: ReportSink<'s>,
     trace: Option<TraceFile>,
     jobs: usize,
-    queue: VecDeque<Turn>,
+    queue: VecDeque<QueuedCase>,
     tasks: JoinSet<(CaseReport, Vec<Event>)>,
     running: HashMap<Id, Running>,
-    hurry: Hurry,
+    short: ShortDeadlines,
     /// What cases came to that met others, which are run again alone.
     disturbed: HashMap<(String, u32), CaseReport>,
     /// Why no further case begins.
     stopped: Option<String>,
     /// The server says nothing to anybody: the rest is not run.
-    mute: bool,
+    server_is_mute: bool,
 }
 
 /// How the cases ended.
-pub(crate) struct Ended<'s> {
-    pub ledger: Ledger<'s>,
+pub(crate) struct SuiteEnd<'s> {
+    pub ledger: ReportSink<'s>,
     pub trace: Option<TraceFile>,
     /// What stopped them before all had run.
     pub stopped: Option<String>,
@@ -67,20 +56,20 @@ pub(crate) struct Ended<'s> {
     pub hint: Option<String>,
 }
 
-impl<'s> Suite<'s> {
+impl<'s> Dispatcher<'s> {
     pub fn new(
-        shared: Arc<Shared>,
-        ledger: Ledger<'s>,
+        shared: Arc<SuiteContext>,
+        ledger: ReportSink<'s>,
         trace: Option<TraceFile>,
         cases: &[LoadedCase],
         jobs: usize,
     ) -> Self {
-        let mut queue: VecDeque<Turn> = VecDeque::new();
+        let mut queue: VecDeque<QueuedCase> = VecDeque::new();
         for round in 0..shared.run.options.attempts.repeat.max(1) {
             queue.extend(cases.iter().map(|case| (Arc::new(case.clone()), round)));
         }
         // What needs a server of its own comes last, so that the shared one is not stopped in between.
-        queue.make_contiguous().sort_by_key(|(case, _)| shared.hosts.is_exclusive(case));
+        queue.make_contiguous().sort_by_key(|(case, _)| shared.pool.is_exclusive(case));
         Self {
             jobs: jobs.max(1),
             shared,
@@ -89,10 +78,10 @@ impl<'s> Suite<'s> {
             queue,
             tasks: JoinSet::new(),
             running: HashMap::new(),
-            hurry: Hurry::default(),
+            short: ShortDeadlines::default(),
             disturbed: HashMap::new(),
             stopped: None,
-            mute: false,
+            server_is_mute: false,
         }
     }
 
@@ -104,7 +93,7 @@ impl<'s> Suite<'s> {
         loop {
             self.begin();
             if self.is_at_end() {
-                let again = self.hurry.last();
+                let again = self.short.last();
                 if !again.is_empty() {
                     self.queue.extend(again);
                     continue;
@@ -130,10 +119,10 @@ impl<'s> Suite<'s> {
 
     fn may_begin(&self) -> bool {
         let fits = |next: &Arc<LoadedCase>| {
-            self.running.values().all(|one| self.shared.hosts.are_compatible(&one.case, next))
+            self.running.values().all(|one| self.shared.pool.are_compatible(&one.case, next))
         };
         self.stopped.is_none()
-            && !self.mute
+            && !self.server_is_mute
             && self.tasks.len() < self.jobs
             && self.queue.front().is_some_and(|(next, _)| fits(next))
     }
@@ -145,8 +134,9 @@ impl<'s> Suite<'s> {
         {
             let attempt = if self.disturbed.contains_key(&(case.id.clone(), round)) { 2 } else { 1 };
             self.ledger.tell(&RunEvent::CaseStarted { case: case.id.clone(), attempt });
-            let hasty = self.hurry.is_on();
-            let task = self.tasks.spawn(attempts(Arc::clone(&self.shared), Arc::clone(&case), round, hasty));
+            let hasty = self.short.is_on();
+            let task =
+                self.tasks.spawn(run_attempts(Arc::clone(&self.shared), Arc::clone(&case), round, hasty));
             self.running.insert(task.id(), Running { case, round, hasty });
         }
     }
@@ -163,10 +153,10 @@ impl<'s> Suite<'s> {
         if let Some(file) = &mut self.trace {
             for event in events {
                 let event = self.ledger.secrets.event(event);
-                file.write(&event).map_err(|error| no_trace(&run.options, error))?;
+                file.write(&event).map_err(|error| RunError::no_trace(&run.options, error))?;
             }
         }
-        if report.failures.iter().any(|failure| failure.check == overheard::LEAK) {
+        if report.failures.iter().any(|failure| failure.check == leaks::LEAK) {
             self.jobs = 1;
         }
         self.judge(one, report);
@@ -178,29 +168,29 @@ impl<'s> Suite<'s> {
         let run = &self.shared.run;
         let key = (case.id.clone(), round);
         if let Some(first) = self.disturbed.remove(&key) {
-            overheard::warn(&mut report, first, run.options.strict);
-        } else if overheard::is_disturbed(&report) {
+            leaks::warn(&mut report, first, run.options.strict);
+        } else if leaks::is_disturbed(&report) {
             self.disturbed.insert(key, report);
             self.queue.push_back((case, round));
             return;
         }
-        let stands = if hasty { self.hurry.keep((case, round), report) } else { Some(report) };
+        let stands = if hasty { self.short.keep((case, round), report) } else { Some(report) };
         stands.into_iter().for_each(|report| self.ledger.enter(report));
-        self.hurry.begin(&self.ledger.causes, run);
-        self.queue.extend(self.hurry.released(&run.activity));
+        self.short.begin(&self.ledger.causes, run);
+        self.queue.extend(self.short.released(&run.activity));
         if run.options.attempts.fail_fast.is_some_and(|most| self.ledger.tally.failed() >= most) {
             self.stopped = Some("fail-fast".to_owned());
         }
-        if !self.mute && !run.is_reference && self.ledger.causes.are_enough(&run.activity) {
-            self.mute = true;
+        if !self.server_is_mute && !run.is_reference && self.ledger.causes.are_enough(&run.activity) {
+            self.server_is_mute = true;
             // What runs now waits as well.
             self.tasks.abort_all();
         }
     }
 
     /// Enters what was held back, and what was not run.
-    pub fn finish(mut self) -> Ended<'s> {
-        self.hurry.reports().into_iter().for_each(|report| self.ledger.enter(report));
+    pub fn finish(mut self) -> SuiteEnd<'s> {
+        self.short.reports().into_iter().for_each(|report| self.ledger.enter(report));
         if self.stopped.is_some() {
             self.disturbed.drain().for_each(|(_, report)| self.ledger.enter(report));
         } else {
@@ -211,9 +201,9 @@ impl<'s> Suite<'s> {
                 self.ledger.enter(report);
             }
         }
-        Ended {
-            complete: self.stopped.is_none() && !self.mute,
-            hint: self.hurry.hint(&self.shared.run.options.timing),
+        SuiteEnd {
+            complete: self.stopped.is_none() && !self.server_is_mute,
+            hint: self.short.hint(&self.shared.run.options.timing),
             ledger: self.ledger,
             trace: self.trace,
             stopped: self.stopped,
@@ -226,9 +216,9 @@ impl<'s> Suite<'s> {
 }
 
 /// The report of a case that is not run, for the server is mute.
-fn not_run(causes: &Causes, case: &LoadedCase, shared: &Shared) -> CaseReport {
+fn not_run(causes: &Causes, case: &LoadedCase, shared: &SuiteContext) -> CaseReport {
     let began = shared.start.elapsed().as_secs_f64();
-    let (outcome, verdict) = match inapplicable(case, shared.hosts.is_ours()) {
+    let (outcome, verdict) = match inapplicable(case, shared.pool.is_ours()) {
         Some(why) => {
             let reason = Some((Verdict::NotApplicable, why.to_owned()));
             (Outcome { reason, ..Outcome::default() }, Verdict::NotApplicable)
@@ -236,49 +226,4 @@ fn not_run(causes: &Causes, case: &LoadedCase, shared: &Shared) -> CaseReport {
         None => (causes.not_run(&shared.run.activity, &shared.run.options), Verdict::Failed),
     };
     report(case, outcome, verdict, Vec::new(), began, 0.0, &shared.run)
-}
-
-/// Runs a case, and again while it fails and retries are left.
-async fn attempts(
-    shared: Arc<Shared>,
-    loaded: Arc<LoadedCase>,
-    round: u32,
-    hasty: bool,
-) -> (CaseReport, Vec<Event>) {
-    let Shared { run, hosts, start } = &*shared;
-    let mut options = run.case_options(0);
-    if hasty {
-        options = Hurry::options(options);
-    }
-    // A case that is run again must not meet its own session on a server that was there before.
-    if !run.is_reference {
-        options.salt = fresh_salt();
-    }
-    let began = start.elapsed().as_secs_f64();
-    let mut earlier: Vec<Vec<Failure>> = Vec::new();
-    let mut traces = Vec::new();
-    loop {
-        let attempt = earlier.len() as u32;
-        let seed = run.options.seed.wrapping_add(u64::from(round) << 32);
-        let seed = seed.wrapping_add(u64::from(attempt) << 48).wrapping_add(hash_of(&loaded.id));
-        let clock = Instant::now();
-        let mut outcome = run_on_server(hosts, run, &loaded, CaseOptions { seed, ..options }).await;
-        traces.append(&mut outcome.trace);
-        let verdict = verdict_of(&outcome, run.options.strict);
-        let failed = matches!(verdict, Verdict::Failed | Verdict::Error);
-        if failed && attempt < run.options.attempts.retries {
-            earlier.push(outcome.failures);
-            continue;
-        }
-        let verdict = if !failed && !earlier.is_empty() { Verdict::Flaky } else { verdict };
-        let seconds = clock.elapsed().as_secs_f64();
-        return (report(&loaded, outcome, verdict, earlier, began, seconds, run), traces);
-    }
-}
-
-fn hash_of(text: &str) -> u64 {
-    use std::hash::{Hash, Hasher};
-    let mut hasher = rustc_hash::FxHasher::default();
-    text.hash(&mut hasher);
-    hasher.finish()
 }

@@ -39,8 +39,8 @@ pub(crate) fn report(
     seconds: f64,
     run: &RunContext,
 ) -> CaseReport {
-    if let Some(grave) = &outcome.grave {
-        grave.store(true, Ordering::Relaxed);
+    if let Some(reported) = &outcome.reported {
+        reported.store(true, Ordering::Relaxed);
     }
     let wrong = matches!(verdict, Verdict::Failed | Verdict::Error | Verdict::Warned);
     let cause = match outcome.dead {

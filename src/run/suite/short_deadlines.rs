@@ -1,4 +1,4 @@
-//! Servers that greet and then say nothing: the rest of the suite is run in a hurry, and nothing that patience could change is
+//! Servers that greet and then say nothing: the rest of the suite is run with short deadlines, and nothing that patience could change is
 //! held against them before patience was tried again.
 
 use std::collections::BTreeSet;
@@ -13,42 +13,42 @@ use crate::run::triage::activity::{Extent, Heard};
 use crate::run::triage::groups::Causes;
 use crate::scenario::LoadedCase;
 
-/// What part of its deadline a step is given in a hurry.
+/// What part of its deadline a step is given in a short.
 const PART: u32 = 10;
 
 /// Kinds of silence of which each is tried again with patience; more are taken for the same.
 const KINDS: usize = 8;
 
 /// A case, and the round of the suite that it belongs to.
-pub(crate) type Turn = (Arc<LoadedCase>, u32);
+pub(crate) type QueuedCase = (Arc<LoadedCase>, u32);
 
-/// Cases that were run in a hurry.
+/// Cases that were run in a short.
 #[derive(Default)]
-pub(crate) struct Hurry {
+pub(crate) struct ShortDeadlines {
     on: bool,
     /// Those that have failed, with their reports.
-    held: Vec<(Turn, CaseReport)>,
+    held: Vec<(QueuedCase, CaseReport)>,
     /// So many of them were run again with patience, one of each kind of silence. None: not yet.
     tried: Option<usize>,
     hurried: usize,
-    /// What was found in a hurry stands.
+    /// What was found with short deadlines stands.
     stands: bool,
 }
 
-impl Hurry {
-    /// Whether cases that begin now are run in a hurry.
+impl ShortDeadlines {
+    /// Whether cases that begin now are run in a short.
     pub fn is_on(&self) -> bool {
         self.on
     }
 
-    /// Begins to hurry, if there is reason.
+    /// Begins to use them, if there is reason.
     pub fn begin(&mut self, causes: &Causes, run: &RunContext) {
         let may = !run.is_reference && !run.options.timing.no_deadline && self.tried.is_none();
         self.on |= may && causes.are_idle(&run.activity);
     }
 
-    /// What has become of a case that was run in a hurry: its report, if it stands already. The others are held back.
-    pub fn keep(&mut self, turn: Turn, report: CaseReport) -> Option<CaseReport> {
+    /// What has become of a case that was run with short deadlines: its report, if it stands already. The others are held back.
+    pub fn keep(&mut self, turn: QueuedCase, report: CaseReport) -> Option<CaseReport> {
         self.hurried += 1;
         if matches!(report.verdict, Verdict::Passed | Verdict::NotApplicable) {
             return Some(report);
@@ -58,7 +58,7 @@ impl Hurry {
     }
 
     /// The cases to be run again, for the server has answered somebody.
-    pub fn released(&mut self, heard: &Heard) -> Vec<Turn> {
+    pub fn released(&mut self, heard: &Heard) -> Vec<QueuedCase> {
         if heard.extent() <= Extent::Openings {
             return Vec::new();
         }
@@ -68,7 +68,7 @@ impl Hurry {
     }
 
     /// When nothing else is left: a case of each kind of silence, to be run again with patience. Once.
-    pub fn last(&mut self) -> Vec<Turn> {
+    pub fn last(&mut self) -> Vec<QueuedCase> {
         self.on = false;
         if self.tried.is_some() || self.held.is_empty() {
             return Vec::new();
@@ -94,7 +94,7 @@ impl Hurry {
         self.held.drain(..).map(|(_, report)| report).collect()
     }
 
-    /// The options of a case that is run in a hurry.
+    /// The options of a case that is run in a short.
     pub fn options(options: CaseOptions) -> CaseOptions {
         CaseOptions { longest_step: Some(options.step_deadline / PART), ..options }
     }
@@ -128,33 +128,29 @@ mod tests {
         let silent = |kind: &str| CaseReport { also: Some(kind.to_owned()), ..report(Verdict::Failed) };
         let heard = Heard::default();
         heard.note(Extent::Openings);
-        let mut hurry = Hurry { on: true, ..Hurry::default() };
-        assert!(hurry.keep(turn(0), report(Verdict::Passed)).is_some());
+        let mut short = ShortDeadlines { on: true, ..ShortDeadlines::default() };
+        assert!(short.keep(turn(0), report(Verdict::Passed)).is_some());
         for (at, kind) in ["behind a", "behind a", "behind b", "behind a"].iter().enumerate() {
-            assert!(hurry.keep(turn(at + 1), silent(kind)).is_none());
+            assert!(short.keep(turn(at + 1), silent(kind)).is_none());
         }
-        assert!(hurry.released(&heard).is_empty());
-        let last: Vec<String> = hurry.last().into_iter().map(|(case, _)| case.id.clone()).collect();
+        assert!(short.released(&heard).is_empty());
+        let last: Vec<String> = short.last().into_iter().map(|(case, _)| case.id.clone()).collect();
         assert_eq!(last, [cases[1].id.clone(), cases[3].id.clone()], "one of each kind");
-        assert!(!hurry.is_on() && hurry.last().is_empty());
+        assert!(!short.is_on() && short.last().is_empty());
         heard.note(Extent::Answers);
-        assert_eq!(hurry.released(&heard).len(), 2);
-        assert!(hurry.reports().is_empty());
+        assert_eq!(short.released(&heard).len(), 2);
+        assert!(short.reports().is_empty());
         let timing = Timing::default();
-        assert!(hurry.hint(&timing).is_none());
-        hurry.keep(turn(5), report(Verdict::Failed));
-        assert_eq!(hurry.reports().len(), 1);
-        assert!(hurry.hint(&timing).expect("one").contains("2 of the cases were given 500.0ms"));
+        assert!(short.hint(&timing).is_none());
+        short.keep(turn(5), report(Verdict::Failed));
+        assert_eq!(short.reports().len(), 1);
+        assert!(short.hint(&timing).expect("one").contains("2 of the cases were given 500.0ms"));
         // However many kinds there are, patience has an end.
-        let mut hurry = Hurry { on: true, ..Hurry::default() };
-        (0..20).for_each(|at| drop(hurry.keep(turn(at), silent(&"x".repeat(at)))));
-        assert_eq!(hurry.last().len(), KINDS);
-        let run = RunContext::new(
-            &protocol,
-            &Target::Reference(crate::reference::Variant::default()),
-            RunOptions::default(),
-        );
-        let deadline = Hurry::options(run.case_options(0)).deadline(&timing, None);
+        let mut short = ShortDeadlines { on: true, ..ShortDeadlines::default() };
+        (0..20).for_each(|at| drop(short.keep(turn(at), silent(&"x".repeat(at)))));
+        assert_eq!(short.last().len(), KINDS);
+        let run = RunContext::new(&protocol, &Target::Reference(crate::reference::Variant::default()), RunOptions::default());
+        let deadline = ShortDeadlines::options(run.case_options(0)).deadline(&timing, None);
         assert_eq!(deadline, timing.step_deadline / PART);
     }
 }

@@ -7,7 +7,7 @@ use crate::run::triage::groups::Causes;
 use crate::run::triage::model_use::Cued;
 
 /// Where reports go: grouped, added up and told.
-pub(crate) struct Ledger<'s> {
+pub(crate) struct ReportSink<'s> {
     pub secrets: Secrets,
     pub causes: Causes,
     pub tally: Tally,
@@ -16,7 +16,7 @@ pub(crate) struct Ledger<'s> {
     pub cued: Cued,
 }
 
-impl Ledger<'_> {
+impl ReportSink<'_> {
     pub fn tell(&mut self, event: &RunEvent) {
         (self.sink)(event);
     }

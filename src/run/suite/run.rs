@@ -1,6 +1,5 @@
-//! Cases side by side, retries, and the stop signal.
+//! One run, from its first connection to its summary.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -11,16 +10,18 @@ use crate::results::event::{CaseReport, RunEvent, Summary};
 use crate::results::redact::Secrets;
 use crate::results::summary::Tally;
 use crate::run::context::RunContext;
-use crate::run::isolation::leaks as overheard;
+use crate::run::isolation::leaks;
 use crate::run::isolation::precheck as isolation;
 use crate::run::options::{CaseOptions, Retention};
 use crate::run::server::crashes as deaths;
-use crate::run::server::pool::Hosts;
+use crate::run::server::pool::ServerPool;
 use crate::run::server::probe::detect_dialect;
 use crate::run::server::serve::run_on_server;
-use crate::run::suite::dispatcher::{Ended, Shared, Suite};
+use crate::run::suite::attempt::SuiteContext;
+use crate::run::suite::dispatcher::{Dispatcher, SuiteEnd};
+use crate::run::suite::interrupt::interrupted;
 use crate::run::suite::report::{report, verdict_of};
-use crate::run::suite::sink::Ledger;
+use crate::run::suite::sink::ReportSink;
 use crate::run::suite::started::started;
 use crate::run::triage::groups::Causes;
 use crate::run::triage::model_use as asked;
@@ -47,29 +48,29 @@ pub async fn run(
     let mut jobs = options.jobs;
     let mut run = RunContext::new(&protocol, &target, options);
     let options = Arc::clone(&run.options);
-    let hosts = tokio::select! {
-        opened = Hosts::open(&protocol, &target, &options, Some(asked.observer())) => opened.map_err(|error| error.redacted(&secrets))?,
+    let pool = tokio::select! {
+        opened = ServerPool::open(&protocol, &target, &options, Some(asked.observer())) => opened.map_err(|error| error.redacted(&secrets))?,
         true = interrupted(&mut stop) => return Err(RunError::Interrupted),
     };
     let trace = open_trace(&options)?;
     let start = Instant::now();
     tokio::select! {
-        () = detect_dialect(&hosts, &target, &mut run) => {}
+        () = detect_dialect(&pool, &target, &mut run) => {}
         true = interrupted(&mut stop) => return Err(RunError::Interrupted),
     }
     let tally = Tally::new(&run.protocol, &options);
-    let mut ledger = Ledger { secrets, causes: Causes::default(), tally, sink, cued: Cued::default() };
-    let begins = started(&run.protocol, &target, &hosts.url().await, &options, cases.len());
+    let mut ledger = ReportSink { secrets, causes: Causes::default(), tally, sink, cued: Cued::default() };
+    let begins = started(&run.protocol, &target, &pool.url().await, &options, cases.len());
     ledger.tell(&RunEvent::RunStarted(begins));
     let leaked = tokio::select! {
-        leaked = leak(&hosts, &target, &run, start) => leaked,
+        leaked = leak(&pool, &target, &run, start) => leaked,
         true = interrupted(&mut stop) => None,
     };
     if leaked.is_some() {
         ledger.causes.before(&run.activity, start.elapsed());
     }
     if let Some(report) = leaked.flatten() {
-        if report.failures.iter().any(|failure| failure.check == overheard::LEAK) {
+        if report.failures.iter().any(|failure| failure.check == leaks::LEAK) {
             jobs = 1;
         }
         ledger.enter(report);
@@ -77,18 +78,19 @@ pub async fn run(
     // A fault of the reference server is found by what it breaks.
     let faulty = matches!(&target, Target::Reference(variant) if variant.fault.is_some());
     run.leaks = (jobs > 1 && !faulty).then(Arc::default);
-    let shared = Arc::new(Shared { run, hosts, start });
-    let mut suite = Suite::new(Arc::clone(&shared), ledger, trace, &cases, jobs);
+    let shared = Arc::new(SuiteContext { run, pool, start });
+    let mut suite = Dispatcher::new(Arc::clone(&shared), ledger, trace, &cases, jobs);
     suite.run(&mut stop).await?;
-    let Ended { mut ledger, trace, stopped, complete, hint } = suite.finish();
-    for report in deaths::reports(shared.hosts.unnoticed().await, &options.reproduce, start.elapsed()) {
+    let SuiteEnd { mut ledger, trace, stopped, complete, hint } = suite.finish();
+    for report in deaths::reports(shared.pool.unreported_crashes().await, &options.reproduce, start.elapsed())
+    {
         ledger.enter(report);
     }
-    shared.hosts.stop().await;
+    shared.pool.stop().await;
     if let Some(file) = trace {
-        file.finish().map_err(|error| no_trace(&options, error))?;
+        file.finish().map_err(|error| RunError::no_trace(&options, error))?;
     }
-    let Ledger { tally, sink, cued, .. } = ledger;
+    let ReportSink { tally, sink, cued, .. } = ledger;
     let mut summary = tally.summary(stopped, complete, start.elapsed());
     summary.hints.extend(asked::hint(&target, asked.count(), cued, &shared.run.activity, &options));
     summary.hints.extend(hint);
@@ -98,7 +100,7 @@ pub async fn run(
 
 /// Before sessions run side by side: whether what one is told reaches another. `None`: it was not tried.
 async fn leak(
-    hosts: &Hosts,
+    pool: &ServerPool,
     target: &Target,
     run: &RunContext,
     start: Instant,
@@ -109,7 +111,7 @@ async fn leak(
     let case = isolation::case(&run.protocol).ok()?;
     let clock = Instant::now();
     let options = CaseOptions { retention: Retention::Trace, ..run.case_options(run.options.seed) };
-    let mut outcome = run_on_server(hosts, run, &case, options).await;
+    let mut outcome = run_on_server(pool, run, &case, options).await;
     // A death is worth telling, too.
     if !isolation::leaks(&mut outcome, &run.protocol.extension.fuzzing.isolated) && !outcome.dead {
         return Some(None);
@@ -121,20 +123,7 @@ async fn leak(
     Some(Some(report))
 }
 
-pub(crate) async fn interrupted(stop: &mut watch::Receiver<bool>) -> bool {
-    match stop.wait_for(|stop| *stop).await {
-        Ok(_) => true,
-        // Nobody is left who could stop the run.
-        Err(_) => std::future::pending().await,
-    }
-}
-
 fn open_trace(options: &RunOptions) -> Result<Option<TraceFile>, RunError> {
     let file = options.trace.as_deref().map(TraceFile::create);
-    file.transpose().map_err(|error| no_trace(options, error))
-}
-
-pub(crate) fn no_trace(options: &RunOptions, error: std::io::Error) -> RunError {
-    let path = options.trace.as_deref().unwrap_or(Path::new("")).display().to_string();
-    RunError::Trace { path, error }
+    file.transpose().map_err(|error| RunError::no_trace(options, error))
 }

@@ -1,0 +1,66 @@
+//! One case of a suite, and again while it fails and retries are left.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::results::event::{CaseReport, Failure, Verdict};
+use crate::run::context::{RunContext, fresh_salt};
+use crate::run::options::CaseOptions;
+use crate::run::server::pool::ServerPool;
+use crate::run::server::serve::run_on_server;
+use crate::run::suite::report::{report, verdict_of};
+use crate::run::suite::short_deadlines::ShortDeadlines;
+use crate::scenario::LoadedCase;
+use crate::trace::Event;
+
+/// What every case of a run shares.
+pub(crate) struct SuiteContext {
+    pub run: RunContext,
+    pub pool: ServerPool,
+    pub start: Instant,
+}
+
+/// Runs a case, and again while it fails and retries are left.
+pub(crate) async fn run_attempts(
+    shared: Arc<SuiteContext>,
+    loaded: Arc<LoadedCase>,
+    round: u32,
+    hasty: bool,
+) -> (CaseReport, Vec<Event>) {
+    let SuiteContext { run, pool, start } = &*shared;
+    let mut options = run.case_options(0);
+    if hasty {
+        options = ShortDeadlines::options(options);
+    }
+    // A case that is run again must not meet its own session on a server that was there before.
+    if !run.is_reference {
+        options.salt = fresh_salt();
+    }
+    let began = start.elapsed().as_secs_f64();
+    let mut earlier: Vec<Vec<Failure>> = Vec::new();
+    let mut traces = Vec::new();
+    loop {
+        let attempt = earlier.len() as u32;
+        let seed = run.options.seed.wrapping_add(u64::from(round) << 32);
+        let seed = seed.wrapping_add(u64::from(attempt) << 48).wrapping_add(hash_of(&loaded.id));
+        let clock = Instant::now();
+        let mut outcome = run_on_server(pool, run, &loaded, CaseOptions { seed, ..options }).await;
+        traces.append(&mut outcome.trace);
+        let verdict = verdict_of(&outcome, run.options.strict);
+        let failed = matches!(verdict, Verdict::Failed | Verdict::Error);
+        if failed && attempt < run.options.attempts.retries {
+            earlier.push(outcome.failures);
+            continue;
+        }
+        let verdict = if !failed && !earlier.is_empty() { Verdict::Flaky } else { verdict };
+        let seconds = clock.elapsed().as_secs_f64();
+        return (report(&loaded, outcome, verdict, earlier, began, seconds, run), traces);
+    }
+}
+
+fn hash_of(text: &str) -> u64 {
+    use std::hash::{Hash, Hasher};
+    let mut hasher = rustc_hash::FxHasher::default();
+    text.hash(&mut hasher);
+    hasher.finish()
+}
