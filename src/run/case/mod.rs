@@ -12,6 +12,7 @@ pub(crate) mod exchange;
 pub(crate) mod execute;
 pub(crate) mod interpreter;
 pub(crate) mod log;
+pub(crate) mod loosen;
 pub(crate) mod outcome;
 pub(crate) mod roles;
 pub(crate) mod server_ids;

@@ -1,0 +1,378 @@
+//! The walk: step by step, until something is missing.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::doctor::finding::{APART, STARTS, UPGRADES, absent, started};
+use crate::doctor::finding::{Finding, State};
+use crate::protocol::Protocol;
+use crate::results::event::{LogLine, Verdict, WireLine};
+use crate::results::redact::Secrets;
+use crate::run::case::execute::run_case;
+use crate::run::case::interpreter::Outcome;
+use crate::run::context::RunContext;
+use crate::run::isolation::precheck as isolation;
+use crate::run::isolation::precheck::WORDS;
+use crate::run::options::{CaseOptions, Retention};
+use crate::run::server::pool::ServerPool;
+use crate::run::server::probe::detect_dialect;
+use crate::run::server::serve::not_served;
+use crate::run::triage::model_use as asked;
+use crate::run::triage::model_use::{Asked, Count, Missing};
+use crate::run::{RunError, RunOptions, Target};
+use crate::scenario::LoadedCase;
+
+/// How long a guarded call may stand without an end before that counts as asking, in milliseconds.
+const ASKS_MS: u64 = 1500;
+
+/// The last lines that a dead server wrote, as evidence.
+const LAST_LINES: usize = 12;
+/// What to do about a server that died.
+const DIED: &str = "the process ended while it was being asked: its last lines of output are below";
+/// The same of one that wrote nothing.
+const DIED_MUTE: &str = "the process ended while it was being asked, without a line of output";
+/// How long after the last connection a server may take to show that it did not survive it.
+const LATE: Duration = Duration::from_secs(1);
+
+/// Walks through a target and tells `sink` each step. The result says whether nothing is missing.
+///
+/// # Errors
+/// The configuration is wrong. A server that is not there is a finding.
+pub async fn doctor(
+    protocol: &Arc<Protocol>,
+    target: &Target,
+    options: RunOptions,
+    sink: &mut (dyn FnMut(&Finding) + Send),
+) -> Result<bool, RunError> {
+    let secrets = Secrets::of(target);
+    let asked: Arc<Asked> = Arc::default();
+    let clock = Instant::now();
+    let mut run = RunContext::new(protocol, target, options);
+    let pool = match ServerPool::open(protocol, target, &run.options, Some(asked.observer())).await {
+        Ok(pool) => pool,
+        Err(error) => return absent(error.redacted(&secrets), target, clock, sink),
+    };
+    let has_model = matches!(target, Target::Configured(spec) if spec.model.is_some());
+    detect_dialect(&pool, target, &mut run).await;
+    let mut walk =
+        Walk { protocol: &run.protocol, target, run: &run, pool: &pool, secrets: &secrets, sink, good: true };
+    walk.tell(Finding::new(STARTS, State::Good, started(target), ""));
+    walk.tell(Finding::new(
+        UPGRADES,
+        State::Good,
+        format!("{} takes connections", crate::wire::shown(&pool.url().await)),
+        "",
+    ));
+    walk.conversation(&asked, has_model).await;
+    let good = walk.good && walk.lives_on(LATE).await;
+    pool.stop().await;
+    Ok(good)
+}
+
+struct Walk<'w> {
+    protocol: &'w Arc<Protocol>,
+    target: &'w Target,
+    run: &'w RunContext,
+    pool: &'w ServerPool,
+    secrets: &'w Secrets,
+    sink: &'w mut (dyn FnMut(&Finding) + Send),
+    good: bool,
+}
+
+impl Walk<'_> {
+    fn tell(&mut self, mut finding: Finding) {
+        self.good &= finding.state != State::Bad;
+        finding.text = self.secrets.text(finding.text);
+        finding.frames.retain(|line| !self.is_ambient(line));
+        finding.frames = self.secrets.report(finding.frames);
+        finding.log = self.secrets.report(finding.log);
+        (self.sink)(&finding);
+    }
+
+    /// What may come at any time says nothing here.
+    fn is_ambient(&self, line: &WireLine) -> bool {
+        let body: Value = serde_json::from_str(&line.text).unwrap_or_default();
+        let name = self.protocol.type_of(&body);
+        line.dir == "<-"
+            && name.is_some_and(|name| self.protocol.extension.ambient.iter().any(|one| one == name))
+    }
+
+    /// Whether the server outlives the steps so far. Between two of them nobody would notice its end: it is launched again.
+    async fn lives_on(&mut self, patience: Duration) -> bool {
+        let Some(fallen) = self.pool.crashes_within(patience).await.into_iter().next() else { return true };
+        let text = format!("the server ended after a client had left it: {}", fallen.how);
+        let advice = match fallen.output.is_empty() {
+            true => "what does it do when a client leaves? It wrote no line of output",
+            false => "what does it do when a client leaves? Its last lines of output are below",
+        };
+        let mut finding = Finding::new("does it live on?", State::Bad, text, advice);
+        finding.log = LogLine::of_itself(&fallen.output);
+        self.tell(finding);
+        false
+    }
+
+    async fn conversation(&mut self, asked: &Asked, has_model: bool) {
+        if !self.opening().await {
+            return;
+        }
+        const STEP: &str = "plain turn?";
+        let plain = self.turn(json!([{ "say": WORDS }]), json!([{ "expect": "turn-end" }])).await;
+        let cue = self.cue(&plain, asked.count(), has_model);
+        let advice = match &cue {
+            // Why it does not end, most likely.
+            Finding { state: State::Bad, text, advice, .. } => format!("{text}: {advice}"),
+            Finding { state: State::Open, text, advice, .. } if !advice.is_empty() => {
+                format!("the frames show how far it came. {text}: {advice}")
+            }
+            _ => "the frames show how far it came".to_owned(),
+        };
+        if !self.judge(STEP, &plain, "a turn begins and ends as the protocol says", &advice) {
+            return;
+        }
+        // Without a model nothing more can be asked for.
+        let goes_on = match cue.state {
+            State::Bad => false,
+            State::Good | State::Known => true,
+            State::Open => has_model || self.has_prompts() || plain.known.is_some(),
+        };
+        self.tell(cue);
+        let soon = Duration::ZERO;
+        if goes_on && self.lives_on(soon).await && self.guarded().await && self.lives_on(soon).await {
+            self.apart().await;
+        }
+    }
+
+    fn has_prompts(&self) -> bool {
+        !self.run.options.prompts.is_default()
+    }
+
+    /// Tells how a step's case went: as it should, or not, or in a way that the baseline knows. The result says whether to go on.
+    fn judge(&mut self, step: &'static str, outcome: &Outcome, good: &str, advice: &str) -> bool {
+        let wrong = outcome.failures.iter().any(|failure| failure.verdict != Verdict::Warned);
+        let mut finding = match (&outcome.reason, &outcome.known) {
+            (None, Some(reason)) if !wrong => {
+                Finding::new(step, State::Known, format!("known to fail: {reason}"), "")
+            }
+            (None, _) if !wrong => Finding::new(step, State::Good, good, ""),
+            (Some((Verdict::NotApplicable, reason)), _) => {
+                Finding::new(step, State::Open, reason.clone(), "")
+            }
+            _ if outcome.dead => {
+                let advice = if outcome.log.is_empty() { DIED_MUTE } else { DIED };
+                Finding::new(step, State::Bad, told(outcome), advice)
+            }
+            _ => Finding::new(step, State::Bad, told(outcome), advice),
+        };
+        let goes_on = finding.state != State::Bad;
+        finding.frames.clone_from(&outcome.wire);
+        finding.log.clone_from(&outcome.log);
+        self.tell(finding);
+        goes_on
+    }
+
+    async fn apart(&mut self) {
+        const STEP: &str = APART;
+        let case = match isolation::case(self.protocol) {
+            Ok(case) => case,
+            Err(error) => {
+                self.tell(Finding::new(STEP, State::Open, error, ""));
+                return;
+            }
+        };
+        let mut outcome = self.walk(&case).await;
+        let ids = &self.protocol.extension.fuzzing.isolated;
+        let leaks = isolation::leaks(&mut outcome, ids);
+        // What excused the steps does not excuse a leak.
+        outcome.known = outcome.known.take().filter(|_| !leaks);
+        self.forgive(&case, &mut outcome);
+        let mut finding = if let (true, Some(reason)) = (leaks, &outcome.known) {
+            Finding::new(STEP, State::Known, format!("known to fail: {reason}"), "")
+        } else if leaks {
+            let text = "what one session was told came to a client of another";
+            let advice = "is there one session for all? `sessions = 1` has cases run one after the other";
+            match ids.is_empty() {
+                true => Finding::new(
+                    STEP,
+                    State::Open,
+                    format!("{text}; the protocol does not forbid it"),
+                    advice,
+                ),
+                false => Finding::new(STEP, State::Bad, text, advice),
+            }
+        } else if outcome.failures.is_empty() && outcome.reason.is_none() {
+            Finding::new(STEP, State::Good, "a second session heard nothing of the first", "")
+        } else {
+            Finding::new(STEP, State::Open, told(&outcome), "")
+        };
+        finding.frames = outcome.wire;
+        finding.log = outcome.log;
+        self.tell(finding);
+    }
+
+    async fn opening(&mut self) -> bool {
+        let opening = self.protocol.extension.openings.values().next();
+        let speaks_first = opening.and_then(|steps| steps.first()).and_then(|step| step.expect.as_ref());
+        if let Some(names) = speaks_first {
+            let first = names.as_slice().to_vec();
+            let steps = json!([{ "open": "doctor", "opening": "none" }, { "expect": first }]);
+            let outcome = self.case(Value::Null, steps).await;
+            let good = format!("`{}` comes first", first.join(" or "));
+            let speaks =
+                self.judge("first frame?", &outcome, &good, "the protocol has the server speak first");
+            if !speaks || !self.lives_on(Duration::ZERO).await {
+                return false;
+            }
+        }
+        let outcome = self.case(Value::Null, json!([{ "open": "doctor" }])).await;
+        let text = match opening.is_none_or(|steps| steps.is_empty()) {
+            true => "the protocol has none",
+            false => "done as the protocol says",
+        };
+        let advice = "is it this protocol, and this path? An `overlay` adapts what is known to differ; see docs/targets.md";
+        self.judge("opening exchange?", &outcome, text, advice) && self.lives_on(Duration::ZERO).await
+    }
+
+    /// Whether what the cue says came back.
+    fn cue(&self, plain: &Outcome, asked: Count, has_model: bool) -> Finding {
+        const STEP: &str = "does the cue reach the model?";
+        let said: String =
+            plain.wire.iter().filter(|line| line.dir == "<-").map(|line| line.text.as_str()).collect();
+        // The server may repeat the user's text, where the words stand within the cue and are not readable.
+        if WORDS.iter().all(|word| said.contains(word.trim())) {
+            return Finding::new(STEP, State::Good, "the model's words came back", "");
+        }
+        if plain.known.is_some() {
+            return Finding::new(STEP, State::Open, "the turn was cut short by what the baseline knows", "");
+        }
+        if self.has_prompts() {
+            return Finding::new(STEP, State::Open, "plain prompts stand in place of cues", "");
+        }
+        match asked::missing(self.target, asked) {
+            Some(Missing { text, advice }) => {
+                // A protocol whose cues call tools is one of agents; of another nobody knows whether there is a model.
+                let agents = !self.protocol.extension.tools.is_empty();
+                let state = if has_model || agents { State::Bad } else { State::Open };
+                Finding::new(STEP, state, text, &advice)
+            }
+            None if has_model => Finding::new(
+                STEP,
+                State::Bad,
+                "the model got the cue and answered, but its words did not reach the client",
+                "does the server pass the model's text on? The frames of the plain turn show what it sent",
+            ),
+            None => Finding::new(
+                STEP,
+                State::Open,
+                "the model's words did not come back, and no scripted model was started for this target",
+                "does the server that is running ask `frameproof model`? `model = \"HOST:PORT\"` in the target's table starts one there",
+            ),
+        }
+    }
+
+    /// Whether to go on.
+    async fn guarded(&mut self) -> bool {
+        const STEP: &str = "does the guarded tool ask?";
+        let Some(tool) = self.protocol.extension.tools.get("guarded").cloned() else {
+            self.tell(Finding::new(STEP, State::Open, "the protocol has no guarded tool", ""));
+            return true;
+        };
+        let turn = json!([{ "call": { "class": "guarded" } }, { "say": WORDS }]);
+        let never = json!([{ "never": "turn-end", "window": format!("{ASKS_MS}ms") }]);
+        let outcome = self.turn(turn, never).await;
+        let wrong = outcome.failures.iter().any(|failure| failure.verdict != Verdict::Warned);
+        let ended = outcome.failures.iter().any(|failure| failure.message.contains("must not come here"));
+        let last = outcome.wire.iter().rev().find(|line| line.dir == "<-" && !self.is_ambient(line));
+        let names_it = last.is_some_and(|line| line.text.contains(&tool.name));
+        if outcome.reason.is_some() || outcome.known.is_some() || (wrong && !ended) {
+            return self.judge(STEP, &outcome, "", "the frames show how far it came");
+        }
+        let mut finding = if ended {
+            Finding::new(
+                STEP,
+                State::Bad,
+                format!("the turn ended without a question about `{}`", tool.name),
+                "is the tool there under this name, and does it need approval? [target.NAME.tools.guarded] names another",
+            )
+        } else if names_it {
+            Finding::new(STEP, State::Good, format!("it waits, after a frame about `{}`", tool.name), "")
+        } else {
+            let text = format!("the turn waits, but the last frame does not name `{}`", tool.name);
+            Finding::new(STEP, State::Open, text, "see the frames: is the last one the question?")
+        };
+        finding.frames = outcome.wire;
+        finding.log = outcome.log;
+        self.tell(finding);
+        !ended
+    }
+
+    async fn turn(&self, turn: Value, then: Value) -> Outcome {
+        let mut steps = vec![json!({ "open": "doctor" })];
+        steps.extend(isolation::start(self.protocol, "doctor"));
+        steps.extend(then.as_array().cloned().unwrap_or_default());
+        self.case(turn, Value::Array(steps)).await
+    }
+
+    /// Runs steps as a case of their own.
+    async fn case(&self, turn: Value, steps: Value) -> Outcome {
+        match isolation::made(self.protocol, "step", "A step of the doctor's", turn, &steps) {
+            Ok(loaded) => self.walk(&loaded).await,
+            Err(error) => Outcome { reason: Some((Verdict::Error, error)), ..Outcome::default() },
+        }
+    }
+
+    async fn walk(&self, loaded: &LoadedCase) -> Outcome {
+        let clock = Instant::now();
+        let lease = match self.pool.lease(loaded).await {
+            Ok(lease) => lease,
+            Err(error) => return not_served(&error, clock),
+        };
+        // Frames are compared whole.
+        let options = self.run.case_options(self.run.options.seed);
+        let options = CaseOptions { retention: Retention::Trace, ..options };
+        let mut outcome = run_case(self.run, loaded, options, &lease.server).await;
+        if let Some(instance) = &lease.server.instance {
+            if let Some(how) = lease.death(&outcome).await {
+                outcome.died(&how);
+            }
+            let lines = match outcome.dead {
+                // What it said last tells why, whenever that was.
+                true => instance.log().tail(LAST_LINES),
+                false => instance.log().between(clock, Instant::now()),
+            };
+            outcome.log = LogLine::of(&lines, outcome.began.unwrap_or(clock));
+        }
+        lease.finish().await;
+        self.forgive(loaded, &mut outcome);
+        outcome
+    }
+
+    /// Takes out the failures that the baseline knows.
+    fn forgive(&self, loaded: &LoadedCase, outcome: &mut Outcome) {
+        let Some(baseline) = &self.run.options.baseline else { return };
+        let known = &mut outcome.known;
+        outcome.failures.retain(|failure| {
+            let reason =
+                baseline.entries_for(&loaded.id, failure).next().map(|(_, reason)| reason.to_owned());
+            let excused = reason.is_some() && failure.verdict != Verdict::Error;
+            if excused {
+                *known = reason;
+            }
+            !excused
+        });
+    }
+}
+
+/// Why a step failed, in a sentence.
+fn told(outcome: &Outcome) -> String {
+    if let Some((_, reason)) = &outcome.reason {
+        return reason.clone();
+    }
+    let failure = outcome.failures.iter().find(|failure| failure.verdict != Verdict::Warned);
+    match failure.or(outcome.failures.first()) {
+        Some(failure) if failure.requirements.is_empty() => failure.message.clone(),
+        Some(failure) => format!("{} ({})", failure.message, failure.requirements.join(" ")),
+        None => "it failed".to_owned(),
+    }
+}
