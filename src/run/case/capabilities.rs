@@ -3,13 +3,12 @@
 use crate::protocol::Matcher;
 use crate::protocol::extension::Offered;
 use crate::run::case::context::CaseContext;
-use crate::run::case::interpreter::{Runner, Stop};
 use crate::source::Diagnostics;
 
 /// Capabilities that the case needs and that the server has not announced yet. Judged once, after the first opening.
 #[derive(Default)]
 pub(crate) struct Capabilities {
-    pub needed: Vec<(String, Matcher)>,
+    needed: Vec<(String, Matcher)>,
 }
 
 impl Capabilities {
@@ -25,28 +24,28 @@ impl Capabilities {
         }
         Ok(Self { needed })
     }
-}
 
-impl Runner<'_> {
-    /// Whether the server offers what the case needs. Judged once, by the messages of the first opening.
-    pub(crate) fn needs(&mut self, client: &str) -> Result<(), Stop> {
-        if self.conns.first_client.as_deref() != Some(client) {
-            return Ok(());
-        }
-        for need in &self.cx.loaded.case.needs {
-            let Some(capability) = self.cx.protocol.extension.capabilities.get(need) else { continue };
+    /// Notes that a message announces what it announces.
+    pub fn announced(&mut self, is_shown: impl Fn(&Matcher) -> bool) {
+        self.needed.retain(|(_, on)| !is_shown(on));
+    }
+
+    /// Why the case is not applicable, if the server does not offer what it needs.
+    pub fn missing(&self, cx: &CaseContext<'_>) -> Option<String> {
+        let known = &cx.protocol.extension.capabilities;
+        for need in &cx.loaded.case.needs {
+            let Some(capability) = known.get(need) else { continue };
             let offered = match capability.offered {
                 Offered::Yes => true,
-                Offered::Fixture => self.cx.run.is_reference,
+                Offered::Fixture => cx.run.is_reference,
                 Offered::No => false,
             };
             if capability.announced.is_none() && !offered {
-                let reason = format!("`{need}` is offered if an overlay says so: {}", capability.about);
-                return Err(Stop::NotApplicable(reason));
+                return Some(format!("`{need}` is offered if an overlay says so: {}", capability.about));
             }
         }
-        let Some((need, _)) = self.capabilities.needed.first() else { return Ok(()) };
-        let about = self.cx.protocol.extension.capabilities.get(need).map_or("", |known| &known.about);
-        Err(Stop::NotApplicable(format!("the server does not offer `{need}`: {about}")))
+        let (need, _) = self.needed.first()?;
+        let about = known.get(need).map_or("", |known| &known.about);
+        Some(format!("the server does not offer `{need}`: {about}"))
     }
 }

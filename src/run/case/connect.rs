@@ -1,12 +1,12 @@
 //! Opening a client's connection, in the session that it belongs to.
 
-use rand_chacha::rand_core::Rng;
 use serde_json::Value;
 
 use crate::protocol::extension::Join;
 use crate::run::address::session_endpoint;
 use crate::run::case::client::{Client, Ended};
-use crate::run::case::interpreter::Runner;
+use crate::run::case::interpreter::{Runner, Stop};
+use crate::run::case::variables::Scope;
 use crate::scenario::model::Step;
 use crate::trace::{Direction, Payload};
 use crate::wire::{ConnectError, Endpoint, Link};
@@ -72,13 +72,16 @@ impl Runner<'_> {
             .map_err(|error| cannot(error.to_string()))
     }
 
-    /// A new session's id. It differs from run to run: a server may remember the sessions of the last one.
     fn session_id(&mut self) -> String {
-        let mut bytes = [0; 16];
-        self.vars.rng.fill_bytes(&mut bytes);
-        bytes.iter_mut().zip(self.cx.options.salt.to_le_bytes()).for_each(|(byte, salt)| *byte ^= salt);
-        let id = uuid::Builder::from_random_bytes(bytes).into_uuid().to_string();
-        self.note_marker(&id);
-        id
+        let scope = Scope { cx: self.cx, conns: &self.conns, client: &self.step.client };
+        self.vars.session_id(&scope)
+    }
+
+    /// Whether the server offers what the case needs. Judged once, by the messages of the first opening.
+    pub(crate) fn needs(&mut self, client: &str) -> Result<(), Stop> {
+        if self.conns.first_client.as_deref() != Some(client) {
+            return Ok(());
+        }
+        self.capabilities.missing(self.cx).map_or(Ok(()), |reason| Err(Stop::NotApplicable(reason)))
     }
 }

@@ -56,3 +56,12 @@ pub(crate) struct StepContext {
     /// A failure of the step is no more than a warning.
     pub warns: bool,
 }
+
+/// Whether the server has said all that it had to say.
+#[derive(Debug, Default)]
+pub(crate) struct Settling {
+    /// At the end, on every connection.
+    pub settled: bool,
+    /// How many lines the wire log had when the server had last been silent towards all clients for long enough.
+    pub silent_at: Option<usize>,
+}

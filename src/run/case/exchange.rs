@@ -46,7 +46,7 @@ impl Runner<'_> {
                     self.exercise(&step.covers);
                     for (name, at) in &step.save {
                         let value = at.get(&received.body).cloned().unwrap_or(Value::Null);
-                        self.vars.values.insert(name.clone(), value);
+                        self.vars.set(name, value);
                     }
                     last = Some(*received);
                 }

@@ -60,7 +60,7 @@ pub(crate) async fn run_case(
             }
         };
         if let Some(name) = &loaded.case.sweep {
-            runner.vars.values.insert(name.clone(), round.into());
+            runner.vars.set(name, round);
         }
         let stop = body(&mut runner).await.err();
         runner.farewell().await;

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::run::case::capabilities::Capabilities;
 use crate::run::case::client as clients;
 use crate::run::case::connections::Connections;
-use crate::run::case::context::{CaseContext, StepContext};
+use crate::run::case::context::{CaseContext, Settling, StepContext};
 use crate::run::case::log::CaseLog;
-use crate::run::case::settle::Settling;
-use crate::run::case::variables::Variables;
+use crate::run::case::variables::{Scope, Variables};
 use crate::run::case::verdict::CaseVerdict;
 use crate::wire::Standing;
 
@@ -39,6 +40,12 @@ impl<'r> Runner<'r> {
             capabilities: Capabilities::of(cx).map_err(text)?,
             cx,
         })
+    }
+
+    /// Fills in the templates of a value, for the step's client.
+    pub fn expand(&mut self, value: &Value, with: Option<&Value>) -> Result<Value, Stop> {
+        let scope = Scope { cx: self.cx, conns: &self.conns, client: &self.step.client };
+        self.vars.expand(value, &scope, with).map_err(Stop::Error)
     }
 
     /// A step's own deadline, or the run's.

@@ -232,7 +232,7 @@ impl Runner<'_> {
         if turn_over && self.goes_on(name, received.event) {
             self.cx.run.activity.note(Extent::Turns);
         }
-        self.capabilities.needed.retain(|(_, on)| !seen(on));
+        self.capabilities.announced(seen);
         let ambient = received.ambient;
         let Some(client) = self.conns.clients.get_mut(name) else { return };
         if let Some(id) = id {

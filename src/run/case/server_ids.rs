@@ -13,13 +13,13 @@ const KEPT: usize = 64;
 
 /// The ids of a running case.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct ServerIds {
     places: Vec<(String, Matcher, Pointer)>,
     /// Name, client, value; oldest first.
     ids: Vec<(String, String, Value)>,
 }
 
-impl Seen {
+impl ServerIds {
     /// # Errors
     /// A pattern that does not compile (found when the protocol is loaded, too).
     pub fn new(protocol: &Protocol) -> Result<Self, Diagnostics> {

@@ -13,15 +13,6 @@ const SLICES: u32 = 5;
 /// whatever follows a `send` would be judged before the server has had time to answer.
 const DEFAULT: Duration = Duration::from_millis(500);
 
-/// Whether the server has said all that it had to say.
-#[derive(Debug, Default)]
-pub(crate) struct Settling {
-    /// At the end, on every connection.
-    pub settled: bool,
-    /// How many lines the wire log had when the server had last been silent towards all clients for long enough.
-    pub silent_at: Option<usize>,
-}
-
 impl Runner<'_> {
     /// How long a silence must last that stands for an end; `None`: the protocol needs none.
     pub(crate) fn quiet(&self) -> Option<Duration> {

@@ -1,24 +1,31 @@
 //! What `{{NAME}}` stands for in a running case.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use serde_json::{Value, json};
 
+use crate::run::case::connections::Connections;
 use crate::run::case::context::CaseContext;
-use crate::run::case::interpreter::{Runner, Stop};
-use crate::run::case::server_ids::Seen;
+use crate::run::case::server_ids::ServerIds;
 use crate::scenario::{template, turn};
 use crate::source::Diagnostics;
 
 /// The values that templates stand for. The same seed gives the same ones.
 pub(crate) struct Variables {
-    pub values: HashMap<String, Value>,
-    pub rng: ChaCha8Rng,
+    values: HashMap<String, Value>,
+    rng: ChaCha8Rng,
     /// Ids that the server has told, for `{{seen.NAME}}`.
-    pub seen: Seen,
+    pub seen: ServerIds,
+}
+
+/// What templates may refer to beside the variables.
+pub(crate) struct Scope<'s> {
+    pub cx: &'s CaseContext<'s>,
+    pub conns: &'s Connections,
+    /// The client that they are about.
+    pub client: &'s str,
 }
 
 impl Variables {
@@ -29,85 +36,112 @@ impl Variables {
         Ok(Self {
             values: given.map(|(name, value)| (name.clone(), value.clone())).collect(),
             rng: ChaCha8Rng::seed_from_u64(seed),
-            seen: Seen::new(&cx.protocol)?,
+            seen: ServerIds::new(&cx.protocol)?,
         })
     }
-}
 
-impl Runner<'_> {
-    /// Fills in the templates of a value, for the current client.
-    pub fn expand(&mut self, value: &Value, with: Option<&Value>) -> Result<Value, Stop> {
-        template::expand(value, &mut |name| self.lookup(name, with))
-            .map_err(|error| Stop::Error(error.to_string()))
+    /// Sets a variable.
+    pub fn set(&mut self, name: &str, value: impl Into<Value>) {
+        self.values.insert(name.to_owned(), value.into());
     }
 
-    fn lookup(&mut self, name: &str, with: Option<&Value>) -> Option<Value> {
+    /// Fills in the templates of a value; `with`: names that come before all others.
+    ///
+    /// # Errors
+    /// The name that stands for nothing.
+    pub fn expand(
+        &mut self,
+        value: &Value,
+        scope: &Scope<'_>,
+        with: Option<&Value>,
+    ) -> Result<Value, String> {
+        template::expand(value, &mut |name| self.lookup(name, scope, with)).map_err(|error| error.to_string())
+    }
+
+    /// A new session's id. It differs from run to run: a server may remember the sessions of the last one.
+    pub fn session_id(&mut self, scope: &Scope<'_>) -> String {
+        let mut bytes = [0; 16];
+        self.rng.fill_bytes(&mut bytes);
+        bytes.iter_mut().zip(scope.cx.options.salt.to_le_bytes()).for_each(|(byte, salt)| *byte ^= salt);
+        let id = uuid::Builder::from_random_bytes(bytes).into_uuid().to_string();
+        scope.note_marker(&id);
+        id
+    }
+
+    fn lookup(&mut self, name: &str, scope: &Scope<'_>, with: Option<&Value>) -> Option<Value> {
         if let Some(value) = with.and_then(|with| template::dig(with, name)) {
             return Some(value);
         }
         let (root, rest) = name.split_once('.').map_or((name, None), |(root, rest)| (root, Some(rest)));
-        if let Some(value) = self.vars.values.get(root) {
+        if let Some(value) = self.values.get(root) {
             return match rest {
                 Some(rest) => template::dig(value, rest),
                 None => Some(value.clone()),
             };
         }
         match root {
-            "uuid" => Some(json!(self.uuid())),
+            "uuid" => Some(json!(self.uuid(scope))),
             "uid" => {
-                let uid = format!("u{:08x}", self.vars.rng.next_u32());
-                self.vars.values.insert("uid".into(), json!(uid));
+                let uid = format!("u{:08x}", self.rng.next_u32());
+                self.set("uid", uid.as_str());
                 Some(json!(uid))
             }
-            "cue" => self.cue(rest),
-            "tools" => {
-                let tool = json!(self.cx.protocol.extension.tools.get(rest?.split('.').next()?)?);
-                match rest?.split_once('.') {
-                    Some((_, field)) => template::dig(&tool, field),
-                    None => Some(tool),
-                }
-            }
+            "cue" => self.cue(rest, scope),
+            "tools" => scope.tool(rest?),
             "session" => {
-                let own = self.conns.clients.get(&self.step.client).map(|client| client.session.clone());
+                let own = scope.conns.clients.get(scope.client).map(|client| client.session.clone());
                 let session = rest.map(str::to_owned).or(own)?;
-                Some(json!(self.conns.sessions.ids.get(&session).cloned().flatten()))
+                Some(json!(scope.conns.sessions.ids.get(&session).cloned().flatten()))
             }
-            "seen" => self.vars.seen.value(rest?, &self.step.client),
+            "seen" => self.seen.value(rest?, scope.client),
             "last_seen" => {
-                let client = self.conns.clients.get(rest.unwrap_or(&self.step.client));
+                let client = scope.conns.clients.get(rest.unwrap_or(scope.client));
                 Some(json!(client.and_then(|client| client.last_seen)))
             }
             _ => None,
         }
     }
 
-    fn cue(&mut self, name: Option<&str>) -> Option<Value> {
-        let case = &self.cx.loaded.case;
+    fn cue(&mut self, name: Option<&str>, scope: &Scope<'_>) -> Option<Value> {
+        let (case, run) = (scope.cx.loaded, scope.cx.run);
         let steps = match name {
-            Some(name) => case.turns.get(name)?,
-            None => case.turn.as_ref()?,
+            Some(name) => case.case.turns.get(name)?,
+            None => case.case.turn.as_ref()?,
         };
-        let protocol = Arc::clone(&self.cx.protocol);
-        if let Some(prompt) = self.cx.run.options.prompts.of(&self.cx.loaded.id, name) {
+        if let Some(prompt) = run.options.prompts.of(&case.id, name) {
             return Some(Value::from(prompt));
         }
-        let cue = turn::cue_text(steps, &protocol, &mut |name| self.lookup(name, None)).ok()?;
-        self.note_marker(&cue);
+        let lookup = &mut |name: &str| self.lookup(name, scope, None);
+        let cue = turn::cue_text(steps, &scope.cx.protocol, lookup).ok()?;
+        scope.note_marker(&cue);
         Some(Value::String(cue))
     }
 
-    pub fn uuid(&mut self) -> String {
+    fn uuid(&mut self, scope: &Scope<'_>) -> String {
         let mut bytes = [0; 16];
-        self.vars.rng.fill_bytes(&mut bytes);
+        self.rng.fill_bytes(&mut bytes);
         let uuid = uuid::Builder::from_random_bytes(bytes).into_uuid().to_string();
-        self.note_marker(&uuid);
+        scope.note_marker(&uuid);
         uuid
     }
+}
 
-    /// Notes that nobody else says this.
-    pub fn note_marker(&self, text: &str) {
+impl Scope<'_> {
+    /// Notes that nobody else sends this text.
+    fn note_marker(&self, text: &str) {
         if let Some(probe) = &self.cx.probe {
-            probe.says(&self.step.client, text);
+            probe.says(self.client, text);
+        }
+    }
+
+    /// `CLASS` or `CLASS.FIELD`.
+    fn tool(&self, path: &str) -> Option<Value> {
+        let tools = &self.cx.protocol.extension.tools;
+        let (class, field) = path.split_once('.').map_or((path, None), |(class, field)| (class, Some(field)));
+        let tool = json!(tools.get(class)?);
+        match field {
+            Some(field) => template::dig(&tool, field),
+            None => Some(tool),
         }
     }
 }

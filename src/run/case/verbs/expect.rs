@@ -33,7 +33,7 @@ impl Runner<'_> {
                             let message = format!("it has no {at}, which is to be saved as `{name}`");
                             return self.missed(&blame, message, Some(&*received), None);
                         };
-                        self.vars.values.insert(name.clone(), value);
+                        self.vars.set(name, value);
                     }
                     self.client(client)?.taken = Some(*received);
                 }
