@@ -4,8 +4,6 @@ use serde_json::Value;
 
 use super::error::ApiError;
 use super::reply::{Block, Reply};
-use super::request::Ask;
-use super::{chat, completions, messages, responses};
 
 /// Whose words errors and lists are in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,15 +45,6 @@ pub(super) enum Endpoint {
 impl Api {
     pub fn family(self) -> Family {
         if self == Self::Messages { Family::Anthropic } else { Family::OpenAi }
-    }
-
-    pub fn dialect(self, ask: &Ask) -> Box<dyn Dialect> {
-        match self {
-            Self::Chat => Box::new(chat::Chat::new(&ask.body)),
-            Self::Completions => Box::new(completions::Completions::new(&ask.body)),
-            Self::Responses => Box::new(responses::Responses::new(&ask.body)),
-            Self::Messages => Box::new(messages::Messages::new(&ask.body)),
-        }
     }
 }
 

@@ -19,6 +19,7 @@ mod chat;
 mod completions;
 mod conversation;
 mod embeddings;
+mod dialects;
 mod error;
 mod messages;
 mod play;
