@@ -1,6 +1,7 @@
 //! The house rules that a compiler does not check: modules import downward only, and no Rust file outside
 //! `src/reference/` names a protocol.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -71,6 +72,218 @@ fn modules_import_downward_only() {
         }
     }
     assert!(wrong.is_empty(), "imports that go up or sideways:\n{}", wrong.join("\n"));
+}
+
+/// The rooms of `run` in the same way: a file is in the first room whose path it begins with.
+const ROOMS: &[&[&str]] = &[
+    &["suite", "testbed"],
+    &["server"],
+    &["isolation/precheck", "triage/groups", "triage/model_use", "triage/signature"],
+    &["case"],
+    &["address", "context", "error", "isolation", "loop_lag", "options", "prompts", "triage"],
+];
+
+/// Files that still import upward.
+const STILL_UP: &[&str] = &["run/isolation/leaks"];
+
+fn room_of(path: &str) -> Option<usize> {
+    let rooms =
+        ROOMS.iter().enumerate().flat_map(|(floor, rooms)| rooms.iter().map(move |room| (floor, room)));
+    let in_it = rooms.filter(|(_, room)| {
+        path.strip_prefix(**room).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    });
+    // The longest prefix counts.
+    in_it.max_by_key(|(_, room)| room.len()).map(|(floor, _)| floor)
+}
+
+#[test]
+fn rooms_of_run_import_downward_only() {
+    let graph = imports();
+    let inner = |file: &str| file.strip_prefix("run/").and_then(room_of);
+    let mut wrong = Vec::new();
+    for (file, imported) in &graph {
+        let Some(floor) = inner(file) else {
+            assert!(!file.starts_with("run/"), "src/{file}.rs is in no room: add it to ROOMS");
+            continue;
+        };
+        let is_up = |other: &&String| inner(other).is_some_and(|other| other < floor);
+        let up = imported.iter().filter(is_up).filter(|_| !STILL_UP.contains(&file.as_str()));
+        wrong.extend(up.map(|other| format!("{file} imports {other}")));
+    }
+    assert!(wrong.is_empty(), "imports that go up:\n{}", wrong.join("\n"));
+}
+
+/// Structs that may have more than a dozen fields: what clap or serde fills from what people write, and what is written for them.
+const BROAD: &[&str] = &[
+    "cli/config.rs Config",
+    "cli/fuzz.rs Fuzz",
+    "cli/run.rs Run",
+    "protocol/extension.rs Extension",
+    "protocol/fuzz_rules.rs Fuzzing",
+    "results/event.rs CaseReport",
+    "scenario/frame.rs RawFrame",
+    "scenario/file.rs Case",
+    "scenario/model.rs Case",
+    "scenario/file.rs Step",
+    "scenario/model.rs Step",
+    "target/config.rs TargetConfig",
+];
+/// Those that are still to be split.
+const STILL_BROAD: &[&str] = &[
+    "check/judge.rs Judge",
+    "protocol/mod.rs Protocol",
+    "results/summary.rs Tally",
+    "run/case/client.rs Client",
+    "run/case/outcome.rs Outcome",
+    "target/spec.rs Spec",
+];
+const MOST_FIELDS: usize = 12;
+
+#[test]
+fn structs_have_at_most_a_dozen_fields() {
+    let mut wrong = Vec::new();
+    for (path, text) in sources() {
+        let mut lines = text.lines();
+        while let Some(line) = lines.next() {
+            let line = line.strip_prefix("pub(crate) ").or(line.strip_prefix("pub ")).unwrap_or(line);
+            let Some(name) = line.strip_prefix("struct ").filter(|_| line.ends_with('{')) else { continue };
+            let is_field = |line: &&str| {
+                let field = line.trim_start();
+                line.len() - field.len() == 4
+                    && field.starts_with(|c: char| c.is_ascii_lowercase())
+                    && field.contains(':')
+            };
+            let fields = lines.by_ref().take_while(|line| *line != "}").filter(is_field).count();
+            let name = name.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
+            let name = format!("{} {name}", path.display());
+            let is_known = BROAD.contains(&name.as_str()) || STILL_BROAD.contains(&name.as_str());
+            if fields > MOST_FIELDS && !is_known {
+                wrong.push(format!("{name}: {fields} fields"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "structs that own too much:\n{}", wrong.join("\n"));
+}
+
+/// Files that import each other in circles, directly or not: three may, for a type and what it is made of.
+const MOST_IN_CIRCLE: usize = 3;
+/// Rooms whose circles are still to be untied.
+const STILL_CIRCLES: &[&str] = &["run/"];
+
+#[test]
+fn circles_of_imports_are_small() {
+    let graph = imports();
+    let reach = |from: &String| {
+        let (mut seen, mut left) = (BTreeSet::new(), vec![from.clone()]);
+        while let Some(file) = left.pop() {
+            for other in graph.get(&file).into_iter().flatten() {
+                if seen.insert(other.clone()) {
+                    left.push(other.clone());
+                }
+            }
+        }
+        seen
+    };
+    let reached: BTreeMap<&String, BTreeSet<String>> = graph.keys().map(|file| (file, reach(file))).collect();
+    let mut wrong = BTreeSet::new();
+    for (file, others) in &reached {
+        let back = others.iter().filter(|other| reached.get(other).is_some_and(|all| all.contains(*file)));
+        let circle: Vec<&str> = back.map(String::as_str).collect();
+        if circle.len() > MOST_IN_CIRCLE && !STILL_CIRCLES.iter().any(|room| file.starts_with(room)) {
+            wrong.insert(circle.join(", "));
+        }
+    }
+    assert!(wrong.is_empty(), "circles of imports:\n{}", wrong.into_iter().collect::<Vec<_>>().join("\n"));
+}
+
+#[test]
+fn only_its_own_room_implements_the_interpreter() {
+    let wrong = sources().into_iter().filter(|(path, text)| {
+        !path.starts_with("run/case")
+            && text.lines().any(|line| line.starts_with("impl") && line.contains("Interpreter<"))
+    });
+    let wrong: Vec<String> = wrong.map(|(path, _)| path.display().to_string()).collect();
+    assert!(wrong.is_empty(), "`impl Interpreter` outside run/case: {}", wrong.join(", "));
+}
+
+/// Which files of a module import which others of it, by path below `src/`, without tests.
+fn imports() -> BTreeMap<String, BTreeSet<String>> {
+    let mut texts = BTreeMap::new();
+    for (path, text) in sources() {
+        let name = path.with_extension("").to_string_lossy().into_owned();
+        let name = name.strip_suffix("/mod").unwrap_or(&name).to_owned();
+        if name.ends_with("/tests") {
+            continue;
+        }
+        let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+        let code: Vec<&str> = code.lines().map(|line| line.split("//").next().unwrap_or_default()).collect();
+        texts.insert(name, code.join("\n"));
+    }
+    let file_of = |path: &[String]| {
+        (1..=path.len()).rev().map(|n| path[..n].join("/")).find(|file| texts.contains_key(file))
+    };
+    let mut graph = BTreeMap::new();
+    for (name, code) in &texts {
+        let mut imported = BTreeSet::new();
+        for path in paths(name, code) {
+            // A module's root re-exports what is below it, and is no part of a circle.
+            let other = file_of(&path).filter(|other| other != name && other.contains('/'));
+            imported.extend(other.filter(|other| other.split('/').next() == name.split('/').next()));
+        }
+        graph.insert(name.clone(), imported);
+    }
+    graph
+}
+
+/// The paths that a file names, from the crate's root.
+fn paths(file: &str, code: &str) -> Vec<Vec<String>> {
+    let mut found = Vec::new();
+    for start in ["crate::", "super::"] {
+        for (at, _) in code.match_indices(start) {
+            if code[..at].ends_with("super::") || code[..at].ends_with("r#") {
+                continue;
+            }
+            let (mut rest, mut prefix) = (&code[at..], Vec::new());
+            if let Some(below) = rest.strip_prefix("crate::") {
+                rest = below;
+            } else {
+                prefix = file.split('/').map(str::to_owned).collect();
+                while let Some(above) = rest.strip_prefix("super::") {
+                    rest = above;
+                    prefix.pop();
+                }
+            }
+            spread(rest, prefix, &mut found);
+        }
+    }
+    found
+}
+
+/// A path, or each of those in its braces. The result is what follows it.
+fn spread<'c>(mut rest: &'c str, mut path: Vec<String>, found: &mut Vec<Vec<String>>) -> &'c str {
+    loop {
+        rest = rest.trim_start();
+        if let Some(mut inner) = rest.strip_prefix('{') {
+            while !inner.is_empty() && !inner.starts_with('}') {
+                inner = spread(inner, path.clone(), found);
+                inner = inner.trim_start_matches(|c: char| c != ',' && c != '}');
+                inner = inner.strip_prefix(',').unwrap_or(inner).trim_start();
+            }
+            return inner.strip_prefix('}').unwrap_or(inner);
+        }
+        let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
+        if end > 0 {
+            path.push(rest[..end].to_owned());
+        }
+        rest = &rest[end..];
+        match rest.strip_prefix("::") {
+            Some(below) if end > 0 => rest = below,
+            _ => {
+                found.push(path);
+                return rest;
+            }
+        }
+    }
 }
 
 #[test]

@@ -149,7 +149,11 @@ mod tests {
         let mut short = ShortDeadlines { on: true, ..ShortDeadlines::default() };
         (0..20).for_each(|at| drop(short.keep(turn(at), silent(&"x".repeat(at)))));
         assert_eq!(short.last().len(), KINDS);
-        let run = RunContext::new(&protocol, &Target::Reference(crate::reference::Variant::default()), RunOptions::default());
+        let run = RunContext::new(
+            &protocol,
+            &Target::Reference(crate::reference::Variant::default()),
+            RunOptions::default(),
+        );
         let deadline = ShortDeadlines::options(run.case_options(0)).deadline(&timing, None);
         assert_eq!(deadline, timing.step_deadline / PART);
     }
