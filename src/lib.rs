@@ -27,5 +27,6 @@ pub mod selftest;
 pub mod source;
 pub mod target;
 pub mod template;
+pub(crate) mod text;
 pub mod trace;
 pub mod wire;

@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 use frameproof::report::junit::render;
+use frameproof::results::Check;
 use frameproof::results::event::{
-    CaseReport, Failure, RequirementText, RunEvent, RunStarted, StepPlace, Verdict, WireLine,
+    CaseReport, Failure, RequirementText, RunEvent, RunStarted, StepPlace, Verdict, Way, WireLine,
 };
 use proptest::prelude::*;
 
@@ -27,15 +28,12 @@ fn events(text: &str) -> Vec<RunEvent> {
         jobs: 1,
         requirements: BTreeMap::from([("CH-1".to_owned(), requirement)]),
     };
-    let failure = |verdict| Failure {
-        requirements: vec!["CH-1".into()],
-        verdict,
-        check: "step".into(),
-        message: text.into(),
-        step: Some(StepPlace { file: text.into(), line: 3, column: 1, source: text.into() }),
-        expected: Some(text.into()),
-        actual: Some(text.into()),
-        frames: vec![0],
+    let failure = |verdict| {
+        Failure::new(Check::Step, verdict, text)
+            .breaking(&["CH-1".to_owned()])
+            .at_step(Some(StepPlace { file: text.into(), line: 3, column: 1, source: text.into() }))
+            .with_values(Some(text.into()), Some(text.into()))
+            .shown_by([0])
     };
     let case = |name: &str, verdict| CaseReport {
         case: format!("family/{name}"),
@@ -56,7 +54,7 @@ fn events(text: &str) -> Vec<RunEvent> {
             index: 0,
             ms: 1.0,
             client: text.into(),
-            dir: "<-".into(),
+            way: Way::ToClient,
             text: text.into(),
             cut: 0,
         }],

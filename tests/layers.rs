@@ -16,8 +16,9 @@ const FLOORS: &[&[&str]] = &[
     &["wire"],
     &["check"],
     &["protocol"],
+    &["results"],
     &["trace"],
-    &["frame", "source", "cue", "template", "output"],
+    &["frame", "source", "cue", "template", "text", "output"],
 ];
 
 fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) {
@@ -132,7 +133,7 @@ const BROAD: &[&str] = &[
 const STILL_BROAD: &[&str] = &[
     "check/judge.rs Judge",
     "protocol/mod.rs Protocol",
-    "results/summary.rs Tally",
+    "results/summary.rs SummaryBuilder",
     "run/case/client.rs Client",
     "run/case/outcome.rs Outcome",
     "target/spec.rs Spec",
@@ -308,4 +309,66 @@ fn no_protocol_is_named_outside_the_reference_servers() {
         }
     }
     assert!(wrong.is_empty(), "protocol names in Rust:\n{}", wrong.join("\n"));
+}
+
+/// What asks a sentence for its words, in code that decides something: what names like these stand for is written for people, and its
+/// wording may change. Whoever decides asks for the value: `results::cause::Cause`, `results::Check`, an error's variant.
+const SENTENCES: [&str; 9] =
+    ["message", "reason", "sentence", "how", "told", "label", "advice", "opening", "summary"];
+const QUESTIONS: [&str; 10] = [
+    "starts_with(",
+    "ends_with(",
+    "contains(",
+    "strip_prefix(",
+    "strip_suffix(",
+    "split_once(",
+    "rsplit_once(",
+    "find(",
+    "replace(",
+    "match_indices(",
+];
+
+/// Whether a line of code asks a sentence for its words: `message.contains("…")` and the like.
+fn asks_for_words(line: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    QUESTIONS.iter().any(|question| {
+        let question = format!(".{question}");
+        line.match_indices(&question).any(|(at, _)| {
+            let asked = line[..at].trim_end_matches('?');
+            let asked =
+                asked.strip_suffix(".as_deref()").or(asked.strip_suffix(".as_str()")).unwrap_or(asked);
+            let asked = asked.trim_end_matches('?').trim_end_matches("()");
+            let name = &asked[asked.rfind(|c| !is_part(c)).map_or(0, |at| at + 1)..];
+            // Only what is looked for as text: a list may be searched for a value.
+            let argument = &line[at + question.len()..];
+            let is_text = argument.starts_with(['"', '\'', '[']) || argument.starts_with(char::is_uppercase);
+            SENTENCES.contains(&name) && is_text
+        })
+    })
+}
+
+#[test]
+fn nothing_is_decided_by_the_words_of_a_sentence() {
+    for (line, expected) in [
+        (r#"if failure.message.contains("must not come here") {"#, true),
+        (r#"reason.as_deref()?.strip_prefix(DIED)"#, true),
+        (r#"let known = message.split_once(": ");"#, true),
+        (r#"list.contains("x") && self.message.is_empty()"#, false),
+        (r#"message.is_some_and(|message| self.opening.contains(index))"#, false),
+    ] {
+        assert_eq!(asks_for_words(line), expected, "{line}");
+    }
+    let mut wrong = Vec::new();
+    for (path, text) in sources() {
+        let shown = path.to_string_lossy();
+        let is_decider = ["run", "doctor", "fuzz", "results"].iter().any(|room| path.starts_with(room));
+        if !is_decider || shown.ends_with("tests.rs") {
+            continue;
+        }
+        // Tests may read what people read.
+        let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or(&text);
+        let lines = code.lines().enumerate().filter(|(_, line)| asks_for_words(line));
+        wrong.extend(lines.map(|(number, line)| format!("src/{shown}:{}: {}", number + 1, line.trim())));
+    }
+    assert!(wrong.is_empty(), "sentences that are asked for their words:\n{}", wrong.join("\n"));
 }

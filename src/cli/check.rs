@@ -10,11 +10,12 @@ use clap::Args;
 
 use super::source::{Filter, Reading, Source};
 use super::{Failure, nothing, unreadable, usage};
-use crate::check::{Exercised, JudgePair, PairJudged, RulesetPair, Violation, same};
+use crate::check::{Exercised, JudgePair, PairJudged, RulesetPair, Violation};
 use crate::frame::Limits;
 use crate::protocol::Protocol;
 use crate::report::escape::terminal;
 use crate::report::often;
+use crate::results::excused::{Excused, ExcusedList};
 use crate::scenario::LoadedCase;
 use crate::trace::{Event, Payload, Reader};
 
@@ -81,7 +82,7 @@ fn judge(
     let mut judges: Vec<(Option<Arc<str>>, JudgePair)> = Vec::new();
     let rules = RulesetPair::compile(protocol, bare)?;
     let mut out = anstream::stdout().lock();
-    let mut tally = Tally { show, ..Tally::default() };
+    let mut tally = Tally { show, bare: bare.cloned(), ..Tally::default() };
     let mut events = 0u64;
     for event in reader {
         let hint = "`frameproof schema trace` describes a line";
@@ -116,7 +117,7 @@ fn judge(
     for (_, judge) in judges {
         tally.finish(&mut out, protocol, judge)?;
     }
-    tally.tell_excused(&mut out, bare)?;
+    tally.tell_excused(&mut out)?;
     tally.close(&mut out, protocol, events)
 }
 
@@ -125,21 +126,16 @@ const MAX_EXCUSED: usize = 200;
 
 #[derive(Default)]
 struct Tally {
+    /// The protocol without its overlay, if it has one.
+    bare: Option<Arc<Protocol>>,
     show: usize,
     shown: usize,
     violations: u64,
     fails: bool,
     broken: BTreeMap<String, u64>,
     exercised: Exercised,
-    excused: Vec<Excused>,
-}
-
-/// A deviation that the overlay excuses, as often as it was seen.
-struct Excused {
-    violation: Violation,
-    count: u64,
-    /// The frame that it was seen in first, from 1.
-    first: Option<u64>,
+    /// Each with the frame that it was seen in first, from 1.
+    excused: ExcusedList<Option<u64>>,
 }
 
 impl Tally {
@@ -161,31 +157,27 @@ impl Tally {
     }
 
     /// Notes what breaks the bare protocol and not the adapted one.
-    fn excuse(&mut self, excused: Vec<Violation>, frame: Option<u64>) {
-        for violation in excused {
-            let alike = |known: &&mut Excused| {
-                known.violation.requirements == violation.requirements
-                    && same(&known.violation.message, &violation.message)
-            };
-            let is_full = self.excused.len() >= MAX_EXCUSED;
-            match self.excused.iter_mut().find(alike) {
-                Some(known) => known.count += 1,
-                None if is_full => {}
-                None => self.excused.push(Excused { violation, count: 1, first: frame }),
-            }
+    fn excuse(&mut self, excused: Vec<Violation>, place: Option<u64>) {
+        let Some(bare) = &self.bare else { return };
+        for one in excused {
+            let message = one.told(bare);
+            let one = Excused { requirements: one.requirements, message, count: 1, place };
+            self.excused.add_within(MAX_EXCUSED, one);
         }
     }
 
     /// What the overlay excuses, so that nobody forgets it.
-    fn tell_excused(&self, out: &mut impl Write, bare: Option<&Arc<Protocol>>) -> std::io::Result<()> {
-        let Some(bare) = bare.filter(|_| !self.excused.is_empty()) else { return Ok(()) };
+    fn tell_excused(&self, out: &mut impl Write) -> std::io::Result<()> {
+        if self.excused.is_empty() {
+            return Ok(());
+        }
         writeln!(out, "excused by the overlay:")?;
-        for Excused { violation, count, first } in &self.excused {
-            let ids = violation.requirements.join(" ");
+        for Excused { requirements, message, count, place } in &self.excused {
+            let ids = requirements.join(" ");
             let first =
-                first.map_or_else(|| "at the end".to_owned(), |frame| format!("first in frame {frame}"));
+                place.map_or_else(|| "at the end".to_owned(), |frame| format!("first in frame {frame}"));
             let often = often(*count);
-            writeln!(out, "  {ids} {} ({often}, {first})", terminal(&violation.told(bare)))?;
+            writeln!(out, "  {ids} {} ({often}, {first})", terminal(message))?;
         }
         Ok(())
     }

@@ -175,7 +175,7 @@ fn show(out: &mut impl Write, finding: &Finding, verbose: bool) -> std::io::Resu
     let from = finding.frames.len().saturating_sub(SHOWN);
     for line in &finding.frames[from..] {
         let text = cut(&line.text);
-        writeln!(out, "         {:>8.1} ms {} {} {text}", line.ms, terminal(&line.client), line.dir)?;
+        writeln!(out, "         {:>8.1} ms {} {} {text}", line.ms, terminal(&line.client), line.way)?;
     }
     for line in &finding.notes {
         writeln!(out, "         {}", cut(line))?;

@@ -29,6 +29,7 @@ use crate::fuzz::program::Program;
 use crate::fuzz::results::{self, Reported, exit_code};
 use crate::protocol::Protocol;
 use crate::report::{escape, file, fuzz as show, json, junit};
+use crate::results::reproduce::Reproduce;
 use crate::run::testbed::Ground;
 use crate::run::{RunOptions, Timing};
 
@@ -166,7 +167,7 @@ impl Fuzz {
                 quiet: self.server.quiet_period.map(|quiet| quiet.0),
                 ..Timing::default()
             },
-            reproduce: self.reproduce(),
+            reproduce: Reproduce::new(format!(" {}", self.reproduce()), String::new()),
             prompts: chosen.as_ref().map(|chosen| chosen.prompts.clone()).unwrap_or_default(),
             ..RunOptions::default()
         };
@@ -213,7 +214,7 @@ impl Fuzz {
                 self.config.as_ref().map(|file| format!(" --config {}", quote(&file.display().to_string())));
             text += &format!("{} --target {}", config.unwrap_or_default(), quote(target));
         }
-        text += &self.server.to_string();
+        text += &(self.server.place() + &self.server.patience());
         text
     }
 

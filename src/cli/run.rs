@@ -18,6 +18,7 @@ use crate::report::console::{Console, ConsoleOptions};
 use crate::report::{file, json, junit};
 use crate::results::baseline::{self, Baseline};
 use crate::results::event::{CaseReport, RunEvent, exit_code_of};
+use crate::results::reproduce::Reproduce;
 use crate::run::{self, Attempts, RunError, RunOptions, Target, Timing};
 use crate::scenario;
 use crate::target::Groups;
@@ -267,17 +268,15 @@ impl Run {
     }
 
     /// The command that, with a case's name added, does the same to that case alone.
-    fn reproduce(&self, chosen: Option<&Chosen>) -> String {
-        let mut text = match chosen {
+    fn reproduce(&self, chosen: Option<&Chosen>) -> Reproduce {
+        let mut subject = match chosen {
             // What the target says of protocol and overlay it says again.
-            Some(chosen) => format!("frameproof run{}{}", self.given, chosen.arguments),
-            None => format!("frameproof run{}", self.source.arguments()),
+            Some(chosen) => format!("{}{}", self.given, chosen.arguments),
+            None => self.source.arguments(),
         };
-        text += &self.server.to_string();
-        if self.strict {
-            text += " --strict";
-        }
-        text + &format!(" --seed {}", self.seed())
+        subject += &self.server.place();
+        let strict = if self.strict { " --strict" } else { "" };
+        Reproduce::new(subject, format!("{}{strict} --seed {}", self.server.patience(), self.seed()))
     }
 
     fn write(&self, events: &[RunEvent]) -> Result<(), Failure> {

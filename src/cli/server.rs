@@ -1,6 +1,5 @@
 //! The server that `run` and `fuzz` are about, and its pace.
 
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -100,33 +99,35 @@ impl Server {
     }
 }
 
-impl fmt::Display for Server {
-    /// The arguments, to be given again; without secrets.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Server {
+    /// The arguments that say where it is, to be given again; without secrets.
+    pub fn place(&self) -> String {
+        let mut text = String::new();
         if let Some(url) = &self.url {
-            write!(f, " --url {}", quote(&shown(url)))?;
+            text += &format!(" --url {}", quote(&shown(url)));
         }
         if self.reference {
-            f.write_str(" --reference")?;
+            text += " --reference";
         }
         if let Some(fault) = &self.fault {
-            write!(f, " --fault {}", quote(fault))?;
+            text += &format!(" --fault {}", quote(fault));
         }
         if !self.style.is_empty() {
-            write!(f, " --style {}", quote(&self.style.join(",")))?;
+            text += &format!(" --style {}", quote(&self.style.join(",")));
         }
         for header in &self.header {
-            write!(f, " --header {}", quote(&header::redacted(header)))?;
+            text += &format!(" --header {}", quote(&header::redacted(header)));
         }
         if let Some(path) = &self.ca_file {
-            write!(f, " --ca-file {}", quote(&path.display().to_string()))?;
+            text += &format!(" --ca-file {}", quote(&path.display().to_string()));
         }
-        if let Some(scale) = self.timeout_scale {
-            write!(f, " --timeout-scale {}", scale.0)?;
-        }
-        match self.quiet_period {
-            Some(quiet) => write!(f, " --quiet-period {}ms", quiet.0.as_millis()),
-            None => Ok(()),
-        }
+        text
+    }
+
+    /// The arguments that say how long it is waited for.
+    pub fn patience(&self) -> String {
+        let scale = self.timeout_scale.map(|scale| format!(" --timeout-scale {}", scale.0));
+        let quiet = self.quiet_period.map(|quiet| format!(" --quiet-period {}ms", quiet.0.as_millis()));
+        scale.into_iter().chain(quiet).collect()
     }
 }

@@ -82,11 +82,8 @@ pub(crate) fn absent(
         _ => STARTS,
     };
     if step != STARTS {
-        let text = match step {
-            READY => started(target).replace("launched and ready", "launched"),
-            _ => started(target),
-        };
-        sink(&Finding::new(STARTS, State::Good, text, ""));
+        let start = if step == READY { Start::Launched } else { Start::Ready };
+        sink(&Finding::new(STARTS, State::Good, started(target, start), ""));
     }
     let silent = output.is_empty() && (step != STARTS || matches!(error, LaunchError::Exited { .. }));
     let mut finding = Finding::new(step, State::Bad, error.to_string(), &advice);
@@ -104,11 +101,19 @@ pub(crate) fn absent(
     Ok(false)
 }
 
-pub(crate) fn started(target: &Target) -> String {
+/// How far the start of a server came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Start {
+    Launched,
+    Ready,
+}
+
+pub(crate) fn started(target: &Target, start: Start) -> String {
     match target {
         Target::Configured(spec) if spec.is_launched() => {
             let names: Vec<&str> = spec.processes.iter().map(|process| process.name.as_str()).collect();
-            format!("launched and ready: {}", names.join(", "))
+            let how = if start == Start::Ready { "launched and ready" } else { "launched" };
+            format!("{how}: {}", names.join(", "))
         }
         Target::Reference { .. } => "the reference server was started".to_owned(),
         _ => "it is not frameproof's to start: it is running already".to_owned(),

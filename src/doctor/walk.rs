@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::doctor::finding::{APART, STARTS, UPGRADES, absent, started};
+use crate::doctor::finding::{APART, STARTS, Start, UPGRADES, absent, started};
 use crate::doctor::finding::{Finding, State};
 use crate::protocol::Protocol;
-use crate::results::event::{LogLine, Verdict, WireLine};
+use crate::results::cause::Cause;
+use crate::results::event::{LogLine, Verdict, Way, WireLine};
 use crate::results::redact::Secrets;
 use crate::run::case::execute::run_case;
 use crate::run::case::interpreter::Outcome;
@@ -46,7 +47,7 @@ pub async fn doctor(
     options: RunOptions,
     sink: &mut (dyn FnMut(&Finding) + Send),
 ) -> Result<bool, RunError> {
-    let secrets = Secrets::of(target);
+    let secrets = target.secrets();
     let asked: Arc<Asked> = Arc::default();
     let clock = Instant::now();
     let mut run = RunContext::new(protocol, target, options);
@@ -58,7 +59,7 @@ pub async fn doctor(
     detect_dialect(&pool, target, &mut run).await;
     let mut walk =
         Walk { protocol: &run.protocol, target, run: &run, pool: &pool, secrets: &secrets, sink, good: true };
-    walk.tell(Finding::new(STARTS, State::Good, started(target), ""));
+    walk.tell(Finding::new(STARTS, State::Good, started(target, Start::Ready), ""));
     walk.tell(Finding::new(
         UPGRADES,
         State::Good,
@@ -95,7 +96,7 @@ impl Walk<'_> {
     fn is_ambient(&self, line: &WireLine) -> bool {
         let body: Value = serde_json::from_str(&line.text).unwrap_or_default();
         let name = self.protocol.type_of(&body);
-        line.dir == "<-"
+        line.way == Way::ToClient
             && name.is_some_and(|name| self.protocol.extension.ambient.iter().any(|one| one == name))
     }
 
@@ -159,7 +160,7 @@ impl Walk<'_> {
             (Some((Verdict::NotApplicable, reason)), _) => {
                 Finding::new(step, State::Open, reason.clone(), "")
             }
-            _ if outcome.dead => {
+            _ if outcome.death.is_some() => {
                 let advice = if outcome.log.is_empty() { DIED_MUTE } else { DIED };
                 Finding::new(step, State::Bad, told(outcome), advice)
             }
@@ -237,8 +238,12 @@ impl Walk<'_> {
     /// Whether what the cue says came back.
     fn cue(&self, plain: &Outcome, asked: Count, has_model: bool) -> Finding {
         const STEP: &str = "does the cue reach the model?";
-        let said: String =
-            plain.wire.iter().filter(|line| line.dir == "<-").map(|line| line.text.as_str()).collect();
+        let said: String = plain
+            .wire
+            .iter()
+            .filter(|line| line.way == Way::ToClient)
+            .map(|line| line.text.as_str())
+            .collect();
         // The server may repeat the user's text, where the words stand within the cue and are not readable.
         if WORDS.iter().all(|word| said.contains(word.trim())) {
             return Finding::new(STEP, State::Good, "the model's words came back", "");
@@ -282,8 +287,8 @@ impl Walk<'_> {
         let never = json!([{ "never": "turn-end", "window": format!("{ASKS_MS}ms") }]);
         let outcome = self.turn(turn, never).await;
         let wrong = outcome.failures.iter().any(|failure| failure.verdict != Verdict::Warned);
-        let ended = outcome.failures.iter().any(|failure| failure.message.contains("must not come here"));
-        let last = outcome.wire.iter().rev().find(|line| line.dir == "<-" && !self.is_ambient(line));
+        let ended = outcome.failures.iter().any(|failure| failure.cause == Some(Cause::Forbidden));
+        let last = outcome.wire.iter().rev().find(|line| line.way == Way::ToClient && !self.is_ambient(line));
         let names_it = last.is_some_and(|line| line.text.contains(&tool.name));
         if outcome.reason.is_some() || outcome.known.is_some() || (wrong && !ended) {
             return self.judge(STEP, &outcome, "", "the frames show how far it came");
@@ -334,9 +339,9 @@ impl Walk<'_> {
         let mut outcome = run_case(self.run, loaded, options, &lease.server).await;
         if let Some(instance) = &lease.server.instance {
             if let Some(how) = lease.death(&outcome).await {
-                outcome.died(&how);
+                outcome.died(how);
             }
-            let lines = match outcome.dead {
+            let lines = match outcome.death.is_some() {
                 // What it said last tells why, whenever that was.
                 true => instance.log().tail(LAST_LINES),
                 false => instance.log().between(clock, Instant::now()),

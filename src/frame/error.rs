@@ -41,6 +41,14 @@ pub enum FrameError {
         /// Where it stopped.
         place: Place,
     },
+    /// A number beyond what a double can hold: JSON, and no reader has to take it.
+    #[error("the frame is not JSON: {message} at {place}")]
+    Number {
+        /// The JSON parser's reason, without the place.
+        message: String,
+        /// Where it stopped.
+        place: Place,
+    },
     /// Nested deeper than [`Limits::max_depth`](super::Limits::max_depth).
     #[error("the frame nests deeper than {limit} levels at {place}")]
     TooDeep {
@@ -71,7 +79,7 @@ impl FrameError {
         match self {
             Self::TooLarge { .. } => "too-large",
             Self::InvalidUtf8 { .. } => "invalid-utf8",
-            Self::Syntax { .. } => "syntax",
+            Self::Syntax { .. } | Self::Number { .. } => "syntax",
             Self::TooDeep { .. } => "too-deep",
             Self::DuplicateKey { .. } => "duplicate-key",
             Self::NotAnObject { .. } => "not-an-object",

@@ -101,6 +101,10 @@ impl Broken {
                 if message == "recursion limit exceeded" {
                     return FrameError::TooDeep { limit: limits.max_depth.min(127), place };
                 }
+                // The parser has no other way to say which kind of error it is.
+                if message == "number out of range" {
+                    return FrameError::Number { message, place };
+                }
                 if message == "unexpected end of hex escape"
                     || message == "lone leading surrogate in hex escape"
                 {

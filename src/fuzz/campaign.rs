@@ -18,6 +18,7 @@ use super::investigate::{Investigator, MemoryState};
 use super::program::Program;
 use super::reachability::reachable_states;
 use super::source::ProgramSource;
+use crate::results::death::Death;
 use crate::results::event::Verdict;
 use crate::run::testbed::Ground;
 use crate::source::Diagnostics;
@@ -260,7 +261,7 @@ impl<'c> Campaign<'c> {
         cases.in_flight.wait_for_all().await;
         let programs = cases.in_flight.take_recent();
         let crashes = self.investigator.take_crashes().await;
-        let is_reported = |how: &String| self.investigator.findings.reports_crash(how);
+        let is_reported = |how: &Death| self.investigator.findings.reports_crash(how);
         let reported: Vec<bool> = crashes.iter().map(is_reported).collect();
         let mut unexplained = Vec::new();
         let (known, mut again) = (self.investigator.findings.known(), false);

@@ -13,7 +13,6 @@ use super::fingerprint::{Fingerprint, Subject};
 use super::latency::Latency;
 use super::oracle::Oracle;
 use super::shrink::{Patience, shrink};
-use crate::run::testbed::death_of;
 
 /// A failure that replays have reproduced each time.
 pub(super) struct Confirmed {
@@ -116,8 +115,8 @@ impl Confirmer {
             return None;
         }
         // So many inputs may have crashed it by their number.
-        let how = execution.outcome.broke().and_then(death_of).filter(|_| program.inputs.len() >= MANY);
-        let how = how.map(str::to_owned);
+        let how = execution.outcome.death().filter(|_| program.inputs.len() >= MANY);
+        let how = how.cloned();
         let confirmed = Confirmed { index, execution, print: print.clone(), replays: CONFIRMATIONS };
         self.pending = Some(Pending::Confirmed(Box::new(confirmed)));
         if let Some(how) = how

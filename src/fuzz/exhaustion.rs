@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::executor::{CONFIRMATIONS, Execution, Executor};
 use super::fingerprint::Fingerprint;
 use super::program::Program;
-use crate::run::testbed::death_of;
+use crate::results::death::Death;
 
 /// How often the harmless case is repeated, in turn, until the server crashes.
 const TIMES: &[u32] = &[32, 256, 1024];
@@ -32,12 +32,12 @@ pub(super) fn exhausted_after(execution: &Execution) -> Option<usize> {
     if !execution.program.inputs.is_empty() || execution.program.repeat.is_none() {
         return None;
     }
-    death_of(execution.outcome.broke()?)?;
+    execution.outcome.death()?;
     Some(execution.sent())
 }
 
 /// Looks for a number of harmless cases that alone crash the server in the same way.
-pub(super) async fn find_exhaustion(executor: &Executor, seed: u64, how: &str) -> Option<Exhaustion> {
+pub(super) async fn find_exhaustion(executor: &Executor, seed: u64, how: &Death) -> Option<Exhaustion> {
     let wanted = Fingerprint::of_crash(how);
     let deadline = executor.replay_deadline();
     let began = Instant::now();

@@ -19,8 +19,8 @@ use super::oracle::Oracle;
 use super::program::Program;
 use super::text::without_values;
 use crate::protocol::{Protocol, ReadingName};
+use crate::results::death::Death;
 use crate::results::event::Failure;
-use crate::run::testbed::death_of;
 use crate::scenario::write;
 
 /// What campaign the findings are of, for their scenario files.
@@ -77,7 +77,7 @@ impl Findings {
     }
 
     /// Whether a finding reports a crash of this kind.
-    pub fn reports_crash(&self, how: &str) -> bool {
+    pub fn reports_crash(&self, how: &Death) -> bool {
         let signature = crashes::signature(how);
         self.known
             .iter()
@@ -195,7 +195,7 @@ impl Findings {
 /// That a harmless case, repeated, crashes the server, if it does.
 fn exhaustion(execution: &Execution) -> Option<String> {
     exhausted_after(execution).map(|sent| {
-        let how = execution.outcome.broke().and_then(death_of).unwrap_or_default();
+        let how = execution.outcome.death().map(ToString::to_string).unwrap_or_default();
         format!("a harmless case, repeated, kills it after about {sent} messages: {how}")
     })
 }

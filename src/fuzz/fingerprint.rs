@@ -8,10 +8,12 @@ use super::program::{OPENED, Program};
 use super::render::Rendered;
 use super::step_writer::Part;
 use super::text::without_values;
+use crate::frame::{self, FrameError};
 use crate::results::Check;
+use crate::results::death::Death;
 use crate::results::event::{Failure, Verdict};
-use crate::run::testbed::{Single, death_of};
-use crate::run::without_silence;
+use crate::run::testbed::Single;
+use crate::trace::{Event, Payload};
 
 /// What makes two findings the same.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,7 +39,7 @@ impl Fingerprint {
     }
 
     /// Of a server that crashed in this way.
-    pub fn of_crash(how: &str) -> Self {
+    pub fn of_crash(how: &Death) -> Self {
         Self::of_target(crashes::signature(how))
     }
 
@@ -79,7 +81,7 @@ pub fn fingerprints(
     let mut found = Vec::new();
     // Where the server crashed, the crash is the failure.
     let judged = outcome.report.failures.iter().enumerate().filter(|(_, one)| one.verdict != Verdict::Error);
-    let judged = judged.filter(|(_, failure)| !echoes_deep_input(program, failure));
+    let judged = judged.filter(|(_, failure)| !echoes_deep_input(program, failure, &outcome.trace));
     for (index, failure) in judged {
         let at = outcome.failed_at.get(index).map_or("", String::as_str);
         let oracle = oracle_of(failure, at, rendered);
@@ -97,22 +99,28 @@ pub fn fingerprints(
         && !outcome.trace.is_empty()
         && let Some(reason) = outcome.broke()
     {
-        let signature = death_of(reason).map_or_else(|| without_values(reason), crashes::signature);
+        let signature = outcome.death().map_or_else(|| without_values(reason), crashes::signature);
         found.push((Fingerprint { state, ..Fingerprint::of_target(signature) }, None));
     }
     found
 }
 
 /// What was sent deep may come back as deep: too deep for our parser, and no fault of the server.
-fn echoes_deep_input(program: &Program, failure: &Failure) -> bool {
+fn echoes_deep_input(program: &Program, failure: &Failure, trace: &[Event]) -> bool {
     let is_deep = |input: &Input| input.mutation == DEEP;
-    failure.check == "frame"
-        && failure.message.contains("nests deeper than")
+    let is_too_deep = |frame: &u64| match trace.get(*frame as usize).map(|event| &event.payload) {
+        Some(Payload::Text(text)) => {
+            matches!(frame::parse_text(text, &frame::Limits::default()), Err(FrameError::TooDeep { .. }))
+        }
+        _ => false,
+    };
+    failure.check == Check::Frame
         && program.inputs.iter().any(is_deep)
+        && failure.frames.iter().any(is_too_deep)
 }
 
 fn oracle_of(failure: &Failure, at: &str, rendered: &Rendered) -> Oracle {
-    match Check::from(failure.check.as_str()) {
+    match failure.check {
         Check::Step | Check::Connection => oracle_of_step(at, rendered),
         Check::Schema => Oracle::Schema,
         Check::Message => Oracle::Message,
@@ -144,9 +152,9 @@ fn oracle_of_step(at: &str, rendered: &Rendered) -> Oracle {
 }
 
 fn signature(failure: &Failure) -> String {
-    let check = if failure.check == "step" { "" } else { failure.check.as_str() };
+    let check = if failure.check == Check::Step { String::new() } else { failure.check.to_string() };
     // Which silence it was depends on what else was sent.
-    format!("{check} {}", without_values(without_silence(&failure.message))).trim().to_owned()
+    format!("{check} {}", without_values(failure.core())).trim().to_owned()
 }
 
 /// The mutations of the inputs.
@@ -164,11 +172,8 @@ mod tests {
     use crate::results::event::CaseReport;
     use serde_json::json;
 
-    fn failure(check: &str, message: &str) -> Failure {
-        serde_json::from_value(json!({
-            "verdict": "failed", "check": check, "requirements": [], "message": message, "frames": [],
-        }))
-        .expect("a failure")
+    fn failure(check: &str) -> Failure {
+        Failure::new(Check::from(check), Verdict::Failed, "it is wrong").shown_by([0])
     }
 
     fn program(how: &str) -> Program {
@@ -181,15 +186,24 @@ mod tests {
 
     #[test]
     fn what_was_sent_deep_may_come_back_deep() {
-        let limits = crate::frame::Limits::default();
-        let error = crate::frame::parse_text(&"[".repeat(100), &limits).expect_err("too deep").to_string();
-        for (how, check, message, expected) in [
-            ("deep", "frame", error.as_str(), true),
-            ("long-text", "frame", &error, false),
-            ("deep", "frame", "the frame is not JSON", false),
-            ("deep", "step", &error, false),
+        let trace = |text: &str| {
+            [Event {
+                at: std::time::Duration::ZERO,
+                case: None,
+                client: "alice".into(),
+                dir: crate::trace::Direction::Recv,
+                payload: Payload::Text(text.into()),
+            }]
+        };
+        let deep = "[".repeat(100);
+        for (how, check, text, expected) in [
+            ("deep", "frame", deep.as_str(), true),
+            ("long-text", "frame", &deep, false),
+            ("deep", "frame", "no JSON", false),
+            ("deep", "step", &deep, false),
         ] {
-            assert_eq!(echoes_deep_input(&program(how), &failure(check, message)), expected, "{how} {check}");
+            let found = echoes_deep_input(&program(how), &failure(check), &trace(text));
+            assert_eq!(found, expected, "{how} {check} {text}");
         }
     }
 
@@ -226,7 +240,7 @@ mod tests {
             ("memory", "", Oracle::Memory),
             ("order-of-pieces", "", Oracle::Invariant),
         ] {
-            assert_eq!(oracle_of(&failure(check, "x"), at, &rendered), expected, "{check} {at}");
+            assert_eq!(oracle_of(&failure(check), at, &rendered), expected, "{check} {at}");
         }
     }
 
@@ -235,12 +249,12 @@ mod tests {
         let rendered =
             Rendered { case: json!({}), places: Vec::new(), parts: vec![Part::Setup, Part::Inputs] };
         for (check, at, expected) in [
-            ("reply", "", "reply it answers no request"),
-            ("schema", "", "schema it answers no request"),
-            ("step", "/steps/0/expect", "it answers no request"),
-            ("step", "/steps/1/alive", "it answers no request [bom]"),
+            ("reply", "", "reply it is wrong"),
+            ("schema", "", "schema it is wrong"),
+            ("step", "/steps/0/expect", "it is wrong"),
+            ("step", "/steps/1/alive", "it is wrong [bom]"),
         ] {
-            let failures = vec![failure(check, "it answers no request")];
+            let failures = vec![failure(check)];
             let outcome = Single {
                 report: CaseReport { failures, ..CaseReport::default() },
                 trace: Vec::new(),

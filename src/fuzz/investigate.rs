@@ -11,7 +11,7 @@ use super::joint::{JointFinding, cases};
 use super::memory::{GrowthSearch, MemoryWatch};
 use super::oracle::Oracle;
 use super::program::Program;
-use crate::run::testbed::death_of;
+use crate::results::death::Death;
 
 /// How often what looks like the same defect is confirmed: shrinking shows whether it is.
 const ATTEMPTS: usize = 6;
@@ -78,12 +78,12 @@ impl<'c> Investigator<'c> {
         &mut self,
         index: u64,
         execution: Execution,
-        crashes: &[String],
+        crashes: &[Death],
         unexplained: &mut Vec<(u64, Program)>,
     ) {
         let mut wrong = execution.fingerprints();
         if !crashes.is_empty() && execution.lost_its_server() {
-            let own = execution.outcome.broke().and_then(death_of).map(str::to_owned);
+            let own = execution.outcome.death().cloned();
             for how in own.as_slice().iter().chain(crashes.iter().filter(|_| own.is_none())) {
                 let mut crashed = execution.clone();
                 crashed.outcome.died(how);
@@ -105,7 +105,7 @@ impl<'c> Investigator<'c> {
     }
 
     /// How launched servers have crashed since this was asked last, each way once; those of which more is known come first.
-    pub async fn take_crashes(&self) -> Vec<String> {
+    pub async fn take_crashes(&self) -> Vec<Death> {
         let mut crashes = self.executor.target.fallen().await;
         crashes.sort_by_cached_key(|how| std::cmp::Reverse(crashes::signature(how)));
         crashes.dedup_by_key(|how| crashes::signature(how));
@@ -114,7 +114,7 @@ impl<'c> Investigator<'c> {
 
     /// Records the crash of a launched target that no single case reproduces: as one of harmless cases, if enough of them cause it,
     /// else with the cases that ran before. Where a finding reports it already, it is a note.
-    pub async fn record_crash(&mut self, how: &str, programs: &[(u64, Program)]) {
+    pub async fn record_crash(&mut self, how: &Death, programs: &[(u64, Program)]) {
         if self.findings.reports_crash(how) {
             let text = format!("{how} again, as in a finding; {} ran", cases(programs));
             self.events.note(Note { kind: crashes::signature(how), text });
@@ -133,7 +133,7 @@ impl<'c> Investigator<'c> {
     }
 
     /// Records a crash that was noticed when the campaign was over, unless a finding reports it.
-    pub fn record_late_crash(&mut self, how: &str) {
+    pub fn record_late_crash(&mut self, how: &Death) {
         if !self.findings.reports_crash(how) {
             self.findings.add_joint(JointFinding::crash(how, &[]).cut_short(), &mut self.events);
         }

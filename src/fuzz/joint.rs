@@ -4,6 +4,7 @@ use super::fingerprint::Fingerprint;
 use super::memory::MemoryWatch;
 use super::oracle::Oracle;
 use super::program::{OPENED, Program};
+use crate::results::death::Death;
 use crate::results::event::Verdict;
 
 /// Where the campaign ends before all cases that may have done it were replayed.
@@ -26,7 +27,7 @@ pub(super) struct JointFinding {
 
 impl JointFinding {
     /// A crash that no case alone reproduces, after these.
-    pub fn crash(how: &str, programs: &[(u64, Program)]) -> Self {
+    pub fn crash(how: &Death, programs: &[(u64, Program)]) -> Self {
         let ran = cases(programs);
         Self {
             print: Fingerprint::of_crash(how),
@@ -88,7 +89,10 @@ mod tests {
 
     #[test]
     fn what_was_cut_short_says_so_unless_a_case_explains_it() {
-        let joint = || JointFinding::crash("process `a` exited with status 3", &[]);
+        let joint = || {
+            let end = "exited with status 3".to_owned();
+            JointFinding::crash(&Death { process: "a".to_owned(), end, words: None }, &[])
+        };
         let cut = || joint().cut_short().message;
         assert!(cut().contains(CUT) && !joint().message.contains(CUT));
         for (confirmed, expected) in

@@ -20,7 +20,7 @@ fn owed(protocol: &Protocol, text: &str) -> Option<Refusal> {
     match frame::parse(text.as_bytes(), &limits) {
         Ok(body) => owed_for(protocol, &body),
         // What JSON leaves to its readers is no mistake: how deep, how large, how often a key, how great a number.
-        Err(FrameError::Syntax { message, .. }) if message.contains("out of range") => None,
+        Err(FrameError::Number { .. }) => None,
         Err(FrameError::Syntax { .. } | FrameError::InvalidUtf8 { .. }) => given(&refused.no_json),
         // A list may be a batch where requests and replies are distinguished by ids.
         Err(FrameError::NotAnObject { found })

@@ -3,7 +3,9 @@
 use super::events::{CampaignEnd, CampaignReport, Progress};
 use super::finding::{Finding, blank_report};
 use super::oracle::Oracle;
-use crate::results::event::{CaseReport, RequirementResult, RunEvent, RunStarted, Summary, Verdict};
+use crate::results::event::{
+    CaseReport, RequirementResult, RunEvent, RunStarted, StopReason, Summary, Verdict,
+};
 
 /// What the events of a campaign say besides its report.
 pub struct Reported<'r> {
@@ -49,7 +51,7 @@ fn summary(report: &CampaignReport, cases: &[CaseReport]) -> Summary {
         ..Summary::default()
     };
     if report.ended == CampaignEnd::Interrupted {
-        summary.stopped = Some("interrupted".to_owned());
+        summary.stopped = Some(StopReason::Interrupted);
     }
     for case in cases {
         *summary.cases.entry(case.verdict).or_default() += 1;

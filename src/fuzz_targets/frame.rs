@@ -15,6 +15,7 @@ pub fn frame(bytes: &[u8]) {
         }
         Err(
             FrameError::Syntax { place, .. }
+            | FrameError::Number { place, .. }
             | FrameError::TooDeep { place, .. }
             | FrameError::DuplicateKey { place, .. },
         ) => is_inside(place, bytes),
@@ -43,7 +44,7 @@ pub fn frame_agrees(bytes: &[u8]) {
             let text = value.to_string();
             assert_eq!(parse(text.as_bytes(), &LIMITS).as_ref(), Ok(&value), "a round trip changes nothing");
         }
-        Err(FrameError::Syntax { .. } | FrameError::InvalidUtf8 { .. }) => {
+        Err(FrameError::Syntax { .. } | FrameError::Number { .. } | FrameError::InvalidUtf8 { .. }) => {
             assert!(plain.is_err(), "what serde_json reads is no syntax error");
         }
         Err(FrameError::NotAnObject { .. }) => {

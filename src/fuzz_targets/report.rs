@@ -9,10 +9,12 @@ use serde_json::Value;
 use super::schema_frames::anything;
 use crate::report::console::{Console, ConsoleOptions};
 use crate::report::{escape, json as lines, junit};
+use crate::results::Check;
 use crate::results::event::{
     CaseReport, Failure, LogLine, RequirementResult, RequirementText, RunEvent, RunStarted, StepPlace,
-    Summary, Verdict, WireLine,
+    StopReason, Summary, Verdict, Way, WireLine,
 };
+use crate::results::excused::ExcusedList;
 
 /// Whatever texts a run's events hold, JUnit XML has only characters that XML allows, the console none that a terminal
 /// would act on but its own, and JSON lines give the same events again. `fuzz/` and the tests parse the XML besides.
@@ -86,16 +88,8 @@ fn tame(text: String) -> String {
 
 /// A failure that says `message` (if it is a text) and breaks one requirement.
 pub(super) fn failure(message: &Value, id: &str) -> Failure {
-    Failure {
-        requirements: vec![id.to_owned()],
-        verdict: Verdict::Failed,
-        check: "step".to_owned(),
-        message: message.as_str().unwrap_or_default().to_owned(),
-        step: None,
-        expected: None,
-        actual: None,
-        frames: Vec::new(),
-    }
+    let message = message.as_str().unwrap_or_default();
+    Failure::new(Check::Step, Verdict::Failed, message).breaking(&[id.to_owned()])
 }
 
 /// The run that the bytes describe, every text of it passed through `map`.
@@ -121,6 +115,8 @@ struct Maker<'b, 'm> {
     source: Unstructured<'b>,
     map: &'m dyn Fn(String) -> String,
 }
+
+const WAYS: [Way; 3] = [Way::ToServer, Way::ToClient, Way::Connection];
 
 const VERDICTS: [Verdict; 7] = [
     Verdict::Failed,
@@ -208,24 +204,22 @@ impl Maker<'_, '_> {
 
     fn failure(&mut self) -> Result<Failure> {
         let step = StepPlace { file: self.text()?, line: 1, column: 1, source: self.text()? };
-        Ok(Failure {
-            requirements: vec![if self.source.arbitrary()? { "A-1".to_owned() } else { self.text()? }],
-            verdict: *self.source.choose(&VERDICTS)?,
-            check: self.text()?,
-            message: self.text()?,
-            step: self.source.arbitrary::<bool>()?.then_some(step),
-            expected: self.value()?,
-            actual: self.value()?,
-            frames: vec![self.source.int_in_range(0..=3)?],
-        })
+        let id = if self.source.arbitrary()? { "A-1".to_owned() } else { self.text()? };
+        let verdict = *self.source.choose(&VERDICTS)?;
+        let check = Check::from(self.text()?);
+        let failure = Failure::new(check, verdict, self.text()?)
+            .breaking(&[id])
+            .with_values(self.value()?, self.value()?)
+            .shown_by([self.source.int_in_range(0..=3)?]);
+        Ok(failure.at_step(self.source.arbitrary::<bool>()?.then_some(step)))
     }
 
     fn case(&mut self) -> Result<CaseReport> {
-        let line = |index: u64, text: String, client: String, dir: String| WireLine {
+        let line = |index: u64, text: String, client: String, way: Way| WireLine {
             index,
             ms: 1.0,
             client,
-            dir,
+            way,
             text,
             ambient: false,
             cut: 0,
@@ -243,18 +237,18 @@ impl Maker<'_, '_> {
             failures: vec![self.failure()?],
             earlier: vec![vec![self.failure()?]],
             exercised: BTreeMap::from([(self.text()?, 1)]),
-            wire: vec![line(2, self.text()?, self.text()?, self.text()?)],
+            wire: vec![line(2, self.text()?, self.text()?, *self.source.choose(&WAYS)?)],
             wire_omitted: 0,
             reproduce: self.text()?,
             known: self.maybe()?,
             log: vec![LogLine { ms: 1.0, process: self.text()?, error: false, text: self.text()? }],
             log_omitted: 0,
-            opening: None,
+            cause: None,
             cued: false,
             embedded: false,
-            also: None,
+            precise_cause: None,
             same_as: None,
-            excused: Vec::new(),
+            excused: ExcusedList::default(),
         })
     }
 
@@ -266,8 +260,12 @@ impl Maker<'_, '_> {
             requirements: BTreeMap::from([(self.text()?, result)]),
             stale_baseline: vec![self.text()?],
             hints: Vec::new(),
-            excused: Vec::new(),
-            stopped: self.maybe()?,
+            excused: ExcusedList::default(),
+            stopped: *self.source.choose(&[
+                None,
+                Some(StopReason::FailFast),
+                Some(StopReason::Interrupted),
+            ])?,
             seconds: self.seconds()?,
             exit_code: *self.source.choose(&[0, 1, 2, 3, 130])?,
         })

@@ -137,8 +137,8 @@ impl<W: Write> Console<W> {
             } else {
                 let (style, word) = look(case.verdict);
                 let ms = case.seconds * 1e3;
-                let known = case.known.as_deref().map(|why| format!(" (known: {})", terminal(why)));
-                let why = case.reason.as_deref().map(|why| format!(" ({})", terminal(why)));
+                let known = case.known.as_deref().map(|why| format!(" (known: {})", why));
+                let why = case.reason.as_deref().map(|why| format!(" ({})", why));
                 writeln!(
                     self.out,
                     "{style}{word:>5}{style:#} {DIM}{ms:>7.1} ms{DIM:#}  {}: {DIM}{}{}{DIM:#}",
@@ -241,7 +241,7 @@ impl<W: Write> Console<W> {
                 terminal(&ids),
                 self.clip(&one.message, 2 + ids.len()),
                 often(one.count),
-                terminal(&one.case)
+                terminal(&one.place)
             )?;
         }
         Ok(())
@@ -316,7 +316,7 @@ impl<W: Write> Console<W> {
                 .iter()
                 .for_each(|(verdict, count)| *total.cases.entry(*verdict).or_default() += count);
             total.seconds += summary.seconds;
-            total.stopped = total.stopped.take().or_else(|| summary.stopped.clone());
+            total.stopped = total.stopped.or(summary.stopped);
         }
         if self.options.verbosity >= 0 {
             writeln!(self.out, "\n{}", table.text())?;
@@ -393,8 +393,7 @@ impl<W: Write> Console<W> {
             1 => parts.push("1 stale baseline entry".to_owned()),
             many => parts.push(format!("{many} stale baseline entries")),
         }
-        let stopped =
-            summary.stopped.as_deref().map(|why| format!(", stopped: {}", terminal(why))).unwrap_or_default();
+        let stopped = summary.stopped.map(|why| format!(", stopped: {why}")).unwrap_or_default();
         let verdict = match summary.exit_code {
             3 | 130 => "no verdict",
             0 if count(Verdict::Known) > 0 => "conformant but for known failures",

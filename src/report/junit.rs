@@ -128,7 +128,8 @@ fn duration(seconds: f64) -> Duration {
 }
 
 fn type_of(failures: &[Failure]) -> String {
-    xml(failures.first().map_or("error", |failure| failure.check.as_str())).into_owned()
+    let check = failures.first().map_or_else(|| "error".to_owned(), |failure| failure.check.to_string());
+    xml(&check).into_owned()
 }
 
 fn rerun(case: &CaseReport, failures: &[Failure], begin: &RunStarted) -> TestRerun {
@@ -212,7 +213,7 @@ fn frames(case: &CaseReport, failures: &[Failure], out: &mut String) {
     }
     for Shown { line, marked, .. } in case.last_frames(FRAMES, failures) {
         let sign = if marked { '>' } else { ' ' };
-        let _ = writeln!(out, "{sign}{:>9.1} ms  {:<8} {} {}", line.ms, line.client, line.dir, line.text);
+        let _ = writeln!(out, "{sign}{:>9.1} ms  {:<8} {} {}", line.ms, line.client, line.way, line.text);
     }
 }
 

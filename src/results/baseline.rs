@@ -8,12 +8,14 @@ use jiff::civil::Date;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::results::cause::Cause;
 use crate::results::event::{CaseReport, Failure, Verdict};
-use crate::run::triage::groups::NOT_RUN;
 use crate::source::{Diagnostic, Diagnostics, Document, Part, decode, nearest};
 
+/// The case in whose name servers that died while no case failed by it are reported.
+pub(crate) const LIVES_ON: &str = "target/lives-on";
 /// What frameproof itself reports as cases.
-const OWN: [&str; 3] = [crate::run::server::crashes::NAME, "target/sessions-apart", "target/step"];
+const OWN: [&str; 3] = [LIVES_ON, "target/sessions-apart", "target/step"];
 
 /// A baseline file.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -178,7 +180,7 @@ impl Baseline {
 pub fn write(reports: &[CaseReport], strict: bool) -> String {
     let mut known: Vec<Known> = Vec::new();
     let (unknown, ran): (Vec<_>, Vec<_>) =
-        reports.iter().partition(|report| report.opening.as_deref() == Some(NOT_RUN));
+        reports.iter().partition(|report| report.cause == Some(Cause::NotRun));
     for report in ran {
         let fails = |failure: &&Failure| {
             failure.verdict == Verdict::Failed || strict && failure.verdict == Verdict::Warned
@@ -205,7 +207,7 @@ pub fn write(reports: &[CaseReport], strict: bool) -> String {
     );
     if !unknown.is_empty() {
         // What they would come to nobody knows.
-        text += &format!("# Missing here, as they were {NOT_RUN}: {}.\n", unknown.len());
+        text += &format!("# Missing here, as they were {}: {}.\n", Cause::NotRun, unknown.len());
     }
     text += "known:";
     if known.is_empty() {
@@ -275,22 +277,14 @@ fn without_quotes(message: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::results::Check;
 
     fn read(text: &str, today: &str) -> Result<Baseline, Diagnostics> {
         Baseline::from_document(&Document::parse("b.yaml", text)?, today)
     }
 
     fn failure(id: &str, message: &str) -> Failure {
-        Failure {
-            requirements: vec![id.to_owned()],
-            verdict: Verdict::Failed,
-            check: "step".to_owned(),
-            message: message.to_owned(),
-            step: None,
-            expected: None,
-            actual: None,
-            frames: Vec::new(),
-        }
+        Failure::new(Check::Step, Verdict::Failed, message).breaking(&[id.to_owned()])
     }
 
     fn report(case: &str, failures: Vec<Failure>) -> CaseReport {
@@ -391,7 +385,7 @@ mod tests {
     fn cases_that_were_not_run_are_counted_and_not_excused() {
         let ran = report("f/ran", vec![failure("A-1", "nothing came at all")]);
         let mut not = report("f/not", vec![failure("B-1", "not run: it is silent")]);
-        not.opening = Some(NOT_RUN.to_owned());
+        not.cause = Some(Cause::NotRun);
         let text = write(&[ran, not], false);
         let baseline = read(&text, "2030-01-01").expect("valid");
         assert_eq!(baseline.entries.len(), 1, "{text}");

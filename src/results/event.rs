@@ -2,9 +2,13 @@
 //! console and JUnit can be made from such a file again.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+
+use crate::results::cause::Cause;
+use crate::results::excused::ExcusedList;
+pub use crate::results::failure::{Failure, StepPlace};
 
 /// What became of a case, or of a requirement. In order of gravity.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -133,61 +137,51 @@ pub struct CaseReport {
     #[serde(default)]
     pub log_omitted: usize,
     /// The root cause, where many cases can have the same: why the opening failed, or in which way the server fell silent.
-    #[serde(default)]
-    pub opening: Option<String>,
+    #[serde(rename = "opening", default)]
+    pub cause: Option<Cause>,
     /// Its scenario ships with frameproof: `file` is a path in the repository.
     #[serde(default)]
     pub embedded: bool,
     /// It sent a cue, so that the model was to say something. Not written.
     #[serde(skip)]
     pub cued: bool,
-    /// Another name of the root cause, by which it is known once more is known of the server. Not written.
+    /// The root cause as it is known once more is known of the server. Not written.
     #[serde(skip)]
-    pub also: Option<String>,
+    pub precise_cause: Option<Cause>,
     /// The first case with the same root cause.
     #[serde(default)]
     pub same_as: Option<String>,
     /// Deviations from the protocol that the overlay excuses.
     #[serde(default)]
-    pub excused: Vec<Excused>,
+    pub excused: ExcusedList,
     /// The command that runs this case alone again.
     pub reproduce: String,
     /// The baseline entry that excuses its failures, if one does.
     pub known: Option<String>,
 }
 
-/// One thing that is wrong.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Failure {
-    /// The requirements that it breaks. Empty: the case's own expectation, no requirement.
-    pub requirements: Vec<String>,
-    /// Failed, Warned or Error.
-    pub verdict: Verdict,
-    /// What found it: `step`, or the name of an invariant, or `schema`, `message`, `frame`.
-    pub check: String,
-    /// One sentence.
-    pub message: String,
-    /// Where in the scenario: the step's line and its source text.
-    pub step: Option<StepPlace>,
-    /// What was expected, as pretty JSON or text.
-    pub expected: Option<Value>,
-    /// What came instead.
-    pub actual: Option<Value>,
-    /// Indices into the case's whole wire log (not counting omissions) of the frames that show it.
-    pub frames: Vec<u64>,
+/// Where a line of the wire log goes. Reports write it as an arrow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Way {
+    /// The client sent it.
+    #[serde(rename = "->")]
+    ToServer,
+    /// The client received it.
+    #[serde(rename = "<-")]
+    ToClient,
+    /// It tells of the connection itself.
+    #[serde(rename = "--")]
+    Connection,
 }
 
-/// A step in a scenario file.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct StepPlace {
-    /// The file.
-    pub file: String,
-    /// Line from 1.
-    pub line: usize,
-    /// Column from 1.
-    pub column: usize,
-    /// The source line.
-    pub source: String,
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::ToServer => "->",
+            Self::ToClient => "<-",
+            Self::Connection => "--",
+        })
+    }
 }
 
 /// One line of the wire log.
@@ -199,8 +193,9 @@ pub struct WireLine {
     pub ms: f64,
     /// The client.
     pub client: String,
-    /// `->` sent, `<-` received, `--` connection.
-    pub dir: String,
+    /// Where it goes.
+    #[serde(rename = "dir")]
+    pub way: Way,
     /// What: the frame's text as it was (cut at a bound), or a description.
     pub text: String,
     /// The protocol lets this come at any time: a heartbeat, for example.
@@ -244,29 +239,6 @@ impl CaseReport {
     }
 }
 
-/// What stands before the round of a sweep, in parentheses at the end of a message.
-pub(crate) const ROUND: &str = " (with ";
-
-impl Failure {
-    /// Adds to the message in which round of a sweep over `name` it came.
-    pub(crate) fn in_round(&mut self, name: &str, round: u32) {
-        self.message += &format!("{ROUND}{name} = {round})");
-    }
-}
-
-/// A deviation that an overlay excuses.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Excused {
-    /// The requirements that the protocol without the overlay finds broken.
-    pub requirements: Vec<String>,
-    /// One sentence.
-    pub message: String,
-    /// How often: in one case, or in all.
-    pub count: u64,
-    /// The case in which it was seen first.
-    pub case: String,
-}
-
 /// A line that a launched process wrote.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LogLine {
@@ -280,24 +252,22 @@ pub struct LogLine {
     pub text: String,
 }
 
-impl LogLine {
-    pub(crate) fn of(lines: &[crate::target::Line], start: std::time::Instant) -> Vec<Self> {
-        let ms = |at: std::time::Instant| {
-            let after = at.saturating_duration_since(start).as_secs_f64();
-            (after - start.saturating_duration_since(at).as_secs_f64()) * 1e3
-        };
-        let line = |line: &crate::target::Line| Self {
-            ms: ms(line.at),
-            process: line.process.to_string(),
-            error: line.error,
-            text: line.text.clone(),
-        };
-        lines.iter().map(line).collect()
-    }
+/// Why a run ended before all its cases had run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StopReason {
+    /// Enough cases had failed.
+    FailFast,
+    /// A signal.
+    Interrupted,
+}
 
-    /// Lines that belong to no case: their times count from the first of them.
-    pub(crate) fn of_itself(lines: &[crate::target::Line]) -> Vec<Self> {
-        lines.first().map_or_else(Vec::new, |first| Self::of(lines, first.at))
+impl fmt::Display for StopReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::FailFast => "fail-fast",
+            Self::Interrupted => "interrupted",
+        })
     }
 }
 
@@ -312,12 +282,12 @@ pub struct Summary {
     pub stale_baseline: Vec<String>,
     /// Deviations from the protocol that the overlay excuses, over all cases.
     #[serde(default)]
-    pub excused: Vec<Excused>,
+    pub excused: ExcusedList,
     /// What else is worth knowing about the failures, in sentences.
     #[serde(default)]
     pub hints: Vec<String>,
-    /// Ended early: `fail-fast` or `interrupted`.
-    pub stopped: Option<String>,
+    /// Why it ended early.
+    pub stopped: Option<StopReason>,
     /// Seconds.
     pub seconds: f64,
     /// The exit code that follows from it.
@@ -347,7 +317,7 @@ pub struct RequirementResult {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     fn line(index: u64, ms: f64, ambient: bool) -> Value {
         json!({ "index": index, "ms": ms, "client": "a", "dir": "<-", "text": "{}", "ambient": ambient })
@@ -371,14 +341,12 @@ mod tests {
             ],
         }))
         .expect("a report");
-        let mut failure: Failure = serde_json::from_value(json!({
+        let failure: Failure = serde_json::from_value(json!({
             "verdict": "failed", "check": "c", "requirements": [], "message": "out of order", "frames": [0],
         }))
         .expect("a failure");
         let shown = case.last_frames(3, std::slice::from_ref(&failure));
         let shown: Vec<_> = shown.iter().map(|shown| (shown.line.index, shown.marked, shown.gap)).collect();
         assert_eq!(shown, [(0, true, false), (2, false, false), (1, false, true), (4, false, false)]);
-        failure.in_round("k", 3);
-        assert_eq!(failure.message, "out of order (with k = 3)");
     }
 }

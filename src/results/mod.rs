@@ -1,9 +1,14 @@
 //! What became of a run, as plain data: events, the summary, the baseline of known failures, redaction.
 
 pub mod baseline;
+pub mod cause;
 mod check;
+pub mod death;
 pub mod event;
+pub mod excused;
+pub mod failure;
 pub(crate) mod redact;
+pub mod reproduce;
 pub(crate) mod summary;
 
 pub use check::Check;

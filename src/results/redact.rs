@@ -7,7 +7,6 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::results::event::CaseReport;
-use crate::run::Target;
 use crate::trace::{Event, Payload};
 
 /// What stands in a secret's place.
@@ -20,19 +19,15 @@ const MIN: usize = 6;
 pub(crate) struct Secrets(Vec<String>);
 
 impl Secrets {
-    /// Header values, and what a URL has besides scheme, host and path.
-    pub fn of(target: &Target) -> Self {
-        let (url, headers, mut found) = match target {
-            Target::Reference { .. } => return Self::default(),
-            Target::Url { url, headers } => (url, headers, Vec::new()),
-            Target::Configured(spec) => (&spec.url, &spec.headers, spec.secrets.clone()),
-        };
+    /// Header values, what a URL has besides scheme, host and path, and these.
+    pub fn new(url: &str, headers: &[(String, String)], known: &[String]) -> Self {
+        let mut found = known.to_vec();
         for (_, value) in headers {
             // The token of `Bearer TOKEN` is echoed without its scheme.
             found.extend(value.split_once(' ').map(|(_, token)| token.trim().to_owned()));
             found.push(value.clone());
         }
-        let rest = url.split_once("://").map_or(url.as_str(), |(_, rest)| rest);
+        let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
         let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
         if let Some((user, _)) = authority.rsplit_once('@') {
             found.extend(user.split(':').map(str::to_owned));
@@ -71,8 +66,21 @@ impl Secrets {
 
     /// A case's report without the secrets in its texts. What is not written is kept, too.
     pub fn case(&self, mut report: CaseReport) -> CaseReport {
-        let (cued, also) = (report.cued, report.also.take());
-        CaseReport { cued, also: also.map(|also| self.text(also)), ..self.report(report) }
+        if self.0.is_empty() {
+            return report;
+        }
+        let mask = |text: String| self.text(text);
+        let (cause, precise_cause) = (report.cause.take(), report.precise_cause.take());
+        let mut masked = CaseReport {
+            cued: report.cued,
+            cause: cause.map(|cause| cause.masked(&mask)),
+            precise_cause: precise_cause.map(|cause| cause.masked(&mask)),
+            ..self.report(report.clone())
+        };
+        let failures = masked.failures.iter_mut().chain(masked.earlier.iter_mut().flatten());
+        let known = report.failures.iter().chain(report.earlier.iter().flatten());
+        failures.zip(known).for_each(|(failure, known)| failure.restore(known, &mask));
+        masked
     }
 
     fn value(&self, value: Value) -> Value {
@@ -106,14 +114,18 @@ impl Secrets {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::results::Check;
+    use crate::results::cause::{Cause, Statement, WaitFailure};
+    use crate::results::event::{Failure, Verdict};
     use serde_json::json;
 
     #[test]
     fn secrets_are_masked_wherever_they_stand() {
-        let secrets = Secrets::of(&Target::Url {
-            url: "ws://me:hunter22@h/ws?token=abcdef&session={session}&v=1".into(),
-            headers: vec![("Authorization".into(), "Bearer s3cr\"et".into()), ("X".into(), "on".into())],
-        });
+        let secrets = Secrets::new(
+            "ws://me:hunter22@h/ws?token=abcdef&session={session}&v=1",
+            &[("Authorization".into(), "Bearer s3cr\"et".into()), ("X".into(), "on".into())],
+            &[],
+        );
         for (text, expected) in [
             ("hunter22 and abcdef", "[redacted] and [redacted]"),
             ("you sent Bearer s3cr\"et", "you sent [redacted]"),
@@ -126,8 +138,24 @@ mod tests {
     }
 
     #[test]
-    fn the_reference_server_is_told_no_secrets() {
-        let secrets = Secrets::of(&Target::Reference(crate::reference::Variant::default()));
-        assert_eq!(secrets.text("anything".to_owned()), "anything");
+    fn causes_outlast_the_masking() {
+        let secrets = Secrets::new("ws://h/ws?token=abcdef", &[], &[]);
+        let failure = Failure::new(
+            Check::Step,
+            Verdict::Failed,
+            Statement::in_silence("abcdef did not come", WaitFailure::NotEnded),
+        );
+        let report = CaseReport {
+            failures: vec![failure],
+            cause: Some(Cause::Unanswered("abcdef".to_owned())),
+            precise_cause: Some(Cause::NotRun),
+            cued: true,
+            ..CaseReport::default()
+        };
+        let masked = secrets.case(report);
+        assert_eq!(masked.failures[0].cause, Some(Cause::Silence(WaitFailure::NotEnded)));
+        assert_eq!(masked.failures[0].core(), "[redacted] did not come");
+        assert_eq!(masked.cause, Some(Cause::Unanswered("[redacted]".to_owned())));
+        assert_eq!((masked.precise_cause, masked.cued), (Some(Cause::NotRun), true));
     }
 }

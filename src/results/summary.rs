@@ -1,18 +1,25 @@
 //! Adding up: from cases to requirements and the exit code.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::time::Duration;
 
-use crate::check::same;
-use crate::protocol::{Level, Protocol};
 use crate::results::baseline::Baseline;
-use crate::results::event::{CaseReport, Excused, RequirementResult, Summary, Verdict};
-use crate::run::RunOptions;
+use crate::results::event::{CaseReport, RequirementResult, StopReason, Summary, Verdict};
+use crate::results::excused::ExcusedList;
+
+/// A requirement, as far as the summary has to know it.
+pub(crate) struct Rule {
+    pub id: String,
+    /// Breaking it is a failure and no warning.
+    pub is_must: bool,
+    /// The summary gives a verdict on it: it is one of the server's, and can be observed.
+    pub is_judged: bool,
+}
 
 /// The run so far.
-pub(crate) struct Tally {
-    protocol: Arc<Protocol>,
+pub(crate) struct SummaryBuilder {
+    /// All requirements of the protocol.
+    rules: Vec<Rule>,
     strict: bool,
     baseline: Option<Baseline>,
     used: BTreeSet<usize>,
@@ -30,15 +37,15 @@ pub(crate) struct Tally {
     /// Cases that say nothing about this server.
     untried: BTreeSet<String>,
     failed: usize,
-    excused_by_overlay: Vec<Excused>,
+    excused_by_overlay: ExcusedList,
 }
 
-impl Tally {
-    pub fn new(protocol: &Arc<Protocol>, options: &RunOptions) -> Self {
+impl SummaryBuilder {
+    pub fn new(rules: Vec<Rule>, strict: bool, baseline: Option<Baseline>) -> Self {
         Self {
-            protocol: Arc::clone(protocol),
-            strict: options.strict,
-            baseline: options.baseline.clone(),
+            rules,
+            strict,
+            baseline,
             used: BTreeSet::new(),
             cases: BTreeMap::new(),
             exercised: BTreeMap::new(),
@@ -49,7 +56,7 @@ impl Tally {
             ran: BTreeSet::new(),
             untried: BTreeSet::new(),
             failed: 0,
-            excused_by_overlay: Vec::new(),
+            excused_by_overlay: ExcusedList::default(),
         }
     }
 
@@ -91,20 +98,9 @@ impl Tally {
         if report.verdict == Verdict::NotApplicable {
             self.not_applicable.extend(report.covers.iter().cloned());
         }
-        for one in &report.excused {
-            let known = self
-                .excused_by_overlay
-                .iter_mut()
-                .find(|known| known.requirements == one.requirements && same(&known.message, &one.message));
-            match known {
-                Some(known) => known.count += one.count,
-                None => self.excused_by_overlay.push(one.clone()),
-            }
-        }
-        match report.verdict.says_nothing() {
-            true => self.untried.insert(report.case.clone()),
-            false => self.ran.insert(report.case.clone()),
-        };
+        self.excused_by_overlay.merge(report.excused.clone());
+        let seen = if report.verdict.says_nothing() { &mut self.untried } else { &mut self.ran };
+        seen.insert(report.case.clone());
         self.failed += usize::from(matches!(report.verdict, Verdict::Failed | Verdict::Error));
         *self.cases.entry(report.verdict).or_default() += 1;
     }
@@ -113,41 +109,26 @@ impl Tally {
         self.failed
     }
 
-    pub fn summary(self, stopped: Option<String>, complete: bool, time: Duration) -> Summary {
+    pub fn summary(self, stopped: Option<StopReason>, complete: bool, time: Duration) -> Summary {
         let mut requirements = BTreeMap::new();
-        for requirement in self.protocol.requirements.0.values().filter(|requirement| requirement.is_judged())
-        {
-            let exercised = self.exercised.get(&requirement.id).copied().unwrap_or(0);
-            let broken_in = self.broken.get(&requirement.id).cloned().unwrap_or_default();
-            let verdict = match (broken_in.is_empty(), requirement.level) {
-                (false, Level::Must) if self.failing.contains(&requirement.id) => Verdict::Failed,
-                (false, _) if self.strict => Verdict::Failed,
-                (false, _) => Verdict::Warned,
-                (true, _) if self.excused.contains(&requirement.id) => Verdict::Known,
-                (true, _) if exercised > 0 => Verdict::Passed,
-                (true, _) if self.not_applicable.contains(&requirement.id) => Verdict::NotApplicable,
-                (true, _) => Verdict::NotExercised,
-            };
-            requirements.insert(requirement.id.clone(), RequirementResult { verdict, exercised, broken_in });
+        for rule in self.rules.iter().filter(|rule| rule.is_judged) {
+            let exercised = self.exercised.get(&rule.id).copied().unwrap_or(0);
+            let broken_in = self.broken.get(&rule.id).cloned().unwrap_or_default();
+            let verdict = self.verdict_on(rule, exercised);
+            requirements.insert(rule.id.clone(), RequirementResult { verdict, exercised, broken_in });
         }
         let (stale, untried) = match &self.baseline {
             Some(baseline) if complete => {
                 let ran = self.exercised.keys().chain(self.broken.keys()).chain(&self.ran);
                 let ran: BTreeSet<&str> = ran.map(String::as_str).collect();
-                let known = self
-                    .protocol
-                    .requirements
-                    .0
-                    .keys()
-                    .chain(&self.untried)
-                    .map(String::as_str)
-                    .chain(ran.iter().copied());
+                let ids = self.rules.iter().map(|rule| &rule.id).chain(&self.untried);
+                let known = ids.map(String::as_str).chain(ran.iter().copied());
                 baseline.stale(&self.used, &ran, &known.collect())
             }
             _ => (Vec::new(), Vec::new()),
         };
         let count = |verdict| self.cases.get(&verdict).copied().unwrap_or(0);
-        let exit_code = if stopped.as_deref() == Some("interrupted") {
+        let exit_code = if stopped == Some(StopReason::Interrupted) {
             130
         } else if count(Verdict::Failed) > 0 || !stale.is_empty() {
             1
@@ -167,6 +148,22 @@ impl Tally {
             stopped,
             seconds: time.as_secs_f64(),
             exit_code,
+        }
+    }
+
+    fn verdict_on(&self, rule: &Rule, exercised: u64) -> Verdict {
+        if self.broken.contains_key(&rule.id) {
+            let fails = self.strict || (rule.is_must && self.failing.contains(&rule.id));
+            return if fails { Verdict::Failed } else { Verdict::Warned };
+        }
+        if self.excused.contains(&rule.id) {
+            Verdict::Known
+        } else if exercised > 0 {
+            Verdict::Passed
+        } else if self.not_applicable.contains(&rule.id) {
+            Verdict::NotApplicable
+        } else {
+            Verdict::NotExercised
         }
     }
 }

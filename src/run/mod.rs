@@ -15,7 +15,6 @@ pub(crate) mod triage;
 
 use std::sync::Arc;
 
-pub(crate) use case::verdict::without_silence;
 pub use error::RunError;
 pub use isolation::leaks::LeakDetector;
 pub use options::{Attempts, Limits, RunOptions, Timing};
@@ -23,6 +22,7 @@ pub use suite::run::run;
 pub use triage::activity::Heard;
 
 use crate::reference;
+use crate::results::redact::Secrets;
 use crate::target::Spec;
 
 /// The server under test.
@@ -39,4 +39,15 @@ pub enum Target {
     Reference(reference::Variant),
     /// A server that the configuration describes: launched, or running already.
     Configured(Arc<Spec>),
+}
+
+impl Target {
+    /// What of it must not be shown: values of headers, what a URL has besides scheme, host and path, and secrets of its environment.
+    pub(crate) fn secrets(&self) -> Secrets {
+        match self {
+            Self::Reference(_) => Secrets::default(),
+            Self::Url { url, headers } => Secrets::new(url, headers, &[]),
+            Self::Configured(spec) => Secrets::new(&spec.url, &spec.headers, &spec.secrets),
+        }
+    }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::frame;
 use crate::protocol::Protocol;
 use crate::results::baseline::Baseline;
+use crate::results::reproduce::Reproduce;
 use crate::run::prompts::Prompts;
 use crate::wire::Trust;
 
@@ -35,8 +36,8 @@ pub struct RunOptions {
     pub limits: Limits,
     /// Whose certificates count, for `wss://`.
     pub trust: Trust,
-    /// The command to which a case's name is added in `reproduce`.
-    pub reproduce: String,
+    /// The command that does the same again.
+    pub reproduce: Reproduce,
 }
 
 /// How often cases and servers are tried.
@@ -131,7 +132,7 @@ impl Default for RunOptions {
             trace: None,
             limits: Limits::default(),
             trust: Trust::default(),
-            reproduce: "frameproof run".to_owned(),
+            reproduce: Reproduce::default(),
         }
     }
 }

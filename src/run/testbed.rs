@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use crate::protocol::Protocol;
+use crate::results::cause::Cause;
+use crate::results::death::Death;
 use crate::results::event::{CaseReport, RunStarted, Verdict};
 use crate::results::redact::Secrets;
-use crate::run::case::interpreter::DIED;
 use crate::run::context::{RunContext, fresh_salt};
 use crate::run::options::{CaseOptions, Retention};
 use crate::run::server::pool::ServerPool;
@@ -51,7 +52,7 @@ impl Ground {
     ) -> Result<Self, RunError> {
         // Whoever has cases of its own says itself how many deaths are too many.
         options.attempts.max_deaths = u32::MAX;
-        let secrets = Secrets::of(&target);
+        let secrets = target.secrets();
         let mut run = RunContext::new(&protocol, &target, options);
         let opened = ServerPool::open(&protocol, &target, &run.options, None).await;
         let pool = opened.map_err(|error| error.redacted(&secrets))?;
@@ -98,8 +99,9 @@ impl Ground {
     }
 
     /// How launched servers have ended since this was asked last.
-    pub async fn fallen(&self) -> Vec<String> {
-        self.pool.take_crashes().await.into_iter().map(|fallen| self.secrets.text(fallen.how)).collect()
+    pub async fn fallen(&self) -> Vec<Death> {
+        let mask = |text: String| self.secrets.text(text);
+        self.pool.take_crashes().await.into_iter().map(|fallen| fallen.how.masked(&mask)).collect()
     }
 
     /// Memory that the launched server has resident, in bytes. None: it was not launched, or the system does not tell.
@@ -154,17 +156,19 @@ impl Ground {
     }
 }
 
-/// How the server died, as the reason of a case tells it; none: it tells of something else.
-pub fn death_of(reason: &str) -> Option<&str> {
-    reason.strip_prefix(DIED)
-}
-
 impl Single {
     /// The server was found dead afterwards: what failed is its death.
-    pub fn died(&mut self, how: &str) {
+    pub fn died(&mut self, how: &Death) {
+        let cause = Cause::ServerDied(how.clone());
         self.report.failures.iter_mut().for_each(|failure| failure.verdict = Verdict::Error);
         self.report.verdict = Verdict::Error;
-        self.report.reason = Some(format!("{DIED}{how}"));
+        self.report.reason = Some(cause.to_string());
+        self.report.cause = Some(cause);
+    }
+
+    /// How the server died, if it did.
+    pub fn death(&self) -> Option<&Death> {
+        self.report.cause.as_ref().filter(|_| self.report.verdict == Verdict::Error)?.death()
     }
 
     /// Whether the harness or the target broke, and why.

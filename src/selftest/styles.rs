@@ -188,15 +188,9 @@ mod tests {
 
     #[test]
     fn only_declared_warnings_are_let_pass() {
-        let failure = |verdict, ids: &[&str]| crate::results::event::Failure {
-            requirements: ids.iter().map(|id| (*id).to_owned()).collect(),
-            verdict,
-            check: "step".into(),
-            message: "no".to_owned(),
-            step: None,
-            expected: None,
-            actual: None,
-            frames: Vec::new(),
+        let failure = |verdict, ids: &[&str]| {
+            let ids: Vec<String> = ids.iter().map(|id| (*id).to_owned()).collect();
+            crate::results::event::Failure::new(crate::results::Check::Step, verdict, "no").breaking(&ids)
         };
         let held = |verdict, ids: &[&str]| {
             let report = CaseReport { failures: vec![failure(verdict, ids)], ..CaseReport::default() };

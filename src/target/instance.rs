@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 use tokio::sync::Mutex as AsyncMutex;
 
 use super::config::{Per, Ready};
-use super::death;
 use super::error::{LaunchError, LaunchFailure};
 use super::last_words::last_words;
 use super::log::{Log, capture};
 use super::process::{Exited, Running};
 use super::setup::{answers, call, fill};
 use super::spec::{Spec, Vars};
+use crate::results::death::Death;
 use crate::trace::Payload;
 use crate::wire::{Connection, Endpoint, Trust};
 
@@ -48,7 +48,7 @@ pub struct Instance {
     scratch: tempfile::TempDir,
     running: AsyncMutex<Vec<Running>>,
     /// Why it is not alive any more.
-    death: Mutex<Option<String>>,
+    death: Mutex<Option<Death>>,
 }
 
 impl Instance {
@@ -151,7 +151,7 @@ impl Instance {
     }
 
     /// Why it is not alive any more; none: it is, or it was not launched by us.
-    pub async fn died(&self) -> Option<String> {
+    pub async fn died(&self) -> Option<Death> {
         if let Some(death) = self.death.lock().unwrap_or_else(PoisonError::into_inner).clone() {
             return Some(death);
         }
@@ -165,7 +165,8 @@ impl Instance {
         process.was_read().await;
         let lines = self.log.tail_of(&process.name, process.since, LAST_LINES);
         let lines: Vec<(bool, &str)> = lines.iter().map(|line| (line.error, line.text.as_str())).collect();
-        let dead = death::told(&process.name, &exit.how, last_words(&lines).as_ref());
+        let dead =
+            Death { process: process.name.to_string(), end: exit.how.clone(), words: last_words(&lines) };
         *self.death.lock().unwrap_or_else(PoisonError::into_inner) = Some(dead.clone());
         Some(dead)
     }
@@ -179,7 +180,7 @@ impl Instance {
     }
 
     /// Waits a little for a death that has shown itself elsewhere already.
-    pub async fn died_within(&self, patience: Duration) -> Option<String> {
+    pub async fn died_within(&self, patience: Duration) -> Option<Death> {
         let until = Instant::now() + patience;
         loop {
             let died = self.died().await;

@@ -1,5 +1,7 @@
 //! What a process has said last about its own end: the line of its output that tells why, and where.
 
+use crate::results::death::LastWords;
+
 /// Longest text that is kept, in characters.
 const LONGEST: usize = 240;
 /// How a sanitizer begins its last sentence.
@@ -39,15 +41,6 @@ const TAILS: &[&str] = &[
 ];
 /// The same for Go.
 const GO_TAILS: &[&str] = &["goroutine ", "created by ", "exit status ", "[signal ", "panic(", "runtime"];
-/// What a process has said last.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct LastWords {
-    /// In one line.
-    pub text: String,
-    /// It is what a language says of its own end, and nothing was logged behind it. Else it is the last error that was logged, which
-    /// need not have to do with the end.
-    pub certain: bool,
-}
 
 /// The last words in a process's last lines of output (with whether they were written to standard error): a Rust or Go panic, the end
 /// of a Python traceback, a sanitizer's summary, an exception of Node or Java, each with its place as `file:line`, where nothing was

@@ -7,6 +7,8 @@ use std::time::Instant;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt};
 use tokio::sync::watch;
 
+use crate::results::event::LogLine;
+
 /// Lines that are kept; the oldest go first.
 const MAX_LINES: usize = 20_000;
 /// Bytes of a line that are kept.
@@ -23,6 +25,29 @@ pub struct Line {
     pub error: bool,
     /// The text, cut at a bound.
     pub text: String,
+}
+
+/// What a process wrote, as reports show it.
+impl LogLine {
+    /// Lines that belong to a case which began at `start`.
+    pub(crate) fn of(lines: &[Line], start: Instant) -> Vec<Self> {
+        let ms = |at: Instant| {
+            let after = at.saturating_duration_since(start).as_secs_f64();
+            (after - start.saturating_duration_since(at).as_secs_f64()) * 1e3
+        };
+        let line = |line: &Line| Self {
+            ms: ms(line.at),
+            process: line.process.to_string(),
+            error: line.error,
+            text: line.text.clone(),
+        };
+        lines.iter().map(line).collect()
+    }
+
+    /// Lines that belong to no case: their times count from the first of them.
+    pub(crate) fn of_itself(lines: &[Line]) -> Vec<Self> {
+        lines.first().map_or_else(Vec::new, |first| Self::of(lines, first.at))
+    }
 }
 
 /// The output of a target's processes. Cheap to clone.

@@ -5,7 +5,6 @@
 
 mod check;
 mod config;
-mod death;
 mod error;
 mod group;
 mod instance;
@@ -17,7 +16,6 @@ mod setup;
 mod spec;
 
 pub use config::{Fresh, Per, ProcessConfig, Ready, SetupConfig, TargetConfig, Time, ToolConfig};
-pub use death::Death;
 pub use error::{LaunchError, LaunchFailure};
 pub use group::Groups;
 pub use instance::Instance;

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::{CYAN, Console, DIM, GREEN, RED, look};
 use crate::report::diff;
 use crate::report::escape::terminal;
+use crate::results::Check;
 use crate::results::event::{CaseReport, Failure, Shown, WireLine};
 
 /// Frames shown of a failed case.
@@ -26,7 +27,7 @@ impl<W: Write> Console<W> {
         }
         if let Some(step) = &failure.step {
             let place = format!("{}:{}", step.file, step.line);
-            let at = if failure.check == "step" { "at" } else { "while at" };
+            let at = if failure.check == Check::Step { "at" } else { "while at" };
             let before = 7 + at.len() + place.chars().count();
             let source = self.clip(&step.source, before);
             writeln!(self.out, "    {DIM}{at} {}{DIM:#}  {source}", terminal(&place))?;
@@ -67,7 +68,7 @@ impl<W: Write> Console<W> {
         let mut expected = expected.clone();
         let mut shown = (actual.clone(), false);
         let mut schema = None;
-        if failure.check == "step" && actual.is_object() {
+        if failure.check == Check::Step && actual.is_object() {
             schema = expected.as_object_mut().and_then(|expected| expected.shift_remove("where"));
             shown = diff::asked_for(&expected, actual);
         }
@@ -106,7 +107,7 @@ impl<W: Write> Console<W> {
                 "    {style}{sign}{style:#} {DIM}{:>8.1} ms{DIM:#} {:<8} {} {style}{}{style:#}",
                 line.ms,
                 terminal(&line.client),
-                terminal(&line.dir),
+                line.way,
                 self.frame(line, mark)
             )?;
         }

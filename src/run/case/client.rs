@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use serde_json::Value;
 
+use crate::results::cause::ConnectionEnd;
 use crate::trace::{End, Payload};
 use crate::wire::{Link, Standing};
 
@@ -95,20 +96,12 @@ impl Ended {
 
     pub fn describe(&self) -> String {
         let detail = self.detail.as_ref().map_or_else(String::new, |detail| format!(" ({detail})"));
-        self.plainly() + &detail
+        format!("{}{detail}", self.plainly())
     }
 
     /// The same without what differs from case to case.
-    pub fn plainly(&self) -> String {
-        match (self.code, self.how) {
-            (Some(code), _) => format!("the server closed the connection with code {code}"),
-            (None, None | Some(End::Closed)) => "the server closed the connection without a code".to_owned(),
-            (None, Some(End::Eof)) => "the server ended the TCP stream without a close frame".to_owned(),
-            (None, Some(End::Reset)) => "the connection was reset".to_owned(),
-            (None, Some(End::Protocol)) => "the server sent bytes that are no WebSocket frame".to_owned(),
-            (None, Some(End::TooLong)) => "the server sent a message beyond the length limit".to_owned(),
-            (None, Some(End::Dropped)) => "the connection was cut by this client".to_owned(),
-        }
+    pub fn plainly(&self) -> ConnectionEnd {
+        ConnectionEnd { code: self.code, how: self.how }
     }
 
     pub fn from(payload: &Payload, detail: Option<&str>) -> Option<Self> {

@@ -1,21 +1,22 @@
 //! Connections that end where something else was due: told as that, with the frame that shows it.
 
+use crate::results::Check;
+use crate::results::cause::{Cause, Statement};
 use crate::run::case::client::Ended;
-use crate::run::case::diagnose::Silence;
 use crate::run::case::interpreter::{Runner, Stop};
 
 impl Runner<'_> {
     /// Records that a connection's end is what is wrong. Ends the case if that breaks a MUST.
     pub(crate) fn ended_by(
         &mut self,
-        check: &str,
+        check: Check,
         client: &str,
         blame: &[String],
-        message: String,
+        what: impl Into<Statement>,
     ) -> Result<(), Stop> {
         let shows = self.conns.clients.get(client).and_then(|state| state.ended.as_ref()?.event);
         let before = self.verdict.failures.len();
-        let failed = self.failed_by(check, blame, message, None, None);
+        let failed = self.failed_by(check, blame, what, None, None);
         if let Some(failure) = self.verdict.failures.get_mut(before) {
             failure.frames = shows.into_iter().collect();
         }
@@ -24,10 +25,8 @@ impl Runner<'_> {
 
     /// The sentence about a connection that ended where the server had something else to do. Cases in which it ended in the same
     /// way behind the same kind of message fail for one reason, whatever each of them waited for.
-    pub(crate) fn ended_instead(&mut self, client: &str, ended: &Ended, rest: &str) -> String {
-        let sentence = ended.describe() + rest;
-        let asked = self.asked(client);
-        self.verdict.silences.push((sentence.clone(), Silence::Ended(ended.plainly(), asked)));
-        sentence
+    pub(crate) fn ended_instead(&self, client: &str, ended: &Ended, rest: &str) -> Statement {
+        let cause = Cause::ConnectionEnded(ended.plainly(), self.asked(client));
+        Statement::because(ended.describe() + rest, cause)
     }
 }

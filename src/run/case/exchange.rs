@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::protocol::extension::{Exchange, Join};
+use crate::results::Check;
+use crate::results::cause::Statement;
 use crate::run::case::client::Received;
 use crate::run::case::interpreter::{Runner, Stop};
 use crate::run::case::wait::{Waited, Wanted};
@@ -51,7 +53,7 @@ impl Runner<'_> {
                     last = Some(*received);
                 }
                 Waited::Closed => {}
-                Waited::Ended(message) => self.ended_by("step", client, &step.covers, message)?,
+                Waited::Ended(message) => self.ended_by(Check::Step, client, &step.covers, message)?,
                 Waited::Missed(message, instead) => {
                     let covers = step.covers.clone();
                     self.missed(&covers, message, instead.as_deref(), None)?;
@@ -112,7 +114,7 @@ impl Runner<'_> {
         &mut self,
         client: &str,
         steps: &[Exchange],
-    ) -> Result<Option<(String, Vec<String>)>, Stop> {
+    ) -> Result<Option<(Statement, Vec<String>)>, Stop> {
         let waiting = std::mem::take(&mut self.client(client)?.queue);
         let mut kept: Vec<Received> = Vec::new();
         let mut sent = Value::Null;

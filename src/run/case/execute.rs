@@ -1,6 +1,6 @@
 //! Running one case from beginning to end, with its sweep and repeats.
 
-use crate::check::same;
+use crate::results::Check;
 use crate::results::event::{Failure, Verdict};
 use crate::run::case::context::CaseContext;
 use crate::run::case::environment::CaseServer;
@@ -75,18 +75,8 @@ pub(crate) async fn run_case(
         total.began = outcome.began;
         total.lost |= outcome.lost;
         total.cut |= outcome.cut;
-        total.opening = outcome.opening.take();
-        total.silences.append(&mut outcome.silences);
-        for one in std::mem::take(&mut outcome.excused) {
-            match total
-                .excused
-                .iter_mut()
-                .find(|known| known.requirements == one.requirements && same(&known.message, &one.message))
-            {
-                Some(known) => known.count += one.count,
-                None => total.excused.push(one),
-            }
-        }
+        total.cause = outcome.cause.take();
+        total.excused.merge(std::mem::take(&mut outcome.excused));
         if let Some(name) = loaded.case.sweep.as_ref().filter(|_| !outcome.failures.is_empty()) {
             outcome.failures.iter_mut().for_each(|failure| failure.in_round(name, round));
         }
@@ -127,18 +117,10 @@ pub(crate) async fn run_case(
 
 /// The failure of a server whose memory grows.
 fn grew(grown: u64, most: u32, times: u32) -> Failure {
-    Failure {
-        requirements: Vec::new(),
-        verdict: Verdict::Failed,
-        check: "memory".to_owned(),
-        message: format!(
-            "the server's memory grew by {grown} MiB while the case ran {times} times, more than {most} MiB"
-        ),
-        step: None,
-        expected: None,
-        actual: None,
-        frames: Vec::new(),
-    }
+    let message = format!(
+        "the server's memory grew by {grown} MiB while the case ran {times} times, more than {most} MiB"
+    );
+    Failure::new(Check::Memory, Verdict::Failed, message)
 }
 
 async fn body(runner: &mut Runner<'_>) -> Result<(), Stop> {

@@ -13,7 +13,7 @@ use crate::run::case::variables::{Scope, Variables};
 use crate::run::case::verdict::CaseVerdict;
 use crate::wire::Standing;
 
-pub(crate) use crate::run::case::outcome::{DIED, Outcome, Stop};
+pub(crate) use crate::run::case::outcome::{Outcome, Stop};
 
 /// The running case.
 pub(crate) struct Runner<'r> {

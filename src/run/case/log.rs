@@ -7,7 +7,8 @@ use std::time::Instant;
 use serde_json::Value;
 
 use crate::protocol::Matcher;
-use crate::results::event::{Verdict, WireLine};
+use crate::results::Check;
+use crate::results::event::{Failure, Verdict, Way, WireLine};
 use crate::run::case::client::{Ended, Received};
 use crate::run::case::context::CaseContext;
 use crate::run::case::diagnose::Mark;
@@ -20,8 +21,6 @@ use crate::wire::Incoming;
 
 /// What each whole `--timeout-scale` above 1 adds to the delays that are measured.
 const SLOW: std::time::Duration = std::time::Duration::from_millis(100);
-/// How the line begins that tells of a new connection.
-pub(crate) const CONNECTED: &str = "connected to ";
 /// How much of a frame the wire log keeps, in bytes.
 const MAX_SHOWN: usize = 2048;
 
@@ -87,7 +86,8 @@ impl Runner<'_> {
             Payload::Ping(_) => event.dir == Direction::Send,
             _ => false,
         };
-        self.log.marks.push(Mark { message: judged.message, word, ..Mark::default() });
+        let connected = matches!(event.payload, Payload::Open { .. });
+        self.log.marks.push(Mark { message: judged.message, word, connected, ..Mark::default() });
         self.note_heard(&event, judged.message);
         if let Some(shadow) = &mut self.verdict.shadow {
             let bare = shadow.observe(&event).violations;
@@ -212,7 +212,8 @@ impl Runner<'_> {
             Some(failure) => failure.message = ended.describe(),
             None => {
                 self.verdict.broken = true;
-                self.fail(Verdict::Failed, "frame", &[], ended.describe(), None, None, vec![index]);
+                let failure = Failure::new(Check::Frame, Verdict::Failed, ended.describe());
+                self.fail(failure.shown_by([index]));
             }
         }
     }
@@ -258,7 +259,7 @@ impl Runner<'_> {
     fn goes_on(&self, client: &str, event: u64) -> bool {
         let before = self.log.wire.iter().zip(&self.log.marks).take(event as usize).rev();
         let mut own = before.filter(|(line, mark)| line.client == client && mark.word && !line.ambient);
-        own.next().is_some_and(|(line, _)| line.dir == "<-")
+        own.next().is_some_and(|(line, _)| line.way == Way::ToClient)
     }
 
     fn count(&mut self, payload: &Payload) {
@@ -278,14 +279,14 @@ impl Runner<'_> {
         };
         if !self.verdict.broken {
             self.verdict.broken = true;
-            self.fail(Verdict::Failed, "limit", &[], over, None, None, Vec::new());
+            self.fail(Failure::new(Check::Limit, Verdict::Failed, over));
         }
     }
 }
 
 /// Whether a case has said such an id itself, or may have.
 fn asked_for(wire: &[WireLine], id: &str) -> bool {
-    wire.iter().any(|line| line.dir != "<-" && (line.cut > 0 || line.text.contains(id)))
+    wire.iter().any(|line| line.way != Way::ToClient && (line.cut > 0 || line.text.contains(id)))
 }
 
 /// The first bytes of what is no text.
@@ -300,26 +301,26 @@ fn wire_line(index: u64, event: &Event) -> WireLine {
         Ok(text) if !text.contains(char::is_control) => format!("{} bytes: {text}", bytes.len()),
         _ => format!("{} bytes: {}", bytes.len(), hex(bytes)),
     };
-    let (dir, text) = match &event.payload {
-        Payload::Open { url } => ("--", plain(format!("{CONNECTED}{url}"))),
+    let text = match &event.payload {
+        Payload::Open { url } => plain(format!("connected to {url}")),
         Payload::End(End::Closed) if event.dir == Direction::Send => {
-            ("--", Cow::Borrowed("the connection was closed by this client"))
+            Cow::Borrowed("the connection was closed by this client")
         }
-        Payload::End(how) => ("--", plain(Ended::by(*how).describe())),
+        Payload::End(how) => plain(Ended::by(*how).describe()),
         Payload::Close { code, reason } => {
             let code = code.map_or_else(String::new, |code| format!(" {code}"));
-            ("", plain(format!("close{code} {reason}").trim_end().to_owned()))
+            plain(format!("close{code} {reason}").trim_end().to_owned())
         }
-        Payload::Text(text) => ("", Cow::Borrowed(&**text)),
-        Payload::Binary(data) => ("", plain(format!("binary, {}", bytes(data)))),
-        Payload::Raw(data) => ("", plain(format!("raw, {} bytes: {}", data.len(), hex(data)))),
-        Payload::Ping(data) => ("", plain(format!("ping, {}", bytes(data)))),
-        Payload::Pong(data) => ("", plain(format!("pong, {}", bytes(data)))),
+        Payload::Text(text) => Cow::Borrowed(&**text),
+        Payload::Binary(data) => plain(format!("binary, {}", bytes(data))),
+        Payload::Raw(data) => plain(format!("raw, {} bytes: {}", data.len(), hex(data))),
+        Payload::Ping(data) => plain(format!("ping, {}", bytes(data))),
+        Payload::Pong(data) => plain(format!("pong, {}", bytes(data))),
     };
-    let dir = match (dir, event.dir) {
-        ("", Direction::Send) => "->",
-        ("", Direction::Recv) => "<-",
-        (dir, _) => dir,
+    let way = match (&event.payload, event.dir) {
+        (Payload::Open { .. } | Payload::End(_), _) => Way::Connection,
+        (_, Direction::Send) => Way::ToServer,
+        (_, Direction::Recv) => Way::ToClient,
     };
     let most = text.len().min(MAX_SHOWN);
     let shown = (0..=most).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
@@ -327,7 +328,7 @@ fn wire_line(index: u64, event: &Event) -> WireLine {
         index,
         ms: event.at.as_secs_f64() * 1e3,
         client: event.client.to_string(),
-        dir: dir.to_owned(),
+        way,
         ambient: false,
         cut: text.len() - shown,
         text: text[..shown].to_owned(),

@@ -5,12 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use crate::results::event::{Excused, Failure, LogLine, Verdict, WireLine};
-use crate::run::case::diagnose::Silence;
+use crate::results::cause::Cause;
+use crate::results::death::Death;
+use crate::results::event::{Failure, LogLine, Verdict, WireLine};
+use crate::results::excused::ExcusedList;
 use crate::trace::Event;
-
-/// How the reason begins where the server died.
-pub(crate) const DIED: &str = "the server died while this case ran: ";
 
 /// What one run of a case came to.
 #[derive(Debug, Default)]
@@ -29,22 +28,20 @@ pub(crate) struct Outcome {
     pub lost: bool,
     /// One of them ended without a close frame.
     pub cut: bool,
-    /// Why the opening failed, if that ended the case.
-    pub opening: Option<String>,
-    /// Every wait in vain: the sentence about it, and what the server did meanwhile.
-    pub silences: Vec<(String, Silence)>,
+    /// Why the case failed as others may have: why its opening failed, or what befell it as a whole.
+    pub cause: Option<Cause>,
     /// When the clock of the wire log began.
     pub began: Option<Instant>,
     /// Why failures that the baseline knows were taken out (by the doctor alone).
     pub known: Option<String>,
-    /// The launched server died meanwhile.
-    pub dead: bool,
+    /// How the launched server died meanwhile, if it did.
+    pub death: Option<Death>,
     /// Where to note that somebody has told of it.
     pub reported: Option<Arc<AtomicBool>>,
     /// What the launched server wrote meanwhile.
     pub log: Vec<LogLine>,
     /// Deviations that the overlay excuses.
-    pub excused: Vec<Excused>,
+    pub excused: ExcusedList,
 }
 
 impl Outcome {
@@ -59,13 +56,13 @@ impl Outcome {
     }
 
     /// The server died meanwhile: what failed is its death and no requirement.
-    pub fn died(&mut self, how: &str) {
+    pub fn died(&mut self, death: Death) {
         for failure in &mut self.failures {
             failure.verdict = Verdict::Error;
             failure.requirements.clear();
         }
-        self.dead = true;
-        self.reason = Some((Verdict::Error, format!("{DIED}{how}")));
+        self.reason = Some((Verdict::Error, Cause::ServerDied(death.clone()).to_string()));
+        self.death = Some(death);
     }
 }
 

@@ -2,6 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use crate::results::Check;
+use crate::results::cause::{Cause, Statement};
+use crate::results::event::Way;
 use crate::run::case::client::Client;
 use crate::run::case::interpreter::{Runner, Stop};
 use crate::scenario::model::Step;
@@ -63,7 +66,7 @@ impl Runner<'_> {
         while self.settling.silent_at != Some(before) && !self.silence(client, quiet).await? {
             if Instant::now() > until {
                 let covers = self.cx.protocol.extension.turn.covers.clone();
-                return self.missed(&covers, "the server does not fall silent".to_owned(), None, None);
+                return self.missed(&covers, "the server does not fall silent", None, None);
             }
             before = self.log.wire.len();
         }
@@ -74,7 +77,7 @@ impl Runner<'_> {
     /// Whether nothing has come to this client since it sent something last.
     pub(crate) fn awaits(&self, client: &str) -> bool {
         let mut lines = self.log.wire.iter().rev().filter(|line| line.client == client && !line.ambient);
-        lines.find(|line| line.dir != "--").is_some_and(|line| line.dir == "->")
+        lines.find(|line| line.way != Way::Connection).is_some_and(|line| line.way == Way::ToServer)
     }
 
     /// Hears what the server has to say to what was sent: where nobody can ask whether it is done, its silence tells.
@@ -97,7 +100,7 @@ impl Runner<'_> {
         match self.answered(client, &steps).await? {
             None => Ok(()),
             Some((why, covers)) if self.client(client)?.ended.is_some() => {
-                self.ended_by("step", client, &covers, why)
+                self.ended_by(Check::Step, client, &covers, why)
             }
             Some((why, covers)) => self.missed(&covers, why, None, None),
         }
@@ -121,10 +124,12 @@ impl Runner<'_> {
         if let Some(ended) = state.ended.clone().filter(|_| wanted.close) {
             state.told = true;
             let message = format!("{}, which must not come here", ended.describe());
-            return self.ended_by("step", client, blame, message);
+            let message = Statement::because(message, Cause::Forbidden);
+            return self.ended_by(Check::Step, client, blame, message);
         }
         if let Some(found) = state.queue.iter().find(|received| wanted.matches(received)).cloned() {
             let message = format!("{} came, which must not come here", wanted.label);
+            let message = Statement::because(message, Cause::Forbidden);
             return self.missed(blame, message, Some(&found), None);
         }
         self.lost(client)
@@ -136,6 +141,6 @@ impl Runner<'_> {
         let Some(ended) = state.lost().cloned() else { return Ok(()) };
         state.told = true;
         let message = self.ended_instead(client, &ended, ", which no step awaited");
-        self.ended_by("connection", client, &[], message)
+        self.ended_by(Check::Connection, client, &[], message)
     }
 }

@@ -6,6 +6,7 @@ use base64::Engine as _;
 use serde_json::{Value, json};
 
 use crate::protocol::ReadingName;
+use crate::results::Check;
 use crate::run::case::client::Ended;
 use crate::run::case::interpreter::{Runner, Stop};
 use crate::scenario::model::Step;
@@ -193,7 +194,7 @@ impl Runner<'_> {
                 let ended = ended.clone();
                 state.told = true;
                 let message = self.ended_instead(client, &ended, " instead of repeating the ping's text");
-                return self.ended_by("step", client, blame, message);
+                return self.ended_by(Check::Step, client, blame, message);
             }
             if !self.pump(until).await? {
                 let message = self.nothing_came(client, "no pong repeated the ping's text", false);

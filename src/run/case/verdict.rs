@@ -5,22 +5,18 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::check::{Judge, Violation, evidence, excused, same};
+use crate::check::{Judge, Violation, evidence, excused};
 use crate::protocol::ReadingName;
-use crate::results::event::{Excused, Failure, StepPlace, Verdict};
+use crate::results::Check;
+use crate::results::cause::{Cause, Statement};
+use crate::results::event::{Failure, StepPlace, Verdict};
+use crate::results::excused::{Excused, ExcusedList};
 use crate::run::case::client::Received;
 use crate::run::case::context::CaseContext;
-use crate::run::case::diagnose::{SERVER, Silence};
 use crate::run::case::interpreter::{Outcome, Runner, Stop};
 use crate::run::loop_lag::LoopLag;
 use crate::source::Diagnostics;
 use crate::trace::End;
-
-/// A message without the silence that a wait in vain ended in.
-pub(crate) fn without_silence(message: &str) -> &str {
-    let at = message.rmatch_indices(SERVER).find(|(at, _)| message[at + SERVER.len()..].starts_with("has "));
-    at.map_or(message, |(at, _)| &message[..at])
-}
 
 /// What is found wrong with a case, and what was exercised.
 pub(crate) struct CaseVerdict {
@@ -35,11 +31,9 @@ pub(crate) struct CaseVerdict {
     pub failed_at: Vec<String>,
     pub exercised: BTreeMap<String, u64>,
     /// Deviations that the overlay excuses.
-    pub excused: Vec<Excused>,
-    /// Every wait in vain: the sentence about it, and what the server did meanwhile.
-    pub silences: Vec<(String, Silence)>,
+    pub excused: ExcusedList,
     /// Why the opening failed, if that ended the case.
-    pub opening: Option<String>,
+    pub cause: Option<Cause>,
     /// A MUST is broken.
     pub broken: bool,
 }
@@ -58,9 +52,8 @@ impl CaseVerdict {
             failures: Vec::new(),
             failed_at: Vec::new(),
             exercised: BTreeMap::new(),
-            excused: Vec::new(),
-            silences: Vec::new(),
-            opening: None,
+            excused: ExcusedList::default(),
+            cause: None,
             broken: false,
         })
     }
@@ -72,10 +65,12 @@ impl Runner<'_> {
         let verdict = if fails { Verdict::Failed } else { Verdict::Warned };
         self.verdict.broken |= fails;
         let message = violation.told(&self.cx.protocol);
-        let frames = violation.related.into_iter().chain(violation.event).collect();
-        let (expected, actual) = (violation.expected, violation.actual);
-        let check = violation.check.to_string();
-        self.fail(verdict, &check, &violation.requirements, message, expected, actual, frames);
+        let frames = violation.related.into_iter().chain(violation.event);
+        let failure = Failure::new(violation.check, verdict, message)
+            .breaking(&violation.requirements)
+            .with_values(violation.expected, violation.actual)
+            .shown_by(frames);
+        self.fail(failure);
     }
 
     /// Judges what was left open, and adds up what was exercised.
@@ -91,7 +86,7 @@ impl Runner<'_> {
                 self.violated(violation);
             }
             for limit in limits {
-                self.fail(Verdict::Warned, "limit", &[], limit.to_string(), None, None, Vec::new());
+                self.fail(Failure::new(Check::Limit, Verdict::Warned, limit.to_string()));
             }
             for (id, count) in exercised {
                 *self.verdict.exercised.entry(id).or_default() += count;
@@ -105,8 +100,7 @@ impl Runner<'_> {
             failed_at: self.verdict.failed_at,
             exercised: self.verdict.exercised,
             excused: self.verdict.excused,
-            silences: self.verdict.silences,
-            opening: self.verdict.opening,
+            cause: self.verdict.cause,
             wire: self.log.wire,
             trace: self.log.trace,
             marks: self.log.step_starts,
@@ -116,32 +110,13 @@ impl Runner<'_> {
     }
 
     /// Records a failure at the current step.
-    #[allow(clippy::too_many_arguments, reason = "the parts of a failure, each named at its one place")]
-    pub fn fail(
-        &mut self,
-        verdict: Verdict,
-        check: &str,
-        requirements: &[String],
-        message: String,
-        expected: Option<Value>,
-        actual: Option<Value>,
-        frames: Vec<u64>,
-    ) {
+    pub fn fail(&mut self, failure: Failure) {
         let step = (!self.step.pointer.is_empty()).then(|| {
             let (line, column, source) = self.cx.loaded.place(&self.step.pointer);
             StepPlace { file: self.cx.loaded.file.clone(), line, column, source: source.trim().to_owned() }
         });
         self.verdict.failed_at.push(self.step.pointer.clone());
-        self.verdict.failures.push(Failure {
-            requirements: requirements.to_vec(),
-            verdict,
-            check: check.to_owned(),
-            message,
-            step,
-            expected,
-            actual,
-            frames,
-        });
+        self.verdict.failures.push(failure.at_step(step));
     }
 
     pub fn exercise(&mut self, ids: &[String]) {
@@ -163,19 +138,19 @@ impl Runner<'_> {
     pub(crate) fn missed(
         &mut self,
         blame: &[String],
-        message: String,
+        what: impl Into<Statement>,
         instead: Option<&Received>,
         expected: Option<Value>,
     ) -> Result<(), Stop> {
-        self.failed_by("step", blame, message, instead, expected)
+        self.failed_by(Check::Step, blame, what, instead, expected)
     }
 
     /// As [`Runner::missed`], under another name.
     pub(crate) fn failed_by(
         &mut self,
-        check: &str,
+        check: Check,
         blame: &[String],
-        message: String,
+        what: impl Into<Statement>,
         instead: Option<&Received>,
         expected: Option<Value>,
     ) -> Result<(), Stop> {
@@ -185,10 +160,12 @@ impl Runner<'_> {
         let tolerated = self.step.tolerated == Some(ReadingName::Default);
         let fails = self.cx.protocol.requirements.fails(blame) && !tolerated && !self.step.warns;
         let verdict = if fails { Verdict::Failed } else { Verdict::Warned };
-        let frames = instead.map(|received| received.event).into_iter().collect();
         let actual = instead.map(|received| evidence(&received.body));
-        let expected = expected.as_ref().map(evidence);
-        self.fail(verdict, check, blame, message, expected, actual, frames);
+        let failure = Failure::new(check, verdict, what)
+            .breaking(blame)
+            .with_values(expected.as_ref().map(evidence), actual)
+            .shown_by(instead.map(|received| received.event));
+        self.fail(failure);
         if fails {
             self.set_broken();
             return Err(Stop::Failed);
@@ -200,19 +177,8 @@ impl Runner<'_> {
     pub(crate) fn excuse(&mut self, bare: Vec<Violation>, judged: &[Violation]) {
         for one in excused(bare, judged) {
             let message = one.told(self.cx.run.bare.as_ref().unwrap_or(&self.cx.protocol));
-            let listed = &mut self.verdict.excused;
-            let known = listed
-                .iter_mut()
-                .find(|known| known.requirements == one.requirements && same(&known.message, &message));
-            match known {
-                Some(known) => known.count += 1,
-                None => listed.push(Excused {
-                    requirements: one.requirements,
-                    message,
-                    count: 1,
-                    case: self.cx.loaded.id.clone(),
-                }),
-            }
+            let place = self.cx.loaded.id.clone();
+            self.verdict.excused.add(Excused { requirements: one.requirements, message, count: 1, place });
         }
     }
 }

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::frame::Pointer;
 use crate::protocol::{Matcher, is_subset};
+use crate::results::cause::Statement;
 use crate::run::case::client::Received;
 use crate::run::case::interpreter::{Runner, Stop};
 use crate::source::schema::Schema;
@@ -27,6 +28,8 @@ pub(crate) struct Wanted {
     pub keep: bool,
     /// How it is called in messages.
     pub label: String,
+    /// The kinds of messages that would do.
+    pub names: Vec<String>,
 }
 
 /// How a wait ended.
@@ -34,9 +37,9 @@ pub(crate) enum Waited {
     Found(Box<Received>),
     Closed,
     /// The connection ended instead: the sentence about it.
-    Ended(String),
+    Ended(Statement),
     /// Not found: why, and the frame that shows it.
-    Missed(String, Option<Box<Received>>),
+    Missed(Statement, Option<Box<Received>>),
 }
 
 impl Wanted {
@@ -110,6 +113,7 @@ impl Runner<'_> {
             echo: None,
             keep: false,
             label: names.join(" or "),
+            names: names.to_vec(),
         };
         if let Some(schema) = schema {
             let given = schema;
@@ -180,7 +184,7 @@ impl Runner<'_> {
                 if !past_errors && self.is_error(&received) == Some(true) {
                     let message = format!("an error came instead of {}", wanted.label);
                     self.put_back(client, passed)?;
-                    return Ok(Waited::Missed(message, Some(Box::new(received))));
+                    return Ok(Waited::Missed(message.into(), Some(Box::new(received))));
                 }
                 if wanted.nearly(&received) {
                     nearly = Some(Box::new(received.clone()));
@@ -200,7 +204,7 @@ impl Runner<'_> {
                 }
                 state.told = true;
                 let message = match wanted.close {
-                    true => format!("{}, where a close frame was due", ended.describe()),
+                    true => format!("{}, where a close frame was due", ended.describe()).into(),
                     // A frame that would nearly have done is not what is wrong.
                     false => {
                         let rest = format!(" instead of sending {}", wanted.label);
@@ -216,7 +220,7 @@ impl Runner<'_> {
             late |= Instant::now() > until;
             if last_look || !self.pump(until).await? {
                 break match &nearly {
-                    Some(_) => format!("{} came, but not as expected", wanted.label),
+                    Some(_) => format!("{} came, but not as expected", wanted.label).into(),
                     None => self.in_vain(client, wanted, until - began),
                 };
             }

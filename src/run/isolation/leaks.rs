@@ -7,8 +7,9 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::protocol::clip;
+use crate::results::Check;
+use crate::results::cause::{Cause, LeakKind, Statement};
 use crate::results::event::{CaseReport, Failure, Verdict};
-use crate::run::case::diagnose::Silence;
 use crate::run::case::interpreter::Outcome;
 use crate::run::isolation::markers::marks;
 
@@ -21,15 +22,6 @@ const LISTED: usize = 100;
 const SHOWN: usize = 3;
 /// Shortest session id, in bytes, that nobody gives twice by chance.
 const SHORTEST: usize = 12;
-/// What failures of this kind are called.
-pub(crate) const LEAK: &str = "leak";
-/// Why all of them failed.
-const CAUSE: &str =
-    "what one case's client is told comes to another's: the server does not keep clients apart";
-/// The same, where no frame came over.
-const TWICE: &str =
-    "cases that run side by side are given one session id: the server does not keep clients apart";
-
 /// A client of a case that runs.
 #[derive(Debug, Clone)]
 struct Client {
@@ -54,8 +46,8 @@ struct Leak {
 }
 
 impl Leak {
-    fn cause(&self) -> &'static str {
-        if self.given { TWICE } else { CAUSE }
+    fn kind(&self) -> LeakKind {
+        if self.given { LeakKind::Session } else { LeakKind::Frame }
     }
 }
 
@@ -148,14 +140,10 @@ impl LeakProbe {
         let heard = inner.heard.remove(&self.run).unwrap_or_default();
         let lost = inner.lost.remove(&self.run).unwrap_or_default();
         drop(inner);
-        if outcome.dead || outcome.reason.is_some() {
+        if outcome.death.is_some() || outcome.reason.is_some() {
             return false;
         }
-        let waited = |failure: &Failure| {
-            let mut silences =
-                outcome.silences.iter().filter(|(_, silence)| !matches!(silence, Silence::Ended(..)));
-            silences.any(|(sentence, _)| failure.message.starts_with(sentence))
-        };
+        let waited = |failure: &Failure| matches!(failure.cause, Some(Cause::Silence(_)));
         let first = heard.first().map(|leak| leak.frame);
         let leaks = match first {
             Some(_) => heard,
@@ -163,7 +151,7 @@ impl LeakProbe {
             None if outcome.failures.iter().any(waited) => lost,
             None => return false,
         };
-        let Some(cause) = leaks.first().map(Leak::cause) else { return false };
+        let Some(kind) = leaks.first().map(Leak::kind) else { return false };
         let before = |failure: &Failure| match first {
             Some(first) => !failure.frames.is_empty() && failure.frames.iter().all(|frame| *frame < first),
             None => !waited(failure),
@@ -174,8 +162,9 @@ impl LeakProbe {
         outcome.failed_at.clear();
         outcome.failures.insert(0, failure(&leaks, first.is_some(), ids));
         outcome.failed_at.resize(outcome.failures.len(), String::new());
-        outcome.opening = Some(cause.to_owned());
-        outcome.silences.clear();
+        // Whatever else is wrong, that is why.
+        outcome.failures.iter_mut().skip(1).for_each(|failure| failure.cause = None);
+        outcome.cause = Some(Cause::Leak(kind));
         true
     }
 }
@@ -191,14 +180,14 @@ impl Drop for LeakProbe {
 
 /// Whether a case is to run again alone: it met others, on a server whose protocol does not forbid that.
 pub(crate) fn is_disturbed(report: &CaseReport) -> bool {
-    report.failures.iter().any(|failure| failure.check == LEAK && failure.verdict == Verdict::Warned)
+    report.failures.iter().any(|failure| failure.check == Check::Leak && failure.verdict == Verdict::Warned)
 }
 
 /// Adds what the first run of a case met to the report of the one that it had alone.
 pub(crate) fn warn(report: &mut CaseReport, first: CaseReport, strict: bool) {
-    report.failures.extend(first.failures.into_iter().filter(|failure| failure.check == LEAK));
+    report.failures.extend(first.failures.into_iter().filter(|failure| failure.check == Check::Leak));
     report.verdict = report.verdict.max(if strict { Verdict::Failed } else { Verdict::Warned });
-    report.opening = report.opening.take().or(first.opening);
+    report.cause = report.cause.take().or(first.cause);
 }
 
 /// What is told of leaks. `here`: their frames are in the case's own log.
@@ -235,21 +224,17 @@ fn failure(leaks: &[Leak], here: bool, ids: &[String]) -> Failure {
             "No requirement forbids it: this case was run again, and what had not begun yet runs",
         ),
     };
-    Failure {
-        requirements: ids.to_vec(),
-        verdict,
-        check: LEAK.to_owned(),
-        message: format!(
-            "{}: {}{more}. {done} one after the other now; `sessions = 1` in the target's table, or --jobs 1, says that it is \
-             meant so",
-            leaks.first().map_or(CAUSE, Leak::cause),
-            told.join("; ")
-        ),
-        step: None,
-        expected: None,
-        actual: Some(listed.collect()),
-        frames: leaks.iter().filter(|_| here && owed).map(|leak| leak.frame).collect(),
-    }
+    let kind = leaks.first().map_or(LeakKind::Frame, Leak::kind);
+    let message = format!(
+        "{}: {}{more}. {done} one after the other now; `sessions = 1` in the target's table, or --jobs 1, says that it is \
+         meant so",
+        Cause::Leak(kind),
+        told.join("; ")
+    );
+    Failure::new(Check::Leak, verdict, Statement::because(message, Cause::Leak(kind)))
+        .breaking(ids)
+        .with_values(None, Some(listed.collect()))
+        .shown_by(leaks.iter().filter(|_| here && owed).map(|leak| leak.frame))
 }
 
 impl Inner {
@@ -291,19 +276,20 @@ impl Inner {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::case::diagnose::{Asked, Silence};
+    use crate::results::cause::{LastRequest, WaitFailure};
+    use crate::results::death::Death;
 
     const UUID: &str = "0b8c1a52-5c3f-4a52-9a57-3f6c2a1d9e11";
 
     /// A case that waited in vain, and one that something else was wrong with, seen in these frames.
     fn in_vain() -> Outcome {
-        let silences = vec![("it did not come".to_owned(), Silence::Mute(Asked::Nothing))];
-        Outcome { silences, ..wrong("it did not come", vec![]) }
+        let silence = WaitFailure::Mute(LastRequest::Nothing);
+        let failure = Statement::in_silence("it did not come", silence);
+        Outcome { failures: vec![Failure::new(Check::Step, Verdict::Failed, failure)], ..Outcome::default() }
     }
 
     fn wrong(message: &str, frames: Vec<u64>) -> Outcome {
-        let mut failure = failure(&[], false, &[]);
-        (failure.message, failure.frames) = (message.to_owned(), frames);
+        let failure = Failure::new(Check::Step, Verdict::Failed, message).shown_by(frames);
         Outcome { failures: vec![failure], ..Outcome::default() }
     }
 
@@ -346,10 +332,12 @@ mod tests {
         two.hears("bob", 7, UUID);
         let mut outcome = in_vain();
         assert!(one.attribute(&mut outcome, &[]));
-        assert!(messages(&outcome)[0].starts_with(CAUSE) && outcome.failures[0].frames.is_empty());
+        assert!(outcome.cause == Some(Cause::Leak(LeakKind::Frame)) && outcome.failures[0].frames.is_empty());
         // A server that died is another matter.
+        let mut dead = Outcome::default();
+        dead.died(Death { process: "a".to_owned(), end: "is gone".to_owned(), words: None });
         two.hears("bob", 7, UUID);
-        assert!(!two.attribute(&mut Outcome { dead: true, ..Outcome::default() }, &[]));
+        assert!(!two.attribute(&mut dead, &[]));
     }
 
     #[test]
@@ -369,10 +357,8 @@ mod tests {
         let mut outcome = Outcome::default();
         assert!(two.attribute(&mut outcome, &["A-1".to_owned()]));
         let told = messages(&outcome)[0];
-        assert!(
-            told.starts_with(TWICE)
-                && told.contains("`alice` in f/two is in the session of `alice` in f/one")
-        );
+        assert_eq!(outcome.cause, Some(Cause::Leak(LeakKind::Session)));
+        assert!(told.contains("`alice` in f/two is in the session of `alice` in f/one"), "{told}");
         assert!(!told.contains("came to"), "no frame came over: {told}");
         // Once all that were in it have ended, its id may be given again.
         drop((one, two));
@@ -402,14 +388,14 @@ mod tests {
             two.hears("bob", 1, UUID);
             let mut outcome = wrong("x", vec![9]);
             assert!(two.attribute(&mut outcome, &ids));
-            let opening = outcome.opening.clone();
-            let first = CaseReport { failures: outcome.failures, opening, ..CaseReport::default() };
+            let cause = outcome.cause.clone();
+            let first = CaseReport { failures: outcome.failures, cause, ..CaseReport::default() };
             assert_eq!(is_disturbed(&first), disturbed);
             for (strict, verdict) in [(false, Verdict::Warned), (true, Verdict::Failed)] {
                 let mut report = CaseReport { verdict: Verdict::Passed, ..CaseReport::default() };
                 warn(&mut report, first.clone(), strict);
                 assert_eq!((report.verdict, report.failures.len()), (verdict, 1));
-                assert_eq!(report.opening.as_deref(), Some(CAUSE));
+                assert_eq!(report.cause, Some(Cause::Leak(LeakKind::Frame)));
             }
         }
     }

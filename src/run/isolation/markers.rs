@@ -1,6 +1,6 @@
 //! What frameproof makes up itself, found in texts: no server says it by chance.
 
-use crate::check::after_uuid;
+use crate::text::after_uuid;
 
 /// How a cue begins and ends.
 pub(crate) const CUE: (&str, &str) = ("[[cue:", "]]");

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::protocol::{Protocol, clip};
-use crate::results::event::{CaseReport, Failure, Verdict, WireLine};
+use crate::results::Check;
+use crate::results::event::{Failure, Verdict, Way, WireLine};
 use crate::run::case::interpreter::Outcome;
 use crate::scenario::{self, LoadedCase};
 use crate::source::Document;
@@ -83,16 +84,11 @@ pub(crate) fn leaks(outcome: &mut Outcome, ids: &[String]) -> bool {
     let told = leaked.iter().take(LISTED).map(|line| {
         json!({ "frame": line.index, "ms": line.ms, "came_to": HEARER, "belongs_to": TELLER, "text": clip(&line.text) })
     });
-    let failure = Failure {
-        requirements: ids.to_vec(),
-        verdict: if ids.is_empty() { Verdict::Warned } else { Verdict::Failed },
-        check: "leak".to_owned(),
-        message,
-        step: None,
-        expected: None,
-        actual: Some(told.collect()),
-        frames: leaked.iter().take(LISTED).map(|line| line.index).collect(),
-    };
+    let verdict = if ids.is_empty() { Verdict::Warned } else { Verdict::Failed };
+    let failure = Failure::new(Check::Leak, verdict, message)
+        .breaking(ids)
+        .with_values(None, Some(told.collect()))
+        .shown_by(leaked.iter().take(LISTED).map(|line| line.index));
     outcome.failures = vec![failure];
     outcome.reason = None;
     true
@@ -105,14 +101,13 @@ fn leaked(outcome: &Outcome) -> Vec<&WireLine> {
         Some(Payload::Text(text)) => Arc::clone(text),
         _ => line.text.as_str().into(),
     };
-    let began = outcome
-        .wire
-        .iter()
-        .position(|line| line.client == TELLER && line.dir == "->" && whole(line).contains("[[cue:"));
+    let began = outcome.wire.iter().position(|line| {
+        line.client == TELLER && line.way == Way::ToServer && whole(line).contains("[[cue:")
+    });
     let Some(began) = began else { return Vec::new() };
     let turn = &outcome.wire[began..];
     let received = |client: &'static str| {
-        turn.iter().filter(move |line| line.client == client && line.dir == "<-" && !line.ambient)
+        turn.iter().filter(move |line| line.client == client && line.way == Way::ToClient && !line.ambient)
     };
     if !received(HEARER).any(|line| told(&whole(line))) {
         return Vec::new();
@@ -124,22 +119,6 @@ fn leaked(outcome: &Outcome) -> Vec<&WireLine> {
 /// Whether a text bears the words, or the user's own.
 fn told(text: &str) -> bool {
     text.contains(WORDS[0].trim_end()) || text.contains("[[cue:")
-}
-
-/// Tells how to see it again: no filter selects this case.
-pub(crate) fn reproduce(report: &mut CaseReport) {
-    report.reproduce = doctor(&report.reproduce);
-}
-
-/// The command that asks the doctor about the server which this one runs cases against.
-pub(crate) fn doctor(run: &str) -> String {
-    let mut command = run.replacen(" run", " doctor", 1);
-    for option in [" --timeout-scale ", " --quiet-period ", " --strict", " --seed "] {
-        if let Some(at) = command.find(option) {
-            command.truncate(at);
-        }
-    }
-    command
 }
 
 /// The protocol's own start of a turn as steps, with the cue as the user's text.
@@ -187,29 +166,41 @@ mod tests {
 
     #[test]
     fn leaks_are_found_frame_by_frame() {
-        let line = |index, client: &str, dir: &str, text: &str| WireLine {
+        let line = |index, client: &str, way: Way, text: &str| WireLine {
             index,
             ms: 0.0,
             client: client.to_owned(),
-            dir: dir.to_owned(),
+            way,
             text: text.to_owned(),
             ambient: text == "beat",
             cut: 0,
         };
         let own = [
-            line(0, HEARER, "<-", "welcome"),
-            line(1, TELLER, "->", "do it [[cue:abc]]"),
-            line(2, TELLER, "<-", "frameproof-says "),
-            line(3, TELLER, "<-", "over"),
+            line(0, HEARER, Way::ToClient, "welcome"),
+            line(1, TELLER, Way::ToServer, "do it [[cue:abc]]"),
+            line(2, TELLER, Way::ToClient, "frameproof-says "),
+            line(3, TELLER, Way::ToClient, "over"),
         ];
         for (heard, expected) in [
             (vec![], vec![]),
             // A heartbeat, and what has nothing to do with the turn.
-            (vec![line(4, HEARER, "<-", "beat"), line(5, HEARER, "<-", "over")], vec![]),
-            (vec![line(4, HEARER, "<-", "frameproof-says "), line(5, HEARER, "<-", "over")], vec![4, 5]),
-            (vec![line(4, HEARER, "<-", "you said [[cue:abc]]"), line(5, HEARER, "<-", "pong")], vec![4]),
+            (vec![line(4, HEARER, Way::ToClient, "beat"), line(5, HEARER, Way::ToClient, "over")], vec![]),
+            (
+                vec![
+                    line(4, HEARER, Way::ToClient, "frameproof-says "),
+                    line(5, HEARER, Way::ToClient, "over"),
+                ],
+                vec![4, 5],
+            ),
+            (
+                vec![
+                    line(4, HEARER, Way::ToClient, "you said [[cue:abc]]"),
+                    line(5, HEARER, Way::ToClient, "pong"),
+                ],
+                vec![4],
+            ),
             // What it says itself is no leak.
-            (vec![line(4, HEARER, "->", "frameproof-says ")], vec![]),
+            (vec![line(4, HEARER, Way::ToServer, "frameproof-says ")], vec![]),
         ] {
             let mut outcome = Outcome { wire: [own.to_vec(), heard].concat(), ..Outcome::default() };
             assert_eq!(leaks(&mut outcome, &[]), !expected.is_empty());
@@ -237,7 +228,7 @@ mod tests {
                 index: index as u64,
                 ms: 0.0,
                 client: client.to_owned(),
-                dir: if dir == Direction::Send { "->" } else { "<-" }.to_owned(),
+                way: if dir == Direction::Send { Way::ToServer } else { Way::ToClient },
                 text: text.chars().take(2048).collect(),
                 ambient: false,
                 cut: text.len().saturating_sub(2048),

@@ -2,19 +2,17 @@
 
 use std::time::Duration;
 
+use crate::results::baseline::LIVES_ON;
+use crate::results::cause::Cause;
 use crate::results::event::{CaseReport, LogLine, Verdict};
-use crate::run::case::interpreter::DIED;
 use crate::run::server::pool::Crash;
-use crate::run::triage::signature as key;
-
-/// What stands in place of a case's name.
-pub(crate) const NAME: &str = "target/lives-on";
+use crate::text::normalize;
 
 /// A report for each kind of death.
 pub(crate) fn reports(fallen: Vec<Crash>, reproduce: &str, now: Duration) -> Vec<CaseReport> {
     let mut kinds: Vec<(String, Crash, usize)> = Vec::new();
     for one in fallen {
-        let kind = key::essential(&format!("{DIED}{}", one.how));
+        let kind = one.how.kind(normalize);
         match kinds.iter_mut().find(|(known, ..)| *known == kind) {
             Some((_, _, count)) => *count += 1,
             None => kinds.push((kind, one, 1)),
@@ -28,13 +26,13 @@ pub(crate) fn reports(fallen: Vec<Crash>, reproduce: &str, now: Duration) -> Vec
         let often =
             if count > 1 { format!(" (and {} times more in this way)", count - 1) } else { String::new() };
         CaseReport {
-            case: NAME.to_owned(),
+            case: LIVES_ON.to_owned(),
             title: "The server lives until it is stopped".to_owned(),
             verdict: Verdict::Error,
             reason: Some(format!("the server died {place}: {how}{often}")),
             started: now.as_secs_f64(),
             log: LogLine::of_itself(&output),
-            opening: Some(format!("{DIED}{how}")),
+            cause: Some(Cause::ServerDied(how)),
             reproduce: reproduce.to_owned(),
             ..CaseReport::default()
         }

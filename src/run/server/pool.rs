@@ -10,6 +10,7 @@ use crate::model::{self, Model};
 use crate::protocol::Protocol;
 use crate::protocol::extension::Join;
 use crate::reference;
+use crate::results::death::Death;
 use crate::run::address::{complete, session_endpoint};
 use crate::run::case::environment::{CaseServer, Restarter};
 use crate::run::server::handle::ServerHandle;
@@ -53,7 +54,7 @@ struct Shared {
 /// The end of a server that cases shared.
 pub(crate) struct Crash {
     /// How it ended.
-    pub how: String,
+    pub how: Death,
     /// The last lines of its output.
     pub output: Vec<Line>,
     /// The case that it was to serve next; none: no case was left.
@@ -63,7 +64,7 @@ pub(crate) struct Crash {
 
 impl Shared {
     /// Notes the end of the server, if it has ended; how.
-    async fn note_death(&mut self, before: Option<&str>) -> Option<String> {
+    async fn note_death(&mut self, before: Option<&str>) -> Option<Death> {
         let Some(ServerHandle::Launched(instance)) = &self.server else { return None };
         let how = instance.died().await?;
         let fallen = Crash {
@@ -153,7 +154,8 @@ impl ServerPool {
                     _ => GRACE,
                 };
                 let died = instance.died_within(patience).await;
-                let error = died.map_or(LaunchError::Connect(error), LaunchError::Fell);
+                let error =
+                    died.map_or(LaunchError::Connect(error), |death| LaunchError::Fell(death.to_string()));
                 LaunchFailure { error, output: instance.log().tail(LAST_LINES) }.into()
             }
             (error, _) => error,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::protocol::is_subset;
-use crate::results::event::Verdict;
+use crate::results::event::{Verdict, Way};
 use crate::run::Target;
 use crate::run::case::interpreter::Outcome;
 use crate::run::context::RunContext;
@@ -55,7 +55,7 @@ fn does(outcome: &Outcome) -> bool {
 
 /// Whether a message came by which a server refuses what is spelt otherwise.
 fn is_refused(outcome: &Outcome, refusal: &Value) -> bool {
-    let came = outcome.wire.iter().filter(|line| line.dir == "<-");
+    let came = outcome.wire.iter().filter(|line| line.way == Way::ToClient);
     let mut came = came.filter_map(|line| serde_json::from_str::<Value>(&line.text).ok());
     !does(outcome) && came.any(|body| is_subset(refusal, &body))
 }

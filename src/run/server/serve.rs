@@ -29,7 +29,7 @@ pub(crate) async fn run_on_server(
         && (!outcome.failures.is_empty() || outcome.reason.is_some())
     {
         if let Some(how) = lease.death(&outcome).await {
-            outcome.died(&how);
+            outcome.died(how);
             outcome.reported = Some(Arc::clone(&lease.reported));
         }
         // What it wrote while it was launched for this case is no part of what it wrote meanwhile.

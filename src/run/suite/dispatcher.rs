@@ -6,7 +6,8 @@ use std::sync::Arc;
 use tokio::sync::watch;
 use tokio::task::{Id, JoinError, JoinSet};
 
-use crate::results::event::{CaseReport, RunEvent, Verdict};
+use crate::results::Check;
+use crate::results::event::{CaseReport, RunEvent, StopReason, Verdict};
 use crate::run::RunError;
 use crate::run::case::execute::inapplicable;
 use crate::run::case::interpreter::Outcome;
@@ -40,7 +41,7 @@ pub(crate) struct Dispatcher<'s> {
     /// What cases came to that met others, which are run again alone.
     disturbed: HashMap<(String, u32), CaseReport>,
     /// Why no further case begins.
-    stopped: Option<String>,
+    stopped: Option<StopReason>,
     /// The server says nothing to anybody: the rest is not run.
     server_is_mute: bool,
 }
@@ -50,7 +51,7 @@ pub(crate) struct SuiteEnd<'s> {
     pub ledger: ReportSink<'s>,
     pub trace: Option<TraceFile>,
     /// What stopped them before all had run.
-    pub stopped: Option<String>,
+    pub stopped: Option<StopReason>,
     pub complete: bool,
     /// What is to be said of how they were run.
     pub hint: Option<String>,
@@ -104,8 +105,8 @@ impl<'s> Dispatcher<'s> {
             }
             tokio::select! {
                 Some(done) = self.tasks.join_next_with_id() => self.ended(done)?,
-                true = interrupted(stop), if self.stopped.as_deref() != Some("interrupted") => {
-                    self.stopped = Some("interrupted".to_owned());
+                true = interrupted(stop), if self.stopped != Some(StopReason::Interrupted) => {
+                    self.stopped = Some(StopReason::Interrupted);
                     self.tasks.shutdown().await;
                 }
             }
@@ -156,7 +157,7 @@ impl<'s> Dispatcher<'s> {
                 file.write(&event).map_err(|error| RunError::no_trace(&run.options, error))?;
             }
         }
-        if report.failures.iter().any(|failure| failure.check == leaks::LEAK) {
+        if report.failures.iter().any(|failure| failure.check == Check::Leak) {
             self.jobs = 1;
         }
         self.judge(one, report);
@@ -178,8 +179,8 @@ impl<'s> Dispatcher<'s> {
         stands.into_iter().for_each(|report| self.ledger.enter(report));
         self.short.begin(&self.ledger.causes, run);
         self.queue.extend(self.short.released(&run.activity));
-        if run.options.attempts.fail_fast.is_some_and(|most| self.ledger.tally.failed() >= most) {
-            self.stopped = Some("fail-fast".to_owned());
+        if run.options.attempts.fail_fast.is_some_and(|most| self.ledger.summary.failed() >= most) {
+            self.stopped = Some(StopReason::FailFast);
         }
         if !self.server_is_mute && !run.is_reference && self.ledger.causes.are_enough(&run.activity) {
             self.server_is_mute = true;

@@ -2,8 +2,9 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::results::event::{CaseReport, Failure, Verdict};
-use crate::run::case::diagnose as silence;
+use crate::results::cause::Cause;
+use crate::results::event::{CaseReport, Failure, Verdict, Way};
+use crate::run::case::diagnose;
 use crate::run::case::interpreter::Outcome;
 use crate::run::context::RunContext;
 use crate::run::isolation::markers::CUE;
@@ -43,15 +44,15 @@ pub(crate) fn report(
         reported.store(true, Ordering::Relaxed);
     }
     let wrong = matches!(verdict, Verdict::Failed | Verdict::Error | Verdict::Warned);
-    let cause = match outcome.dead {
-        true => outcome.reason.as_ref().map(|(_, reason)| reason.clone()),
-        false => silence::cause(&outcome, run.activity.extent()).or_else(|| outcome.opening.clone()),
+    let cause = match &outcome.death {
+        Some(death) => Some(Cause::ServerDied(death.clone())),
+        None => diagnose::cause(&outcome, run.activity.extent()).or_else(|| outcome.cause.clone()),
     };
-    let opening = cause.filter(|_| wrong);
+    let cause = cause.filter(|_| wrong);
     // Cases that fail later, when the server was heard to say more, may fail for the same reason.
-    let also = silence::cause(&outcome, Extent::Turns).filter(|_| wrong && !outcome.dead);
+    let precise_cause = diagnose::cause(&outcome, Extent::Turns).filter(|_| wrong && outcome.death.is_none());
     let mut wire = outcome.wire;
-    let cued = wire.iter().any(|line| line.dir == "->" && line.text.contains(CUE.0));
+    let cued = wire.iter().any(|line| line.way == Way::ToServer && line.text.contains(CUE.0));
     if matches!(verdict, Verdict::Passed | Verdict::NotApplicable) {
         wire.clear();
     }
@@ -71,7 +72,7 @@ pub(crate) fn report(
         reason: outcome.reason.map(|(_, reason)| reason),
         seconds,
         started,
-        opening,
+        cause,
         failures: outcome.failures,
         earlier,
         exercised: outcome.exercised,
@@ -80,10 +81,10 @@ pub(crate) fn report(
         log,
         log_omitted,
         cued,
-        also,
+        precise_cause,
         same_as: None,
         excused: outcome.excused,
-        reproduce: format!("{} --case {}", run.options.reproduce, loaded.id),
+        reproduce: run.options.reproduce.case(&loaded.id),
         known: None,
     }
 }

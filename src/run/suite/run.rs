@@ -5,12 +5,11 @@ use std::time::Instant;
 
 use tokio::sync::watch;
 
-use crate::protocol::Protocol;
+use crate::protocol::{Level, Protocol, Requirement};
+use crate::results::Check;
 use crate::results::event::{CaseReport, RunEvent, Summary};
-use crate::results::redact::Secrets;
-use crate::results::summary::Tally;
+use crate::results::summary::{Rule, SummaryBuilder};
 use crate::run::context::RunContext;
-use crate::run::isolation::leaks;
 use crate::run::isolation::precheck as isolation;
 use crate::run::options::{CaseOptions, Retention};
 use crate::run::server::crashes as deaths;
@@ -43,7 +42,7 @@ pub async fn run(
     sink: &mut (dyn FnMut(&RunEvent) + Send),
     mut stop: watch::Receiver<bool>,
 ) -> Result<Summary, RunError> {
-    let secrets = Secrets::of(&target);
+    let secrets = target.secrets();
     let asked: Arc<Asked> = Arc::default();
     let mut jobs = options.jobs;
     let mut run = RunContext::new(&protocol, &target, options);
@@ -58,8 +57,8 @@ pub async fn run(
         () = detect_dialect(&pool, &target, &mut run) => {}
         true = interrupted(&mut stop) => return Err(RunError::Interrupted),
     }
-    let tally = Tally::new(&run.protocol, &options);
-    let mut ledger = ReportSink { secrets, causes: Causes::default(), tally, sink, cued: Cued::default() };
+    let summary = SummaryBuilder::new(rules(&run.protocol), options.strict, options.baseline.clone());
+    let mut ledger = ReportSink { secrets, causes: Causes::default(), summary, sink, cued: Cued::default() };
     let begins = started(&run.protocol, &target, &pool.url().await, &options, cases.len());
     ledger.tell(&RunEvent::RunStarted(begins));
     let leaked = tokio::select! {
@@ -70,7 +69,7 @@ pub async fn run(
         ledger.causes.before(&run.activity, start.elapsed());
     }
     if let Some(report) = leaked.flatten() {
-        if report.failures.iter().any(|failure| failure.check == leaks::LEAK) {
+        if report.failures.iter().any(|failure| failure.check == Check::Leak) {
             jobs = 1;
         }
         ledger.enter(report);
@@ -82,20 +81,30 @@ pub async fn run(
     let mut suite = Dispatcher::new(Arc::clone(&shared), ledger, trace, &cases, jobs);
     suite.run(&mut stop).await?;
     let SuiteEnd { mut ledger, trace, stopped, complete, hint } = suite.finish();
-    for report in deaths::reports(shared.pool.unreported_crashes().await, &options.reproduce, start.elapsed())
-    {
+    let again = options.reproduce.run();
+    for report in deaths::reports(shared.pool.unreported_crashes().await, &again, start.elapsed()) {
         ledger.enter(report);
     }
     shared.pool.stop().await;
     if let Some(file) = trace {
         file.finish().map_err(|error| RunError::no_trace(&options, error))?;
     }
-    let ReportSink { tally, sink, cued, .. } = ledger;
-    let mut summary = tally.summary(stopped, complete, start.elapsed());
+    let ReportSink { summary, sink, cued, .. } = ledger;
+    let mut summary = summary.summary(stopped, complete, start.elapsed());
     summary.hints.extend(asked::hint(&target, asked.count(), cued, &shared.run.activity, &options));
     summary.hints.extend(hint);
     sink(&RunEvent::RunFinished(Box::new(summary.clone())));
     Ok(summary)
+}
+
+/// The requirements, as the summary judges them.
+fn rules(protocol: &Protocol) -> Vec<Rule> {
+    let rule = |one: &Requirement| Rule {
+        id: one.id.clone(),
+        is_must: one.level == Level::Must,
+        is_judged: one.is_judged(),
+    };
+    protocol.requirements.0.values().map(rule).collect()
 }
 
 /// Before sessions run side by side: whether what one is told reaches another. `None`: it was not tried.
@@ -113,13 +122,14 @@ async fn leak(
     let options = CaseOptions { retention: Retention::Trace, ..run.case_options(run.options.seed) };
     let mut outcome = run_on_server(pool, run, &case, options).await;
     // A death is worth telling, too.
-    if !isolation::leaks(&mut outcome, &run.protocol.extension.fuzzing.isolated) && !outcome.dead {
+    if !isolation::leaks(&mut outcome, &run.protocol.extension.fuzzing.isolated) && outcome.death.is_none() {
         return Some(None);
     }
     let verdict = verdict_of(&outcome, run.options.strict);
     let (began, seconds) = (clock.duration_since(start).as_secs_f64(), clock.elapsed().as_secs_f64());
     let mut report = report(&case, outcome, verdict, Vec::new(), began, seconds, run);
-    isolation::reproduce(&mut report);
+    // No filter selects this case.
+    report.reproduce = run.options.reproduce.doctor();
     Some(Some(report))
 }
 

@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::check::essence;
 use crate::results::event::{CaseReport, Verdict};
 use crate::run::Timing;
 use crate::run::context::RunContext;
@@ -12,6 +11,7 @@ use crate::run::options::CaseOptions;
 use crate::run::triage::activity::{Extent, Heard};
 use crate::run::triage::groups::Causes;
 use crate::scenario::LoadedCase;
+use crate::text::normalize;
 
 /// What part of its deadline a step is given in a short.
 const PART: u32 = 10;
@@ -76,7 +76,8 @@ impl ShortDeadlines {
         let (mut kinds, mut again, mut rest) = (BTreeSet::new(), Vec::new(), Vec::new());
         for (turn, report) in self.held.drain(..) {
             // As far as is known of it: behind which message.
-            let kind = report.also.as_ref().or(report.opening.as_ref()).map(|kind| essence(kind));
+            let kind = report.precise_cause.as_ref().or(report.cause.as_ref());
+            let kind = kind.map(|cause| normalize(&cause.to_string()));
             match kinds.len() < KINDS && kinds.insert(kind) {
                 true => again.push(turn),
                 false => rest.push((turn, report)),
@@ -116,6 +117,7 @@ impl ShortDeadlines {
 mod tests {
     use super::*;
     use crate::protocol::{LoadOptions, Protocol};
+    use crate::results::cause::Cause;
     use crate::run::{RunOptions, Target};
 
     #[test]
@@ -125,7 +127,10 @@ mod tests {
         let cases = crate::scenario::embedded(&protocol).expect("they load");
         let turn = |at: usize| (Arc::new(cases[at].clone()), 0);
         let report = |verdict| CaseReport { verdict, ..CaseReport::default() };
-        let silent = |kind: &str| CaseReport { also: Some(kind.to_owned()), ..report(Verdict::Failed) };
+        let silent = |kind: &str| {
+            let precise_cause = Some(Cause::Unanswered(kind.to_owned()));
+            CaseReport { precise_cause, ..report(Verdict::Failed) }
+        };
         let heard = Heard::default();
         heard.note(Extent::Openings);
         let mut short = ShortDeadlines { on: true, ..ShortDeadlines::default() };

@@ -2,7 +2,7 @@
 
 use crate::results::event::{CaseReport, RunEvent, Verdict};
 use crate::results::redact::Secrets;
-use crate::results::summary::Tally;
+use crate::results::summary::SummaryBuilder;
 use crate::run::triage::groups::Causes;
 use crate::run::triage::model_use::Cued;
 
@@ -10,7 +10,7 @@ use crate::run::triage::model_use::Cued;
 pub(crate) struct ReportSink<'s> {
     pub secrets: Secrets,
     pub causes: Causes,
-    pub tally: Tally,
+    pub summary: SummaryBuilder,
     pub sink: &'s mut (dyn FnMut(&RunEvent) + Send),
     /// What became of cases that said something which the model was to see.
     pub cued: Cued,
@@ -23,7 +23,7 @@ impl ReportSink<'_> {
 
     pub fn enter(&mut self, report: CaseReport) {
         let mut report = self.secrets.case(report);
-        self.tally.add(&mut report);
+        self.summary.add(&mut report);
         self.causes.group(&mut report);
         self.causes.join(&mut report);
         match report.verdict {

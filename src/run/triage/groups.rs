@@ -3,9 +3,10 @@
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
+use crate::results::Check;
+use crate::results::cause::Cause;
 use crate::results::event::{CaseReport, Failure, Verdict};
 use crate::run::RunOptions;
-use crate::run::case::diagnose as silence;
 use crate::run::case::interpreter::Outcome;
 use crate::run::triage::activity::{Extent, Heard};
 use crate::run::triage::signature as key;
@@ -14,9 +15,6 @@ use crate::run::triage::signature as key;
 const ENOUGH: usize = 8;
 /// Stories that others can point to.
 const STORIES: usize = 4096;
-/// What the cases share that were not run.
-pub(crate) const NOT_RUN: &str = "not run, for the server says nothing";
-
 /// Openings that failed for the same reason, and servers that fall silent in the same way: the first case tells the story, the
 /// others point to it.
 #[derive(Default)]
@@ -54,10 +52,10 @@ impl Vain {
 
 impl Causes {
     pub fn group(&mut self, report: &mut CaseReport) {
-        let Some(cause) = report.opening.clone() else { return };
-        match cause.as_str() {
-            silence::NOTHING => self.mute.note(report),
-            silence::OPENINGS => self.idle.note(report),
+        let Some(cause) = report.cause.clone() else { return };
+        match cause {
+            Cause::NothingSaid => self.mute.note(report),
+            Cause::OnlyOpenings => self.idle.note(report),
             _ => {}
         }
         // Nobody looks for a story where a case is excused or passed in the end.
@@ -65,7 +63,7 @@ impl Causes {
             return;
         }
         let keys: Vec<String> =
-            [Some(cause), report.also.take()].into_iter().flatten().map(|key| key::essential(&key)).collect();
+            [Some(cause), report.precise_cause.take()].iter().flatten().map(key::of_cause).collect();
         let known = keys.iter().find_map(|key| self.first.get(key)).cloned();
         if known.is_none() && report.verdict == Verdict::Warned {
             // The story of failures is not told by a warning.
@@ -133,32 +131,24 @@ impl Causes {
             "not run: {} cases before it have waited for the server, which has said {}. `{}` shows how far it comes",
             self.mute.count,
             heard.nothing(),
-            crate::run::isolation::precheck::doctor(&options.reproduce)
+            options.reproduce.doctor()
         );
-        let failure = Failure {
-            requirements: Vec::new(),
-            verdict: Verdict::Failed,
-            check: "silence".to_owned(),
-            message,
-            step: None,
-            expected: None,
-            actual: None,
-            frames: Vec::new(),
-        };
-        Outcome { failures: vec![failure], opening: Some(NOT_RUN.to_owned()), ..Outcome::default() }
+        let failure = Failure::new(Check::Silence, Verdict::Failed, message);
+        Outcome { failures: vec![failure], cause: Some(Cause::NotRun), ..Outcome::default() }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::results::cause::WaitFailure;
 
-    fn report(started: f64, cause: &str) -> CaseReport {
-        CaseReport { started, seconds: 5.0, opening: Some(cause.to_owned()), ..CaseReport::default() }
+    fn report(started: f64, cause: &Cause) -> CaseReport {
+        CaseReport { started, seconds: 5.0, cause: Some(cause.clone()), ..CaseReport::default() }
     }
 
     /// Takes in reports that began at these times; whether they are enough.
-    fn enough(heard: &Heard, cause: &str, started: &[f64]) -> bool {
+    fn enough(heard: &Heard, cause: &Cause, started: &[f64]) -> bool {
         let mut causes = Causes::default();
         started.iter().for_each(|started| causes.group(&mut report(*started, cause)));
         causes.are_enough(heard)
@@ -169,29 +159,30 @@ mod tests {
         let heard = Heard::default();
         let together = [0.0; 20];
         let twice = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 5.1];
-        assert!(enough(&heard, silence::NOTHING, &twice));
-        assert!(!enough(&heard, silence::NOTHING, &together), "all of them waited at the same time");
-        assert!(!enough(&heard, silence::NOTHING, &twice[1..]), "too few");
-        assert!(!enough(&heard, "has not ended the connection", &twice), "another reason");
+        assert!(enough(&heard, &Cause::NothingSaid, &twice));
+        assert!(!enough(&heard, &Cause::NothingSaid, &together), "all of them waited at the same time");
+        assert!(!enough(&heard, &Cause::NothingSaid, &twice[1..]), "too few");
+        assert!(!enough(&heard, &Cause::Silence(WaitFailure::NotEnded), &twice), "another reason");
         heard.note(Extent::Openings);
-        assert!(!enough(&heard, silence::NOTHING, &twice), "it has spoken");
-        let idle = |cause: &str, started: &[f64]| {
+        assert!(!enough(&heard, &Cause::NothingSaid, &twice), "it has spoken");
+        let idle = |cause: &Cause, started: &[f64]| {
             let mut causes = Causes::default();
             started.iter().for_each(|started| causes.group(&mut report(*started, cause)));
             causes.are_idle(&heard)
         };
-        assert!(idle(silence::OPENINGS, &twice));
-        assert!(!idle(silence::OPENINGS, &together), "all of them waited at the same time");
-        assert!(!idle(silence::NOTHING, &twice));
+        assert!(idle(&Cause::OnlyOpenings, &twice));
+        assert!(!idle(&Cause::OnlyOpenings, &together), "all of them waited at the same time");
+        assert!(!idle(&Cause::NothingSaid, &twice));
         heard.note(Extent::Answers);
-        assert!(!idle(silence::OPENINGS, &twice), "it has answered somebody");
+        assert!(!idle(&Cause::OnlyOpenings, &twice), "it has answered somebody");
     }
 
     #[test]
     fn a_warning_joins_failures_and_does_not_lead_them() {
         let mut causes = Causes::default();
         let mut same_as = |case: &str, verdict| {
-            let mut report = CaseReport { case: case.to_owned(), verdict, ..report(0.0, "hangs") };
+            let mut report =
+                CaseReport { case: case.to_owned(), verdict, ..report(0.0, &Cause::NoTurnEnded) };
             causes.group(&mut report);
             report.same_as
         };
@@ -207,16 +198,18 @@ mod tests {
     #[test]
     fn what_more_is_known_of_makes_no_second_story() {
         let mut causes = Causes::default();
-        let mut same_as = |case: &str, cause: &str, also: &str| {
-            let mut report = CaseReport { also: Some(also.to_owned()), ..report(0.0, cause) };
+        let all = Cause::NothingSaid;
+        let to = |kind: &str| Cause::Unanswered(kind.to_owned());
+        let mut same_as = |case: &str, cause: &Cause, precise: Cause| {
+            let mut report = CaseReport { precise_cause: Some(precise), ..report(0.0, cause) };
             case.clone_into(&mut report.case);
             causes.group(&mut report);
             report.same_as
         };
-        assert_eq!(same_as("a", "nothing at all", "no answer to ask"), None);
-        assert_eq!(same_as("b", "no answer to ask", "no answer to ask").as_deref(), Some("a"));
-        assert_eq!(same_as("c", "no answer to stop", "no answer to stop"), None);
-        assert_eq!(same_as("d", "nothing at all", "no answer to stop").as_deref(), Some("a"));
+        assert_eq!(same_as("a", &all, to("ask")), None);
+        assert_eq!(same_as("b", &to("ask"), to("ask")).as_deref(), Some("a"));
+        assert_eq!(same_as("c", &to("stop"), to("stop")), None);
+        assert_eq!(same_as("d", &all, to("stop")).as_deref(), Some("a"));
     }
 
     #[test]
@@ -224,7 +217,7 @@ mod tests {
         let heard = Heard::default();
         let mut causes = Causes::default();
         causes.before(&heard, Duration::from_secs(5));
-        (0..8).for_each(|_| causes.group(&mut report(5.0, silence::NOTHING)));
+        (0..8).for_each(|_| causes.group(&mut report(5.0, &Cause::NothingSaid)));
         assert!(causes.are_enough(&heard));
         let told = causes.not_run(&heard, &RunOptions::default()).failures.remove(0).message;
         assert!(told.contains("8 cases") && told.contains("`frameproof doctor`"), "{told}");

@@ -3,7 +3,6 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::model::{CueState, Observer, Record};
-use crate::run::isolation::precheck as isolation;
 use crate::run::triage::activity::{Extent, Heard};
 use crate::run::{RunOptions, Target};
 
@@ -107,6 +106,6 @@ pub(crate) fn hint(
         return None;
     }
     let Missing { text, advice } = missing(target, count)?;
-    let doctor = isolation::doctor(&options.reproduce);
+    let doctor = options.reproduce.doctor();
     Some(format!("{text}: {advice}; `{doctor}` walks through it"))
 }

@@ -5,13 +5,11 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::check::essence;
 use crate::protocol::is_subset;
+use crate::results::cause::Cause;
 use crate::results::event::{CaseReport, Failure, Verdict};
-use crate::run::case::interpreter::DIED;
-use crate::run::case::verdict::without_silence;
 use crate::source::schema::{Problem, Schema};
-use crate::target::Death;
+use crate::text::normalize;
 
 /// Places of a difference that count; more say no more.
 const PLACES: usize = 16;
@@ -24,14 +22,17 @@ const WORD: usize = 40;
 pub(crate) fn of_case(case: &CaseReport) -> BTreeSet<String> {
     let earlier = case.earlier.iter().flatten().filter(|_| case.verdict == Verdict::Flaky);
     let mut keys: BTreeSet<String> = case.failures.iter().chain(earlier).map(of_failure).collect();
-    keys.extend(case.reason.as_deref().map(|reason| format!("{:?}|{}", case.verdict, plain(reason))));
+    let reason = case.reason.as_deref().map(|reason| match case.cause.as_ref().and_then(Cause::death) {
+        Some(death) => death.kind(normalize),
+        None => plain(reason),
+    });
+    keys.extend(reason.map(|reason| format!("{:?}|{reason}", case.verdict)));
     keys
 }
 
 /// The key of a failure.
 pub(crate) fn of_failure(failure: &Failure) -> String {
-    let message = without_round(&failure.message);
-    let told = plain(without_last(without_silence(message)));
+    let told = plain(failure.core());
     let mut key =
         format!("{:?}|{}|{}|{told}", failure.verdict, failure.check, failure.requirements.join(","));
     if let (Some(expected), Some(actual)) = (&failure.expected, &failure.actual) {
@@ -44,24 +45,17 @@ pub(crate) fn of_failure(failure: &Failure) -> String {
     key
 }
 
-fn without_round(message: &str) -> &str {
-    let round = message.rsplit_once(crate::results::event::ROUND).filter(|(_, round)| round.ends_with(')'));
-    round.map_or(message, |(message, _)| message)
-}
-
-/// Which frame came last says nothing of what did not come.
-fn without_last(message: &str) -> &str {
-    ["; the last was `", "; the last frame was `"]
-        .iter()
-        .find_map(|words| Some(message.rsplit_once(words)?.0))
-        .unwrap_or(message)
+/// The key of a cause that cases share: its kind, and what it is about.
+pub(crate) fn of_cause(cause: &Cause) -> String {
+    match cause {
+        Cause::ServerDied(death) => format!("died|{}", death.kind(normalize)),
+        // A sentence may quote what differs from case to case.
+        other => format!("{:?}|{}", std::mem::discriminant(other), essential(&other.to_string())),
+    }
 }
 
 /// A message without ids, numbers and quoted values, whole frames among them: also one that is cut.
-pub(crate) fn plain(message: &str) -> String {
-    if message.starts_with(DIED) {
-        return essential(message);
-    }
+fn plain(message: &str) -> String {
     let mut out = String::new();
     let end = message.char_indices().nth(TOLD).map_or(message.len(), |(at, _)| at);
     let mut rest = &message[..end];
@@ -75,22 +69,18 @@ pub(crate) fn plain(message: &str) -> String {
     essential(&out)
 }
 
-/// A text without what differs from case to case: ids and numbers, but for the codes of close frames; of a death how it ended, and its
-/// last words as far as they are certain.
-pub(crate) fn essential(text: &str) -> String {
-    if let Some(how) = text.strip_prefix(DIED) {
-        return Death::of(how).kind(essence);
-    }
+/// A text without what differs from case to case: ids and numbers, but for the codes of close frames.
+fn essential(text: &str) -> String {
     const CODE: &str = " code ";
     let (mut out, mut rest) = (String::new(), text);
     while let Some(at) = rest.find(CODE) {
         let (before, from) = rest.split_at(at + CODE.len());
         let digits = from.len() - from.trim_start_matches(|c: char| c.is_ascii_digit()).len();
         let code = if digits == 4 { &from[..digits] } else { "" };
-        out = out + &essence(before) + code;
+        out = out + &normalize(before) + code;
         rest = &from[code.len()..];
     }
-    out + &essence(rest)
+    out + &normalize(rest)
 }
 
 /// Bytes of the JSON value that a text begins with: up to its end, or to the mark where it is cut; else its first character.
@@ -146,7 +136,7 @@ fn conditions(schema: &Value, actual: &Value, at: &str, places: &mut BTreeSet<St
             Problem::NotOneOf(values) => values.iter().map(word).collect::<Vec<_>>().join(" "),
             problem => plain(&problem.to_string()),
         };
-        places.insert(format!("{at}{} {due}", essence(&violation.at)));
+        places.insert(format!("{at}{} {due}", normalize(&violation.at)));
     }
 }
 
@@ -155,7 +145,7 @@ fn word(value: &Value) -> String {
     match value {
         Value::Bool(_) | Value::Null => value.to_string(),
         Value::Number(_) => "a number".to_owned(),
-        Value::String(text) if text.len() <= WORD && !text.contains(' ') => essence(text),
+        Value::String(text) if text.len() <= WORD && !text.contains(' ') => normalize(text),
         Value::String(_) => "a text".to_owned(),
         Value::Array(_) => "a list".to_owned(),
         Value::Object(_) => "a map".to_owned(),
@@ -165,20 +155,16 @@ fn word(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::results::Check;
+    use crate::results::cause::{Statement, WaitFailure};
+    use crate::results::death::{Death, LastWords};
     use serde_json::json;
 
     fn failure(message: &str, expected: Value, actual: Value) -> Failure {
         let value = |value: Value| (!value.is_null()).then_some(value);
-        Failure {
-            requirements: vec!["A-1".to_owned()],
-            verdict: Verdict::Failed,
-            check: "step".to_owned(),
-            message: message.to_owned(),
-            step: None,
-            expected: value(expected),
-            actual: value(actual),
-            frames: Vec::new(),
-        }
+        Failure::new(Check::Step, Verdict::Failed, message)
+            .breaking(&["A-1".to_owned()])
+            .with_values(value(expected), value(actual))
     }
 
     #[test]
@@ -192,12 +178,7 @@ mod tests {
             ("`x` is missing", "`y` is missing", false),
             (&format!("the answer to {id}"), "the answer to 00000000-0000-0000-0000-000000000000", true),
             ("no { value", "no [ value", true),
-            ("welcome did not come (with k = 2)", "welcome did not come (with k = 31)", true),
-            (
-                "a did not come: the server has sent other frames; the last was `b`",
-                "a did not come: the server has sent other frames; the last was `c`",
-                true,
-            ),
+            ("welcome did not come (k = 2)", "welcome did not come (k = 31)", true),
             ("a did not come", "b did not come", false),
             ("it closed the connection with code 1000", "it closed the connection with code 1008", false),
             (
@@ -220,16 +201,43 @@ mod tests {
         }
     }
 
+    /// What the server did meanwhile, and the round, are known as data: no words are looked for.
+    #[test]
+    fn the_explanation_makes_no_other_failure() {
+        let silent = |what: &str, kind: &str| {
+            let silence = WaitFailure::OtherFrames(Some(kind.to_owned()));
+            Failure::new(Check::Step, Verdict::Failed, Statement::in_silence(what, silence))
+        };
+        let in_round = |round| {
+            let mut failure = failure("welcome did not come", Value::Null, Value::Null);
+            failure.in_round("k", round);
+            failure
+        };
+        assert_eq!(of_failure(&silent("a did not come", "b")), of_failure(&silent("a did not come", "c")));
+        assert_ne!(of_failure(&silent("a did not come", "b")), of_failure(&silent("z did not come", "b")));
+        assert_eq!(of_failure(&in_round(2)), of_failure(&in_round(31)));
+        let same_words = failure(&silent("a did not come", "b").message, Value::Null, Value::Null);
+        assert_ne!(of_failure(&same_words), of_failure(&silent("a did not come", "b")));
+    }
+
     #[test]
     fn deaths_are_told_apart_by_their_end_and_by_what_is_certain() {
-        let died = |words: &str| plain(&format!("{DIED}process `a` exited with status {words}"));
-        let logged = |line: &str| died(&format!("3; the last error in its output: ERROR {line}"));
-        assert_eq!(logged("rejected \"x\""), logged("no name for y"));
-        assert_ne!(died("3"), died("4"));
-        assert_eq!(died("3: panicked at src/a.rs:1:2: no 1a"), died("3: panicked at a.rs:1:9: some"));
-        assert_ne!(died("3: panicked at src/a.rs:1:2: no"), died("3: panicked at src/a.rs:2:2: no"));
-        assert_eq!(died("3: panic: no 1a"), died("3: panic: no 2b"));
-        assert_ne!(died("3: panic: no name"), died("3: panic: no memory"));
+        let said = |status: u8, words: Option<(&str, bool)>| {
+            let words = words.map(|(text, certain)| LastWords { text: text.to_owned(), certain });
+            of_cause(&Cause::ServerDied(Death {
+                process: "a".to_owned(),
+                end: format!("exited with status {status}"),
+                words,
+            }))
+        };
+        let died = |text| said(3, Some((text, true)));
+        let logged = |text| said(3, Some((text, false)));
+        assert_eq!(logged("ERROR rejected \"x\""), logged("ERROR no name for y"));
+        assert_ne!(said(3, None), said(4, None));
+        assert_eq!(died("panicked at src/a.rs:1:2: no 1a"), died("panicked at a.rs:1:9: some"));
+        assert_ne!(died("panicked at src/a.rs:1:2: no"), died("panicked at src/a.rs:2:2: no"));
+        assert_eq!(died("panic: no 1a"), died("panic: no 2b"));
+        assert_ne!(died("panic: no name"), died("panic: no memory"));
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use std::time::Instant;
 
+use crate::results::Check;
+use crate::results::cause::Cause;
 use crate::run::case::interpreter::{Runner, Stop};
 use crate::scenario::model::Step;
 use crate::trace::{Direction, End, Payload};
@@ -60,7 +62,7 @@ impl Runner<'_> {
     pub(crate) fn note_opening(&mut self, stop: &Stop, before: usize) {
         let told = self.verdict.failures.get(before).map(|failure| failure.message.clone());
         let reason = if let Stop::Error(reason) = stop { Some(reason.clone()) } else { None };
-        self.verdict.opening = reason.or(told);
+        self.verdict.cause = reason.or(told).map(Cause::Told);
     }
 
     pub(crate) async fn close(&mut self, name: &str) -> Result<(), Stop> {
@@ -148,9 +150,9 @@ impl Runner<'_> {
                 let covers = self.cx.protocol.extension.turn.covers.clone();
                 if let Some(ended) = ended {
                     let message = format!("{message}, and {}", ended.describe());
-                    return self.ended_by("step", name, &covers, message);
+                    return self.ended_by(Check::Step, name, &covers, message);
                 }
-                let message = self.nothing_came(name, &format!("{message}, and the turn did not end"), true);
+                let message = self.nothing_came(name, format!("{message}, and the turn did not end"), true);
                 return self.missed(&covers, message, None, None);
             }
         }

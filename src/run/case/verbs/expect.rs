@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::check::counter;
 use crate::protocol::Matcher;
+use crate::results::Check;
 use crate::run::case::client::Received;
 use crate::run::case::interpreter::{Runner, Stop};
 use crate::run::case::wait::Waited;
@@ -46,7 +47,7 @@ impl Runner<'_> {
                 }
                 Waited::Ended(message) => {
                     let blame = self.blame(step, &names, blame);
-                    return self.ended_by("step", client, &blame, message);
+                    return self.ended_by(Check::Step, client, &blame, message);
                 }
                 Waited::Missed(message, instead) => {
                     let blame = self.blame(step, &names, blame);
@@ -120,7 +121,7 @@ impl Runner<'_> {
                 }
                 _ => format!("{ended}: {}", told(violation, &taken.body)),
             };
-            return self.ended_by("step", client, blame, message);
+            return self.ended_by(Check::Step, client, blame, message);
         }
         let message = told(violation, &taken.body);
         // No expected value: the step, which is shown, says what it wants.

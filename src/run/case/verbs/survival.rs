@@ -4,7 +4,8 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::results::event::Verdict;
+use crate::results::Check;
+use crate::results::event::{Failure, Verdict};
 use crate::run::case::client::{Ended, Received};
 use crate::run::case::interpreter::{Runner, Stop};
 use crate::scenario::model::Step;
@@ -48,12 +49,12 @@ impl Runner<'_> {
             Some(_) if matches!(ended.how, Some(End::Eof | End::Reset)) => {
                 // Dropping TCP where a close frame is due is bad manners, and common.
                 let message = format!("{}, where a close frame was due", ended.describe());
-                self.fail(Verdict::Warned, "step", blame, message, None, None, Vec::new());
+                self.fail(Failure::new(Check::Step, Verdict::Warned, message).breaking(blame));
                 Ok(())
             }
             _ => {
                 let message = format!("{}, and had no reason to", ended.describe());
-                self.ended_by("step", &name, blame, message)
+                self.ended_by(Check::Step, &name, blame, message)
             }
         }
     }
@@ -81,10 +82,10 @@ impl Runner<'_> {
             if due.is_empty() { "a close frame".to_owned() } else { format!("code {}", due.join(" or ")) };
         let message = format!("{}, where {due} was due", ended.describe());
         if may_close(&[], &ended) || matches!(ended.how, Some(End::Eof | End::Reset)) {
-            self.fail(Verdict::Warned, "step", blame, message, None, None, Vec::new());
+            self.fail(Failure::new(Check::Step, Verdict::Warned, message).breaking(blame));
             return Ok(());
         }
-        self.ended_by("step", &name, blame, message)
+        self.ended_by(Check::Step, &name, blame, message)
     }
 
     /// A WebSocket ping. `false`: no pong came in time, or the connection has ended.
@@ -142,12 +143,12 @@ impl Runner<'_> {
         }
         if let Some(ended) = self.client(client)?.ended.clone() {
             let message = self.ended_instead(client, &ended, " instead of refusing what was sent");
-            return self.ended_by("step", client, blame, message);
+            return self.ended_by(Check::Step, client, blame, message);
         }
         let message = match wanted {
-            1 if spoke => "the message was not refused".to_owned(),
+            1 if spoke => "the message was not refused".into(),
             1 => self.nothing_came(client, "the message was not refused", false),
-            _ => format!("{wanted} messages should have been refused, {found} were"),
+            _ => format!("{wanted} messages should have been refused, {found} were").into(),
         };
         self.missed(blame, message, instead.as_ref(), None)
     }

@@ -1,0 +1,59 @@
+//! Texts compared without what differs from case to case.
+
+/// Two messages are about the same but for ids and places in them.
+pub(crate) fn same(one: &str, other: &str) -> bool {
+    normalize(one) == normalize(other)
+}
+
+/// A message without what differs from case to case: UUIDs, and words with a digit in them, which are numbers and ids.
+pub(crate) fn normalize(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        if let Some(after) = after_uuid(rest) {
+            out.push('#');
+            rest = after;
+            continue;
+        }
+        let length = rest.find(|c: char| !c.is_alphanumeric()).unwrap_or(rest.len());
+        let (word, after) = rest.split_at(length.max(first.len_utf8()));
+        let is_id = word.chars().any(|c| c.is_ascii_digit());
+        out.push_str(if is_id { "#" } else { word });
+        rest = after;
+    }
+    out
+}
+
+/// What follows the UUID that a text begins with.
+pub(crate) fn after_uuid(text: &str) -> Option<&str> {
+    let uuid = text.get(..36)?;
+    let fits = |(at, byte): (usize, u8)| match at {
+        8 | 13 | 18 | 23 => byte == b'-',
+        _ => byte.is_ascii_hexdigit(),
+    };
+    uuid.bytes().enumerate().all(fits).then(|| &text[36..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_the_same_but_for_ids() {
+        for (one, other, expected) in [
+            ("line 3 of 5", "line 12 of 5", true),
+            (
+                "call approval-abcdabcd-abcd-abcd-abcd-abcdabcdabcd",
+                "call approval-00000000-0000-0000-0000-000000000000",
+                true,
+            ),
+            ("call_1 came", "call_2 came", true),
+            ("5.0s", "250.0ms", true),
+            ("welcome did not come", "snapshot did not come", false),
+            ("ü 1", "ü 2", true),
+            ("", "", true),
+        ] {
+            assert_eq!(same(one, other), expected, "{one} | {other}");
+        }
+    }
+}
