@@ -127,9 +127,9 @@ fn a_fault_strikes_at_its_moments_only() {
     let (code, listed, _) = run(&["serve", "codey", "--list-triggers"]);
     assert!(code == Some(0) && listed.contains("after-denial"), "{listed}");
 
-    let faulty = |fault| run(&["run", "codey", "--fault", fault, "--case", "ping/*", "-q"]).0;
-    assert_eq!(faulty("pongs-twice"), Some(1));
-    assert_eq!(faulty("pongs-twice@after-reconnect"), Some(0));
+    let faulty = |fault| run(&["run", "codey", "--fault", fault, "--case", "streaming/*", "-q"]).0;
+    assert_eq!(faulty("finishes-twice"), Some(1));
+    assert_eq!(faulty("finishes-twice@after-reconnect"), Some(0));
 
     let pairs = ["--fault", "finishes-twice", "--trigger", "first-turn", "--trigger", "after-reconnect"];
     let (code, out, _) = run(&[&["selftest", "codey", "--triggers"], &pairs[..]].concat());
