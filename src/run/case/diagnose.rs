@@ -1,15 +1,12 @@
 //! Which silence it was that a wait ended in: servers hang in a few ways, and each is told apart.
 
-use std::time::Duration;
-
 use serde_json::Value;
 
 use crate::protocol::Protocol;
 use crate::protocol::extension::Exchange;
-use crate::results::cause::{Cause, LastRequest, Statement, WaitFailure};
+use crate::results::cause::{Cause, LastRequest, WaitFailure};
 use crate::results::event::{Verdict, Way, WireLine};
-use crate::run::case::interpreter::{Outcome, Runner};
-use crate::run::case::wait::Wanted;
+use crate::run::case::outcome::Outcome;
 use crate::run::triage::activity::Extent;
 use crate::trace::Direction;
 
@@ -54,7 +51,7 @@ pub(crate) fn cause(outcome: &Outcome, heard: Extent) -> Option<Cause> {
 #[derive(Debug, Default)]
 pub(crate) struct Manners {
     /// Sent in openings.
-    opening: Vec<usize>,
+    openings: Vec<usize>,
     /// Come in openings.
     greeting: Vec<usize>,
     /// Answer what is no turn: openings, barriers, queries.
@@ -82,12 +79,12 @@ impl Manners {
         aside.extend(extension.state.iter().flat_map(|state| answers(&state.query)));
         aside.extend(answers(&extension.turn.before));
         let start = protocol.message_of(&extension.turn.start, Direction::Send);
-        Self { opening: openings().flat_map(|steps| sends(steps)).collect(), greeting, aside, start }
+        Self { openings: openings().flat_map(|steps| sends(steps)).collect(), greeting, aside, start }
     }
 
     /// Whether what was sent belongs to an opening.
     pub fn opens(&self, message: Option<usize>) -> bool {
-        message.is_some_and(|message| self.opening.contains(&message))
+        message.is_some_and(|message| self.openings.contains(&message))
     }
 
     /// Whether what came looks like a part of an opening.
@@ -112,76 +109,26 @@ pub(crate) struct Mark {
 
 /// What was waited for.
 #[derive(Debug, Clone, Copy, Default)]
-struct Awaited<'w> {
+pub(super) struct Awaited<'w> {
     /// The connection's end, and nothing else.
-    close: bool,
-    turn_end: bool,
-    messages: &'w [usize],
+    pub close: bool,
+    pub turn_end: bool,
+    pub messages: &'w [usize],
     /// The opening was done before.
-    opened: bool,
+    pub opened: bool,
     /// For how long, and until when, in milliseconds.
-    waited: f64,
-    now: f64,
-}
-
-impl Runner<'_> {
-    /// The sentence about what `client` waited for in vain, `waited` long, with what the server did meanwhile.
-    pub(crate) fn in_vain(&self, client: &str, wanted: &Wanted, waited: Duration) -> Statement {
-        let sentence = if wanted.names.len() > 1 {
-            format!("neither {} came within {waited:.1?}", wanted.names.join(" nor "))
-        } else {
-            format!("{} did not come within {waited:.1?}", wanted.label)
-        };
-        let awaited = Awaited {
-            close: wanted.is_only_close(),
-            turn_end: wanted.is_for_turn_end(),
-            messages: wanted.messages(),
-            waited: waited.as_secs_f64() * 1e3,
-            ..Awaited::default()
-        };
-        self.in_silence(client, sentence, awaited)
-    }
-
-    /// A sentence about what a client waited for in vain that was no message, or no certain one.
-    pub(crate) fn nothing_came(
-        &self,
-        client: &str,
-        sentence: impl Into<String>,
-        turn_end: bool,
-    ) -> Statement {
-        self.in_silence(client, sentence.into(), Awaited { turn_end, ..Awaited::default() })
-    }
-
-    /// What a client has sent last on its connection that belongs to no opening.
-    pub(crate) fn asked(&self, client: &str) -> LastRequest {
-        let own = self.log.wire.iter().zip(&self.log.marks).rev().filter(|(line, _)| line.client == client);
-        let mut own = own.take_while(|(_, mark)| !mark.connected);
-        match own.find(|(line, mark)| asks(line, **mark, &self.cx.roles.manners)) {
-            None => LastRequest::Nothing,
-            Some((line, mark)) => {
-                kind(&self.cx.protocol, line, *mark).map_or(LastRequest::Unnamed, LastRequest::Of)
-            }
-        }
-    }
-
-    fn in_silence(&self, client: &str, sentence: String, awaited: Awaited<'_>) -> Statement {
-        let opened = self.conns.clients.get(client).is_some_and(|client| client.opened);
-        let awaited = Awaited { opened, now: self.log.start.elapsed().as_secs_f64() * 1e3, ..awaited };
-        let lines = self.log.wire.iter().zip(&self.log.marks).filter(|(line, _)| line.client == client);
-        let lines: Vec<(&WireLine, Mark)> = lines.map(|(line, mark)| (line, *mark)).collect();
-        let kind = |line: &WireLine, mark: Mark| kind(&self.cx.protocol, line, mark);
-        Statement::in_silence(sentence, silence(&lines, &self.cx.roles.manners, awaited, &kind))
-    }
+    pub waited: f64,
+    pub now: f64,
 }
 
 /// Whether a client says what belongs to no opening.
-fn asks(line: &WireLine, mark: Mark, manners: &Manners) -> bool {
+pub(super) fn asks(line: &WireLine, mark: Mark, manners: &Manners) -> bool {
     line.way == Way::ToServer && mark.word && !manners.opens(mark.message)
 }
 
 /// What these frames of a client's say of the server. A frame that may come at any time says nothing, unless its type is one of
 /// those awaited: whoever waits for it has heard from the server.
-fn silence(
+pub(super) fn silence(
     own: &[(&WireLine, Mark)],
     manners: &Manners,
     awaited: Awaited<'_>,
@@ -240,7 +187,7 @@ fn silence(
 }
 
 /// The type of a frame, as the protocol calls it or as the frame says.
-fn kind(protocol: &Protocol, line: &WireLine, mark: Mark) -> Option<String> {
+pub(super) fn kind(protocol: &Protocol, line: &WireLine, mark: Mark) -> Option<String> {
     if let Some(message) = mark.message.and_then(|message| protocol.messages.get(message)) {
         return Some(message.name.clone());
     }

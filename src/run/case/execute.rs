@@ -1,6 +1,7 @@
 //! Running one case from beginning to end, with its sweep and repeats.
 
 use crate::results::Check;
+use crate::results::cause::Cause;
 use crate::results::event::{Failure, Verdict};
 use crate::run::case::context::CaseContext;
 use crate::run::case::environment::CaseServer;
@@ -83,7 +84,14 @@ pub(crate) async fn run_case(
         total.failures.append(&mut outcome.failures);
         let given_up = matches!(stop, Some(Stop::Error(_) | Stop::NotApplicable(_)));
         let ids = &run.protocol.extension.fuzzing.isolated;
-        let leaked = !given_up && cx.probe.as_ref().is_some_and(|probe| probe.attribute(&mut total, ids));
+        let probe = cx.probe.as_ref().filter(|_| !given_up);
+        let leaked = probe.and_then(|probe| probe.attribute(&mut total.failures, ids));
+        if let Some(kind) = leaked {
+            // Which step met the leak says nothing.
+            total.failed_at = vec![String::new(); total.failures.len()];
+            total.cause = Some(Cause::Leak(kind));
+        }
+        let leaked = leaked.is_some();
         match stop {
             Some(Stop::Error(error)) => total.reason = Some((Verdict::Error, error)),
             Some(Stop::NotApplicable(reason)) => total.reason = Some((Verdict::NotApplicable, reason)),

@@ -5,12 +5,12 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::run::case::capabilities::Capabilities;
+use crate::run::case::case_log::CaseLog;
+use crate::run::case::case_verdict::CaseVerdict;
 use crate::run::case::client as clients;
 use crate::run::case::connections::Connections;
 use crate::run::case::context::{CaseContext, Settling, StepContext};
-use crate::run::case::log::CaseLog;
 use crate::run::case::variables::{Scope, Variables};
-use crate::run::case::verdict::CaseVerdict;
 use crate::wire::Standing;
 
 pub(crate) use crate::run::case::outcome::{Outcome, Stop};

@@ -1,6 +1,8 @@
 //! One run of one case: the interpreter of its steps, its clients, and what they saw.
 
 pub(crate) mod capabilities;
+pub(crate) mod case_log;
+pub(crate) mod case_verdict;
 pub(crate) mod client;
 pub(crate) mod connect;
 pub(crate) mod connections;
@@ -19,6 +21,7 @@ pub(crate) mod server_ids;
 pub(crate) mod settle;
 pub(crate) mod steps;
 pub(crate) mod teardown;
+pub(crate) mod unanswered;
 pub(crate) mod variables;
 pub(crate) mod verbs;
 pub(crate) mod verdict;

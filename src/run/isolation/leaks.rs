@@ -10,7 +10,6 @@ use crate::protocol::clip;
 use crate::results::Check;
 use crate::results::cause::{Cause, LeakKind, Statement};
 use crate::results::event::{CaseReport, Failure, Verdict};
-use crate::run::case::interpreter::Outcome;
 use crate::run::isolation::markers::marks;
 
 /// Marks that are kept; what is beyond is not looked for.
@@ -35,7 +34,7 @@ struct Client {
 
 /// A frame that came to a client of another case.
 #[derive(Debug, Clone)]
-struct Leak {
+pub(crate) struct Leak {
     belongs_to: Client,
     came_to: Client,
     /// Its index in the wire log of the case that it came to.
@@ -132,40 +131,35 @@ impl LeakProbe {
         inner.own(session, self.client(client));
     }
 
-    /// Makes of a run that heard another, or that waited in vain for what another heard, a leak that names both. What the run
-    /// found before it heard anything foreign stands. `ids`: the requirements that a leak breaks; where there are none it is a
-    /// warning, and the case is to run again alone.
-    pub fn attribute(&self, outcome: &mut Outcome, ids: &[String]) -> bool {
-        let mut inner = self.all.lock();
-        let heard = inner.heard.remove(&self.run).unwrap_or_default();
-        let lost = inner.lost.remove(&self.run).unwrap_or_default();
-        drop(inner);
-        if outcome.death.is_some() || outcome.reason.is_some() {
-            return false;
-        }
+    /// Replaces failures that a leak explains, where this run heard another, or waited in vain for what another heard, by one
+    /// that names both; which kind it is. What the run found before it heard anything foreign stands. `ids`: the requirements that
+    /// a leak breaks; where there are none it is a warning, and the case is to run again alone.
+    pub fn attribute(&self, failures: &mut Vec<Failure>, ids: &[String]) -> Option<LeakKind> {
+        let (heard, lost) = self.take();
         let waited = |failure: &Failure| matches!(failure.cause, Some(Cause::Silence(_)));
         let first = heard.first().map(|leak| leak.frame);
         let leaks = match first {
             Some(_) => heard,
             // Others heard it: only what it waited for in vain can be missing for that.
-            None if outcome.failures.iter().any(waited) => lost,
-            None => return false,
+            None if failures.iter().any(waited) => lost,
+            None => return None,
         };
-        let Some(kind) = leaks.first().map(Leak::kind) else { return false };
-        let before = |failure: &Failure| match first {
+        let kind = leaks.first().map(Leak::kind)?;
+        failures.retain(|failure| match first {
             Some(first) => !failure.frames.is_empty() && failure.frames.iter().all(|frame| *frame < first),
             None => !waited(failure),
-        };
-        let stands: Vec<bool> = outcome.failures.iter().map(before).collect();
-        let mut stands = stands.into_iter();
-        outcome.failures.retain(|_| stands.next().unwrap_or(true));
-        outcome.failed_at.clear();
-        outcome.failures.insert(0, failure(&leaks, first.is_some(), ids));
-        outcome.failed_at.resize(outcome.failures.len(), String::new());
+        });
         // Whatever else is wrong, that is why.
-        outcome.failures.iter_mut().skip(1).for_each(|failure| failure.cause = None);
-        outcome.cause = Some(Cause::Leak(kind));
-        true
+        failures.iter_mut().for_each(|failure| failure.cause = None);
+        failures.insert(0, failure(&leaks, first.is_some(), ids));
+        Some(kind)
+    }
+
+    /// What this run heard of others, and lost to them, so far.
+    pub fn take(&self) -> (Vec<Leak>, Vec<Leak>) {
+        let mut inner = self.all.lock();
+        let heard = inner.heard.remove(&self.run).unwrap_or_default();
+        (heard, inner.lost.remove(&self.run).unwrap_or_default())
     }
 }
 
@@ -277,24 +271,22 @@ impl Inner {
 mod tests {
     use super::*;
     use crate::results::cause::{LastRequest, WaitFailure};
-    use crate::results::death::Death;
 
     const UUID: &str = "0b8c1a52-5c3f-4a52-9a57-3f6c2a1d9e11";
 
     /// A case that waited in vain, and one that something else was wrong with, seen in these frames.
-    fn in_vain() -> Outcome {
+    fn in_vain() -> Vec<Failure> {
         let silence = WaitFailure::Mute(LastRequest::Nothing);
         let failure = Statement::in_silence("it did not come", silence);
-        Outcome { failures: vec![Failure::new(Check::Step, Verdict::Failed, failure)], ..Outcome::default() }
+        vec![Failure::new(Check::Step, Verdict::Failed, failure)]
     }
 
-    fn wrong(message: &str, frames: Vec<u64>) -> Outcome {
-        let failure = Failure::new(Check::Step, Verdict::Failed, message).shown_by(frames);
-        Outcome { failures: vec![failure], ..Outcome::default() }
+    fn wrong(message: &str, frames: Vec<u64>) -> Vec<Failure> {
+        vec![Failure::new(Check::Step, Verdict::Failed, message).shown_by(frames)]
     }
 
-    fn messages(outcome: &Outcome) -> Vec<&str> {
-        outcome.failures.iter().map(|failure| failure.message.as_str()).collect()
+    fn messages(failures: &[Failure]) -> Vec<&str> {
+        failures.iter().map(|failure| failure.message.as_str()).collect()
     }
 
     #[test]
@@ -307,37 +299,31 @@ mod tests {
         two.says("bob", "[[cue:same]]");
         one.hears("carol", 3, UUID);
         two.hears("bob", 4, "[[cue:same]]");
-        assert!(!two.attribute(&mut in_vain(), &[]), "a case's own marks are no leak");
+        assert!(two.attribute(&mut in_vain(), &[]).is_none(), "a case's own marks are no leak");
         two.hears("bob", 7, UUID);
-        assert!(!three.attribute(&mut in_vain(), &[]));
+        assert!(three.attribute(&mut in_vain(), &[]).is_none());
         // What stood before the leak was found by the case itself.
-        for (mut outcome, stands) in
-            [(Outcome::default(), 0), (wrong("x", vec![9]), 0), (wrong("x", vec![2, 3]), 1)]
+        for (mut failures, stands) in [(Vec::new(), 0), (wrong("x", vec![9]), 0), (wrong("x", vec![2, 3]), 1)]
         {
             two.hears("bob", 7, UUID);
-            assert!(two.attribute(&mut outcome, &["A-1".to_owned()]));
-            assert_eq!(outcome.failures.len(), 1 + stands);
-            assert_eq!(outcome.failures[0].requirements, ["A-1"]);
-            assert_eq!(outcome.failures[0].frames.first(), Some(&7));
-            let told = messages(&outcome)[0];
+            assert!(two.attribute(&mut failures, &["A-1".to_owned()]).is_some());
+            assert_eq!(failures.len(), 1 + stands);
+            assert_eq!(failures[0].requirements, ["A-1"]);
+            assert_eq!(failures[0].frames.first(), Some(&7));
+            let told = messages(&failures)[0];
             assert!(
                 told.contains("a frame of `alice` in f/one came to `bob` in f/two (frame 7 there"),
                 "{told}"
             );
         }
         // The other one has lost something only if it waited for it.
-        assert!(!one.attribute(&mut Outcome::default(), &[]));
+        assert!(one.attribute(&mut Vec::new(), &[]).is_none());
         two.hears("bob", 7, UUID);
-        assert!(!one.attribute(&mut wrong("x", vec![1]), &[]));
+        assert!(one.attribute(&mut wrong("x", vec![1]), &[]).is_none());
         two.hears("bob", 7, UUID);
-        let mut outcome = in_vain();
-        assert!(one.attribute(&mut outcome, &[]));
-        assert!(outcome.cause == Some(Cause::Leak(LeakKind::Frame)) && outcome.failures[0].frames.is_empty());
-        // A server that died is another matter.
-        let mut dead = Outcome::default();
-        dead.died(Death { process: "a".to_owned(), end: "is gone".to_owned(), words: None });
-        two.hears("bob", 7, UUID);
-        assert!(!two.attribute(&mut dead, &[]));
+        let mut failures = in_vain();
+        assert_eq!(one.attribute(&mut failures, &[]), Some(LeakKind::Frame));
+        assert!(failures[0].frames.is_empty());
     }
 
     #[test]
@@ -347,24 +333,25 @@ mod tests {
         for (probe, session) in [(&one, "lobby"), (&two, "lobby"), (&one, UUID), (&one, UUID)] {
             probe.joins("alice", 0, session, session);
         }
-        assert!(!one.attribute(&mut in_vain(), &[]) && !two.attribute(&mut in_vain(), &[]));
+        assert!(one.attribute(&mut in_vain(), &[]).is_none());
+        assert!(two.attribute(&mut in_vain(), &[]).is_none());
         // Another server may give the same ids.
         far.joins("alice", 1, UUID, UUID);
-        assert!(!far.attribute(&mut in_vain(), &[]));
+        assert!(far.attribute(&mut in_vain(), &[]).is_none());
         drop(far);
         two.hears("alice", 1, UUID);
         two.joins("alice", 1, UUID, UUID);
-        let mut outcome = Outcome::default();
-        assert!(two.attribute(&mut outcome, &["A-1".to_owned()]));
-        let told = messages(&outcome)[0];
-        assert_eq!(outcome.cause, Some(Cause::Leak(LeakKind::Session)));
+        let mut failures = Vec::new();
+        let kind = two.attribute(&mut failures, &["A-1".to_owned()]);
+        let told = messages(&failures)[0];
+        assert_eq!(kind, Some(LeakKind::Session));
         assert!(told.contains("`alice` in f/two is in the session of `alice` in f/one"), "{told}");
         assert!(!told.contains("came to"), "no frame came over: {told}");
         // Once all that were in it have ended, its id may be given again.
         drop((one, two));
         let last = all.begin("f/last", 1);
         last.joins("alice", 1, UUID, UUID);
-        assert!(!last.attribute(&mut in_vain(), &[]));
+        assert!(last.attribute(&mut in_vain(), &[]).is_none());
     }
 
     #[test]
@@ -373,10 +360,10 @@ mod tests {
         let (one, two, far) = (all.begin("f/one", 1), all.begin("f/two", 1), all.begin("f/far", 2));
         one.says("alice", UUID);
         far.hears("alice", 1, UUID);
-        assert!(!far.attribute(&mut Outcome::default(), &[]));
+        assert!(far.attribute(&mut Vec::new(), &[]).is_none());
         drop(one);
         two.hears("bob", 1, UUID);
-        assert!(!two.attribute(&mut Outcome::default(), &[]));
+        assert!(two.attribute(&mut Vec::new(), &[]).is_none());
     }
 
     #[test]
@@ -386,10 +373,9 @@ mod tests {
         for (ids, disturbed) in [(vec!["A-1".to_owned()], false), (vec![], true)] {
             one.says("alice", UUID);
             two.hears("bob", 1, UUID);
-            let mut outcome = wrong("x", vec![9]);
-            assert!(two.attribute(&mut outcome, &ids));
-            let cause = outcome.cause.clone();
-            let first = CaseReport { failures: outcome.failures, cause, ..CaseReport::default() };
+            let mut failures = wrong("x", vec![9]);
+            let cause = two.attribute(&mut failures, &ids).map(Cause::Leak);
+            let first = CaseReport { failures, cause, ..CaseReport::default() };
             assert_eq!(is_disturbed(&first), disturbed);
             for (strict, verdict) in [(false, Verdict::Warned), (true, Verdict::Failed)] {
                 let mut report = CaseReport { verdict: Verdict::Passed, ..CaseReport::default() };

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::results::Check;
+use crate::results::cause::Statement;
 use crate::results::event::Failure;
 
 #[test]
@@ -101,7 +102,7 @@ fn judged(words: &str, awaited: Awaited<'_>) -> WaitFailure {
     let lines: Vec<(&WireLine, Mark)> = lines.iter().map(|(line, mark)| (line, *mark)).collect();
     let some = |kind: &str| index(kind).into_iter().collect::<Vec<_>>();
     let (opening, greeting) = (some("hello"), some("welcome"));
-    let manners = Manners { opening, aside: greeting.clone(), greeting, start: index("start") };
+    let manners = Manners { openings: opening, aside: greeting.clone(), greeting, start: index("start") };
     let kind = |_: &WireLine, mark: Mark| mark.message.map(|message| KINDS[message].to_owned());
     silence(&lines, &manners, Awaited { now: 5000.0, waited: 5000.0, ..awaited }, &kind)
 }
