@@ -1,5 +1,5 @@
 //! The fuzz targets: for each a function that takes any bytes and panics when its property is broken. `fuzz/` hands them
-//! to libFuzzer; `tests/fuzz_corpus.rs` replays the committed seeds and every input that once broke something. They call
+//! to libFuzzer; `tests/it/fuzz_corpus.rs` replays the committed seeds and every input that once broke something. They call
 //! the same public functions that production calls. `docs/fuzzing.md` says how to use them.
 //!
 //! They are no cargo feature: `cargo test` would need one for itself, and would compile the library a second time.

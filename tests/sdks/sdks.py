@@ -1,5 +1,5 @@
 """The providers' own SDKs against the scripted model, which they find by their own environment variables, as
-docs/model.md says. Run by tests/model_sdks.rs."""
+docs/model.md says. Run by tests/it/model_sdks.rs."""
 
 import asyncio
 import base64

@@ -1,0 +1,50 @@
+//! A baseline that a run wrote excuses the same run done again.
+
+use std::fs;
+
+use crate::support::{frameproof, text};
+
+/// Runs against a fault, writes its failures down, and runs again. The exit codes, and what the second run said.
+fn twice(protocol: &str, fault: &str) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = |option: &str| {
+        let arguments = ["run", protocol, "--fault", fault, option, "known.yaml", "-q", "--jobs", "16"];
+        frameproof(folder.path(), &arguments)
+    };
+    assert_eq!(run("--baseline-write").status.code(), Some(1), "{protocol} {fault}");
+    let known = fs::read_to_string(folder.path().join("known.yaml")).expect("the baseline");
+    let again = run("--baseline");
+    let shown = text(&again.stdout) + &text(&again.stderr);
+    assert_eq!(again.status.code(), Some(0), "{protocol} {fault}\n{shown}\n{known}");
+    assert!(shown.contains("known to fail"), "{shown}");
+}
+
+/// Messages with ids that differ from run to run, and such of which one is the beginning of another.
+#[test]
+fn ids_and_beginnings_do_not_matter() {
+    twice("minicodex", "finishes-twice");
+    twice("minicodex", "text-after-finish");
+}
+
+/// An entry that names nothing there is is told where it is written, whatever part of the suite is run.
+#[test]
+fn a_mistyped_entry_is_always_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let known = "known:\n  - { match: MC-ABT-999, reason: r }\n  - { match: abort/idel, reason: r }\n  - { match: abort/idle, reason: r }\n  - { match: 'target/*', reason: r }\n";
+    std::fs::write(folder.path().join("k.yaml"), known).expect("written");
+    for (globs, code) in [(&["errors/*"][..], 0), (&[], 1)] {
+        let output =
+            frameproof(folder.path(), &[&["run", "minicodex", "--baseline", "k.yaml"], globs].concat());
+        let (shown, errors) = (text(&output.stdout), text(&output.stderr));
+        assert_eq!(output.status.code(), Some(code), "{shown}{errors}");
+        for part in [
+            "`MC-ABT-999` names no case and no requirement",
+            "k.yaml:2:14",
+            "k.yaml:3:14",
+            "did you mean `abort/idle`?",
+        ] {
+            assert!(errors.contains(part), "{part} is not in\n{errors}");
+        }
+        assert_eq!(errors.matches("names no case").count(), 2, "{errors}");
+    }
+}

@@ -1,0 +1,142 @@
+//! A client that knows nothing of frameproof talks to a reference server, frame by frame: what the suite takes for right
+//! is right by somebody else's reading, too.
+
+use crate::support::{Served, frameproof, text};
+use futures_util::{SinkExt, StreamExt};
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
+
+struct Client(WebSocketStream<MaybeTlsStream<TcpStream>>);
+
+impl Client {
+    async fn connect(server: &Served) -> Self {
+        Self(tokio_tungstenite::connect_async(&server.url).await.expect("a connection").0)
+    }
+
+    async fn send(&mut self, message: Value) {
+        self.0.send(Message::text(message.to_string())).await.expect("it takes it");
+    }
+
+    /// The next message that is not a heartbeat.
+    async fn next(&mut self) -> Value {
+        loop {
+            let message = self.0.next().await.expect("the connection is open").expect("a frame");
+            let Message::Text(text) = message else { continue };
+            let message: Value = serde_json::from_str(&text).expect("JSON");
+            if message["type"] != "heartbeat" {
+                return message;
+            }
+        }
+    }
+
+    /// All messages up to one of this type, which is the last.
+    async fn until(&mut self, kind: &str) -> Vec<Value> {
+        let mut seen = Vec::new();
+        loop {
+            seen.push(self.next().await);
+            if seen.last().is_some_and(|message| message["type"] == kind) {
+                return seen;
+            }
+        }
+    }
+}
+
+/// The cue for a guarded `write_note` and a word, written out: `{"v":1,"turn":[{"call":…},{"say":["done"]}]}`.
+fn guarded() -> String {
+    use base64::Engine;
+    let cue = json!({ "v": 1, "turn": [
+        { "call": { "name": "write_note", "args": { "key": "k", "text": "t" } } }, { "say": ["done"] },
+    ] });
+    format!("[[cue:{}]]", base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(cue.to_string()))
+}
+
+#[tokio::test]
+async fn a_minicodex_turn_with_an_approval_and_a_resume() {
+    let server = Served::start(&["minicodex"]);
+    let mut client = Client::connect(&server).await;
+    client.send(json!({ "type": "hello", "v": "1.0.0" })).await;
+    let welcome = client.next().await;
+    assert_eq!(welcome["type"], "welcome");
+    let session = welcome["session_state"]["session_id"].clone();
+    assert_eq!(client.next().await["type"], "snapshot");
+
+    client.send(json!({ "type": "send", "text": guarded(), "req_id": "r1" })).await;
+    let asked = client.until("approval_pending").await;
+    assert_eq!(asked[0], json!({ "type": "accepted", "req_id": "r1" }));
+    let call = asked.last().expect("it asked")["call_id"].clone();
+    client.send(json!({ "type": "approve", "call_id": call })).await;
+    let rest = client.until("function_call_output").await;
+    let kinds: Vec<&str> = rest.iter().filter_map(|message| message["type"].as_str()).collect();
+    assert!(kinds.contains(&"approval_decision"), "{kinds:?}");
+    let cursor = rest.last().expect("an output")["event_id"].as_u64().expect("a logged event");
+    let mut live = Vec::new();
+    loop {
+        let message = client.next().await;
+        let over = message["run_state"]["status"] == "finished";
+        live.push(message);
+        if over {
+            break;
+        }
+    }
+    assert!(live.iter().any(|message| message["text"] == "done"), "{live:?}");
+
+    let mut other = Client::connect(&server).await;
+    other.send(json!({ "type": "resume", "session_id": session, "last_seen_event_id": cursor })).await;
+    other.until("snapshot").await;
+    for expected in live {
+        assert_eq!(other.next().await, expected, "the replay is what was sent live");
+    }
+}
+
+#[test]
+fn legal_styles_are_listed_served_and_passed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = |arguments: &[&str]| {
+        let output = frameproof(folder.path(), arguments);
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    let (code, listed, _) = run(&["serve", "codey", "--list-styles"]);
+    assert_eq!(code, Some(0));
+    assert!(listed.contains("no-tool-deltas") && listed.contains("[RFC 6455 5.4]"), "{listed}");
+
+    let (code, out, _) = run(&["selftest", "codey", "--styles", "--style", "fragments,reordered-json"]);
+    assert_eq!(code, Some(0), "{out}");
+    assert!(out.contains("passed  fragments ") && out.contains("2 of 2 styles"), "{out}");
+
+    let (code, out, _) = run(&["run", "codey", "--style", "no-tool-deltas", "--case", "ping/*"]);
+    assert_eq!(code, Some(0), "{out}");
+    assert!(out.contains("the reference server in style no-tool-deltas"), "{out}");
+
+    let (code, _, error) = run(&["run", "codey", "--style", "no-tool-delta"]);
+    assert!(code == Some(2) && error.contains("did you mean `no-tool-deltas`?"), "{error}");
+    let (code, _, error) = run(&["run", "codey", "--style", "each-alone,coalesced"]);
+    assert!(code == Some(2) && error.contains("contradict each other"), "{error}");
+}
+
+#[test]
+fn a_fault_strikes_at_its_moments_only() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = |arguments: &[&str]| {
+        let output = frameproof(folder.path(), arguments);
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    let (code, listed, _) = run(&["serve", "codey", "--list-triggers"]);
+    assert!(code == Some(0) && listed.contains("after-denial"), "{listed}");
+
+    let faulty = |fault| run(&["run", "codey", "--fault", fault, "--case", "streaming/*", "-q"]).0;
+    assert_eq!(faulty("finishes-twice"), Some(1));
+    assert_eq!(faulty("finishes-twice@after-reconnect"), Some(0));
+
+    let pairs = ["--fault", "finishes-twice", "--trigger", "first-turn", "--trigger", "after-reconnect"];
+    let (code, out, _) = run(&[&["selftest", "codey", "--triggers"], &pairs[..]].concat());
+    assert!(out.contains("killed     finishes-twice@first-turn"), "{out}");
+    assert!(out.contains("SURVIVED   finishes-twice@after-reconnect"), "{out}");
+    assert_eq!(code, Some(1));
+
+    let (code, _, error) = run(&["serve", "codey", "--fault", "pongs-twice@after-denail"]);
+    assert!(code == Some(2) && error.contains("did you mean `after-denial`?"), "{error}");
+    let (code, _, error) = run(&["serve", "codey", "--fault", "fuzz-ignores-close@late"]);
+    assert!(code == Some(2) && error.contains("a trigger of its own"), "{error}");
+}

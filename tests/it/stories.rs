@@ -1,0 +1,130 @@
+//! How failures are told: each root cause once, with the frame that shows it.
+
+use std::fs;
+
+use crate::support::Served;
+use crate::support::hand;
+use crate::support::target::{folder, run};
+use serde_json::Value;
+
+/// How many stories a report tells in full.
+fn stories(shown: &str) -> usize {
+    shown.matches("reproduce:").count()
+}
+
+/// A folder with a target of this URL and with a scenario of these cases.
+fn with_cases(url: &str, cases: &str) -> tempfile::TempDir {
+    let folder = folder(&format!("[target.x]\nprotocol = 'minicodex'\nurl = '{url}'\ntimeout-scale = 1\n"));
+    fs::write(folder.path().join("own.yaml"), format!("family: own\nabout: Tests.\ncases:\n{cases}"))
+        .expect("written");
+    folder
+}
+
+/// A case that asks for a snapshot, which must be like this.
+fn asks(name: &str, condition: &str) -> String {
+    format!(
+        "  - name: {name}\n    title: A snapshot\n    covers: [MC-SNP-1]\n    steps:\n      - open: alice\n      - send: {{ type: get_snapshot, \
+         req_id: {name} }}\n      - expect: snapshot\n        within: 300ms\n        covers: [MC-SNP-1]\n        {condition}\n"
+    )
+}
+
+#[test]
+fn what_differs_in_another_place_is_another_story() {
+    let server = Served::start(&["minicodex"]);
+    let cases = [
+        asks("one", "with: { session_state: { run_counter: 11 } }"),
+        asks("two", "with: { session_state: { run_counter: 12 } }"),
+        asks("three", "with: { session_state: { version: '9' } }"),
+        asks("four", "where: { properties: { transcript: { minItems: 3 } } }"),
+        asks("five", "where: { properties: { transcript: { minItems: 5 } } }"),
+    ];
+    let folder = with_cases(&server.url, &cases.concat());
+    let arguments = ["run", "--target", "x", "--scenario", "own.yaml", "-j", "1", "--json", "out.jsonl"];
+    let (code, shown, errors) = run(&folder, &arguments);
+    assert_eq!(code, Some(1), "{shown}{errors}");
+    assert_eq!(stories(&shown), 3, "{shown}");
+    for part in ["same reason as own/one: own/two", "same reason as own/four: own/five"] {
+        assert!(shown.contains(part), "{part} is not in\n{shown}");
+    }
+    // Other reports say the same.
+    let report = fs::read_to_string(folder.path().join("out.jsonl")).expect("the report");
+    let cases = report.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    let same: Vec<_> = cases.filter_map(|case| case["same_as"].as_str().map(str::to_owned)).collect();
+    assert_eq!(same, ["own/one", "own/four"]);
+}
+
+/// Frames that a message quotes differ from case to case.
+#[test]
+fn quoted_frames_do_not_tell_stories_apart() {
+    let server = Served::start(&["minicodex"]);
+    let url = hand::altered(&server.url, |text| {
+        text.replace(r#"{"type":"text","text":"#, r#"{"type":"text","txt":"#)
+            .replace("\"finished_at\":\"", "\"finished_at\":\"at ")
+    });
+    let config = format!("[target.x]\nprotocol = 'minicodex'\nurl = '{url}'\ntimeout-scale = 1\n");
+    let folder = folder(&config);
+    let (code, shown, errors) = run(&folder, &["run", "--target", "x", "streaming/*", "tools/*", "resume/*"]);
+    assert_eq!(code, Some(1), "{shown}{errors}");
+    assert!(stories(&shown) <= 3, "{shown}");
+    assert!(shown.contains("same reason as "), "{shown}");
+}
+
+/// It closes the connection where other frames were due: that is told, with the close frame, once for whatever was waited for.
+#[test]
+fn a_connection_that_is_closed_is_told_as_that() {
+    let server = Served::start(&["minicodex"]);
+    let url = hand::closing(&server.url, "\"type\":\"send\"");
+    let cases = "  - name: code\n    title: The code\n    covers: [MC-TRN-1]\n    steps:\n      - open: alice\n      - open: bob\n      \
+                 - send: { type: send, text: hi }\n        as: alice\n      - expect: close\n        as: alice\n      \
+                 - check: { properties: { code: { const: 1002 } } }\n        as: alice\n";
+    let folder = with_cases(&url, cases);
+    let (code, shown, errors) = run(&folder, &["run", "--target", "x", "--scenario", "own.yaml"]);
+    assert_eq!(code, Some(1), "{shown}{errors}");
+    assert!(
+        shown.contains("the server closed the connection with code 1011, where code 1002 was due"),
+        "{shown}"
+    );
+    let marked: Vec<_> = shown.lines().filter(|line| line.trim_start().starts_with("> ")).collect();
+    assert!(matches!(marked[..], [line] if line.contains("alice    <- close 1011 gone")), "{shown}");
+
+    let (code, shown, errors) =
+        run(&folder, &["run", "--target", "x", "streaming/*", "approval/*", "abort/*"]);
+    assert_eq!(code, Some(1), "{shown}{errors}");
+    assert!(shown.contains("the server closed the connection with code 1011 instead of sending "), "{shown}");
+    assert!(stories(&shown) <= 3, "one root cause:\n{shown}");
+    let marked: Vec<_> = shown.lines().filter(|line| line.trim_start().starts_with("> ")).collect();
+    assert!(!marked.is_empty() && marked.iter().all(|line| line.contains("<- close 1011 gone")), "{shown}");
+    assert!(!shown.contains("+ came"), "no frame that came before is to blame:\n{shown}");
+}
+
+/// What an overlay says in vain is told at its place.
+#[test]
+fn an_overlay_that_changes_nothing_is_an_error() {
+    let folder = folder("");
+    for (overlay, parts) in [
+        (
+            "component: { schemas: {} }\n",
+            &["`component` changes nothing", "did you mean `components`?", "o.yaml:1:1"][..],
+        ),
+        (
+            "x-frameproof:\n  invariants:\n    run-state: null\n",
+            &["no invariant `run-state`", "did you mean `run-states`?", "o.yaml:3:5"],
+        ),
+        (
+            "components:\n  schemas:\n    RunStat: { type: object }\n",
+            &["`RunStat` changes nothing: nothing refers to it", "did you mean `RunState`?", "o.yaml:3:5"],
+        ),
+        (
+            "components:\n  schemas:\n    RunState: { properties: { status: { type: strng } } }\n",
+            &["this is no JSON Schema", "must be one of \"array\"", "o.yaml:3:47"],
+        ),
+    ] {
+        fs::write(folder.path().join("o.yaml"), overlay).expect("written");
+        let (code, shown, errors) = run(&folder, &["run", "minicodex", "--overlay", "o.yaml", "abort/idle"]);
+        assert_eq!(code, Some(2), "{shown}{errors}");
+        for part in parts {
+            assert!(errors.contains(part), "{part} is not in\n{errors}");
+        }
+        assert!(!errors.contains("asyncapi.yaml"), "the document is right:\n{errors}");
+    }
+}

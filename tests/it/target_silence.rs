@@ -1,0 +1,179 @@
+//! Servers that fall silent, each in its way: told apart, told once, and over in bounded time.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use crate::support::Served;
+use crate::support::hand::{self, FallsSilent};
+use crate::support::target::{folder, run, told};
+
+/// Longest time that a run against a server that says nothing may take, whatever the machine is busy with.
+const BOUND: Duration = Duration::from_secs(60);
+
+/// Runs cases against a server that is there already, with short deadlines: it is silent, and waiting longer changes nothing.
+fn against(protocol: &str, url: &str, scale: &str, globs: &[&str]) -> (Option<i32>, String, String) {
+    let folder =
+        folder(&format!("[target.x]\nprotocol = '{protocol}'\nurl = '{url}'\ntimeout-scale = {scale}\n"));
+    let begin = Instant::now();
+    let mut arguments = vec!["run", "--target", "x", "--jobs", "64", "--junit", "j.xml"];
+    arguments.extend(globs);
+    let (code, shown, errors) = run(&folder, &arguments);
+    assert!(begin.elapsed() < BOUND, "{:?}", begin.elapsed());
+    let xml = fs::read_to_string(folder.path().join("j.xml")).unwrap_or_default();
+    (code, shown + &errors, xml)
+}
+
+/// How many stories a report tells in full.
+fn stories(shown: &str) -> usize {
+    shown.matches("reproduce:").count()
+}
+
+#[test]
+fn a_server_that_never_answers() {
+    let url = hand::mute(None).trim_end_matches('/').to_owned() + "/ws";
+    let (code, shown, xml) =
+        against("minicodex", &url, "0.05", &["abort/*", "approval/*", "streaming/*", "resume/*"]);
+    assert_eq!(code, Some(1), "{shown}");
+    assert!(
+        shown.contains("welcome did not come within 250.0ms: the server has said nothing on this connection"),
+        "{shown}"
+    );
+    assert!(stories(&shown) <= 3, "one root cause:\n{shown}");
+    assert!(shown.contains("same reason as "), "{shown}");
+    assert!(xml.contains("it failed for the same reason as "), "{xml}");
+}
+
+#[test]
+fn a_server_that_hangs_on_the_first_frame() {
+    let url = hand::mute(Some(r#"{"type":"Connected","session_id":"s"}"#));
+    let (code, shown, _) =
+        against("codey", &url, "0.05", &["messages/*", "streaming/*", "state/*", "history/*"]);
+    assert_eq!(code, Some(1), "{shown}");
+    assert!(shown.contains("the server has not answered what was sent last"), "{shown}");
+    assert!(!shown.contains("has said nothing on this connection"), "{shown}");
+    // One for each type of message that is not answered, and one whose frame is too long for the log to show its type.
+    assert!(stories(&shown) <= 6, "few root causes:\n{shown}");
+    assert!(shown.contains("same reason as "), "{shown}");
+}
+
+#[test]
+fn a_server_that_never_ends_a_turn() {
+    let server = Served::start(&["minicodex"]);
+    let url = hand::losing(&server.url, |text| {
+        text.contains("\"turn_done\"")
+            || text.contains("\"status\":\"finished\"")
+            || text.contains("\"status\":\"error\"")
+    });
+    let (code, shown, _) = against("minicodex", &url, "0.2", &["streaming/*", "tools/*", "errors/no-*"]);
+    assert_eq!(code, Some(1), "{shown}");
+    assert!(
+        shown.contains("the server has begun the turn and not ended it; the last frame was `"),
+        "{shown}"
+    );
+    // What needs no end of a turn passes all the same.
+    assert!(!shown.contains(" 0 passed"), "{shown}");
+    assert!(stories(&shown) <= 8, "few root causes:\n{shown}");
+}
+
+#[test]
+fn a_server_that_never_completes_the_close_handshake() {
+    let url = hand::mute(Some(r#"{"type":"Connected","session_id":"s"}"#));
+    let (code, shown, _) = against("codey", &url, "0.05", &["transport/close-returned"]);
+    assert_eq!(code, Some(1), "{shown}");
+    assert!(
+        shown.contains("close did not come within")
+            && shown.contains("the server has not ended the connection"),
+        "{shown}"
+    );
+    assert!(shown.contains("CO-CN-1"), "{shown}");
+}
+
+/// Whole suites against servers of which the handler hangs: one root cause is told once, wherever it strikes, and everything that
+/// waits for it points there, in every report.
+fn hangs(protocol: &str, when: FallsSilent, globs: &[&str], part: &str) {
+    let server = Served::start(&[protocol]);
+    let url = hand::falling_silent(&server.url, when);
+    let config = format!("[target.x]\nprotocol = '{protocol}'\nurl = '{url}'\ntimeout-scale = 0.4\n");
+    let folder = folder(&config);
+    let begin = Instant::now();
+    let mut arguments =
+        vec!["run", "--target", "x", "--jobs", "64", "--junit", "out.xml", "--json", "out.jsonl"];
+    arguments.extend(globs);
+    let (code, shown, errors) = run(&folder, &arguments);
+    assert_eq!(code, Some(1), "{when:?} {shown}{errors}");
+    assert!(begin.elapsed() < BOUND, "{when:?} {:?}", begin.elapsed());
+    assert!(shown.contains(part), "{when:?}: {part} is not in\n{shown}");
+    assert!(stories(&shown) <= 3, "{protocol} {when:?}: {} stories\n{shown}", stories(&shown));
+    let (failing, first) = told(&folder);
+    assert!(failing > 25 && first <= 3, "{protocol} {when:?}: {first} of {failing}\n{shown}");
+    let xml = fs::read_to_string(folder.path().join("out.xml")).expect("JUnit");
+    let others = xml.matches("it failed for the same reason as ").count();
+    assert!(others >= failing - first, "{protocol} {when:?}: {others} of {failing}\n{xml}");
+    // A server that has said a single word is heard to the end.
+    let hint = "`frameproof doctor --target x` shows how far it comes";
+    let is_cut = shown.contains("not run: ") && shown.contains(hint);
+    assert_eq!(is_cut, when == FallsSilent::AtOnce, "{protocol} {when:?}: {shown}");
+    assert!(is_cut || !shown.contains(" 0 passed"), "{protocol} {when:?}: {shown}");
+}
+
+#[test]
+fn one_hanging_handler_of_minicodex_is_one_story() {
+    const FAMILIES: &[&str] = &["abort/*", "approval/*", "errors/*", "fanout/*", "handshake/*", "snapshot/*"];
+    let part = "welcome did not come within 2.0s: the server has said nothing on this connection";
+    hangs("minicodex", FallsSilent::AtOnce, &[], part);
+    let openings = FallsSilent::BehindOpening(&["\"type\":\"hello\"", "\"type\":\"resume\""]);
+    let part = "`, and has said nothing since the opening";
+    hangs("minicodex", openings, FAMILIES, part);
+    let part = "the server has begun the turn and not ended it; the last frame was `accepted`";
+    hangs("minicodex", FallsSilent::InTurn("\"type\":\"send\""), FAMILIES, part);
+}
+
+#[test]
+fn one_hanging_handler_of_codey_is_one_story() {
+    const FAMILIES: &[&str] =
+        &["approval/*", "cancel/*", "errors/*", "connection/*", "state/*", "streaming/*"];
+    hangs("codey", FallsSilent::AtOnce, &[], "has said nothing on this connection");
+    hangs("codey", FallsSilent::BehindOpening(&[]), FAMILIES, "and has said nothing since the opening");
+    let part = "the server has begun the turn and not ended it; the last frame was `";
+    hangs("codey", FallsSilent::InTurn("\"type\":\"SendMessage\""), FAMILIES, part);
+}
+
+/// It does what it was asked for; only what two cases wait for does not come. These are two findings.
+#[test]
+fn a_server_that_sends_other_frames() {
+    let server = Served::start(&["minicodex"]);
+    let case = |name: &str, wanted: &str, id: &str| {
+        format!(
+            "  - name: {name}\n    title: It comes\n    covers: [{id}]\n    turn: [{{ say: [\"hi\"] }}]\n    steps:\n      - open: alice\n      \
+             - send: {{ type: send, text: \"{{{{cue}}}}\", req_id: r1 }}\n      - expect: {wanted}\n        within: 300ms\n        covers: [{id}]\n"
+        )
+    };
+    let two = case("no-error", "error", "MC-ERR-1") + &case("no-approval", "approval_pending", "MC-APR-1");
+    let config = format!("[target.x]\nprotocol = 'minicodex'\nurl = '{}'\ntimeout-scale = 4\n", server.url);
+    let folder = folder(&config);
+    fs::write(folder.path().join("two.yaml"), format!("family: two\nabout: Tests.\ncases:\n{two}"))
+        .expect("written");
+    let arguments = ["run", "--target", "x", "--scenario", "two.yaml", "--junit", "j.xml"];
+    let (code, shown, errors) = run(&folder, &arguments);
+    assert_eq!(code, Some(1), "{shown}{errors}");
+    assert!(shown.contains("the server has sent other frames"), "{shown}");
+    assert_eq!(stories(&shown), 2, "{shown}");
+    let xml = fs::read_to_string(folder.path().join("j.xml")).expect("JUnit");
+    assert!(!xml.contains("same reason"), "{xml}");
+    assert!(xml.contains("MC-ERR-1") && xml.contains("MC-APR-1"), "{xml}");
+}
+
+/// It is gone in the middle of the run, and was never ours to launch again.
+#[test]
+fn a_server_that_survives_so_many_connections() {
+    let server = Served::start(&["minicodex"]);
+    let url = hand::survives(12, &server.url);
+    let folder = folder(&format!("[target.x]\nprotocol = 'minicodex'\nurl = '{url}'\nsessions = 1\n"));
+    let begin = Instant::now();
+    let (code, shown, errors) = run(&folder, &["run", "--target", "x", "errors/*", "tools/*", "streaming/*"]);
+    assert!(begin.elapsed() < BOUND, "{:?}", begin.elapsed());
+    assert!(matches!(code, Some(1 | 3)), "{code:?} {shown}{errors}");
+    assert!(!shown.contains(" 0 passed"), "what ran before counts: {shown}");
+    assert!(shown.contains("refused the connection"), "{shown}");
+    assert!(stories(&shown) <= 4, "one root cause:\n{shown}");
+}
