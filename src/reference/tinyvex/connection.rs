@@ -286,7 +286,7 @@ impl Peer<'_> {
             None => return Err(invalid(&["sessionId"])),
         };
         let text = prompt_text(params, &self.behaviour)?;
-        if !state.store.has_session(&session)? {
+        if !state.store.has_session(&session) {
             if !self.has(Defect::PromptsUnknownSessions) {
                 return Err(refuse(INVALID_PARAMS, format!("no session {session:?}")));
             }
@@ -320,7 +320,7 @@ impl Peer<'_> {
             _ => params.get("sessionId"),
         };
         let session = session.and_then(Value::as_str).ok_or_else(|| invalid(&["session_id"]))?;
-        let state = self.core.lock();
+        let mut state = self.core.lock();
         if state.running.contains_key(session) {
             self.note(Happening::Abort);
         }

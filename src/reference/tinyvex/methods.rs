@@ -169,7 +169,7 @@ impl Peer<'_> {
         let slow = Arc::clone(&self.slow);
         tokio::spawn(async move {
             let _turn = slow.lock().await;
-            let before = core.lock().store.counter(&name).unwrap_or(0);
+            let before = core.lock().store.counter(&name);
             tokio::time::sleep(std::time::Duration::from_millis(2)).await;
             let mut state = core.lock();
             let State { store, streams, .. } = &mut *state;

@@ -1,4 +1,4 @@
-//! The tinyvex dialect: `protocols/tinyvex/asyncapi.yaml`, default readings, on a SQLite database.
+//! The tinyvex dialect: `protocols/tinyvex/asyncapi.yaml`, default readings, on a journal.
 
 mod agent;
 mod connection;
@@ -65,7 +65,7 @@ struct State {
 }
 
 impl Service {
-    /// A server on a database of its own.
+    /// A server on a journal of its own.
     pub(super) fn new(setup: &Setup) -> Self {
         let data = tempfile::Builder::new().prefix("frameproof-").tempdir().ok();
         Self::on(Behaviour::new(setup), Spelling::Acp, data.map(Arc::new))

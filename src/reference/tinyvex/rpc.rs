@@ -31,8 +31,8 @@ pub(super) fn invalid(path: &[&str]) -> Refusal {
     Refusal { code: INVALID_PARAMS, message: "Invalid params".into(), data: Some(json!({ "path": path })) }
 }
 
-impl From<rusqlite::Error> for Refusal {
-    fn from(error: rusqlite::Error) -> Self {
+impl From<std::io::Error> for Refusal {
+    fn from(error: std::io::Error) -> Self {
         refuse(INTERNAL, error.to_string())
     }
 }

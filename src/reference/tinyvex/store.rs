@@ -1,26 +1,66 @@
 //! What outlives the process: threads, counters, sessions with their history, and the log of every stream.
+//!
+//! A journal: each line is one transaction, a JSON array of changes, written before it is carried out in memory. A line that has been
+//! written survives the end of the process, as a line that was cut by it does not count.
 
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
 
-use rusqlite::{Connection, OptionalExtension, Transaction, params};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::rpc::{REJECTED, Refusal, invalid, refuse};
+use super::rpc::{INTERNAL, REJECTED, Refusal, invalid, refuse};
 
 /// Values that a stream keeps for a resume; an older `lastSeq` has expired.
 pub(super) const WINDOW: u64 = 16;
+/// The journal is written anew when it has grown to this many bytes and to twice what it was then.
+const COMPACT_FROM: u64 = 16 << 20;
 
-const SCHEMA: &str = "
-    CREATE TABLE IF NOT EXISTS messages (thread TEXT NOT NULL, n INTEGER NOT NULL, text TEXT NOT NULL, PRIMARY KEY (thread, n));
-    CREATE TABLE IF NOT EXISTS counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
-    CREATE TABLE IF NOT EXISTS sessions (id TEXT PRIMARY KEY);
-    CREATE TABLE IF NOT EXISTS history (session TEXT NOT NULL, n INTEGER NOT NULL, entry TEXT NOT NULL, PRIMARY KEY (session, n));
-    CREATE TABLE IF NOT EXISTS streams (key TEXT PRIMARY KEY, seq INTEGER NOT NULL, journal TEXT NOT NULL);
-    CREATE TABLE IF NOT EXISTS log (key TEXT NOT NULL, seq INTEGER NOT NULL, value TEXT NOT NULL, PRIMARY KEY (key, seq));
-";
+/// What is stored, by way of the journal.
+pub(super) struct Store {
+    tables: Tables,
+    journal: Journal,
+}
 
-/// The database.
-pub(super) struct Store(Connection);
+#[derive(Default)]
+struct Tables {
+    /// The texts of each thread; the first is `m1`.
+    messages: BTreeMap<String, Vec<String>>,
+    counters: BTreeMap<String, i64>,
+    sessions: BTreeSet<String>,
+    /// Entries by session, as JSON text.
+    history: BTreeMap<String, Vec<String>>,
+    streams: BTreeMap<String, Stream>,
+}
+
+/// The log of one stream.
+struct Stream {
+    seq: u64,
+    journal: String,
+    /// The newest values by seq, as JSON text.
+    values: BTreeMap<u64, String>,
+}
+
+/// One change. Values are kept as JSON text, for they nest as deeply as a reader takes.
+#[derive(Serialize, Deserialize)]
+enum Change {
+    Append { thread: String, text: String },
+    SetCounter { name: String, value: i64 },
+    AddSession { id: String },
+    RemoveSession { id: String },
+    AddHistory { session: String, entry: String },
+    Log { key: String, seq: u64, journal: String, value: String },
+}
+
+struct Journal {
+    file: File,
+    path: PathBuf,
+    /// Its length, and its length after it was last written anew.
+    length: u64,
+    compacted: u64,
+}
 
 /// What a mutation may change, and so which streams are computed anew.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,108 +71,89 @@ pub(super) enum Topic {
 }
 
 impl Store {
-    /// Opens the database in a folder.
-    pub fn open(folder: &Path) -> rusqlite::Result<Self> {
-        let connection = Connection::open(folder.join("tinyvex.sqlite"))?;
-        // A commit survives the end of the process; only a power cut could take back the newest ones.
-        connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;")?;
-        connection.execute_batch(SCHEMA)?;
-        Ok(Self(connection))
+    /// Opens the journal in a folder.
+    pub fn open(folder: &Path) -> io::Result<Self> {
+        let path = folder.join("tinyvex.journal");
+        let mut file = OpenOptions::new().read(true).append(true).create(true).open(&path)?;
+        let (mut tables, mut length, mut line) = (Tables::default(), 0, Vec::new());
+        let mut reader = BufReader::new(&mut file);
+        loop {
+            line.clear();
+            reader.read_until(b'\n', &mut line)?;
+            // What is left without an end was being written when the process ended.
+            let Some((b'\n', text)) = line.split_last() else { break };
+            serde_json::from_slice::<Vec<Change>>(text)?.into_iter().for_each(|change| tables.apply(change));
+            length += line.len() as u64;
+        }
+        file.set_len(length)?;
+        Ok(Self { tables, journal: Journal { file, path, length, compacted: length } })
     }
 
     // ---- reading ------------------------------------------------------------------------------------------------
 
-    pub fn messages(&self, thread: &str) -> rusqlite::Result<Value> {
-        let mut query = self.0.prepare_cached("SELECT n, text FROM messages WHERE thread = ? ORDER BY n")?;
-        let rows = query.query_map([thread], |row| {
-            let (n, text): (u64, String) = (row.get(0)?, row.get(1)?);
-            Ok(json!({ "id": format!("m{n}"), "text": text }))
-        })?;
-        Ok(Value::Array(rows.collect::<Result<_, _>>()?))
+    pub fn messages(&self, thread: &str) -> Value {
+        let texts = self.tables.messages.get(thread).into_iter().flatten().zip(1..);
+        texts.map(|(text, n)| json!({ "id": format!("m{n}"), "text": text })).collect()
     }
 
-    pub fn count(&self, thread: &str) -> rusqlite::Result<u64> {
-        self.0.query_row("SELECT count(*) FROM messages WHERE thread = ?", [thread], |row| row.get(0))
+    pub fn count(&self, thread: &str) -> usize {
+        self.tables.messages.get(thread).map_or(0, Vec::len)
     }
 
-    pub fn counter(&self, name: &str) -> rusqlite::Result<i64> {
-        let query = "SELECT value FROM counters WHERE name = ?";
-        Ok(self.0.query_row(query, [name], |row| row.get(0)).optional()?.unwrap_or(0))
+    pub fn counter(&self, name: &str) -> i64 {
+        self.tables.counters.get(name).copied().unwrap_or(0)
     }
 
-    pub fn has_session(&self, id: &str) -> rusqlite::Result<bool> {
-        let found = self.0.query_row("SELECT 1 FROM sessions WHERE id = ?", [id], |_| Ok(())).optional()?;
-        Ok(found.is_some())
+    pub fn has_session(&self, id: &str) -> bool {
+        self.tables.sessions.contains(id)
     }
 
-    pub fn history(&self, session: &str) -> rusqlite::Result<Value> {
-        let mut query = self.0.prepare_cached("SELECT entry FROM history WHERE session = ? ORDER BY n")?;
-        let rows = query.query_map([session], |row| row.get(0))?;
-        let entries =
-            rows.map(|entry: rusqlite::Result<String>| Ok(serde_json::from_str(&entry?).unwrap_or_default()));
-        Ok(Value::Array(entries.collect::<rusqlite::Result<_>>()?))
+    pub fn history(&self, session: &str) -> Value {
+        self.tables.history.get(session).into_iter().flatten().map(|entry| parse(entry)).collect()
     }
 
     // ---- sessions -----------------------------------------------------------------------------------------------
 
-    pub fn add_session(&self, id: &str) -> rusqlite::Result<()> {
-        self.0.execute("INSERT OR IGNORE INTO sessions VALUES (?)", [id]).map(|_| ())
+    pub fn add_session(&mut self, id: &str) -> io::Result<()> {
+        self.commit(vec![Change::AddSession { id: id.to_owned() }])
     }
 
-    pub fn remove_session(&self, id: &str) -> rusqlite::Result<()> {
-        self.0.execute("DELETE FROM sessions WHERE id = ?", [id]).map(|_| ())
+    pub fn remove_session(&mut self, id: &str) -> io::Result<()> {
+        self.commit(vec![Change::RemoveSession { id: id.to_owned() }])
     }
 
-    pub fn add_history(&self, session: &str, entry: &Value) -> rusqlite::Result<()> {
-        let statement =
-            "INSERT INTO history SELECT ?1, coalesce(max(n), 0) + 1, ?2 FROM history WHERE session = ?1";
-        self.0.prepare_cached(statement)?.execute(params![session, entry.to_string()]).map(|_| ())
+    pub fn add_history(&mut self, session: &str, entry: &Value) -> io::Result<()> {
+        self.commit(vec![Change::AddHistory { session: session.to_owned(), entry: entry.to_string() }])
     }
 
     // ---- streams ------------------------------------------------------------------------------------------------
 
     /// A stream's newest seq, its journal, and its newest value.
-    pub fn stream(&self, key: &str) -> rusqlite::Result<Option<(u64, String, Value)>> {
-        let query =
-            "SELECT s.seq, s.journal, l.value FROM streams s JOIN log l ON l.key = s.key AND l.seq = s.seq
-                     WHERE s.key = ?";
-        let found = self.0.prepare_cached(query)?.query_row([key], |row| {
-            let value: String = row.get(2)?;
-            Ok((row.get(0)?, row.get(1)?, serde_json::from_str(&value).unwrap_or_default()))
-        });
-        found.optional()
+    pub fn stream(&self, key: &str) -> Option<(u64, String, Value)> {
+        let stream = self.tables.streams.get(key)?;
+        let value = stream.values.get(&stream.seq)?;
+        Some((stream.seq, stream.journal.clone(), parse(value)))
     }
 
     /// Adds a value to a stream's log, and forgets those that have left the window.
-    pub fn log(&mut self, key: &str, seq: u64, journal: &str, value: &Value) -> rusqlite::Result<()> {
-        let change = self.0.transaction()?;
-        change
-            .prepare_cached("INSERT OR REPLACE INTO streams VALUES (?, ?, ?)")?
-            .execute(params![key, seq, journal])?;
-        change.prepare_cached("INSERT OR REPLACE INTO log VALUES (?, ?, ?)")?.execute(params![
-            key,
+    pub fn log(&mut self, key: &str, seq: u64, journal: &str, value: &Value) -> io::Result<()> {
+        self.commit(vec![Change::Log {
+            key: key.to_owned(),
             seq,
-            value.to_string()
-        ])?;
-        let oldest = (seq + 1).saturating_sub(WINDOW);
-        change.prepare_cached("DELETE FROM log WHERE key = ? AND seq < ?")?.execute(params![key, oldest])?;
-        change.commit()
+            journal: journal.to_owned(),
+            value: value.to_string(),
+        }])
     }
 
     /// The values of a stream after a seq; `None` where some of them have left the window.
-    pub fn after(&self, key: &str, seq: u64) -> rusqlite::Result<Option<Vec<(u64, Value)>>> {
-        let oldest: Option<u64> =
-            self.0.query_row("SELECT min(seq) FROM log WHERE key = ?", [key], |row| row.get(0))?;
-        if oldest.is_none_or(|oldest| seq + 1 < oldest) {
-            return Ok(None);
-        }
-        let mut query =
-            self.0.prepare_cached("SELECT seq, value FROM log WHERE key = ? AND seq > ? ORDER BY seq")?;
-        let rows = query.query_map(params![key, seq], |row| {
-            let value: String = row.get(1)?;
-            Ok((row.get(0)?, serde_json::from_str(&value).unwrap_or_default()))
-        })?;
-        rows.collect::<rusqlite::Result<_>>().map(Some)
+    pub fn after(&self, key: &str, seq: u64) -> Option<Vec<(u64, Value)>> {
+        let values = &self.tables.streams.get(key)?.values;
+        let (oldest, _) = values.first_key_value()?;
+        let kept = seq.checked_add(1).is_none_or(|next| next >= *oldest);
+        kept.then(|| {
+            let newer = values.iter().filter(|(each, _)| **each > seq);
+            newer.map(|(seq, value)| (*seq, parse(value))).collect()
+        })
     }
 
     // ---- mutations ----------------------------------------------------------------------------------------------
@@ -154,87 +175,198 @@ impl Store {
             None => Ok(otherwise),
             Some(value) => value.as_i64().ok_or_else(|| invalid(&["args", field])),
         };
-        let change = self.0.transaction()?;
-        let done = match name {
+        let append = |thread: &str, text: String| Change::Append { thread: thread.to_owned(), text };
+        let (changes, value, topic) = match name {
             "appendMessage" => {
                 let (thread, text) = (text("threadId")?, text("text")?);
-                let id = append(&change, &thread, &text)?;
-                (json!({ "id": id }), vec![Topic::Thread(thread)])
+                let id = format!("m{}", self.count(&thread) + 1);
+                (vec![append(&thread, text)], json!({ "id": id }), Topic::Thread(thread))
             }
             "fillThread" => {
                 let (thread, count) = (text("threadId")?, number("count", 1)?);
-                for n in 1..=count.clamp(0, 10_000) {
-                    append(&change, &thread, &format!("line {n} of {count}"))?;
-                }
-                (json!({ "count": count }), vec![Topic::Thread(thread)])
+                let lines = (1..=count.clamp(0, 10_000)).map(|n| format!("line {n} of {count}"));
+                let changes = lines.map(|line| append(&thread, line)).collect();
+                (changes, json!({ "count": count }), Topic::Thread(thread))
             }
-            "touchThread" => (Value::Null, vec![Topic::Thread(text("threadId")?)]),
+            "touchThread" | "breakThread" => (Vec::new(), Value::Null, Topic::Thread(text("threadId")?)),
             "increment" => {
                 let (name, by) = (text("name")?, number("by", 1)?);
-                let value = increment(&change, &name, by)?;
-                (json!(value), vec![Topic::Counter(name)])
+                let value = self.counter(&name).checked_add(by);
+                let value = value.ok_or_else(|| refuse(INTERNAL, "a counter beyond its range"))?;
+                (vec![Change::SetCounter { name: name.clone(), value }], json!(value), Topic::Counter(name))
             }
             "failHalfway" => {
-                let thread = text("threadId")?;
-                append(&change, &thread, "half of it")?;
+                let half = append(&text("threadId")?, "half of it".to_owned());
                 if keep_failed {
-                    change.commit()?;
+                    self.commit(vec![half])?;
                 }
                 return Err(refuse(REJECTED, "MutationFailed"));
             }
-            "breakThread" => (Value::Null, vec![Topic::Thread(text("threadId")?)]),
             _ => return Err(refuse(REJECTED, format!("no mutation {name:?}"))),
         };
-        change.commit()?;
-        Ok(done)
+        self.commit(changes)?;
+        Ok((value, vec![topic]))
     }
 
     /// Sets a counter without looking at what it was.
-    pub fn set_counter(&self, name: &str, value: i64) -> rusqlite::Result<()> {
-        self.0.execute("INSERT OR REPLACE INTO counters VALUES (?, ?)", params![name, value]).map(|_| ())
+    pub fn set_counter(&mut self, name: &str, value: i64) -> io::Result<()> {
+        self.commit(vec![Change::SetCounter { name: name.to_owned(), value }])
+    }
+
+    /// Writes a transaction down, then carries it out.
+    fn commit(&mut self, changes: Vec<Change>) -> io::Result<()> {
+        if changes.is_empty() {
+            return Ok(());
+        }
+        self.journal.append(&changes)?;
+        changes.into_iter().for_each(|change| self.tables.apply(change));
+        if self.journal.has_outgrown() {
+            self.journal.rewrite(&self.tables)?;
+        }
+        Ok(())
     }
 }
 
-fn append(change: &Transaction<'_>, thread: &str, text: &str) -> rusqlite::Result<String> {
-    let statement = "INSERT INTO messages SELECT ?1, coalesce(max(n), 0) + 1, ?2 FROM messages WHERE thread = ?1 RETURNING n";
-    let n: u64 = change.prepare_cached(statement)?.query_row(params![thread, text], |row| row.get(0))?;
-    Ok(format!("m{n}"))
+impl Tables {
+    fn apply(&mut self, change: Change) {
+        match change {
+            Change::Append { thread, text } => self.messages.entry(thread).or_default().push(text),
+            Change::SetCounter { name, value } => drop(self.counters.insert(name, value)),
+            Change::AddSession { id } => drop(self.sessions.insert(id)),
+            Change::RemoveSession { id } => drop(self.sessions.remove(&id)),
+            Change::AddHistory { session, entry } => self.history.entry(session).or_default().push(entry),
+            Change::Log { key, seq, journal, value } => {
+                let values = self.streams.remove(&key).map(|stream| stream.values).unwrap_or_default();
+                let mut stream = Stream { seq, journal, values };
+                stream.values.insert(seq, value);
+                stream.values = stream.values.split_off(&(seq + 1).saturating_sub(WINDOW));
+                self.streams.insert(key, stream);
+            }
+        }
+    }
+
+    /// What makes these tables of empty ones.
+    fn changes(&self) -> impl Iterator<Item = Change> {
+        let texts = |table: &BTreeMap<String, Vec<String>>| -> Vec<(String, String)> {
+            let rows = table.iter().flat_map(|(key, texts)| texts.iter().map(move |text| (key, text)));
+            rows.map(|(key, text)| (key.clone(), text.clone())).collect()
+        };
+        let messages =
+            texts(&self.messages).into_iter().map(|(thread, text)| Change::Append { thread, text });
+        let history =
+            texts(&self.history).into_iter().map(|(session, entry)| Change::AddHistory { session, entry });
+        let counters = self.counters.iter();
+        let counters = counters.map(|(name, value)| Change::SetCounter { name: name.clone(), value: *value });
+        let sessions = self.sessions.iter().map(|id| Change::AddSession { id: id.clone() });
+        let streams = self.streams.iter().flat_map(|(key, stream)| {
+            stream.values.iter().map(|(seq, value)| Change::Log {
+                key: key.clone(),
+                seq: *seq,
+                journal: stream.journal.clone(),
+                value: value.clone(),
+            })
+        });
+        messages.chain(history).chain(counters).chain(sessions).chain(streams)
+    }
 }
 
-fn increment(change: &Transaction<'_>, name: &str, by: i64) -> rusqlite::Result<i64> {
-    let statement = "INSERT INTO counters VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = value + ?2
-                     RETURNING value";
-    change.prepare_cached(statement)?.query_row(params![name, by], |row| row.get(0))
+impl Journal {
+    /// Adds a line, whole or not at all.
+    fn append(&mut self, changes: &[Change]) -> io::Result<()> {
+        let mut line = serde_json::to_vec(changes)?;
+        line.push(b'\n');
+        if let Err(error) = self.file.write_all(&line) {
+            self.file.set_len(self.length)?;
+            return Err(error);
+        }
+        self.length += line.len() as u64;
+        Ok(())
+    }
+
+    fn has_outgrown(&self) -> bool {
+        self.length >= COMPACT_FROM && self.length / 2 >= self.compacted
+    }
+
+    /// Puts a journal of what there is now in the place of the grown one.
+    fn rewrite(&mut self, tables: &Tables) -> io::Result<()> {
+        let mut fresh = tempfile::NamedTempFile::new_in(self.path.parent().unwrap_or(Path::new(".")))?;
+        for change in tables.changes() {
+            serde_json::to_writer(&mut fresh, &[change])?;
+            fresh.write_all(b"\n")?;
+        }
+        self.file = fresh.persist(&self.path)?;
+        self.length = self.file.seek(SeekFrom::End(0))?;
+        self.compacted = self.length;
+        Ok(())
+    }
+}
+
+fn parse(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn append(store: &mut Store, text: &str) -> Value {
+        store.mutate("appendMessage", &json!({ "threadId": "t", "text": text }), false).expect("appended").0
+    }
+
     #[test]
     fn what_was_committed_is_there_after_opening_again() {
         let folder = tempfile::tempdir().expect("a folder");
-        let mut store = Store::open(folder.path()).expect("a database");
-        let args = json!({ "threadId": "t", "text": "x" });
-        assert_eq!(store.mutate("appendMessage", &args, false).expect("appended").0, json!({ "id": "m1" }));
-        assert!(store.mutate("failHalfway", &args, false).is_err());
+        let mut store = Store::open(folder.path()).expect("a journal");
+        assert_eq!(append(&mut store, "x"), json!({ "id": "m1" }));
+        assert!(store.mutate("failHalfway", &json!({ "threadId": "t" }), false).is_err());
         store.log("k", 1, "j", &json!([1])).expect("logged");
         drop(store);
-        let store = Store::open(folder.path()).expect("a database");
-        assert_eq!(store.messages("t").expect("messages"), json!([{ "id": "m1", "text": "x" }]));
-        assert_eq!(store.stream("k").expect("a stream"), Some((1, "j".to_owned(), json!([1]))));
+        let store = Store::open(folder.path()).expect("a journal");
+        assert_eq!(store.messages("t"), json!([{ "id": "m1", "text": "x" }]));
+        assert_eq!(store.stream("k"), Some((1, "j".to_owned(), json!([1]))));
+    }
+
+    #[test]
+    fn a_line_that_was_cut_does_not_count() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut store = Store::open(folder.path()).expect("a journal");
+        append(&mut store, "x");
+        store.journal.file.write_all(b"[{\"Append\":{\"thread\":\"t\",\"te").expect("written");
+        let mut store = Store::open(folder.path()).expect("a journal");
+        assert_eq!(append(&mut store, "y"), json!({ "id": "m2" }));
+        assert_eq!(Store::open(folder.path()).expect("a journal").count("t"), 2);
+    }
+
+    #[test]
+    fn a_journal_that_is_written_anew_says_the_same() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut store = Store::open(folder.path()).expect("a journal");
+        append(&mut store, "x");
+        store.set_counter("c", 3).expect("set");
+        store.add_session("s").expect("added");
+        store.add_history("s", &json!({ "n": 1 })).expect("added");
+        for seq in 1..=WINDOW + 2 {
+            store.log("k", seq, "j", &json!(seq)).expect("logged");
+        }
+        store.journal.rewrite(&store.tables).expect("written anew");
+        assert_eq!(append(&mut store, "y"), json!({ "id": "m2" }));
+        let store = Store::open(folder.path()).expect("a journal");
+        assert_eq!((store.count("t"), store.counter("c"), store.has_session("s")), (2, 3, true));
+        assert_eq!(store.history("s"), json!([{ "n": 1 }]));
+        assert_eq!(store.stream("k"), Some((WINDOW + 2, "j".to_owned(), json!(WINDOW + 2))));
+        assert_eq!(store.after("k", 2).map(|values| values.len() as u64), Some(WINDOW));
     }
 
     #[test]
     fn the_log_is_a_window() {
         let folder = tempfile::tempdir().expect("a folder");
-        let mut store = Store::open(folder.path()).expect("a database");
+        let mut store = Store::open(folder.path()).expect("a journal");
         for seq in 1..=WINDOW + 2 {
             store.log("k", seq, "j", &json!(seq)).expect("logged");
         }
-        assert_eq!(store.after("k", 1).expect("read"), None);
-        assert_eq!(store.after("k", 2).expect("read").map(|values| values.len() as u64), Some(WINDOW));
-        assert_eq!(store.after("k", WINDOW + 2).expect("read"), Some(Vec::new()));
-        assert_eq!(store.after("other", 0).expect("read"), None);
+        assert_eq!(store.after("k", 1), None);
+        assert_eq!(store.after("k", 2).map(|values| values.len() as u64), Some(WINDOW));
+        assert_eq!(store.after("k", WINDOW + 2), Some(Vec::new()));
+        assert_eq!(store.after("other", 0), None);
     }
 }

@@ -106,11 +106,11 @@ impl Streams {
         let count = *count;
         let value = match topic(name, params)? {
             Some(Topic::Thread(thread)) if name == "threadStats" => {
-                json!({ "params": params, "messages": store.count(&thread)?, "computations": count })
+                json!({ "params": params, "messages": store.count(&thread), "computations": count })
             }
-            Some(Topic::Thread(thread)) => store.messages(&thread)?,
-            Some(Topic::Counter(name)) => json!(store.counter(&name)?),
-            Some(Topic::Session(session)) => store.history(&session)?,
+            Some(Topic::Thread(thread)) => store.messages(&thread),
+            Some(Topic::Counter(name)) => json!(store.counter(&name)),
+            Some(Topic::Session(session)) => store.history(&session),
             None => json!({ "params": params }),
         };
         Ok(match (self.behaviour.striking(), &value) {
@@ -134,7 +134,7 @@ impl Streams {
         // A subId in use is taken over.
         self.release(wanted.client, wanted.sub_id, false);
         let key = self.key(wanted);
-        let resumable = wanted.last_seq.zip(store.stream(&key)?);
+        let resumable = wanted.last_seq.zip(store.stream(&key));
         self.refresh(store, &key, wanted, topic)?;
         let Some(live) = self.live.get_mut(&key) else { return Err(refuse(REJECTED, "gone")) };
         let mut missed = match resumable {
@@ -142,7 +142,7 @@ impl Streams {
                 if (last <= seq && wanted.journal.is_none_or(|given| given == journal))
                     || self.behaviour.strikes(Defect::AnyJournalWillDo) =>
             {
-                store.after(&key, last.min(seq))?
+                store.after(&key, last.min(seq))
             }
             _ => None,
         };
@@ -206,7 +206,7 @@ impl Streams {
             }
             value => value?,
         };
-        let (seq, journal) = match store.stream(key)? {
+        let (seq, journal) = match store.stream(key) {
             Some((seq, journal, known)) if known == value => (seq, journal),
             known => {
                 let (seq, journal) = known.map_or_else(
