@@ -139,8 +139,10 @@ impl Source {
         if let Some((flag, _)) = given.iter().find(|(_, given)| *given) {
             return Err(self.which(&format!("--{flag} (`{flag}` in frameproof.toml) belongs to one")));
         }
-        let names = Protocol::embedded_names().into_iter();
-        Ok(names.map(|name| Protocol::embedded(name, &self.load_options())).collect::<Result<_, _>>()?)
+        let names = Protocol::embedded_names();
+        Ok(on_threads(&names, |name| Protocol::embedded(name, &self.load_options()))
+            .into_iter()
+            .collect::<Result<_, _>>()?)
     }
 
     /// The protocol without the overlays, if there are some.
@@ -173,8 +175,11 @@ impl Source {
 
     /// The protocols with all their cases.
     pub fn suites(&mut self, filter: &mut Filter) -> Result<Vec<Suite>, Failure> {
-        let protocols = self.protocols(filter)?.into_iter();
-        protocols.map(|protocol| Ok(Suite { cases: self.cases(&protocol)?, protocol })).collect()
+        let protocols = self.protocols(filter)?;
+        let suite = |protocol: &Arc<Protocol>| {
+            Ok(Suite { cases: self.cases(protocol)?, protocol: Arc::clone(protocol) })
+        };
+        on_threads(&protocols, suite).into_iter().collect()
     }
 
     pub fn cases(&self, protocol: &Protocol) -> Result<Vec<LoadedCase>, Failure> {
@@ -210,6 +215,20 @@ impl Source {
         }
         text
     }
+}
+
+/// Does the same with each of several things, side by side.
+fn on_threads<T: Sync, R: Send>(things: &[T], each: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    std::thread::scope(|scope| {
+        let Some((last, rest)) = things.split_last() else { return Vec::new() };
+        let each = &each;
+        let threads: Vec<_> = rest.iter().map(|thing| scope.spawn(move || each(thing))).collect();
+        let last = each(last);
+        let done = threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        done.collect::<Vec<_>>().into_iter().chain([last]).collect()
+    })
 }
 
 /// A glob, and which kind of id it may match.

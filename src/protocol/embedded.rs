@@ -7,7 +7,7 @@ use include_dir::{Dir, include_dir};
 
 use super::load::{FILES, compile};
 use super::{LoadOptions, Protocol};
-use crate::source::{Diagnostic, Diagnostics, Document};
+use crate::source::{Diagnostic, Diagnostics, Shipped};
 
 static PROTOCOLS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/protocols");
 
@@ -40,7 +40,7 @@ impl Protocol {
     /// An unknown name (with the nearest one as a hint) or a bad overlay.
     pub fn embedded(name: &str, options: &LoadOptions) -> Result<Arc<Self>, Diagnostics> {
         let [api, catalogue] = Self::embedded_files(name)?
-            .map(|(file, text)| Document::parse(&format!("protocols/{name}/{file}"), text));
-        compile(name, &api?, &catalogue?, options)
+            .map(|(file, text)| Shipped::new(&format!("protocols/{name}/{file}"), text));
+        compile(name, &api?.document, &catalogue?.document, options)
     }
 }

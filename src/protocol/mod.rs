@@ -72,6 +72,8 @@ pub struct Protocol {
     roles: Roles,
     /// The schemas of patterns, compiled, by their text: every case has monitors of its own, on the same schemas.
     schemas: std::sync::Mutex<FxHashMap<String, Schema>>,
+    /// It ships with the binary, without overlays: it and its cases have been checked.
+    pub(crate) is_shipped: bool,
     /// Message indices by name, for each direction.
     by_name: [FxHashMap<String, usize>; 2],
 }

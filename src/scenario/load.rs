@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::model::{Case, ScenarioFile};
 use super::{LoadedCase, notes, salvage, template, verify};
 use crate::protocol::Protocol;
-use crate::source::{Diagnostic, Diagnostics, Document, Part, decode};
+use crate::source::{Diagnostic, Diagnostics, Document, Part, Shipped, decode};
 
 static SCENARIOS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/scenarios");
 
@@ -20,10 +20,38 @@ static SCENARIOS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/scenarios");
 /// Everything that is wrong with them (a test sees to it that nothing is).
 pub fn embedded(protocol: &Protocol) -> Result<Vec<LoadedCase>, Diagnostics> {
     let files = embedded_files(&protocol.name).into_iter();
-    let files = files.map(|(path, text)| Document::parse(&format!("scenarios/{path}"), text));
-    let mut cases = collect(files, protocol)?;
+    let mut cases: Vec<LoadedCase> = Vec::new();
+    for (path, text) in files {
+        let Shipped { document, lines } = Shipped::new(&format!("scenarios/{path}"), text)?;
+        if protocol.is_shipped && document.is_shipped() {
+            cases.extend(checked(document, &lines, protocol)?);
+        } else {
+            cases.extend(collect(std::iter::once(Ok(document)), protocol)?);
+        }
+    }
     cases.iter_mut().for_each(|case| case.embedded = true);
     Ok(cases)
+}
+
+/// The cases of a file of which a test has checked that nothing is wrong with it.
+fn checked(document: Document, lines: &[usize], protocol: &Protocol) -> Result<Vec<LoadedCase>, Diagnostics> {
+    let file = decode::<ScenarioFile>(&document, "")?;
+    let document = Arc::new(document);
+    let case = |(index, mut case): (usize, Case)| {
+        case.needs = needs(&case, protocol);
+        LoadedCase {
+            id: format!("{}/{}", file.family, case.name),
+            family: file.family.clone(),
+            case,
+            file: document.name.clone(),
+            embedded: true,
+            document: Arc::clone(&document),
+            pointer: format!("/cases/{index}"),
+            line: lines.get(index).copied().unwrap_or(1),
+            notes: Vec::new(),
+        }
+    };
+    Ok(file.cases.into_iter().enumerate().map(case).collect())
 }
 
 /// The scenario files that ship with the binary for a protocol of this name: paths (`NAME/FAMILY.yaml`) and texts, in order.
@@ -128,4 +156,38 @@ fn needs(case: &Case, protocol: &Protocol) -> Vec<String> {
     let mut known = BTreeSet::new();
     needs.retain(|need| known.insert(need.clone()));
     needs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::{DialectChoice, LoadOptions, ReadingName};
+
+    /// Nobody checks them when they are loaded from the binary.
+    #[test]
+    fn what_ships_is_without_mistakes_in_every_reading_and_dialect() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        for name in Protocol::embedded_names() {
+            let default = Protocol::embedded(name, &LoadOptions::default()).expect("it loads");
+            let dialects = default.extension.dialects.keys().cloned().map(DialectChoice::Named);
+            for dialect in [DialectChoice::Own, DialectChoice::Auto].into_iter().chain(dialects) {
+                for reading in [ReadingName::Strict, ReadingName::Default, ReadingName::Lenient] {
+                    let options = LoadOptions { reading, dialect: dialect.clone(), overlays: Vec::new() };
+                    let shipped = Protocol::embedded(name, &options).expect("it loads");
+                    let protocol = Protocol::load(&root.join("protocols").join(name), &options);
+                    let protocol = protocol.unwrap_or_else(|errors| panic!("{errors}"));
+                    assert!(shipped.is_shipped && !protocol.is_shipped);
+                    let checked = load(&root.join("scenarios").join(name), &protocol);
+                    let checked = checked.unwrap_or_else(|errors| panic!("{errors}"));
+                    let cases = embedded(&shipped).expect("they load");
+                    assert_eq!(cases.len(), checked.len(), "{name}");
+                    for (case, checked) in cases.iter().zip(&checked) {
+                        assert_eq!((&case.id, case.line), (&checked.id, checked.line));
+                        assert_eq!(format!("{:?}", case.case), format!("{:?}", checked.case));
+                        assert_eq!(case.source(), checked.source());
+                    }
+                }
+            }
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 
@@ -40,9 +40,20 @@ pub struct Document {
     pub text: Arc<str>,
     /// The value.
     pub value: Arc<Value>,
-    places: Arc<HashMap<String, Places>>,
+    /// Of a text that ships with the binary, found when first asked for.
+    places: Arc<OnceLock<HashMap<String, Places>>>,
+    origin: Origin,
     /// Merge patches on it, the last one last.
     patches: Arc<[Document]>,
+}
+
+/// Where a text comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// A user: anything may be wrong with it.
+    User,
+    /// The binary: tests see to it that nothing is.
+    Binary,
 }
 
 /// Line and character column, from 1, of an entry's key and value.
@@ -64,10 +75,7 @@ impl Document {
             let message = format!("{name} has {} bytes, over the limit of {MAX_BYTES}", text.len());
             return Err(Diagnostic::new(message).into());
         }
-        let options = serde_saphyr::options! {
-            strict_booleans: true,
-        };
-        let node: Node = serde_saphyr::from_str_with_options(text, options).map_err(|error| {
+        let node = nodes(text).map_err(|error| {
             let error = error.without_snippet();
             let document = bare(Value::Null, HashMap::new());
             let message = error.to_string();
@@ -110,9 +118,31 @@ impl Document {
             name: name.to_owned(),
             text: text.into(),
             value: Arc::new(value),
-            places: Arc::new(places),
+            places: Arc::new(OnceLock::from(places)),
+            origin: Origin::User,
             patches: Arc::new([]),
         }
+    }
+
+    /// A text that ships with the binary, and what it says.
+    pub(super) fn shipped(name: &str, text: &str, value: Value) -> Self {
+        let document = Self::with_places(name, text, value, HashMap::new());
+        Self { places: Arc::default(), origin: Origin::Binary, ..document }
+    }
+
+    /// Whether it ships with the binary and nothing was patched: then all has been checked.
+    pub(crate) fn is_shipped(&self) -> bool {
+        self.origin == Origin::Binary && self.patches.is_empty()
+    }
+
+    fn places(&self) -> &HashMap<String, Places> {
+        self.places.get_or_init(|| {
+            let mut places = HashMap::new();
+            if let Ok(node) = nodes(&self.text) {
+                node.into_value(&mut String::new(), None, &mut places);
+            }
+            places
+        })
     }
 
     /// The same, but what JSON Merge Patches write is pointed at where they write it.
@@ -163,7 +193,7 @@ impl Document {
         let mut pointer = pointer;
         let mut part = part;
         loop {
-            if let Some(places) = self.places.get(pointer) {
+            if let Some(places) = self.places().get(pointer) {
                 let place = if part == Part::Key { places.key } else { places.value };
                 return self.token(self.offset(place));
             }
@@ -227,6 +257,13 @@ impl Document {
         let first = rest.chars().next().map_or(0, char::len_utf8);
         Span { start, end: start + word.len().max(first) }
     }
+}
+
+fn nodes(text: &str) -> Result<Node, serde_saphyr::Error> {
+    let options = serde_saphyr::options! {
+        strict_booleans: true,
+    };
+    serde_saphyr::from_str_with_options(text, options)
 }
 
 /// A text without a byte order mark, and with line ends that everybody sees: YAML ends a line at a lone carriage return,
@@ -323,7 +360,7 @@ mod tests {
         {
             match Document::parse("t.yaml", text) {
                 Ok(document) => {
-                    for (pointer, places) in document.places.iter() {
+                    for (pointer, places) in document.places().iter() {
                         for part in [Part::Key, Part::Value] {
                             let span = document.span(pointer, part);
                             assert!(text.get(span.start..span.end).is_some(), "{text:?} {places:?} {span:?}");

@@ -7,6 +7,7 @@ mod duration;
 mod keywords;
 mod node;
 pub mod schema;
+mod shipped;
 mod syntax;
 mod toml;
 
@@ -16,3 +17,4 @@ pub(crate) use document::escape_token;
 pub use document::{Document, Part, Span};
 pub use duration::duration;
 pub use keywords::check_keywords;
+pub(crate) use shipped::Shipped;

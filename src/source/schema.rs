@@ -1,5 +1,7 @@
 //! JSON Schema validation: the one file that names the `jsonschema` crate.
 
+use std::sync::{Arc, OnceLock};
+
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
 use serde_json::Value;
@@ -8,7 +10,16 @@ use super::document::escape_token;
 
 /// A compiled JSON Schema (draft 2020-12 unless it says otherwise; formats are asserted, nothing is fetched).
 #[derive(Debug, Clone)]
-pub struct Schema(std::sync::Arc<Validator>);
+pub struct Schema(Arc<Lazy>);
+
+/// A schema that is compiled at the latest when it is first used.
+#[derive(Debug)]
+struct Lazy {
+    /// Nothing where the source is no schema after all; then anything is valid.
+    compiled: OnceLock<Option<Validator>>,
+    /// Where it is not compiled yet.
+    source: Option<Value>,
+}
 
 /// One violation.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,14 +51,18 @@ impl Schema {
     /// # Errors
     /// Why it is no JSON Schema, or that it refers to something outside itself.
     pub fn new(schema: &Value) -> Result<Self, String> {
-        jsonschema::options()
-            .with_draft(Draft::Draft202012)
-            .offline()
-            .should_validate_formats(true)
-            .with_pattern_options(PatternOptions::regex())
-            .build(schema)
-            .map(|validator| Self(std::sync::Arc::new(validator)))
-            .map_err(|error| error.to_string())
+        let compiled = compile(schema).map_err(|error| error.to_string())?;
+        Ok(Self(Arc::new(Lazy { compiled: OnceLock::from(Some(compiled)), source: None })))
+    }
+
+    /// A schema of which it is known that it is one: it is compiled when it is first used.
+    pub(crate) fn known_good(schema: Value) -> Self {
+        Self(Arc::new(Lazy { compiled: OnceLock::new(), source: Some(schema) }))
+    }
+
+    fn compiled(&self) -> Option<&Validator> {
+        let compile = || self.0.source.as_ref().and_then(|source| compile(source).ok());
+        self.0.compiled.get_or_init(compile).as_ref()
     }
 
     /// What is wrong with a schema itself, with places in it.
@@ -61,17 +76,26 @@ impl Schema {
 
     /// Whether the value satisfies the schema.
     pub fn is_valid(&self, value: &Value) -> bool {
-        self.0.is_valid(value)
+        self.compiled().is_none_or(|schema| schema.is_valid(value))
     }
 
     /// Every violation, in the order of the schema. Of alternatives, the one that fits best is reported.
     pub fn violations(&self, value: &Value) -> Vec<Violation> {
         let mut found = Vec::new();
-        for error in self.0.iter_errors(value) {
+        for error in self.compiled().into_iter().flat_map(|schema| schema.iter_errors(value)) {
             explain(&error, &mut found);
         }
         found
     }
+}
+
+fn compile(schema: &Value) -> Result<Validator, ValidationError<'static>> {
+    jsonschema::options()
+        .with_draft(Draft::Draft202012)
+        .offline()
+        .should_validate_formats(true)
+        .with_pattern_options(PatternOptions::regex())
+        .build(schema)
 }
 
 fn explain(error: &ValidationError<'_>, found: &mut Vec<Violation>) {
