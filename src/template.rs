@@ -108,6 +108,16 @@ fn terms(expression: &str) -> Vec<(bool, &str)> {
         .collect()
 }
 
+/// Whether there is no template in a value.
+pub fn is_constant(value: &Value) -> bool {
+    match value {
+        Value::String(text) => !text.contains(OPEN),
+        Value::Array(items) => items.iter().all(is_constant),
+        Value::Object(map) => map.values().all(is_constant),
+        _ => true,
+    }
+}
+
 /// The variables that a value's templates name, without those that have a fallback.
 pub fn names(value: &Value) -> Vec<String> {
     let mut found = Vec::new();

@@ -8,7 +8,7 @@ use super::Failure;
 use super::config::Config;
 use crate::protocol::{Extension, RequirementsFile};
 use crate::results::baseline::BaselineFile;
-use crate::scenario::model::ScenarioFile;
+use crate::scenario::file::ScenarioFile;
 use crate::source::schema_of;
 use crate::trace::Line;
 

@@ -357,7 +357,7 @@ fn near<'i>(pattern: &Pattern<'_>, suites: &'i [Suite], ids: impl Iterator<Item 
         return vec![if fits { format!("`{same}`") } else { format!("`{family}/*`") }];
     }
     let name = name.trim_matches(['*', '?']);
-    let names = nearest_few(name, cases().map(|case| case.case.name.as_str()), MOST);
-    let of_name = cases().filter(|case| names.contains(&case.case.name.as_str())).take(MOST);
+    let names = nearest_few(name, cases().map(|case| case.name()), MOST);
+    let of_name = cases().filter(|case| names.contains(&case.name())).take(MOST);
     quoted(of_name.map(|case| case.id.as_str()).collect())
 }

@@ -24,6 +24,7 @@ use crate::run::triage::model_use as asked;
 use crate::run::triage::model_use::{Asked, Count, Missing};
 use crate::run::{RunError, RunOptions, Target};
 use crate::scenario::LoadedCase;
+use crate::scenario::synthetic::Builder;
 
 /// How long a guarded call may stand without an end before that counts as asking, in milliseconds.
 const ASKS_MS: u64 = 1500;
@@ -36,6 +37,9 @@ const DIED: &str = "the process ended while it was being asked: its last lines o
 const DIED_MUTE: &str = "the process ended while it was being asked, without a line of output";
 /// How long after the last connection a server may take to show that it did not survive it.
 const LATE: Duration = Duration::from_secs(1);
+
+/// The client of the doctor's cases.
+const CLIENT: &str = "doctor";
 
 /// Walks through a target and tells `sink` each step. The result says whether nothing is missing.
 ///
@@ -82,7 +86,7 @@ struct Walk<'w> {
     good: bool,
 }
 
-impl Walk<'_> {
+impl<'w> Walk<'w> {
     fn tell(&mut self, mut finding: Finding) {
         self.good &= finding.state != State::Bad;
         finding.text = self.secrets.text(finding.text);
@@ -119,7 +123,8 @@ impl Walk<'_> {
             return;
         }
         const STEP: &str = "plain turn?";
-        let plain = self.turn(json!([{ "say": WORDS }]), json!([{ "expect": "turn-end" }])).await;
+        let plain = self.turn(json!([{ "say": WORDS }])).expect(CLIENT, "turn-end");
+        let plain = self.case(plain).await;
         let cue = self.cue(&plain, asked.count(), has_model);
         let advice = match &cue {
             // Why it does not end, most likely.
@@ -217,8 +222,8 @@ impl Walk<'_> {
         let speaks_first = opening.and_then(|steps| steps.first()).and_then(|step| step.expect.as_ref());
         if let Some(names) = speaks_first {
             let first = names.as_slice().to_vec();
-            let steps = json!([{ "open": "doctor", "opening": "none" }, { "expect": first }]);
-            let outcome = self.case(Value::Null, steps).await;
+            let connect = json!({ "open": CLIENT, "opening": "none" });
+            let outcome = self.case(self.steps().step(connect).expect(CLIENT, first.clone())).await;
             let good = format!("`{}` comes first", first.join(" or "));
             let speaks =
                 self.judge("first frame?", &outcome, &good, "the protocol has the server speak first");
@@ -226,7 +231,7 @@ impl Walk<'_> {
                 return false;
             }
         }
-        let outcome = self.case(Value::Null, json!([{ "open": "doctor" }])).await;
+        let outcome = self.case(self.steps().open(CLIENT)).await;
         let text = match opening.is_none_or(|steps| steps.is_empty()) {
             true => "the protocol has none",
             false => "done as the protocol says",
@@ -284,8 +289,8 @@ impl Walk<'_> {
             return true;
         };
         let turn = json!([{ "call": { "class": "guarded" } }, { "say": WORDS }]);
-        let never = json!([{ "never": "turn-end", "window": format!("{ASKS_MS}ms") }]);
-        let outcome = self.turn(turn, never).await;
+        let never = json!({ "never": "turn-end", "window": format!("{ASKS_MS}ms") });
+        let outcome = self.case(self.turn(turn).step(never)).await;
         let wrong = outcome.failures.iter().any(|failure| failure.verdict != Verdict::Warned);
         let ended = outcome.failures.iter().any(|failure| failure.cause == Some(Cause::Forbidden));
         let last = outcome.wire.iter().rev().find(|line| line.way == Way::ToClient && !self.is_ambient(line));
@@ -312,16 +317,19 @@ impl Walk<'_> {
         !ended
     }
 
-    async fn turn(&self, turn: Value, then: Value) -> Outcome {
-        let mut steps = vec![json!({ "open": "doctor" })];
-        steps.extend(isolation::start(self.protocol, "doctor"));
-        steps.extend(then.as_array().cloned().unwrap_or_default());
-        self.case(turn, Value::Array(steps)).await
+    /// A case of the doctor's.
+    fn steps(&self) -> Builder<'w> {
+        Builder::new(self.protocol, "step", "A step of the doctor's")
     }
 
-    /// Runs steps as a case of their own.
-    async fn case(&self, turn: Value, steps: Value) -> Outcome {
-        match isolation::made(self.protocol, "step", "A step of the doctor's", turn, &steps) {
+    /// One that has begun a turn.
+    fn turn(&self, turn: Value) -> Builder<'w> {
+        self.steps().turn(turn).open(CLIENT).start_turn(CLIENT)
+    }
+
+    /// Runs a case.
+    async fn case(&self, case: Builder<'_>) -> Outcome {
+        match case.build() {
             Ok(loaded) => self.walk(&loaded).await,
             Err(error) => Outcome { reason: Some((Verdict::Error, error)), ..Outcome::default() },
         }

@@ -12,8 +12,7 @@ use super::render::Rendered;
 use crate::protocol::Protocol;
 use crate::results::event::{Failure, Verdict};
 use crate::run::testbed::{Ground, Single};
-use crate::scenario::LoadedCase;
-use crate::scenario::model::Case;
+use crate::scenario::{LoadedCase, synthetic};
 use crate::source::Document;
 use crate::trace::{Direction, End, Event, Payload};
 
@@ -78,18 +77,7 @@ impl Executor {
 
     /// The case as the runner takes it.
     fn loaded(&self, case: &Value) -> Result<LoadedCase, String> {
-        let case: Case = serde_json::from_value(case.clone()).map_err(|error| error.to_string())?;
-        Ok(LoadedCase {
-            id: format!("fuzz/{}", case.name),
-            family: "fuzz".to_owned(),
-            case,
-            file: "fuzz".to_owned(),
-            embedded: false,
-            document: Arc::clone(&self.document),
-            pointer: String::new(),
-            line: 1,
-            notes: Vec::new(),
-        })
+        synthetic::unplaced(case, "fuzz", &self.document, self.target.protocol())
     }
 
     /// Runs a program. `None`: it is no scenario (shrinking may cause that).

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{all_rules_protocol, shipped};
 use crate::protocol::{Extension, Protocol, RequirementsFile};
 use crate::results::baseline::BaselineFile;
-use crate::scenario::model::ScenarioFile;
+use crate::scenario::file::ScenarioFile;
 use crate::source::schema_of;
 use crate::trace::Line;
 

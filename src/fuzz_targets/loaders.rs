@@ -86,7 +86,7 @@ pub fn scenario(bytes: &[u8]) {
         Err(errors) => shown(&errors),
         Ok(cases) => {
             for case in &cases {
-                assert_eq!(case.id, format!("{}/{}", case.family, case.case.name));
+                assert_eq!(case.id, format!("{}/{}", case.family, case.name()));
                 assert!((1..=text.lines().count() + 1).contains(&case.line), "line {} is none", case.line);
                 for id in case.covered() {
                     assert!(protocol.requirements.get(&id).is_some(), "{id} is no requirement");

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use include_dir::{Dir, include_dir};
 use serde_json::Value;
 
-use super::model::{Case, ScenarioFile};
+use super::compile::{self, Mistake};
+use super::file::{Case, ScenarioFile};
 use super::{LoadedCase, notes, salvage, template, verify};
 use crate::protocol::Protocol;
 use crate::source::{Diagnostic, Diagnostics, Document, Part, Shipped, decode};
@@ -109,6 +110,8 @@ fn collect(
         let Some(file) = errors.take(decode::<ScenarioFile>(&document, "")) else {
             for one in salvage::cases(&document) {
                 verify::case(&one.case, protocol, &document, &one.pointer, &one.gaps, &mut errors);
+                let (_, mistakes) = compile::case(one.case, protocol, &one.gaps);
+                told(mistakes, &document, &one.pointer, &mut errors);
             }
             continue;
         };
@@ -125,9 +128,12 @@ fn collect(
             }
             verify::case(&case, protocol, &document, &pointer, &salvage::Gaps::default(), &mut errors);
             case.needs = needs(&case, protocol);
+            let notes = notes::of(&case, protocol, &document, &pointer);
+            let (case, mistakes) = compile::case(case, protocol, &salvage::Gaps::default());
+            told(mistakes, &document, &pointer, &mut errors);
             let line = document.place(document.span(&format!("{pointer}/name"), Part::Key).start).0;
             cases.push(LoadedCase {
-                notes: notes::of(&case, protocol, &document, &pointer),
+                notes,
                 id,
                 family: file.family.clone(),
                 case,
@@ -140,6 +146,15 @@ fn collect(
         }
     }
     errors.or(cases)
+}
+
+/// Mistakes in a case that stands there.
+fn told(mistakes: Vec<Mistake>, document: &Document, at: &str, errors: &mut Diagnostics) {
+    for mistake in mistakes {
+        let place = format!("{at}{}", mistake.at);
+        let diagnostic = Diagnostic::new(mistake.message).at(document, &place, mistake.part);
+        errors.push(if mistake.hint.is_empty() { diagnostic } else { diagnostic.hint(mistake.hint) });
+    }
 }
 
 /// What a case needs: what it says itself, and what the tools need that the model calls in it.

@@ -1,11 +1,15 @@
-//! The scenario DSL: model, loader, templates, turns.
+//! The scenario DSL: files as people write them, and the checked cases that are made of them.
 
+pub mod case;
+mod compile;
+pub mod file;
 pub mod frame;
 mod load;
-pub mod model;
 mod notes;
 mod salvage;
+pub mod synthetic;
 pub mod turn;
+pub mod verbs;
 mod verify;
 pub mod write;
 
@@ -26,7 +30,7 @@ pub struct LoadedCase {
     /// The family.
     pub family: String,
     /// The case.
-    pub case: model::Case,
+    pub case: case::Case,
     /// The file, as it can be opened from the working folder; for an embedded one its path in the repository.
     pub file: String,
     /// It ships with the binary, so that there need be no such file.
@@ -42,17 +46,15 @@ pub struct LoadedCase {
 }
 
 impl LoadedCase {
+    /// Its name in the family.
+    pub fn name(&self) -> &str {
+        self.id.split_once('/').map_or(&*self.id, |(_, name)| name)
+    }
+
     /// Every requirement that the case or one of its steps covers.
     pub fn covered(&self) -> Vec<String> {
-        fn collect(steps: &[model::Step], ids: &mut Vec<String>) {
-            for step in steps {
-                ids.extend(step.covers.iter().cloned());
-                collect(step.unchanged.as_deref().unwrap_or_default(), ids);
-                step.parallel.iter().flatten().for_each(|branch| collect(branch, ids));
-            }
-        }
         let mut ids = self.case.covers.clone();
-        collect(&self.case.steps, &mut ids);
+        self.case.steps.iter().for_each(|step| step.covered(&mut ids));
         ids.sort();
         ids.dedup();
         ids

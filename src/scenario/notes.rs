@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::model::{Case, Step};
+use super::file::{Case, Step};
 use super::verify::CLOSE;
 use crate::protocol::{Matcher, Protocol};
 use crate::source::{Diagnostic, Document, Part, escape_token, nearest};

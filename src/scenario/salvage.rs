@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use super::model::{Case, Step};
+use super::file::{Case, Step};
 use crate::source::Document;
 
 /// A case without what is no field of it or of the wrong shape.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::model::TurnStep;
+use super::file::TurnStep;
 use super::template::{TemplateError, expand};
 use crate::cue::{Call, Cue, Fail, Step};
 use crate::protocol::Protocol;

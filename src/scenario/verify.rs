@@ -1,13 +1,14 @@
-//! What the types of a scenario cannot say: verbs, modifiers, names and variables.
+//! What only the protocol and the rest of the case can tell: names, variables, clients. What a step says for itself is checked
+//! when it is compiled.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::frame::{RawFrame, unhex};
-use super::model::{Assertion, Case, Step, TurnStep};
+use super::file::{Assertion, Case, Step, TurnStep};
+use super::frame::RawFrame;
 use super::salvage::Gaps;
-use super::{duration, template};
+use super::template;
 use crate::protocol::extension::PatternWhere;
 use crate::protocol::{Matcher, Pattern, Protocol};
 use crate::source::schema::Schema;
@@ -225,24 +226,8 @@ impl Checker<'_> {
     }
 
     fn step(&mut self, step: &Step, at: &str) {
-        let verbs = step.verbs();
-        if verbs.len() != 1 {
-            let message = match verbs.as_slice() {
-                [] => "a step needs a verb".to_owned(),
-                many => format!("a step has one verb, not {}", many.join(" and ")),
-            };
-            let hint = "verbs are open, close, drop, stall, unstall, send, raw, binary, frame, bytes, expect, check, never, ping, joined, \
-                        settle, alive, ended, rejected, unseen, restart, assert, unchanged and parallel";
-            self.error(at, Part::Value, &message, hint);
+        if step.verbs().len() != 1 {
             return;
-        }
-        let verb = verbs[0];
-        for (modifier, fits) in step.modifiers() {
-            if !fits.contains(&verb) {
-                let message = format!("`{modifier}` does not go with `{verb}`");
-                let hint = format!("it goes with {}", fits.join(", "));
-                self.error(&format!("{at}/{modifier}"), Part::Key, &message, &hint);
-            }
         }
         self.ids(&step.covers, &format!("{at}/covers"));
         for (field, reading) in [("tolerated", &step.tolerated), ("allowed", &step.allowed)] {
@@ -256,11 +241,6 @@ impl Checker<'_> {
         }
         self.names(step, at);
         self.values(step, at);
-        for (field, text) in [("within", &step.within), ("window", &step.window)] {
-            if let Some(Err(message)) = text.as_deref().map(duration) {
-                self.error(&format!("{at}/{field}"), Part::Value, &message, "");
-            }
-        }
         if step.open.is_some() {
             // What an opening saves is a variable from there on.
             let openings = self.protocol.extension.openings.values().flatten();
@@ -327,7 +307,8 @@ impl Checker<'_> {
                 self.push(diagnostic, &format!("{at}/{field}"));
             }
         }
-        let acts = step.is_raw()
+        let acts = step.frame.is_some()
+            || step.bytes.is_some()
             || step.send.is_some()
             || step.raw.is_some()
             || step.expect.is_some()
@@ -371,27 +352,16 @@ impl Checker<'_> {
         if let Some(frame) = &step.frame {
             self.frame(frame, &format!("{at}/frame"));
         }
-        if let Some(Err(message)) = step.bytes.as_deref().map(unhex) {
-            self.error(&format!("{at}/bytes"), Part::Value, &format!("`bytes`: {message}"), "");
-        }
         for (field, schema) in [("check", &step.check), ("where", &step.schema)] {
             if let Some(schema) = schema {
                 check_keywords(schema, self.document, &format!("{at}/{field}"), self.errors);
             }
         }
-        // With templates it is known only when it runs.
-        let fixed = step.check.as_ref().filter(|schema| template::names(schema).is_empty());
-        if let Some(Err(error)) = fixed.map(Schema::new) {
-            let message = format!("`check` is no JSON Schema: {error}");
-            self.error(&format!("{at}/check"), Part::Value, &message, "");
-        }
-        if let Some(Err(error)) = step.schema.as_ref().map(Schema::new) {
-            self.error(
-                &format!("{at}/where"),
-                Part::Value,
-                &format!("`where` is no JSON Schema: {error}"),
-                "",
-            );
+        // One without templates has been compiled.
+        let open = step.schema.as_ref().filter(|schema| !template::is_constant(schema));
+        if let Some(Err(error)) = open.map(Schema::new) {
+            let message = format!("`where` is no JSON Schema: {error}");
+            self.error(&format!("{at}/where"), Part::Value, &message, "");
         }
         if let Some(joined) = &step.joined {
             if let Pattern::Where(PatternWhere { schema: Some(schema), .. }) = &joined.of {
@@ -399,10 +369,6 @@ impl Checker<'_> {
             }
             if let Err(errors) = Matcher::new(&joined.of, self.protocol) {
                 errors.0.into_iter().for_each(|error| self.push(error, &format!("{at}/joined/of")));
-            }
-            if step.schema.is_none() {
-                let hint = "`where: { const: TEXT }`, or another JSON Schema";
-                self.error(&format!("{at}/joined"), Part::Key, "`joined` needs a `where`", hint);
             }
         }
         for (field, assertion) in [("assert", &step.assert), ("when", &step.when)] {
@@ -419,13 +385,7 @@ impl Checker<'_> {
             ("ascending", assertion.ascending.clone()),
             ("difference", assertion.difference.clone().map(Vec::from)),
         ];
-        let given: Vec<_> =
-            relations.iter().filter_map(|(name, values)| Some((name, values.as_ref()?))).collect();
-        if given.len() != 1 {
-            let hint = "equal, differ, ascending or difference";
-            self.error(at, Part::Value, "an assertion states one relation", hint);
-        }
-        for (name, values) in given {
+        for (name, values) in relations.iter().filter_map(|(name, values)| Some((name, values.as_ref()?))) {
             for value in values {
                 self.templates(value, &format!("{at}/{name}"));
             }

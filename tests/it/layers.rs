@@ -121,9 +121,7 @@ const BROAD: &[&str] = &[
     "results/event.rs CaseReport",
     "scenario/frame.rs RawFrame",
     "scenario/file.rs Case",
-    "scenario/model.rs Case",
     "scenario/file.rs Step",
-    "scenario/model.rs Step",
     "target/config.rs TargetConfig",
 ];
 /// Those that are still to be split.

@@ -6,7 +6,7 @@ use std::time::Instant;
 use crate::results::event::WireLine;
 use crate::run::case::context::CaseContext;
 use crate::run::case::diagnose::Mark;
-use crate::scenario::model::Step;
+use crate::scenario::case::Step;
 use crate::trace::Event;
 
 /// What a case has seen.

@@ -7,7 +7,7 @@ use crate::run::address::session_endpoint;
 use crate::run::case::client::{Client, Ended};
 use crate::run::case::interpreter::{Runner, Stop};
 use crate::run::case::variables::Scope;
-use crate::scenario::model::Step;
+use crate::scenario::case::Step;
 use crate::trace::{Direction, Payload};
 use crate::wire::{ConnectError, Endpoint, Link};
 

@@ -35,9 +35,10 @@ impl Runner<'_> {
                 sent.clone_from(&message);
                 self.say(client, message).await?;
             }
-            let Some(names) = &step.expect else { continue };
-            let wanted = self.wanted(names.as_slice(), step.with.as_ref(), step.schema.as_ref())?;
-            let wanted = wanted.answering(step.echo.as_ref(), &sent);
+            if step.expect.is_none() {
+                continue;
+            }
+            let wanted = self.wanted_of(step)?.answering(step.echo.as_ref(), &sent);
             if step.optional {
                 last = self.optional(client, &wanted, &step.covers).await?.or(last);
                 continue;
@@ -131,9 +132,10 @@ impl Runner<'_> {
                 state.turn_over |= over;
                 state.looked = looked;
             }
-            let Some(names) = &step.expect else { continue };
-            let wanted = self.wanted(names.as_slice(), step.with.as_ref(), step.schema.as_ref())?;
-            let wanted = wanted.answering(step.echo.as_ref(), &sent);
+            if step.expect.is_none() {
+                continue;
+            }
+            let wanted = self.wanted_of(step)?.answering(step.echo.as_ref(), &sent);
             let began = Instant::now();
             let until = began + self.deadline(None);
             loop {

@@ -10,7 +10,7 @@ use crate::run::case::verbs::connection::NO_RESTART;
 use crate::run::context::RunContext;
 use crate::run::options::CaseOptions;
 use crate::scenario::LoadedCase;
-use crate::scenario::model::Step;
+use crate::scenario::case::Step;
 
 /// Why a case that watches the server's memory is left out.
 const NO_MEMORY: &str =

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::run::case::interpreter::{Runner, Stop};
-use crate::scenario::model::TurnStep;
+use crate::scenario::case::TurnStep;
 
 impl Runner<'_> {
     /// Where prompts stand in place of cues, every turn of the case has one.

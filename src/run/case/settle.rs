@@ -7,7 +7,8 @@ use crate::results::cause::{Cause, Statement};
 use crate::results::event::Way;
 use crate::run::case::client::Client;
 use crate::run::case::interpreter::{Runner, Stop};
-use crate::scenario::model::Step;
+use crate::run::case::steps::StepScope;
+use crate::scenario::case::Never;
 
 /// A silence is measured in this many pieces: when the machine stands still for a while, only one of them passes
 /// unlived, and what the server said meanwhile is seen in the next.
@@ -106,14 +107,21 @@ impl Runner<'_> {
         }
     }
 
+    /// `settle`: does the barrier, and looks past everything received.
+    pub(crate) async fn settle(&mut self, client: &str) -> Result<(), Stop> {
+        self.barrier(client).await?;
+        self.client(client)?.queue.clear();
+        Ok(())
+    }
+
     /// `never`: nothing wanted comes until the barrier is answered, or within the window. A connection that is gone
     /// shows nothing, unless a step awaited its end.
-    pub(crate) async fn never(&mut self, client: &str, step: &Step, blame: &[String]) -> Result<(), Stop> {
-        let names = step.never.as_ref().map(|names| names.as_slice().to_vec()).unwrap_or_default();
-        let wanted = self.wanted(&names, step.with.as_ref(), step.schema.as_ref())?;
+    pub(crate) async fn never(&mut self, verb: &Never, cx: &StepScope<'_>) -> Result<(), Stop> {
+        let (client, blame) = (cx.client, cx.blame);
+        let wanted = self.wanted(&verb.awaited)?;
         let over = |state: &Client| state.ended.is_some() && (state.may_end || state.told || wanted.close);
-        match step.window.as_deref().map(crate::scenario::duration) {
-            Some(Ok(window)) => {
+        match verb.window {
+            Some(window) => {
                 let until = Instant::now() + self.cx.run.options.timing.scaled(window);
                 while self.client(client)?.ended.is_none() && self.pump(until).await? {}
             }

@@ -1,23 +1,28 @@
-//! The verbs.
-
-use std::time::Instant;
-
-use base64::Engine as _;
-use serde_json::{Value, json};
+//! Steps: one after the other, each with what its verb needs to know of it.
 
 use crate::protocol::ReadingName;
-use crate::results::Check;
-use crate::run::case::client::Ended;
 use crate::run::case::interpreter::{Runner, Stop};
-use crate::scenario::model::Step;
-use crate::trace::{Direction, End, Payload};
+use crate::scenario::case::{Leniency, Restart, Step, Verb};
+
+/// What a verb needs to know of the step that it stands in.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StepScope<'s> {
+    /// The client that does it.
+    pub client: &'s str,
+    /// Pointer of the step, relative to the case.
+    pub at: &'s str,
+    /// The step's own requirements.
+    pub covers: &'s [String],
+    /// The requirements that its failure breaks: its own, or else the case's.
+    pub blame: &'s [String],
+}
 
 impl Runner<'_> {
     /// Does steps one after the other.
     pub(crate) async fn steps(&mut self, steps: &[Step], at: &str) -> Result<(), Stop> {
         for (index, step) in steps.iter().enumerate() {
             let place = format!("{at}/{index}");
-            Box::pin(self.perform(step, &place)).await?;
+            Box::pin(self.run_step(step, &place)).await?;
             if self.is_broken() {
                 return Err(Stop::Failed);
             }
@@ -25,181 +30,84 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// The answer under which a failure of this step is judged: the reading's own, and never "default" where the default
+    /// The answer under which a failure of a step is judged: the reading's own, and never "default" where the default
     /// takes it either way.
-    fn taken(&self, step: &Step) -> Option<ReadingName> {
+    fn taken(&self, leniency: &Leniency) -> Option<ReadingName> {
         let answer = |id: &Option<String>| self.cx.protocol.readings.get(id.as_ref()?).copied();
-        let allowed = answer(&step.allowed).map(|taken| match taken {
+        let allowed = answer(&leniency.allowed).map(|taken| match taken {
             ReadingName::Default => ReadingName::Lenient,
             other => other,
         });
-        allowed.or_else(|| answer(&step.tolerated))
+        allowed.or_else(|| answer(&leniency.tolerated))
     }
 
-    async fn perform(&mut self, step: &Step, at: &str) -> Result<(), Stop> {
-        let verb = step.verbs().first().copied().unwrap_or_default();
-        self.step.pointer = format!("{at}/{verb}");
+    /// Does a step, unless its condition does not hold.
+    async fn run_step(&mut self, step: &Step, at: &str) -> Result<(), Stop> {
+        self.step.pointer = format!("{at}/{}", step.verb.name());
         self.mark();
-        self.step.tolerated = self.taken(step);
-        self.step.warns = step.warns;
-        if let Some(condition) = &step.when
+        let leniency = step.verb.leniency();
+        self.step.tolerated = leniency.and_then(|leniency| self.taken(leniency));
+        self.step.warns = leniency.is_some_and(|leniency| leniency.warns);
+        if let Some(condition) = &step.common.when
             && !self.relation(condition)?.0
         {
             return Ok(());
         }
         let failures = self.verdict.failures.len();
-        let client = step.client.clone().or_else(|| self.conns.first_client.clone()).unwrap_or_default();
+        let client = step.verb.by().map(str::to_owned).or_else(|| self.conns.first_client.clone());
+        let client = client.unwrap_or_default();
         self.step.client.clone_from(&client);
-        let blame =
-            if step.covers.is_empty() { self.cx.loaded.case.covers.clone() } else { step.covers.clone() };
-        match verb {
-            "open" => {
-                let opened = self.open(step).await;
-                if let Err(stop @ (Stop::Failed | Stop::Error(_))) = &opened {
-                    self.note_opening(stop, failures);
-                }
-                opened?;
-            }
-            "expect_file" => self.expect_file(step, &blame).await?,
-            "close" => self.close(step.close.as_deref().unwrap_or_default()).await?,
-            "drop" => self.drop_client(step).await?,
-            "stall" | "unstall" => {
-                let stalled = step.stall.is_some();
-                let name = step.stall.as_ref().or(step.unstall.as_ref()).cloned().unwrap_or_default();
-                let state = self.client(&name)?;
-                state.stalled = stalled;
-                if let Some(connection) = &state.connection {
-                    connection.stall(stalled);
-                }
-            }
-            "send" => {
-                let message = step.send.clone().unwrap_or_default();
-                for _ in 0..step.count.unwrap_or(1) {
-                    let message = self.expand(&message, None)?;
-                    self.say(&client, message).await?;
-                }
-            }
-            "raw" => {
-                let text = self.expand(&json!(step.raw), None)?;
-                for _ in 0..step.count.unwrap_or(1) {
-                    self.send_text(&client, text.as_str().unwrap_or_default().to_owned()).await?;
-                }
-            }
-            "frame" => self.frame(&client, step).await?,
-            "bytes" => self.bytes(&client, step).await?,
-            "binary" => self.binary(&client, step).await?,
-            "expect" => self.expect(&client, step, &blame).await?,
-            "check" => self.check(&client, step, &blame)?,
-            "never" => self.never(&client, step, &blame).await?,
-            "ping" => self.ping(&client, step, &blame).await?,
-            "joined" => self.joined(&client, step, &blame)?,
-            "settle" => {
-                let name = step.settle.clone().unwrap_or_default();
-                self.barrier(&name).await?;
-                self.client(&name)?.queue.clear();
-            }
-            "alive" => self.alive(step, &blame).await?,
-            "ended" => self.ended(step, &blame).await?,
-            "rejected" => self.rejected(&client, step, &blame).await?,
-            "unseen" => self.unseen(&client, step, &blame).await?,
-            "restart" => self.restart().await?,
-            "assert" => self.assert(step.assert.as_ref(), &blame)?,
-            "unchanged" => self.unchanged(&client, step, at, &blame).await?,
-            "parallel" => self.parallel(step, at).await?,
-            _ => return Err(Stop::Error("a step without a verb".to_owned())),
-        }
+        let (covers, loaded) = (&step.common.covers, self.cx.loaded);
+        let blame = if covers.is_empty() { &loaded.case.covers } else { covers };
+        self.perform(&step.verb, &StepScope { client: &client, at, covers, blame }).await?;
         self.step.tolerated = None;
         self.step.warns = false;
         if self.verdict.failures.len() == failures {
-            self.exercise(&step.covers);
+            self.exercise(covers);
         }
         Ok(())
     }
 
+    async fn perform(&mut self, verb: &Verb, cx: &StepScope<'_>) -> Result<(), Stop> {
+        match verb {
+            Verb::Open(open) => self.open(open, cx).await,
+            Verb::Close(client) => self.close(client).await,
+            Verb::Drop(cut) => self.drop_client(cut).await,
+            Verb::Stall(client) => self.stall(client, true),
+            Verb::Unstall(client) => self.stall(client, false),
+            Verb::Send(send) => self.send_message(send, cx).await,
+            Verb::Raw(raw) => self.raw(raw, cx).await,
+            Verb::Binary(binary) => self.binary(binary, cx).await,
+            Verb::Frame(frame) => self.frame(frame, cx).await,
+            Verb::Bytes(bytes) => self.bytes(bytes, cx).await,
+            Verb::Expect(expect) => self.expect(expect, cx).await,
+            Verb::Check(check) => self.check(check, cx),
+            Verb::Never(never) => self.never(never, cx).await,
+            Verb::Ping(ping) => self.ping(ping, cx).await,
+            Verb::Joined(joined) => self.joined(joined, cx),
+            Verb::Settle(client) => self.settle(client).await,
+            Verb::Alive(alive) => self.alive(alive, cx).await,
+            Verb::Ended(ended) => self.ended(ended, cx).await,
+            Verb::Rejected(rejected) => self.rejected(rejected, cx).await,
+            Verb::Unseen(unseen) => self.unseen(unseen, cx).await,
+            Verb::Restart(Restart::Hard) => self.restart().await,
+            Verb::ExpectFile(file) => self.expect_file(file, cx).await,
+            Verb::Assert(relation) => self.assert(relation, cx),
+            Verb::Unchanged(unchanged) => self.unchanged(unchanged, cx).await,
+            Verb::Parallel(branches) => self.parallel(branches, cx).await,
+        }
+    }
+
     /// Takes the branches' steps in turn: first steps first, so that sends go out back to back.
-    async fn parallel(&mut self, step: &Step, at: &str) -> Result<(), Stop> {
-        let branches = step.parallel.clone().unwrap_or_default();
+    async fn parallel(&mut self, branches: &[Vec<Step>], cx: &StepScope<'_>) -> Result<(), Stop> {
         let longest = branches.iter().map(Vec::len).max().unwrap_or(0);
         for index in 0..longest {
             for (number, branch) in branches.iter().enumerate() {
                 if let Some(step) = branch.get(index) {
-                    Box::pin(self.perform(step, &format!("{at}/parallel/{number}/{index}"))).await?;
+                    Box::pin(self.run_step(step, &format!("{}/parallel/{number}/{index}", cx.at))).await?;
                 }
             }
         }
         Ok(())
-    }
-}
-
-impl Runner<'_> {
-    /// Sends a message as the server spells it.
-    pub(crate) async fn say(&mut self, client: &str, mut message: Value) -> Result<(), Stop> {
-        self.cx.protocol.spell(&mut message);
-        self.send_text(client, message.to_string()).await
-    }
-
-    async fn send_text(&mut self, client: &str, text: String) -> Result<(), Stop> {
-        let deadline = self.deadline(None);
-        self.whole(client)?;
-        let state = self.client(client)?;
-        state.speaks();
-        let Some(connection) = &mut state.connection else {
-            return Err(Stop::Error(format!("client `{client}` is not connected")));
-        };
-        let sent = connection.text(text.clone(), deadline).await;
-        self.record(client, Direction::Send, Payload::Text(text.into()));
-        if sent.is_err() {
-            // Whoever waits for the answer finds the connection ended and says so.
-            self.client(client)?.ended.get_or_insert(Ended::by(End::Reset));
-        }
-        self.make_room()
-    }
-
-    async fn binary(&mut self, client: &str, step: &Step) -> Result<(), Stop> {
-        let text = step.binary.clone().unwrap_or_default();
-        let bytes = base64::engine::general_purpose::STANDARD
-            .decode(text)
-            .map_err(|error| Stop::Error(format!("`binary` is no base64: {error}")))?;
-        let deadline = self.deadline(None);
-        self.whole(client)?;
-        let state = self.client(client)?;
-        if let Some(connection) = &mut state.connection
-            && connection.binary(bytes.clone(), deadline).await.is_err()
-        {
-            // Whoever waits for the answer finds the connection ended and says so.
-            state.ended.get_or_insert(Ended::by(End::Reset));
-        }
-        self.record(client, Direction::Send, Payload::Binary(bytes.into()));
-        Ok(())
-    }
-
-    async fn ping(&mut self, client: &str, step: &Step, blame: &[String]) -> Result<(), Stop> {
-        let text = self.expand(&json!(step.ping), None)?;
-        let bytes: Vec<u8> = text.as_str().unwrap_or_default().into();
-        let deadline = self.deadline(None);
-        self.whole(client)?;
-        let state = self.client(client)?;
-        state.pongs.clear();
-        if let Some(connection) = &mut state.connection {
-            connection.ping(bytes.clone(), deadline).await.map_err(Stop::Error)?;
-        }
-        self.record(client, Direction::Send, Payload::Ping(bytes.clone().into()));
-        let until = Instant::now() + deadline;
-        loop {
-            let state = self.client(client)?;
-            if state.pongs.iter().any(|pong| **pong == *bytes) {
-                return Ok(());
-            }
-            if let Some(ended) = &state.ended {
-                let ended = ended.clone();
-                state.told = true;
-                let message = self.ended_instead(client, &ended, " instead of repeating the ping's text");
-                return self.ended_by(Check::Step, client, blame, message);
-            }
-            if !self.pump(until).await? {
-                let message = self.nothing_came(client, "no pong repeated the ping's text", false);
-                return self.missed(blame, message, None, None);
-            }
-        }
     }
 }

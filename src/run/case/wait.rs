@@ -6,10 +6,12 @@ use std::time::Instant;
 use serde_json::Value;
 
 use crate::frame::Pointer;
+use crate::protocol::extension::Exchange;
 use crate::protocol::{Matcher, is_subset};
 use crate::results::cause::Statement;
 use crate::run::case::client::Received;
 use crate::run::case::interpreter::{Runner, Stop};
+use crate::scenario::case::{Awaited, Constraint};
 use crate::source::schema::Schema;
 use crate::trace::Direction;
 
@@ -96,41 +98,63 @@ fn answers(body: &Value, at: &Pointer, sent: &Value) -> bool {
 }
 
 impl Runner<'_> {
-    pub(crate) fn wanted(
+    /// What a step waits for, with its templates filled in.
+    pub(crate) fn wanted(&mut self, awaited: &Awaited) -> Result<Wanted, Stop> {
+        let schema = awaited.schema.as_ref().map(|schema| self.compiled(schema)).transpose()?;
+        self.wanted_with(&awaited.names, awaited.with.as_ref(), schema.map(|(_, compiled)| compiled))
+    }
+
+    /// What an exchange of the protocol waits for.
+    pub(crate) fn wanted_of(&mut self, exchange: &Exchange) -> Result<Wanted, Stop> {
+        let names = exchange.expect.as_ref().map(|names| names.as_slice()).unwrap_or_default();
+        let schema = match &exchange.schema {
+            Some(given) => {
+                let constraint = Constraint { given: given.clone(), fixed: None };
+                Some(self.compiled(&constraint)?.1)
+            }
+            None => None,
+        };
+        self.wanted_with(names, exchange.with.as_ref(), schema)
+    }
+
+    /// A step's JSON Schema, and the same compiled.
+    pub(crate) fn compiled(&mut self, constraint: &Constraint) -> Result<(Value, Schema), Stop> {
+        let given = &constraint.given;
+        let schema = self.expand(given, None)?;
+        let schema = self.loosened_schema(schema);
+        let compiled = match &constraint.fixed {
+            _ if schema != *given => Schema::new(&schema),
+            Some(fixed) => Ok(fixed.clone()),
+            None => self.cx.protocol.schema(&schema),
+        };
+        Ok((schema, compiled.map_err(Stop::Error)?))
+    }
+
+    fn wanted_with(
         &mut self,
         names: &[String],
         with: Option<&Value>,
-        schema: Option<&Value>,
+        schema: Option<Schema>,
     ) -> Result<Wanted, Stop> {
-        let bad = |error: String| Stop::Error(error);
         let with = with.map(|with| self.expand(with, None)).transpose()?;
         let mut wanted = Wanted {
             messages: Vec::new(),
             turn_end: None,
             close: false,
             with: with.map(|with| self.loosened(with)),
-            schema: None,
+            schema,
             echo: None,
             keep: false,
             label: names.join(" or "),
             names: names.to_vec(),
         };
-        if let Some(schema) = schema {
-            let given = schema;
-            let schema = self.expand(given, None)?;
-            let schema = self.loosened_schema(schema);
-            // One without templates is the same each time.
-            let compiled =
-                if schema == *given { self.cx.protocol.schema(&schema) } else { Schema::new(&schema) };
-            wanted.schema = Some(compiled.map_err(bad)?);
-        }
         for name in names {
             match name.as_str() {
                 "close" => wanted.close = true,
                 "turn-end" => wanted.turn_end = Some(Arc::clone(&self.cx.roles.turn_end)),
                 name => {
                     let message = self.cx.protocol.message_named(name, Direction::Recv);
-                    wanted.messages.push(message.map_err(|error| bad(error.to_string()))?);
+                    wanted.messages.push(message.map_err(|error| Stop::Error(error.to_string()))?);
                 }
             }
         }

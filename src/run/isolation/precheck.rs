@@ -4,14 +4,14 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::protocol::{Protocol, clip};
 use crate::results::Check;
 use crate::results::event::{Failure, Verdict, Way, WireLine};
 use crate::run::case::interpreter::Outcome;
-use crate::scenario::{self, LoadedCase};
-use crate::source::Document;
+use crate::scenario::LoadedCase;
+use crate::scenario::synthetic::Builder;
 use crate::trace::{Direction, Payload};
 
 /// What the model is told to say: unlikely enough that nobody else says it.
@@ -45,21 +45,14 @@ pub(crate) fn case(protocol: &Protocol) -> Result<LoadedCase, String> {
             { "type": "object", "not": { "additionalProperties": { "not": { "$ref": "#/$defs/told" } } } },
         ] } },
     });
-    let never = json!({ "never": types, "as": HEARER, "where": told });
-    made(
-        protocol,
-        "sessions-apart",
-        "What one session is told no other hears",
-        json!([{ "say": WORDS }]),
-        &Value::Array(
-            [
-                vec![json!({ "open": TELLER }), json!({ "open": HEARER, "session": "other" })],
-                start(protocol, TELLER),
-                vec![json!({ "expect": "turn-end", "as": TELLER }), never],
-            ]
-            .concat(),
-        ),
-    )
+    Builder::new(protocol, "sessions-apart", "What one session is told no other hears")
+        .turn(json!([{ "say": WORDS }]))
+        .open(TELLER)
+        .open_in(HEARER, "other")
+        .start_turn(TELLER)
+        .expect(TELLER, "turn-end")
+        .never(HEARER, &types, &told)
+        .build()
 }
 
 /// Marks a case that found a leak; false: it found none. Whatever became of the case's steps, its frames tell: an answer that
@@ -119,45 +112,6 @@ fn leaked(outcome: &Outcome) -> Vec<&WireLine> {
 /// Whether a text bears the words, or the user's own.
 fn told(text: &str) -> bool {
     text.contains(WORDS[0].trim_end()) || text.contains("[[cue:")
-}
-
-/// The protocol's own start of a turn as steps, with the cue as the user's text.
-pub(crate) fn start(protocol: &Protocol, client: &str) -> Vec<Value> {
-    let turn = &protocol.extension.turn;
-    let before = turn.before.iter().map(|step| match (&step.send, &step.expect) {
-        (Some(send), _) => json!({ "send": send, "as": client }),
-        (None, expect) => {
-            let mut wait = json!({ "expect": expect, "as": client, "save": step.save });
-            for (key, value) in [("with", &step.with), ("where", &step.schema)] {
-                if let Some(value) = value {
-                    wait[key] = value.clone();
-                }
-            }
-            wait
-        }
-    });
-    let start = turn.start.to_string().replace("{{text}}", "{{cue}}");
-    let start: Value = serde_json::from_str(&start).unwrap_or_default();
-    before.chain([json!({ "send": start, "as": client })]).collect()
-}
-
-/// A case that stands in no file.
-pub(crate) fn made(
-    protocol: &Protocol,
-    name: &str,
-    title: &str,
-    turn: Value,
-    steps: &Value,
-) -> Result<LoadedCase, String> {
-    let mut case = json!({ "name": name, "title": title, "settle": false, "steps": steps });
-    if !turn.is_null() {
-        case["turn"] = turn;
-    }
-    let file = json!({ "family": "target", "cases": [case] });
-    let document =
-        Document::parse("made by frameproof", &file.to_string()).map_err(|error| error.to_string())?;
-    let mut cases = scenario::from_documents([document], protocol).map_err(|error| error.to_string())?;
-    cases.pop().ok_or_else(|| "no case".to_owned())
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use crate::run::server::handle::ServerHandle;
 use crate::run::server::lease::Lease;
 use crate::run::{RunError, RunOptions, Target};
 use crate::scenario::LoadedCase;
-use crate::scenario::model::Step;
+use crate::scenario::case::Step;
 use crate::target::{Fresh, Instance, LaunchError, LaunchFailure, Line};
 use crate::wire::{ConnectError, Connection, Endpoint};
 

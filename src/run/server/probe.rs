@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::protocol::is_subset;
 use crate::results::event::{Verdict, Way};
 use crate::run::Target;
 use crate::run::case::interpreter::Outcome;
 use crate::run::context::RunContext;
-use crate::run::isolation::precheck as isolation;
 use crate::run::server::pool::ServerPool;
 use crate::run::server::serve::run_on_server;
+use crate::scenario::synthetic::Builder;
 
 /// Sets the protocol as the server speaks it, and the bare one in the same dialect. It is the one that was given, unless the
 /// server refuses the opening as that spells it, in the way of one that speaks another dialect, and does the opening in that.
@@ -42,8 +42,7 @@ pub(crate) async fn detect_dialect(pool: &ServerPool, target: &Target, run: &mut
 
 /// What came of the opening alone.
 async fn opened(pool: &ServerPool, run: &RunContext) -> Outcome {
-    let steps = json!([{ "open": "client" }]);
-    match isolation::made(&run.protocol, "dialect", "The opening", Value::Null, &steps) {
+    match Builder::new(&run.protocol, "dialect", "The opening").open("client").build() {
         Ok(case) => run_on_server(pool, run, &case, run.case_options(run.options.seed)).await,
         Err(error) => Outcome { reason: Some((Verdict::Error, error)), ..Outcome::default() },
     }

@@ -5,7 +5,8 @@ use std::time::Instant;
 use crate::results::Check;
 use crate::results::cause::Cause;
 use crate::run::case::interpreter::{Runner, Stop};
-use crate::scenario::model::Step;
+use crate::run::case::steps::StepScope;
+use crate::scenario::case::{Cut, Open, Opening};
 use crate::trace::{Direction, End, Payload};
 use crate::wire::ConnectError;
 
@@ -29,28 +30,35 @@ impl Runner<'_> {
         restarter.restart().await.map_err(Stop::Error)
     }
 
-    pub(crate) async fn open(&mut self, step: &Step) -> Result<(), Stop> {
-        let name = step.open.clone().unwrap_or_default();
+    pub(crate) async fn open(&mut self, verb: &Open, cx: &StepScope<'_>) -> Result<(), Stop> {
+        let failures = self.verdict.failures.len();
+        let opened = self.opened(verb, cx).await;
+        if let Err(stop @ (Stop::Failed | Stop::Error(_))) = &opened {
+            self.note_opening(stop, failures);
+        }
+        opened
+    }
+
+    async fn opened(&mut self, verb: &Open, cx: &StepScope<'_>) -> Result<(), Stop> {
+        let name = verb.client.clone();
         if self.conns.clients.contains_key(&name) {
             self.lost(&name)?;
         }
         self.step.client.clone_from(&name);
-        let with = step.with.as_ref().map(|with| self.expand(with, None)).transpose()?;
-        if let Err(error) = self.connect(&name, step.session.as_deref(), with.as_ref()).await {
+        let with = verb.with.as_ref().map(|with| self.expand(with, None)).transpose()?;
+        if let Err(error) = self.connect(&name, verb.session.as_deref(), with.as_ref()).await {
             let refused = matches!(error, ConnectError::Http { .. } | ConnectError::Broken(_));
-            return match (refused, step.may_refuse, step.covers.is_empty()) {
+            return match (refused, verb.may_refuse, cx.covers.is_empty()) {
                 (true, true, _) => Ok(()),
-                (true, false, false) => self.missed(&step.covers, error.to_string(), None, None),
+                (true, false, false) => self.missed(cx.covers, error.to_string(), None, None),
                 _ => Err(Stop::Error(error.to_string())),
             };
         }
-        if step.opening.as_deref() == Some("none") {
-            return Ok(());
-        }
         let openings = &self.cx.protocol.extension.openings;
-        let opening = match &step.opening {
-            Some(opening) => openings.get(opening),
-            None => openings.values().next(),
+        let opening = match &verb.opening {
+            Opening::None => return Ok(()),
+            Opening::Named(opening) => openings.get(opening),
+            Opening::First => openings.values().next(),
         };
         let steps = opening.cloned().unwrap_or_default();
         self.exchange(&name, &steps, with.as_ref(), true).await?;
@@ -59,10 +67,20 @@ impl Runner<'_> {
     }
 
     /// Keeps why an opening failed: cases that fail for the same reason are told together.
-    pub(crate) fn note_opening(&mut self, stop: &Stop, before: usize) {
+    fn note_opening(&mut self, stop: &Stop, before: usize) {
         let told = self.verdict.failures.get(before).map(|failure| failure.message.clone());
         let reason = if let Stop::Error(reason) = stop { Some(reason.clone()) } else { None };
         self.verdict.cause = reason.or(told).map(Cause::Told);
+    }
+
+    /// Stops a client from reading, or has it read again.
+    pub(crate) fn stall(&mut self, name: &str, stalled: bool) -> Result<(), Stop> {
+        let state = self.client(name)?;
+        state.stalled = stalled;
+        if let Some(connection) = &state.connection {
+            connection.stall(stalled);
+        }
+        Ok(())
     }
 
     pub(crate) async fn close(&mut self, name: &str) -> Result<(), Stop> {
@@ -93,16 +111,16 @@ impl Runner<'_> {
         Ok(())
     }
 
-    pub(crate) async fn drop_client(&mut self, step: &Step) -> Result<(), Stop> {
-        let name = step.drop.clone().unwrap_or_default();
-        if let Some(after) = &step.after {
+    pub(crate) async fn drop_client(&mut self, verb: &Cut) -> Result<(), Stop> {
+        let name = verb.client.clone();
+        if let Some(after) = &verb.after {
             let after = self.expand(after, None)?;
             let after =
                 after.as_u64().ok_or_else(|| Stop::Error(format!("`after` is {after}, not a number")))?;
             self.received(&name, after as usize).await?;
         }
         self.lost(&name)?;
-        if step.noticed {
+        if verb.noticed {
             self.hang_up(&name).await?;
         }
         self.record(&name, Direction::Send, Payload::End(End::Dropped));

@@ -9,28 +9,28 @@ use crate::protocol::Matcher;
 use crate::results::Check;
 use crate::run::case::client::Received;
 use crate::run::case::interpreter::{Runner, Stop};
+use crate::run::case::steps::StepScope;
 use crate::run::case::wait::Waited;
-use crate::scenario::duration;
-use crate::scenario::model::{Assertion, Joined, Step};
-use crate::source::schema::{Problem, Schema, Violation};
+use crate::scenario::case::{self, Awaited, Expect, Relation};
+use crate::scenario::file::Joined;
+use crate::source::schema::{Problem, Violation};
 use crate::trace::Direction;
 
 /// Pieces that a message which they do not make points to: the first ones.
 const LISTED: usize = 100;
 
 impl Runner<'_> {
-    pub(crate) async fn expect(&mut self, client: &str, step: &Step, blame: &[String]) -> Result<(), Stop> {
-        let names = step.expect.as_ref().map(|names| names.as_slice().to_vec()).unwrap_or_default();
-        let mut wanted = self.wanted(&names, step.with.as_ref(), step.schema.as_ref())?;
-        wanted.keep = step.keep;
-        let own = step.within.as_deref().and_then(|text| duration(text).ok());
-        let until = Instant::now() + self.deadline(own);
-        for _ in 0..step.count.unwrap_or(1) {
-            match self.wait(client, &wanted, until, step.past_errors).await? {
+    pub(crate) async fn expect(&mut self, verb: &Expect, cx: &StepScope<'_>) -> Result<(), Stop> {
+        let (client, names) = (cx.client, &verb.awaited.names);
+        let mut wanted = self.wanted(&verb.awaited)?;
+        wanted.keep = verb.keep;
+        let until = Instant::now() + self.deadline(verb.within);
+        for _ in 0..verb.count {
+            match self.wait(client, &wanted, until, verb.past_errors).await? {
                 Waited::Found(received) => {
-                    for (name, at) in &step.save {
+                    for (name, at) in &verb.save {
                         let Some(value) = at.get(&received.body).cloned() else {
-                            let blame = self.blame(step, &names, blame);
+                            let blame = self.absent(cx, names, cx.blame);
                             let message = format!("it has no {at}, which is to be saved as `{name}`");
                             return self.missed(&blame, message, Some(&*received), None);
                         };
@@ -46,51 +46,51 @@ impl Runner<'_> {
                     state.taken = Some(Received { ended: Some(ended.describe()), ..taken });
                 }
                 Waited::Ended(message) => {
-                    let blame = self.blame(step, &names, blame);
+                    let blame = self.absent(cx, names, cx.blame);
                     return self.ended_by(Check::Step, client, &blame, message);
                 }
                 Waited::Missed(message, instead) => {
-                    let blame = self.blame(step, &names, blame);
-                    let expected = self.asked_for(step, &names)?;
+                    let blame = self.absent(cx, names, cx.blame);
+                    let expected = self.asked_for(&verb.awaited)?;
                     return self.missed(&blame, message, instead.as_deref(), expected);
                 }
             }
         }
-        if step.covers.is_empty() && names.len() == 1 {
+        if cx.covers.is_empty() && names.len() == 1 {
             // What its absence would have broken.
-            let held = self.blame(step, &names, &[]);
+            let held = self.absent(cx, names, &[]);
             self.exercise(&held);
         }
         Ok(())
     }
 
     /// What a step asks for of a message beside its type, for the report.
-    fn asked_for(&mut self, step: &Step, names: &[String]) -> Result<Option<Value>, Stop> {
-        if step.with.is_none() && step.schema.is_none() {
+    fn asked_for(&mut self, awaited: &Awaited) -> Result<Option<Value>, Stop> {
+        if awaited.with.is_none() && awaited.schema.is_none() {
             return Ok(None);
         }
         let mut expected = json!({});
         let said: Vec<&str> =
-            names.iter().filter(|name| self.cx.protocol.says(name)).map(String::as_str).collect();
+            awaited.names.iter().filter(|name| self.cx.protocol.says(name)).map(String::as_str).collect();
         if !said.is_empty() {
             self.cx.protocol.extension.discriminator.put(&mut expected, json!(said.join(" or ")));
         }
-        if let Some(Value::Object(with)) = &step.with {
+        if let Some(Value::Object(with)) = &awaited.with {
             let with = self.expand(&Value::Object(with.clone()), None)?;
             for (key, value) in with.as_object().into_iter().flatten() {
                 json_patch::merge(&mut expected, &json!({ key: value }));
             }
         }
-        if let Some(schema) = &step.schema {
-            expected["where"] = schema.clone();
+        if let Some(schema) = &awaited.schema {
+            expected["where"] = schema.given.clone();
         }
         Ok(Some(expected))
     }
 
     /// Who is to blame when an expected message does not come.
-    fn blame(&self, step: &Step, names: &[String], case: &[String]) -> Vec<String> {
-        if !step.covers.is_empty() {
-            return step.covers.clone();
+    fn absent(&self, cx: &StepScope<'_>, names: &[String], case: &[String]) -> Vec<String> {
+        if !cx.covers.is_empty() {
+            return cx.covers.to_vec();
         }
         if names.iter().any(|name| name == "turn-end") {
             return self.cx.protocol.extension.turn.covers.clone();
@@ -103,11 +103,9 @@ impl Runner<'_> {
         if absent.is_empty() { case.to_vec() } else { absent }
     }
 
-    pub(crate) fn check(&mut self, client: &str, step: &Step, blame: &[String]) -> Result<(), Stop> {
-        let schema = step.check.clone().unwrap_or_default();
-        let schema = self.expand(&schema, None)?;
-        let schema = self.loosened_schema(schema);
-        let compiled = Schema::new(&schema).map_err(Stop::Error)?;
+    pub(crate) fn check(&mut self, verb: &case::Check, cx: &StepScope<'_>) -> Result<(), Stop> {
+        let (client, blame) = (cx.client, cx.blame);
+        let (_, compiled) = self.compiled(&verb.schema)?;
         let Some(taken) = self.client(client)?.taken.clone() else {
             return Err(Stop::Error("`check` comes after an `expect`".to_owned()));
         };
@@ -128,11 +126,9 @@ impl Runner<'_> {
         self.missed(blame, message, Some(&taken), None)
     }
 
-    pub(crate) fn joined(&mut self, client: &str, step: &Step, blame: &[String]) -> Result<(), Stop> {
-        let (Some(joined), Some(schema)) = (&step.joined, &step.schema) else { return Ok(()) };
-        let schema = self.expand(schema, None)?;
-        let schema = self.loosened_schema(schema);
-        let compiled = Schema::new(&schema).map_err(Stop::Error)?;
+    pub(crate) fn joined(&mut self, verb: &case::Joined, cx: &StepScope<'_>) -> Result<(), Stop> {
+        let (client, joined) = (cx.client, &verb.pieces);
+        let (_, compiled) = self.compiled(&verb.schema)?;
         let of =
             Matcher::new(&joined.of, &self.cx.protocol).map_err(|error| Stop::Error(error.to_string()))?;
         let looked = &self.client(client)?.looked;
@@ -146,7 +142,7 @@ impl Runner<'_> {
         let message =
             format!("the pieces make {}, which {}", crate::protocol::shorten(&text), violation.problem);
         let before = self.verdict.failures.len();
-        let missed = self.missed(blame, message, Some(&Received::made(event, text)), None);
+        let missed = self.missed(cx.blame, message, Some(&Received::made(event, text)), None);
         if let Some(failure) = self.verdict.failures.get_mut(before) {
             // The pieces show it, and not what came last.
             failure.frames = frames;
@@ -154,41 +150,42 @@ impl Runner<'_> {
         missed
     }
 
-    pub(crate) fn assert(&mut self, assertion: Option<&Assertion>, blame: &[String]) -> Result<(), Stop> {
-        let Some(assertion) = assertion else { return Ok(()) };
-        let (holds, how, values) = self.relation(assertion)?;
+    pub(crate) fn assert(&mut self, relation: &Relation, cx: &StepScope<'_>) -> Result<(), Stop> {
+        let (holds, how, values) = self.relation(relation)?;
         if holds {
             return Ok(());
         }
         let shown: Vec<String> = values.iter().map(crate::protocol::shorten).collect();
-        self.missed(blame, format!("these are not {how}: {}", shown.join(", ")), None, None)
+        self.missed(cx.blame, format!("these are not {how}: {}", shown.join(", ")), None, None)
     }
 
-    /// Whether values are as the assertion says, what it says in words, and the values.
-    pub(crate) fn relation(
-        &mut self,
-        assertion: &Assertion,
-    ) -> Result<(bool, &'static str, Vec<Value>), Stop> {
+    /// Whether values are as the relation says, what it says in words, and the values.
+    pub(crate) fn relation(&mut self, relation: &Relation) -> Result<(bool, &'static str, Vec<Value>), Stop> {
         let mut list = |values: &[Value]| -> Result<Vec<Value>, Stop> {
             values.iter().map(|value| self.expand(value, None)).collect()
         };
-        Ok(if let Some(values) = &assertion.equal {
-            let values = list(values)?;
-            (values.windows(2).all(|pair| pair[0] == pair[1]), "equal", values)
-        } else if let Some(values) = &assertion.differ {
-            let values = list(values)?;
-            let differ = (1..values.len()).all(|index| !values[..index].contains(&values[index]));
-            (differ, "all different", values)
-        } else if let Some(values) = &assertion.ascending {
-            let values = list(values)?;
-            let grows = values.windows(2).all(|pair| is_less(&pair[0], &pair[1]));
-            (grows, "ascending", values)
-        } else {
-            let values = list(assertion.difference.as_ref().map_or(&[][..], |values| &values[..]))?;
-            let number = |index: usize| values.get(index).and_then(Value::as_i64);
-            let holds =
-                matches!((number(0), number(1), number(2)), (Some(a), Some(b), Some(c)) if a - b == c);
-            (holds, "a difference that fits", values)
+        Ok(match relation {
+            Relation::Equal(values) => {
+                let values = list(values)?;
+                (values.windows(2).all(|pair| pair[0] == pair[1]), "equal", values)
+            }
+            Relation::Differ(values) => {
+                let values = list(values)?;
+                let differ = (1..values.len()).all(|index| !values[..index].contains(&values[index]));
+                (differ, "all different", values)
+            }
+            Relation::Ascending(values) => {
+                let values = list(values)?;
+                let grows = values.windows(2).all(|pair| is_less(&pair[0], &pair[1]));
+                (grows, "ascending", values)
+            }
+            Relation::Difference(values) => {
+                let values = list(&values[..])?;
+                let number = |index: usize| values.get(index).and_then(Value::as_i64);
+                let holds =
+                    matches!((number(0), number(1), number(2)), (Some(a), Some(b), Some(c)) if a - b == c);
+                (holds, "a difference that fits", values)
+            }
         })
     }
 
@@ -215,24 +212,18 @@ impl Runner<'_> {
         self.log.wire.len().saturating_sub(1) as u64
     }
 
-    pub(crate) async fn unchanged(
-        &mut self,
-        client: &str,
-        step: &Step,
-        at: &str,
-        blame: &[String],
-    ) -> Result<(), Stop> {
-        let before = self.state(client).await?;
-        let steps = step.unchanged.clone().unwrap_or_default();
-        self.steps(&steps, &format!("{at}/unchanged")).await?;
-        self.step.pointer = format!("{at}/unchanged");
-        let after = self.state(client).await?;
+    pub(crate) async fn unchanged(&mut self, verb: &case::Unchanged, cx: &StepScope<'_>) -> Result<(), Stop> {
+        let before = self.state(cx.client).await?;
+        let at = format!("{}/unchanged", cx.at);
+        self.steps(&verb.steps, &at).await?;
+        self.step.pointer = at;
+        let after = self.state(cx.client).await?;
         if before == after {
             return Ok(());
         }
         let message = "the state that the server shows has changed".to_owned();
         let received = Received::made(self.last_event(), after);
-        self.missed(blame, message, Some(&received), Some(before))
+        self.missed(cx.blame, message, Some(&received), Some(before))
     }
 }
 

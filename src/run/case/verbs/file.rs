@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use crate::run::case::client::Received;
 use crate::run::case::interpreter::{Runner, Stop};
-use crate::scenario::duration;
-use crate::scenario::model::Step;
+use crate::run::case::steps::StepScope;
+use crate::scenario::case::ExpectFile;
 use crate::source::schema::Schema;
 
 /// Longest file that is read, in bytes.
@@ -18,28 +18,25 @@ const MAX_FILE: u64 = 1 << 20;
 const POLL: Duration = Duration::from_millis(20);
 
 impl Runner<'_> {
-    pub(crate) async fn expect_file(&mut self, step: &Step, blame: &[String]) -> Result<(), Stop> {
+    pub(crate) async fn expect_file(&mut self, verb: &ExpectFile, cx: &StepScope<'_>) -> Result<(), Stop> {
         let Some(instance) = self.cx.server.instance.clone().filter(|instance| instance.spec().is_launched())
         else {
             let reason = "it looks at the server's files, which only one that frameproof launches lets us do";
             return Err(Stop::NotApplicable(reason.to_owned()));
         };
-        let path = self.expand(&json!(step.expect_file), None)?;
+        let path = self.expand(&json!(verb.path), None)?;
         let path = path.as_str().unwrap_or_default().to_owned();
         let plain = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
         if !Path::new(&path).components().all(plain) {
             return Err(Stop::Error(format!("`expect_file: {path}` leads out of the scratch folder")));
         }
-        let schema = match &step.schema {
-            Some(schema) => {
-                let schema = self.expand(schema, None)?;
-                self.loosened_schema(schema)
+        let (schema, compiled) = match &verb.schema {
+            Some(constraint) => self.compiled(constraint)?,
+            None => {
+                (json!({ "type": "string" }), Schema::new(&json!({ "type": "string" })).map_err(Stop::Error)?)
             }
-            None => json!({ "type": "string" }),
         };
-        let compiled = Schema::new(&schema).map_err(Stop::Error)?;
-        let own = step.within.as_deref().and_then(|text| duration(text).ok());
-        let until = Instant::now() + self.deadline(own);
+        let until = Instant::now() + self.deadline(verb.within);
         loop {
             let text = read(instance.scratch(), &path).map_err(Stop::Error)?;
             let violations = compiled.violations(&text);
@@ -51,7 +48,7 @@ impl Runner<'_> {
                 };
                 let event = self.log.wire.len().saturating_sub(1) as u64;
                 let seen = Received::made(event, text);
-                return self.missed(blame, message, Some(&seen), Some(schema));
+                return self.missed(cx.blame, message, Some(&seen), Some(schema));
             }
             // What the server sends meanwhile is taken in; a broken MUST ends the wait.
             self.pump(Instant::now() + POLL).await?;

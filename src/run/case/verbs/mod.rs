@@ -4,4 +4,5 @@ pub(crate) mod connection;
 pub(crate) mod expect;
 pub(crate) mod file;
 pub(crate) mod raw;
+pub(crate) mod send;
 pub(crate) mod survival;

@@ -2,31 +2,30 @@
 
 use crate::run::case::client::Ended;
 use crate::run::case::interpreter::{Runner, Stop};
-use crate::scenario::frame::{RawFrame, unhex};
-use crate::scenario::model::Step;
+use crate::run::case::steps::StepScope;
+use crate::scenario::case::{WriteBytes, WriteFrame};
+use crate::scenario::frame::RawFrame;
 use crate::trace::{Direction, End, Payload};
 
 impl Runner<'_> {
     /// Writes a frame as the scenario describes it.
-    pub(crate) async fn frame(&mut self, client: &str, step: &Step) -> Result<(), Stop> {
-        let Some(raw) = &step.frame else { return Ok(()) };
-        for _ in 0..step.count.unwrap_or(1) {
+    pub(crate) async fn frame(&mut self, verb: &WriteFrame, cx: &StepScope<'_>) -> Result<(), Stop> {
+        let raw = &verb.frame;
+        for _ in 0..verb.count {
             let mut bytes = self.encoded(raw)?;
             if let Some(cut) = raw.cut {
                 bytes.truncate(usize::try_from(cut).unwrap_or(usize::MAX));
             }
             let piece = raw.piece.map_or(usize::MAX, |piece| piece as usize);
-            self.write(client, &bytes, piece).await?;
+            self.write(cx.client, &bytes, piece).await?;
         }
         Ok(())
     }
 
     /// Writes the bytes of a `bytes` step.
-    pub(crate) async fn bytes(&mut self, client: &str, step: &Step) -> Result<(), Stop> {
-        let bytes = unhex(step.bytes.as_deref().unwrap_or_default())
-            .map_err(|error| Stop::Error(format!("`bytes`: {error}")))?;
-        for _ in 0..step.count.unwrap_or(1) {
-            self.write(client, &bytes, usize::MAX).await?;
+    pub(crate) async fn bytes(&mut self, verb: &WriteBytes, cx: &StepScope<'_>) -> Result<(), Stop> {
+        for _ in 0..verb.count {
+            self.write(cx.client, &verb.bytes, usize::MAX).await?;
         }
         Ok(())
     }

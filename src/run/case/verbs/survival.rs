@@ -8,7 +8,8 @@ use crate::results::Check;
 use crate::results::event::{Failure, Verdict};
 use crate::run::case::client::{Ended, Received};
 use crate::run::case::interpreter::{Runner, Stop};
-use crate::scenario::model::Step;
+use crate::run::case::steps::StepScope;
+use crate::scenario::case;
 use crate::trace::{Direction, End, Payload};
 
 /// The text of the ping that stands for a barrier.
@@ -16,8 +17,8 @@ const PING: &[u8] = b"alive?";
 
 impl Runner<'_> {
     /// `alive`: the connection is there and the server answers on it.
-    pub(crate) async fn alive(&mut self, step: &Step, blame: &[String]) -> Result<(), Stop> {
-        let name = step.alive.clone().unwrap_or_default();
+    pub(crate) async fn alive(&mut self, verb: &case::Alive, cx: &StepScope<'_>) -> Result<(), Stop> {
+        let (name, blame) = (verb.client.clone(), cx.blame);
         if self.client(&name)?.mute {
             return Ok(());
         }
@@ -41,10 +42,10 @@ impl Runner<'_> {
         }
         // A server that ends the connection says so behind its last answer.
         let state = self.client(&name)?;
-        state.may_end |= step.codes.is_some();
+        state.may_end |= verb.codes.is_some();
         state.told |= state.ended.is_some();
         let Some(ended) = state.ended.clone() else { return Ok(()) };
-        match &step.codes {
+        match &verb.codes {
             Some(codes) if may_close(codes, &ended) => Ok(()),
             Some(_) if matches!(ended.how, Some(End::Eof | End::Reset)) => {
                 // Dropping TCP where a close frame is due is bad manners, and common.
@@ -60,8 +61,8 @@ impl Runner<'_> {
     }
 
     /// `ended`: the server ends the connection, and in good order.
-    pub(crate) async fn ended(&mut self, step: &Step, blame: &[String]) -> Result<(), Stop> {
-        let name = step.ended.clone().unwrap_or_default();
+    pub(crate) async fn ended(&mut self, verb: &case::Ended, cx: &StepScope<'_>) -> Result<(), Stop> {
+        let (name, blame) = (verb.client.clone(), cx.blame);
         // Who hears nothing any more cannot be blamed for what it does not answer.
         if self.client(&name)?.mute {
             return Ok(());
@@ -73,7 +74,7 @@ impl Runner<'_> {
             let message = "the server does not end the connection".to_owned();
             return self.missed(blame, message, None, None);
         };
-        let codes = step.codes.as_deref().unwrap_or_default();
+        let codes = &verb.codes;
         if may_close(codes, &ended) {
             return Ok(());
         }
@@ -113,8 +114,8 @@ impl Runner<'_> {
     }
 
     /// `rejected`: so many errors have come by the time the barrier is answered.
-    pub(crate) async fn rejected(&mut self, client: &str, step: &Step, blame: &[String]) -> Result<(), Stop> {
-        let wanted = step.rejected.unwrap_or(1) as usize;
+    pub(crate) async fn rejected(&mut self, verb: &case::Rejected, cx: &StepScope<'_>) -> Result<(), Stop> {
+        let (client, blame, wanted) = (cx.client, cx.blame, verb.count);
         let barrier = self.cx.protocol.extension.barrier.clone();
         // That a barrier was answered says which silence it was not.
         let mut spoke = false;
@@ -160,20 +161,21 @@ impl Runner<'_> {
     }
 
     /// `unseen`: a text that this client must not come to know, by the time the barrier is answered.
-    pub(crate) async fn unseen(&mut self, client: &str, step: &Step, blame: &[String]) -> Result<(), Stop> {
+    pub(crate) async fn unseen(&mut self, verb: &case::Text, cx: &StepScope<'_>) -> Result<(), Stop> {
+        let client = cx.client;
         let state = self.client(client)?;
         let listens = state.connection.is_some() && state.opened && !state.stalled;
         if listens && state.ended.is_none() && !state.may_end && state.is_understood() {
             self.barrier(client).await?;
         }
-        let text = self.expand(&json!(step.unseen), None)?;
+        let text = self.expand(&json!(verb.text), None)?;
         let Some(text) = text.as_str().filter(|text| !text.is_empty()) else { return Ok(()) };
         let mut heard = self.log.texts.iter().flatten();
         let shown = heard.find(|(_, to, frame)| to == client && shows(frame, text));
         let Some((index, _, frame)) = shown else { return Ok(()) };
         let message = "a text of another session was shown".to_owned();
         let received = Received::made(*index, json!(&**frame));
-        self.missed(blame, message, Some(&received), None)
+        self.missed(cx.blame, message, Some(&received), None)
     }
 }
 

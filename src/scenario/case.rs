@@ -1,0 +1,465 @@
+//! A case as it is run: checked, one verb a step, each verb with the modifiers that it takes and no others.
+//! What people write is in [`super::file`], the way from there to here in [`super::compile`].
+
+use std::time::Duration;
+
+use indexmap::IndexMap;
+use serde_json::Value;
+
+use super::file;
+pub use super::file::{Restart, TurnStep};
+use super::frame::RawFrame;
+use crate::frame::Pointer;
+use crate::source::schema::Schema;
+
+/// A case.
+#[derive(Debug, Clone)]
+pub struct Case {
+    /// One sentence that says what must be true.
+    pub title: String,
+    /// The requirements that it is about.
+    pub covers: Vec<String>,
+    /// Capabilities without which it is not applicable.
+    pub needs: Vec<String>,
+    /// What the scripted model does.
+    pub turn: Option<Vec<TurnStep>>,
+    /// Further turns by name.
+    pub turns: IndexMap<String, Vec<TurnStep>>,
+    /// Template variables.
+    pub vars: IndexMap<String, Value>,
+    /// The variable of a sweep.
+    pub sweep: Option<String>,
+    /// How often it is run.
+    pub repeat: Option<u32>,
+    /// How much the server's memory may grow from the first of the repeats to the last, in MiB.
+    pub max_growth: Option<u32>,
+    /// Whether the clients settle when the steps are done.
+    pub settle: bool,
+    /// Invariants that are not judged in it.
+    pub suspend: Vec<String>,
+    /// The steps.
+    pub steps: Vec<Step>,
+}
+
+/// A step.
+#[derive(Debug, Clone)]
+pub struct Step {
+    /// What it does.
+    pub verb: Verb,
+    /// What every step may have.
+    pub common: Common,
+}
+
+/// What every step may have.
+#[derive(Debug, Clone, Default)]
+pub struct Common {
+    /// Requirements held against the server when the step fails, and exercised when it is done.
+    pub covers: Vec<String>,
+    /// The step is left out unless this holds.
+    pub when: Option<Relation>,
+}
+
+/// What a step does. `as` is the client that does it, for verbs that do not name theirs.
+#[derive(Debug, Clone)]
+pub enum Verb {
+    /// Connects a client.
+    Open(Open),
+    /// Closes this client's connection.
+    Close(String),
+    /// Cuts a client's connection.
+    Drop(Cut),
+    /// This client stops reading.
+    Stall(String),
+    /// This client reads again.
+    Unstall(String),
+    /// Sends a message.
+    Send(SendMessage),
+    /// Sends a text.
+    Raw(SendText),
+    /// Sends a binary message.
+    Binary(SendBinary),
+    /// Writes a frame.
+    Frame(Box<WriteFrame>),
+    /// Writes bytes.
+    Bytes(WriteBytes),
+    /// Waits for a message, or for the end of the connection.
+    Expect(Box<Expect>),
+    /// Judges what the last `expect` took.
+    Check(Check),
+    /// Something does not come.
+    Never(Box<Never>),
+    /// A ping, and its pong.
+    Ping(Text),
+    /// Judges the text that came in pieces.
+    Joined(Box<Joined>),
+    /// Does the barrier with this client, and looks past everything received.
+    Settle(String),
+    /// A connection lives.
+    Alive(Alive),
+    /// The server ends a connection.
+    Ended(Ended),
+    /// Messages were refused.
+    Rejected(Rejected),
+    /// A text was not shown.
+    Unseen(Text),
+    /// Stops and starts the server.
+    Restart(Restart),
+    /// A file of the server's.
+    ExpectFile(ExpectFile),
+    /// A relation holds.
+    Assert(Relation),
+    /// Steps that leave the server's visible state as it was.
+    Unchanged(Unchanged),
+    /// Lists of steps, side by side.
+    Parallel(Vec<Vec<Step>>),
+}
+
+/// `open`.
+#[derive(Debug, Clone)]
+pub struct Open {
+    /// The client's name.
+    pub client: String,
+    /// The session that it joins.
+    pub session: Option<String>,
+    /// The exchange with which it begins.
+    pub opening: Opening,
+    /// Values for the opening's templates, and for the parameter of the address that names the session.
+    pub with: Option<Value>,
+    /// The server may refuse the connection.
+    pub may_refuse: bool,
+}
+
+/// The exchange with which a client begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Opening {
+    /// The protocol's first.
+    First,
+    /// Only the connection.
+    None,
+    /// The protocol's exchange of this name.
+    Named(String),
+}
+
+/// `drop`.
+#[derive(Debug, Clone)]
+pub struct Cut {
+    /// The client.
+    pub client: String,
+    /// Once it has received that many events of the log: a number or a template.
+    pub after: Option<Value>,
+    /// The server notices before the step is over.
+    pub noticed: bool,
+}
+
+/// `send`.
+#[derive(Debug, Clone)]
+pub struct SendMessage {
+    /// The client.
+    pub by: Option<String>,
+    /// The message, with templates.
+    pub message: Value,
+    /// How often.
+    pub count: u32,
+}
+
+/// `raw`.
+#[derive(Debug, Clone)]
+pub struct SendText {
+    /// The client.
+    pub by: Option<String>,
+    /// The text, with templates.
+    pub text: String,
+    /// How often.
+    pub count: u32,
+}
+
+/// `binary`.
+#[derive(Debug, Clone)]
+pub struct SendBinary {
+    /// The client.
+    pub by: Option<String>,
+    /// The message.
+    pub bytes: Vec<u8>,
+}
+
+/// `frame`.
+#[derive(Debug, Clone)]
+pub struct WriteFrame {
+    /// The client.
+    pub by: Option<String>,
+    /// The frame.
+    pub frame: RawFrame,
+    /// How often.
+    pub count: u32,
+}
+
+/// `bytes`.
+#[derive(Debug, Clone)]
+pub struct WriteBytes {
+    /// The client.
+    pub by: Option<String>,
+    /// The bytes.
+    pub bytes: Vec<u8>,
+    /// How often.
+    pub count: u32,
+}
+
+/// What a step waits for, or rules out.
+#[derive(Debug, Clone, Default)]
+pub struct Awaited {
+    /// Message types, `turn-end` and `close`: any of them.
+    pub names: Vec<String>,
+    /// A part of it.
+    pub with: Option<Value>,
+    /// What it satisfies.
+    pub schema: Option<Constraint>,
+}
+
+/// `expect`.
+#[derive(Debug, Clone)]
+pub struct Expect {
+    /// The client.
+    pub by: Option<String>,
+    /// What is waited for.
+    pub awaited: Awaited,
+    /// Values to keep: variable to place.
+    pub save: IndexMap<String, Pointer>,
+    /// For how long, if not for the run's deadline.
+    pub within: Option<Duration>,
+    /// How many of them.
+    pub count: u32,
+    /// Error messages do not end the wait.
+    pub past_errors: bool,
+    /// What it looks past stays.
+    pub keep: bool,
+    /// What a failure counts.
+    pub leniency: Leniency,
+}
+
+/// `check`.
+#[derive(Debug, Clone)]
+pub struct Check {
+    /// The client.
+    pub by: Option<String>,
+    /// What the message satisfies.
+    pub schema: Constraint,
+    /// What a failure counts.
+    pub leniency: Leniency,
+}
+
+/// `never`.
+#[derive(Debug, Clone)]
+pub struct Never {
+    /// The client.
+    pub by: Option<String>,
+    /// What must not come.
+    pub awaited: Awaited,
+    /// For how long, instead of until the barrier is answered.
+    pub window: Option<Duration>,
+    /// What a failure counts.
+    pub leniency: Leniency,
+}
+
+/// `ping`, `unseen`: a text, with templates.
+#[derive(Debug, Clone)]
+pub struct Text {
+    /// The client.
+    pub by: Option<String>,
+    /// The text.
+    pub text: String,
+}
+
+/// `joined`.
+#[derive(Debug, Clone)]
+pub struct Joined {
+    /// The client.
+    pub by: Option<String>,
+    /// Which pieces, and how they are put together.
+    pub pieces: file::Joined,
+    /// What the text satisfies.
+    pub schema: Constraint,
+}
+
+/// `alive`.
+#[derive(Debug, Clone)]
+pub struct Alive {
+    /// The client.
+    pub client: String,
+    /// Close codes with which the server may have ended the connection instead; empty: any that it may send.
+    pub codes: Option<Vec<u16>>,
+}
+
+/// `ended`.
+#[derive(Debug, Clone)]
+pub struct Ended {
+    /// The client.
+    pub client: String,
+    /// The close codes that are due; none: any that the server may send.
+    pub codes: Vec<u16>,
+}
+
+/// `rejected`.
+#[derive(Debug, Clone)]
+pub struct Rejected {
+    /// The client.
+    pub by: Option<String>,
+    /// How many of its messages.
+    pub count: usize,
+    /// What a failure counts.
+    pub leniency: Leniency,
+}
+
+/// `expect_file`.
+#[derive(Debug, Clone)]
+pub struct ExpectFile {
+    /// Its path in the scratch folder, with templates.
+    pub path: String,
+    /// What its text satisfies; none: it is there.
+    pub schema: Option<Constraint>,
+    /// For how long it is waited for, if not for the run's deadline.
+    pub within: Option<Duration>,
+}
+
+/// `unchanged`.
+#[derive(Debug, Clone)]
+pub struct Unchanged {
+    /// The client that looks at the state.
+    pub by: Option<String>,
+    /// The steps.
+    pub steps: Vec<Step>,
+}
+
+/// A JSON Schema of a step.
+#[derive(Debug, Clone)]
+pub struct Constraint {
+    /// As it was written, with templates.
+    pub given: Value,
+    /// Compiled, where there are no templates in it.
+    pub fixed: Option<Schema>,
+}
+
+/// What a failure of a step counts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Leniency {
+    /// A reading under whose default answer a failure is a warning.
+    pub tolerated: Option<String>,
+    /// A reading whose default answer takes it either way.
+    pub allowed: Option<String>,
+    /// A failure is no more than a warning.
+    pub warns: bool,
+}
+
+/// A relation between values; templates are filled in.
+#[derive(Debug, Clone)]
+pub enum Relation {
+    /// All equal.
+    Equal(Vec<Value>),
+    /// All different.
+    Differ(Vec<Value>),
+    /// Numbers, each greater than the one before.
+    Ascending(Vec<Value>),
+    /// The first minus the second is the third.
+    Difference(Box<[Value; 3]>),
+}
+
+impl Step {
+    /// Whether the step, or one within it, writes below the messages.
+    pub fn is_raw(&self) -> bool {
+        let own = match &self.verb {
+            Verb::Frame(_) | Verb::Bytes(_) => true,
+            Verb::Drop(cut) => cut.noticed,
+            _ => false,
+        };
+        own || self.verb.inner().any(Self::is_raw)
+    }
+
+    /// Whether the step, or one within it, restarts the server.
+    pub fn restarts(&self) -> bool {
+        matches!(self.verb, Verb::Restart(_)) || self.verb.inner().any(Self::restarts)
+    }
+
+    /// Whether the step, or one within it, looks back at everything that was received.
+    pub fn looks_back(&self) -> bool {
+        matches!(self.verb, Verb::Unseen(_)) || self.verb.inner().any(Self::looks_back)
+    }
+
+    /// Adds the requirements that the step and those within it cover.
+    pub(super) fn covered(&self, ids: &mut Vec<String>) {
+        ids.extend(self.common.covers.iter().cloned());
+        self.verb.inner().for_each(|step| step.covered(ids));
+    }
+}
+
+impl Verb {
+    /// Its key in a step.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Open(_) => "open",
+            Self::Close(_) => "close",
+            Self::Drop(_) => "drop",
+            Self::Stall(_) => "stall",
+            Self::Unstall(_) => "unstall",
+            Self::Send(_) => "send",
+            Self::Raw(_) => "raw",
+            Self::Binary(_) => "binary",
+            Self::Frame(_) => "frame",
+            Self::Bytes(_) => "bytes",
+            Self::Expect(_) => "expect",
+            Self::Check(_) => "check",
+            Self::Never(_) => "never",
+            Self::Ping(_) => "ping",
+            Self::Joined(_) => "joined",
+            Self::Settle(_) => "settle",
+            Self::Alive(_) => "alive",
+            Self::Ended(_) => "ended",
+            Self::Rejected(_) => "rejected",
+            Self::Unseen(_) => "unseen",
+            Self::Restart(_) => "restart",
+            Self::ExpectFile(_) => "expect_file",
+            Self::Assert(_) => "assert",
+            Self::Unchanged(_) => "unchanged",
+            Self::Parallel(_) => "parallel",
+        }
+    }
+
+    /// The client that the step's `as` names.
+    pub fn by(&self) -> Option<&str> {
+        let by = match self {
+            Self::Send(verb) => &verb.by,
+            Self::Raw(verb) => &verb.by,
+            Self::Binary(verb) => &verb.by,
+            Self::Frame(verb) => &verb.by,
+            Self::Bytes(verb) => &verb.by,
+            Self::Expect(verb) => &verb.by,
+            Self::Check(verb) => &verb.by,
+            Self::Never(verb) => &verb.by,
+            Self::Ping(verb) | Self::Unseen(verb) => &verb.by,
+            Self::Joined(verb) => &verb.by,
+            Self::Rejected(verb) => &verb.by,
+            Self::Unchanged(verb) => &verb.by,
+            _ => &None,
+        };
+        by.as_deref()
+    }
+
+    /// What a failure counts, where a scenario can say it.
+    pub fn leniency(&self) -> Option<&Leniency> {
+        match self {
+            Self::Expect(verb) => Some(&verb.leniency),
+            Self::Check(verb) => Some(&verb.leniency),
+            Self::Never(verb) => Some(&verb.leniency),
+            Self::Rejected(verb) => Some(&verb.leniency),
+            _ => None,
+        }
+    }
+
+    /// The steps within it.
+    pub fn inner(&self) -> impl Iterator<Item = &Step> {
+        let (one, many) = match self {
+            Self::Unchanged(verb) => (&verb.steps[..], &[][..]),
+            Self::Parallel(branches) => (&[][..], &branches[..]),
+            _ => (&[][..], &[][..]),
+        };
+        one.iter().chain(many.iter().flatten())
+    }
+}

@@ -1,0 +1,270 @@
+//! From a case as it was written to the case that is run: one verb a step, with the modifiers that it takes; texts that
+//! stand for lengths of time, bytes and schemas are read once, here. What is wrong is told with its place in the case.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use serde_json::Value;
+
+use super::case::{
+    Alive, Awaited, Case, Check, Common, Constraint, Cut, Ended, Expect, ExpectFile, Joined, Leniency, Never,
+    Open, Opening, Rejected, Relation, SendBinary, SendMessage, SendText, Step, Text, Unchanged, Verb,
+    WriteBytes, WriteFrame,
+};
+use super::file;
+use super::frame::unhex;
+use super::salvage::Gaps;
+use super::verbs::{VERBS, takes, taking};
+use super::{duration, template};
+use crate::protocol::Protocol;
+use crate::source::Part;
+
+/// What is wrong with a step.
+#[derive(Debug)]
+pub(super) struct Mistake {
+    /// JSON Pointer, from the case on.
+    pub at: String,
+    pub part: Part,
+    pub message: String,
+    pub hint: String,
+}
+
+/// Compiles a case. Where there are mistakes, steps are missing from it. `gaps`: what is missing of it to begin with.
+pub(super) fn case(given: file::Case, protocol: &Protocol, gaps: &Gaps) -> (Case, Vec<Mistake>) {
+    let mut compiler = Compiler { protocol, mistakes: Vec::new() };
+    let steps = given.steps.into_iter().enumerate();
+    let whole = steps.filter(|(index, step)| step.verbs().len() == 1 || !gaps.steps.contains(index));
+    let steps = whole.filter_map(|(index, step)| compiler.step(step, &format!("/steps/{index}"))).collect();
+    let case = Case {
+        title: given.title,
+        covers: given.covers,
+        needs: given.needs,
+        turn: given.turn,
+        turns: given.turns,
+        vars: given.vars,
+        sweep: given.sweep,
+        repeat: given.repeat,
+        max_growth: given.max_growth,
+        settle: given.settle,
+        suspend: given.suspend,
+        steps,
+    };
+    (case, compiler.mistakes)
+}
+
+struct Compiler<'p> {
+    protocol: &'p Protocol,
+    mistakes: Vec<Mistake>,
+}
+
+impl Compiler<'_> {
+    fn mistake(&mut self, at: String, part: Part, message: impl Into<String>, hint: impl Into<String>) {
+        self.mistakes.push(Mistake { at, part, message: message.into(), hint: hint.into() });
+    }
+
+    fn steps(&mut self, given: Vec<file::Step>, at: &str) -> Vec<Step> {
+        let steps = given.into_iter().enumerate();
+        steps.filter_map(|(index, step)| self.step(step, &format!("{at}/{index}"))).collect()
+    }
+
+    fn step(&mut self, mut given: file::Step, at: &str) -> Option<Step> {
+        let verbs = given.verbs();
+        let [verb] = verbs[..] else {
+            self.no_verb(&verbs, at);
+            return None;
+        };
+        for modifier in given.modifiers() {
+            if !takes(verb, modifier) {
+                let message = format!("`{modifier}` does not go with `{verb}`");
+                let hint = format!("it goes with {}", taking(modifier).join(", "));
+                self.mistake(format!("{at}/{modifier}"), Part::Key, message, hint);
+            }
+        }
+        let common = Common {
+            covers: std::mem::take(&mut given.covers),
+            when: given.when.take().and_then(|when| self.relation(when, &format!("{at}/when"))),
+        };
+        let verb = self.connection(&mut given);
+        let verb = verb.or_else(|| self.stimulus(&mut given, at));
+        let verb = verb.or_else(|| self.judgement(&mut given, at));
+        let verb = verb.or_else(|| self.state(&mut given, at))?;
+        Some(Step { verb, common })
+    }
+
+    fn no_verb(&mut self, verbs: &[&str], at: &str) {
+        let message = match verbs {
+            [] => "a step needs a verb".to_owned(),
+            many => format!("a step has one verb, not {}", many.join(" and ")),
+        };
+        let mut names: Vec<&str> = VERBS.iter().map(|verb| verb.name).collect();
+        let last = names.pop().unwrap_or_default();
+        let hint = format!("verbs are {} and {last}", names.join(", "));
+        self.mistake(at.to_owned(), Part::Value, message, hint);
+    }
+
+    /// Verbs about connections.
+    fn connection(&mut self, given: &mut file::Step) -> Option<Verb> {
+        Some(if let Some(client) = given.open.take() {
+            Verb::Open(Open {
+                client,
+                session: given.session.take(),
+                opening: match given.opening.take() {
+                    None => Opening::First,
+                    Some(name) if name == "none" => Opening::None,
+                    Some(name) => Opening::Named(name),
+                },
+                with: given.with.take(),
+                may_refuse: given.may_refuse,
+            })
+        } else if let Some(client) = given.close.take() {
+            Verb::Close(client)
+        } else if let Some(client) = given.drop.take() {
+            Verb::Drop(Cut { client, after: given.after.take(), noticed: given.noticed })
+        } else if let Some(client) = given.stall.take() {
+            Verb::Stall(client)
+        } else if let Some(client) = given.unstall.take() {
+            Verb::Unstall(client)
+        } else if let Some(client) = given.settle.take() {
+            Verb::Settle(client)
+        } else if let Some(client) = given.alive.take() {
+            Verb::Alive(Alive { client, codes: given.codes.take() })
+        } else if let Some(client) = given.ended.take() {
+            Verb::Ended(Ended { client, codes: given.codes.take().unwrap_or_default() })
+        } else {
+            Verb::Restart(given.restart.take()?)
+        })
+    }
+
+    /// Verbs that send something.
+    fn stimulus(&mut self, given: &mut file::Step, at: &str) -> Option<Verb> {
+        let (by, count) = (given.client.clone(), given.count.unwrap_or(1));
+        Some(if let Some(message) = given.send.take() {
+            Verb::Send(SendMessage { by, message, count })
+        } else if let Some(text) = given.raw.take() {
+            Verb::Raw(SendText { by, text, count })
+        } else if let Some(text) = given.binary.take() {
+            let decoded = base64::engine::general_purpose::STANDARD.decode(text);
+            let bytes = decoded.unwrap_or_else(|error| {
+                let message = format!("`binary` is no base64: {error}");
+                self.mistake(format!("{at}/binary"), Part::Value, message, "");
+                Vec::new()
+            });
+            Verb::Binary(SendBinary { by, bytes })
+        } else if let Some(frame) = given.frame.take() {
+            Verb::Frame(Box::new(WriteFrame { by, frame, count }))
+        } else if let Some(text) = given.bytes.take() {
+            let bytes = unhex(&text).unwrap_or_else(|message| {
+                self.mistake(format!("{at}/bytes"), Part::Value, format!("`bytes`: {message}"), "");
+                Vec::new()
+            });
+            Verb::Bytes(WriteBytes { by, bytes, count })
+        } else {
+            Verb::Ping(Text { by, text: given.ping.take()? })
+        })
+    }
+
+    /// Verbs that judge what came, or did not.
+    fn judgement(&mut self, given: &mut file::Step, at: &str) -> Option<Verb> {
+        let by = given.client.clone();
+        let leniency =
+            Leniency { tolerated: given.tolerated.take(), allowed: given.allowed.take(), warns: given.warns };
+        Some(if let Some(names) = given.expect.take() {
+            Verb::Expect(Box::new(Expect {
+                by,
+                awaited: self.awaited(names.as_slice(), given, at),
+                save: std::mem::take(&mut given.save),
+                within: self.time(given.within.take(), &format!("{at}/within")),
+                count: given.count.unwrap_or(1),
+                past_errors: given.past_errors,
+                keep: given.keep,
+                leniency,
+            }))
+        } else if let Some(schema) = given.check.take() {
+            Verb::Check(Check { by, schema: self.constraint(schema, at, "check"), leniency })
+        } else if let Some(names) = given.never.take() {
+            Verb::Never(Box::new(Never {
+                by,
+                awaited: self.awaited(names.as_slice(), given, at),
+                window: self.time(given.window.take(), &format!("{at}/window")),
+                leniency,
+            }))
+        } else if let Some(pieces) = given.joined.take() {
+            let Some(schema) = given.schema.take() else {
+                let hint = "`where: { const: TEXT }`, or another JSON Schema";
+                self.mistake(format!("{at}/joined"), Part::Key, "`joined` needs a `where`", hint);
+                return None;
+            };
+            Verb::Joined(Box::new(Joined { by, pieces, schema: self.constraint(schema, at, "where") }))
+        } else if let Some(count) = given.rejected.take() {
+            Verb::Rejected(Rejected { by, count: count as usize, leniency })
+        } else {
+            Verb::Unseen(Text { by, text: given.unseen.take()? })
+        })
+    }
+
+    /// Verbs about what the server shows or keeps, and about steps.
+    fn state(&mut self, given: &mut file::Step, at: &str) -> Option<Verb> {
+        if let Some(path) = given.expect_file.take() {
+            let schema = given.schema.take().map(|schema| self.constraint(schema, at, "where"));
+            let within = self.time(given.within.take(), &format!("{at}/within"));
+            return Some(Verb::ExpectFile(ExpectFile { path, schema, within }));
+        }
+        if let Some(assertion) = given.assert.take() {
+            return self.relation(assertion, &format!("{at}/assert")).map(Verb::Assert);
+        }
+        if let Some(steps) = given.unchanged.take() {
+            let steps = self.steps(steps, &format!("{at}/unchanged"));
+            return Some(Verb::Unchanged(Unchanged { by: given.client.take(), steps }));
+        }
+        let branches = given.parallel.take()?.into_iter().enumerate();
+        let steps = |(index, steps)| self.steps(steps, &format!("{at}/parallel/{index}"));
+        Some(Verb::Parallel(branches.map(steps).collect()))
+    }
+
+    fn awaited(&mut self, names: &[String], given: &mut file::Step, at: &str) -> Awaited {
+        let schema = given.schema.take().map(|schema| self.constraint(schema, at, "where"));
+        Awaited { names: names.to_vec(), with: given.with.take(), schema }
+    }
+
+    fn time(&mut self, text: Option<String>, at: &str) -> Option<Duration> {
+        match duration(&text?) {
+            Ok(time) => Some(time),
+            Err(message) => {
+                self.mistake(at.to_owned(), Part::Value, message, "");
+                None
+            }
+        }
+    }
+
+    /// A JSON Schema. With templates in it, what it comes to is known only when it is used.
+    fn constraint(&mut self, given: Value, at: &str, field: &str) -> Constraint {
+        if !template::is_constant(&given) {
+            return Constraint { given, fixed: None };
+        }
+        let fixed = match self.protocol.schema(&given) {
+            Ok(schema) => Some(schema),
+            Err(error) => {
+                let message = format!("`{field}` is no JSON Schema: {error}");
+                self.mistake(format!("{at}/{field}"), Part::Value, message, "");
+                None
+            }
+        };
+        Constraint { given, fixed }
+    }
+
+    fn relation(&mut self, given: file::Assertion, at: &str) -> Option<Relation> {
+        let relations = [
+            given.equal.map(Relation::Equal),
+            given.differ.map(Relation::Differ),
+            given.ascending.map(Relation::Ascending),
+            given.difference.map(|values| Relation::Difference(Box::new(values))),
+        ];
+        let mut relations = relations.into_iter().flatten();
+        if let (Some(relation), None) = (relations.next(), relations.next()) {
+            return Some(relation);
+        }
+        let hint = "equal, differ, ascending or difference";
+        self.mistake(at.to_owned(), Part::Value, "an assertion states one relation", hint);
+        None
+    }
+}

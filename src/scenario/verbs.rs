@@ -1,0 +1,93 @@
+//! The verbs of a step, and the modifiers that each takes: the loader and `docs/scenarios.md` go by this table.
+
+/// A verb.
+#[derive(Debug)]
+pub struct VerbInfo {
+    /// Its key in a step.
+    pub name: &'static str,
+    /// What stands behind the key.
+    pub value: &'static str,
+    /// The modifiers that it takes, beside those of [`COMMON`].
+    pub modifiers: &'static [&'static str],
+}
+
+/// What every step may have.
+pub const COMMON: &[&str] = &["covers", "when"];
+
+const fn verb(name: &'static str, value: &'static str, modifiers: &'static [&'static str]) -> VerbInfo {
+    VerbInfo { name, value, modifiers }
+}
+
+/// Every verb, in the order in which the documentation lists them.
+pub const VERBS: &[VerbInfo] = &[
+    verb("open", "NAME", &["session", "opening", "with", "may-refuse"]),
+    verb("close", "NAME", &[]),
+    verb("drop", "NAME", &["after", "noticed"]),
+    verb("stall", "NAME", &[]),
+    verb("unstall", "NAME", &[]),
+    verb("send", "{…}", &["as", "count"]),
+    verb("raw", "TEXT", &["as", "count"]),
+    verb("binary", "BASE64", &["as"]),
+    verb("frame", "{…}", &["as", "count"]),
+    verb("bytes", "HEX", &["as", "count"]),
+    verb(
+        "expect",
+        "TYPE or [TYPES]",
+        &[
+            "as",
+            "with",
+            "where",
+            "save",
+            "within",
+            "count",
+            "past-errors",
+            "keep",
+            "tolerated",
+            "allowed",
+            "warns",
+        ],
+    ),
+    verb("check", "{SCHEMA}", &["as", "tolerated", "allowed", "warns"]),
+    verb("never", "TYPE or [TYPES]", &["as", "with", "where", "window", "tolerated", "allowed", "warns"]),
+    verb("ping", "TEXT", &["as"]),
+    verb("joined", "{ of: PATTERN, at: [POINTER, …], by: POINTER }", &["as", "where"]),
+    verb("settle", "NAME", &[]),
+    verb("alive", "NAME", &["codes"]),
+    verb("ended", "NAME", &["codes"]),
+    verb("rejected", "N", &["as", "tolerated", "allowed"]),
+    verb("unseen", "TEXT", &["as"]),
+    verb("restart", "hard", &[]),
+    verb("expect_file", "PATH", &["where", "within"]),
+    verb("assert", "{ RELATION: [VALUES] }", &[]),
+    verb("unchanged", "[STEPS]", &["as"]),
+    verb("parallel", "[[STEPS], …]", &[]),
+];
+
+/// Whether a verb takes a modifier.
+pub fn takes(verb: &str, modifier: &str) -> bool {
+    VERBS.iter().any(|known| known.name == verb && known.modifiers.contains(&modifier))
+}
+
+/// The verbs that take a modifier.
+pub fn taking(modifier: &str) -> Vec<&'static str> {
+    VERBS.iter().filter(|verb| verb.modifiers.contains(&modifier)).map(|verb| verb.name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::file::ScenarioFile;
+    use crate::source::schema_of;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn the_table_names_every_field_of_a_step() {
+        let schema = schema_of::<ScenarioFile>();
+        let fields = schema["$defs"]["Step"]["properties"].as_object().expect("the fields of a step");
+        let named = VERBS.iter().flat_map(|verb| verb.modifiers.iter().chain([&verb.name])).chain(COMMON);
+        assert_eq!(
+            named.copied().collect::<BTreeSet<_>>(),
+            fields.keys().map(String::as_str).collect::<BTreeSet<_>>()
+        );
+    }
+}
