@@ -230,6 +230,18 @@ impl Statement {
     }
 }
 
+impl Statement {
+    /// The same with something to say behind it, which does not change what is wrong.
+    #[must_use]
+    pub fn noting(mut self, note: &str) -> Self {
+        if !note.is_empty() {
+            self.core.get_or_insert_with(|| self.message.clone());
+            self.message += note;
+        }
+        self
+    }
+}
+
 impl From<String> for Statement {
     fn from(message: String) -> Self {
         Self { message, cause: None, core: None }

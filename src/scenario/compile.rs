@@ -15,9 +15,13 @@ use super::file;
 use super::frame::unhex;
 use super::salvage::Gaps;
 use super::verbs::{VERBS, takes, taking};
+use super::verify::CLOSE;
 use super::{duration, template};
 use crate::protocol::Protocol;
-use crate::source::Part;
+use crate::source::{Part, escape_token};
+
+/// What a step can ask of the end of a connection.
+const END: [&str; 4] = ["code", "reason", "clean", "by"];
 
 /// What is wrong with a step.
 #[derive(Debug)]
@@ -169,6 +173,10 @@ impl Compiler<'_> {
         let leniency =
             Leniency { tolerated: given.tolerated.take(), allowed: given.allowed.take(), warns: given.warns };
         Some(if let Some(names) = given.expect.take() {
+            if given.count.is_some() && names.as_slice().iter().any(|name| name == CLOSE) {
+                let message = "`count` does not go with `close`";
+                self.mistake(format!("{at}/count"), Part::Key, message, "a connection ends once");
+            }
             Verb::Expect(Box::new(Expect {
                 by,
                 awaited: self.awaited(names.as_slice(), given, at),
@@ -223,7 +231,17 @@ impl Compiler<'_> {
 
     fn awaited(&mut self, names: &[String], given: &mut file::Step, at: &str) -> Awaited {
         let schema = given.schema.take().map(|schema| self.constraint(schema, at, "where"));
-        Awaited { names: names.to_vec(), with: given.with.take(), schema }
+        let with = given.with.take();
+        if let ([name], Some(Value::Object(with))) = (names, &with)
+            && name == CLOSE
+        {
+            for field in with.keys().filter(|field| !END.contains(&field.as_str())) {
+                let message = format!("the end of a connection has no `{field}`");
+                let hint = format!("it has {}", END.join(", "));
+                self.mistake(format!("{at}/with/{}", escape_token(field)), Part::Key, message, hint);
+            }
+        }
+        Awaited { names: names.to_vec(), with, schema }
     }
 
     fn time(&mut self, text: Option<String>, at: &str) -> Option<Duration> {

@@ -125,7 +125,6 @@ pub struct Step {
     // Verbs.
     /// Connect a client of this name and do the opening exchange. A name that was used before reconnects, to
     /// the same session. A server that refuses the connection breaks the step's `covers`, if it has some.
-    /// Modifiers: `session`, `opening`, `with`, `may-refuse`.
     pub open: Option<String>,
     /// Close this client's connection with a closing handshake.
     pub close: Option<String>,
@@ -148,12 +147,14 @@ pub struct Step {
     /// Write these bytes (hexadecimal digits), whatever they are.
     pub bytes: Option<String>,
     /// Wait for a message of this type, or of any of these types. `turn-end` is what ends a turn in the
-    /// protocol (and, where that has a quiet period, is followed by silence); `close` is the end of the connection. Looks past other messages, but not past an error
-    /// message, the end of the connection or a violation.
+    /// protocol (and, where that has a quiet period, is followed by silence); `close` is the end of the connection, which has
+    /// `code` and `reason` (null where there was no close frame), `clean` (there was one) and `by` (`server`, or `client` where
+    /// this side sent its close frame first). Looks past other messages, but not past an error message, the end of the
+    /// connection or a violation.
     pub expect: Option<OneOrMany>,
     /// A JSON Schema that the message taken by the last `expect` of this client must satisfy. For the end of the
-    /// connection that is `{ "code": 1009 }`, or null where no close frame came. For what is judged apart
-    /// from the message's coming, with `covers` of its own; a broken SHOULD does not end the case.
+    /// connection that is `{ code, reason, clean, by }`, as `expect: close` has it. For what is judged apart from the message's
+    /// coming, with `covers` of its own; a broken SHOULD does not end the case.
     pub check: Option<Value>,
     /// No message of this type comes: until the barrier of the protocol is answered, or within `window`, or, where
     /// there is neither, before the server falls silent.
@@ -168,7 +169,7 @@ pub struct Step {
     /// `codes`: or the server has closed it with one of these codes; `[]` stands for any that a server may send.
     pub alive: Option<String>,
     /// The server ends this client's connection, by a close frame with one of `codes` (`[]` or none: any that a server may
-    /// send). Another code, or a TCP end without a close frame, is a warning.
+    /// send). Another code, or a TCP end without a close frame, breaks the step's `covers`, and is a warning where it has none.
     pub ended: Option<String>,
     /// So many of this client's messages were refused: that many error messages have come, by the time the barrier is answered.
     /// They are taken out of what was received.
@@ -180,15 +181,14 @@ pub struct Step {
     /// its own, and is not applicable where the target is not ours to restart.
     pub restart: Option<Restart>,
     /// This file of the launched server's scratch folder satisfies `where`: its text, or null where there is none. Waits for
-    /// that, for a server may write late. Not applicable where frameproof did not launch the server. Modifiers: `where`,
-    /// `within`.
+    /// that, for a server may write late. Not applicable where frameproof did not launch the server.
     #[serde(rename = "expect_file")]
     pub expect_file: Option<String>,
-    /// A relation between values.
+    /// A relation between values: `equal`, `differ`, `ascending`, or `difference: [a, b, a - b]`.
     pub assert: Option<Assertion>,
     /// Do these steps and compare the server's visible state before and after.
     pub unchanged: Option<Vec<Step>>,
-    /// Do these lists of steps side by side.
+    /// Take the lists' steps in turn, so that sends go out back to back.
     pub parallel: Option<Vec<Vec<Step>>>,
 
     // Modifiers.
@@ -202,24 +202,25 @@ pub struct Step {
     /// `open`: which of the protocol's opening exchanges; `none` connects only. Default: the first.
     pub opening: Option<String>,
     /// `open`: values for the opening's templates, and for the parameter of the address that names the session.
-    /// `expect`, `never`: subset match.
+    /// `expect`, `never`: a part of the message, or of the end of the connection (`{ code: 4410 }`).
     pub with: Option<Value>,
     /// `open`: the server may refuse the connection; it counts as closed then.
     #[serde(default)]
     pub may_refuse: bool,
-    /// `expect`, `never`: a JSON Schema that the message must satisfy; `joined`: that the text must.
+    /// A JSON Schema. `expect`, `never`: of the message, or of the end of the connection; `joined`: of the text;
+    /// `expect_file`: of the file's text, or null where there is none.
     #[serde(rename = "where")]
     pub schema: Option<Value>,
-    /// Values of the message to keep: variable to JSON Pointer.
+    /// Values of the message, or of the end of the connection, to keep: variable to JSON Pointer.
     #[serde(default)]
     pub save: IndexMap<String, Pointer>,
-    /// `expect`: how long to wait, such as `500ms` or `3s`. Default: the run's step deadline.
+    /// `expect`, `expect_file`: how long to wait, such as `500ms` or `3s`. Default: the run's step deadline.
     #[schemars(extend("x-hint" = NEEDS_UNIT))]
     pub within: Option<String>,
     /// `never`: how long to watch instead of using the barrier.
     #[schemars(extend("x-hint" = NEEDS_UNIT))]
     pub window: Option<String>,
-    /// `expect`: this many of them. `send`, `raw`, `frame`, `bytes`: this many times, back to back. From 1 (the default) to 100,000.
+    /// `expect`: this many of them (of messages: a connection ends once). `send`, `raw`, `frame`, `bytes`: this many times, back to back. From 1 (the default) to 100,000.
     #[schemars(range(min = 1, max = 100_000))]
     pub count: Option<u32>,
     /// `drop`: after this many events of the log. A number or a template.

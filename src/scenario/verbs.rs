@@ -1,5 +1,10 @@
 //! The verbs of a step, and the modifiers that each takes: the loader and `docs/scenarios.md` go by this table.
 
+use std::collections::BTreeSet;
+
+use super::file::ScenarioFile;
+use crate::source::schema_of;
+
 /// A verb.
 #[derive(Debug)]
 pub struct VerbInfo {
@@ -73,12 +78,33 @@ pub fn taking(modifier: &str) -> Vec<&'static str> {
     VERBS.iter().filter(|verb| verb.modifiers.contains(&modifier)).map(|verb| verb.name).collect()
 }
 
+/// The tables of verbs and modifiers for `docs/scenarios.md`, in the words of the JSON Schema.
+pub fn documentation() -> String {
+    let schema = schema_of::<ScenarioFile>();
+    let about = |field: &str| {
+        let text = schema["$defs"]["Step"]["properties"][field]["description"].as_str().unwrap_or_default();
+        text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|")
+    };
+    let list = |names: &[&str]| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    let mut text = "| verb | what it does | modifiers |\n|---|---|---|\n".to_owned();
+    for verb in VERBS {
+        let VerbInfo { name, value, modifiers } = verb;
+        text += &format!("| `{name}: {value}` | {} | {} |\n", about(name), list(modifiers));
+    }
+    text += "\n| modifier | of | what it says |\n|---|---|---|\n";
+    let mut named = BTreeSet::new();
+    for modifier in VERBS.iter().flat_map(|verb| verb.modifiers).filter(|modifier| named.insert(**modifier)) {
+        text += &format!("| `{modifier}` | {} | {} |\n", list(&taking(modifier)), about(modifier));
+    }
+    for modifier in COMMON {
+        text += &format!("| `{modifier}` | every verb | {} |\n", about(modifier));
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::file::ScenarioFile;
-    use crate::source::schema_of;
-    use std::collections::BTreeSet;
 
     #[test]
     fn the_table_names_every_field_of_a_step() {

@@ -45,6 +45,27 @@ fn the_scenarios_of_the_guide_run() {
     }
 }
 
+/// With `FRAMEPROOF_WRITE_DOCS` in the environment the tables are written instead.
+#[test]
+fn the_tables_of_verbs_are_those_of_the_code() {
+    const FILE: &str = "docs/scenarios.md";
+    let guide = read(FILE);
+    let begin = guide.find("<!-- verbs").expect("a region");
+    let begin = begin + guide[begin..].find('\n').expect("a line") + 1;
+    let end = begin + guide[begin..].find("<!-- end -->").expect("an end");
+    let tables = frameproof::scenario::verbs::documentation();
+    if std::env::var_os("FRAMEPROOF_WRITE_DOCS").is_some() {
+        let guide = [&guide[..begin], &tables, &guide[end..]].concat();
+        fs::write(Path::new(env!("CARGO_MANIFEST_DIR")).join(FILE), guide).expect("written");
+    } else {
+        assert_eq!(
+            guide[begin..end],
+            tables,
+            "write them anew: FRAMEPROOF_WRITE_DOCS=1 cargo test --test docs"
+        );
+    }
+}
+
 #[test]
 fn the_protocol_of_the_guide_loads() {
     let parts = blocks(&read("docs/protocols.md"), "yaml");

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::results::cause::ConnectionEnd;
 use crate::trace::{End, Payload};
@@ -27,7 +27,7 @@ pub(crate) struct Client {
     /// The turn's end was received since the last `send`.
     pub turn_over: bool,
     /// What its `expect`s took or looked past since the last `send`.
-    pub looked: Vec<Received>,
+    pub looked: Vec<Looked>,
     /// Pongs received that no step has taken yet.
     pub pongs: Vec<std::sync::Arc<[u8]>>,
     /// The message that the last `expect` took.
@@ -44,6 +44,18 @@ pub(crate) struct Client {
     pub mute: bool,
     /// It has sent something on the connection that belongs to no opening.
     pub asked: bool,
+    /// It has sent a close frame of its own.
+    pub closing: bool,
+}
+
+/// What a step took, or looked past.
+#[derive(Debug, Clone)]
+pub(crate) struct Looked {
+    pub received: Received,
+    /// The step, by its pointer.
+    pub step: String,
+    /// It is what the step waited for.
+    pub taken: bool,
 }
 
 /// A message that a client received.
@@ -71,6 +83,10 @@ impl Received {
 pub(crate) struct Ended {
     /// Of the close frame.
     pub code: Option<u16>,
+    /// The same; none: there was no close frame.
+    pub reason: Option<String>,
+    /// This side had sent its close frame first.
+    pub answers: bool,
     /// Other than by a close frame.
     pub how: Option<End>,
     /// What the WebSocket layer says of it.
@@ -94,6 +110,16 @@ impl Ended {
         matches!(self.how, Some(End::Protocol | End::TooLong))
     }
 
+    /// What a step can ask of it.
+    pub fn body(&self) -> Value {
+        json!({
+            "code": self.code,
+            "reason": self.reason,
+            "clean": self.reason.is_some(),
+            "by": if self.answers { "client" } else { "server" },
+        })
+    }
+
     pub fn describe(&self) -> String {
         let detail = self.detail.as_ref().map_or_else(String::new, |detail| format!(" ({detail})"));
         format!("{}{detail}", self.plainly())
@@ -107,8 +133,10 @@ impl Ended {
     pub fn from(payload: &Payload, detail: Option<&str>) -> Option<Self> {
         let detail = detail.map(str::to_owned);
         match payload {
-            Payload::Close { code, .. } => Some(Self { code: *code, how: None, detail, event: None }),
-            Payload::End(how) => Some(Self { code: None, how: Some(*how), detail, event: None }),
+            Payload::Close { code, reason } => {
+                Some(Self { code: *code, reason: Some(reason.to_string()), detail, ..Self::default() })
+            }
+            Payload::End(how) => Some(Self { how: Some(*how), detail, ..Self::default() }),
             _ => None,
         }
     }
@@ -135,7 +163,15 @@ impl Client {
             told: false,
             mute: false,
             asked: false,
+            closing: false,
         }
+    }
+
+    /// The connection's end as what a step takes; `last`: the newest line of the wire log.
+    pub fn end(&self, last: u64) -> Option<Received> {
+        let ended = self.ended.as_ref()?;
+        let received = Received::made(ended.event.unwrap_or(last), ended.body());
+        Some(Received { ended: Some(ended.describe()), ..received })
     }
 
     /// How the connection ended, if no step awaited that.
@@ -174,6 +210,7 @@ impl Client {
         self.stalled = false;
         self.turn_over = false;
         self.asked = false;
+        self.closing = false;
     }
 }
 

@@ -53,7 +53,7 @@ impl Runner<'_> {
                     }
                     last = Some(*received);
                 }
-                Waited::Closed => {}
+                Waited::Closed(_) => {}
                 Waited::Ended(message) => self.ended_by(Check::Step, client, &step.covers, message)?,
                 Waited::Missed(message, instead) => {
                     let covers = step.covers.clone();

@@ -123,7 +123,10 @@ impl Runner<'_> {
             return;
         }
         self.count(&incoming.payload);
-        let ended = Ended::from(&incoming.payload, incoming.detail.as_deref());
+        let mut ended = Ended::from(&incoming.payload, incoming.detail.as_deref());
+        if let (Some(ended), Some(client)) = (&mut ended, self.conns.clients.get(&name)) {
+            ended.answers = client.closing;
+        }
         let event = Event {
             at: incoming.at.saturating_duration_since(self.log.start),
             case: Some(self.cx.loaded.id.as_str().into()),

@@ -128,8 +128,10 @@ impl Runner<'_> {
             _ if over(self.client(client)?) => {}
             _ => self.barrier(client).await?,
         }
+        let last = self.log.wire.len().saturating_sub(1) as u64;
         let state = self.client(client)?;
-        if let Some(ended) = state.ended.clone().filter(|_| wanted.close) {
+        let end = state.end(last).filter(|end| wanted.close && wanted.fits(&end.body));
+        if let Some(ended) = state.ended.clone().filter(|_| end.is_some()) {
             state.told = true;
             let message = format!("{}, which must not come here", ended.describe());
             let message = Statement::because(message, Cause::Forbidden);

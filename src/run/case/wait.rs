@@ -9,7 +9,7 @@ use crate::frame::Pointer;
 use crate::protocol::extension::Exchange;
 use crate::protocol::{Matcher, is_subset};
 use crate::results::cause::Statement;
-use crate::run::case::client::Received;
+use crate::run::case::client::{Looked, Received};
 use crate::run::case::interpreter::{Runner, Stop};
 use crate::scenario::case::{Awaited, Constraint};
 use crate::source::schema::Schema;
@@ -37,7 +37,8 @@ pub(crate) struct Wanted {
 /// How a wait ended.
 pub(crate) enum Waited {
     Found(Box<Received>),
-    Closed,
+    /// The end of the connection, which was waited for.
+    Closed(Box<Received>),
     /// The connection ended instead: the sentence about it.
     Ended(Statement),
     /// Not found: why, and the frame that shows it.
@@ -80,7 +81,8 @@ impl Wanted {
         self
     }
 
-    fn fits(&self, body: &Value) -> bool {
+    /// It has what is asked for.
+    pub fn fits(&self, body: &Value) -> bool {
         self.echo.as_ref().is_none_or(|(at, sent)| answers(body, at, sent))
             && self.with.as_ref().is_none_or(|with| is_subset(with, body))
             && self.schema.as_ref().is_none_or(|schema| schema.is_valid(body))
@@ -184,7 +186,7 @@ impl Runner<'_> {
         let mut passed = Vec::new();
         // Where silence ends a turn, a step before may have taken the message that it follows.
         if self.quiet().is_some()
-            && let Some(last) = self.client(client)?.looked.last().cloned()
+            && let Some(last) = self.client(client)?.looked.last().map(|last| last.received.clone())
             && wanted.is_turn_end(&last)
             && wanted.fits(&last.body)
             && self.is_last(client).await?
@@ -197,12 +199,10 @@ impl Runner<'_> {
                 if wanted.matches(&received)
                     && (!wanted.is_turn_end(&received) || self.is_last(client).await?)
                 {
-                    if wanted.keep {
-                        self.put_back(client, std::mem::take(&mut passed))?;
-                    }
-                    let looked = &mut self.client(client)?.looked;
-                    looked.append(&mut passed);
-                    looked.push(received.clone());
+                    self.look_past(client, wanted, passed)?;
+                    let step = self.step.pointer.clone();
+                    let looked = Looked { received: received.clone(), step, taken: true };
+                    self.client(client)?.looked.push(looked);
                     return Ok(Waited::Found(Box::new(received)));
                 }
                 if !past_errors && self.is_error(&received) == Some(true) {
@@ -223,10 +223,11 @@ impl Runner<'_> {
             }
             if let Some(ended) = self.client(client)?.ended.clone() {
                 let state = self.client(client)?;
-                if wanted.close && (told || ended.is_close() || state.may_be_cut()) {
-                    return Ok(Waited::Closed);
+                let is_end = wanted.close && (told || ended.is_close() || state.may_be_cut());
+                state.told |= !is_end;
+                if is_end {
+                    return self.closed(client, wanted, passed);
                 }
-                state.told = true;
                 let message = match wanted.close {
                     true => format!("{}, where a close frame was due", ended.describe()).into(),
                     // A frame that would nearly have done is not what is wrong.
@@ -243,14 +244,58 @@ impl Runner<'_> {
             let last_look = late;
             late |= Instant::now() > until;
             if last_look || !self.pump(until).await? {
-                break match &nearly {
+                let missed: Statement = match &nearly {
                     Some(_) => format!("{} came, but not as expected", wanted.label).into(),
                     None => self.in_vain(client, wanted, until - began),
                 };
+                break missed.noting(&self.came_before(client, wanted));
             }
         };
         self.put_back(client, passed)?;
         Ok(Waited::Missed(missed, nearly))
+    }
+
+    /// The connection has ended, which was waited for: in this way, or in another.
+    fn closed(&mut self, client: &str, wanted: &Wanted, passed: Vec<Received>) -> Result<Waited, Stop> {
+        let last = self.log.wire.len().saturating_sub(1) as u64;
+        let state = self.client(client)?;
+        let end = Box::new(state.end(last).unwrap_or_else(|| Received::made(last, Value::Null)));
+        if wanted.fits(&end.body) {
+            self.look_past(client, wanted, passed)?;
+            return Ok(Waited::Closed(end));
+        }
+        state.told = true;
+        let how = end.ended.clone().unwrap_or_default();
+        self.put_back(client, passed)?;
+        Ok(Waited::Missed(format!("{how}, but not as expected").into(), Some(end)))
+    }
+
+    /// What was looked past is gone, unless it is to stay.
+    fn look_past(&mut self, client: &str, wanted: &Wanted, passed: Vec<Received>) -> Result<(), Stop> {
+        if wanted.keep {
+            return self.put_back(client, passed);
+        }
+        let step = self.step.pointer.clone();
+        let looked = passed.into_iter().map(|received| Looked { received, step: step.clone(), taken: false });
+        self.client(client)?.looked.extend(looked);
+        Ok(())
+    }
+
+    /// Where what did not come had come, since the client's last `send`, and another step took it or looked past it: a
+    /// sentence that says so.
+    fn came_before(&self, client: &str, wanted: &Wanted) -> String {
+        let looked = self.conns.clients.get(client).map(|state| &state.looked[..]).unwrap_or_default();
+        let mut before = looked.iter().rev().filter(|one| one.step != self.step.pointer);
+        let Some(one) = before.find(|one| wanted.matches(&one.received)) else { return String::new() };
+        let event = one.received.event;
+        let ms = self.log.wire.get(event as usize).map_or(0.0, |line| line.ms);
+        let (line, ..) = self.cx.loaded.place(&one.step);
+        let verb = one.step.rsplit('/').next().unwrap_or_default();
+        let how = match one.taken {
+            true => "took it",
+            false => "looked past it (`keep: true` there leaves it for later steps)",
+        };
+        format!(". One came as frame {event}, at {ms:.0} ms, and the `{verb}` in line {line} {how}")
     }
 
     fn put_back(&mut self, client: &str, passed: Vec<Received>) -> Result<(), Stop> {

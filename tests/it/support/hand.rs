@@ -27,7 +27,7 @@ pub fn request(stream: &TcpStream) -> (Vec<String>, Vec<u8>) {
 }
 
 /// Does the WebSocket handshake.
-fn upgrade(stream: &mut TcpStream) {
+pub fn upgrade(stream: &mut TcpStream) {
     let (headers, _) = request(stream);
     let key = headers.iter().find_map(|line| {
         let (name, value) = line.split_once(':')?;

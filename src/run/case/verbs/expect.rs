@@ -27,7 +27,7 @@ impl Runner<'_> {
         let until = Instant::now() + self.deadline(verb.within);
         for _ in 0..verb.count {
             match self.wait(client, &wanted, until, verb.past_errors).await? {
-                Waited::Found(received) => {
+                Waited::Found(received) | Waited::Closed(received) => {
                     for (name, at) in &verb.save {
                         let Some(value) = at.get(&received.body).cloned() else {
                             let blame = self.absent(cx, names, cx.blame);
@@ -37,13 +37,6 @@ impl Runner<'_> {
                         self.vars.set(name, value);
                     }
                     self.client(client)?.taken = Some(*received);
-                }
-                Waited::Closed => {
-                    let last = self.last_event();
-                    let state = self.client(client)?;
-                    let ended = state.ended.clone().unwrap_or_default();
-                    let taken = Received::made(ended.event.unwrap_or(last), json!({ "code": ended.code }));
-                    state.taken = Some(Received { ended: Some(ended.describe()), ..taken });
                 }
                 Waited::Ended(message) => {
                     let blame = self.absent(cx, names, cx.blame);
@@ -132,8 +125,9 @@ impl Runner<'_> {
         let of =
             Matcher::new(&joined.of, &self.cx.protocol).map_err(|error| Stop::Error(error.to_string()))?;
         let looked = &self.client(client)?.looked;
-        let event = looked.last().map_or(0, |received| received.event);
-        let pieces = looked.iter().filter(|piece| of.matches(piece.message, Direction::Recv, &piece.body));
+        let event = looked.last().map_or(0, |last| last.received.event);
+        let pieces = looked.iter().map(|looked| &looked.received);
+        let pieces = pieces.filter(|piece| of.matches(piece.message, Direction::Recv, &piece.body));
         let pieces: Vec<&Received> = pieces.collect();
         let frames = pieces.iter().take(LISTED).map(|piece| piece.event).collect();
         let text = join(pieces.iter().map(|piece| &piece.body), joined);

@@ -55,7 +55,9 @@ impl Runner<'_> {
                     }
                     self.record(client, Direction::Send, payload);
                 }
-                self.client(client)?.may_end |= closes;
+                let state = self.client(client)?;
+                state.may_end |= closes;
+                state.closing |= closes;
             }
             // Whoever waits for an answer finds the connection ended and says so.
             Err(_) => {
