@@ -11,6 +11,7 @@ pub mod check;
 pub mod cli;
 pub mod cue;
 pub mod doctor;
+pub mod exit;
 pub mod frame;
 pub mod fuzz;
 #[doc(hidden)]

@@ -11,6 +11,7 @@ use clap::Args;
 use super::source::{Filter, Reading, Source};
 use super::{Failure, nothing, unreadable, usage};
 use crate::check::{Exercised, JudgePair, PairJudged, RulesetPair, Violation};
+use crate::exit::Exit;
 use crate::frame::Limits;
 use crate::protocol::Protocol;
 use crate::report::escape::terminal;
@@ -30,19 +31,19 @@ pub(super) struct Check {
     /// JSON Merge Patches on the protocol.
     #[arg(long, value_name = "FILE")]
     overlay: Vec<PathBuf>,
-    /// Which answer to take where the protocol's document is ambiguous.
+    /// Which answer applies where the protocol's document is ambiguous.
     #[arg(long, value_enum, value_name = "READING")]
     reading: Option<Reading>,
-    /// The dialect that the recorded server speaks; default: the document's own.
+    /// The dialect of the recorded server. Default: the document's own.
     #[arg(long, value_name = "DIALECT")]
     dialect: Option<String>,
-    /// Most violations shown in full.
+    /// The largest number of violations shown in full.
     #[arg(long, value_name = "N", default_value_t = 50)]
     show: usize,
 }
 
 impl Check {
-    pub fn run(self) -> Result<u8, Failure> {
+    pub fn run(self) -> Result<Exit, Failure> {
         let folder = PathBuf::from(&self.protocol);
         let is_folder = !Source::is_embedded(&self.protocol) && folder.is_dir();
         let mut source = Source {
@@ -77,7 +78,7 @@ fn judge(
     cases: &[LoadedCase],
     reader: Reader<impl std::io::BufRead>,
     show: usize,
-) -> Result<u8, Failure> {
+) -> Result<Exit, Failure> {
     // The one used last stands last.
     let mut judges: Vec<(Option<Arc<str>>, JudgePair)> = Vec::new();
     let rules = RulesetPair::compile(protocol, bare)?;
@@ -112,7 +113,7 @@ fn judge(
         }
     }
     if events == 0 {
-        return Err(nothing("the trace is empty", "was it written to the end?"));
+        return Err(nothing("the trace is empty", "is the file complete?"));
     }
     for (_, judge) in judges {
         tally.finish(&mut out, protocol, judge)?;
@@ -227,7 +228,7 @@ impl Tally {
         Ok(())
     }
 
-    fn close(&self, out: &mut impl Write, protocol: &Protocol, events: u64) -> Result<u8, Failure> {
+    fn close(&self, out: &mut impl Write, protocol: &Protocol, events: u64) -> Result<Exit, Failure> {
         if self.shown > self.show {
             writeln!(out, "… and {} more", self.shown - self.show)?;
         }
@@ -239,6 +240,6 @@ impl Tally {
             self.violations,
             self.broken.len()
         )?;
-        Ok(u8::from(self.fails))
+        Ok(if self.fails { Exit::Failed } else { Exit::Passed })
     }
 }

@@ -21,7 +21,7 @@ const NAME: &str = "frameproof.toml";
 pub(super) struct Config {
     /// A protocol that ships with frameproof.
     pub name: Option<String>,
-    /// A protocol folder of your own, instead of `name`; a shipped protocol's name does, too.
+    /// A protocol folder of your own, or a shipped protocol's name, instead of `name`.
     pub protocol: Option<PathBuf>,
     /// Scenario files or folders of your own, instead of the shipped ones.
     #[serde(default)]
@@ -29,7 +29,7 @@ pub(super) struct Config {
     /// Merge patches on the protocol.
     #[serde(default)]
     pub overlay: Vec<PathBuf>,
-    /// Which answer to take where the protocol's document is ambiguous.
+    /// Which answer applies where the protocol's document is ambiguous.
     pub reading: Option<Reading>,
     /// How the server spells the protocol's messages: `own`, a dialect of the protocol, or `auto` (the default).
     pub dialect: Option<String>,
@@ -38,25 +38,25 @@ pub(super) struct Config {
     /// Headers of the upgrade request: `Name: value`, or `Name: env:VARIABLE`.
     #[serde(default)]
     pub header: Vec<String>,
-    /// A PEM file with certificates that are trusted besides those that browsers trust, for `wss://`.
+    /// A PEM file with certificate authorities to trust in addition to the usual ones, for `wss://`.
     pub ca_file: Option<PathBuf>,
-    /// Cases side by side, from 1 to 1024.
+    /// Cases that run at the same time, from 1 to 1024.
     pub jobs: Option<Jobs>,
-    /// Factor on every deadline, from 0.001 to 1000.
+    /// Multiplies every deadline, from 0.001 to 1000.
     pub timeout_scale: Option<Scale>,
-    /// The silence that ends a turn, where the protocol knows no other end: `500ms`, `2s`.
+    /// The silence that ends a turn in protocols without a final message: `500ms`, `2s`.
     pub quiet_period: Option<Quiet>,
     /// Stop after this many failed cases.
     pub fail_fast: Option<std::num::NonZeroUsize>,
-    /// Times that a failed case is run again.
+    /// How often a failed case is repeated; one that then passes is flaky.
     pub retries: Option<u32>,
-    /// Times that everything is run.
+    /// How often everything is run.
     pub repeat: Option<std::num::NonZeroU32>,
-    /// Seed of everything random.
+    /// Seed of the random generator.
     pub seed: Option<u64>,
     /// Treat warnings as failures.
     pub strict: Option<bool>,
-    /// Known failures.
+    /// A baseline: known failures that do not fail the run.
     pub baseline: Option<PathBuf>,
     /// Where to write every frame as NDJSON.
     pub trace: Option<PathBuf>,

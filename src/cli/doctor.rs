@@ -14,6 +14,7 @@ use super::source::{Filter, Source};
 use super::target::{Chosen, TargetChoice};
 use super::{Failure, header, runtime, usage, width};
 use crate::doctor::{Finding, State, doctor};
+use crate::exit::{self, Exit};
 use crate::report::console::wrapped;
 use crate::report::escape::terminal;
 use crate::results::baseline::Baseline;
@@ -26,39 +27,38 @@ const WIDTH: usize = 160;
 /// Column at which a step's text begins.
 const TEXT: usize = 40;
 
-/// Walk through a server step by step and say what is missing: the first thing to run against one of your own.
+/// Check a server step by step and report what is missing: the first thing to run against a server of your own.
 ///
-/// It stops at the first thing that is missing. What the baseline knows is told as known, and is no reason to stop.
-///
-/// Exit codes: 0 nothing is missing that the baseline does not know; 1 something is; 2 and 3 as of `run`.
+/// It stops at the first thing that is missing. What the baseline lists is reported as known, and does not stop it.
 #[derive(Debug, Args)]
+#[command(after_long_help = exit::help(exit::Command::Doctor))]
 pub(super) struct Doctor {
     #[command(flatten)]
     source: Source,
-    /// The server, `ws://…` or `wss://…`. Default: the target of the configuration, if it has one alone.
+    /// The server, `ws://…` or `wss://…`. Default: the target of the configuration, if it has exactly one.
     #[arg(long)]
     url: Option<String>,
     #[command(flatten)]
     choice: TargetChoice,
-    /// A header of the upgrade request, as of `run`.
+    /// A header of the upgrade request, as in `run`.
     #[arg(long, value_name = "HEADER")]
     header: Vec<String>,
-    /// A PEM file with certificates that are trusted besides those that browsers trust, for `wss://`.
+    /// A PEM file with certificate authorities to trust in addition to the usual ones, for `wss://`.
     #[arg(long, value_name = "FILE")]
     ca_file: Option<PathBuf>,
-    /// A file of known failures, as of `run`. Default: the target's, or the configuration's.
+    /// A file of known failures, as in `run`. Default: the target's, or the configuration's.
     #[arg(long, value_name = "FILE")]
     baseline: Option<PathBuf>,
     /// Read this configuration instead of frameproof.toml of the working folder.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Show the frames of good steps, too.
+    /// Also show the frames of good steps.
     #[arg(long, short)]
     verbose: bool,
 }
 
 impl Doctor {
-    pub fn run(mut self) -> Result<u8, Failure> {
+    pub fn run(mut self) -> Result<Exit, Failure> {
         let config = Config::read(self.config.as_deref())?;
         if self.url.is_none()
             && self.choice.target.is_none()
@@ -125,14 +125,14 @@ impl Doctor {
             Some(Ok(good)) => {
                 let last = match good {
                     true if unknown => {
-                        "Nothing is missing, as far as it can be seen: `frameproof run` tests the rest."
+                        "Nothing that can be observed is missing: `frameproof run` tests the rest."
                     }
                     true => "Nothing is missing: `frameproof run` tests the rest.",
-                    false if all => "Mend this, and ask again.",
-                    false => "Mend this, and ask again: what comes behind it was not tried.",
+                    false if all => "Fix this and run the doctor again.",
+                    false => "Fix this and run the doctor again: later steps were not tried.",
                 };
                 writeln!(out, "\n{last}")?;
-                Ok(u8::from(!good))
+                Ok(if good { Exit::Passed } else { Exit::Failed })
             }
         }
     }

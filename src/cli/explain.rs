@@ -10,6 +10,7 @@ use super::config::Config;
 use super::places::Files;
 use super::source::{Filter, Source};
 use super::{Failure, usage};
+use crate::exit::Exit;
 use crate::protocol::Protocol;
 use crate::reference;
 use crate::scenario::LoadedCase;
@@ -31,7 +32,7 @@ pub(super) struct Explain {
 }
 
 impl Explain {
-    pub fn run(self) -> Result<u8, Failure> {
+    pub fn run(self) -> Result<Exit, Failure> {
         let mut own =
             Source { protocol: self.protocol.clone(), scenario: self.scenario.clone(), ..Source::default() };
         let config = Config::read(self.config.as_deref())?;
@@ -68,7 +69,7 @@ impl Explain {
             known.extend(cases.into_iter().map(|case| case.id));
         }
         if told {
-            return Ok(0);
+            return Ok(Exit::Passed);
         }
         let is_case = self.id.contains('/');
         let id = if is_case { self.id.clone() } else { self.id.to_uppercase() };
@@ -84,8 +85,8 @@ impl Explain {
 }
 
 /// An ambiguity: what it is about, its answers, and the requirements that depend on it.
-fn show_reading(protocol: &Protocol, id: &str) -> Result<u8, Failure> {
-    let Some(reading) = protocol.extension.readings.get(id) else { return Ok(0) };
+fn show_reading(protocol: &Protocol, id: &str) -> Result<Exit, Failure> {
+    let Some(reading) = protocol.extension.readings.get(id) else { return Ok(Exit::Passed) };
     let mut out = anstream::stdout().lock();
     writeln!(out, "{id} ({}, ambiguity)\n  {}", protocol.title, reading.topic)?;
     writeln!(
@@ -106,7 +107,7 @@ fn show_reading(protocol: &Protocol, id: &str) -> Result<u8, Failure> {
         [] => writeln!(out, "  every reading takes this answer")?,
         ref names => writeln!(out, "  `--reading {}` takes another answer", names.join("` or `--reading "))?,
     }
-    Ok(0)
+    Ok(Exit::Passed)
 }
 
 /// A case: its title, what it covers, and its text.
@@ -119,8 +120,8 @@ fn show_case(protocol: &Protocol, case: &LoadedCase, embedded: bool) -> Result<(
     Ok(())
 }
 
-fn show(protocol: &Protocol, cases: &[LoadedCase], id: &str) -> Result<u8, Failure> {
-    let Some(requirement) = protocol.requirements.get(id) else { return Ok(0) };
+fn show(protocol: &Protocol, cases: &[LoadedCase], id: &str) -> Result<Exit, Failure> {
+    let Some(requirement) = protocol.requirements.get(id) else { return Ok(Exit::Passed) };
     let mut out = anstream::stdout().lock();
     writeln!(
         out,
@@ -157,7 +158,7 @@ fn show(protocol: &Protocol, cases: &[LoadedCase], id: &str) -> Result<u8, Failu
             writeln!(out, "    {}: {}", fault.name, fault.title)?;
         }
     }
-    Ok(0)
+    Ok(Exit::Passed)
 }
 
 /// What decides each requirement of a protocol: schema places, invariants, exchanges and cases, as text.

@@ -22,11 +22,12 @@ use super::server::Server;
 use super::source::{Filter, Source, Suite, quote};
 use super::target::{Chosen, TargetChoice};
 use super::{Failure, harness, runtime, usage};
+use crate::exit::{self, Exit};
 use crate::fuzz::campaign::{self, CampaignOptions};
 use crate::fuzz::corpus;
 use crate::fuzz::events::{CampaignEvent, CampaignReport};
 use crate::fuzz::program::Program;
-use crate::fuzz::results::{self, Reported, exit_code};
+use crate::fuzz::results::{self, Reported, exit_of};
 use crate::protocol::Protocol;
 use crate::report::{escape, file, fuzz as show, json, junit};
 use crate::results::reproduce::Reproduce;
@@ -43,10 +44,8 @@ const SLACK: Duration = Duration::from_secs(10);
 const BUDGET: Duration = Duration::from_secs(60);
 
 /// Fuzz a live server.
-///
-/// Exit codes: 0 nothing found; 1 a finding; 2 usage error; 3 target unreachable, or it stopped taking connections; 4 no case
-/// was run, or --replay found none; 130 interrupted.
 #[derive(Debug, Args)]
+#[command(after_long_help = exit::help(exit::Command::Fuzz))]
 pub(super) struct Fuzz {
     #[command(flatten)]
     source: Source,
@@ -70,16 +69,16 @@ pub(super) struct Fuzz {
 /// How long to fuzz, and from which seed.
 #[derive(Debug, Args)]
 struct Extent {
-    /// Begin no case after this time: `90s`, `10m`. Default: 60s, unless --iterations is given.
+    /// Start no case after this time: `90s`, `10m`. Default: 60s, unless --iterations is given.
     ///
-    /// What has failed by then is confirmed and shrunk for 10 s more (times --timeout-scale, where that is above 1); then
-    /// whatever still runs is given up, and a finding is kept as small as it is.
+    /// What has failed by then is confirmed and minimized for 10 s more (times --timeout-scale, if that is above 1). Then
+    /// the rest is abandoned, and a finding is kept as it is.
     #[arg(long, value_name = "TIME")]
     time: Option<Budget>,
-    /// Stop after so many cases.
+    /// Stop after this many cases.
     #[arg(long, value_name = "N")]
     iterations: Option<std::num::NonZeroU64>,
-    /// Seed of everything random. Default: 1.
+    /// Seed of the random generator. Default: 1.
     #[arg(long, value_name = "SEED")]
     seed: Option<u64>,
 }
@@ -87,13 +86,13 @@ struct Extent {
 /// What is read and written besides reports.
 #[derive(Debug, Args)]
 struct Folders {
-    /// Keep what led to something new here, and begin with it the next time.
+    /// Keep inputs with new behaviour in this folder, and start from them the next time.
     #[arg(long, value_name = "DIR")]
     corpus: Option<PathBuf>,
-    /// Write findings here, as scenarios. Default: reports/fuzz-NAME.
+    /// Write findings to this folder, as scenarios. Default: reports/fuzz-NAME.
     #[arg(long, value_name = "DIR")]
     findings: Option<PathBuf>,
-    /// Run the findings of a folder again: still fails, fixed or flaky.
+    /// Replay the findings of a folder and report which still fail.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["time", "iterations", "corpus", "findings"])]
     replay: Option<PathBuf>,
 }
@@ -101,11 +100,10 @@ struct Folders {
 /// How much is done, and how much the target may grow.
 #[derive(Debug, Args)]
 struct Bounds {
-    /// Stop after so many findings.
+    /// Stop after this many findings.
     #[arg(long, value_name = "N", default_value = "50")]
     max_findings: std::num::NonZeroUsize,
-    /// Cases side by side, each with connections of its own.
-    /// Default: 4, or as many sessions as the target bears.
+    /// Cases that run at the same time, each with connections of its own. Default: 4, or the target's `sessions`.
     #[arg(long, short, value_name = "N")]
     jobs: Option<Jobs>,
     /// How much the memory of a launched target may grow in the campaign, in MiB.
@@ -119,16 +117,16 @@ struct Outputs {
     /// Write JUnit XML.
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
-    /// Write the campaign as the JSON lines of a run.
+    /// Write the campaign as JSON lines, like the events of a run.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Show the closing line only.
+    /// Show the last line only.
     #[arg(long, short)]
     quiet: bool,
 }
 
 impl Fuzz {
-    pub fn run(mut self) -> Result<u8, Failure> {
+    pub fn run(mut self) -> Result<Exit, Failure> {
         if !self.source.scenario.is_empty() {
             return Err(usage(
                 "--scenario does not go with fuzz",
@@ -151,7 +149,7 @@ impl Fuzz {
             ));
         }
         if let Some(path) = self.folders.findings.iter().find(|path| path.exists() && !path.is_dir()) {
-            let message = format!("{} is no folder", path.display());
+            let message = format!("{} is not a folder", path.display());
             return Err(usage(message, "--findings takes a folder: each finding is a file in it"));
         }
         for path in [&self.outputs.junit, &self.outputs.json].into_iter().flatten() {
@@ -224,7 +222,7 @@ impl Fuzz {
         ground: Ground,
         name: &str,
         chosen: Option<&Chosen>,
-    ) -> Result<u8, Failure> {
+    ) -> Result<Exit, Failure> {
         let mut out = anstream::stdout();
         let corpus = self.stored_programs(ground.protocol())?;
         let options = self.options(corpus, chosen);
@@ -249,18 +247,18 @@ impl Fuzz {
         let report = done.map_err(Failure::Usage)?;
         screen.clear();
         if let Some(error) = screen.failed.take() {
-            return Err(harness(error, "findings and corpus must be kept somewhere"));
+            return Err(harness(error, "--findings and --corpus need folders that can be written"));
         }
-        let code = exit_code(&report);
+        let exit = exit_of(&report);
         self.write(started, &report, is_launched, &folder)?;
         if !self.outputs.quiet {
             writeln!(out, "\n{}", show::coverage(&report.coverage))?;
         }
         writeln!(out, "{}", show::summary(&report))?;
-        if code == 4 {
-            writeln!(anstream::stderr(), "note: nothing was fuzzed; give it more --time")?;
+        if exit == Exit::Nothing {
+            writeln!(anstream::stderr(), "note: nothing was fuzzed; use a larger --time")?;
         }
-        Ok(code)
+        Ok(exit)
     }
 
     /// The programs of the corpus. What cannot be read is named and left out.

@@ -12,7 +12,7 @@ pub(super) fn parse(text: &str) -> Result<(String, String), Failure> {
     if name.is_empty()
         || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
     {
-        return Err(usage(format!("--header: `{name}` is no header name"), HINT));
+        return Err(usage(format!("--header: `{name}` is not a header name"), HINT));
     }
     let value = match value.trim().strip_prefix("env:") {
         Some(variable) => std::env::var(variable).map_err(|_| {

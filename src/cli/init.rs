@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{Failure, usage};
+use crate::exit::Exit;
 use crate::protocol::Protocol;
 use crate::report::file::write_atomically;
 use crate::scenario::embedded_files;
@@ -20,22 +21,22 @@ const SCENARIO: &str = include_str!("../../templates/init/scenarios/first.yaml")
 /// Write a small protocol of your own to start from, or a copy of one that ships: a protocol folder, scenarios, a configuration.
 #[derive(Debug, Args)]
 pub(super) struct Init {
-    /// The folder to write to; it is made if need be. No file of it is overwritten.
+    /// The folder to write to; it is created if necessary. No file is overwritten.
     #[arg(value_name = "DIR")]
     folder: PathBuf,
-    /// Copy this protocol that ships, with all its scenarios, to read or to change.
+    /// Copy this shipped protocol with all its scenarios.
     #[arg(long, value_name = "PROTOCOL")]
     from: Option<String>,
-    /// What the protocol is called: lower case, digits and hyphens [default: mychat, or as the one that is copied].
+    /// The name of the protocol: lower case, digits and hyphens [default: mychat, or that of the copied one].
     #[arg(long)]
     name: Option<String>,
-    /// Where your server listens.
+    /// The URL of your server.
     #[arg(long, default_value = "ws://127.0.0.1:8765/ws")]
     url: String,
 }
 
 impl Init {
-    pub fn run(self) -> Result<u8, Failure> {
+    pub fn run(self) -> Result<Exit, Failure> {
         let copied = self.from.as_deref().map(Protocol::embedded_files).transpose()?;
         let name = self.name.as_deref().or(self.from.as_deref()).unwrap_or("mychat");
         let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
@@ -46,7 +47,7 @@ impl Init {
         if self.url.contains(['"', '\\'])
             || !(self.url.starts_with("ws://") || self.url.starts_with("wss://"))
         {
-            return Err(usage(format!("`{}` is no WebSocket URL", self.url), "ws://127.0.0.1:8765/ws"));
+            return Err(usage(format!("`{}` is not a WebSocket URL", self.url), "ws://127.0.0.1:8765/ws"));
         }
         // Scenario templates look the same and are not for us: only the configuration is filled in.
         let config = CONFIG.replace("{{name}}", name).replace("{{url}}", &self.url);
@@ -81,6 +82,6 @@ impl Init {
             self.url,
             self.folder.display()
         )?;
-        Ok(0)
+        Ok(Exit::Passed)
     }
 }

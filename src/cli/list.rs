@@ -10,6 +10,7 @@ use super::explain::Deciders;
 use super::places::Files;
 use super::source::{Filter, Source, Suite};
 use super::{Failure, nothing};
+use crate::exit::Exit;
 use crate::protocol::Requirement;
 use crate::reference;
 use crate::report::table::Table;
@@ -33,7 +34,7 @@ pub(super) struct List {
 }
 
 impl List {
-    pub fn run(mut self) -> Result<u8, Failure> {
+    pub fn run(mut self) -> Result<Exit, Failure> {
         let config = Config::read(self.config.as_deref())?;
         config.fill(&mut self.source, &mut self.filter);
         config.check(&self.source, Files::default())?;
@@ -47,7 +48,7 @@ impl List {
         cases(&self.filter.select(suites)?)
     }
 
-    fn requirements(&self, suites: &[Suite]) -> Result<u8, Failure> {
+    fn requirements(&self, suites: &[Suite]) -> Result<Exit, Failure> {
         let mut out = anstream::stdout().lock();
         let (mut decided, mut total) = (0, 0);
         for Suite { protocol, cases } in suites {
@@ -80,12 +81,12 @@ impl List {
             return Err(nothing("no requirement matches", "`frameproof list --requirements` lists all"));
         }
         writeln!(out, "\n{decided} of {total} observable server requirements are decided")?;
-        Ok(0)
+        Ok(Exit::Passed)
     }
 }
 
 /// One line a protocol.
-fn protocols(suites: &[Suite], markdown: bool) -> Result<u8, Failure> {
+fn protocols(suites: &[Suite], markdown: bool) -> Result<Exit, Failure> {
     let mut table =
         Table::new(["protocol", "title", "server requirements", "exercised", "readings", "cases", "faults"]);
     for Suite { protocol, cases } in suites {
@@ -108,18 +109,18 @@ fn protocols(suites: &[Suite], markdown: bool) -> Result<u8, Failure> {
     let mut out = anstream::stdout().lock();
     if markdown {
         write!(out, "{}", table.markdown())?;
-        return Ok(0);
+        return Ok(Exit::Passed);
     }
     write!(out, "{}", table.text())?;
     writeln!(
         out,
         "\n`frameproof list NAME` lists the cases, `--requirements` what decides each requirement"
     )?;
-    Ok(0)
+    Ok(Exit::Passed)
 }
 
 /// One line a case.
-pub(super) fn cases(suites: &[Suite]) -> Result<u8, Failure> {
+pub(super) fn cases(suites: &[Suite]) -> Result<Exit, Failure> {
     let mut out = anstream::stdout().lock();
     let all = || suites.iter().flat_map(|suite| &suite.cases);
     let width = all().map(|case| case.id.len()).max().unwrap_or(0);
@@ -135,5 +136,5 @@ pub(super) fn cases(suites: &[Suite]) -> Result<u8, Failure> {
         1 => writeln!(out, "1 case")?,
         many => writeln!(out, "{many} cases")?,
     }
-    Ok(0)
+    Ok(Exit::Passed)
 }

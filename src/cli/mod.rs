@@ -8,6 +8,7 @@ mod fuzz;
 mod header;
 mod init;
 mod list;
+mod markdown;
 mod model;
 mod places;
 mod report;
@@ -26,18 +27,19 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
+use crate::exit::{self, Exit};
 use crate::source::{Diagnostic, Diagnostics};
 
 /// Everything that ends a command early.
 #[derive(Debug)]
 enum Failure {
-    /// Usage, configuration or scenario error: exit code 2.
+    /// Usage, configuration or scenario error: [`Exit::Usage`].
     Usage(Diagnostics),
-    /// Target unreachable or harness error: exit code 3.
+    /// Target unreachable or harness error: [`Exit::Harness`].
     Harness(Diagnostics),
-    /// Nothing selected: exit code 4.
+    /// Nothing selected: [`Exit::Nothing`].
     Nothing(Diagnostics),
-    /// Ended by a signal before there was anything to report: exit code 130.
+    /// Ended by a signal before there was anything to report: [`Exit::Interrupted`].
     Interrupted,
     /// The reader of our output is gone, which is no failure.
     BrokenPipe,
@@ -111,11 +113,8 @@ enum Color {
 }
 
 /// Conformance tests for agent-over-WebSocket protocols.
-///
-/// Exit codes: 0 conformant; 1 not conformant, or a stale baseline entry; 2 usage, configuration or scenario error; 3 target
-/// unreachable or harness error; 4 nothing selected, or no case judged; 130 interrupted.
 #[derive(Debug, Parser)]
-#[command(name = "frameproof", version, max_term_width = 100)]
+#[command(name = "frameproof", version, max_term_width = 100, after_long_help = exit::help(exit::Command::Run))]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -126,30 +125,33 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run a protocol's suite against its reference server or a server of yours.
+    /// Run a protocol's suite against your server or its reference server.
     Run(Box<run::Run>),
-    /// Walk through a server of yours step by step and say what is missing.
+    /// Check a server step by step and report what is missing.
     Doctor(Box<doctor::Doctor>),
-    /// Fuzz a server: inputs from the protocol's schemas, findings as scenarios.
+    /// Fuzz a server with inputs from the protocol's schemas; findings are scenarios.
     Fuzz(Box<fuzz::Fuzz>),
     /// List cases, or requirements and what decides them.
     List(list::List),
-    /// Explain a requirement: text, source, reading, what decides it, which faults break it.
+    /// Explain a requirement: text, source, reading, what decides it, which faults violate it.
     Explain(explain::Explain),
     /// Start a reference server, correct or with a fault.
     Serve(serve::Serve),
     /// Start the scripted language model, for a server under test to talk to.
     Model(model::Model),
-    /// Prove the suite: run it against every fault of the reference server.
+    /// Test the suite itself: run it against every fault of the reference server.
     Selftest(selftest::Selftest),
     /// Judge a recorded trace.
     Check(check::Check),
-    /// Make console output or JUnit XML from a file that `run --json` wrote.
+    /// Print the console output or JUnit XML of a file that `run --json` wrote.
     Report(report::Report),
-    /// Write a small protocol of your own to start from.
+    /// Write a small protocol with scenarios, to start from.
     Init(init::Init),
     /// Print a JSON Schema for editors.
     Schema(schema::Schema),
+    /// Print a table of the documentation.
+    #[command(hide = true)]
+    Markdown(markdown::Markdown),
 }
 
 /// Runs the command line of this process.
@@ -173,19 +175,22 @@ pub fn main() -> ExitCode {
         Command::Report(command) => command.run(),
         Command::Init(command) => command.run(),
         Command::Schema(command) => command.run(),
+        Command::Markdown(command) => command.run(),
     };
-    let (errors, code) = match result {
-        Ok(code) => return ExitCode::from(code),
+    let (errors, exit) = match result {
+        Ok(exit) => return ExitCode::from(exit.code()),
         Err(Failure::BrokenPipe) => return ExitCode::SUCCESS,
-        Err(Failure::Usage(errors)) => (errors, 2),
-        Err(Failure::Harness(errors)) => (errors, 3),
-        Err(Failure::Nothing(errors)) => (errors, 4),
-        Err(Failure::Interrupted) => (Diagnostic::new("interrupted before the first case").into(), 130),
+        Err(Failure::Usage(errors)) => (errors, Exit::Usage),
+        Err(Failure::Harness(errors)) => (errors, Exit::Harness),
+        Err(Failure::Nothing(errors)) => (errors, Exit::Nothing),
+        Err(Failure::Interrupted) => {
+            (Diagnostic::new("interrupted before the first case").into(), Exit::Interrupted)
+        }
     };
     let color = anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never;
     // Nothing is left to do when standard error is gone, too.
     let _ = writeln!(anstream::stderr(), "{}", errors.render(color));
-    ExitCode::from(code)
+    ExitCode::from(exit.code())
 }
 
 /// A runtime for commands that talk to a network.

@@ -9,13 +9,14 @@ use std::sync::{Arc, Mutex};
 use clap::Args;
 
 use super::{Failure, runtime, usage};
+use crate::exit::Exit;
 use crate::model::{self, Observer, Options, Record};
 
 /// What a newcomer needs besides the options.
 const HELP: &str = "\
 It speaks OpenAI's Chat Completions and Responses and Anthropic's Messages, takes any model name and any key, and plays the \
-cue `[[cue:…]]` in the newest user text; a text without one gets `ok`. It prints its base URL and runs until it is ended. Point \
-the server under test to it; with `--listen 127.0.0.1:8766`:
+cue `[[cue:…]]` in the newest user text; a text without one gets `ok`. It prints its base URL and runs until Ctrl-C or SIGTERM. \
+Point the server under test to it; with `--listen 127.0.0.1:8766`:
 
   OPENAI_BASE_URL=http://127.0.0.1:8766/v1 OPENAI_API_KEY=any
   ANTHROPIC_BASE_URL=http://127.0.0.1:8766 ANTHROPIC_API_KEY=any
@@ -26,16 +27,16 @@ More in docs/model.md.";
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
 pub(super) struct Model {
-    /// Where to listen; port 0 takes a free one.
+    /// The address to listen on; port 0 uses a free port.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
     listen: SocketAddr,
-    /// Write each request and how it ended as a line of JSON; headers and keys are left out.
+    /// Write each request and its end as a line of JSON, without headers and keys.
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
 }
 
 impl Model {
-    pub fn run(self) -> Result<u8, Failure> {
+    pub fn run(self) -> Result<Exit, Failure> {
         let observer = self.log.map(log).transpose()?;
         let options = Options { listen: self.listen, observer };
         let mut out = anstream::stdout();
@@ -51,7 +52,7 @@ impl Model {
                 _ = terminate.recv() => {}
             }
             model.stop().await;
-            Ok(0)
+            Ok(Exit::Passed)
         })
     }
 }

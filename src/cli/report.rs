@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{Failure, unreadable, usage};
+use crate::exit::Exit;
 use crate::report::console::{Console, ConsoleOptions};
 use crate::report::{file, json, junit};
 use crate::results::event::RunEvent;
@@ -19,16 +20,16 @@ pub(super) struct Report {
     /// Write JUnit XML instead of console output.
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
-    /// Show the closing line only.
+    /// Show the last line only.
     #[arg(long, short, conflicts_with = "verbose")]
     quiet: bool,
-    /// Show every case; twice: every requirement that was not exercised, too.
+    /// Show every case; twice: also every requirement that was not exercised.
     #[arg(long, short, action = clap::ArgAction::Count)]
     verbose: u8,
 }
 
 impl Report {
-    pub fn run(self) -> Result<u8, Failure> {
+    pub fn run(self) -> Result<Exit, Failure> {
         let name = self.events.display();
         let input = File::open(&self.events).map_err(|error| unreadable(&self.events, &error))?;
         let hint = "the file must be one that `frameproof run --json FILE` wrote";
@@ -40,7 +41,7 @@ impl Report {
         if let Some(path) = &self.junit {
             let text = junit::render(&events).map_err(|error| usage(error, ""))?;
             file::write_atomically(path, &text).map_err(|error| usage(error, ""))?;
-            return Ok(0);
+            return Ok(Exit::Passed);
         }
         let verbosity = if self.quiet { -1 } else { i8::try_from(self.verbose).unwrap_or(i8::MAX) };
         let runs = events.iter().filter(|event| matches!(event, RunEvent::RunStarted(_))).count();
@@ -51,6 +52,6 @@ impl Report {
             console.event(event)?;
         }
         console.finish()?;
-        Ok(0)
+        Ok(Exit::Passed)
     }
 }

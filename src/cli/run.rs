@@ -14,10 +14,11 @@ use super::server::Server;
 use super::source::{Filter, Source, Suite};
 use super::target::{Chosen, TargetChoice, cannot_launch};
 use super::{Failure, harness, runtime, usage};
+use crate::exit::{self, Exit};
 use crate::report::console::{Console, ConsoleOptions};
 use crate::report::{file, json, junit};
 use crate::results::baseline::{self, Baseline};
-use crate::results::event::{CaseReport, RunEvent, exit_code_of};
+use crate::results::event::{CaseReport, RunEvent};
 use crate::results::reproduce::Reproduce;
 use crate::run::{self, Attempts, RunError, RunOptions, Target, Timing};
 use crate::scenario;
@@ -26,6 +27,7 @@ use crate::wire::Trust;
 
 /// Run a protocol's suite, or all of them.
 #[derive(Debug, Args)]
+#[command(after_long_help = exit::help(exit::Command::Run))]
 pub(super) struct Run {
     #[command(flatten)]
     source: Source,
@@ -35,28 +37,28 @@ pub(super) struct Run {
     server: Server,
     #[command(flatten)]
     choice: TargetChoice,
-    /// Show what would run, and run nothing.
+    /// List the cases that would run, and run nothing.
     #[arg(long)]
     list: bool,
-    /// Cases side by side. Default: 8.
+    /// Cases that run at the same time. Default: 8.
     #[arg(long, short, value_name = "N")]
     jobs: Option<Jobs>,
     /// Stop after the first failed case, or after N.
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "1", require_equals = true)]
     fail_fast: Option<std::num::NonZeroUsize>,
-    /// Run a failed case up to N times more; one that passes then is flaky.
+    /// Repeat a failed case up to N times; one that then passes is flaky.
     #[arg(long, value_name = "N")]
     retries: Option<u32>,
     /// Run everything N times.
     #[arg(long, value_name = "N")]
     repeat: Option<std::num::NonZeroU32>,
-    /// Seed of everything random. Default: 1.
+    /// Seed of the random generator. Default: 1.
     #[arg(long, value_name = "SEED")]
     seed: Option<u64>,
-    /// Treat warnings (a broken SHOULD or MAY) as failures.
+    /// Treat warnings (a violated SHOULD or MAY) as failures.
     #[arg(long)]
     strict: bool,
-    /// A file of known failures, as `--baseline-write` makes it: they do not fail the run.
+    /// A file of known failures, as written by `--baseline-write`: they do not fail the run.
     #[arg(long, value_name = "FILE")]
     baseline: Option<PathBuf>,
     /// Write the failures of this run as a baseline.
@@ -73,13 +75,13 @@ pub(super) struct Run {
     /// (reports/frameproof.jsonl for all).
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Defaults for these options; read from frameproof.toml of the working folder if it is there.
+    /// Defaults for these options. Default: frameproof.toml of the working folder, if it exists.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Show the closing line only.
+    /// Show the last line only.
     #[arg(long, short, conflicts_with = "verbose")]
     quiet: bool,
-    /// Show every case; twice: every requirement that was not exercised, too.
+    /// Show every case; twice: also every requirement that was not exercised.
     #[arg(long, short, action = clap::ArgAction::Count)]
     verbose: u8,
     /// The arguments about protocol and scenarios, as they were given.
@@ -88,7 +90,7 @@ pub(super) struct Run {
 }
 
 impl Run {
-    pub fn run(mut self) -> Result<u8, Failure> {
+    pub fn run(mut self) -> Result<Exit, Failure> {
         let config = Config::read(self.config.as_deref())?;
         let named = self.source.name.clone().filter(|word| Source::is_embedded(word));
         self.given = Source { name: named, ..self.source.clone() }.arguments();
@@ -162,7 +164,7 @@ impl Run {
         self.write(&events)?;
         match shown.map_err(Failure::from) {
             // The verdict stands, whoever has stopped reading.
-            Ok(()) | Err(Failure::BrokenPipe) => Ok(exit_code_of(codes)),
+            Ok(()) | Err(Failure::BrokenPipe) => Ok(Exit::heaviest(codes)),
             Err(failure) => Err(failure),
         }
     }
@@ -342,7 +344,7 @@ pub(super) async fn stop_on_signal(
             if let Some(groups) = groups {
                 groups.kill_all();
             }
-            std::process::exit(130);
+            std::process::exit(Exit::Interrupted.code().into());
         }
         // An error means that the run is over.
         let _ = stop.send(true);

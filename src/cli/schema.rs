@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 
 use super::Failure;
 use super::config::Config;
+use crate::exit::Exit;
 use crate::protocol::{Extension, RequirementsFile};
 use crate::results::baseline::BaselineFile;
 use crate::scenario::file::ScenarioFile;
@@ -15,7 +16,7 @@ use crate::trace::Line;
 /// Print a JSON Schema for editors.
 #[derive(Debug, Args)]
 pub(super) struct Schema {
-    /// The files that it describes.
+    /// The kind of file that the schema describes.
     #[arg(value_enum)]
     of: Of,
 }
@@ -37,7 +38,7 @@ enum Of {
 }
 
 impl Schema {
-    pub fn run(self) -> Result<u8, Failure> {
+    pub fn run(self) -> Result<Exit, Failure> {
         let schema = match self.of {
             Of::Scenario => schema_of::<ScenarioFile>(),
             Of::Protocol => schema_of::<Extension>(),
@@ -49,6 +50,6 @@ impl Schema {
         // A value always serialises.
         let text = serde_json::to_string_pretty(&schema).unwrap_or_default();
         writeln!(anstream::stdout(), "{text}")?;
-        Ok(0)
+        Ok(Exit::Passed)
     }
 }

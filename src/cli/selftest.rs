@@ -10,10 +10,10 @@ use clap::Args;
 use super::Failure;
 use super::config::Jobs;
 use super::source::{Filter, Source};
+use crate::exit::Exit;
 use crate::run::RunOptions;
 
-/// Prove the suite against every fault, against faults that strike at certain moments, against messages that are spoilt
-/// on their way, or against every legal style.
+/// Test the suite itself: against every fault, faults at certain moments, mutated messages, or every legal style.
 #[derive(Debug, Args)]
 pub(super) struct Selftest {
     #[command(flatten)]
@@ -48,13 +48,13 @@ pub(super) struct Selftest {
     /// Show the cases that found each broken requirement, or what was held against each style.
     #[arg(long, short)]
     verbose: bool,
-    /// Cases side by side.
+    /// Cases that run at the same time.
     #[arg(long, short, value_name = "N", default_value = "16")]
     jobs: Jobs,
 }
 
 impl Selftest {
-    pub fn run(mut self) -> Result<u8, Failure> {
+    pub fn run(mut self) -> Result<Exit, Failure> {
         let suites = self.source.suites(&mut Filter::default())?;
         if self.styles {
             self.styles(&suites)

@@ -6,17 +6,17 @@ use std::net::SocketAddr;
 use clap::Args;
 
 use super::{Failure, harness, runtime, usage};
+use crate::exit::Exit;
 use crate::reference::{self, StartError, Trigger, Variant};
 
 /// Start a reference server.
 ///
-/// Where the protocol's document says at which path, another one is answered with 404; where its address is `/`, the path is left open
-/// and any will do.
+/// If the protocol's document names a path, other paths are answered with 404. If its address is `/`, every path is accepted.
 #[derive(Debug, Args)]
 pub(super) struct Serve {
     /// The protocol.
     name: String,
-    /// Where to listen; port 0 takes a free one.
+    /// The address to listen on; port 0 uses a free port.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
     listen: SocketAddr,
     /// The fault to have, `NAME` or `NAME@TRIGGER`; `--list-faults` shows them, `--list-triggers` the triggers.
@@ -25,7 +25,7 @@ pub(super) struct Serve {
     /// Legal styles to have, apart by commas; `--list-styles` shows them.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     style: Vec<String>,
-    /// How to spell the protocol's messages, where servers are known to do it otherwise than the document.
+    /// Use this dialect of the protocol instead of the document's spelling.
     #[arg(long, value_name = "DIALECT")]
     dialect: Option<String>,
     /// List the faults, and start nothing.
@@ -40,7 +40,7 @@ pub(super) struct Serve {
 }
 
 impl Serve {
-    pub fn run(self) -> Result<u8, Failure> {
+    pub fn run(self) -> Result<Exit, Failure> {
         let mut out = anstream::stdout();
         if self.list_faults || self.list_triggers || self.list_styles {
             if !reference::names().contains(&self.name.as_str()) {
@@ -64,13 +64,13 @@ impl Serve {
                 }
             }
             server.stop().await;
-            Ok(0)
+            Ok(Exit::Passed)
         })
     }
 }
 
 impl Serve {
-    fn list(&self, out: &mut impl Write) -> Result<u8, Failure> {
+    fn list(&self, out: &mut impl Write) -> Result<Exit, Failure> {
         let mut rows: Vec<(&str, &str, Option<&[&str]>)> = Vec::new();
         let styles = reference::styles(&self.name);
         if self.list_faults {
@@ -89,7 +89,7 @@ impl Serve {
             let ids = ids.map_or_else(String::new, |ids| format!("  [{}]", ids.join(" ")));
             writeln!(out, "{name:<width$}  {what}{ids}")?;
         }
-        Ok(0)
+        Ok(Exit::Passed)
     }
 }
 
@@ -97,7 +97,7 @@ impl Serve {
 pub(super) fn cannot_start(error: &StartError) -> Failure {
     match error {
         StartError::Listen { .. } => harness(error, "port 0 takes a free one: --listen 127.0.0.1:0"),
-        StartError::UnknownProtocol(_) => usage(error, "test a server of your own with run --url"),
+        StartError::UnknownProtocol(_) => usage(error, "test your own server with run --url"),
         StartError::UnknownFault { near: Some(near), .. }
         | StartError::UnknownStyle { near: Some(near), .. }
         | StartError::UnknownTrigger { near: Some(near), .. }

@@ -17,11 +17,11 @@ use crate::wire::{Endpoint, Trust, shown};
 /// Which server, and its pace.
 #[derive(Debug, Args)]
 pub(super) struct Server {
-    /// The server to test, `ws://…` or `wss://…`. Default: the configuration's `url` or its only target; else the built-in
-    /// reference server.
+    /// The server to test, `ws://…` or `wss://…`. Default: the configuration's `url` or its only target; otherwise the
+    /// built-in reference server.
     #[arg(long)]
     pub url: Option<String>,
-    /// Test the reference server, whatever servers the configuration has.
+    /// Test the reference server, even if the configuration names another one.
     #[arg(long, conflicts_with_all = ["url", "target"])]
     pub reference: bool,
     /// Test the reference server with one of its faults, `NAME` or `NAME@TRIGGER`.
@@ -34,13 +34,13 @@ pub(super) struct Server {
     /// be repeated. Values are never shown.
     #[arg(long, value_name = "HEADER")]
     pub header: Vec<String>,
-    /// A PEM file with certificates that are trusted besides those that browsers trust, for `wss://`.
+    /// A PEM file with certificate authorities to trust in addition to the usual ones, for `wss://`.
     #[arg(long, value_name = "FILE")]
     pub ca_file: Option<PathBuf>,
-    /// Factor on every deadline: 2 for a slow machine. Default: 1.
+    /// Multiplies every deadline: 2 for a slow machine. Default: 1.
     #[arg(long, value_name = "FACTOR")]
     pub timeout_scale: Option<Scale>,
-    /// The silence that ends a turn, where the protocol knows no other end: `500ms`, `2s`. Default: the protocol's.
+    /// The silence that ends a turn in protocols without a final message: `500ms`, `2s`. Default: the protocol's.
     #[arg(long, value_name = "TIME")]
     pub quiet_period: Option<Quiet>,
 }

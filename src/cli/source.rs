@@ -17,8 +17,7 @@ use crate::source::{nearest, nearest_few};
 /// Where protocol and scenarios come from.
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct Source {
-    /// A protocol that ships with frameproof. Without it, that of the configuration; `run` and `list` take all of them where
-    /// it names none.
+    /// A protocol that ships with frameproof. Default: that of the configuration; for `run` and `list` otherwise all of them.
     pub name: Option<String>,
     /// A protocol folder of your own, or a shipped protocol's name (`./NAME` is always a folder).
     #[arg(long, value_name = "PATH|NAME")]
@@ -29,10 +28,10 @@ pub(super) struct Source {
     /// A JSON Merge Patch on the protocol, for a server that deviates in known ways. May be repeated.
     #[arg(long, value_name = "FILE")]
     pub overlay: Vec<PathBuf>,
-    /// Which answer to take where the protocol's document is ambiguous.
+    /// Which answer applies where the protocol's document is ambiguous.
     #[arg(long, value_name = "READING", value_enum)]
     pub reading: Option<Reading>,
-    /// How the server spells the protocol's messages: `own` (as the document does), a dialect of the protocol, or `auto`.
+    /// How the server spells the protocol's messages: `own` (as in the document), a dialect of the protocol, or `auto`.
     #[arg(long, value_name = "DIALECT")]
     pub dialect: Option<String>,
 }
@@ -47,11 +46,11 @@ pub(super) struct Suite {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Reading {
-    /// The narrowest.
+    /// The narrowest answer.
     Strict,
-    /// The project's own choice.
+    /// The answer that frameproof considers most likely.
     Default,
-    /// The widest.
+    /// The widest answer.
     Lenient,
 }
 
@@ -245,7 +244,7 @@ impl<'p> Pattern<'p> {
             Ok(glob) => Ok(Self { text, glob: glob.compile_matcher(), cases, requirements }),
             Err(error) => {
                 let hint = "a glob has `*`, `?`, `[abc]` and `{one,two}`; quote it for the shell";
-                Err(usage(format!("`{text}` is no glob: {}", error.kind()), hint))
+                Err(usage(format!("`{text}` is not a glob: {}", error.kind()), hint))
             }
         }
     }

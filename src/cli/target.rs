@@ -19,13 +19,13 @@ const DAY: std::time::Duration = std::time::Duration::from_secs(86_400);
 /// Which configured server, and how to treat it.
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct TargetChoice {
-    /// A server of the configuration: `[target.NAME]` of frameproof.toml. It is launched, tested and stopped.
+    /// A server of the configuration, `[target.NAME]` of frameproof.toml: launch it, test it and stop it.
     #[arg(long, value_name = "NAME", conflicts_with = "url")]
     pub target: Option<String>,
-    /// Launch nothing: the target is running already, perhaps in a debugger.
+    /// Launch nothing: the target is already running, for example in a debugger.
     #[arg(long, requires = "target")]
     pub attach: bool,
-    /// Wait for ever: the server may stand at a breakpoint.
+    /// Wait without a deadline: the server may be at a breakpoint.
     #[arg(long)]
     pub no_deadline: bool,
 }
@@ -124,7 +124,7 @@ impl TargetChoice {
             spec.map_err(|wrong| wrong.iter().for_each(|one| errors.push(placed(one, name, &document))));
         let prompts = Prompts::new(&target.prompts).map_err(|(glob, why)| {
             let at = format!("{}/prompts/{}", table(name), escape_token(&glob));
-            let error = Diagnostic::new(format!("`{glob}` is no glob: {why}"));
+            let error = Diagnostic::new(format!("`{glob}` is not a glob: {why}"));
             let hint = "a glob over cases: `family/case`, `family/*`, `*`";
             errors.push(error.at(&document, &at, Part::Key).hint(hint));
         });

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::corpus;
+use crate::exit::Exit;
 use crate::results::event::Verdict;
 use crate::run::testbed::{Ground, Single};
 use crate::scenario::{self, LoadedCase};
@@ -57,18 +58,18 @@ pub struct Replay {
     pub last: Option<Single>,
 }
 
-/// The exit code of `frameproof fuzz --replay`: 0 all fixed, 1 one of them is not, 2 one could not be read, 4 none could.
-pub fn exit_code(all: &[Replayed]) -> u8 {
+/// How `frameproof fuzz --replay` ends: all fixed, one is not, one could not be read, or none could.
+pub fn exit_of(all: &[Replayed]) -> Exit {
     let mut fates =
         all.iter().filter_map(|one| one.result.as_ref().ok()).map(|replay| replay.fate).peekable();
     if fates.peek().is_none() {
-        return 4;
+        return Exit::Nothing;
     }
     if fates.any(|fate| fate != Fate::Fixed) {
-        return 1;
+        return Exit::Failed;
     }
     // A finding that cannot be read is not fixed.
-    if all.iter().any(|one| one.result.is_err()) { 2 } else { 0 }
+    if all.iter().any(|one| one.result.is_err()) { Exit::Usage } else { Exit::Passed }
 }
 
 /// Runs every scenario of a folder again.

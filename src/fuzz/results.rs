@@ -3,6 +3,7 @@
 use super::events::{CampaignEnd, CampaignReport, Progress};
 use super::finding::{Finding, blank_report};
 use super::oracle::Oracle;
+use crate::exit::Exit;
 use crate::results::event::{
     CaseReport, RequirementResult, RunEvent, RunStarted, StopReason, Summary, Verdict,
 };
@@ -15,14 +16,14 @@ pub struct Reported<'r> {
     pub scenario: &'r dyn Fn(&str) -> (String, String),
 }
 
-/// The exit code of `frameproof fuzz`.
-pub fn exit_code(report: &CampaignReport) -> u8 {
+/// How `frameproof fuzz` ends.
+pub fn exit_of(report: &CampaignReport) -> Exit {
     match &report.ended {
-        CampaignEnd::Interrupted => 130,
-        CampaignEnd::Refusing(_) => 3,
-        CampaignEnd::Done if !report.findings.is_empty() => 1,
-        CampaignEnd::Done if report.progress.cases == 0 => 4,
-        CampaignEnd::Done => 0,
+        CampaignEnd::Interrupted => Exit::Interrupted,
+        CampaignEnd::Refusing(_) => Exit::Harness,
+        CampaignEnd::Done if !report.findings.is_empty() => Exit::Failed,
+        CampaignEnd::Done if report.progress.cases == 0 => Exit::Nothing,
+        CampaignEnd::Done => Exit::Passed,
     }
 }
 
@@ -47,7 +48,7 @@ pub fn events(started: RunStarted, report: &CampaignReport, about: &Reported<'_>
 fn summary(report: &CampaignReport, cases: &[CaseReport]) -> Summary {
     let mut summary = Summary {
         seconds: report.progress.time.as_secs_f64(),
-        exit_code: exit_code(report),
+        exit_code: exit_of(report).code(),
         ..Summary::default()
     };
     if report.ended == CampaignEnd::Interrupted {
@@ -114,7 +115,7 @@ mod tests {
             (9, CampaignEnd::Interrupted, 130),
             (0, CampaignEnd::Refusing("x".to_owned()), 3),
         ] {
-            assert_eq!(exit_code(&report(cases, ended.clone())), expected, "{cases} {ended:?}");
+            assert_eq!(exit_of(&report(cases, ended.clone())).code(), expected, "{cases} {ended:?}");
         }
     }
 

@@ -141,7 +141,7 @@ fn unplayable(cue: &Cue) -> Option<String> {
             Some(format!("a pause of {ms} ms; the longest is {LONGEST_PAUSE_MS}"))
         }
         Step::Fail { fail } if !(400..600).contains(&fail.status) => {
-            Some(format!("fail with status {}, which is no error", fail.status))
+            Some(format!("fail with status {}, which is not an error", fail.status))
         }
         _ => None,
     })
@@ -212,7 +212,7 @@ mod tests {
         let fail = Step::Fail { fail: Fail { status: 200, ..Fail::default() } };
         assert_eq!(
             text(part(&[user(&Cue::new(vec![fail]).encode())])),
-            "cue error: fail with status 200, which is no error"
+            "cue error: fail with status 200, which is not an error"
         );
     }
 

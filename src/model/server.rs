@@ -24,7 +24,7 @@ const BUFFER: usize = 64 * 1024;
 /// How to start the model.
 #[derive(Clone)]
 pub struct Options {
-    /// Where to listen; port 0 takes a free one.
+    /// The address to listen on; port 0 uses a free port.
     pub listen: SocketAddr,
     /// Who is told of each request.
     pub observer: Option<Observer>,

@@ -12,7 +12,8 @@ pub(crate) use case::wrapped;
 use super::escape::terminal;
 use super::often;
 use super::table::Table;
-use crate::results::event::{CaseReport, RunEvent, RunStarted, Summary, Verdict, exit_code_of};
+use crate::exit::Exit;
+use crate::results::event::{CaseReport, RunEvent, RunStarted, Summary, Verdict};
 
 /// Cases named of a group that failed for the same reason.
 const NAMED: usize = 6;
@@ -297,7 +298,7 @@ impl<W: Write> Console<W> {
             "seconds",
         ]);
         let codes = self.runs.iter().map(|(_, summary)| summary.exit_code);
-        let mut total = Summary { exit_code: exit_code_of(codes), ..Summary::default() };
+        let mut total = Summary { exit_code: Exit::heaviest(codes).code(), ..Summary::default() };
         for (name, summary) in &self.runs {
             let count =
                 |wanted| summary.requirements.values().filter(|result| result.verdict == wanted).count();
@@ -396,7 +397,7 @@ impl<W: Write> Console<W> {
         let stopped = summary.stopped.map(|why| format!(", stopped: {why}")).unwrap_or_default();
         let verdict = match summary.exit_code {
             3 | 130 => "no verdict",
-            0 if count(Verdict::Known) > 0 => "conformant but for known failures",
+            0 if count(Verdict::Known) > 0 => "conformant except for known failures",
             0 => "conformant",
             4 => "no case was judged",
             // The server is not to blame.

@@ -149,16 +149,16 @@ pub fn summary(report: &CampaignReport) -> String {
         progress.corpus
     );
     if *unconfirmed > 0 {
-        let _ = write!(text, "; {} that replays did not show again", counted(*unconfirmed, "failure"));
+        let _ = write!(text, "; {} that replays did not reproduce", counted(*unconfirmed, "failure"));
     }
     if report.cut {
-        text.push_str("; given up while cases or replays still ran");
+        text.push_str("; ended while cases or replays were still running");
     }
     match &report.ended {
         CampaignEnd::Done => {}
         CampaignEnd::Interrupted => text.push_str("; interrupted"),
         CampaignEnd::Refusing(why) => {
-            let _ = write!(text, "; the target takes no more connections: {}", terminal(why));
+            let _ = write!(text, "; the target no longer accepts connections: {}", terminal(why));
         }
     }
     text

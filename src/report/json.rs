@@ -23,7 +23,7 @@ pub fn read(input: impl BufRead) -> Result<Vec<RunEvent>, String> {
             continue;
         }
         let event = serde_json::from_str(text)
-            .map_err(|error| format!("line {} is no event of a run: {error}", index + 1))?;
+            .map_err(|error| format!("line {} is not an event of a run: {error}", index + 1))?;
         events.push(event);
     }
     Ok(events)

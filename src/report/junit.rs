@@ -178,14 +178,14 @@ fn text_of(case: &CaseReport, failures: &[Failure], begin: &RunStarted) -> Strin
         }
     }
     if let Some(first) = &case.same_as {
-        let _ = writeln!(out, "\nit failed for the same reason as {first}, which tells the story");
+        let _ = writeln!(out, "\nit failed for the same reason as {first}, which has the evidence");
         let _ = write!(out, "\nreproduce: {}", case.reproduce);
         return bounded(&out);
     }
     frames(case, failures, &mut out);
     let skipped = case.log.len().saturating_sub(FRAMES);
     if !case.log.is_empty() {
-        let _ = writeln!(out, "\nthe server wrote meanwhile:");
+        let _ = writeln!(out, "\noutput of the server at the time:");
     }
     for line in &case.log[skipped..] {
         let _ = writeln!(out, "{:>9.1} ms  {} | {}", line.ms, line.process, line.text);

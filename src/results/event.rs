@@ -294,15 +294,6 @@ pub struct Summary {
     pub exit_code: u8,
 }
 
-/// The exit codes of a run from the mildest on: 4 (nothing was judged) is no verdict, and a failure weighs more than an error.
-const WEIGHTS: [u8; 5] = [4, 0, 3, 1, 130];
-
-/// The exit code of several runs together.
-pub fn exit_code_of(codes: impl IntoIterator<Item = u8>) -> u8 {
-    let weight = |code: &u8| WEIGHTS.iter().position(|one| one == code).unwrap_or(WEIGHTS.len());
-    codes.into_iter().max_by_key(weight).unwrap_or(0)
-}
-
 /// One requirement over the whole run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RequirementResult {
@@ -321,15 +312,6 @@ mod tests {
 
     fn line(index: u64, ms: f64, ambient: bool) -> Value {
         json!({ "index": index, "ms": ms, "client": "a", "dir": "<-", "text": "{}", "ambient": ambient })
-    }
-
-    #[test]
-    fn a_failure_outweighs_the_rest() {
-        for (codes, together) in
-            [(&[0, 4][..], 0), (&[4, 4], 4), (&[0, 3], 3), (&[3, 1, 0], 1), (&[1, 130], 130), (&[], 0)]
-        {
-            assert_eq!(exit_code_of(codes.iter().copied()), together, "{codes:?}");
-        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use crate::exit::Exit;
 use crate::results::baseline::Baseline;
 use crate::results::event::{CaseReport, RequirementResult, StopReason, Summary, Verdict};
 use crate::results::excused::ExcusedList;
@@ -128,16 +129,16 @@ impl SummaryBuilder {
             _ => (Vec::new(), Vec::new()),
         };
         let count = |verdict| self.cases.get(&verdict).copied().unwrap_or(0);
-        let exit_code = if stopped == Some(StopReason::Interrupted) {
-            130
+        let exit = if stopped == Some(StopReason::Interrupted) {
+            Exit::Interrupted
         } else if count(Verdict::Failed) > 0 || !stale.is_empty() {
-            1
+            Exit::Failed
         } else if count(Verdict::Error) > 0 {
-            3
+            Exit::Harness
         } else if self.cases.keys().all(|verdict| verdict.says_nothing()) && !self.cases.is_empty() {
-            4
+            Exit::Nothing
         } else {
-            0
+            Exit::Passed
         };
         Summary {
             cases: self.cases,
@@ -147,7 +148,7 @@ impl SummaryBuilder {
             hints: untried.into_iter().map(|entry| format!("the baseline's entry {entry}")).collect(),
             stopped,
             seconds: time.as_secs_f64(),
-            exit_code,
+            exit_code: exit.code(),
         }
     }
 

@@ -166,7 +166,7 @@ fn describe(
             .suggest(name, known.iter().map(String::as_str).filter(|known| known != name)),
         Problem::Missing(name) => Diagnostic::new(format!("missing field `{name}`"))
             .at(document, &place, Part::Key)
-            .label(format!("`{name}` is needed here")),
+            .label(format!("`{name}` is required here")),
         Problem::NotOneOf(options) => {
             let words: Vec<&str> = options.iter().filter_map(Value::as_str).collect();
             Diagnostic::new(format!("{shown} is not one of the allowed values"))
@@ -180,7 +180,7 @@ fn describe(
             Diagnostic::new(message).at(document, &place, Part::Value)
         }
         Problem::Other(message) if message.ends_with(POINTER) => {
-            Diagnostic::new(format!("{shown} is no JSON Pointer: one begins with `/`"))
+            Diagnostic::new(format!("{shown} is not a JSON Pointer: a pointer begins with `/`"))
                 .at(document, &place, Part::Value)
                 .hint(format!("`/{}`?", shown.trim_matches('"')))
         }

@@ -80,7 +80,7 @@ impl Document {
             let document = bare(Value::Null, HashMap::new());
             let message = error.to_string();
             let message = message.split(" at line ").next().unwrap_or(&message).to_owned();
-            let mut diagnostic = Diagnostic::new(message).label("the YAML stops making sense here");
+            let mut diagnostic = Diagnostic::new(message).label("the YAML is invalid from here on");
             if let Some(location) = error.location() {
                 let line = location.line() as usize;
                 let start = document.offset((line, location.column() as usize));
@@ -96,9 +96,9 @@ impl Document {
             let what = if text.trim().is_empty() {
                 "the file is empty"
             } else if text.lines().all(is_blank) {
-                "the file holds nothing but comments"
+                "the file has only comments"
             } else {
-                "the file holds nothing but null"
+                "the file has only null"
             };
             let message = format!("{name}: {what}");
             return Err(Diagnostic::new(message)
@@ -345,8 +345,8 @@ mod tests {
             ("", "is empty"),
             (" \n", "is empty"),
             ("\u{feff}", "is empty"),
-            ("# a\n", "but comments"),
-            ("~", "but null"),
+            ("# a\n", "only comments"),
+            ("~", "only null"),
         ] {
             let error = Document::parse("t.yaml", text).expect_err(text).to_string();
             assert!(error.contains(expected) && error.contains("t.yaml"), "{text:?}: {error}");

@@ -10,13 +10,13 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     let (number, scale) = match (text.strip_suffix("ms"), text.strip_suffix('s')) {
         (Some(number), _) => (number, 0.001),
         (None, Some(number)) => (number, 1.0),
-        (None, None) => return Err(format!("`{text}` is no length of time; write `250ms` or `3s`")),
+        (None, None) => return Err(format!("`{text}` is not a length of time; write `250ms` or `3s`")),
     };
     let seconds = number.trim().parse::<f64>().ok().map(|number| number * scale);
     seconds
         .filter(|seconds| (0.0..=86_400.0).contains(seconds))
         .map(Duration::from_secs_f64)
-        .ok_or_else(|| format!("`{text}` is no length of time; write `250ms` or `3s`"))
+        .ok_or_else(|| format!("`{text}` is not a length of time; write `250ms` or `3s`"))
 }
 
 #[cfg(test)]

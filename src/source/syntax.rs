@@ -8,13 +8,13 @@ pub(super) fn advice(message: &str, text: &str, line: usize) -> Option<String> {
     // What a line leaves open is noticed in the next.
     let near = [Some(own), index.checked_sub(1).and_then(|before| lines.get(before))];
     if let Some(template) = near.iter().flatten().find_map(|line| bare_template(line)) {
-        return Some(format!("a template stands in quotes: \"{template}\""));
+        return Some(format!("a template needs quotes: \"{template}\""));
     }
     if message.contains("tab") {
         return Some("YAML is indented by blanks; a tab does not count".to_owned());
     }
     if message.contains("mapping values are not allowed") && own.matches(": ").count() > 1 {
-        return Some("a text that contains `: ` stands in quotes".to_owned());
+        return Some("a text that contains `: ` needs quotes".to_owned());
     }
     let misplaced =
         ["did not find expected '-'", "did not find expected key", "mapping values are not allowed"];
@@ -81,10 +81,10 @@ mod tests {
     #[test]
     fn advice_fits_the_mistake() {
         for (text, expected) in [
-            ("a: {{cue}}\n", "a template stands in quotes: \"{{cue}}\""),
-            ("a: { b: 1, c: {{cue.x}} }\n", "a template stands in quotes: \"{{cue.x}}\""),
+            ("a: {{cue}}\n", "a template needs quotes: \"{{cue}}\""),
+            ("a: { b: 1, c: {{cue.x}} }\n", "a template needs quotes: \"{{cue.x}}\""),
             ("a:\n\t- b: 1\n", "indented by blanks"),
-            ("a:\n  - b: x: y\n", "contains `: ` stands in quotes"),
+            ("a:\n  - b: x: y\n", "contains `: ` needs quotes"),
             ("a:\n  - b: x\n   c: y\n", "behind 3 blanks, keys and entries above it behind 0 or 2 or 4"),
             ("a:\n  b: x\n   c: y\n", "behind 3 blanks"),
             (

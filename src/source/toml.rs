@@ -21,7 +21,7 @@ impl Document {
             let mut diagnostic = Diagnostic::new(error.message().trim());
             diagnostic.place =
                 error.span().map(|span| (bare.clone(), Span { start: span.start, end: span.end }));
-            Diagnostics::from(diagnostic.hint("the TOML stops making sense here"))
+            Diagnostics::from(diagnostic.hint("the TOML is invalid from here on"))
         })?;
         let mut reader = Reader { document: &bare, places: HashMap::new() };
         let value = reader.table(table.get_ref(), &mut String::new());

@@ -80,7 +80,7 @@ fn processes(spec: &Spec, config: &TargetConfig, names: &mut Names<'_>) {
             let folder = process.folder.join(cwd);
             // What a variable stands for is known once it runs.
             if !cwd.contains("{{") && !folder.is_dir() {
-                let message = format!("the working folder {} is no folder", folder.display());
+                let message = format!("the working folder {} is not a folder", folder.display());
                 names.errors.push(
                     message,
                     &at,

@@ -13,44 +13,45 @@ use serde_json::{Map, Value};
 use crate::frame::Pointer;
 use crate::protocol::ReadingName;
 
-/// A server under test: how it is started, when it is ready, where it listens and what it is like. Paths are relative
-/// to the file. `{{NAME}}` stands for a variable in the values of `url`, `command`, `env`, `cwd`, `ready`, `header` and `setup`:
+/// A server under test: how to start it, when it is ready, where it listens and what is special about it. Paths are
+/// relative to the file. `{{NAME}}` stands for a variable in the values of `url`, `command`, `env`, `cwd`, `ready`, `header` and `setup`:
 /// a port of `ports`, `model` (the scripted model's address, `http://127.0.0.1:PORT`), `scratch` (an empty folder of the
 /// launched server's own), and what `setup` or `ready.log` found.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct TargetConfig {
-    /// A protocol that ships with frameproof, or a protocol folder. Default: that of the file.
+    /// A protocol that ships with frameproof, or a protocol folder. Default: the `name` or `protocol` of the file.
     pub protocol: Option<String>,
     /// Scenario files or folders, instead of the shipped ones.
     #[serde(default)]
     pub scenario: Vec<PathBuf>,
-    /// The server's URL, `ws://127.0.0.1:{{port}}/ws`.
+    /// The server's URL, such as `ws://127.0.0.1:{{port}}/ws`. The session's id is written as in the protocol: `/ws/{session_id}`.
     pub url: String,
-    /// The program and its arguments. Without it and without `process` the server is running already.
+    /// The program and its arguments. Without `command` and `process`, the server is already running.
     #[serde(default)]
     pub command: Vec<String>,
-    /// Its environment, beside frameproof's own. `env:VARIABLE` takes a value from there, and keeps it secret.
+    /// Environment variables in addition to those of frameproof. `env:VARIABLE` takes a value from there, and keeps it secret.
     #[serde(default)]
     pub env: IndexMap<String, String>,
     /// Its working folder. Default: the folder of the file.
     pub cwd: Option<String>,
-    /// When it is ready. Default: once its URL's port takes connections.
+    /// When it is ready: `{ tcp = "HOST:PORT" }`, `{ http = "URL" }`, `{ log = "TEXT" }` or `{ first-frame = true }`. Default: the
+    /// URL's port accepts connections.
     pub ready: Option<Ready>,
-    /// Several processes that belong together, started in this order, instead of `command`.
+    /// Several processes instead of `command`, started in this order, each with `name`, `command`, `env`, `cwd` and `ready`.
     #[serde(default)]
     pub process: Vec<ProcessConfig>,
     /// Ports by name: a number, or 0 for a free one.
     #[serde(default)]
     pub ports: IndexMap<String, u16>,
-    /// Where the scripted model listens: `127.0.0.1:0` for a free port. It is started when this is given, or when `{{model}}`
-    /// stands somewhere.
+    /// Where the scripted model listens; `127.0.0.1:0` uses a free port. The model is started if this is given, or if
+    /// `{{model}}` occurs.
     pub model: Option<SocketAddr>,
-    /// Longest time until it is ready. Default: `30s`.
+    /// The time limit for becoming ready. Default: `30s`.
     pub start_timeout: Option<Time>,
-    /// Longest time that it may take to stop after SIGTERM; then it is killed. Default: `5s`.
+    /// The time limit for stopping after SIGTERM; then it is killed. Default: `5s`.
     pub stop_timeout: Option<Time>,
-    /// HTTP calls that set up what the URL needs.
+    /// HTTP calls before clients connect, with `method`, `url`, `header`, `body`, `status`, `save` and `per`.
     #[serde(default)]
     pub setup: Vec<SetupConfig>,
     /// Headers of the upgrade request: `Name: value`, or `Name: env:VARIABLE`.
@@ -58,28 +59,29 @@ pub struct TargetConfig {
     pub header: Vec<String>,
     /// A bearer token for the `Authorization` header of the upgrade request and of the set-up calls: `env:VARIABLE`.
     pub bearer: Option<String>,
-    /// Names and arguments of the tools that cues call, by class (`open`, `guarded`, `slow`, `denied`, `failing`).
+    /// The server's own tools by class (`open`, `guarded`, `slow`, `denied`, `failing`), each with `name` and `args`.
     #[serde(default)]
     pub tools: IndexMap<String, ToolConfig>,
-    /// For a server that cannot be pointed at the scripted model: plain prompts in place of cues, by glob over `family/case`
-    /// (`family/case.NAME` for its turn of that name); the first that matches. What depends on exact words is then judged by shape only.
+    /// For a server that cannot use the scripted model: plain prompts instead of cues, by a glob over `family/case`
+    /// (`family/case.NAME` for its turn of that name); the first match counts.
     #[serde(default)]
     pub prompts: IndexMap<String, String>,
-    /// Sessions side by side, that is cases; 1 for a server that has one session for all. Default: that of the run.
+    /// The largest number of sessions, and so of cases, at the same time; 1 for a server with one session for all clients.
+    /// Default: `jobs`.
     pub sessions: Option<NonZeroU16>,
-    /// How often it is started afresh. Default: once a run.
+    /// How often it is started again: once a `run` (the default), a `family` or a `case`.
     #[serde(default)]
     pub fresh: Fresh,
-    /// Factor on every deadline, from 0.001 to 1000.
+    /// Multiplies every deadline, from 0.001 to 1000.
     pub timeout_scale: Option<f64>,
-    /// The silence that ends a turn, where the protocol knows no other end: `500ms`, `2s`.
+    /// The silence that ends a turn in protocols without a final message: `500ms`, `2s`.
     pub quiet_period: Option<Time>,
-    /// Known failures.
+    /// A baseline: known failures that do not fail the run.
     pub baseline: Option<PathBuf>,
-    /// Merge patches on the protocol, for what is known to deviate.
+    /// Merge patches on the protocol, for known deviations.
     #[serde(default)]
     pub overlay: Vec<PathBuf>,
-    /// Which answer to take where the protocol's document is ambiguous.
+    /// Which answer applies where the protocol's document is ambiguous.
     pub reading: Option<ReadingName>,
     /// How it spells the protocol's messages: `own`, a dialect of the protocol, or `auto` (the default).
     pub dialect: Option<String>,

@@ -377,7 +377,7 @@ fn ports(spec: &Spec) -> Result<Vec<(String, u16)>, LaunchError> {
         let listener =
             TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).map_err(|error| match error.kind() {
                 std::io::ErrorKind::AddrInUse => LaunchError::PortInUse(*port),
-                _ => LaunchError::System(format!("port {port} cannot be had: {error}")),
+                _ => LaunchError::System(format!("port {port} cannot be used: {error}")),
             })?;
         let system = |error: std::io::Error| LaunchError::System(format!("no free port: {error}"));
         found.push((name.clone(), listener.local_addr().map_err(system)?.port()));

@@ -69,7 +69,7 @@ impl Reader<'_> {
         }
         let method = call.method.clone().unwrap_or_else(|| "POST".to_owned());
         if method.is_empty() || !method.bytes().all(|byte| byte.is_ascii_uppercase()) {
-            let message = format!("`{method}` is no HTTP method");
+            let message = format!("`{method}` is not an HTTP method");
             self.errors.push(message, &format!("{at}/method"), "", "GET, POST, PUT, …");
         }
         let mut headers = self.headers(&call.header, &format!("{at}/header"));

@@ -55,7 +55,7 @@ pub(super) async fn call(
         return Ok(());
     }
     let answer: Value = serde_json::from_str(&answer).map_err(|error| {
-        failed(format!("was answered with what is no JSON ({error}): {}", quote(&answer)))
+        failed(format!("was answered with text that is not JSON ({error}): {}", quote(&answer)))
     })?;
     for (name, at) in &call.save {
         let value = match at.get(&answer) {

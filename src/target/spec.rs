@@ -253,7 +253,7 @@ mod tests {
             ("env = { A = 'env:NOPE' }\ncommand = ['x']", "/env/A", "A: the environment", "export"),
             ("env = { A = '{{x}}' }\ncommand = ['x']", "/env/A", "nothing sets the variable `x`", "model"),
             ("command = ['x', '{{y}}']", "/command/1", "nothing sets the variable `y`", "model"),
-            ("cwd = 'no/such'\ncommand = ['x']", "/cwd", "no/such is no folder", "relative to"),
+            ("cwd = 'no/such'\ncommand = ['x']", "/cwd", "no/such is not a folder", "relative to"),
             (
                 "process = [{ name = 'b', command = ['b'], cwd = '{{c}}' }]",
                 "/process/0/cwd",

@@ -75,7 +75,7 @@ pub enum ConnectError {
     #[error("no connection within {0:?}")]
     Silence(Duration),
     /// The connection was taken, and the upgrade was never answered.
-    #[error("the server took the TCP connection and gave no HTTP answer to the upgrade within {0:?}")]
+    #[error("the server accepted the TCP connection and sent no HTTP answer to the upgrade within {0:?}")]
     Unanswered(Duration),
     /// The connection broke while it was being opened.
     #[error("the connection broke during the upgrade: {0}")]
@@ -211,7 +211,7 @@ impl Endpoint {
     }
 
     fn bad_header(&self, name: &str) -> ConnectError {
-        ConnectError::BadUrl { url: shown(&self.url), reason: format!("`{name}` is no valid header") }
+        ConnectError::BadUrl { url: shown(&self.url), reason: format!("`{name}` is not a valid header") }
     }
 }
 

@@ -88,7 +88,7 @@ impl Connection {
         match tokio::time::timeout(deadline, self.sink.send(message)).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => Err(error.to_string()),
-            Err(_) => Err(format!("the server took nothing for {deadline:?}")),
+            Err(_) => Err(format!("the server read nothing for {deadline:?}")),
         }
     }
 

@@ -117,7 +117,7 @@ impl RawConnection {
         match written {
             Ok(Ok(())) => Ok(completed),
             Ok(Err(error)) => Err(error.to_string()),
-            Err(_) => Err(format!("the server took nothing for {deadline:?}")),
+            Err(_) => Err(format!("the server read nothing for {deadline:?}")),
         }
     }
 
@@ -130,7 +130,7 @@ impl RawConnection {
         let mut half = self.shared.half.lock().await;
         match tokio::time::timeout(deadline, half.stream.shutdown()).await {
             Ok(ended) => ended.map_err(|error| error.to_string()),
-            Err(_) => Err(format!("the server took nothing for {deadline:?}")),
+            Err(_) => Err(format!("the server read nothing for {deadline:?}")),
         }
     }
 

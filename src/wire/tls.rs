@@ -106,7 +106,7 @@ pub(super) async fn secure(
     let config = trust.config().map_err(|error| ConnectError::Tls(error.to_string()))?;
     let bare = host.trim_start_matches('[').trim_end_matches(']').to_owned();
     let name = ServerName::try_from(bare)
-        .map_err(|_| ConnectError::Tls(format!("`{host}` is no name that a certificate can have")))?;
+        .map_err(|_| ConnectError::Tls(format!("`{host}` is not a valid name for a certificate")))?;
     match TlsConnector::from(config).connect(name, stream).await {
         Ok(stream) => Ok(MaybeTlsStream::Rustls(stream)),
         Err(error) => Err(ConnectError::Tls(explain(&error))),
@@ -119,7 +119,7 @@ pub(crate) fn explain(error: &std::io::Error) -> String {
     let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());
     let why = match cause {
         Some(rustls::Error::InvalidCertificate(wrong)) => match wrong {
-            Wrong::UnknownIssuer => "nobody that is trusted has signed the server's certificate",
+            Wrong::UnknownIssuer => "no trusted authority has signed the server's certificate",
             // The verifier's own error, which has no type of its own here.
             Wrong::Other(other) if format!("{other:?}").contains("CaUsedAsEndEntity") => {
                 "the server shows an authority's certificate as its own (basicConstraints CA:TRUE)"
@@ -132,7 +132,7 @@ pub(crate) fn explain(error: &std::io::Error) -> String {
         },
         Some(rustls::Error::InvalidMessage(_)) => "the server does not speak TLS; is it a ws:// server?",
         None if error.kind() == std::io::ErrorKind::UnexpectedEof => {
-            "the server hung up on the TLS handshake; is it a ws:// server?"
+            "the server ended the connection during the TLS handshake; is it a ws:// server?"
         }
         _ => return error.to_string(),
     };

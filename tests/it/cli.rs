@@ -224,7 +224,7 @@ const MISTAKES: &[Mistake] = &[
             "client `bob` was never opened",
             "did you mean `welcome`?",
             "unknown requirement `MC-HS-99`",
-            "`soon` is no length of time",
+            "`soon` is not a length of time",
             "undefined variable `cu`",
             "did you mean `cue`?",
             "`count` does not go with `open`",

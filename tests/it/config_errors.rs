@@ -50,7 +50,7 @@ fn each_mistake_is_shown_where_it_is_written() {
         ),
         (
             format!("[target.t]\nprotocol = 'minicodex'\n{REST}cwd = 'nowhere'\n"),
-            &["nowhere is no folder", "frameproof.toml:6:7", "relative to the folder of this file"],
+            &["nowhere is not a folder", "frameproof.toml:6:7", "relative to the folder of this file"],
         ),
         (
             format!("[target.t]\nprotocol = 'tinyvex'\n{REST}dialect = 'camel'\n"),
@@ -70,7 +70,7 @@ fn each_mistake_is_shown_where_it_is_written() {
         ),
         (
             format!("[target.t]\nprotocol = 'minicodex'\n{REST}prompts = {{ 'a[' = 'x' }}\n"),
-            &["`a[` is no glob", "frameproof.toml:6:13"],
+            &["`a[` is not a glob", "frameproof.toml:6:13"],
         ),
         (
             "name = 'minicodx'\n".to_owned(),

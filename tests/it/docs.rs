@@ -1,7 +1,10 @@
-//! What the documentation says is true: its scenarios run, its protocol loads, its commands work.
+//! What the documentation says is true: its scenarios run, its protocol loads, its commands work, its tables are what the
+//! program prints.
 
+use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crate::support::{Served, frameproof, text};
 
@@ -27,7 +30,8 @@ fn blocks(markdown: &str, opening: &str) -> Vec<String> {
 
 #[test]
 fn the_scenarios_of_the_guide_run() {
-    let scenarios = blocks(&read("docs/scenarios.md"), "yaml scenario");
+    let guide = read("docs/scenarios.md");
+    let scenarios = [blocks(&guide, "yaml scenario"), blocks(&guide, "yaml scenario mine.yaml")].concat();
     assert!(scenarios.len() >= 3);
     let server = Served::start(&["minicodex"]);
     for scenario in scenarios {
@@ -61,21 +65,14 @@ fn the_tables_of_verbs_are_those_of_the_code() {
         assert_eq!(
             guide[begin..end],
             tables,
-            "write them anew: FRAMEPROOF_WRITE_DOCS=1 cargo test --test docs"
+            "write them anew: FRAMEPROOF_WRITE_DOCS=1 cargo test --test it docs::"
         );
     }
 }
 
 #[test]
 fn the_protocol_of_the_guide_loads() {
-    let parts = blocks(&read("docs/protocols.md"), "yaml");
-    let [requirements, messages, extension, overlay] = &parts[..] else { panic!("{} blocks", parts.len()) };
-    let folder = tempfile::tempdir().expect("a folder");
-    let protocol = folder.path().join("my-protocol");
-    fs::create_dir(&protocol).expect("a folder");
-    fs::write(protocol.join("requirements.yaml"), requirements).expect("written");
-    fs::write(protocol.join("asyncapi.yaml"), format!("{messages}{extension}")).expect("written");
-    fs::write(folder.path().join("overlay.yaml"), overlay).expect("written");
+    let folder = files_of(&read("docs/protocols.md"));
     let output = frameproof(folder.path(), &["explain", "CH-2", "--protocol", "my-protocol"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert!(text(&output.stdout).contains("invariant sequence"), "{}", text(&output.stdout));
@@ -105,104 +102,6 @@ fn the_protocol_of_the_guide_loads() {
 }
 
 #[test]
-fn the_commands_of_the_readme_work() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let server = Served::start(&["minicodex"]);
-    let mut count = 0;
-    for block in blocks(&read("README.md"), "console") {
-        for line in block.lines().filter_map(|line| line.strip_prefix("$ ")) {
-            let command = line.split(" #").next().unwrap_or_default().trim();
-            let command = command.replace("cargo run --release --", "frameproof");
-            let command = command.replace("ws://127.0.0.1:8765/ws", &server.url);
-            let words: Vec<&str> = command.split_whitespace().map(|word| word.trim_matches('\'')).collect();
-            // Building, testing, and servers that run until they are ended are tested by this very run.
-            let ["frameproof", arguments @ ..] = &words[..] else { continue };
-            if arguments.first() == Some(&"serve") && !arguments.contains(&"--list-faults") {
-                continue;
-            }
-            let output = frameproof(folder.path(), arguments);
-            let wanted = if line.contains("--fault") { 1 } else { 0 };
-            assert_eq!(
-                output.status.code(),
-                Some(wanted),
-                "{line}\n{}{}",
-                text(&output.stdout),
-                text(&output.stderr)
-            );
-            count += 1;
-        }
-    }
-    assert!(count >= 6, "only {count} commands");
-}
-
-/// The guide from beginning to end, with a reference server that has a defect as "my server".
-#[test]
-fn the_guide_to_testing_a_server_works() {
-    let guide = read("docs/testing-your-server.md");
-    let [config] = &blocks(&guide, "toml frameproof.toml")[..] else { panic!("one configuration") };
-    let own = r#"["python3", "-m", "myserver", "--port", "{{port}}"]"#;
-    assert!(config.contains(own), "{config}");
-    let served = format!(
-        r#"["{}", "serve", "minicodex", "--fault", "executes-denied", "--listen", "127.0.0.1:{{{{port}}}}"]"#,
-        env!("CARGO_BIN_EXE_frameproof")
-    );
-    let folder = tempfile::tempdir().expect("a folder");
-    fs::write(folder.path().join("frameproof.toml"), config.replace(own, &served)).expect("written");
-    let mut lines: Vec<String> = Vec::new();
-    for block in blocks(&guide, "console") {
-        lines.extend(block.lines().filter_map(|line| line.strip_prefix("$ ")).map(str::to_owned));
-    }
-    let recipes = blocks(&guide, "yaml recipe");
-    assert_eq!(recipes.len(), 2);
-    for recipe in &recipes {
-        serde_saphyr::from_str::<serde_json::Value>(recipe).expect("YAML");
-        lines.extend(
-            recipe.lines().filter_map(|line| line.find("frameproof ").map(|at| line[at..].to_owned())),
-        );
-    }
-    // The recipes have commands in common, with each other and with the text.
-    let mut seen = std::collections::BTreeSet::new();
-    let mut count = 0;
-    for line in lines.into_iter().filter(|line| seen.insert(line.clone())) {
-        let (command, note) = line.split_once(" # ").unwrap_or((&line, ""));
-        let words: Vec<&str> = command.split_whitespace().map(|word| word.trim_matches('\'')).collect();
-        let ["frameproof", arguments @ ..] = &words[..] else { panic!("{line}") };
-        if arguments.first() == Some(&"--locked") {
-            // `cargo install frameproof --locked`
-            continue;
-        }
-        let wanted = if note.contains("exit code 1") { 1 } else { 0 };
-        let output = frameproof(folder.path(), arguments);
-        let shown = text(&output.stdout) + &text(&output.stderr);
-        assert_eq!(output.status.code(), Some(wanted), "{line}\n{shown}");
-        count += 1;
-    }
-    assert_eq!(count, 7, "commands");
-    assert!(folder.path().join("conformance.xml").is_file());
-    // What it says of exit codes and silences is what is said.
-    for kind in [
-        "said nothing on this connection",
-        "not answered what was sent last",
-        "begun the turn and not ended it",
-        "not ended the connection",
-    ] {
-        assert!(guide.contains(&format!("the server has {kind}")), "{kind}");
-        assert!(read("src/run/case/diagnose.rs").contains(kind), "{kind}");
-    }
-}
-
-#[test]
-fn the_table_of_the_readme_is_what_the_command_prints() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let output = frameproof(folder.path(), &["list", "--markdown"]);
-    let readme = read("README.md");
-    let (_, rest) =
-        readme.split_once("<!-- `frameproof list --markdown` -->\n").expect("the table's beginning");
-    let (table, _) = rest.split_once("<!-- end -->").expect("the table's end");
-    assert_eq!(table, text(&output.stdout), "paste what `frameproof list --markdown` prints");
-}
-
-#[test]
 fn the_trace_and_the_baseline_of_the_guide_are_read() {
     let guide = read("docs/reports.md");
     let folder = tempfile::tempdir().expect("a folder");
@@ -225,34 +124,271 @@ fn the_trace_and_the_baseline_of_the_guide_are_read() {
     assert!(text(&output.stdout).contains("stale baseline entry"), "{}", text(&output.stdout));
 }
 
-/// The table of monitors as the published schema has them: each kind with its property and its parameters.
-fn table_of_monitors() -> String {
-    let output = frameproof(Path::new("."), &["schema", "protocol"]);
-    let schema: serde_json::Value = serde_json::from_slice(&output.stdout).expect("a schema");
-    let mut table = "| monitor | the property | parameters | optional |\n|---|---|---|---|\n".to_owned();
-    for kind in schema["$defs"]["Rule"]["oneOf"].as_array().expect("kinds") {
-        let (name, rule) = kind["properties"].as_object().and_then(|one| one.iter().next()).expect("a name");
-        let property = kind["description"].as_str().expect("a description").trim_end_matches('.');
-        let rule = schema.pointer(rule["$ref"].as_str().expect("its type").trim_start_matches('#'));
-        let rule = rule.expect("the type is there");
-        let required = rule["required"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let (needed, optional): (Vec<_>, Vec<_>) = rule["properties"]
-            .as_object()
-            .expect("parameters")
-            .keys()
-            .partition(|parameter| required.iter().any(|known| known == *parameter));
-        let list =
-            |names: Vec<&String>| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-        table += &format!("| `{name}` | {property} | {} | {} |\n", list(needed), list(optional));
+/// Every page for users: the README and what is below docs/, without the pages for people who change the code.
+fn pages() -> Vec<String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut pages = vec!["README.md".to_owned(), "SECURITY.md".to_owned()];
+    for folder in ["docs", "docs/protocols"] {
+        for entry in fs::read_dir(root.join(folder)).expect(folder).flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if name.ends_with(".md") && !matches!(name.as_str(), "architecture.md" | "dependencies.md") {
+                pages.push(format!("{folder}/{name}"));
+            }
+        }
     }
-    table
+    pages
+}
+
+/// A region `<!-- `frameproof …` -->` … `<!-- end -->` holds what the command prints. `BLESS=1` writes it there.
+#[test]
+fn generated_tables_are_what_their_command_prints() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut stale = Vec::new();
+    let mut count = 0;
+    for page in pages() {
+        let page_text = read(&page);
+        let mut blessed = String::new();
+        let mut rest = page_text.as_str();
+        while let Some((before, after)) = rest.split_once("<!-- `frameproof ") {
+            let (command, after) = after.split_once("` -->\n").expect("the end of the command");
+            let (table, after) = after.split_once("<!-- end -->").expect("the end of the region");
+            let words: Vec<&str> = command.split_whitespace().collect();
+            let printed = text(&frameproof(folder.path(), &words).stdout);
+            assert!(!printed.is_empty(), "{page}: {command}");
+            if table != printed {
+                stale.push(format!("{page}: {command}"));
+            }
+            blessed += &format!("{before}<!-- `frameproof {command}` -->\n{printed}<!-- end -->");
+            rest = after;
+            count += 1;
+        }
+        if std::env::var_os("BLESS").is_some() {
+            fs::write(Path::new(env!("CARGO_MANIFEST_DIR")).join(&page), blessed + rest).expect("written");
+        }
+    }
+    assert!(count >= 6, "only {count} tables");
+    assert!(stale.is_empty(), "run `BLESS=1 cargo test generated_tables` to renew\n{}", stale.join("\n"));
+}
+
+/// A folder with the files of a page: blocks whose opening line ends with a file's name. Blocks with the same name
+/// belong together. The server that a configuration launches is a reference server with a defect.
+fn files_of(page: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let openings: BTreeSet<&str> = page.lines().filter_map(|line| line.strip_prefix("```")).collect();
+    for opening in openings.into_iter().filter(|opening| opening.contains('.')) {
+        let name = opening.split(' ').next_back().unwrap_or_default();
+        let content = blocks(page, opening).concat().replace(OWN_SERVER, &defective_server());
+        let path: PathBuf = folder.path().join(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        fs::write(path, content).expect("written");
+    }
+    folder
+}
+
+const OWN_SERVER: &str = r#"["python3", "-m", "myserver", "--port", "{{port}}"]"#;
+
+fn defective_server() -> String {
+    format!(
+        r#"["{}", "serve", "minicodex", "--fault", "executes-denied", "--listen", "127.0.0.1:{{{{port}}}}"]"#,
+        env!("CARGO_BIN_EXE_frameproof")
+    )
+}
+
+/// The commands of a page: lines of its console blocks that begin with `$ `, and of its CI recipes.
+fn commands_of(page: &str) -> Vec<String> {
+    let mut inside = false;
+    let mut commands = Vec::new();
+    for line in page.lines() {
+        let trimmed = line.trim_start();
+        if trimmed.starts_with("```") {
+            inside = trimmed == "```console";
+        } else if inside && let Some(command) = trimmed.strip_prefix("$ ") {
+            commands.push(command.to_owned());
+        }
+    }
+    for recipe in blocks(page, "yaml recipe") {
+        serde_saphyr::from_str::<serde_json::Value>(&recipe).expect("YAML");
+        let own = |line: &str| line.find("frameproof run").map(|at| line[at..].to_owned());
+        commands.extend(recipe.lines().filter_map(own));
+    }
+    commands
+}
+
+/// A documented command as it is tried: bounded, and against a server that is there.
+fn tried(command: &str, url: &str) -> String {
+    let mut command = command
+        .replace("cargo run --release --", "frameproof")
+        .replace("ws://127.0.0.1:8765/ws", url)
+        .replace("ws://localhost:8000/", "ws://127.0.0.1:1/")
+        .replace("--time 10m", "--iterations 16");
+    if let Some((before, _)) = command.split_once("--listen 127.0.0.1:") {
+        command = format!("{before}--listen 127.0.0.1:0");
+    }
+    let bounded =
+        ["--iterations", "--replay", "--max-findings"].iter().any(|option| command.contains(option));
+    if command.starts_with("frameproof fuzz") && !bounded {
+        command += " --iterations 16";
+    }
+    command
+}
+
+/// What is built, installed or run by other tests: selftest runs whole matrices.
+const ELSEWHERE: &[&str] = &[
+    "cargo install ",
+    "cargo test",
+    "cargo fuzz ",
+    "cargo +nightly ",
+    "cargo run --example ",
+    "bash ",
+    "frameproof selftest ",
+];
+
+/// The exit codes that a comment permits: `exit code 1`, `exit code 0 or 1`. Without such words, 0.
+fn exit_codes(note: &str) -> Vec<i32> {
+    let Some((_, codes)) = note.split_once("exit code ") else { return vec![0] };
+    let codes = codes.split(' ').map(|word| word.trim_end_matches([':', ',', ';']));
+    codes
+        .take_while(|word| *word == "or" || word.parse::<i32>().is_ok())
+        .filter_map(|word| word.parse().ok())
+        .collect()
+}
+
+/// Runs every command of a page in a folder with the page's files. The exit code is 0, or what a comment says:
+/// `# exit code 1`.
+fn commands_work(page: &str, url: &str) {
+    let markdown = read(page);
+    let folder = files_of(&markdown);
+    let configured = files_of(&read("docs/testing-your-server.md"));
+    let mut count = 0;
+    for line in commands_of(&markdown) {
+        let (command, note) = line.split_once(" #").unwrap_or((&line, ""));
+        let command = tried(command.trim(), url);
+        if ELSEWHERE.iter().any(|known| command.starts_with(known)) {
+            continue;
+        }
+        count += 1;
+        let words: Vec<&str> = command.split_whitespace().map(|word| word.trim_matches('\'')).collect();
+        match &words[..] {
+            ["frameproof", "model", arguments @ ..] => {
+                assert!(Served::command("model", arguments).url.starts_with("http://"), "{page}: {line}");
+            }
+            ["frameproof", "serve", arguments @ ..]
+                if !arguments.iter().any(|one| one.starts_with("--list-")) =>
+            {
+                assert!(Served::start(arguments).url.starts_with("ws://"), "{page}: {line}");
+            }
+            ["frameproof", arguments @ ..] => {
+                // A page without a configuration of its own means that of the guide.
+                let own = folder.path().join("frameproof.toml").exists();
+                let there = if arguments.contains(&"mine") && !own { &configured } else { &folder };
+                let output = frameproof(there.path(), arguments);
+                let shown = text(&output.stdout) + &text(&output.stderr);
+                let code = output.status.code().expect("an exit code");
+                assert!(exit_codes(note).contains(&code), "{page}: {line}\nexit code {code}\n{shown}");
+            }
+            ["python3", ..] => {
+                let output = Command::new("sh").args(["-c", &command]).output().expect("a shell");
+                let shown = text(&output.stdout);
+                assert!(markdown.contains(shown.trim()) && !shown.is_empty(), "{page}: {line}\n{shown}");
+            }
+            _ => panic!("{page}: how is this tested? {line}"),
+        }
+    }
+    assert!(count > 0, "{page} has no command");
 }
 
 #[test]
-fn the_table_of_monitors_is_that_of_the_schema() {
-    let table = table_of_monitors();
-    assert!(
-        read("docs/protocols.md").contains(&table),
-        "docs/protocols.md, section 4, should have:\n{table}"
-    );
+fn the_commands_of_the_readme_work() {
+    commands_work("README.md", &Served::start(&["minicodex"]).url);
+}
+
+#[test]
+fn the_commands_of_the_guide_to_testing_a_server_work() {
+    commands_work("docs/testing-your-server.md", "ws://127.0.0.1:1/ws");
+}
+
+#[test]
+fn the_commands_of_the_fuzzing_page_work() {
+    commands_work("docs/fuzzing.md", &Served::start(&["minicodex"]).url);
+}
+
+#[test]
+fn the_commands_of_the_protocols_pages_work() {
+    for page in pages().iter().filter(|page| page.starts_with("docs/protocols/")) {
+        commands_work(page, "ws://127.0.0.1:1/ws");
+    }
+}
+
+#[test]
+fn the_commands_of_the_other_pages_work() {
+    let server = Served::start(&["minicodex"]);
+    let alone = ["README.md", "docs/testing-your-server.md", "docs/fuzzing.md"];
+    for page in pages() {
+        if !alone.contains(&page.as_str()) && !page.starts_with("docs/protocols/") {
+            commands_work(&page, &server.url);
+        }
+    }
+}
+
+/// What the guide quotes of silences is what the program says.
+#[test]
+fn the_silences_of_the_guide_are_those_of_the_program() {
+    let guide = read("docs/testing-your-server.md");
+    for kind in [
+        "said nothing on this connection",
+        "not answered what was sent last",
+        "begun the turn and not ended it",
+        "not ended the connection",
+    ] {
+        assert!(guide.contains(&format!("the server has {kind}")), "{kind}");
+        assert!(read("src/run/case/diagnose.rs").contains(kind), "{kind}");
+    }
+}
+
+/// frameproof is on no registry: nothing may say that it can be installed from one.
+#[test]
+fn nothing_installs_frameproof_from_a_registry() {
+    for page in pages().into_iter().chain(["CONTRIBUTING.md".to_owned()]) {
+        for line in read(&page).lines().filter(|line| line.contains("cargo install")) {
+            let known = ["--path .", "--git ", "cargo-fuzz"];
+            assert!(known.iter().any(|known| line.contains(known)), "{page}: {line}");
+        }
+    }
+}
+
+/// Links between pages lead to files that are there.
+#[test]
+fn links_lead_somewhere() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut broken = Vec::new();
+    for page in pages().into_iter().chain(["CONTRIBUTING.md".to_owned()]) {
+        let markdown = read(&page);
+        for link in markdown.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
+            if file.starts_with("http") {
+                continue;
+            }
+            let path = match file {
+                "" => root.join(&page),
+                file => root.join(&page).parent().expect("a folder").join(file),
+            };
+            if !path.exists() {
+                broken.push(format!("{page}: {link}"));
+                continue;
+            }
+            let heading = |line: &str| {
+                let title = line.trim_start_matches('#').trim().to_lowercase().replace(' ', "-");
+                title.chars().filter(|c| c.is_alphanumeric() || *c == '-').collect::<String>() == anchor
+            };
+            if !anchor.is_empty()
+                && !fs::read_to_string(&path)
+                    .expect("a page")
+                    .lines()
+                    .any(|line| line.starts_with('#') && heading(line))
+            {
+                broken.push(format!("{page}: {link}"));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
 }

@@ -120,7 +120,7 @@ fn each_way_to_fail_is_told_apart_and_bounded() {
     let table: &[Row] = &[
         (forbids, 3, "HTTP 403: not today"),
         (babbles, 3, "does not speak WebSocket"),
-        (hangs, 3, "the server took the TCP connection and gave no HTTP answer to the upgrade within"),
+        (hangs, 3, "the server accepted the TCP connection and sent no HTTP answer to the upgrade within"),
         (is_silent, 1, "welcome did not come within"),
         (closes, 1, "closed the connection with code 1011 instead of sending welcome"),
         (hangs_up, 1, "instead of sending welcome"),

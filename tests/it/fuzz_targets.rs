@@ -50,7 +50,7 @@ fn a_server_that_takes_no_more_connections_ends_the_campaign() {
     let (code, shown) = fuzz(folder.path(), &["--time", "120s", "--json", "j.jsonl"]);
     assert_eq!(code, Some(3), "{shown}");
     assert!(
-        shown.contains("the target takes no more connections: ") && shown.contains("status 7"),
+        shown.contains("the target no longer accepts connections: ") && shown.contains("status 7"),
         "{shown}"
     );
     // What was found so far is kept, with the inputs that led there.

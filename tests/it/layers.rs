@@ -18,7 +18,7 @@ const FLOORS: &[&[&str]] = &[
     &["protocol"],
     &["results"],
     &["trace"],
-    &["frame", "source", "cue", "template", "text", "output"],
+    &["frame", "source", "cue", "template", "text", "output", "exit"],
 ];
 
 fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) {

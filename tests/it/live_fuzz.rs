@@ -193,7 +193,7 @@ fn wrong_usage_is_told() {
         (&["minicodex", "--fault", "fuzz-number-for-txt"], 2, "did you mean `fuzz-number-for-text`?"),
         (&["minicodex", "--iterations", "0"], 2, "invalid value"),
         (&["minicodex", "--corpus", "file/corpus", "--iterations", "1"], 2, "cannot be written"),
-        (&["minicodex", "--findings", "file", "--iterations", "1"], 2, "is no folder"),
+        (&["minicodex", "--findings", "file", "--iterations", "1"], 2, "is not a folder"),
         (&["minicodex", "--time", "soon"], 2, "write `90s`, `10m` or `2h`"),
         (&["minicodex", "--url", "ws://127.0.0.1:1/ws"], 3, "refused the connection"),
         (&["minicodex", "--replay", "nowhere"], 2, "cannot be read"),

@@ -48,7 +48,7 @@ fn mistakes_are_told_with_place_and_hint() {
             &["s.yaml:8:", "no format `data-time`", "did you mean `date-time`?"],
         ),
         (String::new(), &["s.yaml: the file is empty", "right one?"]),
-        ("# nothing\n".to_owned(), &["nothing but comments"]),
+        ("# nothing\n".to_owned(), &["only comments"]),
         (case(&format!("{steps}      - expect: turn-ned\n")), &["s.yaml:7:17", "did you mean `turn-end`?"]),
         (case(&format!("{steps}      - expect: welcom\n")), &["did you mean `welcome`?"]),
         (
@@ -57,7 +57,7 @@ fn mistakes_are_told_with_place_and_hint() {
         ),
         (
             case(&format!("{steps}      - send: {{ type: send, text: {{{{cue}}}} }}\n")),
-            &["in quotes: \"{{cue}}\""],
+            &["needs quotes: \"{{cue}}\""],
         ),
         (case(&format!("{steps}       with: {{}}\n")), &["s.yaml:7:8", "check the indentation"]),
         (
@@ -110,7 +110,7 @@ fn wrong_shapes_hide_no_wrong_names() {
     );
     let (code, told) = load(folder.path(), file.as_bytes());
     assert_eq!(code, Some(2), "{told}");
-    assert!(told.contains("is no JSON Pointer") && told.contains("undefined variable `gone`"), "{told}");
+    assert!(told.contains("is not a JSON Pointer") && told.contains("undefined variable `gone`"), "{told}");
     assert!(!told.contains("variable `call`"), "{told}");
     // What the broken step opened nobody knows.
     assert!(!shown.contains("never opened"), "{shown}");

@@ -134,7 +134,7 @@ fn a_server_that_is_not_there_is_a_step_with_advice_and_evidence() {
         for part in parts {
             assert!(shown.contains(part), "{part} is not in\n{shown}");
         }
-        assert!(shown.ends_with("what comes behind it was not tried.\n"), "{shown}");
+        assert!(shown.ends_with("later steps were not tried.\n"), "{shown}");
     }
     // What is wrong in the file is no finding.
     let folder = folder("[target.t]\nprotocol = 'minicodex'\nurl = 'http://127.0.0.1:1/ws'\n");
@@ -246,7 +246,7 @@ fn one_thing_is_missing_at_a_time() {
         shown.contains("→ the scripted model was never asked: its address stands in `url` of [target.mute]"),
         "{shown}"
     );
-    assert!(shown.ends_with("Mend this, and ask again: what comes behind it was not tried.\n"), "{shown}");
+    assert!(shown.ends_with("Fix this and run the doctor again: later steps were not tried.\n"), "{shown}");
 }
 
 #[test]
@@ -319,7 +319,7 @@ fn what_the_baseline_knows_of_a_step_does_not_excuse_a_leak() {
         let (got, shown, errors) = run(&folder, &["doctor"]);
         assert_eq!(got, Some(code), "{message}\n{shown}{errors}");
         assert!(shown.contains(told), "{shown}");
-        assert!(!shown.contains("what comes behind it was not tried"), "{shown}");
+        assert!(!shown.contains("later steps were not tried"), "{shown}");
     }
     // What the protocol does not forbid is told, and nothing is missing.
     fs::write(folder.path().join("apart.yaml"), "{}\n").expect("written");

@@ -86,11 +86,11 @@ fn several_processes_start_in_order_and_output_belongs_to_the_failing_case() {
         &["run", "--target", "two", "--scenario", "w.yaml", "--json", "out.jsonl", "--junit", "out.xml"],
     );
     assert_eq!(code, Some(1), "{shown}{errors}");
-    assert!(shown.contains("the server wrote meanwhile:") && shown.contains("second |"), "{shown}");
+    assert!(shown.contains("output of the server at the time:") && shown.contains("second |"), "{shown}");
     assert!(
         fs::read_to_string(folder.path().join("out.xml"))
             .expect("xml")
-            .contains("the server wrote meanwhile:")
+            .contains("output of the server at the time:")
     );
     assert!(fs::read_to_string(folder.path().join("out.jsonl")).expect("json").contains("\"tick\""));
 }
@@ -228,7 +228,7 @@ fn output_before_a_case_is_not_its_own() {
     assert_eq!(code, Some(1), "{shown}{errors}");
     let xml = fs::read_to_string(folder.path().join("j.xml")).expect("JUnit");
     for report in [&shown, &xml] {
-        assert!(report.contains("the server wrote meanwhile"), "{report}");
+        assert!(report.contains("output of the server at the time"), "{report}");
         assert!(report.contains(" | tick") || report.contains(" |tick"), "{report}");
         assert!(!report.contains("launching"), "{report}");
     }

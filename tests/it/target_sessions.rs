@@ -49,7 +49,7 @@ fn set_up_calls_fill_the_url() {
             "HTTP/1.1 200 OK\r\nContent-Length: 4\r\nConnection: close\r\n\r\nokay",
             "/id",
             3,
-            "what is no JSON",
+            "text that is not JSON",
         ),
     ] {
         let port = http(answer);

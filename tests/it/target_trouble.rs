@@ -41,7 +41,7 @@ fn what_does_not_start_is_said_with_a_hint_and_nothing_is_left() {
         (
             format!("{base}command = ['sleep', '600']\ncwd = 'nowhere'"),
             2,
-            &["nowhere is no folder", "frameproof.toml:7:7"],
+            &["nowhere is not a folder", "frameproof.toml:7:7"],
         ),
         (
             format!("{base}comand = ['x']"),

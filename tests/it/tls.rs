@@ -78,9 +78,9 @@ fn a_certificate_counts_if_somebody_trusted_has_signed_it() {
     let authority = tls_in_front_of(&server.url, &root, &key);
     let signed = tls_in_front_of(&server.url, &leaf, &leaf_key);
     let table: &[(u16, &[&str], i32, &str)] = &[
-        (self_signed, &[], 3, "nobody that is trusted has signed the server's certificate"),
+        (self_signed, &[], 3, "no trusted authority has signed the server's certificate"),
         (self_signed, &["--ca-file", "own.pem"], 0, "1 passed"),
-        (self_signed, &["--ca-file", "foreign.pem"], 3, "nobody that is trusted"),
+        (self_signed, &["--ca-file", "foreign.pem"], 3, "no trusted authority"),
         (elsewhere, &["--ca-file", "foreign.pem"], 3, "the server's certificate is for another name"),
         (authority, &["--ca-file", "root.pem"], 3, "shows an authority's certificate as its own"),
         (signed, &["--ca-file", "root.pem"], 0, "1 passed"),
@@ -96,7 +96,7 @@ fn a_certificate_counts_if_somebody_trusted_has_signed_it() {
     let url = format!("wss://127.0.0.1:{signed}/ws");
     for (more, code, part) in [
         (&["--ca-file", "root.pem"][..], 0, "Nothing is missing"),
-        (&[], 1, "nobody that is trusted has signed"),
+        (&[], 1, "no trusted authority has signed"),
         (&["--ca-file", "absent.pem"], 2, "absent.pem cannot be read"),
     ] {
         let output = frameproof(folder.path(), &[&["doctor", "minicodex", "--url", &url], more].concat());
@@ -179,7 +179,7 @@ fn set_up_calls_and_readiness_trust_whom_the_run_trusts() {
     for (target, refusal) in [
         ("frame", "its URL yields no first frame"),
         ("get", "is not answered with a status from 200 to 399"),
-        ("call", "nobody that is trusted has signed"),
+        ("call", "no trusted authority has signed"),
     ] {
         let run = ["run", "--target", target, "--case", "ping/*"];
         let trusting = frameproof(folder.path(), &[&run[..], &["--ca-file", "root.pem"]].concat());

@@ -9,7 +9,7 @@ pub(super) struct Budget(pub Duration);
 impl std::str::FromStr for Budget {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is no length of time; write `90s`, `10m` or `2h`");
+        let wrong = || format!("`{text}` is not a length of time; write `90s`, `10m` or `2h`");
         let (number, scale) = if let Some(number) = text.strip_suffix("ms") {
             (number, 0.001)
         } else {

@@ -5,8 +5,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::cli::{Failure, nothing, usage};
+use crate::exit::Exit;
 use crate::fuzz::Ground;
-use crate::fuzz::replay::{Fate, Replay, exit_code, replay};
+use crate::fuzz::replay::{Fate, Replay, exit_of, replay};
 use crate::report::escape;
 
 /// Runs the findings of a folder again, and shows what became of each.
@@ -15,7 +16,7 @@ pub(super) async fn again(
     folder: &Path,
     deadline: Duration,
     seed: u64,
-) -> Result<u8, Failure> {
+) -> Result<Exit, Failure> {
     let all = replay(&target, folder, deadline, seed).await;
     let all = all.map_err(|error| usage(error, "--replay takes the folder of --findings"))?;
     target.close().await;
@@ -41,7 +42,7 @@ pub(super) async fn again(
             }
         }
     }
-    Ok(exit_code(&all))
+    Ok(exit_of(&all))
 }
 
 /// Why a finding is not fixed.

@@ -5,11 +5,12 @@ use std::io::Write;
 use super::super::source::Suite;
 use super::super::{Failure, harness, nothing, runtime, usage};
 use super::Selftest;
+use crate::exit::Exit;
 use crate::reference;
 use crate::selftest::faults::{Kill, selftest};
 
 impl Selftest {
-    pub(super) fn faults(&self, suites: &[Suite]) -> Result<u8, Failure> {
+    pub(super) fn faults(&self, suites: &[Suite]) -> Result<Exit, Failure> {
         self.check_faults(suites)?;
         let options = self.options();
         let mut out = anstream::stdout();
@@ -31,7 +32,7 @@ impl Selftest {
             written?;
         }
         writeln!(out, "{right} of {total} judged rightly")?;
-        Ok(u8::from(right != total))
+        Ok(if right == total { Exit::Passed } else { Exit::Failed })
     }
 
     pub(super) fn check_faults(&self, suites: &[Suite]) -> Result<(), Failure> {

@@ -5,13 +5,14 @@ use std::io::Write;
 use super::super::source::Suite;
 use super::super::{Failure, harness, nothing, runtime, usage};
 use super::Selftest;
+use crate::exit::Exit;
 use crate::reference;
 use crate::report::escape;
 use crate::results::event::Verdict;
 use crate::selftest::styles::{FalseAlarm, Plan, StyleRun, selftest};
 
 impl Selftest {
-    pub(super) fn styles(&self, suites: &[Suite]) -> Result<u8, Failure> {
+    pub(super) fn styles(&self, suites: &[Suite]) -> Result<Exit, Failure> {
         self.check_styles(suites)?;
         let plan = Plan { only: self.style.clone(), combinations: self.combinations, seed: self.seed };
         let mut out = anstream::stdout();
@@ -34,7 +35,7 @@ impl Selftest {
             written?;
         }
         writeln!(out, "{right} of {total} styles and combinations passed")?;
-        Ok(u8::from(right != total))
+        Ok(if right == total { Exit::Passed } else { Exit::Failed })
     }
 
     pub(super) fn check_styles(&self, suites: &[Suite]) -> Result<(), Failure> {

@@ -6,11 +6,12 @@ use std::io::Write;
 use super::super::source::Suite;
 use super::super::{Failure, harness, runtime, usage};
 use super::Selftest;
+use crate::exit::Exit;
 use crate::reference::Trigger;
 use crate::selftest::triggers::{Fate, Mutant, Plan, selftest};
 
 impl Selftest {
-    pub(super) fn triggers(&self, suites: &[Suite]) -> Result<u8, Failure> {
+    pub(super) fn triggers(&self, suites: &[Suite]) -> Result<Exit, Failure> {
         self.check_faults(suites)?;
         let triggers = self.trigger.iter().map(|name| named(name)).collect::<Result<_, _>>()?;
         let plan = Plan {
@@ -40,7 +41,7 @@ impl Selftest {
         }
         summary(&mut out, &fates)?;
         let alive = fates.keys().any(|fate| matches!(fate, Fate::Survived | Fate::Warned));
-        Ok(u8::from(alive))
+        Ok(if alive { Exit::Failed } else { Exit::Passed })
     }
 }
 

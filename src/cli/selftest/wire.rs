@@ -6,10 +6,11 @@ use std::io::Write;
 use super::super::source::Suite;
 use super::super::{Failure, harness, runtime};
 use super::Selftest;
+use crate::exit::Exit;
 use crate::selftest::wire::{Fate, Mutant, Plan, selftest};
 
 impl Selftest {
-    pub(super) fn wire(&self, suites: &[Suite]) -> Result<u8, Failure> {
+    pub(super) fn wire(&self, suites: &[Suite]) -> Result<Exit, Failure> {
         self.check_styles(suites)?;
         let plan = Plan { sample: self.sample, seed: self.seed, styles: self.style.clone() };
         let mut out = anstream::stdout();
@@ -38,7 +39,7 @@ impl Selftest {
             killed + survived,
             count(Fate::NotReached)
         )?;
-        Ok(u8::from(survived > 0))
+        Ok(if survived > 0 { Exit::Failed } else { Exit::Passed })
     }
 }
 

@@ -83,7 +83,7 @@ impl<W: Write> Console<W> {
             writeln!(self.out, "    {style}{sign} {line}{style:#}")?;
         }
         if shown.1 {
-            writeln!(self.out, "    {DIM}  … its other fields are free{DIM:#}")?;
+            writeln!(self.out, "    {DIM}  … other fields are not compared{DIM:#}")?;
         }
         match schema {
             Some(schema) => self.value("where", &schema),
@@ -118,7 +118,7 @@ impl<W: Write> Console<W> {
     pub(super) fn output(&mut self, case: &CaseReport) -> std::io::Result<()> {
         let skipped = case.log.len().saturating_sub(FRAMES);
         if !case.log.is_empty() {
-            writeln!(self.out, "  {DIM}the server wrote meanwhile:{DIM:#}")?;
+            writeln!(self.out, "  {DIM}output of the server at the time:{DIM:#}")?;
         }
         if skipped + case.log_omitted > 0 {
             writeln!(self.out, "    {DIM}  … {} more lines{DIM:#}", skipped + case.log_omitted)?;
