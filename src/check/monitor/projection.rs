@@ -50,7 +50,7 @@ enum Fold {
     Latest { set: (Matcher, Pointer), clear: Matcher },
     Open { add: (Matcher, Pointer), remove: (Matcher, Pointer), clear: Matcher, item: Pointer },
     Items { of: Matcher, drop: Volatile },
-    Count { of: Matcher },
+    Count { of: Matcher, by: Option<Pointer> },
 }
 
 /// What the events of a connection add up to.
@@ -71,7 +71,8 @@ enum Folded {
     Lost,
     /// Hashes of the items, and the events that showed them.
     Items(VecDeque<(u64, u64)>),
-    Count(i128),
+    /// So many; what the one counted last is about.
+    Count(i128, Option<String>),
 }
 
 impl Projection {
@@ -92,7 +93,7 @@ impl Projection {
                 rule::Fold::Items { of, drop } => {
                     Fold::Items { of: b.pattern(of)?, drop: Volatile::new(drop) }
                 }
-                rule::Fold::Count { of } => Fold::Count { of: b.pattern(of)? },
+                rule::Fold::Count { of, by } => Fold::Count { of: b.pattern(of)?, by: by.clone() },
             };
             facts.push(Fact {
                 name: name.clone(),
@@ -122,10 +123,19 @@ impl Projection {
                 Fold::Latest { .. } => Folded::Value(shown),
                 Fold::Open { item, .. } => Folded::Ids(ids_of(&shown, item)),
                 Fold::Items { .. } => Folded::Items(VecDeque::new()),
-                Fold::Count { .. } => Folded::Count(counter(&shown).unwrap_or(0)),
+                Fold::Count { .. } => Folded::Count(counter(&shown).unwrap_or(0), None),
             }
         });
         State { cursor, newest_event: event, values: values.collect() }
+    }
+
+    /// Up to which event a state is shown. A 0 beside a newest event of null is the state before the first event, whose id may
+    /// be 0.
+    fn shown_at(&self, body: &Value) -> Option<i128> {
+        let cursor = counter(self.cursor.get(body)?)?;
+        let mut newest = self.facts.iter().filter(|fact| matches!(fact.fold, Fold::Newest));
+        let before_all = cursor == 0 && newest.any(|fact| fact.at.get(body).is_none_or(Value::is_null));
+        Some(if before_all { -1 } else { cursor })
     }
 
     fn fold(&mut self, seen: &Observation<'_>, logged: Logged) {
@@ -168,7 +178,14 @@ impl Projection {
                         items.pop_front();
                     }
                 }
-                (Fold::Count { of }, Folded::Count(count)) if seen.is(of) => *count += 1,
+                (Fold::Count { of, by }, Folded::Count(count, last)) if seen.is(of) => {
+                    let about = by.as_ref().and_then(|by| by.get(seen.body));
+                    let about = about.map(|value| key_text(value).into_owned());
+                    if about.is_none() || about != *last {
+                        *count += 1;
+                    }
+                    *last = about;
+                }
                 _ => {}
             }
         }
@@ -214,7 +231,7 @@ impl Projection {
                     };
                     (wrong.is_none(), expected.into())
                 }
-                Folded::Count(count) => (counter(&shown) == Some(*count), counter_json(*count)),
+                Folded::Count(count, _) => (counter(&shown) == Some(*count), counter_json(*count)),
             };
             if !agrees {
                 let message = format!("{}: {} disagrees with the events up to it", fact.name, fact.at);
@@ -247,7 +264,7 @@ fn ids_of(list: &Value, item: &Pointer) -> BTreeSet<String> {
 impl Monitor for Projection {
     fn observe(&mut self, seen: &Observation<'_>, tally: &mut Tally) {
         if seen.is(&self.on) {
-            let Some(cursor) = self.cursor.get(seen.body).and_then(counter) else { return };
+            let Some(cursor) = self.shown_at(seen.body) else { return };
             match self.conns.get(&seen.conn) {
                 Some(state) if cursor > state.cursor => {}
                 Some(state) => self.compare(seen, state, cursor, tally),

@@ -185,7 +185,13 @@ fn replayed(
 
 pub(super) fn projection(rule: &rule::Projection, c: &Compile<'_>, items: &Items) -> Vec<Finding> {
     let on = c.pattern(&rule.on);
-    let cursor = |item: &Item| item.get(&rule.cursor).and_then(whole).filter(|_| item.is(&on));
+    let newest = || rule.facts.values().filter(|fact| matches!(fact.fold, Fold::Newest {}));
+    // A 0 beside a newest event of null is the state before the first event.
+    let before_all = |item: &Item| newest().any(|fact| item.get(&fact.at).is_none_or(Value::is_null));
+    let cursor = |item: &Item| {
+        let cursor = item.get(&rule.cursor).and_then(whole).filter(|_| item.is(&on))?;
+        Some(if cursor == 0 && before_all(item) { -1 } else { cursor })
+    };
     let mut found = Vec::new();
     for (index, item) in items.iter() {
         let Some(shown_at) = cursor(item) else { continue };
@@ -273,9 +279,15 @@ fn agrees(fact: &rule::Fact, c: &Compile<'_>, seed: &Item, log: &[(&Item, i128)]
                     .zip(&items)
                     .all(|(shown, item)| same(&bare(shown), item))
         }
-        Fold::Count { of } => {
+        Fold::Count { of, by } => {
             let of = c.pattern(of);
-            let count = log.iter().filter(|(event, _)| is(event, &of)).count() as i128;
+            let counted: Vec<&Item> =
+                log.iter().map(|(event, _)| *event).filter(|event| is(event, &of)).collect();
+            let about = |event: &Item| by.as_ref().and_then(|by| event.key(by));
+            let repeats = counted
+                .windows(2)
+                .filter(|pair| about(pair[1]).is_some() && about(pair[0]) == about(pair[1]));
+            let count = (counted.len() - repeats.count()) as i128;
             whole(&shown) == Some(whole(&seeded).unwrap_or(0) + count)
         }
     }

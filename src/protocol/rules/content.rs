@@ -150,6 +150,9 @@ pub enum Fold {
     Count {
         /// The events.
         of: Pattern,
+        /// Where the events bear what they are about: one that repeats the value of the one counted last is not counted.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Pointer>,
     },
 }
 

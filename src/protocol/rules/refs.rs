@@ -69,7 +69,7 @@ impl Refer for Fold {
                 refs.under("open/clear", clear);
             }
             Self::Items { of, drop: _ } => refs.under("items/of", of),
-            Self::Count { of } => refs.under("count/of", of),
+            Self::Count { of, by: _ } => refs.under("count/of", of),
         }
     }
 }

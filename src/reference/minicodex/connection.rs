@@ -93,7 +93,6 @@ impl Peer<'_> {
         self.behaviour().strikes(defect)
     }
 
-    #[allow(dead_code, reason = "a style is asked for where it matters, and that may be elsewhere")]
     pub fn style(&self, style: Style) -> bool {
         self.behaviour().style(style)
     }
@@ -103,9 +102,13 @@ impl Peer<'_> {
     }
 
     fn heartbeat(&self) {
-        if self.joined.is_none() {
+        if self.joined.is_none() || self.style(Style::NoHeartbeat) {
             return;
         }
+        self.beat();
+    }
+
+    fn beat(&self) {
         let mut frame = json!({ "type": "heartbeat", "interval_ms": HEARTBEAT.as_millis() as u64 });
         match self.behaviour().striking() {
             Some(Defect::HeartbeatZero) => frame["interval_ms"] = json!(0),
@@ -228,6 +231,9 @@ impl Peer<'_> {
             "abort" => self.abort(&session, body),
             "get_snapshot" => {
                 let inner = session.lock();
+                if self.style(Style::SnapshotAccepted) {
+                    self.accept(&session, &inner, body);
+                }
                 let mut frame = session.snapshot(&inner, text_of("req_id"));
                 if body.get("include_transcript_window") != Some(&json!(true)) {
                     frame["transcript"] = json!([]);
@@ -247,6 +253,8 @@ impl Peer<'_> {
                         self.send(&json!({ "type": "pong", "nonce": body.get("nonce") }))
                     }
                     Some(Defect::RefusesPing) => return Err(refuse("INVALID_COMMAND", "no ping here")),
+                    _ if self.style(Style::PingAccepted) => self.accept(&session, &session.lock(), body),
+                    _ if self.style(Style::PingBeats) => self.beat(),
                     _ => {}
                 }
                 Ok(())

@@ -8,6 +8,7 @@ use super::command::{Refusal, error_frame, refuse};
 use super::connection::Peer;
 use super::faults::Defect;
 use super::session::{Inner, Session};
+use super::styles::Style;
 use crate::reference::engine::Happening;
 
 impl Peer<'_> {
@@ -58,7 +59,8 @@ impl Peer<'_> {
         if self.has(Defect::WelcomesTwice) {
             self.send(&welcome);
         }
-        if !self.has(Defect::NoOpeningSnapshot) && !self.has(Defect::SnapshotBeforeWelcome) {
+        let spares = self.has(Defect::NoOpeningSnapshot) || self.style(Style::NoOpeningSnapshot);
+        if !spares && !self.has(Defect::SnapshotBeforeWelcome) {
             self.send(&snapshot);
         }
         drop(inner);
@@ -70,17 +72,21 @@ impl Peer<'_> {
         let seen = body.get("last_seen_event_id").and_then(Value::as_i64);
         let session = self.enter(body);
         let mut inner = session.lock();
+        let last = inner.newest().map_or(0, |id| id as i64);
+        // Nothing seen: all events, the one with id 0 included.
+        let from = seen.unwrap_or(-1);
+        if self.style(Style::RefusesBeyond) && from > last {
+            return Err(refuse("BAD_ARGUMENT", "no such event"));
+        }
         let client = Session::join(&mut inner, &self.outbox);
         session.behaviour.note(Happening::Joined);
         self.send(&self.welcome(&session, &inner, "1.0.0"));
-        let last = inner.last_event as i64;
-        let from = seen.unwrap_or(0);
         let oldest = inner.log.front().map_or(last + 1, |(id, _)| *id as i64);
-        if from > last || from < 0 {
+        if from > last || seen.is_some_and(|id| id < 0) {
             if !self.has(Defect::FutureIsFine) {
                 self.send(&error_frame(&refuse("BAD_ARGUMENT", "no such event"), None, self.behaviour()));
             }
-        } else if from + 1 < oldest && !self.has(Defect::PartialReplay) {
+        } else if self.lacks(&inner, from, oldest) && !self.has(Defect::PartialReplay) {
             let message = "the gap exceeds the replay window: fetch the state with get_snapshot";
             self.send(&error_frame(&refuse("REPLAY_GAP", message), None, self.behaviour()));
         } else {
@@ -90,6 +96,13 @@ impl Peer<'_> {
         drop(inner);
         self.joined = Some((session, client));
         Ok(())
+    }
+
+    /// Whether events behind `from` are gone from the log.
+    fn lacks(&self, inner: &Inner, from: i64, oldest: i64) -> bool {
+        let first = if self.style(Style::IdsFromZero) { 0 } else { 1 };
+        let step = if self.style(Style::IdsWithGaps) { 3 } else { 1 };
+        !inner.log.is_empty() && oldest > first && from + step < oldest
     }
 
     fn replay(&self, session: &Session, inner: &Inner, from: i64) {

@@ -8,6 +8,7 @@ mod orders;
 mod run;
 mod session;
 mod styles;
+mod variants;
 
 pub(super) use faults::FAULTS;
 pub(super) use styles::STYLES;
@@ -37,11 +38,6 @@ impl Service {
 
     fn has(&self, defect: Defect) -> bool {
         self.behaviour.strikes(defect)
-    }
-
-    #[allow(dead_code, reason = "a style is asked for where it matters, and that may be elsewhere")]
-    fn style(&self, style: Style) -> bool {
-        self.behaviour.style(style)
     }
 
     /// The session of an id, made where there is none.

@@ -9,6 +9,7 @@ use super::connection::Peer;
 use super::faults::Defect;
 use super::run;
 use super::session::Session;
+use super::styles::Style;
 use crate::reference::engine::Happening;
 
 impl Peer<'_> {
@@ -26,7 +27,9 @@ impl Peer<'_> {
                 if self.has(Defect::DuplicateIsError) {
                     return Err(refuse("BUSY", "already sent"));
                 }
-                self.accept(session, &inner, body);
+                if !self.style(Style::DuplicateSilent) {
+                    self.accept(session, &inner, body);
+                }
                 return Ok(());
             }
         }
@@ -66,7 +69,9 @@ impl Peer<'_> {
         };
         let decided = run.decided.contains_key(call_id);
         if decided && !again {
-            return Err(refuse("APPROVAL_CONFLICT", format!("{call_id:?} is already decided")));
+            let code =
+                if self.style(Style::ConflictUnknown) { "UNKNOWN_CALL_ID" } else { "APPROVAL_CONFLICT" };
+            return Err(refuse(code, format!("{call_id:?} is already decided")));
         }
         let Some(index) = run.pending.iter().position(|call| call.id == call_id).or(decided.then_some(0))
         else {
@@ -89,7 +94,10 @@ impl Peer<'_> {
             run.decided.insert(id.clone(), approve);
             session.behaviour.note(Happening::Decided);
         }
-        self.accept(session, &inner, body);
+        let late = self.style(Style::AckAfterEffects);
+        if !late {
+            self.accept(session, &inner, body);
+        }
         let decision = match (approve, self.behaviour().striking()) {
             (true, _) => "approve",
             (false, Some(Defect::DenyHasNoKind)) => "deny",
@@ -103,6 +111,9 @@ impl Peer<'_> {
         }
         if !approve {
             session.behaviour.note(Happening::Denial);
+        }
+        if late {
+            self.accept(session, &inner, body);
         }
         drop(inner);
         session.changed.notify_waiters();
@@ -127,7 +138,10 @@ impl Peer<'_> {
         if !self.has(Defect::IgnoresAbort) {
             run.abort.cancel();
         }
-        self.accept(session, &inner, body);
+        let late = self.style(Style::AckAfterEffects);
+        if !late {
+            self.accept(session, &inner, body);
+        }
         if !already && !self.has(Defect::NoAbortingStatus) && !self.has(Defect::IgnoresAbort) {
             if let Some(run) = &mut inner.run
                 && !self.has(Defect::PendingStays)
@@ -135,6 +149,9 @@ impl Peer<'_> {
                 run.pending.clear();
             }
             session.status(&mut inner, "aborting");
+        }
+        if late {
+            self.accept(session, &inner, body);
         }
         Ok(())
     }

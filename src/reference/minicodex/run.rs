@@ -9,6 +9,8 @@ use uuid::Uuid;
 
 use super::faults::Defect;
 use super::session::{Call, Inner, Run, Session, now};
+use super::styles::Style;
+use super::variants::{recut, shape_announcement};
 use crate::cue::{self, Fail};
 use crate::reference::engine::notes::{self, Class, Outcome};
 use crate::reference::engine::{Agent, Cancel, Cancelled, Canceller, Chunk, Happening, Speech};
@@ -55,12 +57,21 @@ pub(super) fn start(session: &Arc<Session>, inner: &mut Inner, text: &str, messa
     }
     if !session.has(Defect::StartsWithRunning) {
         session.status(inner, "starting");
+        if session.style(Style::StartsTwice) {
+            session.status(inner, "starting");
+        }
     }
     if !session.has(Defect::SkipsRunning) {
         session.status(inner, "running");
+        if session.style(Style::RunsTwice) {
+            session.status(inner, "running");
+        }
     }
     if !session.has(Defect::TextBeforeStarting) && !session.has(Defect::NoUserText) {
         session.emit(inner, json!({ "type": "user_text", "text": text }));
+    }
+    if session.style(Style::OwnReasoning) {
+        session.emit(inner, json!({ "type": "reasoning", "text": "Thinking it over." }));
     }
     if session.has(Defect::CallIdsRepeat) {
         inner.calls = 0;
@@ -81,6 +92,10 @@ fn is_aborting(inner: &Inner) -> bool {
     inner.run.as_ref().is_some_and(|run| run.status == "aborting")
 }
 
+fn announcement(call: &Call) -> Value {
+    json!({ "type": "tool_call", "name": call.tool, "args": call.args, "call_id": call.id })
+}
+
 struct Player {
     session: Arc<Session>,
     aborted: Cancel,
@@ -91,6 +106,10 @@ impl Agent for Player {
 
     fn cancel(&mut self) -> &mut Cancel {
         &mut self.aborted
+    }
+
+    fn chunks(&mut self, _speech: Speech, chunks: Vec<String>) -> Vec<String> {
+        recut(&self.session.behaviour, chunks)
     }
 
     fn say(&mut self, chunk: Chunk) {
@@ -112,19 +131,29 @@ impl Agent for Player {
             let call = {
                 let mut inner = self.session.lock();
                 inner.calls += 1;
-                Call { id: format!("call-{}", inner.calls), tool, args }
+                let uuids = self.session.style(Style::CallIdsAreUuids);
+                let id = if uuids { Uuid::new_v4().to_string() } else { format!("call-{}", inner.calls) };
+                Call { id, tool, args }
             };
-            if !self.session.has(Defect::OutputBeforeCall) {
+            let asks = notes::class(&call.tool) == Class::Guarded && !self.session.has(Defect::NeverAsks);
+            if !self.session.has(Defect::OutputBeforeCall) && !(asks && self.announces_late()) {
                 self.announce(&call);
             }
             match notes::class(&call.tool) {
                 Class::Guarded if !self.session.has(Defect::NeverAsks) => waiting.push(call),
+                Class::Denied if self.session.style(Style::SilentRule) => {}
                 Class::Denied => {
                     let outcome = Outcome { text: "refused by rule".into(), is_error: true };
                     self.output(&call, &outcome);
                 }
                 _ => self.execute(&call).await?,
             }
+        }
+        if self.session.style(Style::AsksOneByOne) {
+            for call in waiting {
+                self.ask(vec![call]).await?;
+            }
+            return Ok(());
         }
         if waiting.is_empty() { Ok(()) } else { self.ask(waiting).await }
     }
@@ -137,7 +166,12 @@ impl Player {
     }
 
     fn announce(&self, call: &Call) {
-        self.emit(json!({ "type": "tool_call", "name": call.tool, "args": call.args, "call_id": call.id }));
+        self.emit(announcement(call));
+    }
+
+    /// Whether `tool_call` of a guarded call comes behind its announcement.
+    fn announces_late(&self) -> bool {
+        self.session.style(Style::CallAfterPending) || self.session.style(Style::CallWhenDecided)
     }
 
     async fn execute(&mut self, call: &Call) -> Result<(), Stop> {
@@ -189,15 +223,20 @@ impl Player {
             if is_aborting(&inner) {
                 return Err(Stop::Aborted);
             }
+            if let Some(run) = &mut inner.run {
+                run.pending.extend(waiting.iter().cloned());
+            }
+            let first = session.style(Style::AwaitsFirst);
+            if first && !session.has(Defect::NoAwaitingStatus) {
+                session.status(&mut inner, "awaiting_approval");
+            }
             for call in &waiting {
-                if let Some(run) = &mut inner.run {
-                    run.pending.push(call.clone());
-                    session.behaviour.note(Happening::Asks);
-                }
+                session.behaviour.note(Happening::Asks);
                 let mut event = json!({
                     "type": "approval_pending", "call_id": call.id, "tool_key": call.tool,
                     "args_json": Value::Object(call.args.clone()).to_string(),
                 });
+                shape_announcement(session, &mut event, &Value::Object(call.args.clone()));
                 match session.behaviour.striking() {
                     Some(Defect::ArgsJsonAsObject) => event["args_json"] = Value::Object(call.args.clone()),
                     Some(Defect::ArgsJsonOfAnotherCall) => event["args_json"] = json!("{\"key\":\"other\"}"),
@@ -207,8 +246,11 @@ impl Player {
                     session.emit(&mut inner, event.clone());
                 }
                 session.emit(&mut inner, event);
+                if session.style(Style::CallAfterPending) && !session.has(Defect::OutputBeforeCall) {
+                    session.emit(&mut inner, announcement(call));
+                }
             }
-            if !session.has(Defect::NoAwaitingStatus) {
+            if !first && !session.has(Defect::NoAwaitingStatus) {
                 session.status(&mut inner, "awaiting_approval");
             }
         }
@@ -230,11 +272,14 @@ impl Player {
                     session.status(&mut inner, "running");
                 }
             }
+            if self.session.style(Style::CallWhenDecided) {
+                self.announce(&call);
+            }
             if approved || self.session.has(Defect::ExecutesDenied) {
                 if !self.session.has(Defect::ExecutesBeforeApproval) {
                     self.execute(&call).await?;
                 }
-            } else {
+            } else if !self.session.style(Style::SilentDenial) {
                 let outcome = Outcome { text: "denied by the user".into(), is_error: true };
                 self.output(&call, &outcome);
             }
@@ -279,21 +324,24 @@ impl Player {
             Err(Stop::Failed) if session.has(Defect::FailureIsFinished) => self.finish(inner, "finished"),
             Err(Stop::Failed) => self.finish(inner, "error"),
             Err(Stop::Aborted) => {
-                let unannounced = session.has(Defect::NoAbortingStatus);
-                self.finish(inner, if unannounced { "error" } else { "finished" });
+                let fails = session.has(Defect::NoAbortingStatus) || session.style(Style::AbortsInError);
+                self.finish(inner, if fails { "error" } else { "finished" });
                 if session.has(Defect::TextAfterAbort) {
                     session.emit(inner, json!({ "type": "assistant_text", "text": "one more thing" }));
                 }
             }
             Ok(()) => {
                 let had_output = inner.run.as_ref().is_some_and(|run| run.had_output);
-                self.finish(inner, "finished");
                 let run_id = inner.run.as_ref().map(|run| run.id);
                 let wanted = !had_output && !session.has(Defect::NoTurnDone);
-                if wanted || (had_output && session.has(Defect::TurnDoneAfterTools)) {
-                    let mut event = json!({ "type": "turn_done" });
-                    event["run_id"] = json!(run_id);
-                    session.emit(inner, event);
+                let done = wanted || (had_output && session.has(Defect::TurnDoneAfterTools));
+                let first = session.style(Style::TurnDoneFirst);
+                if done && first {
+                    session.emit(inner, json!({ "type": "turn_done", "run_id": run_id }));
+                }
+                self.finish(inner, "finished");
+                if done && !first {
+                    session.emit(inner, json!({ "type": "turn_done", "run_id": run_id }));
                 }
                 if session.has(Defect::TextAfterFinish) {
                     session.emit(inner, json!({ "type": "assistant_text", "text": "one more thing" }));

@@ -11,6 +11,7 @@ use uuid::Uuid;
 use super::Behaviour;
 use super::faults::Defect;
 use super::styles::Style;
+use super::variants::{is_item, shape_event, shape_item};
 use crate::reference::engine::Canceller;
 use crate::reference::engine::clients::{Clients, HIGH, Outbox};
 use crate::reference::engine::notes::Notes;
@@ -60,6 +61,13 @@ pub(super) struct Call {
     pub args: Map<String, Value>,
 }
 
+impl Inner {
+    /// The newest event of the session.
+    pub fn newest(&self) -> Option<u64> {
+        self.log.back().map(|_| self.last_event)
+    }
+}
+
 impl Run {
     pub fn is_over(&self) -> bool {
         matches!(self.status, "finished" | "error")
@@ -69,6 +77,12 @@ impl Run {
         let pending = self.pending.iter();
         let pending =
             pending.map(|call| json!({ "call_id": call.id, "tool_key": call.tool, "args": call.args }));
+        let pending = pending.map(|mut brief| {
+            if behaviour.style(Style::BriefHasMore) {
+                brief["risk"] = json!("low");
+            }
+            brief
+        });
         let status = if behaviour.strikes(Defect::UnknownStatus) && self.status == "running" {
             "in_progress"
         } else {
@@ -135,7 +149,6 @@ impl Session {
         self.behaviour.strikes(defect)
     }
 
-    #[allow(dead_code, reason = "a style is asked for where it matters, and that may be elsewhere")]
     pub fn style(&self, style: Style) -> bool {
         self.behaviour.style(style)
     }
@@ -148,7 +161,7 @@ impl Session {
         let active = inner.run.as_ref().filter(|run| !run.is_over() || self.has(Defect::ActiveRunStays));
         let mut state = json!({
             "session_id": self.id, "version": "1.0.0", "capabilities": ["reasoning", "approvals", "replay"],
-            "last_event_id": (inner.last_event > 0).then_some(inner.last_event),
+            "last_event_id": inner.newest(),
             "active_run_id": active.map(|run| run.id), "run_counter": inner.run_counter,
         });
         match self.behaviour.striking() {
@@ -171,12 +184,15 @@ impl Session {
         if self.has(Defect::SnapshotMissesLastItem) {
             transcript.pop();
         }
+        let shown = inner.run.as_ref().filter(|run| !(run.is_over() && self.style(Style::IdleRunHidden)));
         let mut frame = json!({
             "type": "snapshot", "v": "1.0.0", "session_state": self.session_state(inner),
-            "run_state": inner.run.as_ref().map(|run| run.state(&self.behaviour.without_defect())), "transcript": transcript,
-            "event_id": inner.last_event,
+            "run_state": shown.map(|run| run.state(&self.behaviour.without_defect())), "transcript": transcript,
+            "event_id": inner.newest().unwrap_or(0),
         });
-        if let Some(req_id) = req_id {
+        if let Some(req_id) = req_id
+            && !self.style(Style::SnapshotWithoutReqId)
+        {
             frame["req_id"] = json!(req_id);
         }
         match self.behaviour.striking() {
@@ -184,7 +200,7 @@ impl Session {
                 frame.as_object_mut().map(|frame| frame.remove("v"));
             }
             Some(Defect::SnapshotHidesRun) => frame["run_state"] = Value::Null,
-            Some(Defect::SnapshotCursorAsText) => frame["event_id"] = json!(inner.last_event.to_string()),
+            Some(Defect::SnapshotCursorAsText) => frame["event_id"] = json!(frame["event_id"].to_string()),
             Some(Defect::SnapshotHasExtra) => frame["server_time"] = json!(now()),
             _ => {}
         }
@@ -202,17 +218,15 @@ impl Session {
     pub fn emit(&self, inner: &mut Inner, mut event: Value) -> u64 {
         let id = self.next_id(inner);
         let kind = event["type"].as_str().unwrap_or_default().to_owned();
-        let is_item = matches!(
-            kind.as_str(),
-            "user_text" | "assistant_text" | "tool_call" | "function_call_output" | "reasoning"
-        );
-        if is_item {
+        if is_item(&kind) {
+            shape_item(self, &mut event);
             inner.transcript.push(event.clone());
         }
         let run_id = inner.run.as_ref().map(|run| run.id);
         event["event_id"] = json!(id);
         event["run_id"] = json!(run_id);
         event["ts"] = json!(now());
+        shape_event(self, &mut event, &kind);
         self.spoil_event(&mut event, &kind);
         inner.log.push_back((id, event.clone()));
         // One more than the window: the newest events that a client at the edge of it has not seen.
@@ -229,7 +243,12 @@ impl Session {
     fn next_id(&self, inner: &mut Inner) -> u64 {
         let repeats = self.has(Defect::EventIdsRepeat) && inner.last_event == 3;
         if !repeats || inner.log.len() > 3 {
-            inner.last_event += 1;
+            inner.last_event = match inner.newest() {
+                None if self.style(Style::IdsFromZero) => 0,
+                Some(id) if self.style(Style::IdsWithGaps) => id + 3,
+                None => 1,
+                Some(id) => id + 1,
+            };
         }
         inner.last_event
     }
