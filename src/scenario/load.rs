@@ -38,21 +38,27 @@ pub fn embedded(protocol: &Protocol) -> Result<Vec<LoadedCase>, Diagnostics> {
 fn checked(document: Document, lines: &[usize], protocol: &Protocol) -> Result<Vec<LoadedCase>, Diagnostics> {
     let file = decode::<ScenarioFile>(&document, "")?;
     let document = Arc::new(document);
-    let case = |(index, mut case): (usize, Case)| {
+    let mut errors = Diagnostics::default();
+    let mut cases = Vec::new();
+    for (index, mut case) in file.cases.into_iter().enumerate() {
+        let pointer = format!("/cases/{index}");
         case.needs = needs(&case, protocol);
-        LoadedCase {
-            id: format!("{}/{}", file.family, case.name),
+        let id = format!("{}/{}", file.family, case.name);
+        let (case, mistakes) = compile::case(case, protocol, &salvage::Gaps::default());
+        told(mistakes, &document, &pointer, &mut errors);
+        cases.push(LoadedCase {
+            id,
             family: file.family.clone(),
             case,
             file: document.name.clone(),
             embedded: true,
             document: Arc::clone(&document),
-            pointer: format!("/cases/{index}"),
+            pointer,
             line: lines.get(index).copied().unwrap_or(1),
             notes: Vec::new(),
-        }
-    };
-    Ok(file.cases.into_iter().enumerate().map(case).collect())
+        });
+    }
+    errors.or(cases)
 }
 
 /// The scenario files that ship with the binary for a protocol of this name: paths (`NAME/FAMILY.yaml`) and texts, in order.

@@ -136,7 +136,8 @@ impl Agent for Player {
                 Call { id, tool, args }
             };
             let asks = notes::class(&call.tool) == Class::Guarded && !self.session.has(Defect::NeverAsks);
-            if !self.session.has(Defect::OutputBeforeCall) && !(asks && self.announces_late()) {
+            let late = asks && self.announces_late();
+            if !late && !self.session.has(Defect::OutputBeforeCall) {
                 self.announce(&call);
             }
             match notes::class(&call.tool) {
