@@ -263,7 +263,8 @@ pub struct Joined {
     /// What the pieces of one text have in common. With it the result is a list of texts, in the order of their first
     /// pieces; without it, one text.
     pub by: Option<Pointer>,
-    /// The text (each text, with `by`) is JSON: its value is held against `where`, and what is no JSON as the text that it is.
+    /// The text (each text, with `by`) is JSON: its value is held against `where`, what is no JSON as the text that it is, and null where there is no
+    /// text at all.
     #[serde(default)]
     pub json: bool,
 }

@@ -234,6 +234,8 @@ fn join<'b>(pieces: impl Iterator<Item = &'b Value>, joined: &Joined) -> Value {
     }
     let value = |text: String| match serde_json::from_str(&text) {
         Ok(value) if joined.json => value,
+        // No text at all is no value.
+        Err(_) if joined.json && text.is_empty() => Value::Null,
         _ => Value::from(text),
     };
     match joined.by {
@@ -281,6 +283,7 @@ mod tests {
         let joined: Joined = serde_json::from_value(joined).expect("joined");
         assert_eq!(join([json!({ "text": "[1" }), json!({ "text": ",2]" })].iter(), &joined), json!([1, 2]));
         assert_eq!(join([json!({ "text": "[1" })].iter(), &joined), json!("[1"));
+        assert_eq!(join([json!({ "text": null })].iter(), &joined), json!(null));
     }
 
     #[test]
