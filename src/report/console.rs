@@ -138,8 +138,8 @@ impl<W: Write> Console<W> {
             } else {
                 let (style, word) = look(case.verdict);
                 let ms = case.seconds * 1e3;
-                let known = case.known.as_deref().map(|why| format!(" (known: {})", why));
-                let why = case.reason.as_deref().map(|why| format!(" ({})", why));
+                let known = case.known.as_deref().map(|why| format!(" (known: {})", terminal(why)));
+                let why = case.reason.as_deref().map(|why| format!(" ({})", terminal(why)));
                 writeln!(
                     self.out,
                     "{style}{word:>5}{style:#} {DIM}{ms:>7.1} ms{DIM:#}  {}: {DIM}{}{}{DIM:#}",

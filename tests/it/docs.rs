@@ -341,7 +341,7 @@ fn the_silences_of_the_guide_are_those_of_the_program() {
         "not ended the connection",
     ] {
         assert!(guide.contains(&format!("the server has {kind}")), "{kind}");
-        assert!(read("src/run/case/diagnose.rs").contains(kind), "{kind}");
+        assert!(read("src/results/cause.rs").contains(kind), "{kind}");
     }
 }
 

@@ -21,6 +21,7 @@ mod live_fuzz;
 mod model;
 mod model_http;
 mod model_sdks;
+mod modifiers;
 mod own_protocol;
 mod protocols;
 mod raw_frames;

@@ -1,18 +1,17 @@
 //! A modifier is judged, or it is refused when the file is loaded: for each verb and each modifier, one or the other.
 
-mod support;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 use std::io::Write as _;
 
+use crate::support;
+use crate::support::target::{SERVED, folder, run};
 use frameproof::protocol::{LoadOptions, Protocol};
 use frameproof::scenario::file::ScenarioFile;
 use frameproof::scenario::verbs::{COMMON, VERBS};
 use frameproof::source::{Document, schema_of};
 use serde_json::Value;
-use support::target::{SERVED, folder, run};
 
 /// The same steps twice, but for the modifier; what comes of them differs.
 struct Pair {
