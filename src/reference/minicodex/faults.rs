@@ -51,12 +51,12 @@ faults! {
     RunIdNoUuid "run-id-no-uuid" "run_id on events is no UUID." ["MC-ENV-5", "MC-ENV-6"];
     RunIdOfAnotherRun "run-id-of-another-run" "assistant_text bears the run_id of another run." ["MC-ENV-6"];
     TimeWithoutOffset "time-without-offset" "ts has no offset." ["MC-ENV-8"];
-    TextUnderAnotherName "text-under-another-name" "assistant_text has content instead of text." ["MC-ENV-13", "MC-TI-2"];
+    TextUnderAnotherName "text-under-another-name" "assistant_text has content instead of text." ["MC-TI-2"];
     ReasoningAsText "reasoning-as-text" "Reasoning is sent as assistant_text." ["MC-SES-4"];
     NoUserText "no-user-text" "The user's text is not sent as an event." ["MC-TI-10"];
     AsciiOnly "ascii-only" "Characters beyond ASCII are lost." ["MC-TI-11"];
     CallIdsRepeat "call-ids-repeat" "All tool calls have the same call_id." ["MC-TI-9"];
-    OutputBeforeCall "output-before-call" "A tool's output comes before its call." ["MC-APR-14", "MC-TI-12", "MC-TI-13", "MC-TI-8"];
+    OutputBeforeCall "output-before-call" "A tool's output comes before its call." ["MC-TI-12", "MC-TI-13", "MC-TI-8"];
     ResultAsText "result-as-text" "A tool's result is a string." ["MC-TI-4"];
     ResultWithoutContent "result-without-content" "A tool's result has no content list." ["MC-TI-5"];
     OutputOfAnotherCall "output-of-another-call" "An output bears the call_id of no call." ["MC-TI-12", "MC-TI-8"];
