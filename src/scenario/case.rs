@@ -1,5 +1,5 @@
 //! A case as it is run: checked, one verb a step, each verb with the modifiers that it takes and no others.
-//! What people write is in [`super::file`], the way from there to here in [`super::compile`].
+//! What people write is in [`super::file`], the way from there to here in `compile.rs`.
 
 use std::time::Duration;
 
