@@ -35,7 +35,8 @@ fn a_server_that_never_answers() {
         against("minicodex", &url, "0.05", &["abort/*", "approval/*", "streaming/*", "resume/*"]);
     assert_eq!(code, Some(1), "{shown}");
     assert!(
-        shown.contains("welcome did not come within 250.0ms: the server has said nothing on this connection"),
+        // Which of the cases that run at once fails first, and so is shown whole, is not determined.
+        shown.contains(" within 250.0ms: the server has said nothing on this connection"),
         "{shown}"
     );
     assert!(stories(&shown) <= 3, "one root cause:\n{shown}");
@@ -119,7 +120,7 @@ fn hangs(protocol: &str, when: FallsSilent, globs: &[&str], part: &str) {
 #[test]
 fn one_hanging_handler_of_minicodex_is_one_story() {
     const FAMILIES: &[&str] = &["abort/*", "approval/*", "errors/*", "fanout/*", "handshake/*", "snapshot/*"];
-    let part = "welcome did not come within 2.0s: the server has said nothing on this connection";
+    let part = " within 2.0s: the server has said nothing on this connection";
     hangs("minicodex", FallsSilent::AtOnce, &[], part);
     let openings = FallsSilent::BehindOpening(&["\"type\":\"hello\"", "\"type\":\"resume\""]);
     let part = "`, and has said nothing since the opening";
