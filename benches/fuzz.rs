@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use frameproof::fuzz::Ground;
+use frameproof::fuzz::Testbed;
 use frameproof::fuzz::campaign::{CampaignOptions, campaign};
 use frameproof::protocol::{LoadOptions, Protocol};
 use frameproof::run::{RunOptions, Target};
@@ -73,7 +73,7 @@ async fn bare(url: &str, connections: usize) -> f64 {
 
 async fn fuzzed(protocol: &Arc<Protocol>, url: &str, jobs: usize) -> f64 {
     let target = Target::Url { url: url.to_owned(), headers: Vec::new() };
-    let ground = Ground::open(Arc::clone(protocol), target, RunOptions::default()).await;
+    let ground = Testbed::open(Arc::clone(protocol), target, RunOptions::default()).await;
     let ground = ground.unwrap_or_else(|error| panic!("{error}"));
     let options = CampaignOptions {
         seed: 1,

@@ -31,7 +31,7 @@ use crate::fuzz::results::{self, Reported, exit_of};
 use crate::protocol::Protocol;
 use crate::report::{escape, file, fuzz as show, json, junit};
 use crate::results::reproduce::Reproduce;
-use crate::run::testbed::Ground;
+use crate::run::testbed::Testbed;
 use crate::run::{RunOptions, Timing};
 
 /// How long an answer may take, before `--timeout-scale`: a scripted model answers at once.
@@ -170,11 +170,11 @@ impl Fuzz {
             ..RunOptions::default()
         };
         let runtime = runtime()?;
-        let ground = runtime.block_on(Ground::open(protocol.clone(), target.clone(), options));
-        let ground = ground.map_err(|error| cannot_run(&error, &target, chosen.as_ref()))?;
+        let testbed = runtime.block_on(Testbed::open(protocol.clone(), target.clone(), options));
+        let testbed = testbed.map_err(|error| cannot_run(&error, &target, chosen.as_ref()))?;
         match self.folders.replay.clone() {
-            Some(folder) => runtime.block_on(again(ground, &folder, DEADLINE * 3, self.seed())),
-            None => self.campaign(&runtime, ground, &protocol.name, chosen.as_ref()),
+            Some(folder) => runtime.block_on(again(testbed, &folder, DEADLINE * 3, self.seed())),
+            None => self.campaign(&runtime, testbed, &protocol.name, chosen.as_ref()),
         }
     }
 
@@ -219,14 +219,14 @@ impl Fuzz {
     fn campaign(
         self,
         runtime: &tokio::runtime::Runtime,
-        ground: Ground,
+        testbed: Testbed,
         name: &str,
         chosen: Option<&Chosen>,
     ) -> Result<Exit, Failure> {
         let mut out = anstream::stdout();
-        let corpus = self.stored_programs(ground.protocol())?;
+        let corpus = self.stored_programs(testbed.protocol())?;
         let options = self.options(corpus, chosen);
-        let (started, is_launched) = (ground.started(0), ground.is_launched());
+        let (started, is_launched) = (testbed.started(0), testbed.is_launched());
         if !self.outputs.quiet {
             writeln!(
                 out,
@@ -243,7 +243,7 @@ impl Fuzz {
         let (stop, stopped) = watch::channel(false);
         let handlers = runtime.block_on(async { Handlers::new() });
         runtime.spawn(stop_on_signal(handlers, stop, chosen.map(|chosen| Arc::clone(&chosen.spec.groups))));
-        let done = runtime.block_on(campaign::campaign(ground, options, &mut sink, stopped));
+        let done = runtime.block_on(campaign::campaign(testbed, options, &mut sink, stopped));
         let report = done.map_err(Failure::Usage)?;
         screen.clear();
         if let Some(error) = screen.failed.take() {

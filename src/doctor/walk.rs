@@ -12,7 +12,7 @@ use crate::results::cause::Cause;
 use crate::results::event::{LogLine, Verdict, Way, WireLine};
 use crate::results::redact::Secrets;
 use crate::run::case::execute::run_case;
-use crate::run::case::interpreter::Outcome;
+use crate::run::case::interpreter::CaseOutcome;
 use crate::run::context::RunContext;
 use crate::run::isolation::precheck as isolation;
 use crate::run::isolation::precheck::WORDS;
@@ -21,7 +21,7 @@ use crate::run::server::pool::ServerPool;
 use crate::run::server::probe::detect_dialect;
 use crate::run::server::serve::not_served;
 use crate::run::triage::model_use as asked;
-use crate::run::triage::model_use::{Asked, Count, Missing};
+use crate::run::triage::model_use::{Count, Missing, ModelUse};
 use crate::run::{RunError, RunOptions, Target};
 use crate::scenario::LoadedCase;
 use crate::scenario::synthetic::Builder;
@@ -52,7 +52,7 @@ pub async fn doctor(
     sink: &mut (dyn FnMut(&Finding) + Send),
 ) -> Result<bool, RunError> {
     let secrets = target.secrets();
-    let asked: Arc<Asked> = Arc::default();
+    let asked: Arc<ModelUse> = Arc::default();
     let clock = Instant::now();
     let mut run = RunContext::new(protocol, target, options);
     let pool = match ServerPool::open(protocol, target, &run.options, Some(asked.observer())).await {
@@ -118,7 +118,7 @@ impl<'w> Walk<'w> {
         false
     }
 
-    async fn conversation(&mut self, asked: &Asked, has_model: bool) {
+    async fn conversation(&mut self, asked: &ModelUse, has_model: bool) {
         if !self.opening().await {
             return;
         }
@@ -155,7 +155,7 @@ impl<'w> Walk<'w> {
     }
 
     /// Tells how a step's case went: as it should, or not, or in a way that the baseline knows. The result says whether to go on.
-    fn judge(&mut self, step: &'static str, outcome: &Outcome, good: &str, advice: &str) -> bool {
+    fn judge(&mut self, step: &'static str, outcome: &CaseOutcome, good: &str, advice: &str) -> bool {
         let wrong = outcome.failures.iter().any(|failure| failure.verdict != Verdict::Warned);
         let mut finding = match (&outcome.reason, &outcome.known) {
             (None, Some(reason)) if !wrong => {
@@ -241,7 +241,7 @@ impl<'w> Walk<'w> {
     }
 
     /// Whether what the cue says came back.
-    fn cue(&self, plain: &Outcome, asked: Count, has_model: bool) -> Finding {
+    fn cue(&self, plain: &CaseOutcome, asked: Count, has_model: bool) -> Finding {
         const STEP: &str = "does the cue reach the model?";
         let said: String = plain
             .wire
@@ -328,14 +328,14 @@ impl<'w> Walk<'w> {
     }
 
     /// Runs a case.
-    async fn case(&self, case: Builder<'_>) -> Outcome {
+    async fn case(&self, case: Builder<'_>) -> CaseOutcome {
         match case.build() {
             Ok(loaded) => self.walk(&loaded).await,
-            Err(error) => Outcome { reason: Some((Verdict::Error, error)), ..Outcome::default() },
+            Err(error) => CaseOutcome { reason: Some((Verdict::Error, error)), ..CaseOutcome::default() },
         }
     }
 
-    async fn walk(&self, loaded: &LoadedCase) -> Outcome {
+    async fn walk(&self, loaded: &LoadedCase) -> CaseOutcome {
         let clock = Instant::now();
         let lease = match self.pool.lease(loaded).await {
             Ok(lease) => lease,
@@ -362,7 +362,7 @@ impl<'w> Walk<'w> {
     }
 
     /// Takes out the failures that the baseline knows.
-    fn forgive(&self, loaded: &LoadedCase, outcome: &mut Outcome) {
+    fn forgive(&self, loaded: &LoadedCase, outcome: &mut CaseOutcome) {
         let Some(baseline) = &self.run.options.baseline else { return };
         let known = &mut outcome.known;
         outcome.failures.retain(|failure| {
@@ -378,7 +378,7 @@ impl<'w> Walk<'w> {
 }
 
 /// Why a step failed, in a sentence.
-fn told(outcome: &Outcome) -> String {
+fn told(outcome: &CaseOutcome) -> String {
     if let Some((_, reason)) = &outcome.reason {
         return reason.clone();
     }

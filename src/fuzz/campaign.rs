@@ -20,7 +20,7 @@ use super::reachability::reachable_states;
 use super::source::ProgramSource;
 use crate::results::death::Death;
 use crate::results::event::Verdict;
-use crate::run::testbed::Ground;
+use crate::run::testbed::Testbed;
 use crate::source::Diagnostics;
 
 /// Cases between two looks at a launched target, and between two reports of progress.
@@ -97,7 +97,7 @@ enum TargetState {
 /// # Errors
 /// A protocol whose patterns do not compile (found when it is loaded, too).
 pub async fn campaign(
-    target: Ground,
+    target: Testbed,
     mut options: CampaignOptions,
     sink: &mut (dyn FnMut(CampaignEvent<'_>) + Send),
     mut stop: watch::Receiver<bool>,
@@ -128,7 +128,7 @@ async fn passed(end: Option<Instant>) {
 }
 
 impl<'c> Campaign<'c> {
-    fn new(target: Ground, options: CampaignOptions, events: EventSink<'c>) -> Result<Self, Diagnostics> {
+    fn new(target: Testbed, options: CampaignOptions, events: EventSink<'c>) -> Result<Self, Diagnostics> {
         let CampaignOptions { seed, reproduce, .. } = options;
         let feedback = Feedback::new(target.protocol())?;
         let budget = Budget::start(options.time, options.slack);
@@ -305,7 +305,7 @@ impl<'c> Campaign<'c> {
     /// again, should it not.
     async fn recover(&mut self) -> TargetState {
         if !self.investigator.executor.target.is_launched() {
-            self.investigator.executor.target.renew().await;
+            self.investigator.executor.target.restart_fresh().await;
         }
         for wait in std::iter::once(Duration::ZERO).chain(RETRIES) {
             tokio::time::sleep(wait).await;
@@ -318,7 +318,7 @@ impl<'c> Campaign<'c> {
                 Err(error) => self.ended = CampaignEnd::Refusing(error.to_string()),
             }
             // A launched target that accepts no connections, though it runs, may do so after a restart.
-            if self.investigator.executor.target.renew().await {
+            if self.investigator.executor.target.restart_fresh().await {
                 self.investigator.forget_memory();
             }
         }

@@ -11,7 +11,7 @@ use super::program::Program;
 use super::render::Rendered;
 use crate::protocol::Protocol;
 use crate::results::event::{Failure, Verdict};
-use crate::run::testbed::{Ground, Single};
+use crate::run::testbed::{CaseRun, Testbed};
 use crate::scenario::{LoadedCase, synthetic};
 use crate::source::Document;
 use crate::trace::{Direction, End, Event, Payload};
@@ -23,7 +23,7 @@ pub(super) const CONFIRMATIONS: usize = 3;
 #[derive(Clone)]
 pub struct Executor {
     /// The target.
-    pub target: Arc<Ground>,
+    pub target: Arc<Testbed>,
     /// A place for the cases, which are in no file yet.
     document: Arc<Document>,
     seed: u64,
@@ -38,12 +38,12 @@ pub struct Execution {
     /// The scenario that it was.
     pub rendered: Rendered,
     /// What came of it.
-    pub outcome: Single,
+    pub outcome: CaseRun,
 }
 
 impl Executor {
     /// An executor for a target. `seed`: of the campaign; `deadline`: how long an answer may take.
-    pub fn new(target: Ground, seed: u64, deadline: Duration) -> Self {
+    pub fn new(target: Testbed, seed: u64, deadline: Duration) -> Self {
         // An empty document always parses.
         let document = Document::parse("fuzz", "{}").map(Arc::new);
         let document = document.unwrap_or_else(|_| unreachable!("an empty map is YAML"));
@@ -92,13 +92,13 @@ impl Executor {
     pub async fn replay(&self, program: Program, seed: u64, deadline: Duration) -> Option<Execution> {
         let Some(own) = self.target.fork().await else {
             if self.target.is_launched() {
-                self.target.renew().await;
+                self.target.restart_fresh().await;
             }
             return self.run(program, seed, deadline).await;
         };
         let executor = Self { target: Arc::new(own), ..self.clone() };
         let mut execution = executor.run(program, seed, deadline).await;
-        if let (Some(execution), Some(how)) = (&mut execution, executor.target.fallen().await.first()) {
+        if let (Some(execution), Some(how)) = (&mut execution, executor.target.take_crashes().await.first()) {
             execution.outcome.died(how);
         }
         if let Ok(target) = Arc::try_unwrap(executor.target) {

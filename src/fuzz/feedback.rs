@@ -10,7 +10,7 @@ use super::render::Rendered;
 use super::step_writer::Part;
 use crate::frame::Pointer;
 use crate::protocol::{Matcher, Protocol};
-use crate::run::testbed::Single;
+use crate::run::testbed::CaseRun;
 use crate::source::Diagnostics;
 use crate::trace::{Direction, Event, Payload};
 
@@ -60,7 +60,7 @@ impl Feedback {
 
     /// Learns from what came of a program. The part of it that led to something new joins the corpus. Returns that
     /// part, if there is one.
-    pub fn learn(&mut self, program: &Program, rendered: &Rendered, outcome: &Single) -> Option<Program> {
+    pub fn learn(&mut self, program: &Program, rendered: &Rendered, outcome: &CaseRun) -> Option<Program> {
         // Both are in the order in which they came.
         let mut marks = outcome.marks.as_slice();
         let start = |place: &String| -> Option<usize> {
@@ -102,7 +102,7 @@ impl Feedback {
     }
 
     /// Where in the trace the inputs are over.
-    fn end_of_inputs(&self, rendered: &Rendered, outcome: &Single) -> usize {
+    fn end_of_inputs(&self, rendered: &Rendered, outcome: &CaseRun) -> usize {
         let last = rendered.parts.iter().rposition(|part| *part == Part::Inputs);
         let after = last.map(|index| index + 1).filter(|index| *index < rendered.parts.len());
         let place = after.map(|index| format!("/steps/{index}"));
@@ -156,7 +156,7 @@ impl Feedback {
     }
 }
 
-fn start_of(outcome: &Single, place: &str) -> Option<usize> {
+fn start_of(outcome: &CaseRun, place: &str) -> Option<usize> {
     let mut marks = outcome.marks.iter();
     marks.find(|(pointer, _)| is_below(pointer, place)).map(|(_, at)| (*at).min(outcome.trace.len()))
 }

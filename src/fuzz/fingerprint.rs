@@ -12,7 +12,7 @@ use crate::frame::{self, FrameError};
 use crate::results::Check;
 use crate::results::death::Death;
 use crate::results::event::{Failure, Verdict};
-use crate::run::testbed::Single;
+use crate::run::testbed::CaseRun;
 use crate::trace::{Event, Payload};
 
 /// What makes two findings the same.
@@ -75,7 +75,7 @@ impl Fingerprint {
 pub fn fingerprints(
     program: &Program,
     rendered: &Rendered,
-    outcome: &Single,
+    outcome: &CaseRun,
 ) -> Vec<(Fingerprint, Option<Failure>)> {
     let state = program.state_name().to_owned();
     let mut found = Vec::new();
@@ -255,7 +255,7 @@ mod tests {
             ("step", "/steps/1/alive", "it is wrong [bom]"),
         ] {
             let failures = vec![failure(check)];
-            let outcome = Single {
+            let outcome = CaseRun {
                 report: CaseReport { failures, ..CaseReport::default() },
                 trace: Vec::new(),
                 marks: Vec::new(),

@@ -106,7 +106,7 @@ impl<'c> Investigator<'c> {
 
     /// How launched servers have crashed since this was asked last, each way once; those of which more is known come first.
     pub async fn take_crashes(&self) -> Vec<Death> {
-        let mut crashes = self.executor.target.fallen().await;
+        let mut crashes = self.executor.target.take_crashes().await;
         crashes.sort_by_cached_key(|how| std::cmp::Reverse(crashes::signature(how)));
         crashes.dedup_by_key(|how| crashes::signature(how));
         crashes
@@ -166,7 +166,7 @@ impl<'c> Investigator<'c> {
         if let Some(joint) = self.joint.take().filter(|_| !is_explained) {
             self.findings.add_joint(joint, &mut self.events);
         }
-        self.executor.target.renew().await;
+        self.executor.target.restart_fresh().await;
     }
 
     /// The target was restarted: its memory is measured from the beginning.

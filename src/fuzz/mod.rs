@@ -38,4 +38,4 @@ mod source;
 pub mod step_writer;
 mod text;
 
-pub use crate::run::testbed::Ground;
+pub use crate::run::testbed::Testbed;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::corpus;
 use crate::exit::Exit;
 use crate::results::event::Verdict;
-use crate::run::testbed::{Ground, Single};
+use crate::run::testbed::{CaseRun, Testbed};
 use crate::scenario::{self, LoadedCase};
 
 /// How often a finding is run.
@@ -55,7 +55,7 @@ pub struct Replay {
     /// What became of it.
     pub fate: Fate,
     /// The last run.
-    pub last: Option<Single>,
+    pub last: Option<CaseRun>,
 }
 
 /// How `frameproof fuzz --replay` ends: all fixed, one is not, one could not be read, or none could.
@@ -77,7 +77,7 @@ pub fn exit_of(all: &[Replayed]) -> Exit {
 /// # Errors
 /// The folder cannot be read.
 pub async fn replay(
-    target: &Ground,
+    target: &Testbed,
     folder: &Path,
     deadline: Duration,
     seed: u64,
@@ -114,12 +114,17 @@ enum Shown {
     Nothing,
 }
 
-async fn again(target: &Ground, case: &LoadedCase, deadline: Duration, seed: u64) -> (Fate, Option<Single>) {
+async fn again(
+    target: &Testbed,
+    case: &LoadedCase,
+    deadline: Duration,
+    seed: u64,
+) -> (Fate, Option<CaseRun>) {
     let (mut failed, mut otherwise, mut passed, mut last) = (0, 0, 0, None);
     for time in 0..TIMES {
         let own = target.fork().await;
         if own.is_none() && target.is_launched() {
-            target.renew().await;
+            target.restart_fresh().await;
         }
         let seed = seed.wrapping_add(time as u64);
         let outcome = own.as_ref().unwrap_or(target).run(case, seed, Some(deadline)).await;
@@ -149,7 +154,7 @@ fn fate(failed: usize, otherwise: usize, passed: usize) -> Fate {
 }
 
 /// What a run of a case shows. A case that covers nothing does not say what it is about: every failure is the same.
-fn shown(case: &LoadedCase, outcome: &Single) -> Shown {
+fn shown(case: &LoadedCase, outcome: &CaseRun) -> Shown {
     let report = &outcome.report;
     let has_failed = matches!(report.verdict, Verdict::Failed | Verdict::Warned | Verdict::Error);
     // Without a server nothing was sent.

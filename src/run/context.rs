@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::protocol::Protocol;
 use crate::reference::Variant;
 use crate::run::options::{CaseOptions, Retention};
-use crate::run::triage::activity::Heard;
+use crate::run::triage::activity::ServerActivity;
 use crate::run::{LeakDetector, RunOptions, Target};
 
 /// What the cases of a run share beside the server. It does not change once they run.
@@ -25,7 +25,7 @@ pub(crate) struct RunContext {
     /// What cases that run side by side receive of each other; none: they are not watched for that.
     pub leaks: Option<Arc<LeakDetector>>,
     /// What the server was seen to do over all cases.
-    pub activity: Arc<Heard>,
+    pub activity: Arc<ServerActivity>,
 }
 
 impl RunContext {

@@ -19,7 +19,7 @@ pub use error::RunError;
 pub use isolation::leaks::LeakDetector;
 pub use options::{Attempts, Limits, RunOptions, Timing};
 pub use suite::run::run;
-pub use triage::activity::Heard;
+pub use triage::activity::ServerActivity;
 
 use crate::reference;
 use crate::results::redact::Secrets;

@@ -17,8 +17,8 @@ use crate::run::{RunError, RunOptions, Target};
 use crate::scenario::LoadedCase;
 use crate::trace::Event;
 
-/// A target that cases can be run against. What was started for it lives until [`Ground::close`].
-pub struct Ground {
+/// A target that cases can be run against. What was started for it lives until [`Testbed::close`].
+pub struct Testbed {
     run: RunContext,
     target: Target,
     pool: ServerPool,
@@ -29,7 +29,7 @@ pub struct Ground {
 
 /// What came of a case.
 #[derive(Debug, Clone)]
-pub struct Single {
+pub struct CaseRun {
     /// As a run reports it.
     pub report: CaseReport,
     /// Every event, in the order in which it was seen. As it was on the wire: secrets included.
@@ -40,7 +40,7 @@ pub struct Single {
     pub failed_at: Vec<String>,
 }
 
-impl Ground {
+impl Testbed {
     /// Starts the embedded server, or finds out whether the target is there.
     ///
     /// # Errors
@@ -70,7 +70,7 @@ impl Ground {
     }
 
     /// Starts the embedded or launched server anew, without anything that it remembered. `false`: the target is not ours.
-    pub async fn renew(&self) -> bool {
+    pub async fn restart_fresh(&self) -> bool {
         self.pool.restart_fresh().await
     }
 
@@ -99,7 +99,7 @@ impl Ground {
     }
 
     /// How launched servers have ended since this was asked last.
-    pub async fn fallen(&self) -> Vec<Death> {
+    pub async fn take_crashes(&self) -> Vec<Death> {
         let mask = |text: String| self.secrets.text(text);
         self.pool.take_crashes().await.into_iter().map(|fallen| fallen.how.masked(&mask)).collect()
     }
@@ -132,7 +132,12 @@ impl Ground {
     }
 
     /// Runs a case. `deadline` replaces the run's step deadline.
-    pub async fn run(&self, loaded: &LoadedCase, seed: u64, deadline: Option<std::time::Duration>) -> Single {
+    pub async fn run(
+        &self,
+        loaded: &LoadedCase,
+        seed: u64,
+        deadline: Option<std::time::Duration>,
+    ) -> CaseRun {
         let run = &self.run;
         let mut options = CaseOptions { retention: Retention::Trace, ..run.case_options(seed) };
         options.step_deadline = deadline.unwrap_or(options.step_deadline);
@@ -147,7 +152,7 @@ impl Ground {
         let verdict = reports::verdict_of(&outcome, false);
         let seconds = clock.elapsed().as_secs_f64();
         let report = reports::report(loaded, outcome, verdict, Vec::new(), 0.0, seconds, run);
-        Single { report: self.secrets.case(report), trace, marks, failed_at }
+        CaseRun { report: self.secrets.case(report), trace, marks, failed_at }
     }
 
     /// Ends what was started.
@@ -156,7 +161,7 @@ impl Ground {
     }
 }
 
-impl Single {
+impl CaseRun {
     /// The server was found dead afterwards: what failed is its death.
     pub fn died(&mut self, how: &Death) {
         let cause = Cause::ServerDied(how.clone());

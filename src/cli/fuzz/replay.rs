@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use crate::cli::{Failure, nothing, usage};
 use crate::exit::Exit;
-use crate::fuzz::Ground;
+use crate::fuzz::Testbed;
 use crate::fuzz::replay::{Fate, Replay, exit_of, replay};
 use crate::report::escape;
 
 /// Runs the findings of a folder again, and shows what became of each.
 pub(super) async fn again(
-    target: Ground,
+    target: Testbed,
     folder: &Path,
     deadline: Duration,
     seed: u64,

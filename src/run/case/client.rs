@@ -35,7 +35,7 @@ pub(crate) struct Client {
     /// Messages received on all its connections, ambient ones apart.
     pub received: u64,
     /// How the connection ended, once it has.
-    pub ended: Option<Ended>,
+    pub ended: Option<ObservedEnd>,
     /// A step awaited the connection's end, or allowed it: that it ended is no surprise.
     pub may_end: bool,
     /// A failure has told of the connection's end; once is enough.
@@ -80,7 +80,7 @@ impl Received {
 
 /// How a connection ended.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Ended {
+pub(crate) struct ObservedEnd {
     /// Of the close frame.
     pub code: Option<u16>,
     /// The same; none: there was no close frame.
@@ -95,7 +95,7 @@ pub(crate) struct Ended {
     pub event: Option<u64>,
 }
 
-impl Ended {
+impl ObservedEnd {
     pub fn by(how: End) -> Self {
         Self { how: Some(how), ..Self::default() }
     }
@@ -175,13 +175,13 @@ impl Client {
     }
 
     /// How the connection ended, if no step awaited that.
-    pub fn lost(&self) -> Option<&Ended> {
+    pub fn lost(&self) -> Option<&ObservedEnd> {
         self.ended.as_ref().filter(|_| self.connection.is_some() && !self.may_end && !self.told)
     }
 
     /// What is said next begins a new exchange. What may end the connection is what was said before; once it has ended,
     /// that stays explained.
-    pub fn speaks(&mut self) {
+    pub fn begin_exchange(&mut self) {
         self.may_end &= self.ended.is_some();
         self.since_send.clear();
         self.looked.clear();

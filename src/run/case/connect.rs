@@ -4,14 +4,14 @@ use serde_json::Value;
 
 use crate::protocol::extension::Join;
 use crate::run::address::session_endpoint;
-use crate::run::case::client::{Client, Ended};
-use crate::run::case::interpreter::{Runner, Stop};
+use crate::run::case::client::{Client, ObservedEnd};
+use crate::run::case::interpreter::{Abort, Interpreter};
 use crate::run::case::variables::Scope;
 use crate::scenario::case::Step;
 use crate::trace::{Direction, Payload};
 use crate::wire::{ConnectError, Endpoint, Link};
 
-impl Runner<'_> {
+impl Interpreter<'_> {
     /// Connects a client. The opening exchange is another matter. After a refusal the client is there all the
     /// same, with its connection ended.
     pub async fn connect(
@@ -39,7 +39,7 @@ impl Runner<'_> {
         let client = self.conns.clients.entry(name.to_owned()).or_insert_with(|| Client::new(&session));
         client.disconnect();
         client.session = session;
-        client.ended = opened.is_err().then(Ended::default);
+        client.ended = opened.is_err().then(ObservedEnd::default);
         (client.may_end, client.told, client.mute) = (false, false, false);
         client.since_send.clear();
         self.conns.first_client.get_or_insert_with(|| name.to_owned());
@@ -78,10 +78,10 @@ impl Runner<'_> {
     }
 
     /// Whether the server offers what the case needs. Judged once, by the messages of the first opening.
-    pub(crate) fn needs(&mut self, client: &str) -> Result<(), Stop> {
+    pub(crate) fn check_capabilities(&mut self, client: &str) -> Result<(), Abort> {
         if self.conns.first_client.as_deref() != Some(client) {
             return Ok(());
         }
-        self.capabilities.missing(self.cx).map_or(Ok(()), |reason| Err(Stop::NotApplicable(reason)))
+        self.capabilities.missing(self.cx).map_or(Ok(()), |reason| Err(Abort::NotApplicable(reason)))
     }
 }

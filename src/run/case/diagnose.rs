@@ -6,14 +6,14 @@ use crate::protocol::Protocol;
 use crate::protocol::extension::Exchange;
 use crate::results::cause::{Cause, LastRequest, WaitFailure};
 use crate::results::event::{Verdict, Way, WireLine};
-use crate::run::case::outcome::Outcome;
-use crate::run::triage::activity::Extent;
+use crate::run::case::outcome::CaseOutcome;
+use crate::run::triage::activity::ActivityLevel;
 use crate::trace::Direction;
 
 /// What cases that fail for this cause share, if it is reason enough to tell them together, in a run in which so much was heard.
 /// Whoever waits for different things of a server that talks has found different things; one that never says anything,
 /// or nothing beyond openings, has one defect, whatever it is asked.
-fn shared(cause: &Cause, heard: Extent) -> Option<Cause> {
+fn shared(cause: &Cause, heard: ActivityLevel) -> Option<Cause> {
     let silence = match cause {
         Cause::Silence(silence) => silence,
         Cause::ConnectionEnded(_, LastRequest::Unnamed) | Cause::Forbidden => return None,
@@ -21,11 +21,12 @@ fn shared(cause: &Cause, heard: Extent) -> Option<Cause> {
     };
     let talks = matches!(silence, WaitFailure::TurnNotEnded(_) | WaitFailure::OtherFrames(_));
     match (heard, silence) {
-        (Extent::Nothing, _) if !talks => Some(Cause::NothingSaid),
-        (Extent::Openings, _) if !talks => Some(Cause::OnlyOpenings),
-        (Extent::Nothing | Extent::Openings | Extent::Answers, WaitFailure::TurnNotEnded(_)) => {
-            Some(Cause::NoTurnEnded)
-        }
+        (ActivityLevel::Nothing, _) if !talks => Some(Cause::NothingSaid),
+        (ActivityLevel::Openings, _) if !talks => Some(Cause::OnlyOpenings),
+        (
+            ActivityLevel::Nothing | ActivityLevel::Openings | ActivityLevel::Answers,
+            WaitFailure::TurnNotEnded(_),
+        ) => Some(Cause::NoTurnEnded),
         (_, WaitFailure::OtherFrames(_)) => None,
         (
             _,
@@ -41,7 +42,7 @@ fn shared(cause: &Cause, heard: Extent) -> Option<Cause> {
 
 /// Why many cases can fail for one reason: the cause of the first failure, if many can have it. A warning counts where there is nothing
 /// worse.
-pub(crate) fn cause(outcome: &Outcome, heard: Extent) -> Option<Cause> {
+pub(crate) fn cause(outcome: &CaseOutcome, heard: ActivityLevel) -> Option<Cause> {
     let failures = &outcome.failures;
     let failed = failures.iter().find(|failure| failure.verdict == Verdict::Failed).or(failures.first())?;
     shared(failed.cause.as_ref()?, heard)

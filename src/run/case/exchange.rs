@@ -8,13 +8,13 @@ use crate::protocol::extension::{Exchange, Join};
 use crate::results::Check;
 use crate::results::cause::Statement;
 use crate::run::case::client::Received;
-use crate::run::case::interpreter::{Runner, Stop};
-use crate::run::case::wait::{Waited, Wanted};
+use crate::run::case::interpreter::{Abort, Interpreter};
+use crate::run::case::wait::{Expectation, WaitOutcome};
 
 /// How long an optional message of an exchange is waited for when nothing else comes.
 const OPTIONAL: Duration = Duration::from_millis(300);
 
-impl Runner<'_> {
+impl Interpreter<'_> {
     /// Does an exchange of the protocol: an opening, a barrier, a state query. Returns the last message taken.
     pub(crate) async fn exchange(
         &mut self,
@@ -22,7 +22,7 @@ impl Runner<'_> {
         steps: &[Exchange],
         with: Option<&Value>,
         opening: bool,
-    ) -> Result<Option<Received>, Stop> {
+    ) -> Result<Option<Received>, Abort> {
         let mut first = opening;
         let mut last = None;
         let mut sent = Value::Null;
@@ -33,7 +33,7 @@ impl Runner<'_> {
                     self.join(client, &mut message, with);
                 }
                 sent.clone_from(&message);
-                self.say(client, message).await?;
+                self.send_json(client, message).await?;
             }
             if step.expect.is_none() {
                 continue;
@@ -45,7 +45,7 @@ impl Runner<'_> {
             }
             let until = Instant::now() + self.deadline(None);
             match self.wait(client, &wanted, until, false).await? {
-                Waited::Found(received) => {
+                WaitOutcome::Found(received) => {
                     self.exercise(&step.covers);
                     for (name, at) in &step.save {
                         let value = at.get(&received.body).cloned().unwrap_or(Value::Null);
@@ -53,11 +53,13 @@ impl Runner<'_> {
                     }
                     last = Some(*received);
                 }
-                Waited::Closed(_) => {}
-                Waited::Ended(message) => self.ended_by(Check::Step, client, &step.covers, message)?,
-                Waited::Missed(message, instead) => {
+                WaitOutcome::Closed(_) => {}
+                WaitOutcome::Ended(message) => {
+                    self.fail_on_end(Check::Step, client, &step.covers, message)?
+                }
+                WaitOutcome::Missed(message, instead) => {
                     let covers = step.covers.clone();
-                    self.missed(&covers, message, instead.as_deref(), None)?;
+                    self.fail_step(&covers, message, instead.as_deref(), None)?;
                 }
             }
         }
@@ -85,9 +87,9 @@ impl Runner<'_> {
     async fn optional(
         &mut self,
         client: &str,
-        wanted: &Wanted,
+        wanted: &Expectation,
         covers: &[String],
-    ) -> Result<Option<Received>, Stop> {
+    ) -> Result<Option<Received>, Abort> {
         let until = Instant::now() + self.cx.run.options.timing.scaled(OPTIONAL);
         loop {
             let state = self.client(client)?;
@@ -99,23 +101,23 @@ impl Runner<'_> {
                 }
                 break;
             }
-            if state.ended.is_some() || !self.pump(until).await? {
+            if state.ended.is_some() || !self.receive_until(until).await? {
                 break;
             }
         }
         if !covers.is_empty() {
             let message = format!("{} was left out", wanted.label);
-            self.missed(covers, message, None, None)?;
+            self.fail_step(covers, message, None, None)?;
         }
         Ok(None)
     }
 
     /// Does a correlated query. `None`: it was answered; else why not, and the requirements that this breaks.
-    pub(crate) async fn answered(
+    pub(crate) async fn query(
         &mut self,
         client: &str,
         steps: &[Exchange],
-    ) -> Result<Option<(Statement, Vec<String>)>, Stop> {
+    ) -> Result<Option<(Statement, Vec<String>)>, Abort> {
         let waiting = std::mem::take(&mut self.client(client)?.queue);
         let mut kept: Vec<Received> = Vec::new();
         let mut sent = Value::Null;
@@ -126,7 +128,7 @@ impl Runner<'_> {
                 let over = self.client(client)?.turn_over;
                 let looked = std::mem::take(&mut self.client(client)?.looked);
                 sent.clone_from(&message);
-                self.say(client, message).await?;
+                self.send_json(client, message).await?;
                 let state = self.client(client)?;
                 state.since_send.splice(0..0, seen);
                 state.turn_over |= over;
@@ -150,9 +152,9 @@ impl Runner<'_> {
                 }
                 let ended = state.ended.clone();
                 state.told |= ended.is_some();
-                if ended.is_some() || !self.pump(until).await? {
+                if ended.is_some() || !self.receive_until(until).await? {
                     let why = match ended {
-                        None => self.in_vain(client, &wanted, until - began),
+                        None => self.explain_wait(client, &wanted, until - began),
                         Some(ended) => {
                             let rest = format!(" instead of sending {}", wanted.label);
                             self.ended_instead(client, &ended, &rest)

@@ -5,7 +5,7 @@ use crate::results::cause::Cause;
 use crate::results::event::{Failure, Verdict};
 use crate::run::case::context::CaseContext;
 use crate::run::case::environment::CaseServer;
-use crate::run::case::interpreter::{Outcome, Runner, Stop};
+use crate::run::case::interpreter::{Abort, CaseOutcome, Interpreter};
 use crate::run::case::verbs::connection::NO_RESTART;
 use crate::run::context::RunContext;
 use crate::run::options::CaseOptions;
@@ -19,7 +19,7 @@ const NO_MEMORY: &str =
 const MAX_SWEEP: u32 = 200;
 
 /// Why a case cannot be run against a server that is not ours to start, whatever it says.
-pub(crate) fn inapplicable(loaded: &LoadedCase, ours: bool) -> Option<&'static str> {
+pub(crate) fn not_applicable_reason(loaded: &LoadedCase, ours: bool) -> Option<&'static str> {
     match ours {
         true => None,
         false if loaded.case.steps.iter().any(Step::restarts) => Some(NO_RESTART),
@@ -33,8 +33,8 @@ pub(crate) async fn run_case(
     loaded: &LoadedCase,
     options: CaseOptions,
     server: &CaseServer,
-) -> Outcome {
-    let mut total = Outcome::default();
+) -> CaseOutcome {
+    let mut total = CaseOutcome::default();
     let times = match (&loaded.case.sweep, loaded.case.repeat) {
         (Some(_), _) => MAX_SWEEP,
         (None, times) => times.unwrap_or(1),
@@ -53,19 +53,19 @@ pub(crate) async fn run_case(
     };
     for round in 1..=times {
         let seed = options.seed.wrapping_add(u64::from(round).wrapping_mul(0x9E37_79B9_7F4A_7C15));
-        let mut runner = match Runner::new(&cx, seed) {
-            Ok(runner) => runner,
+        let mut interpreter = match Interpreter::new(&cx, seed) {
+            Ok(interpreter) => interpreter,
             Err(error) => {
                 total.reason = Some((Verdict::Error, error));
                 return total;
             }
         };
         if let Some(name) = &loaded.case.sweep {
-            runner.vars.set(name, round);
+            interpreter.vars.set(name, round);
         }
-        let stop = body(&mut runner).await.err();
-        runner.farewell().await;
-        let mut outcome = runner.finish_judge();
+        let stop = run_steps(&mut interpreter).await.err();
+        interpreter.close_all().await;
+        let mut outcome = interpreter.finish_judge();
         for (id, count) in std::mem::take(&mut outcome.exercised) {
             *total.exercised.entry(id).or_default() += count;
         }
@@ -82,7 +82,7 @@ pub(crate) async fn run_case(
             outcome.failures.iter_mut().for_each(|failure| failure.in_round(name, round));
         }
         total.failures.append(&mut outcome.failures);
-        let given_up = matches!(stop, Some(Stop::Error(_) | Stop::NotApplicable(_)));
+        let given_up = matches!(stop, Some(Abort::Error(_) | Abort::NotApplicable(_)));
         let ids = &run.protocol.extension.fuzzing.isolated;
         let probe = cx.probe.as_ref().filter(|_| !given_up);
         let leaked = probe.and_then(|probe| probe.attribute(&mut total.failures, ids));
@@ -93,9 +93,9 @@ pub(crate) async fn run_case(
         }
         let leaked = leaked.is_some();
         match stop {
-            Some(Stop::Error(error)) => total.reason = Some((Verdict::Error, error)),
-            Some(Stop::NotApplicable(reason)) => total.reason = Some((Verdict::NotApplicable, reason)),
-            Some(Stop::SweepDone) if !leaked => break,
+            Some(Abort::Error(error)) => total.reason = Some((Verdict::Error, error)),
+            Some(Abort::NotApplicable(reason)) => total.reason = Some((Verdict::NotApplicable, reason)),
+            Some(Abort::SweepDone) if !leaked => break,
             _ => {}
         }
         if leaked
@@ -113,7 +113,7 @@ pub(crate) async fn run_case(
         let grown = last.saturating_sub(first) >> 20;
         if grown > u64::from(most) {
             total.failed_at.push(String::new());
-            total.failures.push(grew(grown, most, times));
+            total.failures.push(memory_growth(grown, most, times));
             return total;
         }
     }
@@ -124,56 +124,56 @@ pub(crate) async fn run_case(
 }
 
 /// The failure of a server whose memory grows.
-fn grew(grown: u64, most: u32, times: u32) -> Failure {
+fn memory_growth(grown: u64, most: u32, times: u32) -> Failure {
     let message = format!(
         "the server's memory grew by {grown} MiB while the case ran {times} times, more than {most} MiB"
     );
     Failure::new(Check::Memory, Verdict::Failed, message)
 }
 
-async fn body(runner: &mut Runner<'_>) -> Result<(), Stop> {
-    let loaded = runner.cx.loaded;
-    if runner.cx.server.restarter.is_none() && loaded.case.steps.iter().any(Step::restarts) {
-        return Err(Stop::NotApplicable(NO_RESTART.to_owned()));
+async fn run_steps(interpreter: &mut Interpreter<'_>) -> Result<(), Abort> {
+    let loaded = interpreter.cx.loaded;
+    if interpreter.cx.server.restarter.is_none() && loaded.case.steps.iter().any(Step::restarts) {
+        return Err(Abort::NotApplicable(NO_RESTART.to_owned()));
     }
-    runner.has_prompts()?;
-    runner.steps(&loaded.case.steps, "/steps").await?;
-    runner.step.pointer.clear();
-    let names: Vec<String> = runner.conns.clients.keys().cloned().collect();
+    interpreter.has_prompts()?;
+    interpreter.steps(&loaded.case.steps, "/steps").await?;
+    interpreter.step.pointer.clear();
+    let names: Vec<String> = interpreter.conns.clients.keys().cloned().collect();
     match loaded.case.settle {
-        true => settle(runner, &names).await?,
+        true => settle(interpreter, &names).await?,
         // What was sent last is judged by its answer, also where nothing else is.
-        false if runner.cx.protocol.extension.barrier.is_none() => {
+        false if interpreter.cx.protocol.extension.barrier.is_none() => {
             for name in &names {
-                runner.hear_out(name).await?;
+                interpreter.await_quiet(name).await?;
             }
         }
         false => {}
     }
     for name in &names {
-        runner.lost(name)?;
+        interpreter.expect_connected(name)?;
     }
     Ok(())
 }
 
 /// Has every client wait for what the server still has to say to it.
-async fn settle(runner: &mut Runner<'_>, names: &[String]) -> Result<(), Stop> {
+async fn settle(interpreter: &mut Interpreter<'_>, names: &[String]) -> Result<(), Abort> {
     let mut all = true;
     for name in names {
-        let client = runner.client(name)?;
+        let client = interpreter.client(name)?;
         if client.connection.is_none() {
             continue;
         }
         if client.opened && !client.stalled && client.ended.is_none() && client.is_understood() {
-            runner.step.client.clone_from(name);
-            runner.barrier(name).await?;
+            interpreter.step.client.clone_from(name);
+            interpreter.barrier(name).await?;
         } else {
-            if !client.opened && runner.awaits(name) {
-                runner.hear_out(name).await?;
+            if !client.opened && interpreter.awaits(name) {
+                interpreter.await_quiet(name).await?;
             }
             all = false;
         }
     }
-    runner.settling.settled = all;
+    interpreter.settling.settled = all;
     Ok(())
 }

@@ -13,10 +13,10 @@ use crate::run::case::context::{CaseContext, Settling, StepContext};
 use crate::run::case::variables::{Scope, Variables};
 use crate::wire::Standing;
 
-pub(crate) use crate::run::case::outcome::{Outcome, Stop};
+pub(crate) use crate::run::case::outcome::{Abort, CaseOutcome};
 
 /// The running case.
-pub(crate) struct Runner<'r> {
+pub(crate) struct Interpreter<'r> {
     pub cx: &'r CaseContext<'r>,
     pub conns: Connections,
     pub vars: Variables,
@@ -27,7 +27,7 @@ pub(crate) struct Runner<'r> {
     pub capabilities: Capabilities,
 }
 
-impl<'r> Runner<'r> {
+impl<'r> Interpreter<'r> {
     pub fn new(cx: &'r CaseContext<'r>, seed: u64) -> Result<Self, String> {
         let text = |error: crate::source::Diagnostics| error.to_string();
         Ok(Self {
@@ -43,9 +43,9 @@ impl<'r> Runner<'r> {
     }
 
     /// Fills in the templates of a value, for the step's client.
-    pub fn expand(&mut self, value: &Value, with: Option<&Value>) -> Result<Value, Stop> {
+    pub fn expand(&mut self, value: &Value, with: Option<&Value>) -> Result<Value, Abort> {
         let scope = Scope { cx: self.cx, conns: &self.conns, client: &self.step.client };
-        self.vars.expand(value, &scope, with).map_err(Stop::Error)
+        self.vars.expand(value, &scope, with).map_err(Abort::Error)
     }
 
     /// A step's own deadline, or the run's.
@@ -54,20 +54,20 @@ impl<'r> Runner<'r> {
     }
 
     /// An error where the client has written half a frame, to which anything sent now would belong.
-    pub fn whole(&mut self, client: &str) -> Result<(), Stop> {
+    pub fn check_frame_boundary(&mut self, client: &str) -> Result<(), Abort> {
         let connection = self.client(client)?.connection.as_ref();
         if connection.is_some_and(|connection| connection.standing() == Standing::MidFrame) {
             let message =
                 format!("`{client}` has written half a frame: finish it with `bytes`, or `drop: {client}`");
-            return Err(Stop::Error(message));
+            return Err(Abort::Error(message));
         }
         Ok(())
     }
 
-    pub fn client(&mut self, name: &str) -> Result<&mut clients::Client, Stop> {
+    pub fn client(&mut self, name: &str) -> Result<&mut clients::Client, Abort> {
         self.conns
             .clients
             .get_mut(name)
-            .ok_or_else(|| Stop::Error(format!("client `{name}` was never opened")))
+            .ok_or_else(|| Abort::Error(format!("client `{name}` was never opened")))
     }
 }

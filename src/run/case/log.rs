@@ -9,11 +9,11 @@ use serde_json::Value;
 use crate::protocol::Matcher;
 use crate::results::Check;
 use crate::results::event::{Failure, Verdict, Way, WireLine};
-use crate::run::case::client::{Ended, Received};
+use crate::run::case::client::{ObservedEnd, Received};
 use crate::run::case::diagnose::Mark;
-use crate::run::case::interpreter::{Runner, Stop};
+use crate::run::case::interpreter::{Abort, Interpreter};
 use crate::run::options::Retention;
-use crate::run::triage::activity::Extent;
+use crate::run::triage::activity::ActivityLevel;
 use crate::trace::{Direction, End, Event, Payload};
 use crate::wire::Incoming;
 
@@ -22,7 +22,7 @@ const SLOW: std::time::Duration = std::time::Duration::from_millis(100);
 /// How much of a frame the wire log keeps, in bytes.
 const MAX_SHOWN: usize = 2048;
 
-impl Runner<'_> {
+impl Interpreter<'_> {
     /// Records what a client did itself, and shows it to the judge.
     pub fn record(&mut self, client: &str, dir: Direction, payload: Payload) -> crate::check::Judged {
         let event = Event {
@@ -76,7 +76,7 @@ impl Runner<'_> {
         } else {
             // A greeting may be late.
             let answers = client.asked && !self.cx.roles.manners.greets(message);
-            self.cx.run.activity.note(if answers { Extent::Answers } else { Extent::Openings });
+            self.cx.run.activity.note(if answers { ActivityLevel::Answers } else { ActivityLevel::Openings });
         }
     }
 
@@ -88,7 +88,7 @@ impl Runner<'_> {
     }
 
     /// Waits for the next thing that any client receives. `false`: nothing came before the deadline.
-    pub async fn pump(&mut self, until: Instant) -> Result<bool, Stop> {
+    pub async fn receive_until(&mut self, until: Instant) -> Result<bool, Abort> {
         let wait = tokio::time::timeout_at(until.into(), self.conns.receiver.recv());
         let Ok(Some(incoming)) = wait.await else { return Ok(false) };
         self.receive(incoming);
@@ -98,18 +98,18 @@ impl Runner<'_> {
         {
             self.receive(incoming);
         }
-        if self.verdict.broken { Err(Stop::Failed) } else { Ok(true) }
+        if self.verdict.broken { Err(Abort::Failed) } else { Ok(true) }
     }
 
     /// Takes in what has come where much is waiting: a server whose answers nobody reads would stop reading itself.
-    pub fn make_room(&mut self) -> Result<(), Stop> {
+    pub fn make_room(&mut self) -> Result<(), Abort> {
         while !self.verdict.broken
             && self.conns.receiver.len() * 2 > crate::run::case::connections::QUEUE
             && let Ok(incoming) = self.conns.receiver.try_recv()
         {
             self.receive(incoming);
         }
-        if self.verdict.broken { Err(Stop::Failed) } else { Ok(()) }
+        if self.verdict.broken { Err(Abort::Failed) } else { Ok(()) }
     }
 
     fn receive(&mut self, incoming: Incoming) {
@@ -123,7 +123,7 @@ impl Runner<'_> {
             return;
         }
         self.count(&incoming.payload);
-        let mut ended = Ended::from(&incoming.payload, incoming.detail.as_deref());
+        let mut ended = ObservedEnd::from(&incoming.payload, incoming.detail.as_deref());
         if let (Some(ended), Some(client)) = (&mut ended, self.conns.clients.get(&name)) {
             ended.answers = client.closing;
         }
@@ -158,7 +158,7 @@ impl Runner<'_> {
         if let Some(body) = judged.body {
             let protocol = Arc::clone(&self.cx.protocol);
             let ambient = judged.message.is_some_and(|message| protocol.is_ambient(message));
-            self.take_in(
+            self.deliver(
                 &name,
                 Received { event: index, body, message: judged.message, ambient, ended: None },
             );
@@ -167,7 +167,7 @@ impl Runner<'_> {
 
     /// Shows in the wire log how a connection ended, and sees to it that bytes which no WebSocket client can read fail the
     /// case, whether or not a requirement speaks of them.
-    fn note_end(&mut self, index: u64, ended: &Ended, failures: usize) {
+    fn note_end(&mut self, index: u64, ended: &ObservedEnd, failures: usize) {
         if let (Some(line), Some(_)) = (self.log.wire.get_mut(index as usize), &ended.detail) {
             line.text = ended.describe();
         }
@@ -184,7 +184,7 @@ impl Runner<'_> {
         }
     }
 
-    fn take_in(&mut self, name: &str, received: Received) {
+    fn deliver(&mut self, name: &str, received: Received) {
         self.vars.seen.learn(name, &received);
         let seen = |matcher: &Matcher| matcher.matches(received.message, Direction::Recv, &received.body);
         let told = self.cx.roles.session_ids.iter().find(|(on, _)| seen(on));
@@ -197,7 +197,7 @@ impl Runner<'_> {
             mark.error = self.cx.roles.errors.as_ref().is_some_and(seen);
         }
         if turn_over && self.goes_on(name, received.event) {
-            self.cx.run.activity.note(Extent::Turns);
+            self.cx.run.activity.note(ActivityLevel::Turns);
         }
         self.capabilities.announced(seen);
         let ambient = received.ambient;
@@ -272,7 +272,7 @@ fn wire_line(index: u64, event: &Event) -> WireLine {
         Payload::End(End::Closed) if event.dir == Direction::Send => {
             Cow::Borrowed("the connection was closed by this client")
         }
-        Payload::End(how) => plain(Ended::by(*how).describe()),
+        Payload::End(how) => plain(ObservedEnd::by(*how).describe()),
         Payload::Close { code, reason } => {
             let code = code.map_or_else(String::new, |code| format!(" {code}"));
             plain(format!("close{code} {reason}").trim_end().to_owned())

@@ -2,12 +2,12 @@
 
 use serde_json::{Map, Value};
 
-use crate::run::case::interpreter::{Runner, Stop};
+use crate::run::case::interpreter::{Abort, Interpreter};
 use crate::scenario::case::TurnStep;
 
-impl Runner<'_> {
+impl Interpreter<'_> {
     /// Where prompts stand in place of cues, every turn of the case has one.
-    pub(crate) fn has_prompts(&self) -> Result<(), Stop> {
+    pub(crate) fn has_prompts(&self) -> Result<(), Abort> {
         let (prompts, case) = (&self.cx.run.options.prompts, &self.cx.loaded.case);
         let turns = case
             .turn
@@ -19,7 +19,7 @@ impl Runner<'_> {
         {
             return Ok(());
         }
-        Err(Stop::NotApplicable("the target has no prompt for what this case has the model do".to_owned()))
+        Err(Abort::NotApplicable("the target has no prompt for what this case has the model do".to_owned()))
     }
 
     /// What the cue's turns would have had the model say.
@@ -34,7 +34,7 @@ impl Runner<'_> {
     }
 
     /// A subset match without what depends on the model's exact words, where a prompt stands in place of the cue.
-    pub(crate) fn loosened(&self, with: Value) -> Value {
+    pub(crate) fn without_model_words(&self, with: Value) -> Value {
         if self.cx.run.options.prompts.is_empty() {
             with
         } else {
@@ -43,7 +43,7 @@ impl Runner<'_> {
     }
 
     /// A JSON Schema without it.
-    pub(crate) fn loosened_schema(&self, schema: Value) -> Value {
+    pub(crate) fn schema_without_model_words(&self, schema: Value) -> Value {
         if self.cx.run.options.prompts.is_empty() { schema } else { schema_without(schema, &self.words()) }
     }
 }

@@ -13,7 +13,7 @@ use crate::trace::Event;
 
 /// What one run of a case came to.
 #[derive(Debug, Default)]
-pub(crate) struct Outcome {
+pub(crate) struct CaseOutcome {
     pub failures: Vec<Failure>,
     pub exercised: BTreeMap<String, u64>,
     pub wire: Vec<WireLine>,
@@ -44,7 +44,7 @@ pub(crate) struct Outcome {
     pub excused: ExcusedList,
 }
 
-impl Outcome {
+impl CaseOutcome {
     /// Whether a connection ended that no client ended, or could not be had.
     pub fn lost_connection(&self) -> bool {
         self.lost || matches!(self.reason, Some((Verdict::Error, _)))
@@ -68,7 +68,7 @@ impl Outcome {
 
 /// Why the steps ended early.
 #[derive(Debug)]
-pub(crate) enum Stop {
+pub(crate) enum Abort {
     /// A MUST is broken; it is recorded.
     Failed,
     /// A sweep has passed the turn's end.

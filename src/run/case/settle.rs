@@ -6,7 +6,7 @@ use crate::results::Check;
 use crate::results::cause::{Cause, Statement};
 use crate::results::event::Way;
 use crate::run::case::client::Client;
-use crate::run::case::interpreter::{Runner, Stop};
+use crate::run::case::interpreter::{Abort, Interpreter};
 use crate::run::case::steps::StepScope;
 use crate::scenario::case::Never;
 
@@ -17,7 +17,7 @@ const SLICES: u32 = 5;
 /// whatever follows a `send` would be judged before the server has had time to answer.
 const DEFAULT: Duration = Duration::from_millis(500);
 
-impl Runner<'_> {
+impl Interpreter<'_> {
     /// How long a silence must last that stands for an end; `None`: the protocol needs none.
     pub(crate) fn quiet(&self) -> Option<Duration> {
         let own = self.cx.protocol.extension.turn.quiet_ms?;
@@ -26,24 +26,24 @@ impl Runner<'_> {
     }
 
     /// The silence that stands for a barrier.
-    fn stand_in(&self) -> Duration {
+    fn quiet_fallback(&self) -> Duration {
         let chosen = self.cx.run.quiet.unwrap_or(DEFAULT);
         self.quiet().unwrap_or_else(|| self.cx.run.options.timing.scaled(chosen))
     }
 
     /// Whether the message just taken ends the turn: where the protocol has a quiet period, nothing must follow it.
-    pub(crate) async fn is_last(&mut self, client: &str) -> Result<bool, Stop> {
+    pub(crate) async fn is_last(&mut self, client: &str) -> Result<bool, Abort> {
         let Some(quiet) = self.quiet() else { return Ok(true) };
         let follows = self.client(client)?.queue.iter().any(|received| !received.ambient);
         Ok(!follows && self.silence(client, quiet).await?)
     }
 
     /// Waits for the quiet period, or for the connection's end, behind which nothing comes. `false`: something came.
-    async fn silence(&mut self, client: &str, quiet: Duration) -> Result<bool, Stop> {
+    async fn silence(&mut self, client: &str, quiet: Duration) -> Result<bool, Abort> {
         let before = self.client(client)?.received;
         for _ in 0..SLICES {
             let until = Instant::now() + quiet / SLICES;
-            while self.client(client)?.ended.is_none() && self.pump(until).await? {
+            while self.client(client)?.ended.is_none() && self.receive_until(until).await? {
                 if self.client(client)?.received != before {
                     return Ok(false);
                 }
@@ -57,17 +57,17 @@ impl Runner<'_> {
     }
 
     /// Waits until the server falls silent towards this client. A silence towards everybody counts for the next client, too.
-    async fn fall_silent(&mut self, client: &str) -> Result<(), Stop> {
+    async fn fall_silent(&mut self, client: &str) -> Result<(), Abort> {
         if self.client(client)?.stalled {
-            return Err(Stop::Error(format!("`{client}` is stalled: it would hear nothing, whatever came")));
+            return Err(Abort::Error(format!("`{client}` is stalled: it would hear nothing, whatever came")));
         }
-        let quiet = self.stand_in();
+        let quiet = self.quiet_fallback();
         let until = Instant::now() + self.deadline(None).max(quiet * 2);
         let mut before = self.log.wire.len();
         while self.settling.silent_at != Some(before) && !self.silence(client, quiet).await? {
             if Instant::now() > until {
                 let covers = self.cx.protocol.extension.turn.covers.clone();
-                return self.missed(&covers, "the server does not fall silent", None, None);
+                return self.fail_step(&covers, "the server does not fall silent", None, None);
             }
             before = self.log.wire.len();
         }
@@ -83,7 +83,7 @@ impl Runner<'_> {
 
     /// Hears what the server has to say to what was sent: where nobody can ask whether it is done, its silence tells.
     /// Afterwards the connection may be gone.
-    pub(crate) async fn hear_out(&mut self, client: &str) -> Result<(), Stop> {
+    pub(crate) async fn await_quiet(&mut self, client: &str) -> Result<(), Abort> {
         let state = self.client(client)?;
         if state.connection.is_none() || state.stalled || state.ended.is_some() {
             return Ok(());
@@ -93,22 +93,22 @@ impl Runner<'_> {
 
     /// Does the protocol's barrier, or waits for the silence that stands for one: when it returns, everything that the
     /// server had to say to this client before has been received. The barrier's answer is taken out of the queue, and nothing else.
-    pub(crate) async fn barrier(&mut self, client: &str) -> Result<(), Stop> {
+    pub(crate) async fn barrier(&mut self, client: &str) -> Result<(), Abort> {
         let Some(steps) = self.cx.protocol.extension.barrier.clone() else {
             self.fall_silent(client).await?;
-            return self.lost(client);
+            return self.expect_connected(client);
         };
-        match self.answered(client, &steps).await? {
+        match self.query(client, &steps).await? {
             None => Ok(()),
             Some((why, covers)) if self.client(client)?.ended.is_some() => {
-                self.ended_by(Check::Step, client, &covers, why)
+                self.fail_on_end(Check::Step, client, &covers, why)
             }
-            Some((why, covers)) => self.missed(&covers, why, None, None),
+            Some((why, covers)) => self.fail_step(&covers, why, None, None),
         }
     }
 
     /// `settle`: does the barrier, and looks past everything received.
-    pub(crate) async fn settle(&mut self, client: &str) -> Result<(), Stop> {
+    pub(crate) async fn settle(&mut self, client: &str) -> Result<(), Abort> {
         self.barrier(client).await?;
         self.client(client)?.queue.clear();
         Ok(())
@@ -116,14 +116,14 @@ impl Runner<'_> {
 
     /// `never`: nothing wanted comes until the barrier is answered, or within the window. A connection that is gone
     /// shows nothing, unless a step awaited its end.
-    pub(crate) async fn never(&mut self, verb: &Never, cx: &StepScope<'_>) -> Result<(), Stop> {
+    pub(crate) async fn never(&mut self, verb: &Never, cx: &StepScope<'_>) -> Result<(), Abort> {
         let (client, blame) = (cx.client, cx.blame);
         let wanted = self.wanted(&verb.awaited)?;
         let over = |state: &Client| state.ended.is_some() && (state.may_end || state.told || wanted.close);
         match verb.window {
             Some(window) => {
                 let until = Instant::now() + self.cx.run.options.timing.scaled(window);
-                while self.client(client)?.ended.is_none() && self.pump(until).await? {}
+                while self.client(client)?.ended.is_none() && self.receive_until(until).await? {}
             }
             _ if over(self.client(client)?) => {}
             _ => self.barrier(client).await?,
@@ -135,22 +135,22 @@ impl Runner<'_> {
             state.told = true;
             let message = format!("{}, which must not come here", ended.describe());
             let message = Statement::because(message, Cause::Forbidden);
-            return self.ended_by(Check::Step, client, blame, message);
+            return self.fail_on_end(Check::Step, client, blame, message);
         }
         if let Some(found) = state.queue.iter().find(|received| wanted.matches(received)).cloned() {
             let message = format!("{} came, which must not come here", wanted.label);
             let message = Statement::because(message, Cause::Forbidden);
-            return self.missed(blame, message, Some(&found), None);
+            return self.fail_step(blame, message, Some(&found), None);
         }
-        self.lost(client)
+        self.expect_connected(client)
     }
 
     /// The connection is there, or a step awaited its end; else that is what is wrong.
-    pub(crate) fn lost(&mut self, client: &str) -> Result<(), Stop> {
+    pub(crate) fn expect_connected(&mut self, client: &str) -> Result<(), Abort> {
         let state = self.client(client)?;
         let Some(ended) = state.lost().cloned() else { return Ok(()) };
         state.told = true;
         let message = self.ended_instead(client, &ended, ", which no step awaited");
-        self.ended_by(Check::Connection, client, &[], message)
+        self.fail_on_end(Check::Connection, client, &[], message)
     }
 }

@@ -1,7 +1,7 @@
 //! Steps: one after the other, each with what its verb needs to know of it.
 
 use crate::protocol::ReadingName;
-use crate::run::case::interpreter::{Runner, Stop};
+use crate::run::case::interpreter::{Abort, Interpreter};
 use crate::scenario::case::{Leniency, Restart, Step, Verb};
 
 /// What a verb needs to know of the step that it stands in.
@@ -17,14 +17,14 @@ pub(crate) struct StepScope<'s> {
     pub blame: &'s [String],
 }
 
-impl Runner<'_> {
+impl Interpreter<'_> {
     /// Does steps one after the other.
-    pub(crate) async fn steps(&mut self, steps: &[Step], at: &str) -> Result<(), Stop> {
+    pub(crate) async fn steps(&mut self, steps: &[Step], at: &str) -> Result<(), Abort> {
         for (index, step) in steps.iter().enumerate() {
             let place = format!("{at}/{index}");
             Box::pin(self.run_step(step, &place)).await?;
             if self.is_broken() {
-                return Err(Stop::Failed);
+                return Err(Abort::Failed);
             }
         }
         Ok(())
@@ -42,7 +42,7 @@ impl Runner<'_> {
     }
 
     /// Does a step, unless its condition does not hold.
-    async fn run_step(&mut self, step: &Step, at: &str) -> Result<(), Stop> {
+    async fn run_step(&mut self, step: &Step, at: &str) -> Result<(), Abort> {
         self.step.pointer = format!("{at}/{}", step.verb.name());
         self.mark();
         let leniency = step.verb.leniency();
@@ -68,7 +68,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    async fn perform(&mut self, verb: &Verb, cx: &StepScope<'_>) -> Result<(), Stop> {
+    async fn perform(&mut self, verb: &Verb, cx: &StepScope<'_>) -> Result<(), Abort> {
         match verb {
             Verb::Open(open) => self.open(open, cx).await,
             Verb::Close(client) => self.close(client).await,
@@ -99,7 +99,7 @@ impl Runner<'_> {
     }
 
     /// Takes the branches' steps in turn: first steps first, so that sends go out back to back.
-    async fn parallel(&mut self, branches: &[Vec<Step>], cx: &StepScope<'_>) -> Result<(), Stop> {
+    async fn parallel(&mut self, branches: &[Vec<Step>], cx: &StepScope<'_>) -> Result<(), Abort> {
         let longest = branches.iter().map(Vec::len).max().unwrap_or(0);
         for index in 0..longest {
             for (number, branch) in branches.iter().enumerate() {

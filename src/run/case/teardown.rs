@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 
-use crate::run::case::interpreter::Runner;
+use crate::run::case::interpreter::Interpreter;
 use crate::trace::Payload;
 use crate::wire::{Connection, Incoming};
 
@@ -14,9 +14,9 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// This side has what it wanted (RFC 6455, 7.4.1).
 const NORMAL: Option<u16> = Some(1000);
 
-impl Runner<'_> {
+impl Interpreter<'_> {
     /// Closes what is open still, with code 1000.
-    pub(crate) async fn farewell(&mut self) {
+    pub(crate) async fn close_all(&mut self) {
         let until = Instant::now() + PATIENCE;
         let mut open = HashSet::new();
         for client in self.conns.clients.values_mut() {
@@ -32,7 +32,11 @@ impl Runner<'_> {
 }
 
 /// Closes a connection that was opened only to see whether it can be.
-pub(crate) async fn part(mut connection: Connection, number: u64, mut receiver: mpsc::Receiver<Incoming>) {
+pub(crate) async fn close_probe(
+    mut connection: Connection,
+    number: u64,
+    mut receiver: mpsc::Receiver<Incoming>,
+) {
     let until = Instant::now() + PATIENCE;
     if connection.close(NORMAL, PATIENCE).await.is_ok() {
         ended(&mut receiver, &mut HashSet::from([number]), until).await;

@@ -5,12 +5,12 @@ use std::time::Duration;
 use crate::results::cause::{LastRequest, Statement};
 use crate::results::event::WireLine;
 use crate::run::case::diagnose::{Awaited, Mark, asks, kind, silence};
-use crate::run::case::interpreter::Runner;
-use crate::run::case::wait::Wanted;
+use crate::run::case::interpreter::Interpreter;
+use crate::run::case::wait::Expectation;
 
-impl Runner<'_> {
+impl Interpreter<'_> {
     /// The sentence about what `client` waited for in vain, `waited` long, with what the server did meanwhile.
-    pub(crate) fn in_vain(&self, client: &str, wanted: &Wanted, waited: Duration) -> Statement {
+    pub(crate) fn explain_wait(&self, client: &str, wanted: &Expectation, waited: Duration) -> Statement {
         let sentence = if wanted.names.len() > 1 {
             format!("neither {} came within {waited:.1?}", wanted.names.join(" nor "))
         } else {
@@ -37,7 +37,7 @@ impl Runner<'_> {
     }
 
     /// What a client has sent last on its connection that belongs to no opening.
-    pub(crate) fn asked(&self, client: &str) -> LastRequest {
+    pub(crate) fn last_request(&self, client: &str) -> LastRequest {
         let own = self.log.wire.iter().zip(&self.log.marks).rev().filter(|(line, _)| line.client == client);
         let mut own = own.take_while(|(_, mark)| !mark.connected);
         match own.find(|(line, mark)| asks(line, **mark, &self.cx.roles.manners)) {

@@ -9,10 +9,10 @@ use crate::results::cause::Statement;
 use crate::results::event::{Failure, StepPlace, Verdict};
 use crate::results::excused::Excused;
 use crate::run::case::client::Received;
-use crate::run::case::interpreter::{Outcome, Runner, Stop};
+use crate::run::case::interpreter::{Abort, CaseOutcome, Interpreter};
 use crate::trace::End;
 
-impl Runner<'_> {
+impl Interpreter<'_> {
     pub(crate) fn violated(&mut self, violation: Violation) {
         let fails = !violation.warns && self.cx.protocol.requirements.fails(&violation.requirements);
         let verdict = if fails { Verdict::Failed } else { Verdict::Warned };
@@ -27,7 +27,7 @@ impl Runner<'_> {
     }
 
     /// Judges what was left open, and adds up what was exercised.
-    pub fn finish_judge(mut self) -> Outcome {
+    pub fn finish_judge(mut self) -> CaseOutcome {
         let settled = self.settling.settled && !self.verdict.broken;
         self.step.pointer.clear();
         if let Some(judge) = self.verdict.judge.take() {
@@ -46,7 +46,7 @@ impl Runner<'_> {
             }
         }
         let ends = || self.conns.clients.values().filter_map(|client| client.ended.as_ref());
-        Outcome {
+        CaseOutcome {
             lost: ends().any(|ended| ended.how != Some(End::Dropped)),
             cut: ends().any(|ended| matches!(ended.how, Some(End::Eof | End::Reset))),
             failures: self.verdict.failures,
@@ -58,7 +58,7 @@ impl Runner<'_> {
             trace: self.log.trace,
             marks: self.log.step_starts,
             began: Some(self.log.start),
-            ..Outcome::default()
+            ..CaseOutcome::default()
         }
     }
 
@@ -88,17 +88,17 @@ impl Runner<'_> {
     }
 
     /// Records that something did not come. Ends the case if that breaks a MUST.
-    pub(crate) fn missed(
+    pub(crate) fn fail_step(
         &mut self,
         blame: &[String],
         what: impl Into<Statement>,
         instead: Option<&Received>,
         expected: Option<Value>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), Abort> {
         self.failed_by(Check::Step, blame, what, instead, expected)
     }
 
-    /// As [`Runner::missed`], under another name.
+    /// As [`Interpreter::fail_step`], found by another check.
     pub(crate) fn failed_by(
         &mut self,
         check: Check,
@@ -106,7 +106,7 @@ impl Runner<'_> {
         what: impl Into<Statement>,
         instead: Option<&Received>,
         expected: Option<Value>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), Abort> {
         if self.step.tolerated == Some(ReadingName::Lenient) {
             return Ok(());
         }
@@ -121,7 +121,7 @@ impl Runner<'_> {
         self.fail(failure);
         if fails {
             self.set_broken();
-            return Err(Stop::Failed);
+            return Err(Abort::Failed);
         }
         Ok(())
     }

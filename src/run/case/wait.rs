@@ -10,13 +10,13 @@ use crate::protocol::extension::Exchange;
 use crate::protocol::{Matcher, is_subset};
 use crate::results::cause::Statement;
 use crate::run::case::client::{Looked, Received};
-use crate::run::case::interpreter::{Runner, Stop};
+use crate::run::case::interpreter::{Abort, Interpreter};
 use crate::scenario::case::{Awaited, Constraint};
 use crate::source::schema::Schema;
 use crate::trace::Direction;
 
 /// What is waited for.
-pub(crate) struct Wanted {
+pub(crate) struct Expectation {
     /// Indices of message types.
     messages: Vec<usize>,
     turn_end: Option<Arc<Matcher>>,
@@ -35,7 +35,7 @@ pub(crate) struct Wanted {
 }
 
 /// How a wait ended.
-pub(crate) enum Waited {
+pub(crate) enum WaitOutcome {
     Found(Box<Received>),
     /// The end of the connection, which was waited for.
     Closed(Box<Received>),
@@ -45,7 +45,7 @@ pub(crate) enum Waited {
     Missed(Statement, Option<Box<Received>>),
 }
 
-impl Wanted {
+impl Expectation {
     pub fn matches(&self, received: &Received) -> bool {
         (self.is_of_type(received) || self.is_turn_end(received)) && self.fits(&received.body)
     }
@@ -99,15 +99,15 @@ fn answers(body: &Value, at: &Pointer, sent: &Value) -> bool {
     at.get(body).is_none_or(|came| came.is_null() || came == sent)
 }
 
-impl Runner<'_> {
+impl Interpreter<'_> {
     /// What a step waits for, with its templates filled in.
-    pub(crate) fn wanted(&mut self, awaited: &Awaited) -> Result<Wanted, Stop> {
+    pub(crate) fn wanted(&mut self, awaited: &Awaited) -> Result<Expectation, Abort> {
         let schema = awaited.schema.as_ref().map(|schema| self.compiled(schema)).transpose()?;
         self.wanted_with(&awaited.names, awaited.with.as_ref(), schema.map(|(_, compiled)| compiled))
     }
 
     /// What an exchange of the protocol waits for.
-    pub(crate) fn wanted_of(&mut self, exchange: &Exchange) -> Result<Wanted, Stop> {
+    pub(crate) fn wanted_of(&mut self, exchange: &Exchange) -> Result<Expectation, Abort> {
         let names = exchange.expect.as_ref().map(|names| names.as_slice()).unwrap_or_default();
         let schema = match &exchange.schema {
             Some(given) => {
@@ -120,16 +120,16 @@ impl Runner<'_> {
     }
 
     /// A step's JSON Schema, and the same compiled.
-    pub(crate) fn compiled(&mut self, constraint: &Constraint) -> Result<(Value, Schema), Stop> {
+    pub(crate) fn compiled(&mut self, constraint: &Constraint) -> Result<(Value, Schema), Abort> {
         let given = &constraint.given;
         let schema = self.expand(given, None)?;
-        let schema = self.loosened_schema(schema);
+        let schema = self.schema_without_model_words(schema);
         let compiled = match &constraint.fixed {
             _ if schema != *given => Schema::new(&schema),
             Some(fixed) => Ok(fixed.clone()),
             None => self.cx.protocol.schema(&schema),
         };
-        Ok((schema, compiled.map_err(Stop::Error)?))
+        Ok((schema, compiled.map_err(Abort::Error)?))
     }
 
     fn wanted_with(
@@ -137,13 +137,13 @@ impl Runner<'_> {
         names: &[String],
         with: Option<&Value>,
         schema: Option<Schema>,
-    ) -> Result<Wanted, Stop> {
+    ) -> Result<Expectation, Abort> {
         let with = with.map(|with| self.expand(with, None)).transpose()?;
-        let mut wanted = Wanted {
+        let mut wanted = Expectation {
             messages: Vec::new(),
             turn_end: None,
             close: false,
-            with: with.map(|with| self.loosened(with)),
+            with: with.map(|with| self.without_model_words(with)),
             schema,
             echo: None,
             keep: false,
@@ -156,7 +156,7 @@ impl Runner<'_> {
                 "turn-end" => wanted.turn_end = Some(Arc::clone(&self.cx.roles.turn_end)),
                 name => {
                     let message = self.cx.protocol.message_named(name, Direction::Recv);
-                    wanted.messages.push(message.map_err(|error| Stop::Error(error.to_string()))?);
+                    wanted.messages.push(message.map_err(|error| Abort::Error(error.to_string()))?);
                 }
             }
         }
@@ -172,10 +172,10 @@ impl Runner<'_> {
     pub(crate) async fn wait(
         &mut self,
         client: &str,
-        wanted: &Wanted,
+        wanted: &Expectation,
         until: Instant,
         past_errors: bool,
-    ) -> Result<Waited, Stop> {
+    ) -> Result<WaitOutcome, Abort> {
         let began = Instant::now();
         let state = self.client(client)?;
         // An end that a failure has told of is one, however it came about.
@@ -191,7 +191,7 @@ impl Runner<'_> {
             && wanted.fits(&last.body)
             && self.is_last(client).await?
         {
-            return Ok(Waited::Found(Box::new(last)));
+            return Ok(WaitOutcome::Found(Box::new(last)));
         }
         let mut late = false;
         let missed = loop {
@@ -203,12 +203,12 @@ impl Runner<'_> {
                     let step = self.step.pointer.clone();
                     let looked = Looked { received: received.clone(), step, taken: true };
                     self.client(client)?.looked.push(looked);
-                    return Ok(Waited::Found(Box::new(received)));
+                    return Ok(WaitOutcome::Found(Box::new(received)));
                 }
                 if !past_errors && self.is_error(&received) == Some(true) {
                     let message = format!("an error came instead of {}", wanted.label);
                     self.put_back(client, passed)?;
-                    return Ok(Waited::Missed(message.into(), Some(Box::new(received))));
+                    return Ok(WaitOutcome::Missed(message.into(), Some(Box::new(received))));
                 }
                 if wanted.nearly(&received) {
                     nearly = Some(Box::new(received.clone()));
@@ -237,41 +237,46 @@ impl Runner<'_> {
                     }
                 };
                 self.put_back(client, passed)?;
-                return Ok(Waited::Ended(message));
+                return Ok(WaitOutcome::Ended(message));
             }
             // What is there already is looked at once more behind the deadline; a server that never pauses would
             // otherwise be heard for ever.
             let last_look = late;
             late |= Instant::now() > until;
-            if last_look || !self.pump(until).await? {
+            if last_look || !self.receive_until(until).await? {
                 let missed: Statement = match &nearly {
                     Some(_) => format!("{} came, but not as expected", wanted.label).into(),
-                    None => self.in_vain(client, wanted, until - began),
+                    None => self.explain_wait(client, wanted, until - began),
                 };
                 break missed.noting(&self.came_before(client, wanted));
             }
         };
         self.put_back(client, passed)?;
-        Ok(Waited::Missed(missed, nearly))
+        Ok(WaitOutcome::Missed(missed, nearly))
     }
 
     /// The connection has ended, which was waited for: in this way, or in another.
-    fn closed(&mut self, client: &str, wanted: &Wanted, passed: Vec<Received>) -> Result<Waited, Stop> {
+    fn closed(
+        &mut self,
+        client: &str,
+        wanted: &Expectation,
+        passed: Vec<Received>,
+    ) -> Result<WaitOutcome, Abort> {
         let last = self.log.wire.len().saturating_sub(1) as u64;
         let state = self.client(client)?;
         let end = Box::new(state.end(last).unwrap_or_else(|| Received::made(last, Value::Null)));
         if wanted.fits(&end.body) {
             self.look_past(client, wanted, passed)?;
-            return Ok(Waited::Closed(end));
+            return Ok(WaitOutcome::Closed(end));
         }
         state.told = true;
         let how = end.ended.clone().unwrap_or_default();
         self.put_back(client, passed)?;
-        Ok(Waited::Missed(format!("{how}, but not as expected").into(), Some(end)))
+        Ok(WaitOutcome::Missed(format!("{how}, but not as expected").into(), Some(end)))
     }
 
     /// What was looked past is gone, unless it is to stay.
-    fn look_past(&mut self, client: &str, wanted: &Wanted, passed: Vec<Received>) -> Result<(), Stop> {
+    fn look_past(&mut self, client: &str, wanted: &Expectation, passed: Vec<Received>) -> Result<(), Abort> {
         if wanted.keep {
             return self.put_back(client, passed);
         }
@@ -283,7 +288,7 @@ impl Runner<'_> {
 
     /// Where what did not come had come, since the client's last `send`, and another step took it or looked past it: a
     /// sentence that says so.
-    fn came_before(&self, client: &str, wanted: &Wanted) -> String {
+    fn came_before(&self, client: &str, wanted: &Expectation) -> String {
         let looked = self.conns.clients.get(client).map(|state| &state.looked[..]).unwrap_or_default();
         let mut before = looked.iter().rev().filter(|one| one.step != self.step.pointer);
         let Some(one) = before.find(|one| wanted.matches(&one.received)) else { return String::new() };
@@ -298,7 +303,7 @@ impl Runner<'_> {
         format!(". One came as frame {event}, at {ms:.0} ms, and the `{verb}` in line {line} {how}")
     }
 
-    fn put_back(&mut self, client: &str, passed: Vec<Received>) -> Result<(), Stop> {
+    fn put_back(&mut self, client: &str, passed: Vec<Received>) -> Result<(), Abort> {
         let queue = &mut self.client(client)?.queue;
         for received in passed.into_iter().rev() {
             queue.push_front(received);

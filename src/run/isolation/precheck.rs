@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::protocol::{Protocol, clip};
 use crate::results::Check;
 use crate::results::event::{Failure, Verdict, Way, WireLine};
-use crate::run::case::interpreter::Outcome;
+use crate::run::case::interpreter::CaseOutcome;
 use crate::scenario::LoadedCase;
 use crate::scenario::synthetic::Builder;
 use crate::trace::{Direction, Payload};
@@ -18,9 +18,9 @@ use crate::trace::{Direction, Payload};
 pub(crate) const WORDS: [&str; 3] = ["frameproof-says ", "was ", "here"];
 
 /// The client whose turn it is.
-const TELLER: &str = "alice";
+const SPEAKER: &str = "alice";
 /// The client of the other session.
-const HEARER: &str = "bob";
+const LISTENER: &str = "bob";
 /// Frames of a leak that its message shows, and that a report lists.
 const SHOWN: usize = 4;
 const LISTED: usize = 100;
@@ -47,18 +47,18 @@ pub(crate) fn case(protocol: &Protocol) -> Result<LoadedCase, String> {
     });
     Builder::new(protocol, "sessions-apart", "What one session is told no other hears")
         .turn(json!([{ "say": WORDS }]))
-        .open(TELLER)
-        .open_in(HEARER, "other")
-        .start_turn(TELLER)
-        .expect(TELLER, "turn-end")
-        .never(HEARER, &types, &told)
+        .open(SPEAKER)
+        .open_in(LISTENER, "other")
+        .start_turn(SPEAKER)
+        .expect(SPEAKER, "turn-end")
+        .never(LISTENER, &types, &told)
         .build()
 }
 
 /// Marks a case that found a leak; false: it found none. Whatever became of the case's steps, its frames tell: an answer that
 /// only another client got is a turn that did not end for its own. `ids`: the requirements that a leak breaks; where there are none,
 /// sessions need not be apart, and it is a warning.
-pub(crate) fn leaks(outcome: &mut Outcome, ids: &[String]) -> bool {
+pub(crate) fn leaks(outcome: &mut CaseOutcome, ids: &[String]) -> bool {
     let leaked: Vec<&WireLine> = leaked(outcome);
     if leaked.is_empty() {
         return false;
@@ -68,14 +68,14 @@ pub(crate) fn leaks(outcome: &mut Outcome, ids: &[String]) -> bool {
     let more = leaked.len().saturating_sub(SHOWN);
     let more = if more > 0 { format!("; and {more} more") } else { String::new() };
     let message = format!(
-        "what one session was told came to a client of another: `{HEARER}` of session `other` received {} frames of the turn that \
-         `{TELLER}` began in session `main`: {}{more}. `sessions = 1` in the target's table has cases run one after the other, as this \
+        "what one session was told came to a client of another: `{LISTENER}` of session `other` received {} frames of the turn that \
+         `{SPEAKER}` began in session `main`: {}{more}. `sessions = 1` in the target's table has cases run one after the other, as this \
          run now does",
         leaked.len(),
         shown.join("; "),
     );
     let told = leaked.iter().take(LISTED).map(|line| {
-        json!({ "frame": line.index, "ms": line.ms, "came_to": HEARER, "belongs_to": TELLER, "text": clip(&line.text) })
+        json!({ "frame": line.index, "ms": line.ms, "came_to": LISTENER, "belongs_to": SPEAKER, "text": clip(&line.text) })
     });
     let verdict = if ids.is_empty() { Verdict::Warned } else { Verdict::Failed };
     let failure = Failure::new(Check::Leak, verdict, message)
@@ -88,25 +88,25 @@ pub(crate) fn leaks(outcome: &mut Outcome, ids: &[String]) -> bool {
 }
 
 /// The frames of the teller's turn that came to the hearer: those with the words, and copies of what the teller got.
-fn leaked(outcome: &Outcome) -> Vec<&WireLine> {
+fn leaked(outcome: &CaseOutcome) -> Vec<&WireLine> {
     // The wire log shows the beginning of a long frame only; the trace, if it was kept, has it whole.
     let whole = |line: &WireLine| match outcome.trace.get(line.index as usize).map(|event| &event.payload) {
         Some(Payload::Text(text)) => Arc::clone(text),
         _ => line.text.as_str().into(),
     };
     let began = outcome.wire.iter().position(|line| {
-        line.client == TELLER && line.way == Way::ToServer && whole(line).contains("[[cue:")
+        line.client == SPEAKER && line.way == Way::ToServer && whole(line).contains("[[cue:")
     });
     let Some(began) = began else { return Vec::new() };
     let turn = &outcome.wire[began..];
     let received = |client: &'static str| {
         turn.iter().filter(move |line| line.client == client && line.way == Way::ToClient && !line.ambient)
     };
-    if !received(HEARER).any(|line| told(&whole(line))) {
+    if !received(LISTENER).any(|line| told(&whole(line))) {
         return Vec::new();
     }
-    let own: HashSet<Arc<str>> = received(TELLER).map(whole).collect();
-    received(HEARER).filter(|line| told(&whole(line)) || own.contains(&whole(line))).collect()
+    let own: HashSet<Arc<str>> = received(SPEAKER).map(whole).collect();
+    received(LISTENER).filter(|line| told(&whole(line)) || own.contains(&whole(line))).collect()
 }
 
 /// Whether a text bears the words, or the user's own.
@@ -130,33 +130,36 @@ mod tests {
             cut: 0,
         };
         let own = [
-            line(0, HEARER, Way::ToClient, "welcome"),
-            line(1, TELLER, Way::ToServer, "do it [[cue:abc]]"),
-            line(2, TELLER, Way::ToClient, "frameproof-says "),
-            line(3, TELLER, Way::ToClient, "over"),
+            line(0, LISTENER, Way::ToClient, "welcome"),
+            line(1, SPEAKER, Way::ToServer, "do it [[cue:abc]]"),
+            line(2, SPEAKER, Way::ToClient, "frameproof-says "),
+            line(3, SPEAKER, Way::ToClient, "over"),
         ];
         for (heard, expected) in [
             (vec![], vec![]),
             // A heartbeat, and what has nothing to do with the turn.
-            (vec![line(4, HEARER, Way::ToClient, "beat"), line(5, HEARER, Way::ToClient, "over")], vec![]),
+            (
+                vec![line(4, LISTENER, Way::ToClient, "beat"), line(5, LISTENER, Way::ToClient, "over")],
+                vec![],
+            ),
             (
                 vec![
-                    line(4, HEARER, Way::ToClient, "frameproof-says "),
-                    line(5, HEARER, Way::ToClient, "over"),
+                    line(4, LISTENER, Way::ToClient, "frameproof-says "),
+                    line(5, LISTENER, Way::ToClient, "over"),
                 ],
                 vec![4, 5],
             ),
             (
                 vec![
-                    line(4, HEARER, Way::ToClient, "you said [[cue:abc]]"),
-                    line(5, HEARER, Way::ToClient, "pong"),
+                    line(4, LISTENER, Way::ToClient, "you said [[cue:abc]]"),
+                    line(5, LISTENER, Way::ToClient, "pong"),
                 ],
                 vec![4],
             ),
             // What it says itself is no leak.
-            (vec![line(4, HEARER, Way::ToServer, "frameproof-says ")], vec![]),
+            (vec![line(4, LISTENER, Way::ToServer, "frameproof-says ")], vec![]),
         ] {
-            let mut outcome = Outcome { wire: [own.to_vec(), heard].concat(), ..Outcome::default() };
+            let mut outcome = CaseOutcome { wire: [own.to_vec(), heard].concat(), ..CaseOutcome::default() };
             assert_eq!(leaks(&mut outcome, &[]), !expected.is_empty());
             let frames = outcome.failures.first().map(|failure| failure.frames.clone()).unwrap_or_default();
             assert_eq!(frames, expected);
@@ -171,12 +174,12 @@ mod tests {
     fn long_frames_are_compared_whole() {
         let long = |end: &str| "x".repeat(4096) + end;
         let spoken = [
-            (TELLER, Direction::Send, "do it [[cue:abc]]".to_owned()),
-            (TELLER, Direction::Recv, long("mine")),
-            (HEARER, Direction::Recv, long("yours")),
-            (HEARER, Direction::Recv, long(WORDS[0])),
+            (SPEAKER, Direction::Send, "do it [[cue:abc]]".to_owned()),
+            (SPEAKER, Direction::Recv, long("mine")),
+            (LISTENER, Direction::Recv, long("yours")),
+            (LISTENER, Direction::Recv, long(WORDS[0])),
         ];
-        let mut outcome = Outcome::default();
+        let mut outcome = CaseOutcome::default();
         for (index, (client, dir, text)) in spoken.into_iter().enumerate() {
             outcome.wire.push(WireLine {
                 index: index as u64,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::results::death::Death;
 use crate::run::case::environment::CaseServer;
-use crate::run::case::interpreter::Outcome;
+use crate::run::case::interpreter::CaseOutcome;
 use crate::run::server::handle::ServerHandle;
 
 /// How long the end of a process may take to show after its connections broke.
@@ -34,7 +34,7 @@ impl Lease {
     }
 
     /// Why the launched server is dead, if it is, and if a case gives reason to ask.
-    pub async fn death(&self, outcome: &Outcome) -> Option<Death> {
+    pub async fn death(&self, outcome: &CaseOutcome) -> Option<Death> {
         let instance = self.server.instance.as_ref().filter(|_| outcome.lost_connection())?;
         let kind = usize::from(outcome.was_cut());
         let fruitless_waits = self.fruitless_waits[kind].load(Ordering::Relaxed).min(HALVED[kind]);

@@ -391,7 +391,7 @@ impl ServerPool {
         }
         let (sender, receiver) = tokio::sync::mpsc::channel(1);
         let connection = Connection::open(&probe, 0, sender).await?;
-        crate::run::case::teardown::part(connection, 0, receiver).await;
+        crate::run::case::teardown::close_probe(connection, 0, receiver).await;
         Ok(())
     }
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::protocol::is_subset;
 use crate::results::event::{Verdict, Way};
 use crate::run::Target;
-use crate::run::case::interpreter::Outcome;
+use crate::run::case::interpreter::CaseOutcome;
 use crate::run::context::RunContext;
 use crate::run::server::pool::ServerPool;
 use crate::run::server::serve::run_on_server;
@@ -41,19 +41,19 @@ pub(crate) async fn detect_dialect(pool: &ServerPool, target: &Target, run: &mut
 }
 
 /// What came of the opening alone.
-async fn opened(pool: &ServerPool, run: &RunContext) -> Outcome {
+async fn opened(pool: &ServerPool, run: &RunContext) -> CaseOutcome {
     match Builder::new(&run.protocol, "dialect", "The opening").open("client").build() {
         Ok(case) => run_on_server(pool, run, &case, run.case_options(run.options.seed)).await,
-        Err(error) => Outcome { reason: Some((Verdict::Error, error)), ..Outcome::default() },
+        Err(error) => CaseOutcome { reason: Some((Verdict::Error, error)), ..CaseOutcome::default() },
     }
 }
 
-fn does(outcome: &Outcome) -> bool {
+fn does(outcome: &CaseOutcome) -> bool {
     outcome.reason.is_none() && outcome.failures.iter().all(|failure| failure.verdict != Verdict::Failed)
 }
 
 /// Whether a message came by which a server refuses what is spelt otherwise.
-fn is_refused(outcome: &Outcome, refusal: &Value) -> bool {
+fn is_refused(outcome: &CaseOutcome, refusal: &Value) -> bool {
     let came = outcome.wire.iter().filter(|line| line.way == Way::ToClient);
     let mut came = came.filter_map(|line| serde_json::from_str::<Value>(&line.text).ok());
     !does(outcome) && came.any(|body| is_subset(refusal, &body))

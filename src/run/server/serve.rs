@@ -6,7 +6,7 @@ use std::time::Instant;
 use crate::results::event::{LogLine, Verdict};
 use crate::run::RunError;
 use crate::run::case::execute::run_case;
-use crate::run::case::interpreter::Outcome;
+use crate::run::case::interpreter::CaseOutcome;
 use crate::run::context::RunContext;
 use crate::run::options::CaseOptions;
 use crate::run::server::pool::ServerPool;
@@ -18,7 +18,7 @@ pub(crate) async fn run_on_server(
     run: &RunContext,
     loaded: &LoadedCase,
     options: CaseOptions,
-) -> Outcome {
+) -> CaseOutcome {
     let clock = Instant::now();
     let lease = match pool.lease(loaded).await {
         Ok(lease) => lease,
@@ -41,8 +41,8 @@ pub(crate) async fn run_on_server(
 }
 
 /// What becomes of a case for which there is no server.
-pub(crate) fn not_served(error: &RunError, clock: Instant) -> Outcome {
+pub(crate) fn not_served(error: &RunError, clock: Instant) -> CaseOutcome {
     let output = if let RunError::Launch(failure) = error { failure.output.as_slice() } else { &[] };
     let log = LogLine::of(output, clock);
-    Outcome { reason: Some((Verdict::Error, error.to_string())), log, ..Outcome::default() }
+    CaseOutcome { reason: Some((Verdict::Error, error.to_string())), log, ..CaseOutcome::default() }
 }

@@ -9,15 +9,15 @@ use tokio::task::{Id, JoinError, JoinSet};
 use crate::results::Check;
 use crate::results::event::{CaseReport, RunEvent, StopReason, Verdict};
 use crate::run::RunError;
-use crate::run::case::execute::inapplicable;
-use crate::run::case::interpreter::Outcome;
+use crate::run::case::execute::not_applicable_reason;
+use crate::run::case::interpreter::CaseOutcome;
 use crate::run::isolation::leaks;
 use crate::run::suite::attempt::{SuiteContext, run_attempts};
 use crate::run::suite::interrupt::interrupted;
 use crate::run::suite::report::{panicked, report};
 use crate::run::suite::short_deadlines::{QueuedCase, ShortDeadlines};
 use crate::run::suite::sink::ReportSink;
-use crate::run::triage::groups::Causes;
+use crate::run::triage::groups::FailureGroups;
 use crate::scenario::LoadedCase;
 use crate::trace::{Event, TraceFile};
 
@@ -31,7 +31,7 @@ struct Running {
 /// What is left, what runs, and what waits for a second look.
 pub(crate) struct Dispatcher<'s> {
     shared: Arc<SuiteContext>,
-    ledger: ReportSink<'s>,
+    reports: ReportSink<'s>,
     trace: Option<TraceFile>,
     jobs: usize,
     queue: VecDeque<QueuedCase>,
@@ -48,7 +48,7 @@ pub(crate) struct Dispatcher<'s> {
 
 /// How the cases ended.
 pub(crate) struct SuiteEnd<'s> {
-    pub ledger: ReportSink<'s>,
+    pub reports: ReportSink<'s>,
     pub trace: Option<TraceFile>,
     /// What stopped them before all had run.
     pub stopped: Option<StopReason>,
@@ -60,7 +60,7 @@ pub(crate) struct SuiteEnd<'s> {
 impl<'s> Dispatcher<'s> {
     pub fn new(
         shared: Arc<SuiteContext>,
-        ledger: ReportSink<'s>,
+        reports: ReportSink<'s>,
         trace: Option<TraceFile>,
         cases: &[LoadedCase],
         jobs: usize,
@@ -74,7 +74,7 @@ impl<'s> Dispatcher<'s> {
         Self {
             jobs: jobs.max(1),
             shared,
-            ledger,
+            reports,
             trace,
             queue,
             tasks: JoinSet::new(),
@@ -134,7 +134,7 @@ impl<'s> Dispatcher<'s> {
             && let Some((case, round)) = self.queue.pop_front()
         {
             let attempt = if self.disturbed.contains_key(&(case.id.clone(), round)) { 2 } else { 1 };
-            self.ledger.tell(&RunEvent::CaseStarted { case: case.id.clone(), attempt });
+            self.reports.tell(&RunEvent::CaseStarted { case: case.id.clone(), attempt });
             let hasty = self.short.is_on();
             let task =
                 self.tasks.spawn(run_attempts(Arc::clone(&self.shared), Arc::clone(&case), round, hasty));
@@ -153,7 +153,7 @@ impl<'s> Dispatcher<'s> {
         };
         if let Some(file) = &mut self.trace {
             for event in events {
-                let event = self.ledger.secrets.event(event);
+                let event = self.reports.secrets.event(event);
                 file.write(&event).map_err(|error| RunError::no_trace(&run.options, error))?;
             }
         }
@@ -176,13 +176,13 @@ impl<'s> Dispatcher<'s> {
             return;
         }
         let stands = if hasty { self.short.keep((case, round), report) } else { Some(report) };
-        stands.into_iter().for_each(|report| self.ledger.enter(report));
-        self.short.begin(&self.ledger.causes, run);
+        stands.into_iter().for_each(|report| self.reports.enter(report));
+        self.short.begin(&self.reports.causes, run);
         self.queue.extend(self.short.released(&run.activity));
-        if run.options.attempts.fail_fast.is_some_and(|most| self.ledger.summary.failed() >= most) {
+        if run.options.attempts.fail_fast.is_some_and(|most| self.reports.summary.failed() >= most) {
             self.stopped = Some(StopReason::FailFast);
         }
-        if !self.server_is_mute && !run.is_reference && self.ledger.causes.are_enough(&run.activity) {
+        if !self.server_is_mute && !run.is_reference && self.reports.causes.are_enough(&run.activity) {
             self.server_is_mute = true;
             // What runs now waits as well.
             self.tasks.abort_all();
@@ -191,38 +191,38 @@ impl<'s> Dispatcher<'s> {
 
     /// Enters what was held back, and what was not run.
     pub fn finish(mut self) -> SuiteEnd<'s> {
-        self.short.reports().into_iter().for_each(|report| self.ledger.enter(report));
+        self.short.reports().into_iter().for_each(|report| self.reports.enter(report));
         if self.stopped.is_some() {
-            self.disturbed.drain().for_each(|(_, report)| self.ledger.enter(report));
+            self.disturbed.drain().for_each(|(_, report)| self.reports.enter(report));
         } else {
             // Of a mute server: elsewhere nothing is left.
             while let Some((case, _)) = self.queue.pop_front() {
-                self.ledger.tell(&RunEvent::CaseStarted { case: case.id.clone(), attempt: 1 });
+                self.reports.tell(&RunEvent::CaseStarted { case: case.id.clone(), attempt: 1 });
                 let report = self.not_run(&case);
-                self.ledger.enter(report);
+                self.reports.enter(report);
             }
         }
         SuiteEnd {
             complete: self.stopped.is_none() && !self.server_is_mute,
             hint: self.short.hint(&self.shared.run.options.timing),
-            ledger: self.ledger,
+            reports: self.reports,
             trace: self.trace,
             stopped: self.stopped,
         }
     }
 
     fn not_run(&self, case: &LoadedCase) -> CaseReport {
-        not_run(&self.ledger.causes, case, &self.shared)
+        not_run(&self.reports.causes, case, &self.shared)
     }
 }
 
 /// The report of a case that is not run, for the server is mute.
-fn not_run(causes: &Causes, case: &LoadedCase, shared: &SuiteContext) -> CaseReport {
+fn not_run(causes: &FailureGroups, case: &LoadedCase, shared: &SuiteContext) -> CaseReport {
     let began = shared.start.elapsed().as_secs_f64();
-    let (outcome, verdict) = match inapplicable(case, shared.pool.is_ours()) {
+    let (outcome, verdict) = match not_applicable_reason(case, shared.pool.is_ours()) {
         Some(why) => {
             let reason = Some((Verdict::NotApplicable, why.to_owned()));
-            (Outcome { reason, ..Outcome::default() }, Verdict::NotApplicable)
+            (CaseOutcome { reason, ..CaseOutcome::default() }, Verdict::NotApplicable)
         }
         None => (causes.not_run(&shared.run.activity, &shared.run.options), Verdict::Failed),
     };

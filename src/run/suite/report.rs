@@ -5,10 +5,10 @@ use std::sync::atomic::Ordering;
 use crate::results::cause::Cause;
 use crate::results::event::{CaseReport, Failure, Verdict, Way};
 use crate::run::case::diagnose;
-use crate::run::case::interpreter::Outcome;
+use crate::run::case::interpreter::CaseOutcome;
 use crate::run::context::RunContext;
 use crate::run::isolation::markers::CUE;
-use crate::run::triage::activity::Extent;
+use crate::run::triage::activity::ActivityLevel;
 use crate::scenario::LoadedCase;
 use crate::trace::Event;
 
@@ -17,7 +17,7 @@ const WIRE_LINES: usize = 400;
 /// Lines of the server's output that a report keeps of a failed case: the last ones.
 const LOG_LINES: usize = 200;
 
-pub(crate) fn verdict_of(outcome: &Outcome, strict: bool) -> Verdict {
+pub(crate) fn verdict_of(outcome: &CaseOutcome, strict: bool) -> Verdict {
     if outcome.failures.iter().any(|failure| failure.verdict == Verdict::Failed) {
         return Verdict::Failed;
     }
@@ -33,7 +33,7 @@ pub(crate) fn verdict_of(outcome: &Outcome, strict: bool) -> Verdict {
 
 pub(crate) fn report(
     loaded: &LoadedCase,
-    outcome: Outcome,
+    outcome: CaseOutcome,
     verdict: Verdict,
     earlier: Vec<Vec<Failure>>,
     started: f64,
@@ -50,7 +50,8 @@ pub(crate) fn report(
     };
     let cause = cause.filter(|_| wrong);
     // Cases that fail later, when the server was heard to say more, may fail for the same reason.
-    let precise_cause = diagnose::cause(&outcome, Extent::Turns).filter(|_| wrong && outcome.death.is_none());
+    let precise_cause =
+        diagnose::cause(&outcome, ActivityLevel::Turns).filter(|_| wrong && outcome.death.is_none());
     let mut wire = outcome.wire;
     let cued = wire.iter().any(|line| line.way == Way::ToServer && line.text.contains(CUE.0));
     if matches!(verdict, Verdict::Passed | Verdict::NotApplicable) {
@@ -92,6 +93,6 @@ pub(crate) fn report(
 /// The report of a case in which frameproof itself broke: a defect of ours must not pass as a pass.
 pub(crate) fn panicked(loaded: &LoadedCase, run: &RunContext) -> (CaseReport, Vec<Event>) {
     let reason = "frameproof itself broke in this case; please report it, with the command below".to_owned();
-    let outcome = Outcome { reason: Some((Verdict::Error, reason)), ..Outcome::default() };
+    let outcome = CaseOutcome { reason: Some((Verdict::Error, reason)), ..CaseOutcome::default() };
     (report(loaded, outcome, Verdict::Error, Vec::new(), 0.0, 0.0, run), Vec::new())
 }

@@ -22,9 +22,9 @@ use crate::run::suite::interrupt::interrupted;
 use crate::run::suite::report::{report, verdict_of};
 use crate::run::suite::sink::ReportSink;
 use crate::run::suite::started::started;
-use crate::run::triage::groups::Causes;
+use crate::run::triage::groups::FailureGroups;
 use crate::run::triage::model_use as asked;
-use crate::run::triage::model_use::{Asked, Cued};
+use crate::run::triage::model_use::{CueResults, ModelUse};
 use crate::run::{RunError, RunOptions, Target};
 use crate::scenario::LoadedCase;
 use crate::trace::TraceFile;
@@ -43,7 +43,7 @@ pub async fn run(
     mut stop: watch::Receiver<bool>,
 ) -> Result<Summary, RunError> {
     let secrets = target.secrets();
-    let asked: Arc<Asked> = Arc::default();
+    let asked: Arc<ModelUse> = Arc::default();
     let mut jobs = options.jobs;
     let mut run = RunContext::new(&protocol, &target, options);
     let options = Arc::clone(&run.options);
@@ -58,38 +58,39 @@ pub async fn run(
         true = interrupted(&mut stop) => return Err(RunError::Interrupted),
     }
     let summary = SummaryBuilder::new(rules(&run.protocol), options.strict, options.baseline.clone());
-    let mut ledger = ReportSink { secrets, causes: Causes::default(), summary, sink, cued: Cued::default() };
+    let mut reports =
+        ReportSink { secrets, causes: FailureGroups::default(), summary, sink, cued: CueResults::default() };
     let begins = started(&run.protocol, &target, &pool.url().await, &options, cases.len());
-    ledger.tell(&RunEvent::RunStarted(begins));
+    reports.tell(&RunEvent::RunStarted(begins));
     let leaked = tokio::select! {
         leaked = leak(&pool, &target, &run, start) => leaked,
         true = interrupted(&mut stop) => None,
     };
     if leaked.is_some() {
-        ledger.causes.before(&run.activity, start.elapsed());
+        reports.causes.before(&run.activity, start.elapsed());
     }
     if let Some(report) = leaked.flatten() {
         if report.failures.iter().any(|failure| failure.check == Check::Leak) {
             jobs = 1;
         }
-        ledger.enter(report);
+        reports.enter(report);
     }
     // A fault of the reference server is found by what it breaks.
     let faulty = matches!(&target, Target::Reference(variant) if variant.fault.is_some());
     run.leaks = (jobs > 1 && !faulty).then(Arc::default);
     let shared = Arc::new(SuiteContext { run, pool, start });
-    let mut suite = Dispatcher::new(Arc::clone(&shared), ledger, trace, &cases, jobs);
+    let mut suite = Dispatcher::new(Arc::clone(&shared), reports, trace, &cases, jobs);
     suite.run(&mut stop).await?;
-    let SuiteEnd { mut ledger, trace, stopped, complete, hint } = suite.finish();
+    let SuiteEnd { mut reports, trace, stopped, complete, hint } = suite.finish();
     let again = options.reproduce.run();
     for report in deaths::reports(shared.pool.unreported_crashes().await, &again, start.elapsed()) {
-        ledger.enter(report);
+        reports.enter(report);
     }
     shared.pool.stop().await;
     if let Some(file) = trace {
         file.finish().map_err(|error| RunError::no_trace(&options, error))?;
     }
-    let ReportSink { summary, sink, cued, .. } = ledger;
+    let ReportSink { summary, sink, cued, .. } = reports;
     let mut summary = summary.summary(stopped, complete, start.elapsed());
     summary.hints.extend(asked::hint(&target, asked.count(), cued, &shared.run.activity, &options));
     summary.hints.extend(hint);

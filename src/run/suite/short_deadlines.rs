@@ -8,8 +8,8 @@ use crate::results::event::{CaseReport, Verdict};
 use crate::run::Timing;
 use crate::run::context::RunContext;
 use crate::run::options::CaseOptions;
-use crate::run::triage::activity::{Extent, Heard};
-use crate::run::triage::groups::Causes;
+use crate::run::triage::activity::{ActivityLevel, ServerActivity};
+use crate::run::triage::groups::FailureGroups;
 use crate::scenario::LoadedCase;
 use crate::text::normalize;
 
@@ -42,7 +42,7 @@ impl ShortDeadlines {
     }
 
     /// Begins to use them, if there is reason.
-    pub fn begin(&mut self, causes: &Causes, run: &RunContext) {
+    pub fn begin(&mut self, causes: &FailureGroups, run: &RunContext) {
         let may = !run.is_reference && !run.options.timing.no_deadline && self.tried.is_none();
         self.on |= may && causes.are_idle(&run.activity);
     }
@@ -58,8 +58,8 @@ impl ShortDeadlines {
     }
 
     /// The cases to be run again, for the server has answered somebody.
-    pub fn released(&mut self, heard: &Heard) -> Vec<QueuedCase> {
-        if heard.extent() <= Extent::Openings {
+    pub fn released(&mut self, heard: &ServerActivity) -> Vec<QueuedCase> {
+        if heard.extent() <= ActivityLevel::Openings {
             return Vec::new();
         }
         self.on = false;
@@ -131,8 +131,8 @@ mod tests {
             let precise_cause = Some(Cause::Unanswered(kind.to_owned()));
             CaseReport { precise_cause, ..report(Verdict::Failed) }
         };
-        let heard = Heard::default();
-        heard.note(Extent::Openings);
+        let heard = ServerActivity::default();
+        heard.note(ActivityLevel::Openings);
         let mut short = ShortDeadlines { on: true, ..ShortDeadlines::default() };
         assert!(short.keep(turn(0), report(Verdict::Passed)).is_some());
         for (at, kind) in ["behind a", "behind a", "behind b", "behind a"].iter().enumerate() {
@@ -142,7 +142,7 @@ mod tests {
         let last: Vec<String> = short.last().into_iter().map(|(case, _)| case.id.clone()).collect();
         assert_eq!(last, [cases[1].id.clone(), cases[3].id.clone()], "one of each kind");
         assert!(!short.is_on() && short.last().is_empty());
-        heard.note(Extent::Answers);
+        heard.note(ActivityLevel::Answers);
         assert_eq!(short.released(&heard).len(), 2);
         assert!(short.reports().is_empty());
         let timing = Timing::default();

@@ -3,17 +3,17 @@
 use crate::results::event::{CaseReport, RunEvent, Verdict};
 use crate::results::redact::Secrets;
 use crate::results::summary::SummaryBuilder;
-use crate::run::triage::groups::Causes;
-use crate::run::triage::model_use::Cued;
+use crate::run::triage::groups::FailureGroups;
+use crate::run::triage::model_use::CueResults;
 
 /// Where reports go: grouped, added up and told.
 pub(crate) struct ReportSink<'s> {
     pub secrets: Secrets,
-    pub causes: Causes,
+    pub causes: FailureGroups,
     pub summary: SummaryBuilder,
     pub sink: &'s mut (dyn FnMut(&RunEvent) + Send),
     /// What became of cases that said something which the model was to see.
-    pub cued: Cued,
+    pub cued: CueResults,
 }
 
 impl ReportSink<'_> {

@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 /// Shared by the cases of a run.
 #[derive(Debug, Default)]
-pub struct Heard(AtomicU8, AtomicBool);
+pub struct ServerActivity(AtomicU8, AtomicBool);
 
 /// How much was heard, heartbeats and the like apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Extent {
+pub(crate) enum ActivityLevel {
     /// Not a word, on no connection.
     Nothing,
     /// What belongs to openings, and no more.
@@ -20,8 +20,8 @@ pub(crate) enum Extent {
     Turns,
 }
 
-impl Heard {
-    pub(crate) fn note(&self, extent: Extent) {
+impl ServerActivity {
+    pub(crate) fn note(&self, extent: ActivityLevel) {
         self.0.fetch_max(extent as u8, Ordering::Relaxed);
     }
 
@@ -39,12 +39,12 @@ impl Heard {
         }
     }
 
-    pub(crate) fn extent(&self) -> Extent {
+    pub(crate) fn extent(&self) -> ActivityLevel {
         match self.0.load(Ordering::Relaxed) {
-            0 => Extent::Nothing,
-            1 => Extent::Openings,
-            2 => Extent::Answers,
-            _ => Extent::Turns,
+            0 => ActivityLevel::Nothing,
+            1 => ActivityLevel::Openings,
+            2 => ActivityLevel::Answers,
+            _ => ActivityLevel::Turns,
         }
     }
 }

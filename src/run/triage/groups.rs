@@ -7,9 +7,9 @@ use crate::results::Check;
 use crate::results::cause::Cause;
 use crate::results::event::{CaseReport, Failure, Verdict};
 use crate::run::RunOptions;
-use crate::run::case::interpreter::Outcome;
-use crate::run::triage::activity::{Extent, Heard};
-use crate::run::triage::signature as key;
+use crate::run::case::interpreter::CaseOutcome;
+use crate::run::triage::activity::{ActivityLevel, ServerActivity};
+use crate::run::triage::signature;
 
 /// Cases that have waited for a word in vain before the others are not run any more.
 const ENOUGH: usize = 8;
@@ -18,19 +18,19 @@ const STORIES: usize = 4096;
 /// Openings that failed for the same reason, and servers that fall silent in the same way: the first case tells the story, the
 /// others point to it.
 #[derive(Default)]
-pub(crate) struct Causes {
+pub(crate) struct FailureGroups {
     first: HashMap<String, String>,
     /// What the cases that told their own story had to tell, with their names.
     told: Vec<(BTreeSet<String>, String)>,
     /// Cases that have ended without a word from the server.
-    mute: Vain,
+    mute: SilentCases,
     /// Those that have ended without a word behind the opening.
-    idle: Vain,
+    idle: SilentCases,
 }
 
 /// Cases that have waited in vain.
 #[derive(Default)]
-struct Vain {
+struct SilentCases {
     count: usize,
     /// When the first of them ended, since the start of the run in seconds.
     ended: Option<f64>,
@@ -38,7 +38,7 @@ struct Vain {
     twice: bool,
 }
 
-impl Vain {
+impl SilentCases {
     fn note(&mut self, report: &CaseReport) {
         self.count += 1;
         self.twice |= self.ended.is_some_and(|ended| report.started >= ended);
@@ -50,7 +50,7 @@ impl Vain {
     }
 }
 
-impl Causes {
+impl FailureGroups {
     pub fn group(&mut self, report: &mut CaseReport) {
         let Some(cause) = report.cause.clone() else { return };
         match cause {
@@ -63,7 +63,7 @@ impl Causes {
             return;
         }
         let keys: Vec<String> =
-            [Some(cause), report.precise_cause.take()].iter().flatten().map(key::of_cause).collect();
+            [Some(cause), report.precise_cause.take()].iter().flatten().map(signature::of_cause).collect();
         let known = keys.iter().find_map(|key| self.first.get(key)).cloned();
         if known.is_none() && report.verdict == Verdict::Warned {
             // The story of failures is not told by a warning.
@@ -89,7 +89,7 @@ impl Causes {
         if !wrong || report.same_as.is_some() {
             return;
         }
-        let keys = key::of_case(report);
+        let keys = signature::of_case(report);
         match self.told.iter().find(|(told, _)| keys.is_subset(told)) {
             Some((_, first)) => {
                 // Whoever has its root cause points to the story, too.
@@ -107,26 +107,26 @@ impl Causes {
 
     /// What ran before the first case, a turn, has ended by now. If the server has not said a word meanwhile, or none behind the
     /// opening, it has had its time once.
-    pub fn before(&mut self, heard: &Heard, now: Duration) {
+    pub fn before(&mut self, heard: &ServerActivity, now: Duration) {
         match heard.extent() {
-            Extent::Nothing => self.mute.ended = Some(now.as_secs_f64()),
-            Extent::Openings => self.idle.ended = Some(now.as_secs_f64()),
+            ActivityLevel::Nothing => self.mute.ended = Some(now.as_secs_f64()),
+            ActivityLevel::Openings => self.idle.ended = Some(now.as_secs_f64()),
             _ => {}
         }
     }
 
     /// Whether enough cases have waited in vain. A server that has said a single word in the whole run is not mute.
-    pub fn are_enough(&self, heard: &Heard) -> bool {
-        self.mute.is_enough() && heard.extent() == Extent::Nothing
+    pub fn are_enough(&self, heard: &ServerActivity) -> bool {
+        self.mute.is_enough() && heard.extent() == ActivityLevel::Nothing
     }
 
     /// Whether enough cases have waited in vain for a word behind the opening, of a server that has said nothing else to anybody.
-    pub fn are_idle(&self, heard: &Heard) -> bool {
-        self.idle.is_enough() && heard.extent() == Extent::Openings
+    pub fn are_idle(&self, heard: &ServerActivity) -> bool {
+        self.idle.is_enough() && heard.extent() == ActivityLevel::Openings
     }
 
     /// What becomes of a case that is not run any more.
-    pub fn not_run(&self, heard: &Heard, options: &RunOptions) -> Outcome {
+    pub fn not_run(&self, heard: &ServerActivity, options: &RunOptions) -> CaseOutcome {
         let message = format!(
             "not run: {} cases before it have waited for the server, which has said {}. `{}` shows how far it comes",
             self.mute.count,
@@ -134,7 +134,7 @@ impl Causes {
             options.reproduce.doctor()
         );
         let failure = Failure::new(Check::Silence, Verdict::Failed, message);
-        Outcome { failures: vec![failure], cause: Some(Cause::NotRun), ..Outcome::default() }
+        CaseOutcome { failures: vec![failure], cause: Some(Cause::NotRun), ..CaseOutcome::default() }
     }
 }
 
@@ -148,38 +148,38 @@ mod tests {
     }
 
     /// Takes in reports that began at these times; whether they are enough.
-    fn enough(heard: &Heard, cause: &Cause, started: &[f64]) -> bool {
-        let mut causes = Causes::default();
+    fn enough(heard: &ServerActivity, cause: &Cause, started: &[f64]) -> bool {
+        let mut causes = FailureGroups::default();
         started.iter().for_each(|started| causes.group(&mut report(*started, cause)));
         causes.are_enough(heard)
     }
 
     #[test]
     fn only_a_server_that_was_silent_twice_and_throughout_is_mute() {
-        let heard = Heard::default();
+        let heard = ServerActivity::default();
         let together = [0.0; 20];
         let twice = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 5.1];
         assert!(enough(&heard, &Cause::NothingSaid, &twice));
         assert!(!enough(&heard, &Cause::NothingSaid, &together), "all of them waited at the same time");
         assert!(!enough(&heard, &Cause::NothingSaid, &twice[1..]), "too few");
         assert!(!enough(&heard, &Cause::Silence(WaitFailure::NotEnded), &twice), "another reason");
-        heard.note(Extent::Openings);
+        heard.note(ActivityLevel::Openings);
         assert!(!enough(&heard, &Cause::NothingSaid, &twice), "it has spoken");
         let idle = |cause: &Cause, started: &[f64]| {
-            let mut causes = Causes::default();
+            let mut causes = FailureGroups::default();
             started.iter().for_each(|started| causes.group(&mut report(*started, cause)));
             causes.are_idle(&heard)
         };
         assert!(idle(&Cause::OnlyOpenings, &twice));
         assert!(!idle(&Cause::OnlyOpenings, &together), "all of them waited at the same time");
         assert!(!idle(&Cause::NothingSaid, &twice));
-        heard.note(Extent::Answers);
+        heard.note(ActivityLevel::Answers);
         assert!(!idle(&Cause::OnlyOpenings, &twice), "it has answered somebody");
     }
 
     #[test]
     fn a_warning_joins_failures_and_does_not_lead_them() {
-        let mut causes = Causes::default();
+        let mut causes = FailureGroups::default();
         let mut same_as = |case: &str, verdict| {
             let mut report =
                 CaseReport { case: case.to_owned(), verdict, ..report(0.0, &Cause::NoTurnEnded) };
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn what_more_is_known_of_makes_no_second_story() {
-        let mut causes = Causes::default();
+        let mut causes = FailureGroups::default();
         let all = Cause::NothingSaid;
         let to = |kind: &str| Cause::Unanswered(kind.to_owned());
         let mut same_as = |case: &str, cause: &Cause, precise: Cause| {
@@ -214,8 +214,8 @@ mod tests {
 
     #[test]
     fn what_ran_before_counts_as_one_time() {
-        let heard = Heard::default();
-        let mut causes = Causes::default();
+        let heard = ServerActivity::default();
+        let mut causes = FailureGroups::default();
         causes.before(&heard, Duration::from_secs(5));
         (0..8).for_each(|_| causes.group(&mut report(5.0, &Cause::NothingSaid)));
         assert!(causes.are_enough(&heard));

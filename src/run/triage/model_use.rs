@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::model::{CueState, Observer, Record};
-use crate::run::triage::activity::{Extent, Heard};
+use crate::run::triage::activity::{ActivityLevel, ServerActivity};
 use crate::run::{RunOptions, Target};
 
 /// What to do where the server is not told of the model.
@@ -21,9 +21,9 @@ pub(crate) struct Count {
 
 /// Counts what the model is asked.
 #[derive(Debug, Default)]
-pub(crate) struct Asked(Mutex<Count>);
+pub(crate) struct ModelUse(Mutex<Count>);
 
-impl Asked {
+impl ModelUse {
     pub fn observer(self: &Arc<Self>) -> Observer {
         let asked = Arc::clone(self);
         Arc::new(move |record| {
@@ -43,7 +43,7 @@ impl Asked {
 
 /// How many cases came to what, of those that said something which the model was to see.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Cued {
+pub(crate) struct CueResults {
     pub failed: usize,
     pub passed: usize,
 }
@@ -95,14 +95,14 @@ pub(crate) fn missing(target: &Target, count: Count) -> Option<Missing> {
 pub(crate) fn hint(
     target: &Target,
     count: Count,
-    cued: Cued,
-    heard: &Heard,
+    cued: CueResults,
+    heard: &ServerActivity,
     options: &RunOptions,
 ) -> Option<String> {
     let Target::Configured(spec) = target else { return None };
     // A server that plays cues itself needs no model.
     let needed = cued.failed > 0 && (spec.model.is_some() || cued.failed > cued.passed);
-    if !needed || heard.extent() <= Extent::Openings || !options.prompts.is_default() {
+    if !needed || heard.extent() <= ActivityLevel::Openings || !options.prompts.is_default() {
         return None;
     }
     let Missing { text, advice } = missing(target, count)?;

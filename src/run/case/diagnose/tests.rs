@@ -25,8 +25,8 @@ fn the_cause_is_that_of_the_first_failure() {
         (vec![wrong(), silent(Verdict::Failed)], None),
         (vec![same], None),
     ] {
-        let outcome = Outcome { failures, ..Outcome::default() };
-        assert_eq!(cause(&outcome, Extent::Answers), expected, "{:?}", outcome.failures);
+        let outcome = CaseOutcome { failures, ..CaseOutcome::default() };
+        assert_eq!(cause(&outcome, ActivityLevel::Answers), expected, "{:?}", outcome.failures);
     }
 }
 
@@ -34,17 +34,18 @@ fn the_cause_is_that_of_the_first_failure() {
 fn only_silence_is_shared_and_more_of_it_where_nobody_has_heard_more() {
     let of = |kind: &str| LastRequest::Of(kind.to_owned());
     let shared = |silence: WaitFailure, heard| shared(&Cause::Silence(silence), heard);
-    let answers = |silence: WaitFailure| shared(silence, Extent::Turns);
+    let answers = |silence: WaitFailure| shared(silence, ActivityLevel::Turns);
     let hangs = |kind: &str| WaitFailure::TurnNotEnded(Some(kind.to_owned()));
     assert_ne!(answers(hangs("delta")), answers(hangs("tool")));
-    assert_eq!(shared(hangs("delta"), Extent::Answers), shared(hangs("tool"), Extent::Answers));
+    assert_eq!(shared(hangs("delta"), ActivityLevel::Answers), shared(hangs("tool"), ActivityLevel::Answers));
     assert_eq!(answers(WaitFailure::OtherFrames(None)), None);
     assert_eq!(answers(WaitFailure::NotAnswered(LastRequest::Unnamed)), None);
     let asked = |kind: &str| answers(WaitFailure::NotAnswered(of(kind)));
     assert_eq!(asked("send"), answers(WaitFailure::SinceOpening(of("send"))));
     assert_ne!(asked("send"), asked("abort"));
     assert!(answers(WaitFailure::NotEnded).is_some());
-    for (heard, expected) in [(Extent::Nothing, Cause::NothingSaid), (Extent::Openings, Cause::OnlyOpenings)]
+    for (heard, expected) in
+        [(ActivityLevel::Nothing, Cause::NothingSaid), (ActivityLevel::Openings, Cause::OnlyOpenings)]
     {
         for silence in [
             WaitFailure::NotEnded,

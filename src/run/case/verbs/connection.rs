@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use crate::results::Check;
 use crate::results::cause::Cause;
-use crate::run::case::interpreter::{Runner, Stop};
+use crate::run::case::interpreter::{Abort, Interpreter};
 use crate::run::case::steps::StepScope;
 use crate::scenario::case::{Cut, Open, Opening};
 use crate::trace::{Direction, End, Payload};
@@ -14,10 +14,10 @@ use crate::wire::ConnectError;
 pub(crate) const NO_RESTART: &str =
     "it restarts the server, which only one that frameproof starts itself lets us do";
 
-impl Runner<'_> {
-    pub(crate) async fn restart(&mut self) -> Result<(), Stop> {
+impl Interpreter<'_> {
+    pub(crate) async fn restart(&mut self) -> Result<(), Abort> {
         let Some(restarter) = self.cx.server.restarter.clone() else {
-            return Err(Stop::NotApplicable(NO_RESTART.to_owned()));
+            return Err(Abort::NotApplicable(NO_RESTART.to_owned()));
         };
         // What the server says about its own death is not judged.
         let names: Vec<String> = self.conns.clients.keys().cloned().collect();
@@ -27,22 +27,22 @@ impl Runner<'_> {
                 self.client(&name)?.disconnect();
             }
         }
-        restarter.restart().await.map_err(Stop::Error)
+        restarter.restart().await.map_err(Abort::Error)
     }
 
-    pub(crate) async fn open(&mut self, verb: &Open, cx: &StepScope<'_>) -> Result<(), Stop> {
+    pub(crate) async fn open(&mut self, verb: &Open, cx: &StepScope<'_>) -> Result<(), Abort> {
         let failures = self.verdict.failures.len();
         let opened = self.opened(verb, cx).await;
-        if let Err(stop @ (Stop::Failed | Stop::Error(_))) = &opened {
+        if let Err(stop @ (Abort::Failed | Abort::Error(_))) = &opened {
             self.note_opening(stop, failures);
         }
         opened
     }
 
-    async fn opened(&mut self, verb: &Open, cx: &StepScope<'_>) -> Result<(), Stop> {
+    async fn opened(&mut self, verb: &Open, cx: &StepScope<'_>) -> Result<(), Abort> {
         let name = verb.client.clone();
         if self.conns.clients.contains_key(&name) {
-            self.lost(&name)?;
+            self.expect_connected(&name)?;
         }
         self.step.client.clone_from(&name);
         let with = verb.with.as_ref().map(|with| self.expand(with, None)).transpose()?;
@@ -50,8 +50,8 @@ impl Runner<'_> {
             let refused = matches!(error, ConnectError::Http { .. } | ConnectError::Broken(_));
             return match (refused, verb.may_refuse, cx.covers.is_empty()) {
                 (true, true, _) => Ok(()),
-                (true, false, false) => self.missed(cx.covers, error.to_string(), None, None),
-                _ => Err(Stop::Error(error.to_string())),
+                (true, false, false) => self.fail_step(cx.covers, error.to_string(), None, None),
+                _ => Err(Abort::Error(error.to_string())),
             };
         }
         let openings = &self.cx.protocol.extension.openings;
@@ -63,18 +63,18 @@ impl Runner<'_> {
         let steps = opening.cloned().unwrap_or_default();
         self.exchange(&name, &steps, with.as_ref(), true).await?;
         self.client(&name)?.opened = true;
-        self.needs(&name)
+        self.check_capabilities(&name)
     }
 
     /// Keeps why an opening failed: cases that fail for the same reason are told together.
-    fn note_opening(&mut self, stop: &Stop, before: usize) {
+    fn note_opening(&mut self, stop: &Abort, before: usize) {
         let told = self.verdict.failures.get(before).map(|failure| failure.message.clone());
-        let reason = if let Stop::Error(reason) = stop { Some(reason.clone()) } else { None };
+        let reason = if let Abort::Error(reason) = stop { Some(reason.clone()) } else { None };
         self.verdict.cause = reason.or(told).map(Cause::Told);
     }
 
     /// Stops a client from reading, or has it read again.
-    pub(crate) fn stall(&mut self, name: &str, stalled: bool) -> Result<(), Stop> {
+    pub(crate) fn stall(&mut self, name: &str, stalled: bool) -> Result<(), Abort> {
         let state = self.client(name)?;
         state.stalled = stalled;
         if let Some(connection) = &state.connection {
@@ -83,9 +83,9 @@ impl Runner<'_> {
         Ok(())
     }
 
-    pub(crate) async fn close(&mut self, name: &str) -> Result<(), Stop> {
+    pub(crate) async fn close(&mut self, name: &str) -> Result<(), Abort> {
         let deadline = self.deadline(None);
-        self.lost(name)?;
+        self.expect_connected(name)?;
         let state = self.client(name)?;
         state.may_end = true;
         let understood = state.is_understood();
@@ -101,27 +101,27 @@ impl Runner<'_> {
     }
 
     /// Waits until the client's connection has ended, for no longer than the deadline.
-    async fn end_of(&mut self, name: &str) -> Result<(), Stop> {
+    async fn end_of(&mut self, name: &str) -> Result<(), Abort> {
         let until = Instant::now() + self.deadline(None);
         while self.client(name)?.ended.is_none() {
-            if !self.pump(until).await? {
+            if !self.receive_until(until).await? {
                 break;
             }
         }
         Ok(())
     }
 
-    pub(crate) async fn drop_client(&mut self, verb: &Cut) -> Result<(), Stop> {
+    pub(crate) async fn drop_client(&mut self, verb: &Cut) -> Result<(), Abort> {
         let name = verb.client.clone();
         if let Some(after) = &verb.after {
             let after = self.expand(after, None)?;
             let after =
-                after.as_u64().ok_or_else(|| Stop::Error(format!("`after` is {after}, not a number")))?;
+                after.as_u64().ok_or_else(|| Abort::Error(format!("`after` is {after}, not a number")))?;
             self.received(&name, after as usize).await?;
         }
-        self.lost(&name)?;
+        self.expect_connected(&name)?;
         if verb.noticed {
-            self.hang_up(&name).await?;
+            self.half_close(&name).await?;
         }
         self.record(&name, Direction::Send, Payload::End(End::Dropped));
         self.client(&name)?.disconnect();
@@ -130,7 +130,7 @@ impl Runner<'_> {
 
     /// Ends this side's half of the connection, and waits until the server, which has noticed, ends the other: what comes next comes
     /// after that. One that does not is cut at the deadline.
-    async fn hang_up(&mut self, name: &str) -> Result<(), Stop> {
+    async fn half_close(&mut self, name: &str) -> Result<(), Abort> {
         let deadline = self.deadline(None);
         let state = self.client(name)?;
         let Some(connection) = &mut state.connection else { return Ok(()) };
@@ -144,7 +144,7 @@ impl Runner<'_> {
 
     /// Waits until the client has received `count` events of the log since its last `send`, and makes the last of them
     /// the newest that it has seen. A turn that ends before ends a sweep.
-    async fn received(&mut self, name: &str, count: usize) -> Result<(), Stop> {
+    async fn received(&mut self, name: &str, count: usize) -> Result<(), Abort> {
         let until = Instant::now() + self.deadline(None);
         loop {
             let state = self.client(name)?;
@@ -157,21 +157,21 @@ impl Runner<'_> {
                 self.barrier(name).await?;
                 let state = self.client(name)?;
                 if state.since_send.len() < count {
-                    return Err(Stop::SweepDone);
+                    return Err(Abort::SweepDone);
                 }
                 continue;
             }
             let ended = state.ended.clone();
             state.told |= ended.is_some();
-            if ended.is_some() || !self.pump(until).await? {
+            if ended.is_some() || !self.receive_until(until).await? {
                 let message = format!("fewer than {count} events came");
                 let covers = self.cx.protocol.extension.turn.covers.clone();
                 if let Some(ended) = ended {
                     let message = format!("{message}, and {}", ended.describe());
-                    return self.ended_by(Check::Step, name, &covers, message);
+                    return self.fail_on_end(Check::Step, name, &covers, message);
                 }
                 let message = self.nothing_came(name, format!("{message}, and the turn did not end"), true);
-                return self.missed(&covers, message, None, None);
+                return self.fail_step(&covers, message, None, None);
             }
         }
     }

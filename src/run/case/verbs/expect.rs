@@ -8,9 +8,9 @@ use crate::check::counter;
 use crate::protocol::Matcher;
 use crate::results::Check;
 use crate::run::case::client::Received;
-use crate::run::case::interpreter::{Runner, Stop};
+use crate::run::case::interpreter::{Abort, Interpreter};
 use crate::run::case::steps::StepScope;
-use crate::run::case::wait::Waited;
+use crate::run::case::wait::WaitOutcome;
 use crate::scenario::case::{self, Awaited, Expect, Relation};
 use crate::scenario::file::Joined;
 use crate::source::schema::{Problem, Violation};
@@ -19,33 +19,33 @@ use crate::trace::Direction;
 /// Pieces that a message which they do not make points to: the first ones.
 const LISTED: usize = 100;
 
-impl Runner<'_> {
-    pub(crate) async fn expect(&mut self, verb: &Expect, cx: &StepScope<'_>) -> Result<(), Stop> {
+impl Interpreter<'_> {
+    pub(crate) async fn expect(&mut self, verb: &Expect, cx: &StepScope<'_>) -> Result<(), Abort> {
         let (client, names) = (cx.client, &verb.awaited.names);
         let mut wanted = self.wanted(&verb.awaited)?;
         wanted.keep = verb.keep;
         let until = Instant::now() + self.deadline(verb.within);
         for _ in 0..verb.count {
             match self.wait(client, &wanted, until, verb.past_errors).await? {
-                Waited::Found(received) | Waited::Closed(received) => {
+                WaitOutcome::Found(received) | WaitOutcome::Closed(received) => {
                     for (name, at) in &verb.save {
                         let Some(value) = at.get(&received.body).cloned() else {
                             let blame = self.absent(cx, names, cx.blame);
                             let message = format!("it has no {at}, which is to be saved as `{name}`");
-                            return self.missed(&blame, message, Some(&*received), None);
+                            return self.fail_step(&blame, message, Some(&*received), None);
                         };
                         self.vars.set(name, value);
                     }
                     self.client(client)?.taken = Some(*received);
                 }
-                Waited::Ended(message) => {
+                WaitOutcome::Ended(message) => {
                     let blame = self.absent(cx, names, cx.blame);
-                    return self.ended_by(Check::Step, client, &blame, message);
+                    return self.fail_on_end(Check::Step, client, &blame, message);
                 }
-                Waited::Missed(message, instead) => {
+                WaitOutcome::Missed(message, instead) => {
                     let blame = self.absent(cx, names, cx.blame);
                     let expected = self.asked_for(&verb.awaited)?;
-                    return self.missed(&blame, message, instead.as_deref(), expected);
+                    return self.fail_step(&blame, message, instead.as_deref(), expected);
                 }
             }
         }
@@ -58,7 +58,7 @@ impl Runner<'_> {
     }
 
     /// What a step asks for of a message beside its type, for the report.
-    fn asked_for(&mut self, awaited: &Awaited) -> Result<Option<Value>, Stop> {
+    fn asked_for(&mut self, awaited: &Awaited) -> Result<Option<Value>, Abort> {
         if awaited.with.is_none() && awaited.schema.is_none() {
             return Ok(None);
         }
@@ -96,11 +96,11 @@ impl Runner<'_> {
         if absent.is_empty() { case.to_vec() } else { absent }
     }
 
-    pub(crate) fn check(&mut self, verb: &case::Check, cx: &StepScope<'_>) -> Result<(), Stop> {
+    pub(crate) fn check(&mut self, verb: &case::Check, cx: &StepScope<'_>) -> Result<(), Abort> {
         let (client, blame) = (cx.client, cx.blame);
         let (_, compiled) = self.compiled(&verb.schema)?;
         let Some(taken) = self.client(client)?.taken.clone() else {
-            return Err(Stop::Error("`check` comes after an `expect`".to_owned()));
+            return Err(Abort::Error("`check` comes after an `expect`".to_owned()));
         };
         let violations = compiled.violations(&taken.body);
         let Some(violation) = violations.first() else { return Ok(()) };
@@ -112,18 +112,18 @@ impl Runner<'_> {
                 }
                 _ => format!("{ended}: {}", told(violation, &taken.body)),
             };
-            return self.ended_by(Check::Step, client, blame, message);
+            return self.fail_on_end(Check::Step, client, blame, message);
         }
         let message = told(violation, &taken.body);
         // No expected value: the step, which is shown, says what it wants.
-        self.missed(blame, message, Some(&taken), None)
+        self.fail_step(blame, message, Some(&taken), None)
     }
 
-    pub(crate) fn joined(&mut self, verb: &case::Joined, cx: &StepScope<'_>) -> Result<(), Stop> {
+    pub(crate) fn joined(&mut self, verb: &case::Joined, cx: &StepScope<'_>) -> Result<(), Abort> {
         let (client, joined) = (cx.client, &verb.pieces);
         let (_, compiled) = self.compiled(&verb.schema)?;
         let of =
-            Matcher::new(&joined.of, &self.cx.protocol).map_err(|error| Stop::Error(error.to_string()))?;
+            Matcher::new(&joined.of, &self.cx.protocol).map_err(|error| Abort::Error(error.to_string()))?;
         let looked = &self.client(client)?.looked;
         let event = looked.last().map_or(0, |last| last.received.event);
         let pieces = looked.iter().map(|looked| &looked.received);
@@ -136,7 +136,7 @@ impl Runner<'_> {
         let message =
             format!("the pieces make {}, which {}", crate::protocol::shorten(&text), violation.problem);
         let before = self.verdict.failures.len();
-        let missed = self.missed(cx.blame, message, Some(&Received::made(event, text)), None);
+        let missed = self.fail_step(cx.blame, message, Some(&Received::made(event, text)), None);
         if let Some(failure) = self.verdict.failures.get_mut(before) {
             // The pieces show it, and not what came last.
             failure.frames = frames;
@@ -144,18 +144,21 @@ impl Runner<'_> {
         missed
     }
 
-    pub(crate) fn assert(&mut self, relation: &Relation, cx: &StepScope<'_>) -> Result<(), Stop> {
+    pub(crate) fn assert(&mut self, relation: &Relation, cx: &StepScope<'_>) -> Result<(), Abort> {
         let (holds, how, values) = self.relation(relation)?;
         if holds {
             return Ok(());
         }
         let shown: Vec<String> = values.iter().map(crate::protocol::shorten).collect();
-        self.missed(cx.blame, format!("these are not {how}: {}", shown.join(", ")), None, None)
+        self.fail_step(cx.blame, format!("these are not {how}: {}", shown.join(", ")), None, None)
     }
 
     /// Whether values are as the relation says, what it says in words, and the values.
-    pub(crate) fn relation(&mut self, relation: &Relation) -> Result<(bool, &'static str, Vec<Value>), Stop> {
-        let mut list = |values: &[Value]| -> Result<Vec<Value>, Stop> {
+    pub(crate) fn relation(
+        &mut self,
+        relation: &Relation,
+    ) -> Result<(bool, &'static str, Vec<Value>), Abort> {
+        let mut list = |values: &[Value]| -> Result<Vec<Value>, Abort> {
             values.iter().map(|value| self.expand(value, None)).collect()
         };
         Ok(match relation {
@@ -184,16 +187,16 @@ impl Runner<'_> {
     }
 
     /// The state that the protocol lets a client see.
-    async fn state(&mut self, client: &str) -> Result<Value, Stop> {
+    async fn state(&mut self, client: &str) -> Result<Value, Abort> {
         let Some(state) = self.cx.protocol.extension.state.clone() else {
-            return Err(Stop::Error("the protocol declares no `state`, which `unchanged` needs".to_owned()));
+            return Err(Abort::Error("the protocol declares no `state`, which `unchanged` needs".to_owned()));
         };
         let seen = self.exchange(client, &state.query, None, false).await?;
         let body = seen.map(|received| received.body).unwrap_or_default();
         if state.at.iter().all(|at| at.get(&body).is_none()) {
             // Nothing compared with nothing is always the same.
             let message = "what was asked for the state shows nothing of it".to_owned();
-            self.missed(&[], message, Some(&Received::made(self.last_event(), body.clone())), None)?;
+            self.fail_step(&[], message, Some(&Received::made(self.last_event(), body.clone())), None)?;
         }
         Ok(state
             .at
@@ -206,7 +209,11 @@ impl Runner<'_> {
         self.log.wire.len().saturating_sub(1) as u64
     }
 
-    pub(crate) async fn unchanged(&mut self, verb: &case::Unchanged, cx: &StepScope<'_>) -> Result<(), Stop> {
+    pub(crate) async fn unchanged(
+        &mut self,
+        verb: &case::Unchanged,
+        cx: &StepScope<'_>,
+    ) -> Result<(), Abort> {
         let before = self.state(cx.client).await?;
         let at = format!("{}/unchanged", cx.at);
         self.steps(&verb.steps, &at).await?;
@@ -217,7 +224,7 @@ impl Runner<'_> {
         }
         let message = "the state that the server shows has changed".to_owned();
         let received = Received::made(self.last_event(), after);
-        self.missed(cx.blame, message, Some(&received), Some(before))
+        self.fail_step(cx.blame, message, Some(&received), Some(before))
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::run::case::client::Received;
-use crate::run::case::interpreter::{Runner, Stop};
+use crate::run::case::interpreter::{Abort, Interpreter};
 use crate::run::case::steps::StepScope;
 use crate::scenario::case::ExpectFile;
 use crate::source::schema::Schema;
@@ -17,28 +17,29 @@ const MAX_FILE: u64 = 1 << 20;
 /// How often it is looked again. There is no event for that.
 const POLL: Duration = Duration::from_millis(20);
 
-impl Runner<'_> {
-    pub(crate) async fn expect_file(&mut self, verb: &ExpectFile, cx: &StepScope<'_>) -> Result<(), Stop> {
+impl Interpreter<'_> {
+    pub(crate) async fn expect_file(&mut self, verb: &ExpectFile, cx: &StepScope<'_>) -> Result<(), Abort> {
         let Some(instance) = self.cx.server.instance.clone().filter(|instance| instance.spec().is_launched())
         else {
             let reason = "it looks at the server's files, which only one that frameproof launches lets us do";
-            return Err(Stop::NotApplicable(reason.to_owned()));
+            return Err(Abort::NotApplicable(reason.to_owned()));
         };
         let path = self.expand(&json!(verb.path), None)?;
         let path = path.as_str().unwrap_or_default().to_owned();
         let plain = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
         if !Path::new(&path).components().all(plain) {
-            return Err(Stop::Error(format!("`expect_file: {path}` leads out of the scratch folder")));
+            return Err(Abort::Error(format!("`expect_file: {path}` leads out of the scratch folder")));
         }
         let (schema, compiled) = match &verb.schema {
             Some(constraint) => self.compiled(constraint)?,
-            None => {
-                (json!({ "type": "string" }), Schema::new(&json!({ "type": "string" })).map_err(Stop::Error)?)
-            }
+            None => (
+                json!({ "type": "string" }),
+                Schema::new(&json!({ "type": "string" })).map_err(Abort::Error)?,
+            ),
         };
         let until = Instant::now() + self.deadline(verb.within);
         loop {
-            let text = read(instance.scratch(), &path).map_err(Stop::Error)?;
+            let text = read(instance.scratch(), &path).map_err(Abort::Error)?;
             let violations = compiled.violations(&text);
             let Some(violation) = violations.first() else { return Ok(()) };
             if Instant::now() >= until {
@@ -48,10 +49,10 @@ impl Runner<'_> {
                 };
                 let event = self.log.wire.len().saturating_sub(1) as u64;
                 let seen = Received::made(event, text);
-                return self.missed(cx.blame, message, Some(&seen), Some(schema));
+                return self.fail_step(cx.blame, message, Some(&seen), Some(schema));
             }
             // What the server sends meanwhile is taken in; a broken MUST ends the wait.
-            self.pump(Instant::now() + POLL).await?;
+            self.receive_until(Instant::now() + POLL).await?;
         }
     }
 }

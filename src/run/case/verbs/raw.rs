@@ -1,15 +1,15 @@
 //! The verbs below the messages: `frame` and `bytes`.
 
-use crate::run::case::client::Ended;
-use crate::run::case::interpreter::{Runner, Stop};
+use crate::run::case::client::ObservedEnd;
+use crate::run::case::interpreter::{Abort, Interpreter};
 use crate::run::case::steps::StepScope;
 use crate::scenario::case::{WriteBytes, WriteFrame};
 use crate::scenario::frame::RawFrame;
 use crate::trace::{Direction, End, Payload};
 
-impl Runner<'_> {
+impl Interpreter<'_> {
     /// Writes a frame as the scenario describes it.
-    pub(crate) async fn frame(&mut self, verb: &WriteFrame, cx: &StepScope<'_>) -> Result<(), Stop> {
+    pub(crate) async fn frame(&mut self, verb: &WriteFrame, cx: &StepScope<'_>) -> Result<(), Abort> {
         let raw = &verb.frame;
         for _ in 0..verb.count {
             let mut bytes = self.encoded(raw)?;
@@ -23,26 +23,26 @@ impl Runner<'_> {
     }
 
     /// Writes the bytes of a `bytes` step.
-    pub(crate) async fn bytes(&mut self, verb: &WriteBytes, cx: &StepScope<'_>) -> Result<(), Stop> {
+    pub(crate) async fn bytes(&mut self, verb: &WriteBytes, cx: &StepScope<'_>) -> Result<(), Abort> {
         for _ in 0..verb.count {
             self.write(cx.client, &verb.bytes, usize::MAX).await?;
         }
         Ok(())
     }
 
-    fn encoded(&mut self, raw: &RawFrame) -> Result<Vec<u8>, Stop> {
+    fn encoded(&mut self, raw: &RawFrame) -> Result<Vec<u8>, Abort> {
         raw.encode(&mut |value| match self.expand(value, None) {
             Ok(value) => Ok(value),
-            Err(Stop::Error(error)) => Err(error),
+            Err(Abort::Error(error)) => Err(error),
             Err(_) => Err("its templates cannot be filled in".to_owned()),
         })
-        .map_err(|error| Stop::Error(format!("`frame`: {error}")))
+        .map_err(|error| Abort::Error(format!("`frame`: {error}")))
     }
 
-    async fn write(&mut self, client: &str, bytes: &[u8], piece: usize) -> Result<(), Stop> {
+    async fn write(&mut self, client: &str, bytes: &[u8], piece: usize) -> Result<(), Abort> {
         let deadline = self.deadline(None);
         let Some(connection) = &mut self.client(client)?.connection else {
-            return Err(Stop::Error(format!("client `{client}` is not connected")));
+            return Err(Abort::Error(format!("client `{client}` is not connected")));
         };
         let written = connection.write(bytes, piece, deadline).await;
         self.record(client, Direction::Send, Payload::Raw(bytes.into()));
@@ -51,7 +51,7 @@ impl Runner<'_> {
                 let closes = completed.iter().any(|payload| matches!(payload, Payload::Close { .. }));
                 for payload in completed {
                     if matches!(payload, Payload::Text(_)) {
-                        self.client(client)?.speaks();
+                        self.client(client)?.begin_exchange();
                     }
                     self.record(client, Direction::Send, payload);
                 }
@@ -61,7 +61,7 @@ impl Runner<'_> {
             }
             // Whoever waits for an answer finds the connection ended and says so.
             Err(_) => {
-                self.client(client)?.ended.get_or_insert(Ended::by(End::Reset));
+                self.client(client)?.ended.get_or_insert(ObservedEnd::by(End::Reset));
             }
         }
         // A server may, or must, end what it cannot understand.

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use crate::results::Check;
 use crate::results::event::{Failure, Verdict};
-use crate::run::case::client::{Ended, Received};
-use crate::run::case::interpreter::{Runner, Stop};
+use crate::run::case::client::{ObservedEnd, Received};
+use crate::run::case::interpreter::{Abort, Interpreter};
 use crate::run::case::steps::StepScope;
 use crate::scenario::case;
 use crate::trace::{Direction, End, Payload};
@@ -15,9 +15,9 @@ use crate::trace::{Direction, End, Payload};
 /// The text of the ping that stands for a barrier.
 const PING: &[u8] = b"alive?";
 
-impl Runner<'_> {
+impl Interpreter<'_> {
     /// `alive`: the connection is there and the server answers on it.
-    pub(crate) async fn alive(&mut self, verb: &case::Alive, cx: &StepScope<'_>) -> Result<(), Stop> {
+    pub(crate) async fn alive(&mut self, verb: &case::Alive, cx: &StepScope<'_>) -> Result<(), Abort> {
         let (name, blame) = (verb.client.clone(), cx.blame);
         if self.client(&name)?.mute {
             return Ok(());
@@ -27,17 +27,17 @@ impl Runner<'_> {
             let opened = self.client(&name)?.opened;
             let silent = match barrier.is_empty() || !opened {
                 true => !self.pong(&name).await?,
-                false => self.answered(&name, &barrier).await?.is_some(),
+                false => self.query(&name, &barrier).await?.is_some(),
             };
             if silent && self.client(&name)?.ended.is_none() {
                 self.client(&name)?.mute = true;
                 let message =
                     self.nothing_came(&name, "the server answers no more on this connection", false);
-                return self.missed(blame, message, None, None);
+                return self.fail_step(blame, message, None, None);
             }
             // A pong may overtake the answer to what was sent before.
             if barrier.is_empty() {
-                self.hear_out(&name).await?;
+                self.await_quiet(&name).await?;
             }
         }
         // A server that ends the connection says so behind its last answer.
@@ -55,13 +55,13 @@ impl Runner<'_> {
             }
             _ => {
                 let message = format!("{}, and had no reason to", ended.describe());
-                self.ended_by(Check::Step, &name, blame, message)
+                self.fail_on_end(Check::Step, &name, blame, message)
             }
         }
     }
 
     /// `ended`: the server ends the connection, and in good order.
-    pub(crate) async fn ended(&mut self, verb: &case::Ended, cx: &StepScope<'_>) -> Result<(), Stop> {
+    pub(crate) async fn ended(&mut self, verb: &case::Ended, cx: &StepScope<'_>) -> Result<(), Abort> {
         let (name, blame) = (verb.client.clone(), cx.blame);
         // Who hears nothing any more cannot be blamed for what it does not answer.
         if self.client(&name)?.mute {
@@ -69,10 +69,10 @@ impl Runner<'_> {
         }
         let until = Instant::now() + self.deadline(None);
         self.client(&name)?.may_end = true;
-        while self.client(&name)?.ended.is_none() && self.pump(until).await? {}
+        while self.client(&name)?.ended.is_none() && self.receive_until(until).await? {}
         let Some(ended) = self.client(&name)?.ended.clone() else {
             let message = "the server does not end the connection".to_owned();
-            return self.missed(blame, message, None, None);
+            return self.fail_step(blame, message, None, None);
         };
         let codes = &verb.codes;
         if may_close(codes, &ended) {
@@ -88,18 +88,18 @@ impl Runner<'_> {
             self.fail(Failure::new(Check::Step, Verdict::Warned, message).breaking(blame));
             return Ok(());
         }
-        self.ended_by(Check::Step, &name, blame, message)
+        self.fail_on_end(Check::Step, &name, blame, message)
     }
 
     /// A WebSocket ping. `false`: no pong came in time, or the connection has ended.
-    async fn pong(&mut self, name: &str) -> Result<bool, Stop> {
+    async fn pong(&mut self, name: &str) -> Result<bool, Abort> {
         let deadline = self.deadline(None);
         let state = self.client(name)?;
         state.pongs.clear();
         if let Some(connection) = &mut state.connection
             && connection.ping(PING.to_vec(), deadline).await.is_err()
         {
-            state.ended.get_or_insert(Ended::by(End::Reset));
+            state.ended.get_or_insert(ObservedEnd::by(End::Reset));
             return Ok(false);
         }
         self.record(name, Direction::Send, Payload::Ping(PING.into()));
@@ -109,14 +109,14 @@ impl Runner<'_> {
             if state.pongs.iter().any(|pong| **pong == *PING) {
                 return Ok(true);
             }
-            if state.ended.is_some() || !self.pump(until).await? {
+            if state.ended.is_some() || !self.receive_until(until).await? {
                 return Ok(false);
             }
         }
     }
 
     /// `rejected`: so many errors have come by the time the barrier is answered.
-    pub(crate) async fn rejected(&mut self, verb: &case::Rejected, cx: &StepScope<'_>) -> Result<(), Stop> {
+    pub(crate) async fn rejected(&mut self, verb: &case::Rejected, cx: &StepScope<'_>) -> Result<(), Abort> {
         let (client, blame, wanted) = (cx.client, cx.blame, verb.count);
         let barrier = self.cx.protocol.extension.barrier.clone();
         // That a barrier was answered says which silence it was not.
@@ -125,13 +125,13 @@ impl Runner<'_> {
             barrier.filter(|_| self.conns.clients.get(client).is_some_and(|state| state.opened))
         {
             if self.errors(client)? < wanted && self.client(client)?.ended.is_none() {
-                spoke = self.answered(client, &barrier).await?.is_none();
+                spoke = self.query(client, &barrier).await?.is_none();
             }
         } else {
             let until = Instant::now() + self.deadline(None);
             while self.errors(client)? < wanted
                 && self.client(client)?.ended.is_none()
-                && self.pump(until).await?
+                && self.receive_until(until).await?
             {}
         }
         let found = self.errors(client)?;
@@ -146,24 +146,24 @@ impl Runner<'_> {
         }
         if let Some(ended) = self.client(client)?.ended.clone() {
             let message = self.ended_instead(client, &ended, " instead of refusing what was sent");
-            return self.ended_by(Check::Step, client, blame, message);
+            return self.fail_on_end(Check::Step, client, blame, message);
         }
         let message = match wanted {
             1 if spoke => "the message was not refused".into(),
             1 => self.nothing_came(client, "the message was not refused", false),
             _ => format!("{wanted} messages should have been refused, {found} were").into(),
         };
-        self.missed(blame, message, instead.as_ref(), None)
+        self.fail_step(blame, message, instead.as_ref(), None)
     }
 
-    fn errors(&mut self, client: &str) -> Result<usize, Stop> {
+    fn errors(&mut self, client: &str) -> Result<usize, Abort> {
         self.client(client)?;
         let queue = self.conns.clients.get(client).map(|state| &state.queue).into_iter().flatten();
         Ok(queue.filter(|received| self.is_error(received) == Some(true)).count())
     }
 
     /// `unseen`: a text that this client must not come to know, by the time the barrier is answered.
-    pub(crate) async fn unseen(&mut self, verb: &case::Text, cx: &StepScope<'_>) -> Result<(), Stop> {
+    pub(crate) async fn unseen(&mut self, verb: &case::Text, cx: &StepScope<'_>) -> Result<(), Abort> {
         let client = cx.client;
         let state = self.client(client)?;
         let listens = state.connection.is_some() && state.opened && !state.stalled;
@@ -177,7 +177,7 @@ impl Runner<'_> {
         let Some((index, _, frame)) = shown else { return Ok(()) };
         let message = "a text of another session was shown".to_owned();
         let received = Received::made(*index, json!(&**frame));
-        self.missed(cx.blame, message, Some(&received), None)
+        self.fail_step(cx.blame, message, Some(&received), None)
     }
 }
 
@@ -195,7 +195,7 @@ fn shows(frame: &str, text: &str) -> bool {
 }
 
 /// Whether a connection ended as it may: by a close frame with one of these codes, or with any that may be sent.
-fn may_close(codes: &[u16], ended: &Ended) -> bool {
+fn may_close(codes: &[u16], ended: &ObservedEnd) -> bool {
     match ended.code {
         Some(code) if codes.is_empty() => {
             matches!(code, 1000..=1003 | 1007..=1014 | 3000..=4999)
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn connections_end_by_the_rule() {
-        let ended = |code| Ended { code, ..Ended::default() };
+        let ended = |code| ObservedEnd { code, ..ObservedEnd::default() };
         for (codes, code, expected) in [
             (&[1002, 1007][..], Some(1002), true),
             (&[1002], Some(1000), false),
