@@ -55,7 +55,7 @@ impl Exit {
             (Self::Failed, Command::Fuzz) => "a finding; with `--replay`: one that is not fixed",
             (Self::Usage, _) => "usage, configuration or scenario error",
             (Self::Harness, Command::Fuzz) => {
-                "target unreachable, it no longer takes connections, or harness error"
+                "target unreachable, it no longer accepts connections, or harness error"
             }
             (Self::Harness, _) => "target unreachable, or harness error",
             (Self::Nothing, Command::Run) => "no case selected, or none that applies to the server",

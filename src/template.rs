@@ -19,7 +19,7 @@ pub enum TemplateError {
     #[error("`{0}` is not set")]
     Unset(String),
     /// Arithmetic on something that is no integer.
-    #[error("`{0}` is no integer, so nothing can be added to it")]
+    #[error("`{0}` is not an integer, so nothing can be added to it")]
     NotAnInteger(String),
 }
 

@@ -100,8 +100,8 @@ impl Judge {
             Payload::End(how) => {
                 let ids = &self.rules.protocol.extension.frames.object;
                 let broken = match how {
-                    trace::End::Protocol => Some("the server sent bytes that are no WebSocket frame"),
-                    trace::End::TooLong => Some("the server sent a message beyond the length limit"),
+                    trace::End::Protocol => Some("the server sent bytes that are not a WebSocket frame"),
+                    trace::End::TooLong => Some("the server sent a message longer than the limit"),
                     _ => None,
                 };
                 if let Some(message) = broken.filter(|_| event.dir == Direction::Recv) {
@@ -240,7 +240,7 @@ impl Judge {
     }
 
     fn unmatched(&mut self, protocol: &Protocol, body: &Value, index: u64) {
-        let message = "a reply to no open request of this connection".to_owned();
+        let message = "a reply without an open request on this connection".to_owned();
         if let Some(violation) = self.tally.broken(&Check::Reply, protocol.unmatched(), index, message) {
             violation.actual = Some(evidence(body));
         }
@@ -249,7 +249,7 @@ impl Judge {
     fn unknown(&mut self, protocol: &Protocol, body: &Value, index: u64) {
         let at = &protocol.extension.discriminator;
         let message = match at.get(body) {
-            None => format!("{at} is missing: the frame says not what it is"),
+            None => format!("{at} is missing: the frame has no type"),
             Some(Value::String(name)) => {
                 format!("the server may not send a message `{}`", clipped(name.clone()))
             }

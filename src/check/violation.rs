@@ -74,7 +74,7 @@ impl std::fmt::Display for Limit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
-            "{}: {} entries were forgotten, for a bound on memory was reached; what depends on them was not judged",
+            "{}: {} entries were dropped, because a bound on memory was reached; what depends on them was not judged",
             self.check, self.forgotten
         )
     }

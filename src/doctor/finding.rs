@@ -13,7 +13,7 @@ pub(crate) const STARTS: &str = "does it start?";
 const READY: &str = "is it ready?";
 pub(crate) const UPGRADES: &str = "upgrade?";
 /// The last step.
-pub(crate) const APART: &str = "are sessions apart?";
+pub(crate) const APART: &str = "are sessions isolated?";
 
 /// How a step went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,7 +95,7 @@ pub(crate) fn absent(
     }
     finding.log = LogLine::of(&output, clock);
     if silent && matches!(target, Target::Configured(spec) if spec.is_launched()) {
-        finding.notes.push("it wrote no line of output".to_owned());
+        finding.notes.push("it wrote no output".to_owned());
     }
     sink(&finding);
     Ok(false)
@@ -116,6 +116,6 @@ pub(crate) fn started(target: &Target, start: Start) -> String {
             format!("{how}: {}", names.join(", "))
         }
         Target::Reference { .. } => "the reference server was started".to_owned(),
-        _ => "it is not frameproof's to start: it is running already".to_owned(),
+        _ => "frameproof does not launch it: it is already running".to_owned(),
     }
 }

@@ -32,9 +32,9 @@ const ASKS_MS: u64 = 1500;
 /// The last lines that a dead server wrote, as evidence.
 const LAST_LINES: usize = 12;
 /// What to do about a server that died.
-const DIED: &str = "the process ended while it was being asked: its last lines of output are below";
+const DIED: &str = "the process ended during this step: its last lines of output are below";
 /// The same of one that wrote nothing.
-const DIED_MUTE: &str = "the process ended while it was being asked, without a line of output";
+const DIED_MUTE: &str = "the process ended during this step, without any output";
 /// How long after the last connection a server may take to show that it did not survive it.
 const LATE: Duration = Duration::from_secs(1);
 
@@ -67,7 +67,7 @@ pub async fn doctor(
     walk.tell(Finding::new(
         UPGRADES,
         State::Good,
-        format!("{} takes connections", crate::wire::shown(&pool.url().await)),
+        format!("{} accepts connections", crate::wire::shown(&pool.url().await)),
         "",
     ));
     walk.conversation(&asked, has_model).await;
@@ -107,12 +107,12 @@ impl<'w> Walk<'w> {
     /// Whether the server outlives the steps so far. Between two of them nobody would notice its end: it is launched again.
     async fn lives_on(&mut self, patience: Duration) -> bool {
         let Some(fallen) = self.pool.crashes_within(patience).await.into_iter().next() else { return true };
-        let text = format!("the server ended after a client had left it: {}", fallen.how);
+        let text = format!("the server ended after a client had disconnected: {}", fallen.how);
         let advice = match fallen.output.is_empty() {
-            true => "what does it do when a client leaves? It wrote no line of output",
+            true => "what does it do when a client leaves? It wrote no output",
             false => "what does it do when a client leaves? Its last lines of output are below",
         };
-        let mut finding = Finding::new("does it live on?", State::Bad, text, advice);
+        let mut finding = Finding::new("does it stay alive?", State::Bad, text, advice);
         finding.log = LogLine::of_itself(&fallen.output);
         self.tell(finding);
         false
@@ -130,9 +130,9 @@ impl<'w> Walk<'w> {
             // Why it does not end, most likely.
             Finding { state: State::Bad, text, advice, .. } => format!("{text}: {advice}"),
             Finding { state: State::Open, text, advice, .. } if !advice.is_empty() => {
-                format!("the frames show how far it came. {text}: {advice}")
+                format!("the frames show how far it got. {text}: {advice}")
             }
-            _ => "the frames show how far it came".to_owned(),
+            _ => "the frames show how far it got".to_owned(),
         };
         if !self.judge(STEP, &plain, "a turn begins and ends as the protocol says", &advice) {
             return;
@@ -196,8 +196,9 @@ impl<'w> Walk<'w> {
         let mut finding = if let (true, Some(reason)) = (leaks, &outcome.known) {
             Finding::new(STEP, State::Known, format!("known to fail: {reason}"), "")
         } else if leaks {
-            let text = "what one session was told came to a client of another";
-            let advice = "is there one session for all? `sessions = 1` has cases run one after the other";
+            let text = "a message of one session reached a client of another";
+            let advice =
+                "is there one session for all clients? `sessions = 1` runs cases one after the other";
             match ids.is_empty() {
                 true => Finding::new(
                     STEP,
@@ -208,7 +209,7 @@ impl<'w> Walk<'w> {
                 false => Finding::new(STEP, State::Bad, text, advice),
             }
         } else if outcome.failures.is_empty() && outcome.reason.is_none() {
-            Finding::new(STEP, State::Good, "a second session heard nothing of the first", "")
+            Finding::new(STEP, State::Good, "a second session received nothing of the first", "")
         } else {
             Finding::new(STEP, State::Open, told(&outcome), "")
         };
@@ -226,7 +227,7 @@ impl<'w> Walk<'w> {
             let outcome = self.case(self.steps().step(connect).expect(CLIENT, first.clone())).await;
             let good = format!("`{}` comes first", first.join(" or "));
             let speaks =
-                self.judge("first frame?", &outcome, &good, "the protocol has the server speak first");
+                self.judge("first frame?", &outcome, &good, "in this protocol, the server sends first");
             if !speaks || !self.lives_on(Duration::ZERO).await {
                 return false;
             }
@@ -236,7 +237,7 @@ impl<'w> Walk<'w> {
             true => "the protocol has none",
             false => "done as the protocol says",
         };
-        let advice = "is it this protocol, and this path? An `overlay` adapts what is known to differ; see docs/targets.md";
+        let advice = "is it this protocol, and this path? An `overlay` describes known differences; see docs/targets.md";
         self.judge("opening exchange?", &outcome, text, advice) && self.lives_on(Duration::ZERO).await
     }
 
@@ -251,13 +252,18 @@ impl<'w> Walk<'w> {
             .collect();
         // The server may repeat the user's text, where the words stand within the cue and are not readable.
         if WORDS.iter().all(|word| said.contains(word.trim())) {
-            return Finding::new(STEP, State::Good, "the model's words came back", "");
+            return Finding::new(STEP, State::Good, "the model's text came back", "");
         }
         if plain.known.is_some() {
-            return Finding::new(STEP, State::Open, "the turn was cut short by what the baseline knows", "");
+            return Finding::new(
+                STEP,
+                State::Open,
+                "the turn ended early with a failure that the baseline lists",
+                "",
+            );
         }
         if self.has_prompts() {
-            return Finding::new(STEP, State::Open, "plain prompts stand in place of cues", "");
+            return Finding::new(STEP, State::Open, "plain prompts are used instead of cues", "");
         }
         match asked::missing(self.target, asked) {
             Some(Missing { text, advice }) => {
@@ -269,13 +275,13 @@ impl<'w> Walk<'w> {
             None if has_model => Finding::new(
                 STEP,
                 State::Bad,
-                "the model got the cue and answered, but its words did not reach the client",
+                "the model got the cue and answered, but its text did not reach the client",
                 "does the server pass the model's text on? The frames of the plain turn show what it sent",
             ),
             None => Finding::new(
                 STEP,
                 State::Open,
-                "the model's words did not come back, and no scripted model was started for this target",
+                "the model's text did not come back, and no scripted model was started for this target",
                 "does the server that is running ask `frameproof model`? `model = \"HOST:PORT\"` in the target's table starts one there",
             ),
         }
@@ -283,7 +289,7 @@ impl<'w> Walk<'w> {
 
     /// Whether to go on.
     async fn guarded(&mut self) -> bool {
-        const STEP: &str = "does the guarded tool ask?";
+        const STEP: &str = "is approval requested?";
         let Some(tool) = self.protocol.extension.tools.get("guarded").cloned() else {
             self.tell(Finding::new(STEP, State::Open, "the protocol has no guarded tool", ""));
             return true;
@@ -296,20 +302,20 @@ impl<'w> Walk<'w> {
         let last = outcome.wire.iter().rev().find(|line| line.way == Way::ToClient && !self.is_ambient(line));
         let names_it = last.is_some_and(|line| line.text.contains(&tool.name));
         if outcome.reason.is_some() || outcome.known.is_some() || (wrong && !ended) {
-            return self.judge(STEP, &outcome, "", "the frames show how far it came");
+            return self.judge(STEP, &outcome, "", "the frames show how far it got");
         }
         let mut finding = if ended {
             Finding::new(
                 STEP,
                 State::Bad,
-                format!("the turn ended without a question about `{}`", tool.name),
+                format!("the turn ended without an approval request for `{}`", tool.name),
                 "is the tool there under this name, and does it need approval? [target.NAME.tools.guarded] names another",
             )
         } else if names_it {
-            Finding::new(STEP, State::Good, format!("it waits, after a frame about `{}`", tool.name), "")
+            Finding::new(STEP, State::Good, format!("it waits after a frame that names `{}`", tool.name), "")
         } else {
             let text = format!("the turn waits, but the last frame does not name `{}`", tool.name);
-            Finding::new(STEP, State::Open, text, "see the frames: is the last one the question?")
+            Finding::new(STEP, State::Open, text, "see the frames: is the last one the approval request?")
         };
         finding.frames = outcome.wire;
         finding.log = outcome.log;

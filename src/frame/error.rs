@@ -58,7 +58,7 @@ pub enum FrameError {
         place: Place,
     },
     /// One object names a key twice; JSON parsers disagree about which one counts.
-    #[error("the key {key:?} stands twice in one object at {place}")]
+    #[error("the key {key:?} occurs twice in one object at {place}")]
     DuplicateKey {
         /// The repeated key, unescaped.
         key: String,

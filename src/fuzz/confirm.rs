@@ -111,7 +111,11 @@ impl Confirmer {
         let shown = executor.reproductions(program, CONFIRMATIONS, print, seed, patient).await.len();
         if shown < CONFIRMATIONS {
             self.unconfirmed += 1;
-            self.doubts.push(no_finding(index, print, &format!("{shown} of {CONFIRMATIONS} replays did")));
+            self.doubts.push(no_finding(
+                index,
+                print,
+                &format!("{shown} of {CONFIRMATIONS} replays reproduced it"),
+            ));
             return None;
         }
         // So many inputs may have crashed it by their number.
@@ -175,7 +179,7 @@ pub(super) fn no_finding(index: u64, print: &Fingerprint, why: &str) -> Note {
     let (oracle, what) = (print.oracle, print.what());
     Note {
         kind: format!("{oracle} {what}"),
-        text: format!("case {index} failed, and {why}: no finding. {oracle}: {what}"),
+        text: format!("case {index} failed, but {why}: not a finding. {oracle}: {what}"),
     }
 }
 

@@ -50,7 +50,7 @@ pub(super) fn files(folder: &Path, extensions: &[&str]) -> Result<Vec<PathBuf>, 
 pub(super) fn readable(path: &Path) -> Result<(), String> {
     let about = std::fs::metadata(path).map_err(|error| error.to_string())?;
     if !about.is_file() {
-        return Err("it is no file".to_owned());
+        return Err("it is not a file".to_owned());
     }
     if about.len() > LONGEST {
         return Err(format!("it is longer than {} MiB", LONGEST >> 20));
@@ -130,7 +130,7 @@ mod tests {
         let (programs, skipped) = load(folder.path(), &protocol).expect("read");
         assert_eq!(programs.len(), 1, "{skipped:?}");
         let parts = [
-            ("folder", "no file"),
+            ("folder", "not a file"),
             ("long", "longer than 4 MiB"),
             ("no-json", "key must be"),
             ("no-verb", ""),

@@ -8,7 +8,7 @@ use crate::results::death::Death;
 use crate::results::event::Verdict;
 
 /// Where the campaign ends before all cases that may have done it were replayed.
-const CUT: &str = "which case does it was not looked into to the end";
+const CUT: &str = "the search for the case was interrupted";
 
 /// What several cases have caused, and none of them alone.
 #[derive(Debug, Clone)]
@@ -32,7 +32,7 @@ impl JointFinding {
         Self {
             print: Fingerprint::of_crash(how),
             verdict: Verdict::Error,
-            message: format!("the server died: {how}; no case alone shows it again, {ran} ran"),
+            message: format!("the server died: {how}; no single case reproduces it; {ran} were running"),
             cut: format!("the server died: {how}; {CUT}, {ran} ran"),
             programs: programs.to_vec(),
         }
@@ -54,7 +54,7 @@ impl JointFinding {
                 signature: "the target's memory grew; no case alone makes it grow".to_owned(),
             },
             verdict: Verdict::Failed,
-            message: format!("{grew}; no case alone, repeated, makes it grow, and {most}"),
+            message: format!("{grew}; no single case, repeated, makes it grow, and {most}"),
             cut: format!("{grew}; {CUT}, and {most}"),
             programs,
         }

@@ -95,7 +95,7 @@ impl Oracle {
         match self {
             Self::Alive => "The connection lives on, whatever a client sends",
             Self::Framing => "A connection ends in good order after what RFC 6455 forbids, and only then",
-            Self::Refused => "What is no valid command is answered with the protocol's error",
+            Self::Refused => "What is not a valid command is answered with the protocol's error",
             Self::StateKept => "A refused command changes no state",
             Self::CleanTurn => "A clean turn succeeds afterwards on the same connection",
             Self::FreshConnection => "A clean turn succeeds afterwards on a fresh connection",

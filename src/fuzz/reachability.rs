@@ -19,7 +19,7 @@ pub(super) async fn reachable_states(
         let obstacle = execution.obstacle();
         if let Some((_, why)) = &obstacle {
             investigator.events.note(Note::unique(format!(
-                "left out all states but the opened one, for that fails without any fuzzing: {why}"
+                "only the opened state is fuzzed, because even that one fails without any fuzzing: {why}"
             )));
         }
         let is_blocked = obstacle.is_some();
@@ -49,7 +49,7 @@ pub(super) async fn reachable_states(
         let states = states.join(", ");
         investigator
             .events
-            .note(Note::unique(format!("left out states that fail without any fuzzing: {states}: {why}")));
+            .note(Note::unique(format!("skipped states that fail without any fuzzing: {states}: {why}")));
     }
     // Nothing was fuzzed yet: a server that crashes all the same is a finding, too.
     for how in investigator.take_crashes().await {

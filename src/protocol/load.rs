@@ -213,7 +213,7 @@ fn load_requirements(catalogue: &Document) -> Result<Requirements, Diagnostics> 
         let id = requirement.id.clone();
         if by_id.insert(id.clone(), requirement).is_some() {
             errors.push(
-                Diagnostic::new(format!("requirement `{id}` stands twice"))
+                Diagnostic::new(format!("requirement `{id}` occurs twice"))
                     .at(catalogue, &format!("/requirements/{index}/id"), Part::Value)
                     .label("second one"),
             );
@@ -314,7 +314,7 @@ fn schema_mistakes(document: &Value, api: &Document) -> Result<(), Diagnostics> 
             let Some(schema) = value.pointer(inner) else { continue };
             for mistake in Schema::mistakes(schema) {
                 let at = format!("/components/{kind}/{}{inner}{}", escape_token(name), mistake.at);
-                let message = format!("this is no JSON Schema: {}", mistake.problem);
+                let message = format!("this is not a JSON Schema: {}", mistake.problem);
                 errors.push(Diagnostic::new(message).at(api, &at, Part::Value));
             }
         }
@@ -338,7 +338,7 @@ fn load_message(
     let payload = message.get("payload").cloned().unwrap_or(json!({ "type": "object" }));
     let mut standalone = match payload {
         Value::Object(map) => map,
-        other => return Err(format!("the payload of `{name}` is no schema: {other}")),
+        other => return Err(format!("the payload of `{name}` is not a JSON Schema: {other}")),
     };
     // References are absolute in the document; the components that they name come along so that they stay so.
     let components = components_of(&standalone, document);

@@ -11,7 +11,10 @@ use crate::source::{Diagnostic, Diagnostics, Document, Part, escape_token};
 pub(super) fn apply(overlay: &Document, document: &mut Value) -> Result<(), Diagnostics> {
     if !overlay.value.is_object() {
         let hint = "an overlay is a JSON Merge Patch on asyncapi.yaml: a map";
-        return Err(Diagnostic::new("the overlay is no map").at(overlay, "", Part::Value).hint(hint).into());
+        return Err(Diagnostic::new("the overlay is not a map")
+            .at(overlay, "", Part::Value)
+            .hint(hint)
+            .into());
     }
     changes_something(overlay, document)?;
     let before = document.get("components").cloned().unwrap_or_default();
@@ -31,7 +34,9 @@ fn changes_something(overlay: &Document, document: &Value) -> Result<(), Diagnos
         if TOP.contains(&key.as_str()) || key.starts_with("x-") && document.get(key).is_some() {
             continue;
         }
-        let error = Diagnostic::new(format!("an overlay's `{key}` changes nothing: no document has it"));
+        let error = Diagnostic::new(format!(
+            "an overlay's `{key}` has no effect: it is not a key of AsyncAPI documents"
+        ));
         let error = error.at(overlay, &format!("/{}", escape_token(key)), Part::Key);
         errors.push(error.suggest(key, TOP.into_iter().chain(["x-frameproof"])));
     }
@@ -42,7 +47,7 @@ fn changes_something(overlay: &Document, document: &Value) -> Result<(), Diagnos
         if known.is_some_and(|known| known.contains_key(name)) {
             continue;
         }
-        let error = Diagnostic::new(format!("there is no invariant `{name}` to be taken out"));
+        let error = Diagnostic::new(format!("there is no invariant `{name}` to remove"));
         let error = error.at(overlay, &format!("{INVARIANTS}/{}", escape_token(name)), Part::Key);
         errors.push(error.suggest(name, known.into_iter().flat_map(Map::keys).map(String::as_str)));
     }

@@ -70,7 +70,7 @@ impl Matcher {
         let schema = conditions.schema.as_ref().and_then(|schema| match protocol.schema(schema) {
             Ok(schema) => Some(schema),
             Err(error) => {
-                errors.push(Diagnostic::new(format!("`where` is no JSON Schema: {error}")));
+                errors.push(Diagnostic::new(format!("`where` is not a JSON Schema: {error}")));
                 None
             }
         });

@@ -26,7 +26,7 @@ pub(super) fn check_references(
                             .hint("only references inside the document are followed: `#/components/…`"),
                     ),
                     Some(pointer) if root.pointer(pointer).is_none() => {
-                        errors.push(Diagnostic::new(format!("`{target}` points at nothing")).at(
+                        errors.push(Diagnostic::new(format!("`{target}` points to nothing")).at(
                             api,
                             &place(),
                             Part::Value,

@@ -31,7 +31,7 @@ fn what_a_dialect_names_must_be_there() {
     let options = LoadOptions { overlays: vec![overlay], ..LoadOptions::default() };
     for name in Protocol::embedded_names() {
         let errors = Protocol::embedded(name, &options).expect_err("three mistakes").to_string();
-        for mistake in ["`auto` is no name", "unknown ambiguity `NOPE`", "sends no message `nope`"] {
+        for mistake in ["`auto` is not a valid", "unknown ambiguity `NOPE`", "sends no message `nope`"] {
             assert!(errors.contains(mistake), "{name}: {errors}");
         }
     }

@@ -229,7 +229,7 @@ fn verify_dialects(protocol: &Protocol, api: &Document, errors: &mut Diagnostics
     for (name, dialect) in &protocol.extension.dialects {
         let at = format!("/x-frameproof/dialects/{}", escape_token(name));
         if matches!(name.as_str(), "auto" | "own") {
-            errors.push(Diagnostic::new(format!("`{name}` is no name for a dialect")).at(
+            errors.push(Diagnostic::new(format!("`{name}` is not a valid dialect name")).at(
                 api,
                 &at,
                 Part::Key,
@@ -385,7 +385,7 @@ fn verify_examples(protocol: &Protocol, api: &Document, document: &Value, errors
         for (index, example) in written.iter().enumerate() {
             let Some(example) = example.get("payload") else {
                 let error = Diagnostic::new(format!("an example of `{}` has no `payload`", message.name));
-                let error = error.hint("what stands under `payload` is the message");
+                let error = error.hint("the value of `payload` is the message");
                 errors.push(error.at(api, &format!("{at}/{index}"), Part::Value));
                 continue;
             };

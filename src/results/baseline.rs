@@ -85,7 +85,7 @@ impl Baseline {
                 Some((date, Err(_))) => {
                     wrong(
                         "expires",
-                        Diagnostic::new(format!("`{date}` is no date")).hint("write YYYY-MM-DD"),
+                        Diagnostic::new(format!("`{date}` is not a date")).hint("write YYYY-MM-DD"),
                     );
                     false
                 }
@@ -99,7 +99,7 @@ impl Baseline {
             match Glob::new(&known.pattern) {
                 Ok(glob) => entries.push(Entry { known, glob: glob.compile_matcher(), expired }),
                 Err(error) => {
-                    let message = format!("`{}` is no glob: {}", known.pattern, error.kind());
+                    let message = format!("`{}` is not a glob: {}", known.pattern, error.kind());
                     let hint = "a glob over requirement ids (`MC-ABT-*`) or case ids (`abort/*`)";
                     wrong("match", Diagnostic::new(message).hint(hint));
                 }
@@ -162,7 +162,9 @@ impl Baseline {
                     message => format!(" with \"{message}\""),
                 };
                 let why = match &entry.known.expires {
-                    Some(date) if entry.expired => format!("expired on {date}: mend it, or set a new date"),
+                    Some(date) if entry.expired => {
+                        format!("expired on {date}: fix the server, or set a new date")
+                    }
                     _ => why.to_owned(),
                 };
                 format!("`{}`{message} ({}) {why}", entry.known.pattern, entry.known.reason)
@@ -170,7 +172,7 @@ impl Baseline {
             told.collect()
         };
         let mut stale = told(touched, "no longer fails: remove it");
-        stale.extend(told(unknown, "names no case and no requirement that there is: is it mistyped?"));
+        stale.extend(told(unknown, "names no existing case or requirement: is it mistyped?"));
         (stale, told(untried, "was not tried by this run"))
     }
 }
@@ -207,7 +209,7 @@ pub fn write(reports: &[CaseReport], strict: bool) -> String {
     );
     if !unknown.is_empty() {
         // What they would come to nobody knows.
-        text += &format!("# Missing here, as they were {}: {}.\n", Cause::NotRun, unknown.len());
+        text += &format!("# Not listed, because they were not run: {}.\n", unknown.len());
     }
     text += "known:";
     if known.is_empty() {
@@ -323,8 +325,8 @@ mod tests {
         let mut baseline = read(text, "2030-01-01").expect("valid");
         let used = BTreeSet::from([0]);
         let (none, one) = (BTreeSet::new(), BTreeSet::from(["B-1"]));
-        let unknown = "`B-1` (r) names no case and no requirement that there is: is it mistyped?";
-        let expired = "`C-1` (r) expired on 2020-01-01: mend it, or set a new date";
+        let unknown = "`B-1` (r) names no existing case or requirement: is it mistyped?";
+        let expired = "`C-1` (r) expired on 2020-01-01: fix the server, or set a new date";
         let gone = "`B-1` (r) no longer fails: remove it";
         let none_told: [&str; 0] = [];
         for (partial, ran, known, stale, untried) in [
@@ -353,9 +355,9 @@ mod tests {
         assert!(shown.contains("did you mean `message`?"), "{shown}");
         let shown = read(&text.replace("    messag: m\n", ""), "2030-01-01").expect_err("wrong").to_string();
         for part in [
-            "`A-[` is no glob",
+            "`A-[` is not a glob",
             "b.yaml:2:12",
-            "`tomorrow` is no date",
+            "`tomorrow` is not a date",
             "b.yaml:4:14",
             "needs a reason",
             "b.yaml:6:13",
@@ -389,10 +391,7 @@ mod tests {
         let text = write(&[ran, not], false);
         let baseline = read(&text, "2030-01-01").expect("valid");
         assert_eq!(baseline.entries.len(), 1, "{text}");
-        assert!(
-            text.contains("# Missing here, as they were not run, for the server says nothing: 1."),
-            "{text}"
-        );
+        assert!(text.contains("# Not listed, because they were not run: 1."), "{text}");
     }
 
     #[test]

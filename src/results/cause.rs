@@ -42,20 +42,20 @@ impl fmt::Display for WaitFailure {
             last.as_ref().map_or(Ok(()), |last| write!(f, "{words} `{last}`"))
         };
         let unanswered = |f: &mut fmt::Formatter<'_>, asked: &LastRequest| {
-            f.write_str("has not answered what was sent last")?;
+            f.write_str("has not answered the last message")?;
             if let LastRequest::Of(kind) = asked { write!(f, ", `{kind}`") } else { Ok(()) }
         };
         match self {
             Self::NotEnded => f.write_str("has not ended the connection"),
-            Self::Mute(_) => f.write_str("has said nothing on this connection"),
-            Self::SinceOpening(LastRequest::Nothing) => f.write_str("has said nothing since the opening"),
+            Self::Mute(_) => f.write_str("has sent nothing on this connection"),
+            Self::SinceOpening(LastRequest::Nothing) => f.write_str("has sent nothing since the opening"),
             Self::SinceOpening(asked) => {
                 unanswered(f, asked)?;
-                f.write_str(", and has said nothing since the opening")
+                f.write_str(", and has sent nothing since the opening")
             }
             Self::NotAnswered(asked) => unanswered(f, asked),
             Self::TurnNotEnded(kind) => {
-                f.write_str("has begun the turn and not ended it")?;
+                f.write_str("has started the turn and not ended it")?;
                 last(f, "; the last frame was", kind)
             }
             Self::OtherFrames(kind) => {
@@ -82,8 +82,8 @@ impl fmt::Display for ConnectionEnd {
             (None, None | Some(End::Closed)) => "the server closed the connection without a code",
             (None, Some(End::Eof)) => "the server ended the TCP stream without a close frame",
             (None, Some(End::Reset)) => "the connection was reset",
-            (None, Some(End::Protocol)) => "the server sent bytes that are no WebSocket frame",
-            (None, Some(End::TooLong)) => "the server sent a message beyond the length limit",
+            (None, Some(End::Protocol)) => "the server sent bytes that are not a WebSocket frame",
+            (None, Some(End::TooLong)) => "the server sent a message longer than the limit",
             (None, Some(End::Dropped)) => "the connection was cut by this client",
         })
     }
@@ -119,7 +119,7 @@ pub enum Cause {
     ServerDied(Death),
     /// Clients are not kept apart.
     Leak(LeakKind),
-    /// The case was not run, for the server says nothing.
+    /// The case was not run: the server sends nothing.
     NotRun,
     /// What a sentence tells: why an opening failed, or what a report that was read again says.
     Told(String),
@@ -129,25 +129,25 @@ impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Silence(silence) => return silence.fmt(f),
-            Self::ConnectionEnded(end, LastRequest::Of(kind)) => return write!(f, "{end} behind `{kind}`"),
+            Self::ConnectionEnded(end, LastRequest::Of(kind)) => return write!(f, "{end} after `{kind}`"),
             Self::ConnectionEnded(end, LastRequest::Nothing) => {
-                return write!(f, "{end} before it was asked anything");
+                return write!(f, "{end} before any message was sent to it");
             }
             Self::ConnectionEnded(end, LastRequest::Unnamed) => return end.fmt(f),
             Self::Unanswered(kind) => return write!(f, "has not answered `{kind}`"),
             Self::ServerDied(death) => return write!(f, "the server died while this case ran: {death}"),
             Self::Told(text) => text,
             Self::Forbidden => "what must not come came",
-            Self::NothingSaid => "the server has said nothing on any connection",
-            Self::OnlyOpenings => "the server has said nothing on any connection beyond the opening",
+            Self::NothingSaid => "the server has sent nothing on any connection",
+            Self::OnlyOpenings => "the server has sent nothing on any connection after the opening",
             Self::NoTurnEnded => "the server has ended no turn on any connection",
             Self::Leak(LeakKind::Frame) => {
-                "what one case's client is told comes to another's: the server does not keep clients apart"
+                "a message for one case's client reaches another's: the server does not isolate clients"
             }
             Self::Leak(LeakKind::Session) => {
-                "cases that run side by side are given one session id: the server does not keep clients apart"
+                "cases that run at the same time get the same session id: the server does not isolate clients"
             }
-            Self::NotRun => "not run, for the server says nothing",
+            Self::NotRun => "not run: the server sends nothing",
         })
     }
 }
@@ -278,7 +278,7 @@ mod tests {
         );
         let masked = ended.masked(&|text: String| text.replace("hunter22", "***"));
         let text = serde_json::to_value(&masked).expect("text");
-        assert_eq!(text, "the server closed the connection with code 1000 behind `***`");
+        assert_eq!(text, "the server closed the connection with code 1000 after `***`");
         let read: Cause = serde_json::from_value(text.clone()).expect("a cause");
         assert_eq!(serde_json::to_value(&read).expect("text"), text);
     }

@@ -43,7 +43,7 @@ impl RunError {
                 error => error.hint().to_owned(),
             },
             Self::Trace { .. } => {
-                "the trace is written to a temporary file beside its place and renamed".to_owned()
+                "the trace is written to a temporary file in the same folder and renamed".to_owned()
             }
             Self::Reference(_) | Self::Interrupted => String::new(),
         }
@@ -107,10 +107,10 @@ fn connect(error: &ConnectError, target: &Target) -> String {
             format!("redirects are not followed: is {url} right?")
         }
         ConnectError::Http { .. } => {
-            format!("is {url} right, and does the server take WebSocket connections there?")
+            format!("is {url} right, and does the server accept WebSocket connections there?")
         }
         ConnectError::BadUrl { .. } => {
-            "a URL looks like ws://127.0.0.1:8765/ws, with {…} where the protocol's address has it".to_owned()
+            "a URL looks like ws://127.0.0.1:8765/ws, with {…} as in the protocol's address".to_owned()
         }
         ConnectError::Tls(_) => {
             "a certificate of one's own is trusted with --ca-file FILE, the PEM file of whoever signed it; a \
@@ -118,7 +118,7 @@ fn connect(error: &ConnectError, target: &Target) -> String {
                 .to_owned()
         }
         ConnectError::NotWebSocket(_) => {
-            "something answers there, but no WebSocket server: are port and path right?".to_owned()
+            "something answers there, but not a WebSocket server: are port and path right?".to_owned()
         }
         ConnectError::Unanswered(_) => format!(
             "something listens there and says nothing: is it the right port, does it expect TLS (`wss://`), or does its handler \

@@ -149,7 +149,7 @@ impl Compiler<'_> {
         } else if let Some(text) = given.binary.take() {
             let decoded = base64::engine::general_purpose::STANDARD.decode(text);
             let bytes = decoded.unwrap_or_else(|error| {
-                let message = format!("`binary` is no base64: {error}");
+                let message = format!("`binary` is not base64: {error}");
                 self.mistake(format!("{at}/binary"), Part::Value, message, "");
                 Vec::new()
             });
@@ -262,7 +262,7 @@ impl Compiler<'_> {
         let fixed = match self.protocol.schema(&given) {
             Ok(schema) => Some(schema),
             Err(error) => {
-                let message = format!("`{field}` is no JSON Schema: {error}");
+                let message = format!("`{field}` is not a JSON Schema: {error}");
                 self.mistake(format!("{at}/{field}"), Part::Value, message, "");
                 None
             }

@@ -184,7 +184,7 @@ impl RawFrame {
             Some(7) => MAX_SEVEN,
             Some(other) => {
                 let hint = "7, 16 or 64";
-                wrong.push(("length-bits", format!("no length is written in {other} bits"), hint));
+                wrong.push(("length-bits", format!("a length has 7, 16 or 64 bits, not {other}"), hint));
                 u64::MAX
             }
         };

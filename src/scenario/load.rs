@@ -83,7 +83,7 @@ pub fn load(path: &Path, protocol: &Protocol) -> Result<Vec<LoadedCase>, Diagnos
         files = entries.flatten().map(|entry| entry.path()).filter(|path| is_yaml(path)).collect();
         files.sort();
         if files.is_empty() {
-            let message = format!("{} holds no scenario files (*.yaml)", path.display());
+            let message = format!("{} contains no scenario files (*.yaml)", path.display());
             return Err(Diagnostic::new(message).into());
         }
     }
@@ -127,7 +127,7 @@ fn collect(
             let id = format!("{}/{}", file.family, case.name);
             if cases.iter().any(|known| known.id == id) {
                 errors.push(
-                    Diagnostic::new(format!("case `{id}` stands twice"))
+                    Diagnostic::new(format!("case `{id}` occurs twice"))
                         .at(&document, &format!("{pointer}/name"), Part::Value)
                         .hint("case names are unique in their family"),
                 );

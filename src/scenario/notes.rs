@@ -49,7 +49,7 @@ fn fields(step: &Step, protocol: &Protocol, document: &Document, at: &str, notes
     let is_composed = is_composed.iter().any(|keyword| payload.get(keyword).is_some());
     let Some(known) = payload["properties"].as_object().filter(|_| !is_composed) else { return };
     for field in with.keys().filter(|field| !known.contains_key(*field)) {
-        let note = Diagnostic::note(format!("the schema of `{name}` says nothing of `{field}`"));
+        let note = Diagnostic::note(format!("the schema of `{name}` does not declare `{field}`"));
         let note = note.suggest(field, known.keys().map(String::as_str));
         notes.push(note.at(document, &format!("{at}/with/{}", escape_token(field)), Part::Key));
     }
@@ -65,15 +65,10 @@ fn unknown(message: &Value, protocol: &Protocol) -> Option<Diagnostic> {
     }
     let note = Diagnostic::note(format!("clients of this protocol send no message `{name}`"));
     let known = protocol.messages.iter().filter(|message| message.dir == Direction::Send);
-    Some(
-        note.hint(match nearest(name, known.map(|message| message.name.as_str())) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => {
-                "if that is what is tested, say what comes of it: `expect` the error, or send it with `raw`"
-                    .to_owned()
-            }
-        }),
-    )
+    Some(note.hint(match nearest(name, known.map(|message| message.name.as_str())) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "if that is the test, state the result: `expect` the error, or send it with `raw`".to_owned(),
+    }))
 }
 
 /// The step shows that what was sent is meant to be wrong.

@@ -200,7 +200,7 @@ impl Checker<'_> {
             Diagnostic::new(format!("undefined variable `{name}`"))
                 .suggest(root, self.variables.iter().map(String::as_str))
         } else if name == "cue" && self.turnless {
-            Diagnostic::new("this case has no `turn`, of which `{{cue}}` tells the model")
+            Diagnostic::new("this case has no `turn` for `{{cue}}`")
                 .hint("add `turn: [{ say: hello }]` beside `steps`: what the model is to do")
         } else if let Some(turn) = name.strip_prefix("cue.").filter(|turn| !self.turns.contains(*turn)) {
             Diagnostic::new(format!("the case has no turn `{turn}` among its `turns`"))
@@ -360,7 +360,7 @@ impl Checker<'_> {
         // One without templates has been compiled.
         let open = step.schema.as_ref().filter(|schema| !template::is_constant(schema));
         if let Some(Err(error)) = open.map(Schema::new) {
-            let message = format!("`where` is no JSON Schema: {error}");
+            let message = format!("`where` is not a JSON Schema: {error}");
             self.error(&format!("{at}/where"), Part::Value, &message, "");
         }
         if let Some(joined) = &step.joined {

@@ -120,7 +120,7 @@ impl<R: BufRead> Iterator for Reader<R> {
             let event = serde_json::from_slice::<Line>(&bytes)
                 .map_err(|error| {
                     let hint = r#"expected a JSON object such as {"t_ms":1.5,"client":"c1","dir":"recv","text":"…"}"#;
-                    format!("no event of a trace: {error}; {hint}")
+                    format!("not an event of a trace: {error}; {hint}")
                 })
                 .and_then(Line::into_event);
             return Some(event.map_err(|message| self.fail(message)));
@@ -162,7 +162,7 @@ impl Line {
             }
         };
         if !self.t_ms.is_finite() || !(0.0..=1e15).contains(&self.t_ms) {
-            return Err("`t_ms` is no time: milliseconds since the start of the trace are expected".into());
+            return Err("`t_ms` is not a time: milliseconds since the start of the trace are expected".into());
         }
         Ok(Event {
             at: Duration::from_nanos((self.t_ms * 1e6).round() as u64),

@@ -84,11 +84,11 @@ mod tests {
     #[test]
     fn bad_lines_are_named() {
         for (line, expected) in [
-            ("{oops", "t:2: no event of a trace"),
+            ("{oops", "t:2: not an event of a trace"),
             (r#"{"t_ms":1,"client":"c","dir":"up","text":"x"}"#, "`dir` is \"up\""),
             (r#"{"t_ms":1,"client":"c","dir":"recv"}"#, "needs `text`"),
             (r#"{"t_ms":1,"client":"c","dir":"recv","kind":"flag"}"#, "`kind` is \"flag\""),
-            (r#"{"t_ms":-1,"client":"c","dir":"recv","text":"x"}"#, "`t_ms` is no time"),
+            (r#"{"t_ms":-1,"client":"c","dir":"recv","text":"x"}"#, "`t_ms` is not a time"),
             (r#"{"t_ms":1,"client":"c","dir":"recv","txt":"x"}"#, "unknown field `txt`"),
         ] {
             let text = format!("\n{line}\n");

@@ -105,7 +105,7 @@ fn the_doctor_finds_nothing_missing() {
     let folder = example();
     let (code, shown) = run(&bin, folder.path(), &["doctor", "--target", "codey"]);
     assert_eq!(code, Some(0), "{shown}");
-    assert!(shown.contains("the model's words came back") && shown.contains("Nothing is missing"), "{shown}");
+    assert!(shown.contains("the model's text came back") && shown.contains("Nothing is missing"), "{shown}");
 }
 
 /// Each mistake by itself, in the families that it touches: exactly what it breaks is found broken.

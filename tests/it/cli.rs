@@ -196,7 +196,7 @@ const MISTAKES: &[Mistake] = &[
         &[("b.yaml", "known:\n  - match: 'MC-['\n    reason: x\n    expires: tomorrow\n")],
         &["run", "minicodex", "--baseline", "b.yaml"],
         2,
-        &["b.yaml:4:", "`tomorrow` is no date"],
+        &["b.yaml:4:", "`tomorrow` is not a date"],
     ),
     (
         &[("frameproof.toml", "jbos = 3\n")],

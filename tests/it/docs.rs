@@ -335,9 +335,9 @@ fn the_commands_of_the_other_pages_work() {
 fn the_silences_of_the_guide_are_those_of_the_program() {
     let guide = read("docs/testing-your-server.md");
     for kind in [
-        "said nothing on this connection",
-        "not answered what was sent last",
-        "begun the turn and not ended it",
+        "sent nothing on this connection",
+        "not answered the last message",
+        "started the turn and not ended it",
         "not ended the connection",
     ] {
         assert!(guide.contains(&format!("the server has {kind}")), "{kind}");

@@ -216,8 +216,8 @@ fn table(rows: &'static [(&'static str, Death, &'static str, i32, &'static [&'st
 const CLOSED: &str = "the server closed the connection with code 1011, which no step awaited";
 const ENDED: &str = "the server ended the TCP stream without a close frame, which no step awaited";
 const RESET: &str = "the connection was reset, which no step awaited";
-const NO_FRAME: &str = "the server sent bytes that are no WebSocket frame";
-const TOO_LONG: &str = "the server sent a message beyond the length limit";
+const NO_FRAME: &str = "the server sent bytes that are not a WebSocket frame";
+const TOO_LONG: &str = "the server sent a message longer than the limit";
 
 #[test]
 fn nothing_passes_on_a_connection_that_ended_unasked() {
@@ -242,8 +242,8 @@ fn nothing_passes_on_a_connection_that_ended_unasked() {
 fn only_a_close_frame_closes() {
     table(&[
         ("minicodex", closes, "closed", 0, &["1 passed"]),
-        ("minicodex", half_closes, "closed", 1, &["without a close frame, where a close frame was due"]),
-        ("minicodex", resets, "closed", 1, &["the connection was reset, where a close frame was due"]),
+        ("minicodex", half_closes, "closed", 1, &["without a close frame, where a close frame was expected"]),
+        ("minicodex", resets, "closed", 1, &["the connection was reset, where a close frame was expected"]),
         ("minicodex", closes, "never-closed", 1, &["with code 1011, which must not come here"]),
         ("minicodex", half_closes, "never-closed", 1, &["without a close frame, which must not come here"]),
         ("minicodex", closes, "either", 0, &["1 passed"]),

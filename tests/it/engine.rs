@@ -124,12 +124,12 @@ fn each_way_to_fail_is_told_apart_and_bounded() {
         (is_silent, 1, "welcome did not come within"),
         (closes, 1, "closed the connection with code 1011 instead of sending welcome"),
         (hangs_up, 1, "instead of sending welcome"),
-        (sends_bad_text, 1, "the server sent bytes that are no WebSocket frame"),
-        (sends_too_much, 1, "the server sent a message beyond the length limit"),
-        (sends_endless_fragments, 1, "the server sent a message beyond the length limit"),
+        (sends_bad_text, 1, "the server sent bytes that are not a WebSocket frame"),
+        (sends_too_much, 1, "the server sent a message longer than the limit"),
+        (sends_endless_fragments, 1, "the server sent a message longer than the limit"),
         // Whichever comes first: a fast machine reads so many within the deadline.
         (floods, 1, "welcome did not come within|the server sent more than 100000 frames in one case"),
-        (speaks_another_protocol, 1, "/type is missing: the frame says not what it is"),
+        (speaks_another_protocol, 1, "/type is missing: the frame has no type"),
     ];
     let runs: Vec<_> = table
         .iter()

@@ -129,7 +129,7 @@ fn a_death_that_comes_by_itself_is_a_finding_with_what_ran() {
     assert_eq!(code, Some(1), "{shown}");
     assert!(shown.contains("FAIL target") && shown.contains("exited with status 9"), "{shown}");
     assert!(
-        shown.contains("no case alone shows it again") && shown.contains("not confirmed by a replay"),
+        shown.contains("no single case reproduces it") && shown.contains("not confirmed by a replay"),
         "{shown}"
     );
     let junit = std::fs::read_to_string(folder.path().join("j.xml")).expect("JUnit");

@@ -202,7 +202,7 @@ fn a_server_that_does_not_go_by_the_rfc_is_found_out() {
         (Way::NoPong, PING, 1, "no pong repeated the ping's text"),
         (Way::HangsUp, SECOND, 0, "1 passed"),
         (Way::ClosesWithoutCode, SECOND, 0, "without a code, where code 1000 was due"),
-        (Way::Masks, PING, 1, "bytes that are no WebSocket frame"),
+        (Way::Masks, PING, 1, "bytes that are not a WebSocket frame"),
         // A pong that waited until the half frame was whole.
         (Way::Pings, HALF, 0, "1 passed"),
     ];
@@ -267,7 +267,7 @@ fn mistakes_in_frames_have_places() {
         "odd number of hexadecimal digits",
         "s.yaml:9:16",
         "undefined variable `nope`",
-        "no length is written in 12 bits",
+        "a length has 7, 16 or 64 bits, not 12",
         "`within` does not go with `frame`",
     ] {
         assert!(shown.contains(part), "{part} is not in\n{shown}");

@@ -104,7 +104,7 @@ fn an_overlay_that_changes_nothing_is_an_error() {
     for (overlay, parts) in [
         (
             "component: { schemas: {} }\n",
-            &["`component` changes nothing", "did you mean `components`?", "o.yaml:1:1"][..],
+            &["`component` has no effect", "did you mean `components`?", "o.yaml:1:1"][..],
         ),
         (
             "x-frameproof:\n  invariants:\n    run-state: null\n",
@@ -116,7 +116,7 @@ fn an_overlay_that_changes_nothing_is_an_error() {
         ),
         (
             "components:\n  schemas:\n    RunState: { properties: { status: { type: strng } } }\n",
-            &["this is no JSON Schema", "must be one of \"array\"", "o.yaml:3:47"],
+            &["this is not a JSON Schema", "must be one of \"array\"", "o.yaml:3:47"],
         ),
     ] {
         fs::write(folder.path().join("o.yaml"), overlay).expect("written");

@@ -14,9 +14,9 @@ fn the_doctor_says_what_is_missing() {
         "good     does it start?                 launched and ready: mine",
         "good     opening exchange?",
         "good     plain turn?",
-        "good     does the cue reach the model?  the model's words came back",
-        "good     does the guarded tool ask?     it waits, after a frame about `write_note`",
-        "good     are sessions apart?",
+        "good     does the cue reach the model?  the model's text came back",
+        "good     is approval requested?         it waits after a frame that names `write_note`",
+        "good     are sessions isolated?",
         "Nothing is missing",
     ] {
         assert!(shown.contains(part), "{part} is not in\n{shown}");
@@ -86,7 +86,7 @@ fn a_server_that_is_not_there_is_a_step_with_advice_and_evidence() {
         ),
         (
             format!("{base}command = ['sh', '-c', 'exit 7']\n"),
-            &["exited with status 7 before it was ready", "it wrote no line of output"],
+            &["exited with status 7 before it was ready", "it wrote no output"],
         ),
         (
             format!(
@@ -112,7 +112,7 @@ fn a_server_that_is_not_there_is_a_step_with_advice_and_evidence() {
         (
             format!("url = 'ws://127.0.0.1:{refused}/ws?token=hunter2hunter'\n"),
             &[
-                "good     does it start?                 it is not frameproof's to start",
+                "good     does it start?                 frameproof does not launch it",
                 "MISSING  upgrade?                       the server answers the upgrade with HTTP 403 Forbidden",
                 "→ give the server's credentials, in [target.t]: bearer = \"env:TOKEN\"",
                 "<- HTTP/1.1 403 Forbidden",
@@ -187,8 +187,8 @@ fn a_server_that_ends_when_nobody_looks_is_told() {
     assert_eq!(code, Some(1), "{shown}{errors}");
     assert_eq!(missing(&shown), 1, "{shown}");
     for part in [
-        "good     are sessions apart?",
-        "MISSING  does it live on?               the server ended after a client had left it: process `leaves` exited with status 4",
+        "good     are sessions isolated?",
+        "MISSING  does it stay alive?            the server ended after a client had disconnected: process `leaves` exited with status 4",
         "leaves | cannot forget a client",
     ] {
         assert!(shown.contains(part), "{part} is not in\n{shown}");
@@ -243,7 +243,9 @@ fn one_thing_is_missing_at_a_time() {
     assert_eq!(missing(&shown), 1, "{shown}");
     assert!(shown.contains("MISSING  plain turn?"), "{shown}");
     assert!(
-        shown.contains("→ the scripted model was never asked: its address stands in `url` of [target.mute]"),
+        shown.contains(
+            "→ the scripted model received no request: its address stands in `url` of [target.mute]"
+        ),
         "{shown}"
     );
     assert!(shown.ends_with("Fix this and run the doctor again: later steps were not tried.\n"), "{shown}");
@@ -258,7 +260,7 @@ fn a_server_that_dies_is_said_to_have_died() {
     assert_eq!(missing(&shown), 1, "{shown}");
     for part in [
         "MISSING  opening exchange?              the server died while this case ran: process `dies` exited with status 3",
-        "→ the process ended while it was being asked: its last lines of output are below",
+        "→ the process ended during this step: its last lines of output are below",
         "dies | cannot find the index of anything",
     ] {
         assert!(shown.contains(part), "{part} is not in\n{shown}");
@@ -270,7 +272,7 @@ fn a_server_that_dies_is_said_to_have_died() {
     fs::write(folder.path().join("dies.py"), DIES.replace(says, "pass")).expect("written");
     let (code, shown, errors) = run(&folder, &["doctor"]);
     assert_eq!(code, Some(1), "{shown}{errors}");
-    assert!(shown.contains("while it was being asked, without a line of output"), "{shown}");
+    assert!(shown.contains("during this step, without any output"), "{shown}");
     assert!(!shown.contains("are below"), "{shown}");
 }
 
@@ -288,7 +290,7 @@ fn what_the_baseline_knows_does_not_stop_the_doctor() {
     assert_eq!(code, Some(0), "{shown}{errors}");
     assert!(shown.contains("known    plain turn?") && shown.contains("known to fail: ticket 7"), "{shown}");
     assert!(shown.contains("unknown  does the cue reach the model?"), "{shown}");
-    assert!(shown.contains("known    does the guarded tool ask?"), "{shown}");
+    assert!(shown.contains("known    is approval requested?"), "{shown}");
     // So does the one of the target's table; and it excuses what it says, and no more.
     let config = format!("{bad}baseline = 'k.yaml'\n").replace("BIN", crate::support::target::BINARY);
     fs::write(folder.path().join("frameproof.toml"), config).expect("written");
@@ -312,8 +314,8 @@ fn what_the_baseline_knows_of_a_step_does_not_excuse_a_leak() {
         .expect("written");
     let known = |text: &str| fs::write(folder.path().join("k.yaml"), text).expect("written");
     for (message, code, told) in [
-        ("must not come here", 1, "MISSING  are sessions apart?            what one session was told"),
-        ("what one session was told", 0, "known    are sessions apart?            known to fail: ticket 7"),
+        ("must not come here", 1, "MISSING  are sessions isolated?         a message of one session"),
+        ("a message of one session", 0, "known    are sessions isolated?         known to fail: ticket 7"),
     ] {
         known(&format!("known: [{{ match: 'target/*', message: {message}, reason: ticket 7 }}]\n"));
         let (got, shown, errors) = run(&folder, &["doctor"]);
@@ -327,7 +329,7 @@ fn what_the_baseline_knows_of_a_step_does_not_excuse_a_leak() {
     let (got, shown, errors) = run(&folder, &["doctor"]);
     assert_eq!(got, Some(0), "{shown}{errors}");
     assert!(
-        shown.contains("unknown  are sessions apart?") && shown.contains("does not forbid it"),
+        shown.contains("unknown  are sessions isolated?") && shown.contains("does not forbid it"),
         "{shown}"
     );
 }

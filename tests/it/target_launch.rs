@@ -47,7 +47,7 @@ fn a_launched_server_is_restarted_on_its_data() {
     );
     fs::write(
         folder.path().join("r.yaml"),
-        "family: r\ncases:\n  - name: again\n    title: A restarted server takes connections\n    steps:\n      \
+        "family: r\ncases:\n  - name: again\n    title: A restarted server accepts connections\n    steps:\n      \
          - open: alice\n      - restart: hard\n      - open: alice\n",
     )
     .expect("written");

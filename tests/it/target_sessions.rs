@@ -92,7 +92,7 @@ fn answers_that_go_to_another_client_are_a_leak() {
         assert_eq!(code, Some(0), "{shown}{errors}");
         assert!(shown.contains("1 passed, 0 failed, 1 warned"), "{shown}");
         for part in [
-            "what one session was told came to a client of another: `bob` of session `other` received",
+            "a message of one session reached a client of another: `bob` of session `other` received",
             "frames of the turn that `alice` began in session `main`: frame ",
             "{\"type\":\"said\",\"seq\":1,\"text\":\"",
             "reproduce: frameproof doctor --target chat",
@@ -153,7 +153,7 @@ fn what_one_case_is_told_and_another_hears_is_told_once_with_both() {
         // The protocol owes no isolation: no case fails for it.
         assert_eq!(code, Some(0), "{shown}{errors}");
         for part in [
-            "what one case's client is told comes to another's: the server does not keep clients apart: a frame of `alice` in side/",
+            "a message for one case's client reaches another's: the server does not isolate clients: a frame of `alice` in side/",
             " came to `alice` in side/",
             "No requirement forbids it: this case was run again",
             "same reason as side/",
@@ -183,8 +183,8 @@ fn one_session_for_all_is_found_while_cases_run_side_by_side() {
     };
     let (code, shown, errors) = run_with("8");
     assert_eq!(code, Some(1), "{shown}{errors}");
-    assert!(shown.contains("the server does not keep clients apart: `"), "{shown}");
-    assert!(shown.contains("are given one session id"), "{shown}");
+    assert!(shown.contains("the server does not isolate clients: `"), "{shown}");
+    assert!(shown.contains("get the same session id"), "{shown}");
     assert!(shown.contains("CO-CN-12 MUST"), "the requirement is named: {shown}");
     let stories = shown.lines().filter(|line| line.starts_with("FAIL ")).count();
     assert_eq!(stories, 1, "{shown}");

@@ -36,7 +36,7 @@ fn a_server_that_never_answers() {
     assert_eq!(code, Some(1), "{shown}");
     assert!(
         // Which of the cases that run at once fails first, and so is shown whole, is not determined.
-        shown.contains(" within 250.0ms: the server has said nothing on this connection"),
+        shown.contains(" within 250.0ms: the server has sent nothing on this connection"),
         "{shown}"
     );
     assert!(stories(&shown) <= 3, "one root cause:\n{shown}");
@@ -50,8 +50,8 @@ fn a_server_that_hangs_on_the_first_frame() {
     let (code, shown, _) =
         against("codey", &url, "0.05", &["messages/*", "streaming/*", "state/*", "history/*"]);
     assert_eq!(code, Some(1), "{shown}");
-    assert!(shown.contains("the server has not answered what was sent last"), "{shown}");
-    assert!(!shown.contains("has said nothing on this connection"), "{shown}");
+    assert!(shown.contains("the server has not answered the last message"), "{shown}");
+    assert!(!shown.contains("has sent nothing on this connection"), "{shown}");
     // One for each type of message that is not answered, and one whose frame is too long for the log to show its type.
     assert!(stories(&shown) <= 6, "few root causes:\n{shown}");
     assert!(shown.contains("same reason as "), "{shown}");
@@ -68,7 +68,7 @@ fn a_server_that_never_ends_a_turn() {
     let (code, shown, _) = against("minicodex", &url, "0.2", &["streaming/*", "tools/*", "errors/no-*"]);
     assert_eq!(code, Some(1), "{shown}");
     assert!(
-        shown.contains("the server has begun the turn and not ended it; the last frame was `"),
+        shown.contains("the server has started the turn and not ended it; the last frame was `"),
         "{shown}"
     );
     // What needs no end of a turn passes all the same.
@@ -111,7 +111,7 @@ fn hangs(protocol: &str, when: FallsSilent, globs: &[&str], part: &str) {
     let others = xml.matches("it failed for the same reason as ").count();
     assert!(others >= failing - first, "{protocol} {when:?}: {others} of {failing}\n{xml}");
     // A server that has said a single word is heard to the end.
-    let hint = "`frameproof doctor --target x` shows how far it comes";
+    let hint = "`frameproof doctor --target x` shows which step fails";
     let is_cut = shown.contains("not run: ") && shown.contains(hint);
     assert_eq!(is_cut, when == FallsSilent::AtOnce, "{protocol} {when:?}: {shown}");
     assert!(is_cut || !shown.contains(" 0 passed"), "{protocol} {when:?}: {shown}");
@@ -120,12 +120,12 @@ fn hangs(protocol: &str, when: FallsSilent, globs: &[&str], part: &str) {
 #[test]
 fn one_hanging_handler_of_minicodex_is_one_story() {
     const FAMILIES: &[&str] = &["abort/*", "approval/*", "errors/*", "fanout/*", "handshake/*", "snapshot/*"];
-    let part = " within 2.0s: the server has said nothing on this connection";
+    let part = " within 2.0s: the server has sent nothing on this connection";
     hangs("minicodex", FallsSilent::AtOnce, &[], part);
     let openings = FallsSilent::BehindOpening(&["\"type\":\"hello\"", "\"type\":\"resume\""]);
-    let part = "`, and has said nothing since the opening";
+    let part = "`, and has sent nothing since the opening";
     hangs("minicodex", openings, FAMILIES, part);
-    let part = "the server has begun the turn and not ended it; the last frame was `";
+    let part = "the server has started the turn and not ended it; the last frame was `";
     hangs("minicodex", FallsSilent::InTurn("\"type\":\"send\""), FAMILIES, part);
 }
 
@@ -133,9 +133,9 @@ fn one_hanging_handler_of_minicodex_is_one_story() {
 fn one_hanging_handler_of_codey_is_one_story() {
     const FAMILIES: &[&str] =
         &["approval/*", "cancel/*", "errors/*", "connection/*", "state/*", "streaming/*"];
-    hangs("codey", FallsSilent::AtOnce, &[], "has said nothing on this connection");
-    hangs("codey", FallsSilent::BehindOpening(&[]), FAMILIES, "and has said nothing since the opening");
-    let part = "the server has begun the turn and not ended it; the last frame was `";
+    hangs("codey", FallsSilent::AtOnce, &[], "has sent nothing on this connection");
+    hangs("codey", FallsSilent::BehindOpening(&[]), FAMILIES, "and has sent nothing since the opening");
+    let part = "the server has started the turn and not ended it; the last frame was `";
     hangs("codey", FallsSilent::InTurn("\"type\":\"SendMessage\""), FAMILIES, part);
 }
 

@@ -180,8 +180,8 @@ fn a_server_that_dies_between_cases_is_not_passed_over() {
     let (code, shown, errors) = run(&folder, &arguments);
     assert_eq!(code, Some(3), "{shown}{errors}");
     for part in [
-        "ERROR target/lives-on: The server lives until it is stopped",
-        "the server died between cases, before ",
+        "ERROR target/lives-on: The server runs until it is stopped",
+        "the server died between cases; it was started again for ",
         "process `idle` exited with status 9",
         "| out of luck",
         " 0 failed, ",
@@ -223,10 +223,10 @@ fn what_is_said_of_the_model_is_so() {
     let faulty = |config: &str| {
         config.replace("'serve', 'minicodex'", "'serve', 'minicodex', '--fault', 'finishes-twice'")
     };
-    let named = "hint: the scripted model was never asked: its address stands in `env.OPENAI_BASE_URL` of [target.mine]: does the \
+    let named = "hint: the scripted model received no request: its address stands in `env.OPENAI_BASE_URL` of [target.mine]: does the \
                  server read that?";
-    let unnamed = "hint: the scripted model was never asked: point the server at it: env = {";
-    let none = "hint: no scripted model was started: `{{model}}` stands nowhere in [target.mine]: point the server at it: env = {";
+    let unnamed = "hint: the scripted model received no request: point the server to it: env = {";
+    let none = "hint: no scripted model was started: `{{model}}` does not occur in [target.mine]: point the server to it: env = {";
     for (config, hint) in [(&told, named), (&somewhere, unnamed), (&SERVED.to_owned(), none)] {
         let folder = folder(&faulty(config));
         let (code, shown, errors) =
@@ -238,7 +238,7 @@ fn what_is_said_of_the_model_is_so() {
         );
         let xml = fs::read_to_string(folder.path().join("j.xml")).expect("JUnit");
         assert!(
-            xml.contains("the scripted model was never asked") || xml.contains("no scripted model"),
+            xml.contains("the scripted model received no request") || xml.contains("no scripted model"),
             "{xml}"
         );
         // Where nothing is wrong, the server may have words of its own.

@@ -85,7 +85,7 @@ impl Agreement {
         let Some(first) = first.filter(|first| first.conn != seen.conn) else { return };
         tally.exercise(&self.rule.content);
         if first.hash != hash {
-            let message = format!("event {id} shows two clients different contents");
+            let message = format!("two clients received different contents of event {id}");
             if let Some(violation) = tally.broken(&self.check, &self.rule.content, seen.event, message) {
                 violation.related = Some(first.event);
                 violation.actual = Some(seen.body.clone());
@@ -132,7 +132,8 @@ impl Monitor for Agreement {
             let others = known.lowest(span.first, last, |_, first| first.conn != Conn(conn)).is_some();
             let lacks = |id, first: &First| first.conn != Conn(conn) && !span.ids.has(id);
             if let Some((id, first)) = known.lowest(span.first, last, lacks) {
-                let message = format!("a client of the session never got event {id}, which others got");
+                let message =
+                    format!("a client of the session never received event {id}, which others received");
                 tally.push(Violation {
                     related: Some(first.event),
                     ..Violation::new(&self.check, &self.rule.complete, message)

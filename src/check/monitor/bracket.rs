@@ -95,11 +95,11 @@ impl Monitor for Bracket {
             match self.states.get(&seen.conn).copied() {
                 Some(Where::Inside(_)) => {}
                 None => {
-                    let message = "this came before the scope that it belongs to was opened".to_owned();
+                    let message = "this came before its scope was opened".to_owned();
                     tally.broken(&self.check, &self.rule.before, seen.event, message);
                 }
                 Some(Where::After(closed)) => {
-                    let message = "this came after the scope that it belongs to was closed".to_owned();
+                    let message = "this came after its scope was closed".to_owned();
                     if let Some(violation) = tally.broken(&self.check, &self.rule.after, seen.event, message)
                     {
                         violation.related = Some(closed);

@@ -54,7 +54,7 @@ impl Monitor for Cadence {
         let longest = period.as_secs_f64() * self.rule.factor.max(1.0);
         let slack = SLACK + seen.delays.min(MOST);
         if gap.as_secs_f64() > longest && gap > period.saturating_add(slack) {
-            let message = format!("{gap:.0?} after the last one, though {period:?} were announced");
+            let message = format!("{gap:.0?} after the last one, but {period:?} was announced");
             if let Some(violation) = tally.broken(&self.check, &self.rule.decides, seen.event, message) {
                 violation.related = Some(event);
             }

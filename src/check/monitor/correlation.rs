@@ -172,7 +172,7 @@ impl Correlation {
             (Some(id), Some(request)) if !rule.invented.is_empty() => {
                 request.replies += 1;
                 let event = request.event;
-                let message = format!("{} answers a request that had none", what(id));
+                let message = format!("{} has an id, but its request had none", what(id));
                 if let Some(violation) = tally.broken(check, &rule.invented, seen.event, message) {
                     violation.related = Some(event);
                 }
@@ -182,7 +182,7 @@ impl Correlation {
                     check,
                     &rule.foreign,
                     seen.event,
-                    format!("{} was never asked for here", what(id)),
+                    format!("{} belongs to no request on this connection", what(id)),
                 );
             }
             (_, Some(request)) => request.replies += 1,
@@ -197,7 +197,7 @@ impl Correlation {
                     }
                 }
                 None => {
-                    let message = "an answer came although this client had asked for nothing".to_owned();
+                    let message = "an answer came, but this client had no open request".to_owned();
                     tally.broken(check, &rule.unsolicited, seen.event, message);
                 }
             },

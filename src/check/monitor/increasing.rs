@@ -57,7 +57,7 @@ impl Monitor for Increasing {
         let Some(shown) = self.at.get(seen.body).filter(|shown| shown.is_number()) else { return };
         let Some(value) = counter(shown) else {
             tally.exercise(&self.rule.order);
-            let message = format!("{} {shown} is no whole number that can be compared", self.at);
+            let message = format!("{} {shown} is not an integer below 10^30", self.at);
             tally.broken(&self.check, &self.rule.order, seen.event, message);
             return;
         };

@@ -54,7 +54,7 @@ impl Increments {
         if text.repeats.is_none_or(|repeats| repeats < ENOUGH) || text.longest < TELLING {
             return;
         }
-        let message = "piece after piece repeats the whole text so far".to_owned();
+        let message = "each piece repeats the whole text so far".to_owned();
         tally.push(Violation {
             event: Some(text.event),
             related: Some(text.related),

@@ -75,7 +75,7 @@ impl Monitor for Precedence {
             }
             if !came && !lost {
                 let of = if key.is_empty() { String::new() } else { format!(" ({key})") };
-                let message = format!("this came{of} before what must come first");
+                let message = format!("this came{of} before the message that must precede it");
                 tally.broken(&self.check, &self.decides, seen.event, message);
             }
         }

@@ -234,7 +234,7 @@ impl Projection {
                 Folded::Count(count, _) => (counter(&shown) == Some(*count), counter_json(*count)),
             };
             if !agrees {
-                let message = format!("{}: {} disagrees with the events up to it", fact.name, fact.at);
+                let message = format!("{}: {} does not agree with the preceding events", fact.name, fact.at);
                 if let Some(violation) = tally.broken(&self.check, &fact.decides, seen.event, message) {
                     violation.related = Some(related);
                     violation.expected = Some(expected);

@@ -102,7 +102,7 @@ impl Replay {
         {
             tally.exercise(&self.rule.content);
             if first.hash != hash {
-                let message = format!("event {id} was replayed with another content");
+                let message = format!("event {id} was replayed with different content");
                 if let Some(violation) = tally.broken(check, &self.rule.content, seen.event, message) {
                     violation.related = Some(first.event);
                     violation.actual = Some(seen.body.clone());
@@ -113,7 +113,7 @@ impl Replay {
         if resumed.cursor.is_some() && from < id {
             let skipped = known.lowest(from, id.saturating_sub(1), |_, first| first.conn != seen.conn);
             if let Some((skipped, first)) = skipped {
-                let message = format!("event {skipped} was left out: the replay goes on with {id}");
+                let message = format!("event {skipped} was skipped: the replay continues with {id}");
                 if let Some(violation) = tally.broken(check, &self.rule.complete, seen.event, message) {
                     violation.related = Some(first.event);
                 }

@@ -59,7 +59,7 @@ impl Monitor for Response {
             for (key, event) in self.open.take(place) {
                 tally.exercise(&self.rule.decides);
                 let of = key.map(|key| format!(" ({key})")).unwrap_or_default();
-                let message = format!("what had to come{of} did not come before this");
+                let message = format!("the required message{of} did not come before this");
                 if let Some(violation) = tally.broken(&self.check, &self.rule.decides, seen.event, message) {
                     violation.related = Some(event);
                 }
@@ -85,7 +85,7 @@ impl Monitor for Response {
         for (_, key, event) in self.open.iter() {
             tally.exercise(&self.rule.decides);
             let of = key.map(|key| format!(" ({key})")).unwrap_or_default();
-            let message = format!("what had to follow this{of} never came");
+            let message = format!("the required message after this{of} never came");
             tally.push(Violation {
                 event: Some(*event),
                 ..Violation::new(&self.check, &self.rule.decides, message)

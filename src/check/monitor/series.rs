@@ -60,10 +60,10 @@ impl Series {
 /// Takes a piece in, or says what is wrong with it.
 fn take(whole: &mut Whole, part: u64, text: &str, same: &[Value]) -> Result<(), String> {
     if whole.same != same {
-        return Err("a piece differs from the first one of its value in what all have in common".to_owned());
+        return Err("a piece differs from the first one of its value in a field that all share".to_owned());
     }
     if part > whole.total || (part == whole.total && whole.parts.contains_key(&0)) {
-        return Err(format!("piece {part} comes although there are {}", whole.total));
+        return Err(format!("piece {part} comes, but there are only {}", whole.total));
     }
     if whole.parts.contains_key(&part) {
         return Err(format!("piece {part} comes twice"));
@@ -123,7 +123,7 @@ impl Monitor for Series {
         tally.exercise(&rule.json);
         let text: String = whole.parts.into_values().collect();
         if let Err(error) = serde_json::from_str::<Value>(&text) {
-            let message = format!("the pieces put together are no JSON: {error}");
+            let message = format!("the assembled pieces are not JSON: {error}");
             if let Some(violation) = tally.broken(&self.check, &rule.json, seen.event, message) {
                 violation.related = Some(whole.first);
                 violation.actual = Some(crate::protocol::shorten(&text.into()).into());

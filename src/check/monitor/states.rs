@@ -59,7 +59,7 @@ impl States {
             tally.broken(&self.check, &self.rule.start, seen.event, message);
         }
         if let Some(other) = self.active.get(&seen.conn).filter(|other| *other != key) {
-            let message = format!("{key} begins while {other} is still under way");
+            let message = format!("{key} starts while {other} is still active");
             tally.broken(&self.check, &self.rule.overlap, seen.event, message);
         }
         tally.exercise(&self.rule.overlap);

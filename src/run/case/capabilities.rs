@@ -41,7 +41,7 @@ impl Capabilities {
                 Offered::No => false,
             };
             if capability.announced.is_none() && !offered {
-                return Some(format!("`{need}` is offered if an overlay says so: {}", capability.about));
+                return Some(format!("`{need}` is offered only if an overlay says so: {}", capability.about));
             }
         }
         let (need, _) = self.needed.first()?;

@@ -106,7 +106,7 @@ impl Interpreter<'_> {
             }
         }
         if !covers.is_empty() {
-            let message = format!("{} was left out", wanted.label);
+            let message = format!("{} was missing", wanted.label);
             self.fail_step(covers, message, None, None)?;
         }
         Ok(None)

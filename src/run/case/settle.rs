@@ -59,7 +59,7 @@ impl Interpreter<'_> {
     /// Waits until the server falls silent towards this client. A silence towards everybody counts for the next client, too.
     async fn fall_silent(&mut self, client: &str) -> Result<(), Abort> {
         if self.client(client)?.stalled {
-            return Err(Abort::Error(format!("`{client}` is stalled: it would hear nothing, whatever came")));
+            return Err(Abort::Error(format!("`{client}` is stalled: it receives nothing")));
         }
         let quiet = self.quiet_fallback();
         let until = Instant::now() + self.deadline(None).max(quiet * 2);
@@ -67,7 +67,7 @@ impl Interpreter<'_> {
         while self.settling.silent_at != Some(before) && !self.silence(client, quiet).await? {
             if Instant::now() > until {
                 let covers = self.cx.protocol.extension.turn.covers.clone();
-                return self.fail_step(&covers, "the server does not fall silent", None, None);
+                return self.fail_step(&covers, "the server does not stop sending", None, None);
             }
             before = self.log.wire.len();
         }

@@ -229,7 +229,7 @@ impl Interpreter<'_> {
                     return self.closed(client, wanted, passed);
                 }
                 let message = match wanted.close {
-                    true => format!("{}, where a close frame was due", ended.describe()).into(),
+                    true => format!("{}, where a close frame was expected", ended.describe()).into(),
                     // A frame that would nearly have done is not what is wrong.
                     false => {
                         let rest = format!(" instead of sending {}", wanted.label);
@@ -245,7 +245,7 @@ impl Interpreter<'_> {
             late |= Instant::now() > until;
             if last_look || !self.receive_until(until).await? {
                 let missed: Statement = match &nearly {
-                    Some(_) => format!("{} came, but not as expected", wanted.label).into(),
+                    Some(_) => format!("{} came, but did not match", wanted.label).into(),
                     None => self.explain_wait(client, wanted, until - began),
                 };
                 break missed.noting(&self.came_before(client, wanted));

@@ -212,16 +212,16 @@ fn failure(leaks: &[Leak], here: bool, ids: &[String]) -> Failure {
         })
     });
     let (verdict, done) = match owed {
-        true => (Verdict::Failed, "What has not begun yet runs"),
+        true => (Verdict::Failed, "The remaining cases run"),
         false => (
             Verdict::Warned,
-            "No requirement forbids it: this case was run again, and what had not begun yet runs",
+            "No requirement forbids it: this case was run again, and the remaining cases run",
         ),
     };
     let kind = leaks.first().map_or(LeakKind::Frame, Leak::kind);
     let message = format!(
-        "{}: {}{more}. {done} one after the other now; `sessions = 1` in the target's table, or --jobs 1, says that it is \
-         meant so",
+        "{}: {}{more}. {done} one after the other now; `sessions = 1` in the target's table, or --jobs 1, declares that this is \
+         intended",
         Cause::Leak(kind),
         told.join("; ")
     );

@@ -45,7 +45,7 @@ pub(crate) fn case(protocol: &Protocol) -> Result<LoadedCase, String> {
             { "type": "object", "not": { "additionalProperties": { "not": { "$ref": "#/$defs/told" } } } },
         ] } },
     });
-    Builder::new(protocol, "sessions-apart", "What one session is told no other hears")
+    Builder::new(protocol, "sessions-apart", "Messages of one session do not reach another")
         .turn(json!([{ "say": WORDS }]))
         .open(SPEAKER)
         .open_in(LISTENER, "other")
@@ -68,8 +68,8 @@ pub(crate) fn leaks(outcome: &mut CaseOutcome, ids: &[String]) -> bool {
     let more = leaked.len().saturating_sub(SHOWN);
     let more = if more > 0 { format!("; and {more} more") } else { String::new() };
     let message = format!(
-        "what one session was told came to a client of another: `{LISTENER}` of session `other` received {} frames of the turn that \
-         `{SPEAKER}` began in session `main`: {}{more}. `sessions = 1` in the target's table has cases run one after the other, as this \
+        "a message of one session reached a client of another: `{LISTENER}` of session `other` received {} frames of the turn that \
+         `{SPEAKER}` began in session `main`: {}{more}. `sessions = 1` in the target's table runs cases one after the other, as this \
          run now does",
         leaked.len(),
         shown.join("; "),

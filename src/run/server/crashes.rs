@@ -20,14 +20,17 @@ pub(crate) fn reports(fallen: Vec<Crash>, reproduce: &str, now: Duration) -> Vec
     }
     let report = |(_, Crash { how, output, before, .. }, count): (String, Crash, usize)| {
         let place = match &before {
-            Some(case) => format!("between cases, before {case}, for which it was started again"),
-            None => "behind the last case".to_owned(),
+            Some(case) => format!("between cases; it was started again for {case}"),
+            None => "after the last case".to_owned(),
         };
-        let often =
-            if count > 1 { format!(" (and {} times more in this way)", count - 1) } else { String::new() };
+        let often = if count > 1 {
+            format!(" (and {} more times in the same way)", count - 1)
+        } else {
+            String::new()
+        };
         CaseReport {
             case: LIVES_ON.to_owned(),
-            title: "The server lives until it is stopped".to_owned(),
+            title: "The server runs until it is stopped".to_owned(),
             verdict: Verdict::Error,
             reason: Some(format!("the server died {place}: {how}{often}")),
             started: now.as_secs_f64(),

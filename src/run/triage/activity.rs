@@ -32,11 +32,7 @@ impl ServerActivity {
 
     /// What a server has said from which nothing but silence was noted.
     pub(crate) fn nothing(&self) -> &'static str {
-        if self.1.load(Ordering::Relaxed) {
-            "nothing but heartbeats and the like"
-        } else {
-            "not a single word"
-        }
+        if self.1.load(Ordering::Relaxed) { "only heartbeats and other ambient messages" } else { "nothing" }
     }
 
     pub(crate) fn extent(&self) -> ActivityLevel {

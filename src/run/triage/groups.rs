@@ -128,7 +128,7 @@ impl FailureGroups {
     /// What becomes of a case that is not run any more.
     pub fn not_run(&self, heard: &ServerActivity, options: &RunOptions) -> CaseOutcome {
         let message = format!(
-            "not run: {} cases before it have waited for the server, which has said {}. `{}` shows how far it comes",
+            "not run: {} cases before it waited in vain; the server has sent {}. `{}` shows which step fails",
             self.mute.count,
             heard.nothing(),
             options.reproduce.doctor()
@@ -221,9 +221,9 @@ mod tests {
         assert!(causes.are_enough(&heard));
         let told = causes.not_run(&heard, &RunOptions::default()).failures.remove(0).message;
         assert!(told.contains("8 cases") && told.contains("`frameproof doctor`"), "{told}");
-        assert!(told.contains("which has said not a single word."), "{told}");
+        assert!(told.contains("the server has sent nothing."), "{told}");
         heard.note_ambient();
         let told = causes.not_run(&heard, &RunOptions::default()).failures.remove(0).message;
-        assert!(told.contains("which has said nothing but heartbeats and the like."), "{told}");
+        assert!(told.contains("the server has sent only heartbeats and other ambient messages."), "{told}");
     }
 }

@@ -7,7 +7,7 @@ use crate::run::triage::activity::{ActivityLevel, ServerActivity};
 use crate::run::{RunOptions, Target};
 
 /// What to do where the server is not told of the model.
-const POINT_THERE: &str = "point the server at it: env = { OPENAI_BASE_URL = \"{{model}}/v1\" } or ANTHROPIC_BASE_URL = \"{{model}}\"";
+const POINT_THERE: &str = "point the server to it: env = { OPENAI_BASE_URL = \"{{model}}/v1\" } or ANTHROPIC_BASE_URL = \"{{model}}\"";
 
 /// What the model was asked, so far.
 #[derive(Debug, Clone, Copy, Default)]
@@ -61,13 +61,13 @@ pub(crate) fn missing(target: &Target, count: Count) -> Option<Missing> {
         (None, _) if !spec.is_launched() => return None,
         (None, _) => (
             format!(
-                "no scripted model was started: `{{{{model}}}}` stands nowhere in [target.{}]",
+                "no scripted model was started: `{{{{model}}}}` does not occur in [target.{}]",
                 spec.name
             ),
             format!("{POINT_THERE}; or give `prompts`, see docs/targets.md"),
         ),
         (Some(_), Count { requests: 0, .. }) => (
-            "the scripted model was never asked".to_owned(),
+            "the scripted model received no request".to_owned(),
             match spec.model_in.as_slice() {
                 [] => POINT_THERE.to_owned(),
                 places => format!(
@@ -79,11 +79,11 @@ pub(crate) fn missing(target: &Target, count: Count) -> Option<Missing> {
             },
         ),
         (Some(_), Count { last: Some(CueState::Bad), found: 0, .. }) => (
-            "the scripted model got a cue that is damaged".to_owned(),
-            "the server changes the user's text on its way: `[[cue:…]]` must stay as it is".to_owned(),
+            "the scripted model received a damaged cue".to_owned(),
+            "the server changes the user's text: `[[cue:…]]` must be passed on unchanged".to_owned(),
         ),
         (Some(_), Count { found: 0, .. }) => (
-            "the scripted model was asked, without the cue".to_owned(),
+            "the scripted model received requests without the cue".to_owned(),
             "the user's text must be in a user message of the request, word for word".to_owned(),
         ),
         _ => return None,
@@ -107,5 +107,5 @@ pub(crate) fn hint(
     }
     let Missing { text, advice } = missing(target, count)?;
     let doctor = options.reproduce.doctor();
-    Some(format!("{text}: {advice}; `{doctor}` walks through it"))
+    Some(format!("{text}: {advice}; `{doctor}` checks it step by step"))
 }

@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn what_differs_elsewhere_is_another_failure() {
-        let of = |expected, actual| of_failure(&failure("a came, but not as expected", expected, actual));
+        let of = |expected, actual| of_failure(&failure("a came, but did not match", expected, actual));
         let base =
             of(json!({ "type": "a", "state": "idle" }), json!({ "type": "a", "state": "busy", "id": 1 }));
         for (expected, actual, same) in [

@@ -12,7 +12,7 @@ use crate::wire::ConnectError;
 
 /// Why a case that restarts the server is left out.
 pub(crate) const NO_RESTART: &str =
-    "it restarts the server, which only one that frameproof starts itself lets us do";
+    "it restarts the server, which needs a server that frameproof starts itself";
 
 impl Interpreter<'_> {
     pub(crate) async fn restart(&mut self) -> Result<(), Abort> {

@@ -31,7 +31,7 @@ impl Interpreter<'_> {
                     for (name, at) in &verb.save {
                         let Some(value) = at.get(&received.body).cloned() else {
                             let blame = self.absent(cx, names, cx.blame);
-                            let message = format!("it has no {at}, which is to be saved as `{name}`");
+                            let message = format!("it has no {at}, to be saved as `{name}`");
                             return self.fail_step(&blame, message, Some(&*received), None);
                         };
                         self.vars.set(name, value);
@@ -134,7 +134,7 @@ impl Interpreter<'_> {
         let violations = compiled.violations(&text);
         let Some(violation) = violations.first() else { return Ok(()) };
         let message =
-            format!("the pieces make {}, which {}", crate::protocol::shorten(&text), violation.problem);
+            format!("the pieces form {}, which {}", crate::protocol::shorten(&text), violation.problem);
         let before = self.verdict.failures.len();
         let missed = self.fail_step(cx.blame, message, Some(&Received::made(event, text)), None);
         if let Some(failure) = self.verdict.failures.get_mut(before) {
@@ -181,7 +181,7 @@ impl Interpreter<'_> {
                 let number = |index: usize| values.get(index).and_then(Value::as_i64);
                 let holds =
                     matches!((number(0), number(1), number(2)), (Some(a), Some(b), Some(c)) if a - b == c);
-                (holds, "a difference that fits", values)
+                (holds, "two numbers and their difference", values)
             }
         })
     }
@@ -195,7 +195,7 @@ impl Interpreter<'_> {
         let body = seen.map(|received| received.body).unwrap_or_default();
         if state.at.iter().all(|at| at.get(&body).is_none()) {
             // Nothing compared with nothing is always the same.
-            let message = "what was asked for the state shows nothing of it".to_owned();
+            let message = "the answer to the state query does not contain the state".to_owned();
             self.fail_step(&[], message, Some(&Received::made(self.last_event(), body.clone())), None)?;
         }
         Ok(state

@@ -21,7 +21,7 @@ impl Interpreter<'_> {
     pub(crate) async fn expect_file(&mut self, verb: &ExpectFile, cx: &StepScope<'_>) -> Result<(), Abort> {
         let Some(instance) = self.cx.server.instance.clone().filter(|instance| instance.spec().is_launched())
         else {
-            let reason = "it looks at the server's files, which only one that frameproof launches lets us do";
+            let reason = "it reads the server's files, which needs a server that frameproof launched";
             return Err(Abort::NotApplicable(reason.to_owned()));
         };
         let path = self.expand(&json!(verb.path), None)?;
@@ -65,7 +65,7 @@ fn read(folder: &Path, path: &str) -> Result<Value, String> {
         return Err(format!("`{path}` is a link that leads out of the scratch folder"));
     }
     if !real.is_file() {
-        return Err(format!("`{path}` is no file"));
+        return Err(format!("`{path}` is not a file"));
     }
     let Ok(file) = std::fs::File::open(real) else { return Ok(Value::Null) };
     let mut bytes = Vec::new();

@@ -34,7 +34,7 @@ impl Interpreter<'_> {
         raw.encode(&mut |value| match self.expand(value, None) {
             Ok(value) => Ok(value),
             Err(Abort::Error(error)) => Err(error),
-            Err(_) => Err("its templates cannot be filled in".to_owned()),
+            Err(_) => Err("its templates cannot be expanded".to_owned()),
         })
         .map_err(|error| Abort::Error(format!("`frame`: {error}")))
     }

@@ -32,7 +32,7 @@ impl Interpreter<'_> {
             if silent && self.client(&name)?.ended.is_none() {
                 self.client(&name)?.mute = true;
                 let message =
-                    self.nothing_came(&name, "the server answers no more on this connection", false);
+                    self.nothing_came(&name, "the server no longer answers on this connection", false);
                 return self.fail_step(blame, message, None, None);
             }
             // A pong may overtake the answer to what was sent before.
@@ -49,12 +49,12 @@ impl Interpreter<'_> {
             Some(codes) if may_close(codes, &ended) => Ok(()),
             Some(_) if matches!(ended.how, Some(End::Eof | End::Reset)) => {
                 // Dropping TCP where a close frame is due is bad manners, and common.
-                let message = format!("{}, where a close frame was due", ended.describe());
+                let message = format!("{}, where a close frame was expected", ended.describe());
                 self.fail(Failure::new(Check::Step, Verdict::Warned, message).breaking(blame));
                 Ok(())
             }
             _ => {
-                let message = format!("{}, and had no reason to", ended.describe());
+                let message = format!("{}, without a reason", ended.describe());
                 self.fail_on_end(Check::Step, &name, blame, message)
             }
         }
@@ -175,7 +175,7 @@ impl Interpreter<'_> {
         let mut heard = self.log.texts.iter().flatten();
         let shown = heard.find(|(_, to, frame)| to == client && shows(frame, text));
         let Some((index, _, frame)) = shown else { return Ok(()) };
-        let message = "a text of another session was shown".to_owned();
+        let message = "a text of another session was sent to this client".to_owned();
         let received = Received::made(*index, json!(&**frame));
         self.fail_step(cx.blame, message, Some(&received), None)
     }
