@@ -13,7 +13,7 @@ use super::references::{check_references, components_of, resolve};
 use super::requirement::{Requirements, RequirementsFile};
 use super::{DialectChoice, LoadOptions, Message, PartOf, Protocol, Roles, overlay};
 use crate::source::schema::Schema;
-use crate::source::{Diagnostic, Diagnostics, Document, Part, decode, decode_value, escape_token};
+use crate::source::{Diagnostic, Diagnostics, Document, Part, decode, decode_value, escape_token, read};
 use crate::trace::Direction;
 
 /// The two files of a protocol's folder.
@@ -332,7 +332,7 @@ fn load_message(
 ) -> Result<Message, String> {
     let message = document.pointer(pointer).unwrap_or(&Value::Null);
     let own: MessageExtension = match message.get("x-frameproof") {
-        Some(own) => serde_json::from_value(own.clone()).map_err(|error| error.to_string())?,
+        Some(own) => read(own).map_err(|error| error.to_string())?,
         None => MessageExtension::default(),
     };
     let payload = message.get("payload").cloned().unwrap_or(json!({ "type": "object" }));

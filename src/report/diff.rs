@@ -1,7 +1,8 @@
 //! Expected against actual, line by line.
 
 use serde_json::Value;
-use similar::{ChangeTag, TextDiff};
+use similar::DiffOp;
+use similar::algorithms::{Capture, Replace, myers};
 
 /// The part of a value that an expected part of it speaks of, and whether there is more: what nobody asked for is no
 /// difference.
@@ -32,18 +33,28 @@ pub(super) fn lines(expected: &Value, actual: &Value) -> Vec<(char, String)> {
         value => serde_json::to_string_pretty(value).unwrap_or_default().replace(",\n", "\n"),
     };
     let (expected, actual) = (text(expected), text(actual));
-    let diff = TextDiff::from_lines(&expected, &actual);
-    let changes = diff.iter_all_changes();
-    changes
-        .map(|change| {
-            let sign = match change.tag() {
-                ChangeTag::Delete => '-',
-                ChangeTag::Insert => '+',
-                ChangeTag::Equal => ' ',
-            };
-            (sign, change.value().trim_end_matches('\n').to_owned())
-        })
-        .collect()
+    let (expected, actual): (Vec<&str>, Vec<&str>) = (expected.lines().collect(), actual.lines().collect());
+    // One algorithm by its own name: what chooses among all of them compiles all of them.
+    let mut found = Replace::new(Capture::new());
+    let Ok(()) = myers::diff_deadline_raw(
+        &mut found,
+        &expected[..],
+        0..expected.len(),
+        &actual[..],
+        0..actual.len(),
+        None,
+    );
+    let mut lines = Vec::new();
+    let mut add = |sign, text: &[&str]| lines.extend(text.iter().map(|line| (sign, (*line).to_owned())));
+    for op in found.into_inner().into_ops() {
+        if let DiffOp::Equal { .. } = op {
+            add(' ', &expected[op.old_range()]);
+        } else {
+            add('-', &expected[op.old_range()]);
+            add('+', &actual[op.new_range()]);
+        }
+    }
+    lines
 }
 
 #[cfg(test)]

@@ -2,7 +2,10 @@
 
 use std::io::BufRead;
 
+use serde_json::Value;
+
 use crate::results::event::RunEvent;
+use crate::source;
 
 /// One event as one line, without the line end.
 pub fn line(event: &RunEvent) -> String {
@@ -22,9 +25,9 @@ pub fn read(input: impl BufRead) -> Result<Vec<RunEvent>, String> {
         if text.trim().is_empty() {
             continue;
         }
-        let event = serde_json::from_str(text)
-            .map_err(|error| format!("line {} is not an event of a run: {error}", index + 1))?;
-        events.push(event);
+        let wrong = |why: String| format!("line {} is not an event of a run: {why}", index + 1);
+        let value: Value = serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
+        events.push(source::read(&value).map_err(|error| wrong(error.to_string()))?);
     }
     Ok(events)
 }

@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::results::event::CaseReport;
+use crate::source::read;
 use crate::trace::{Event, Payload};
 
 /// What stands in a secret's place.
@@ -61,7 +62,7 @@ impl Secrets {
             return report;
         }
         let masked = serde_json::to_value(&report).map(|value| self.value(value));
-        masked.and_then(serde_json::from_value).unwrap_or(report)
+        masked.ok().and_then(|value| read(&value).ok()).unwrap_or(report)
     }
 
     /// A case's report without the secrets in its texts. What is not written is kept, too.

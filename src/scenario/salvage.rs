@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::file::{Case, Step};
-use crate::source::Document;
+use crate::source::{Document, read};
 
 /// A case without what is no field of it or of the wrong shape.
 pub(super) struct Salvaged {
@@ -54,7 +54,7 @@ fn salvage(given: &Map<String, Value>, pointer: String) -> Option<Salvaged> {
         words(value, &mut gaps.words);
     }
     for (index, given) in given.get("steps").and_then(Value::as_array).into_iter().flatten().enumerate() {
-        let step = serde_json::from_value::<Step>(given.clone());
+        let step = read::<Step>(given);
         if step.is_err() {
             gaps.steps.insert(index);
             words(given, &mut gaps.words);
@@ -71,7 +71,7 @@ fn rightful<T: DeserializeOwned>(
     stand_in: Map<String, Value>,
     without: &[&str],
 ) -> Option<T> {
-    let read = |fields: &Map<String, Value>| serde_json::from_value::<T>(Value::Object(fields.clone())).ok();
+    let read = |fields: &Map<String, Value>| read::<T>(&Value::Object(fields.clone())).ok();
     let mut fields = stand_in;
     for (key, value) in given.iter().filter(|(key, _)| !without.contains(&key.as_str())) {
         let mut more = fields.clone();

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::salvage::Gaps;
 use super::{LoadedCase, compile, file, from_documents};
 use crate::protocol::Protocol;
-use crate::source::Document;
+use crate::source::{Document, read};
 
 /// A case in the making.
 #[derive(Debug, Clone)]
@@ -115,7 +115,7 @@ pub fn unplaced(
     document: &Arc<Document>,
     protocol: &Protocol,
 ) -> Result<LoadedCase, String> {
-    let given: file::Case = serde_json::from_value(case.clone()).map_err(|error| error.to_string())?;
+    let given: file::Case = read(case).map_err(|error| error.to_string())?;
     let id = format!("{family}/{}", given.name);
     let (case, mistakes) = compile::case(given, protocol, &Gaps::default());
     if let Some(mistake) = mistakes.into_iter().next() {

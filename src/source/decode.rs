@@ -93,10 +93,9 @@ pub fn decode_value<T: JsonSchema + DeserializeOwned + 'static>(
     let shape = shape_of::<T>()?;
     let violations = shape.schema.violations(&value);
     if violations.is_empty() {
-        return serde_path_to_error::deserialize(value).map_err(|error| {
-            let below: String = error.path().iter().map(token).collect();
-            let message = error.inner().to_string();
-            Diagnostic::new(message).at(document, &format!("{pointer}{below}"), Part::Value).into()
+        return read(&value).map_err(|mistake| {
+            let at = format!("{pointer}{}", mistake.at);
+            Diagnostic::new(mistake.message).at(document, &at, Part::Value).into()
         });
     }
     let known = field_names(&shape.text);
@@ -112,7 +111,29 @@ pub fn decode_value<T: JsonSchema + DeserializeOwned + 'static>(
 
 /// What ships with the binary has been checked.
 fn known_good<T: DeserializeOwned>(value: &Value, document: &Document) -> Option<T> {
-    if document.is_shipped() { T::deserialize(value).ok() } else { None }
+    if document.is_shipped() { read(value).ok() } else { None }
+}
+
+/// Why a value is not one of a type.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub(crate) struct Unreadable {
+    /// JSON Pointer of what is wrong in the value.
+    pub at: String,
+    /// What is wrong there.
+    pub message: String,
+}
+
+/// Reads a value that needs no check against a schema. All that is read as JSON values is read here: each further kind of
+/// deserializer would compile the code of all types once more.
+///
+/// # Errors
+/// The first mistake.
+pub(crate) fn read<T: DeserializeOwned>(value: &Value) -> Result<T, Unreadable> {
+    serde_path_to_error::deserialize(value).map_err(|error| Unreadable {
+        at: error.path().iter().map(token).collect(),
+        message: error.inner().to_string(),
+    })
 }
 
 /// A step of a path as a JSON Pointer's.

@@ -11,6 +11,7 @@ mod shipped;
 mod syntax;
 mod toml;
 
+pub(crate) use decode::read;
 pub use decode::{decode, decode_value, schema_of};
 pub use diagnostic::{Diagnostic, Diagnostics, nearest, nearest_few};
 pub(crate) use document::escape_token;

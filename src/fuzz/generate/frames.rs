@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::fuzz::input::{Action, Input, Obligation};
 use crate::scenario::frame::{RawFrame, unhex};
+use crate::source::read;
 use crate::wire::{Breach, Messages, Writer};
 
 /// What the inputs of this file are called in the table of states and commands.
@@ -120,7 +121,7 @@ pub fn meaning(steps: &[Value]) -> Option<Meaning> {
     for step in steps {
         let count = step.get("count").and_then(Value::as_u64).unwrap_or(1);
         let bytes = if let Some(frame) = step.get("frame") {
-            let raw: RawFrame = serde_json::from_value(frame.clone()).ok()?;
+            let raw: RawFrame = read(frame).ok()?;
             let mut bytes = raw.encode(&mut |value| Ok(value.clone())).ok()?;
             bytes.truncate(raw.cut.map_or(usize::MAX, |cut| usize::try_from(cut).unwrap_or(usize::MAX)));
             bytes
