@@ -1,5 +1,6 @@
 //! `frameproof selftest`.
 
+mod driver;
 mod faults;
 mod styles;
 mod triggers;

@@ -4,15 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::watch;
-
 use crate::protocol::Protocol;
 use crate::protocol::extension::Offered;
 use crate::reference::{self, Fault, Variant};
-use crate::results::event::{RunEvent, Verdict};
-use crate::run::RunError;
-use crate::run::{RunOptions, Target, run};
+use crate::results::event::{CaseReport, Verdict};
+use crate::run::{RunError, RunOptions};
 use crate::scenario::LoadedCase;
+use crate::selftest::driver::{run_against, with_deadline};
 
 /// What the suite made of one fault.
 #[derive(Debug, Clone)]
@@ -75,8 +73,7 @@ async fn one(
     fault: Option<Fault>,
     step_deadline: Option<Duration>,
 ) -> Result<Kill, RunError> {
-    let target =
-        Target::Reference(Variant { fault: fault.map(|fault| fault.name.to_owned()), ..Variant::default() });
+    let variant = Variant { fault: fault.map(|fault| fault.name.to_owned()), ..Variant::default() };
     let mut by: BTreeMap<String, Vec<String>> = BTreeMap::new();
     // What no server offers under this reading is left out on purpose; elsewhere a fault must not hide a case.
     let unoffered = |case: &LoadedCase| {
@@ -84,8 +81,7 @@ async fn one(
         needs.into_iter().any(|need| need.announced.is_none() && need.offered == Offered::No)
     };
     let cases: Vec<LoadedCase> = cases.iter().filter(|case| !unoffered(case)).cloned().collect();
-    let mut sink = |event: &RunEvent| {
-        let RunEvent::CaseFinished(report) = event else { return };
+    let mut on_case = |report: &CaseReport| {
         for failure in &report.failures {
             let ids = failure.requirements.clone();
             let ids = if ids.is_empty() { vec![format!("({})", failure.check)] } else { ids };
@@ -102,10 +98,8 @@ async fn one(
             by.entry(format!("(error: {reason})")).or_default().push(report.case.clone());
         }
     };
-    let (_keep, stop) = watch::channel(false);
-    let mut options = options.clone();
-    options.timing.step_deadline = step_deadline.unwrap_or(options.timing.step_deadline);
-    let summary = run(Arc::clone(protocol), cases, target, options, &mut sink, stop).await?;
+    let options = with_deadline(options, step_deadline.unwrap_or(options.timing.step_deadline));
+    let summary = run_against(variant, protocol, cases, options, &mut on_case).await?;
     let violates: BTreeSet<&str> = fault.iter().flat_map(|fault| fault.violates.iter().copied()).collect();
     let missing = violates.iter().filter(|id| !by.contains_key(**id)).map(|id| (*id).to_owned()).collect();
     let unrelated = by.keys().filter(|id| !violates.contains(id.as_str())).cloned().collect();

@@ -2,6 +2,7 @@
 //! style, and mutants of the wire.
 
 mod chance;
+mod driver;
 pub mod faults;
 pub mod styles;
 pub mod triggers;

@@ -3,14 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use tokio::sync::watch;
-
 use crate::protocol::Protocol;
 use crate::reference::{Style, Variant, styles};
-use crate::results::event::{CaseReport, RunEvent, Verdict};
-use crate::run::{RunError, RunOptions, Target, run};
+use crate::results::event::{CaseReport, Verdict};
+use crate::run::{RunError, RunOptions};
 use crate::scenario::LoadedCase;
 use crate::selftest::chance::Chance;
+use crate::selftest::driver::run_against;
 
 /// Most styles in one combination.
 const MOST: usize = 6;
@@ -123,18 +122,15 @@ async fn one(
     seed: u64,
 ) -> Result<StyleRun, RunError> {
     let names: Vec<String> = styles.iter().map(|style| style.name.to_owned()).collect();
-    let target = Target::Reference(Variant { styles: names, seed, ..Variant::default() });
+    let variant = Variant { styles: names, seed, ..Variant::default() };
     let may_warn: BTreeSet<&str> = styles.iter().flat_map(|style| style.warns.iter().copied()).collect();
     let mut alarms = Vec::new();
     let mut counts: BTreeMap<Verdict, usize> = BTreeMap::new();
-    let mut sink = |event: &RunEvent| {
-        if let RunEvent::CaseFinished(report) = event {
-            *counts.entry(report.verdict).or_default() += 1;
-            alarms.extend(held_against(report, &may_warn));
-        }
+    let mut on_case = |report: &CaseReport| {
+        *counts.entry(report.verdict).or_default() += 1;
+        alarms.extend(held_against(report, &may_warn));
     };
-    let (_keep, stop) = watch::channel(false);
-    let summary = run(Arc::clone(protocol), cases.to_vec(), target, options.clone(), &mut sink, stop).await?;
+    let summary = run_against(variant, protocol, cases.to_vec(), options.clone(), &mut on_case).await?;
     let styles = styles.iter().map(|style| style.name).collect();
     Ok(StyleRun { styles, seed, alarms, cases: counts, seconds: summary.seconds })
 }

@@ -4,14 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::watch;
-
 use crate::protocol::{Level, Protocol};
 use crate::reference::{Fault, Trigger, Variant, faults};
-use crate::results::event::{RunEvent, Verdict};
-use crate::run::{RunError, RunOptions, Target, run};
+use crate::results::event::{CaseReport, Verdict};
+use crate::run::{RunError, RunOptions};
 use crate::scenario::LoadedCase;
 use crate::selftest::chance::Chance;
+use crate::selftest::driver::{run_against, sampled, with_deadline};
 
 /// What is to be tried.
 #[derive(Debug, Clone)]
@@ -88,9 +87,8 @@ pub async fn selftest(
     sink: &mut (dyn FnMut(&Mutant) + Send),
 ) -> Result<(), RunError> {
     for (fault, trigger) in pairs(faults(&protocol.name), plan) {
-        let mut options = options.clone();
-        options.timing.step_deadline = SHORT;
-        sink(&one(protocol, cases, options, fault, trigger, &plan.styles).await?);
+        let options = with_deadline(options, SHORT);
+        sink(&one(protocol, cases, options, (fault, trigger), &plan.styles).await?);
     }
     Ok(())
 }
@@ -104,32 +102,22 @@ fn pairs(all: &[Fault], plan: &Plan) -> Vec<(Fault, Trigger)> {
     };
     let triggers: Vec<Trigger> =
         Trigger::ALL.iter().map(|(trigger, ..)| *trigger).filter(|trigger| tried(trigger)).collect();
-    let mut pairs: Vec<(Fault, Trigger)> = all
-        .iter()
-        .filter(wanted)
-        .flat_map(|fault| triggers.iter().map(|trigger| (*fault, *trigger)))
-        .collect();
-    let mut chance = Chance::new(plan.seed, 0);
-    while plan.sample.is_some_and(|most| pairs.len() > most) {
-        pairs.remove(chance.below(pairs.len()));
-    }
-    pairs
+    let wanted = all.iter().filter(wanted);
+    let pairs = wanted.flat_map(|fault| triggers.iter().map(|trigger| (*fault, *trigger))).collect();
+    sampled(pairs, plan.sample, Chance::new(plan.seed, 0))
 }
 
 async fn one(
     protocol: &Arc<Protocol>,
     cases: &[LoadedCase],
     options: RunOptions,
-    fault: Fault,
-    trigger: Trigger,
+    (fault, trigger): (Fault, Trigger),
     styles: &[String],
 ) -> Result<Mutant, RunError> {
     let name = format!("{}@{}", fault.name, trigger.name());
-    let target =
-        Target::Reference(Variant { fault: Some(name), styles: styles.to_vec(), ..Variant::default() });
+    let variant = Variant { fault: Some(name), styles: styles.to_vec(), ..Variant::default() };
     let (mut by, mut failed, mut warned): (BTreeMap<String, usize>, _, _) = (BTreeMap::new(), false, false);
-    let mut sink = |event: &RunEvent| {
-        let RunEvent::CaseFinished(report) = event else { return };
+    let mut on_case = |report: &CaseReport| {
         for failure in &report.failures {
             failed |= failure.verdict != Verdict::Warned;
             warned |= failure.verdict == Verdict::Warned;
@@ -137,8 +125,7 @@ async fn one(
         }
         failed |= report.verdict == Verdict::Error;
     };
-    let (_keep, stop) = watch::channel(false);
-    run(Arc::clone(protocol), cases.to_vec(), target, options, &mut sink, stop).await?;
+    run_against(variant, protocol, cases.to_vec(), options, &mut on_case).await?;
     let own = fault.violates.iter().any(|id| by.contains_key(*id));
     // What a SHOULD says can be warned of only.
     let must = fault

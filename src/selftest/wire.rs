@@ -5,15 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tokio::sync::watch;
-
 use crate::frame::Pointer;
 use crate::protocol::Protocol;
 use crate::reference::Variant;
-use crate::results::event::{RunEvent, Verdict};
-use crate::run::{RunError, RunOptions, Target, run};
+use crate::results::event::{CaseReport, Verdict};
+use crate::run::{RunError, RunOptions};
 use crate::scenario::LoadedCase;
 use crate::selftest::chance::Chance;
+use crate::selftest::driver::{run_against, sampled, with_deadline};
 use crate::trace::Direction;
 use crate::wire::relay::{Mutation, Occurrence, Operator};
 
@@ -67,8 +66,7 @@ pub async fn selftest(
     sink: &mut (dyn FnMut(&Mutant) + Send),
 ) -> Result<(), RunError> {
     for mutation in mutations(protocol, plan) {
-        let mut options = options.clone();
-        options.timing.step_deadline = SHORT;
+        let options = with_deadline(options, SHORT);
         sink(&one(protocol, cases, options, Arc::new(mutation), &plan.styles).await?);
     }
     Ok(())
@@ -102,11 +100,7 @@ fn mutations(protocol: &Protocol, plan: &Plan) -> Vec<Mutation> {
             }
         }
     }
-    let mut chance = Chance::new(plan.seed, 1);
-    while plan.sample.is_some_and(|most| all.len() > most) {
-        all.remove(chance.below(all.len()));
-    }
-    all
+    sampled(all, plan.sample, Chance::new(plan.seed, 1))
 }
 
 fn named(mutation: &Mutation) -> String {
@@ -130,14 +124,11 @@ async fn one(
     let variant =
         Variant { styles: styles.to_vec(), mutation: Some(Arc::clone(&mutation)), ..Variant::default() };
     let (mut by, mut killed) = (BTreeSet::new(), false);
-    let mut sink = |event: &RunEvent| {
-        let RunEvent::CaseFinished(report) = event else { return };
+    let mut on_case = |report: &CaseReport| {
         killed |= !report.failures.is_empty() || report.verdict == Verdict::Error;
         by.extend(report.failures.iter().flat_map(|failure| failure.requirements.iter().cloned()));
     };
-    let (_keep, stop) = watch::channel(false);
-    let target = Target::Reference(variant);
-    run(Arc::clone(protocol), cases.to_vec(), target, options, &mut sink, stop).await?;
+    run_against(variant, protocol, cases.to_vec(), options, &mut on_case).await?;
     let hits = mutation.hits.load(Ordering::Relaxed);
     let fate = match (killed, hits) {
         (true, _) => Fate::Killed,

@@ -3,8 +3,9 @@
 use std::io::Write;
 
 use super::super::source::Suite;
-use super::super::{Failure, harness, nothing, runtime, usage};
+use super::super::{Failure, nothing, usage};
 use super::Selftest;
+use super::driver::on_each_suite;
 use crate::exit::Exit;
 use crate::reference;
 use crate::selftest::faults::{Kill, selftest};
@@ -15,22 +16,14 @@ impl Selftest {
         let options = self.options();
         let mut out = anstream::stdout();
         let (mut right, mut total) = (0, 0);
-        for Suite { protocol, cases } in suites {
-            if suites.len() > 1 {
-                writeln!(out, "{}", protocol.title)?;
-            }
-            let mut written = Ok(());
-            let mut sink = |kill: &Kill| {
-                total += 1;
-                right += usize::from(kill.is_right());
-                if written.is_ok() {
-                    written = show(&mut out, kill, self.verbose);
-                }
-            };
-            let result = runtime()?.block_on(selftest(protocol, cases, &options, &self.fault, &mut sink));
-            result.map_err(|error| harness(error, ""))?;
-            written?;
-        }
+        let show = |out: &mut _, kill: &Kill| {
+            total += 1;
+            right += usize::from(kill.is_right());
+            show(out, kill, self.verbose)
+        };
+        on_each_suite(suites, &mut out, show, async |suite, sink| {
+            selftest(&suite.protocol, &suite.cases, &options, &self.fault, sink).await
+        })?;
         writeln!(out, "{right} of {total} judged rightly")?;
         Ok(if right == total { Exit::Passed } else { Exit::Failed })
     }

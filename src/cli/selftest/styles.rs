@@ -3,8 +3,9 @@
 use std::io::Write;
 
 use super::super::source::Suite;
-use super::super::{Failure, harness, nothing, runtime, usage};
+use super::super::{Failure, nothing, usage};
 use super::Selftest;
+use super::driver::on_each_suite;
 use crate::exit::Exit;
 use crate::reference;
 use crate::report::escape;
@@ -17,23 +18,15 @@ impl Selftest {
         let plan = Plan { only: self.style.clone(), combinations: self.combinations, seed: self.seed };
         let mut out = anstream::stdout();
         let (mut right, mut total) = (0, 0);
-        for Suite { protocol, cases } in suites {
-            if suites.len() > 1 {
-                writeln!(out, "{}", protocol.title)?;
-            }
-            let mut written = Ok(());
-            let mut sink = |run: &StyleRun| {
-                total += 1;
-                right += usize::from(run.is_right());
-                if written.is_ok() {
-                    written = show(&mut out, run, self.verbose);
-                }
-            };
-            let options = self.options();
-            let result = runtime()?.block_on(selftest(protocol, cases, &options, &plan, &mut sink));
-            result.map_err(|error| harness(error, ""))?;
-            written?;
-        }
+        let show = |out: &mut _, run: &StyleRun| {
+            total += 1;
+            right += usize::from(run.is_right());
+            show(out, run, self.verbose)
+        };
+        let options = self.options();
+        on_each_suite(suites, &mut out, show, async |suite, sink| {
+            selftest(&suite.protocol, &suite.cases, &options, &plan, sink).await
+        })?;
         writeln!(out, "{right} of {total} styles and combinations passed")?;
         Ok(if right == total { Exit::Passed } else { Exit::Failed })
     }

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::io::Write;
 
 use super::super::source::Suite;
-use super::super::{Failure, harness, runtime, usage};
+use super::super::{Failure, usage};
 use super::Selftest;
+use super::driver::on_each_suite;
 use crate::exit::Exit;
 use crate::reference::Trigger;
 use crate::selftest::triggers::{Fate, Mutant, Plan, selftest};
@@ -23,22 +24,14 @@ impl Selftest {
         };
         let mut out = anstream::stdout();
         let mut fates: BTreeMap<Fate, usize> = BTreeMap::new();
-        for Suite { protocol, cases } in suites {
-            if suites.len() > 1 {
-                writeln!(out, "{}", protocol.title)?;
-            }
-            let mut written = Ok(());
-            let mut sink = |mutant: &Mutant| {
-                *fates.entry(mutant.fate).or_default() += 1;
-                if written.is_ok() {
-                    written = show(&mut out, mutant, self.verbose);
-                }
-            };
-            let options = self.options();
-            let result = runtime()?.block_on(selftest(protocol, cases, &options, &plan, &mut sink));
-            result.map_err(|error| harness(error, ""))?;
-            written?;
-        }
+        let show = |out: &mut _, mutant: &Mutant| {
+            *fates.entry(mutant.fate).or_default() += 1;
+            show(out, mutant, self.verbose)
+        };
+        let options = self.options();
+        on_each_suite(suites, &mut out, show, async |suite, sink| {
+            selftest(&suite.protocol, &suite.cases, &options, &plan, sink).await
+        })?;
         summary(&mut out, &fates)?;
         let alive = fates.keys().any(|fate| matches!(fate, Fate::Survived | Fate::Warned));
         Ok(if alive { Exit::Failed } else { Exit::Passed })

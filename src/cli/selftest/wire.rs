@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
+use super::super::Failure;
 use super::super::source::Suite;
-use super::super::{Failure, harness, runtime};
 use super::Selftest;
+use super::driver::on_each_suite;
 use crate::exit::Exit;
 use crate::selftest::wire::{Fate, Mutant, Plan, selftest};
 
@@ -15,22 +16,14 @@ impl Selftest {
         let plan = Plan { sample: self.sample, seed: self.seed, styles: self.style.clone() };
         let mut out = anstream::stdout();
         let mut fates: BTreeMap<Fate, usize> = BTreeMap::new();
-        for Suite { protocol, cases } in suites {
-            if suites.len() > 1 {
-                writeln!(out, "{}", protocol.title)?;
-            }
-            let mut written = Ok(());
-            let mut sink = |mutant: &Mutant| {
-                *fates.entry(mutant.fate).or_default() += 1;
-                if written.is_ok() {
-                    written = show(&mut out, mutant, self.verbose);
-                }
-            };
-            let options = self.options();
-            let result = runtime()?.block_on(selftest(protocol, cases, &options, &plan, &mut sink));
-            result.map_err(|error| harness(error, ""))?;
-            written?;
-        }
+        let show = |out: &mut _, mutant: &Mutant| {
+            *fates.entry(mutant.fate).or_default() += 1;
+            show(out, mutant, self.verbose)
+        };
+        let options = self.options();
+        on_each_suite(suites, &mut out, show, async |suite, sink| {
+            selftest(&suite.protocol, &suite.cases, &options, &plan, sink).await
+        })?;
         let count = |fate| fates.get(&fate).copied().unwrap_or_default();
         let (killed, survived) = (count(Fate::Killed), count(Fate::Survived));
         writeln!(

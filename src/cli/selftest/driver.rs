@@ -1,0 +1,34 @@
+//! What all self-tests have in common: one suite after the other, each result shown as it comes.
+
+use std::io::Write;
+
+use super::super::source::Suite;
+use super::super::{Failure, harness, runtime};
+use crate::run::RunError;
+
+/// Where the results of a self-test go.
+pub(super) type Sink<'s, R> = &'s mut (dyn FnMut(&R) + Send);
+
+/// Has `selftest` try each suite, and `show` what it tells. Below the protocol's name where there are several.
+pub(super) fn on_each_suite<W: Write + Send, R, T>(
+    suites: &[Suite],
+    out: &mut W,
+    mut show: impl FnMut(&mut W, &R) -> std::io::Result<()> + Send,
+    selftest: impl AsyncFn(&Suite, Sink<'_, R>) -> Result<T, RunError>,
+) -> Result<(), Failure> {
+    for suite in suites {
+        if suites.len() > 1 {
+            writeln!(out, "{}", suite.protocol.title)?;
+        }
+        let mut written = Ok(());
+        let mut sink = |result: &R| {
+            if written.is_ok() {
+                written = show(out, result);
+            }
+        };
+        let done = runtime()?.block_on(selftest(suite, &mut sink));
+        done.map_err(|error| harness(error, ""))?;
+        written?;
+    }
+    Ok(())
+}

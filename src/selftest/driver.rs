@@ -1,0 +1,45 @@
+//! The suite against one variant of a reference server.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use crate::protocol::Protocol;
+use crate::reference::Variant;
+use crate::results::event::{CaseReport, RunEvent, Summary};
+use crate::run::{RunError, RunOptions, Target, run};
+use crate::scenario::LoadedCase;
+use crate::selftest::chance::Chance;
+
+/// Runs the cases against this server, and hands over the report of each.
+pub(super) async fn run_against(
+    variant: Variant,
+    protocol: &Arc<Protocol>,
+    cases: Vec<LoadedCase>,
+    options: RunOptions,
+    on_case: &mut (dyn FnMut(&CaseReport) + Send),
+) -> Result<Summary, RunError> {
+    let mut sink = |event: &RunEvent| {
+        if let RunEvent::CaseFinished(report) = event {
+            on_case(report);
+        }
+    };
+    let (_keep, stop) = watch::channel(false);
+    run(Arc::clone(protocol), cases, Target::Reference(variant), options, &mut sink, stop).await
+}
+
+/// The same options for a server that may be silent: it costs a deadline in every case.
+pub(super) fn with_deadline(options: &RunOptions, step_deadline: Duration) -> RunOptions {
+    let mut options = options.clone();
+    options.timing.step_deadline = step_deadline;
+    options
+}
+
+/// So many of them at most, in their order.
+pub(super) fn sampled<T>(mut all: Vec<T>, most: Option<usize>, mut chance: Chance) -> Vec<T> {
+    while most.is_some_and(|most| all.len() > most) {
+        all.remove(chance.below(all.len()));
+    }
+    all
+}
