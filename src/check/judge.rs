@@ -204,7 +204,7 @@ impl Judge {
             self.history.record(session, logged, index, on.conn);
         }
         let Some(message) = message else { return };
-        for (number, part) in self.rules.protocol.parts.iter().enumerate() {
+        for (number, part) in self.rules.protocol.parts().iter().enumerate() {
             let number = self.rules.protocol.messages.len() + number;
             let wanted = self.dispatch.wanting(Some(number), event.dir);
             if wanted.is_empty() || !part.of.contains(&message) {

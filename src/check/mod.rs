@@ -28,5 +28,4 @@ pub use judge::{Judge, Judged};
 pub use pair::{JudgePair, PairJudged, RulesetPair};
 pub use ruleset::Ruleset;
 pub(crate) use values::counter;
-pub(crate) use violation::excused;
 pub use violation::{Exercised, Limit, Outcome, Violation};

@@ -64,7 +64,7 @@ impl Ruleset {
 
 impl Dispatch {
     pub fn new(protocol: &Protocol, rules: &[&Rule]) -> Self {
-        let mut by_message = vec![Vec::new(); protocol.messages.len() + protocol.parts.len()];
+        let mut by_message = vec![Vec::new(); protocol.messages.len() + protocol.parts().len()];
         let mut unknown = [Vec::new(), Vec::new()];
         for (index, rule) in rules.iter().enumerate() {
             for interest in &rule.interests {

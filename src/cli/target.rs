@@ -133,7 +133,7 @@ impl TargetChoice {
         };
         let mut spec = spec;
         if self.no_deadline {
-            spec.start = DAY;
+            spec.patience.start = DAY;
         }
         let mut arguments = String::new();
         if let Some(file) = file {

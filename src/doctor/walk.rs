@@ -12,7 +12,7 @@ use crate::results::cause::Cause;
 use crate::results::event::{LogLine, Verdict, Way, WireLine};
 use crate::results::redact::Secrets;
 use crate::run::case::execute::run_case;
-use crate::run::case::interpreter::CaseOutcome;
+use crate::run::case::outcome::{CaseEnd, CaseOutcome};
 use crate::run::context::RunContext;
 use crate::run::isolation::precheck as isolation;
 use crate::run::isolation::precheck::WORDS;
@@ -54,12 +54,12 @@ pub async fn doctor(
     let secrets = target.secrets();
     let asked: Arc<ModelUse> = Arc::default();
     let clock = Instant::now();
-    let mut run = RunContext::new(protocol, target, options);
+    let mut run = RunContext::new(protocol, target, options)?;
     let pool = match ServerPool::open(protocol, target, &run.options, Some(asked.observer())).await {
         Ok(pool) => pool,
         Err(error) => return absent(error.redacted(&secrets), target, clock, sink),
     };
-    let has_model = matches!(target, Target::Configured(spec) if spec.model.is_some());
+    let has_model = matches!(target, Target::Configured(spec) if spec.model.listen.is_some());
     detect_dialect(&pool, target, &mut run).await;
     let mut walk =
         Walk { protocol: &run.protocol, target, run: &run, pool: &pool, secrets: &secrets, sink, good: true };
@@ -157,22 +157,20 @@ impl<'w> Walk<'w> {
     /// Tells how a step's case went: as it should, or not, or in a way that the baseline knows. The result says whether to go on.
     fn judge(&mut self, step: &'static str, outcome: &CaseOutcome, good: &str, advice: &str) -> bool {
         let wrong = outcome.failures.iter().any(|failure| failure.verdict != Verdict::Warned);
-        let mut finding = match (&outcome.reason, &outcome.known) {
-            (None, Some(reason)) if !wrong => {
+        let mut finding = match (&outcome.end, &outcome.known) {
+            (CaseEnd::Ran, Some(reason)) if !wrong => {
                 Finding::new(step, State::Known, format!("known to fail: {reason}"), "")
             }
-            (None, _) if !wrong => Finding::new(step, State::Good, good, ""),
-            (Some((Verdict::NotApplicable, reason)), _) => {
-                Finding::new(step, State::Open, reason.clone(), "")
-            }
-            _ if outcome.death.is_some() => {
+            (CaseEnd::Ran, _) if !wrong => Finding::new(step, State::Good, good, ""),
+            (CaseEnd::NotApplicable(reason), _) => Finding::new(step, State::Open, reason.clone(), ""),
+            (CaseEnd::ServerDied { .. }, _) => {
                 let advice = if outcome.log.is_empty() { DIED_MUTE } else { DIED };
                 Finding::new(step, State::Bad, told(outcome), advice)
             }
             _ => Finding::new(step, State::Bad, told(outcome), advice),
         };
         let goes_on = finding.state != State::Bad;
-        finding.frames.clone_from(&outcome.wire);
+        finding.frames.clone_from(&outcome.record.wire);
         finding.log.clone_from(&outcome.log);
         self.tell(finding);
         goes_on
@@ -208,12 +206,12 @@ impl<'w> Walk<'w> {
                 ),
                 false => Finding::new(STEP, State::Bad, text, advice),
             }
-        } else if outcome.failures.is_empty() && outcome.reason.is_none() {
+        } else if outcome.failures.is_empty() && outcome.end.has_run() {
             Finding::new(STEP, State::Good, "a second session received nothing of the first", "")
         } else {
             Finding::new(STEP, State::Open, told(&outcome), "")
         };
-        finding.frames = outcome.wire;
+        finding.frames = outcome.record.wire;
         finding.log = outcome.log;
         self.tell(finding);
     }
@@ -245,6 +243,7 @@ impl<'w> Walk<'w> {
     fn cue(&self, plain: &CaseOutcome, asked: Count, has_model: bool) -> Finding {
         const STEP: &str = "does the cue reach the model?";
         let said: String = plain
+            .record
             .wire
             .iter()
             .filter(|line| line.way == Way::ToClient)
@@ -299,9 +298,10 @@ impl<'w> Walk<'w> {
         let outcome = self.case(self.turn(turn).step(never)).await;
         let wrong = outcome.failures.iter().any(|failure| failure.verdict != Verdict::Warned);
         let ended = outcome.failures.iter().any(|failure| failure.cause == Some(Cause::Forbidden));
-        let last = outcome.wire.iter().rev().find(|line| line.way == Way::ToClient && !self.is_ambient(line));
+        let last =
+            outcome.record.wire.iter().rev().find(|line| line.way == Way::ToClient && !self.is_ambient(line));
         let names_it = last.is_some_and(|line| line.text.contains(&tool.name));
-        if outcome.reason.is_some() || outcome.known.is_some() || (wrong && !ended) {
+        if !outcome.end.has_run() || outcome.known.is_some() || (wrong && !ended) {
             return self.judge(STEP, &outcome, "", "the frames show how far it got");
         }
         let mut finding = if ended {
@@ -317,7 +317,7 @@ impl<'w> Walk<'w> {
             let text = format!("the turn waits, but the last frame does not name `{}`", tool.name);
             Finding::new(STEP, State::Open, text, "see the frames: is the last one the approval request?")
         };
-        finding.frames = outcome.wire;
+        finding.frames = outcome.record.wire;
         finding.log = outcome.log;
         self.tell(finding);
         !ended
@@ -337,7 +337,7 @@ impl<'w> Walk<'w> {
     async fn case(&self, case: Builder<'_>) -> CaseOutcome {
         match case.build() {
             Ok(loaded) => self.walk(&loaded).await,
-            Err(error) => CaseOutcome { reason: Some((Verdict::Error, error)), ..CaseOutcome::default() },
+            Err(error) => CaseOutcome::error(error),
         }
     }
 
@@ -353,14 +353,14 @@ impl<'w> Walk<'w> {
         let mut outcome = run_case(self.run, loaded, options, &lease.server).await;
         if let Some(instance) = &lease.server.instance {
             if let Some(how) = lease.death(&outcome).await {
-                outcome.died(how);
+                outcome.died(how, None);
             }
-            let lines = match outcome.death.is_some() {
+            let lines = match outcome.end {
                 // What it said last tells why, whenever that was.
-                true => instance.log().tail(LAST_LINES),
-                false => instance.log().between(clock, Instant::now()),
+                CaseEnd::ServerDied { .. } => instance.log().tail(LAST_LINES),
+                _ => instance.log().between(clock, Instant::now()),
             };
-            outcome.log = LogLine::of(&lines, outcome.began.unwrap_or(clock));
+            outcome.log = LogLine::of(&lines, outcome.record.began.unwrap_or(clock));
         }
         lease.finish().await;
         self.forgive(loaded, &mut outcome);
@@ -385,8 +385,8 @@ impl<'w> Walk<'w> {
 
 /// Why a step failed, in a sentence.
 fn told(outcome: &CaseOutcome) -> String {
-    if let Some((_, reason)) = &outcome.reason {
-        return reason.clone();
+    if let Some(reason) = outcome.end.reason() {
+        return reason;
     }
     let failure = outcome.failures.iter().find(|failure| failure.verdict != Verdict::Warned);
     match failure.or(outcome.failures.first()) {

@@ -203,7 +203,13 @@ impl Maker<'_, '_> {
     }
 
     fn failure(&mut self) -> Result<Failure> {
-        let step = StepPlace { file: self.text()?, line: 1, column: 1, source: self.text()? };
+        let step = StepPlace {
+            file: self.text()?,
+            line: 1,
+            column: 1,
+            source: self.text()?,
+            pointer: String::new(),
+        };
         let id = if self.source.arbitrary()? { "A-1".to_owned() } else { self.text()? };
         let verdict = *self.source.choose(&VERDICTS)?;
         let check = Check::from(self.text()?);

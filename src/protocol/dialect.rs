@@ -115,18 +115,18 @@ impl Dialect {
 impl Protocol {
     /// The dialect that is spoken; none: the document's own.
     pub fn dialect(&self) -> Option<&str> {
-        self.dialect.as_ref().map(|(name, _)| name.as_str())
+        self.dialects.spoken.as_ref().map(|(name, _)| name.as_str())
     }
 
     /// The same protocol in each dialect that a server may turn out to speak, by name: where the choice is
     /// [`DialectChoice::Auto`].
     pub fn alternatives(&self) -> impl Iterator<Item = (&str, &std::sync::Arc<Self>)> {
-        self.alternatives.iter().map(|(name, protocol)| (name.as_str(), protocol))
+        self.dialects.alternatives.iter().map(|(name, protocol)| (name.as_str(), protocol))
     }
 
     /// Spells a client's message as the server does.
     pub fn spell(&self, body: &mut Value) {
-        let Some((_, dialect)) = &self.dialect else { return };
+        let Some((_, dialect)) = &self.dialects.spoken else { return };
         let Some(message) = self.message_of(body, Direction::Send) else { return };
         let rules = dialect.rules(&self.messages[message].name, body);
         rules.into_iter().for_each(|rule| rule.to_theirs(body));
@@ -134,7 +134,7 @@ impl Protocol {
 
     /// Reads a message of either side as the document spells it.
     pub(crate) fn read_spelling(&self, message: Option<usize>, body: &mut Value) {
-        let Some((_, dialect)) = &self.dialect else { return };
+        let Some((_, dialect)) = &self.dialects.spoken else { return };
         let Some(message) = message.and_then(|message| self.messages.get(message)) else { return };
         dialect.rules(&message.name, body).into_iter().rev().for_each(|rule| rule.to_ours(body));
     }

@@ -11,7 +11,7 @@ use super::extension::{Extension, MessageExtension, ReadingName};
 use super::path::Path;
 use super::references::{check_references, components_of, resolve};
 use super::requirement::{Requirements, RequirementsFile};
-use super::{DialectChoice, LoadOptions, Message, PartOf, Protocol, Roles, overlay};
+use super::{Compiled, DialectChoice, Dialects, LoadOptions, Message, PartOf, Protocol, Roles, overlay};
 use crate::source::schema::Schema;
 use crate::source::{Diagnostic, Diagnostics, Document, Part, decode, decode_value, escape_token, read};
 use crate::trace::Direction;
@@ -98,7 +98,7 @@ fn compile_all(
                     alternatives.push((dialect.clone(), Arc::new(protocol)));
                 }
             }
-            own.alternatives = alternatives;
+            own.dialects.alternatives = alternatives;
         }
     }
     Ok(Arc::new(own))
@@ -181,9 +181,8 @@ fn compile_with(
         readings.insert(answered.clone(), ReadingName::Lenient);
     }
     let mut protocol = Protocol {
-        dialect,
-        alternatives: Vec::new(),
-        parts,
+        dialects: Dialects { spoken: dialect, alternatives: Vec::new() },
+        compiled: Compiled { parts, by_name, ..Compiled::default() },
         name: name.to_owned(),
         title: text("/info/title"),
         version: text("/info/version"),
@@ -193,12 +192,9 @@ fn compile_with(
         requirements: requirements.clone(),
         reading,
         readings,
-        schemas: Default::default(),
         is_shipped: api.is_shipped(),
-        by_name,
-        roles: Roles::default(),
     };
-    protocol.roles = Roles::of(&protocol);
+    protocol.compiled.roles = Roles::of(&protocol);
     if !protocol.is_shipped {
         super::verify::verify(&protocol, api, &document, &mut errors);
     }

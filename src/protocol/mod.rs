@@ -62,18 +62,30 @@ pub struct Protocol {
     pub reading: ReadingName,
     /// Which answer is taken for each reading, by reading id.
     pub readings: std::collections::BTreeMap<String, ReadingName>,
-    /// The dialect that is spoken, with its name.
-    pub(crate) dialect: Option<(String, Dialect)>,
-    /// The same in other dialects, where the server may turn out to speak one.
-    alternatives: Vec<(String, std::sync::Arc<Protocol>)>,
-    /// Parts of messages, compiled; the index of the first is the number of messages.
-    pub(crate) parts: Vec<PartOf>,
-    /// What messages mean in a conversation.
-    roles: Roles,
-    /// The schemas of patterns, compiled, by their text: every case has monitors of its own, on the same schemas.
-    schemas: std::sync::Mutex<FxHashMap<String, Schema>>,
+    dialects: Dialects,
+    compiled: Compiled,
     /// It ships with the binary, without overlays: it and its cases have been checked.
     pub(crate) is_shipped: bool,
+}
+
+/// In which spelling a protocol is spoken.
+#[derive(Debug, Default)]
+struct Dialects {
+    /// The dialect that is spoken, with its name; none: the document's own.
+    spoken: Option<(String, Dialect)>,
+    /// The same protocol in other dialects, where the server may turn out to speak one.
+    alternatives: Vec<(String, std::sync::Arc<Protocol>)>,
+}
+
+/// What is made of the messages and the extension when they are loaded.
+#[derive(Debug, Default)]
+struct Compiled {
+    /// Parts of messages; the index of the first is the number of messages.
+    parts: Vec<PartOf>,
+    /// What messages mean in a conversation.
+    roles: Roles,
+    /// The schemas of patterns by their text: every case has monitors of its own, on the same schemas.
+    schemas: std::sync::Mutex<FxHashMap<String, Schema>>,
     /// Message indices by name, for each direction.
     by_name: [FxHashMap<String, usize>; 2],
 }
@@ -133,7 +145,7 @@ impl Protocol {
     /// string, or unknown in that direction.
     pub fn message_of(&self, body: &Value, dir: Direction) -> Option<usize> {
         let name = self.type_of(body)?;
-        self.by_name[dir as usize].get(name).copied()
+        self.compiled.by_name[dir as usize].get(name).copied()
     }
 
     /// Whether a message is a reply: it says not what it is, but bears an id and a result or an error.
@@ -151,7 +163,9 @@ impl Protocol {
             (tool.name, tool.args, tool.of_target) = (name.to_owned(), args.clone(), true);
         }
         // Nobody else has them yet.
-        for protocol in self.alternatives.iter_mut().filter_map(|(_, one)| std::sync::Arc::get_mut(one)) {
+        for protocol in
+            self.dialects.alternatives.iter_mut().filter_map(|(_, one)| std::sync::Arc::get_mut(one))
+        {
             protocol.set_tool(class, name, args);
         }
     }
@@ -164,7 +178,7 @@ impl Protocol {
     /// Which message a reply is, given the name of the message that it answers (`None`: of an unknown one).
     pub fn reply_of(&self, body: &Value, dir: Direction, request: Option<&str>) -> Option<usize> {
         let replies = self.extension.replies.as_ref()?;
-        let by_name = &self.by_name[dir as usize];
+        let by_name = &self.compiled.by_name[dir as usize];
         if replies.error.get(body).is_some() {
             return by_name.get("error").copied();
         }
@@ -178,7 +192,8 @@ impl Protocol {
             return found.is_some_and(|found| self.messages[found].name == message.name);
         }
         let request = message.name.strip_suffix(".result");
-        let known = request.is_none_or(|name| self.by_name[message.dir.other() as usize].contains_key(name));
+        let known =
+            request.is_none_or(|name| self.compiled.by_name[message.dir.other() as usize].contains_key(name));
         let found = self.reply_of(example, message.dir, request);
         known && found.is_some_and(|found| self.messages[found].name == message.name)
     }
@@ -212,7 +227,7 @@ impl Protocol {
 
     /// A schema of a pattern or invariant, compiled once.
     pub(crate) fn schema(&self, schema: &Value) -> Result<Schema, String> {
-        let mut known = self.schemas.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut known = self.compiled.schemas.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let text = schema.to_string();
         if let Some(schema) = known.get(&text) {
             return Ok(schema.clone());
@@ -240,17 +255,22 @@ impl Protocol {
 
     /// Whether a message is one that may come at any time and says nothing about the rest: a heartbeat.
     pub fn is_ambient(&self, message: usize) -> bool {
-        self.roles.is_ambient(message)
+        self.compiled.roles.is_ambient(message)
+    }
+
+    /// Parts of messages, compiled; the index of the first is the number of messages.
+    pub(crate) fn parts(&self) -> &[PartOf] {
+        &self.compiled.parts
     }
 
     /// Which messages have a part to play in every conversation.
     pub fn roles(&self) -> &Roles {
-        &self.roles
+        &self.compiled.roles
     }
 
     /// The index of the message of a name and direction, if there is one.
     pub fn index_of(&self, name: &str, dir: Direction) -> Option<usize> {
-        self.by_name[dir as usize].get(name).copied()
+        self.compiled.by_name[dir as usize].get(name).copied()
     }
 
     /// The index of the message of a name and direction.
@@ -260,7 +280,7 @@ impl Protocol {
     pub fn message_named(&self, name: &str, dir: Direction) -> Result<usize, Diagnostics> {
         self.index_of(name, dir).ok_or_else(|| {
             let side = if dir == Direction::Send { "client" } else { "server" };
-            let known = self.by_name[dir as usize].keys().map(String::as_str);
+            let known = self.compiled.by_name[dir as usize].keys().map(String::as_str);
             Diagnostic::new(format!("the {side} sends no message `{name}`")).suggest(name, known).into()
         })
     }

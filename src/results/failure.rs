@@ -45,6 +45,9 @@ pub struct StepPlace {
     pub column: usize,
     /// The source line.
     pub source: String,
+    /// Its JSON Pointer below the case. Not written.
+    #[serde(skip)]
+    pub pointer: String,
 }
 
 impl Failure {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::exit::Exit;
 use crate::results::baseline::Baseline;
-use crate::results::event::{CaseReport, RequirementResult, StopReason, Summary, Verdict};
+use crate::results::event::{CaseReport, Failure, RequirementResult, StopReason, Summary, Verdict};
 use crate::results::excused::ExcusedList;
 
 /// A requirement, as far as the summary has to know it.
@@ -25,20 +25,42 @@ pub(crate) struct SummaryBuilder {
     baseline: Option<Baseline>,
     used: BTreeSet<usize>,
     cases: BTreeMap<Verdict, usize>,
-    exercised: BTreeMap<String, u64>,
-    broken: BTreeMap<String, Vec<String>>,
-    /// Those of them that were broken by more than a warning.
-    failing: BTreeSet<String>,
-    /// Requirements broken only in ways that the baseline knows.
-    excused: BTreeSet<String>,
-    /// Requirements of cases that were not applicable.
-    not_applicable: BTreeSet<String>,
+    seen: RequirementsSeen,
     /// Cases that were run.
     ran: BTreeSet<String>,
     /// Cases that say nothing about this server.
     untried: BTreeSet<String>,
     failed: usize,
     excused_by_overlay: ExcusedList,
+}
+
+/// What the cases have shown of each requirement, by its id.
+#[derive(Default)]
+struct RequirementsSeen {
+    exercised: BTreeMap<String, u64>,
+    /// The cases in which it was broken.
+    broken: BTreeMap<String, Vec<String>>,
+    /// Those of them that were broken by more than a warning.
+    failing: BTreeSet<String>,
+    /// Broken only in ways that the baseline knows.
+    excused: BTreeSet<String>,
+    /// Of cases that were not applicable.
+    not_applicable: BTreeSet<String>,
+}
+
+impl RequirementsSeen {
+    /// Takes a failure that no baseline knows.
+    fn add(&mut self, case: &str, failure: &Failure) {
+        for id in &failure.requirements {
+            if failure.verdict != Verdict::Warned {
+                self.failing.insert(id.clone());
+            }
+            let cases = self.broken.entry(id.clone()).or_default();
+            if !cases.iter().any(|known| known == case) {
+                cases.push(case.to_owned());
+            }
+        }
+    }
 }
 
 impl SummaryBuilder {
@@ -49,11 +71,7 @@ impl SummaryBuilder {
             baseline,
             used: BTreeSet::new(),
             cases: BTreeMap::new(),
-            exercised: BTreeMap::new(),
-            broken: BTreeMap::new(),
-            failing: BTreeSet::new(),
-            excused: BTreeSet::new(),
-            not_applicable: BTreeSet::new(),
+            seen: RequirementsSeen::default(),
             ran: BTreeSet::new(),
             untried: BTreeSet::new(),
             failed: 0,
@@ -72,19 +90,11 @@ impl SummaryBuilder {
                 Some((_, reason)) => {
                     self.used.extend(known.iter().map(|(index, _)| index));
                     reasons.push((*reason).to_owned());
-                    self.excused.extend(failure.requirements.iter().cloned());
+                    self.seen.excused.extend(failure.requirements.iter().cloned());
                 }
                 None => {
                     all_known &= !(failure.verdict == Verdict::Failed || self.strict);
-                    for id in &failure.requirements {
-                        if failure.verdict != Verdict::Warned {
-                            self.failing.insert(id.clone());
-                        }
-                        let cases = self.broken.entry(id.clone()).or_default();
-                        if !cases.contains(&report.case) {
-                            cases.push(report.case.clone());
-                        }
-                    }
+                    self.seen.add(&report.case, failure);
                 }
             }
         }
@@ -94,10 +104,10 @@ impl SummaryBuilder {
             report.verdict = Verdict::Known;
         }
         for (id, count) in &report.exercised {
-            *self.exercised.entry(id.clone()).or_default() += count;
+            *self.seen.exercised.entry(id.clone()).or_default() += count;
         }
         if report.verdict == Verdict::NotApplicable {
-            self.not_applicable.extend(report.covers.iter().cloned());
+            self.seen.not_applicable.extend(report.covers.iter().cloned());
         }
         self.excused_by_overlay.merge(report.excused.clone());
         let seen = if report.verdict.says_nothing() { &mut self.untried } else { &mut self.ran };
@@ -113,14 +123,14 @@ impl SummaryBuilder {
     pub fn summary(self, stopped: Option<StopReason>, complete: bool, time: Duration) -> Summary {
         let mut requirements = BTreeMap::new();
         for rule in self.rules.iter().filter(|rule| rule.is_judged) {
-            let exercised = self.exercised.get(&rule.id).copied().unwrap_or(0);
-            let broken_in = self.broken.get(&rule.id).cloned().unwrap_or_default();
+            let exercised = self.seen.exercised.get(&rule.id).copied().unwrap_or(0);
+            let broken_in = self.seen.broken.get(&rule.id).cloned().unwrap_or_default();
             let verdict = self.verdict_on(rule, exercised);
             requirements.insert(rule.id.clone(), RequirementResult { verdict, exercised, broken_in });
         }
         let (stale, untried) = match &self.baseline {
             Some(baseline) if complete => {
-                let ran = self.exercised.keys().chain(self.broken.keys()).chain(&self.ran);
+                let ran = self.seen.exercised.keys().chain(self.seen.broken.keys()).chain(&self.ran);
                 let ran: BTreeSet<&str> = ran.map(String::as_str).collect();
                 let ids = self.rules.iter().map(|rule| &rule.id).chain(&self.untried);
                 let known = ids.map(String::as_str).chain(ran.iter().copied());
@@ -153,15 +163,15 @@ impl SummaryBuilder {
     }
 
     fn verdict_on(&self, rule: &Rule, exercised: u64) -> Verdict {
-        if self.broken.contains_key(&rule.id) {
-            let fails = self.strict || (rule.is_must && self.failing.contains(&rule.id));
+        if self.seen.broken.contains_key(&rule.id) {
+            let fails = self.strict || (rule.is_must && self.seen.failing.contains(&rule.id));
             return if fails { Verdict::Failed } else { Verdict::Warned };
         }
-        if self.excused.contains(&rule.id) {
+        if self.seen.excused.contains(&rule.id) {
             Verdict::Known
         } else if exercised > 0 {
             Verdict::Passed
-        } else if self.not_applicable.contains(&rule.id) {
+        } else if self.seen.not_applicable.contains(&rule.id) {
             Verdict::NotApplicable
         } else {
             Verdict::NotExercised

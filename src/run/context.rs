@@ -3,18 +3,22 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::check::RulesetPair;
 use crate::protocol::Protocol;
 use crate::reference::Variant;
 use crate::run::options::{CaseOptions, Retention};
 use crate::run::triage::activity::ServerActivity;
 use crate::run::{LeakDetector, RunOptions, Target};
+use crate::source::Diagnostics;
 
 /// What the cases of a run share beside the server. It does not change once they run.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct RunContext {
     pub protocol: Arc<Protocol>,
     /// The protocol without the overlays, in the same dialect.
     pub bare: Option<Arc<Protocol>>,
+    /// What traces are judged by: compiled from the two.
+    pub rules: RulesetPair,
     pub options: Arc<RunOptions>,
     /// The target is the reference server, which has every fixture.
     pub is_reference: bool,
@@ -30,13 +34,17 @@ pub(crate) struct RunContext {
 
 impl RunContext {
     /// What is known before the server is asked.
-    pub fn new(protocol: &Arc<Protocol>, target: &Target, options: RunOptions) -> Self {
+    ///
+    /// # Errors
+    /// An invariant that does not compile (found when the protocol is loaded, too).
+    pub fn new(protocol: &Arc<Protocol>, target: &Target, options: RunOptions) -> Result<Self, Diagnostics> {
         let reference = match target {
             Target::Reference(variant) => Some(variant),
             Target::Url { .. } | Target::Configured(_) => None,
         };
         let is_reference = reference.is_some();
-        Self {
+        Ok(Self {
+            rules: RulesetPair::compile(protocol, options.bare.as_ref())?,
             protocol: Arc::clone(protocol),
             bare: options.bare.clone(),
             is_reference,
@@ -46,7 +54,20 @@ impl RunContext {
             leaks: None,
             activity: Arc::default(),
             options: Arc::new(options),
-        }
+        })
+    }
+
+    /// The same with a server that speaks another dialect.
+    ///
+    /// # Errors
+    /// As [`RunContext::new`].
+    pub fn speaking(
+        &self,
+        protocol: &Arc<Protocol>,
+        bare: Option<Arc<Protocol>>,
+    ) -> Result<Self, Diagnostics> {
+        let rules = RulesetPair::compile(protocol, bare.as_ref())?;
+        Ok(Self { rules, protocol: Arc::clone(protocol), bare, ..self.clone() })
     }
 
     /// How a case is run, unless there is a reason to run it otherwise.

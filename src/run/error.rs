@@ -5,6 +5,7 @@ use std::path::Path;
 use crate::reference;
 use crate::results::redact::Secrets;
 use crate::run::{RunOptions, Target};
+use crate::source::Diagnostics;
 use crate::target::{LaunchError, LaunchFailure};
 use crate::wire::ConnectError;
 
@@ -20,6 +21,9 @@ pub enum RunError {
     /// The target does not start, or cannot be set up.
     #[error("target cannot be tested: {0}")]
     Launch(#[from] LaunchFailure),
+    /// The protocol cannot be judged by.
+    #[error(transparent)]
+    Protocol(#[from] Diagnostics),
     /// Stopped before the first case.
     #[error("interrupted before the first case")]
     Interrupted,
@@ -45,7 +49,7 @@ impl RunError {
             Self::Trace { .. } => {
                 "the trace is written to a temporary file in the same folder and renamed".to_owned()
             }
-            Self::Reference(_) | Self::Interrupted => String::new(),
+            Self::Reference(_) | Self::Protocol(_) | Self::Interrupted => String::new(),
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::protocol::Protocol;
 use crate::results::cause::Cause;
 use crate::results::death::Death;
-use crate::results::event::{CaseReport, RunStarted, Verdict};
+use crate::results::event::{CaseReport, Failure, RunStarted, Verdict};
 use crate::results::redact::Secrets;
 use crate::run::context::{RunContext, fresh_salt};
 use crate::run::options::{CaseOptions, Retention};
@@ -53,7 +53,7 @@ impl Testbed {
         // Whoever has cases of its own says itself how many deaths are too many.
         options.attempts.max_deaths = u32::MAX;
         let secrets = target.secrets();
-        let mut run = RunContext::new(&protocol, &target, options);
+        let mut run = RunContext::new(&protocol, &target, options)?;
         let opened = ServerPool::open(&protocol, &target, &run.options, None).await;
         let pool = opened.map_err(|error| error.redacted(&secrets))?;
         detect_dialect(&pool, &target, &mut run).await;
@@ -147,8 +147,10 @@ impl Testbed {
         }
         let clock = std::time::Instant::now();
         let mut outcome = run_on_server(&self.pool, run, loaded, options).await;
-        let (trace, marks) = (std::mem::take(&mut outcome.trace), std::mem::take(&mut outcome.marks));
-        let failed_at = std::mem::take(&mut outcome.failed_at);
+        let record = &mut outcome.record;
+        let (trace, marks) = (std::mem::take(&mut record.trace), std::mem::take(&mut record.step_starts));
+        let at = |failure: &Failure| failure.step.as_ref().map(|step| step.pointer.clone());
+        let failed_at = outcome.failures.iter().map(|failure| at(failure).unwrap_or_default()).collect();
         let verdict = reports::verdict_of(&outcome, false);
         let seconds = clock.elapsed().as_secs_f64();
         let report = reports::report(loaded, outcome, verdict, Vec::new(), 0.0, seconds, run);

@@ -57,9 +57,9 @@ pub(super) fn check(spec: &mut Spec, config: &TargetConfig, attach: bool, errors
         names.value(&Value::from(bearer.as_str()), "/bearer");
     }
     names.value(&Value::from(spec.url.as_str()), "/url");
-    spec.model_in = names.model_in;
-    if !spec.model_in.is_empty() {
-        spec.model.get_or_insert(SocketAddr::from(([127, 0, 0, 1], 0)));
+    spec.model.named_in = names.model_in;
+    if !spec.model.named_in.is_empty() {
+        spec.model.listen.get_or_insert(SocketAddr::from(([127, 0, 0, 1], 0)));
     }
 }
 

@@ -139,8 +139,8 @@ impl Instance {
         let mut vars = self.vars();
         let known = vars.clone();
         for one in self.spec.setup.iter().filter(|one| one.per == per) {
-            let deadline =
-                until.map_or(self.spec.start, |until| until.saturating_duration_since(Instant::now()));
+            let deadline = until
+                .map_or(self.spec.patience.start, |until| until.saturating_duration_since(Instant::now()));
             call(one, &mut vars, deadline.max(POLL), &self.trust).await?;
         }
         let found: Vars = vars.into_iter().filter(|(name, value)| known.get(name) != Some(value)).collect();
@@ -208,12 +208,12 @@ impl Instance {
         let running = std::mem::take(&mut *self.running.lock().await);
         running.iter().for_each(Running::terminate);
         for process in running.into_iter().rev() {
-            process.finish(self.spec.stop).await;
+            process.finish(self.spec.patience.stop).await;
         }
     }
 
     async fn start(&self) -> Result<(), LaunchError> {
-        let until = Instant::now() + self.spec.start;
+        let until = Instant::now() + self.spec.patience.start;
         let last = self.spec.processes.len().saturating_sub(1);
         for (index, process) in self.spec.processes.iter().enumerate() {
             let started = Running::start(process, &self.vars(), &self.log, &self.spec.groups)?;
@@ -272,7 +272,7 @@ impl Instance {
         tokio::select! {
             found = tokio::time::timeout_at((*until).into(), self.probe(process, ready)) => match found {
                 Ok(found) => found,
-                Err(_) => Err(LaunchError::NotReady { process: name.clone(), wanted, within: self.spec.start }),
+                Err(_) => Err(LaunchError::NotReady { process: name.clone(), wanted, within: self.spec.patience.start }),
             },
             exit = Running::end_of(exited) => Err(LaunchError::Exited { process: name.clone(), how: exit.how }),
         }

@@ -35,14 +35,10 @@ pub struct Spec {
     pub ports: Vec<(String, u16)>,
     /// When the last process is ready.
     pub ready: Option<Ready>,
-    /// Where the scripted model is to listen, if it is wanted.
-    pub model: Option<SocketAddr>,
-    /// Where in the target's table its address stands: `env.OPENAI_BASE_URL`.
-    pub model_in: Vec<String>,
-    /// Longest time until it is ready.
-    pub start: Duration,
-    /// Longest time from SIGTERM to SIGKILL.
-    pub stop: Duration,
+    /// The scripted model, as the target wants it.
+    pub model: ModelPlace,
+    /// How long it may take to start and to stop.
+    pub patience: Patience,
     /// HTTP calls.
     pub setup: Vec<Call>,
     /// Headers of the upgrade request, templates.
@@ -53,6 +49,24 @@ pub struct Spec {
     pub secrets: Vec<String>,
     /// The process groups that are alive.
     pub groups: Arc<Groups>,
+}
+
+/// Where the scripted model is, and where the target's server is told of it.
+#[derive(Debug, Clone, Default)]
+pub struct ModelPlace {
+    /// Where it is to listen; none: it is not wanted.
+    pub listen: Option<SocketAddr>,
+    /// Where in the target's table its address stands: `env.OPENAI_BASE_URL`.
+    pub named_in: Vec<String>,
+}
+
+/// How long a server may take.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience {
+    /// Longest time until it is ready.
+    pub start: Duration,
+    /// Longest time from SIGTERM to SIGKILL.
+    pub stop: Duration,
 }
 
 /// A process of a target; its values are templates.
@@ -153,10 +167,11 @@ impl Spec {
             processes,
             ports: config.ports.iter().map(|(name, port)| (name.clone(), *port)).collect(),
             ready: config.ready.clone(),
-            model: config.model,
-            model_in: Vec::new(),
-            start: time(config.start_timeout, START),
-            stop: time(config.stop_timeout, STOP),
+            model: ModelPlace { listen: config.model, named_in: Vec::new() },
+            patience: Patience {
+                start: time(config.start_timeout, START),
+                stop: time(config.stop_timeout, STOP),
+            },
             setup,
             headers,
             fresh: if attach { Fresh::Run } else { config.fresh },
@@ -308,7 +323,7 @@ mod tests {
              ready = { log = 'on {{port}}' }\nsetup = [{ url = 'http://h:{{port}}/s', save = { id = '/id' } }]",
         )
         .expect("valid");
-        assert!(found.model.is_some() && found.is_portable() && found.is_launched());
+        assert!(found.model.listen.is_some() && found.is_portable() && found.is_launched());
         assert!(found.secrets.contains(&"s3cret-token".to_owned()));
         assert_eq!(found.setup[0].headers, found.headers);
         assert!(toml::from_str::<TargetConfig>("url = 'u'\nready = { tcp = 'a', http = 'b' }").is_err());

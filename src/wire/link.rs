@@ -17,8 +17,17 @@ pub enum Link {
     Raw(RawConnection),
 }
 
+/// What a connection is used for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LinkMode {
+    /// Messages alone.
+    Messages,
+    /// Frames as well, right or wrong.
+    Raw,
+}
+
 impl Link {
-    /// Connects; `raw` says which kind.
+    /// Connects.
     ///
     /// # Errors
     /// See [`ConnectError`].
@@ -26,11 +35,11 @@ impl Link {
         endpoint: &Endpoint,
         number: u64,
         queue: mpsc::Sender<Incoming>,
-        raw: bool,
+        mode: LinkMode,
     ) -> Result<Self, ConnectError> {
-        Ok(match raw {
-            true => Self::Raw(RawConnection::open(endpoint, number, queue).await?),
-            false => Self::Messages(Connection::open(endpoint, number, queue).await?),
+        Ok(match mode {
+            LinkMode::Raw => Self::Raw(RawConnection::open(endpoint, number, queue).await?),
+            LinkMode::Messages => Self::Messages(Connection::open(endpoint, number, queue).await?),
         })
     }
 

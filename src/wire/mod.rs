@@ -14,7 +14,7 @@ mod tls;
 pub(crate) use connect::READ_BUFFER;
 pub use connect::{ConnectError, Endpoint, named_status, shown};
 pub use connection::{Connection, Incoming};
-pub use link::Link;
+pub use link::{Link, LinkMode};
 pub use messages::{Breach, Messages, Writer};
 pub use raw::{RawConnection, Standing};
 pub(crate) use tls::explain as tls_error;

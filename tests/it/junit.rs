@@ -29,7 +29,13 @@ fn events(text: &str) -> Vec<RunEvent> {
     let failure = |verdict| {
         Failure::new(Check::Step, verdict, text)
             .breaking(&["CH-1".to_owned()])
-            .at_step(Some(StepPlace { file: text.into(), line: 3, column: 1, source: text.into() }))
+            .at_step(Some(StepPlace {
+                file: text.into(),
+                line: 3,
+                column: 1,
+                source: text.into(),
+                pointer: String::new(),
+            }))
             .with_values(Some(text.into()), Some(text.into()))
             .shown_by([0])
     };

@@ -240,7 +240,7 @@ pub(super) fn read(protocol: &Protocol, events: &[Event]) -> Items {
             });
         let within = sessions[conn];
         items.all.push(item(message, body.clone(), within, logged));
-        for (number, part) in protocol.parts.iter().enumerate() {
+        for (number, part) in protocol.parts().iter().enumerate() {
             if message.is_some_and(|message| part.of.contains(&message)) {
                 for element in part.elements(&body) {
                     items.all.push(item(Some(protocol.messages.len() + number), element, within, None));

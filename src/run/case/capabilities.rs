@@ -1,33 +1,25 @@
 //! What a case needs of the server beyond the protocol's core.
 
-use crate::protocol::Matcher;
 use crate::protocol::extension::Offered;
+use crate::protocol::{Matcher, Roles};
 use crate::run::case::context::CaseContext;
-use crate::source::Diagnostics;
 
 /// Capabilities that the case needs and that the server has not announced yet. Judged once, after the first opening.
 #[derive(Default)]
 pub(crate) struct Capabilities {
-    needed: Vec<(String, Matcher)>,
+    needed: Vec<String>,
 }
 
 impl Capabilities {
-    /// # Errors
-    /// A pattern that does not compile (found when the protocol is loaded, too).
-    pub fn of(cx: &CaseContext<'_>) -> Result<Self, Diagnostics> {
-        let mut needed = Vec::new();
-        for name in &cx.loaded.case.needs {
-            let known = cx.protocol.extension.capabilities.get(name);
-            if let Some(pattern) = known.and_then(|known| known.announced.as_ref()) {
-                needed.push((name.clone(), Matcher::new(pattern, &cx.protocol)?));
-            }
-        }
-        Ok(Self { needed })
+    pub fn of(cx: &CaseContext<'_>) -> Self {
+        let announced = &cx.protocol.roles().capabilities;
+        let needed = cx.loaded.case.needs.iter().filter(|name| announced.contains_key(*name));
+        Self { needed: needed.cloned().collect() }
     }
 
     /// Notes that a message announces what it announces.
-    pub fn announced(&mut self, is_shown: impl Fn(&Matcher) -> bool) {
-        self.needed.retain(|(_, on)| !is_shown(on));
+    pub fn announced(&mut self, roles: &Roles, is_shown: impl Fn(&Matcher) -> bool) {
+        self.needed.retain(|name| !roles.capabilities.get(name).is_some_and(&is_shown));
     }
 
     /// Why the case is not applicable, if the server does not offer what it needs.
@@ -44,7 +36,7 @@ impl Capabilities {
                 return Some(format!("`{need}` is offered only if an overlay says so: {}", capability.about));
             }
         }
-        let (need, _) = self.needed.first()?;
+        let need = self.needed.first()?;
         let about = known.get(need).map_or("", |known| &known.about);
         Some(format!("the server does not offer `{need}`: {about}"))
     }

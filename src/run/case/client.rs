@@ -1,51 +1,85 @@
 //! The clients of a running case: what each has received and not yet looked at.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use crate::results::cause::ConnectionEnd;
+use crate::run::case::log::Part;
 use crate::trace::{End, Payload};
 use crate::wire::{Link, Standing};
 
 /// A client of a case. It keeps its name, session and newest event over reconnects.
 pub(crate) struct Client {
-    pub session: String,
-    pub connection: Option<Link>,
-    /// Number of its current connection.
-    pub number: u64,
-    /// Received messages that no step has taken yet.
-    pub queue: VecDeque<Received>,
+    session: String,
+    conn: Conn,
+    /// What is to be said of the end of its newest connection.
+    blame: EndBlame,
+    /// A failure says that the server answers no more on the newest connection: it is not asked again.
+    silence_reported: bool,
+    pub inbox: Inbox,
+    pub turn: TurnView,
+}
+
+/// The newest connection of a client.
+enum Conn {
+    /// There is none: it was refused, or this side has left it. How the server had ended it before, if it had.
+    Left(Option<ObservedEnd>),
+    Live(Live),
+    /// The server has ended it. What this side wrote on it tells in which ways it might.
+    Ended(Live, ObservedEnd),
+}
+
+/// A connection that was opened.
+pub(crate) struct Live {
+    link: Link,
+    number: u64,
     /// The opening exchange was done.
-    pub opened: bool,
+    opened: bool,
     /// It does not read at present.
-    pub stalled: bool,
+    stalled: bool,
+    /// It has sent something that belongs to no opening.
+    asked: bool,
+    /// It has sent a close frame of its own.
+    closing: bool,
+}
+
+/// What is to be said of a connection's end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum EndBlame {
+    /// No step has awaited it: whoever meets it reports it.
+    Unexplained,
+    /// A step awaited it, or allowed it: that it ended is no surprise.
+    Allowed,
+    /// A failure says so; once is enough.
+    Reported,
+}
+
+/// What a client has received.
+#[derive(Default)]
+pub(crate) struct Inbox {
+    /// Messages that no step has taken yet.
+    pub queue: VecDeque<Received>,
+    /// What its `expect`s took or looked past since the last `send`.
+    pub looked: Vec<Looked>,
+    /// The message that the last `expect` took.
+    pub taken: Option<Received>,
+    /// Pongs that no step has taken yet.
+    pongs: Vec<Arc<[u8]>>,
+    /// Messages on all its connections, ambient ones apart.
+    received: u64,
+}
+
+/// What a client knows of the turn that runs.
+#[derive(Default)]
+pub(crate) struct TurnView {
     /// Newest log id received.
     pub last_seen: Option<i64>,
     /// Log ids received since the last `send`.
     pub since_send: Vec<i64>,
     /// The turn's end was received since the last `send`.
-    pub turn_over: bool,
-    /// What its `expect`s took or looked past since the last `send`.
-    pub looked: Vec<Looked>,
-    /// Pongs received that no step has taken yet.
-    pub pongs: Vec<std::sync::Arc<[u8]>>,
-    /// The message that the last `expect` took.
-    pub taken: Option<Received>,
-    /// Messages received on all its connections, ambient ones apart.
-    pub received: u64,
-    /// How the connection ended, once it has.
-    pub ended: Option<ObservedEnd>,
-    /// A step awaited the connection's end, or allowed it: that it ended is no surprise.
-    pub may_end: bool,
-    /// A failure has told of the connection's end; once is enough.
-    pub told: bool,
-    /// A failure has told that the server answers no more on the connection.
-    pub mute: bool,
-    /// It has sent something on the connection that belongs to no opening.
-    pub asked: bool,
-    /// It has sent a close frame of its own.
-    pub closing: bool,
+    pub over: bool,
 }
 
 /// What a step took, or looked past.
@@ -142,75 +176,272 @@ impl ObservedEnd {
     }
 }
 
+impl Live {
+    pub fn new(link: Link, number: u64) -> Self {
+        Self { link, number, opened: false, stalled: false, asked: false, closing: false }
+    }
+}
+
+impl Inbox {
+    /// Takes in a message.
+    pub fn deliver(&mut self, received: Received) {
+        self.received += u64::from(!received.ambient);
+        self.queue.push_back(received);
+    }
+
+    /// How many messages have come, ambient ones apart.
+    pub fn count(&self) -> u64 {
+        self.received
+    }
+
+    /// Puts messages that were taken out in front of the others again.
+    pub fn put_back(&mut self, messages: Vec<Received>) {
+        messages.into_iter().rev().for_each(|received| self.queue.push_front(received));
+    }
+
+    /// Forgets the pongs: those of the next ping are wanted.
+    pub fn forget_pongs(&mut self) {
+        self.pongs.clear();
+    }
+
+    pub fn has_pong(&self, text: &[u8]) -> bool {
+        self.pongs.iter().any(|pong| **pong == *text)
+    }
+
+    /// What was received on a connection is gone with it, but for the message that a step has taken.
+    fn clear(&mut self) {
+        self.queue.clear();
+        self.looked.clear();
+        self.pongs.clear();
+    }
+}
+
+impl TurnView {
+    /// Takes in a message that has this id in the log, and ends the turn or does not.
+    fn learn(&mut self, logged: Option<i64>, part: Part) {
+        self.last_seen = self.last_seen.max(logged);
+        self.since_send.extend(logged);
+        self.over |= part.ends_turn;
+    }
+}
+
 impl Client {
     pub fn new(session: &str) -> Self {
         Self {
             session: session.to_owned(),
-            connection: None,
-            number: 0,
-            queue: VecDeque::new(),
-            opened: false,
-            stalled: false,
-            last_seen: None,
-            since_send: Vec::new(),
-            turn_over: false,
-            looked: Vec::new(),
-            pongs: Vec::new(),
-            taken: None,
-            received: 0,
-            ended: None,
-            may_end: false,
-            told: false,
-            mute: false,
-            asked: false,
-            closing: false,
+            conn: Conn::Left(None),
+            blame: EndBlame::Unexplained,
+            silence_reported: false,
+            inbox: Inbox::default(),
+            turn: TurnView::default(),
         }
+    }
+
+    /// It has a new connection, or was refused one.
+    pub fn connect(&mut self, session: String, live: Option<Live>) {
+        self.disconnect();
+        self.session = session;
+        self.conn = live.map_or_else(|| Conn::Left(Some(ObservedEnd::default())), Conn::Live);
+        self.blame = EndBlame::Unexplained;
+        self.silence_reported = false;
+        self.turn.since_send.clear();
+    }
+
+    /// Forgets the connection, but neither name nor session nor newest event.
+    pub fn disconnect(&mut self) {
+        let ended = self.ended().cloned();
+        self.conn = Conn::Left(ended);
+        self.inbox.clear();
+        self.turn.over = false;
+    }
+
+    pub fn session(&self) -> &str {
+        &self.session
+    }
+
+    fn live(&self) -> Option<&Live> {
+        match &self.conn {
+            Conn::Live(live) | Conn::Ended(live, _) => Some(live),
+            Conn::Left(_) => None,
+        }
+    }
+
+    fn live_mut(&mut self) -> Option<&mut Live> {
+        match &mut self.conn {
+            Conn::Live(live) | Conn::Ended(live, _) => Some(live),
+            Conn::Left(_) => None,
+        }
+    }
+
+    /// What it writes to: also where the server has ended the connection, which writing shows as well.
+    pub fn link(&mut self) -> Option<&mut Link> {
+        Some(&mut self.live_mut()?.link)
+    }
+
+    /// The number of its connection, if it has one.
+    pub fn number(&self) -> Option<u64> {
+        self.live().map(|live| live.number)
+    }
+
+    /// It has not left its connection, whatever the server did.
+    pub fn is_connected(&self) -> bool {
+        self.live().is_some()
+    }
+
+    /// The opening exchange was done.
+    pub fn is_opened(&self) -> bool {
+        self.live().is_some_and(|live| live.opened)
+    }
+
+    /// It does not read at present.
+    pub fn is_stalled(&self) -> bool {
+        self.live().is_some_and(|live| live.stalled)
+    }
+
+    /// It has sent something on the connection that belongs to no opening.
+    pub fn has_asked(&self) -> bool {
+        self.live().is_some_and(|live| live.asked)
+    }
+
+    /// It has sent a close frame of its own.
+    pub fn is_closing(&self) -> bool {
+        self.live().is_some_and(|live| live.closing)
+    }
+
+    /// The opening exchange is done.
+    pub fn set_opened(&mut self) {
+        if let Some(live) = self.live_mut() {
+            live.opened = true;
+        }
+    }
+
+    /// Stops reading, or reads again.
+    pub fn set_stalled(&mut self, stalled: bool) {
+        if let Some(live) = self.live_mut() {
+            live.stalled = stalled;
+            live.link.stall(stalled);
+        }
+    }
+
+    /// It sends what belongs to no opening.
+    pub fn note_asked(&mut self) {
+        if let Some(live) = self.live_mut() {
+            live.asked = true;
+        }
+    }
+
+    /// It has sent a close frame: the server ends the connection now.
+    pub fn note_closing(&mut self) {
+        if let Some(live) = self.live_mut() {
+            live.closing = true;
+        }
+        self.allow_end();
+    }
+
+    /// How the connection ended, once it has.
+    pub fn ended(&self) -> Option<&ObservedEnd> {
+        match &self.conn {
+            Conn::Live(_) => None,
+            Conn::Left(ended) => ended.as_ref(),
+            Conn::Ended(_, ended) => Some(ended),
+        }
+    }
+
+    pub fn has_ended(&self) -> bool {
+        self.ended().is_some()
+    }
+
+    /// The connection has ended: what showed that first stands. `event`: where the log shows it, if it does yet.
+    pub fn note_end(&mut self, end: ObservedEnd, event: Option<u64>) {
+        self.conn = match std::mem::replace(&mut self.conn, Conn::Left(None)) {
+            Conn::Live(live) => Conn::Ended(live, end),
+            Conn::Left(known) => Conn::Left(known.or(Some(end))),
+            ended @ Conn::Ended(..) => ended,
+        };
+        if let Conn::Left(Some(ended)) | Conn::Ended(_, ended) = &mut self.conn {
+            ended.event = ended.event.or(event);
+        }
+    }
+
+    /// Found when writing: whoever waits for the answer finds the connection ended and says so.
+    pub fn note_broken(&mut self) {
+        self.note_end(ObservedEnd::by(End::Reset), None);
+    }
+
+    /// That the connection ends is no surprise.
+    pub fn allow_end(&mut self) {
+        self.blame = self.blame.max(EndBlame::Allowed);
+    }
+
+    /// A failure says that the connection has ended.
+    pub fn report_end(&mut self) {
+        self.blame = EndBlame::Reported;
+    }
+
+    pub fn blame(&self) -> EndBlame {
+        self.blame
+    }
+
+    /// A failure says that the server answers no more.
+    pub fn report_silence(&mut self) {
+        self.silence_reported = true;
+    }
+
+    pub fn is_silence_reported(&self) -> bool {
+        self.silence_reported
     }
 
     /// The connection's end as what a step takes; `last`: the newest line of the wire log.
     pub fn end(&self, last: u64) -> Option<Received> {
-        let ended = self.ended.as_ref()?;
+        let ended = self.ended()?;
         let received = Received::made(ended.event.unwrap_or(last), ended.body());
         Some(Received { ended: Some(ended.describe()), ..received })
     }
 
     /// How the connection ended, if no step awaited that.
     pub fn lost(&self) -> Option<&ObservedEnd> {
-        self.ended.as_ref().filter(|_| self.connection.is_some() && !self.may_end && !self.told)
+        self.ended().filter(|_| self.is_connected() && self.blame == EndBlame::Unexplained)
     }
 
-    /// What is said next begins a new exchange. What may end the connection is what was said before; once it has ended,
-    /// that stays explained.
+    /// It sends a message. What may end the connection is what was said before; once it has ended, that stays explained.
+    pub fn begin_request(&mut self) {
+        if self.blame == EndBlame::Allowed && !self.has_ended() {
+            self.blame = EndBlame::Unexplained;
+        }
+    }
+
+    /// What it sends next begins a new exchange.
     pub fn begin_exchange(&mut self) {
-        self.may_end &= self.ended.is_some();
-        self.since_send.clear();
-        self.looked.clear();
-        self.turn_over = false;
+        self.turn.since_send.clear();
+        self.inbox.looked.clear();
+        self.turn.over = false;
+    }
+
+    /// Takes in a message, with its id in the log and its part in the turn.
+    pub fn receive(&mut self, received: Received, logged: Option<i64>, part: Part) {
+        self.turn.learn(logged, part);
+        self.inbox.deliver(received);
+    }
+
+    /// Takes in a pong.
+    pub fn receive_pong(&mut self, text: &Arc<[u8]>) {
+        self.inbox.pongs.push(Arc::clone(text));
     }
 
     /// What it sends now can be understood: it has written no half frame, and nothing that is forbidden.
     pub fn is_understood(&self) -> bool {
-        self.connection.as_ref().is_none_or(|connection| connection.standing() == Standing::Clear)
+        self.standing().is_none_or(|standing| standing == Standing::Clear)
     }
 
     /// It has written what RFC 6455 forbids, or a frame whose end the server may not wait for: whoever fails such a
     /// connection may do it without a close frame (RFC 6455, 7.1.7).
     pub fn may_be_cut(&self) -> bool {
-        let standing = self.connection.as_ref().map(Link::standing);
-        matches!(standing, Some(Standing::Broken | Standing::MidFrame))
+        matches!(self.standing(), Some(Standing::Broken | Standing::MidFrame))
     }
 
-    /// Forgets the connection, but neither name nor session nor newest event.
-    pub fn disconnect(&mut self) {
-        self.connection = None;
-        self.queue.clear();
-        self.looked.clear();
-        self.pongs.clear();
-        self.opened = false;
-        self.stalled = false;
-        self.turn_over = false;
-        self.asked = false;
-        self.closing = false;
+    /// How far what it has written can be understood.
+    pub fn standing(&self) -> Option<Standing> {
+        self.live().map(|live| live.link.standing())
     }
 }
 

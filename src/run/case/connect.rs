@@ -4,12 +4,11 @@ use serde_json::Value;
 
 use crate::protocol::extension::Join;
 use crate::run::address::session_endpoint;
-use crate::run::case::client::{Client, ObservedEnd};
 use crate::run::case::interpreter::{Abort, Interpreter};
 use crate::run::case::variables::Scope;
 use crate::scenario::case::Step;
-use crate::trace::{Direction, Payload};
-use crate::wire::{ConnectError, Endpoint, Link};
+use crate::trace::Payload;
+use crate::wire::{ConnectError, Endpoint, LinkMode};
 
 impl Interpreter<'_> {
     /// Connects a client. The opening exchange is another matter. After a refusal the client is there all the
@@ -20,34 +19,22 @@ impl Interpreter<'_> {
         session: Option<&str>,
         with: Option<&Value>,
     ) -> Result<(), ConnectError> {
-        let known = self.conns.clients.get(name).map(|client| client.session.clone());
+        let known = self.conns.get(name).map(|client| client.session().to_owned());
         let session = session.map(str::to_owned).or(known).unwrap_or_else(|| "main".to_owned());
         let mut endpoint = self.endpoint_of(&session).await?;
-        if let Join::Parameter(parameter) = self.cx.protocol.extension.session.join.clone() {
-            let named = with.and_then(|with| with.get(&parameter)).and_then(Value::as_str).map(str::to_owned);
-            let known = self.conns.sessions.ids.get(&session).cloned().flatten();
+        if let Join::Parameter(parameter) = &self.cx.protocol.extension.session.join {
+            let named = with.and_then(|with| with.get(parameter)).and_then(Value::as_str).map(str::to_owned);
+            let known = self.conns.sessions.id(&session);
             let id = named.or(known).unwrap_or_else(|| self.session_id());
             endpoint.url = endpoint.url.replace(&format!("{{{parameter}}}"), &id);
-            self.conns.sessions.ids.insert(session.clone(), Some(id));
+            self.conns.sessions.set_id(&session, id);
         }
-        self.conns.sessions.ids.entry(session.clone()).or_insert(None);
-        self.conns.next_number += 1;
-        let number = self.conns.next_number;
         // Only a case that writes frames of its own pays for a connection that lets it.
-        let raw = self.cx.loaded.case.steps.iter().any(Step::is_raw);
-        let opened = Link::open(&endpoint, number, self.conns.sender.clone(), raw).await;
-        let client = self.conns.clients.entry(name.to_owned()).or_insert_with(|| Client::new(&session));
-        client.disconnect();
-        client.session = session;
-        client.ended = opened.is_err().then(ObservedEnd::default);
-        (client.may_end, client.told, client.mute) = (false, false, false);
-        client.since_send.clear();
-        self.conns.first_client.get_or_insert_with(|| name.to_owned());
-        client.connection = Some(opened?);
-        client.number = number;
-        self.conns.numbers.insert(number, name.to_owned());
+        let is_raw = self.cx.loaded.case.steps.iter().any(Step::is_raw);
+        let mode = if is_raw { LinkMode::Raw } else { LinkMode::Messages };
+        self.conns.connect(name, session, &endpoint, mode).await?;
         let url = crate::wire::shown(&endpoint.url).into();
-        self.record(name, Direction::Send, Payload::Open { url });
+        self.record(name, Payload::Open { url });
         Ok(())
     }
 
@@ -58,16 +45,16 @@ impl Interpreter<'_> {
         };
         let cannot = |reason: String| ConnectError::BadUrl { url: instance.shown_url(), reason };
         let join = self.cx.protocol.extension.session.join.clone();
-        if matches!(join, Join::Connection) || !self.conns.sessions.vars.contains_key(session) {
+        if matches!(join, Join::Connection) || self.conns.sessions.vars(session).is_none() {
             let found = instance.new_session().await.map_err(|error| cannot(error.to_string()))?;
             if let Join::Parameter(parameter) = &join
                 && let Some(id) = found.get(parameter)
             {
-                self.conns.sessions.ids.insert(session.to_owned(), Some(id.clone()));
+                self.conns.sessions.set_id(session, id.clone());
             }
-            self.conns.sessions.vars.insert(session.to_owned(), found);
+            self.conns.sessions.set_vars(session, found);
         }
-        let vars = self.conns.sessions.vars.get(session).cloned().unwrap_or_default();
+        let vars = self.conns.sessions.vars(session).cloned().unwrap_or_default();
         session_endpoint(&self.cx.protocol, &self.cx.server.endpoint, &instance, &vars)
             .map_err(|error| cannot(error.to_string()))
     }
@@ -79,7 +66,7 @@ impl Interpreter<'_> {
 
     /// Whether the server offers what the case needs. Judged once, by the messages of the first opening.
     pub(crate) fn check_capabilities(&mut self, client: &str) -> Result<(), Abort> {
-        if self.conns.first_client.as_deref() != Some(client) {
+        if self.conns.first() != Some(client) {
             return Ok(());
         }
         self.capabilities.missing(self.cx).map_or(Ok(()), |reason| Err(Abort::NotApplicable(reason)))

@@ -1,35 +1,38 @@
 //! The connections of a case: its clients, the sessions they are in, and the queue in which all that is received comes.
 
 use std::collections::HashMap;
+use std::collections::HashSet;
+use std::time::Instant;
 
 use tokio::sync::mpsc;
 
-use crate::run::case::client::Clients;
+use crate::run::case::client::{Client, Clients, Live};
+use crate::run::case::outcome::Abort;
 use crate::target::Vars;
-use crate::wire::Incoming;
+use crate::trace::Payload;
+use crate::wire::{ConnectError, Endpoint, Incoming, Link, LinkMode};
 
 /// Messages that wait for the interpreter; a server that sends more is kept waiting by TCP.
-pub(crate) const QUEUE: usize = 256;
+const QUEUE: usize = 256;
 
-/// The clients of a case, and what their connections deliver.
+/// The clients of a case, and what their connections deliver. A number belongs to one connection, and to no other ever.
 pub(crate) struct Connections {
-    pub clients: Clients,
-    pub first_client: Option<String>,
+    clients: Clients,
+    first: Option<String>,
     pub sessions: Sessions,
-    pub sender: mpsc::Sender<Incoming>,
-    pub receiver: mpsc::Receiver<Incoming>,
+    sender: mpsc::Sender<Incoming>,
+    receiver: mpsc::Receiver<Incoming>,
     /// Which client a connection belongs to, by its number.
-    pub numbers: HashMap<u64, String>,
-    pub next_number: u64,
+    numbers: HashMap<u64, String>,
 }
 
 /// The sessions of a case, by name.
 #[derive(Default)]
 pub(crate) struct Sessions {
     /// The id, once it is known.
-    pub ids: HashMap<String, Option<String>>,
+    ids: HashMap<String, Option<String>>,
     /// What the set-up calls of each session found.
-    pub vars: HashMap<String, Vars>,
+    vars: HashMap<String, Vars>,
 }
 
 impl Default for Connections {
@@ -37,12 +40,134 @@ impl Default for Connections {
         let (sender, receiver) = mpsc::channel(QUEUE);
         Self {
             clients: Clients::new(),
-            first_client: None,
+            first: None,
             sessions: Sessions::default(),
             sender,
             receiver,
             numbers: HashMap::new(),
-            next_number: 0,
         }
+    }
+}
+
+impl Connections {
+    /// A client that was opened before.
+    pub fn client(&mut self, name: &str) -> Result<&mut Client, Abort> {
+        self.get_mut(name).ok_or_else(|| Abort::Error(format!("client `{name}` was never opened")))
+    }
+
+    pub fn get(&self, name: &str) -> Option<&Client> {
+        self.clients.get(name)
+    }
+
+    pub fn get_mut(&mut self, name: &str) -> Option<&mut Client> {
+        self.clients.get_mut(name)
+    }
+
+    pub fn all(&self) -> impl Iterator<Item = &Client> {
+        self.clients.values()
+    }
+
+    /// The names of all clients, in alphabetical order.
+    pub fn names(&self) -> Vec<String> {
+        self.clients.keys().cloned().collect()
+    }
+
+    /// The client that was opened first: who does what no step says who does.
+    pub fn first(&self) -> Option<&str> {
+        self.first.as_deref()
+    }
+
+    /// Connects a client in a session. After a refusal the client is there all the same, with its connection ended.
+    pub async fn connect(
+        &mut self,
+        name: &str,
+        session: String,
+        endpoint: &Endpoint,
+        mode: LinkMode,
+    ) -> Result<(), ConnectError> {
+        let number = self.numbers.len() as u64 + 1;
+        self.numbers.insert(number, name.to_owned());
+        let opened = Link::open(endpoint, number, self.sender.clone(), mode).await;
+        let (live, refused) = match opened {
+            Ok(link) => (Some(Live::new(link, number)), Ok(())),
+            Err(error) => (None, Err(error)),
+        };
+        let client = self.clients.entry(name.to_owned()).or_insert_with(|| Client::new(&session));
+        client.connect(session, live);
+        self.first.get_or_insert_with(|| name.to_owned());
+        refused
+    }
+
+    /// Waits for the next thing that any client receives; none: nothing came before the deadline.
+    pub async fn receive(&mut self, until: Instant) -> Option<Incoming> {
+        tokio::time::timeout_at(until.into(), self.receiver.recv()).await.ok().flatten()
+    }
+
+    /// The next thing that has been received already.
+    pub fn received(&mut self) -> Option<Incoming> {
+        self.receiver.try_recv().ok()
+    }
+
+    /// So much is waiting that the server may soon be kept waiting.
+    pub fn is_crowded(&self) -> bool {
+        self.receiver.len() * 2 > QUEUE
+    }
+
+    /// Whose connection something came on; none: the client has left it.
+    pub fn receiver_of(&self, incoming: &Incoming) -> Option<&str> {
+        let name = self.numbers.get(&incoming.connection)?;
+        let is_present = self.get(name)?.number() == Some(incoming.connection);
+        is_present.then_some(name)
+    }
+
+    /// Closes what is open still with this code, and waits until it has ended. Nothing of it is judged.
+    pub async fn close_all(&mut self, code: u16, until: Instant) {
+        let mut open = HashSet::new();
+        for client in self.clients.values_mut() {
+            let polite = !client.has_ended() && !client.is_stalled() && client.is_understood();
+            let number = client.number();
+            if let Some(link) = client.link().filter(|_| polite)
+                && link.close(Some(code), until.saturating_duration_since(Instant::now())).await.is_ok()
+            {
+                open.extend(number);
+            }
+        }
+        wait_for_ends(&mut self.receiver, open, until).await;
+    }
+}
+
+/// Waits until these connections have ended. What else comes is thrown away.
+pub(crate) async fn wait_for_ends(
+    receiver: &mut mpsc::Receiver<Incoming>,
+    mut open: HashSet<u64>,
+    until: Instant,
+) {
+    while !open.is_empty()
+        && let Ok(Some(incoming)) = tokio::time::timeout_at(until.into(), receiver.recv()).await
+    {
+        if matches!(incoming.payload, Payload::Close { .. } | Payload::End(_)) {
+            open.remove(&incoming.connection);
+        }
+    }
+}
+
+impl Sessions {
+    /// A session's id, once it is known.
+    pub fn id(&self, session: &str) -> Option<String> {
+        self.ids.get(session).cloned().flatten()
+    }
+
+    /// A session's id becomes known.
+    pub fn set_id(&mut self, session: &str, id: String) {
+        self.ids.insert(session.to_owned(), Some(id));
+    }
+
+    /// What the set-up calls of a session found.
+    pub fn vars(&self, session: &str) -> Option<&Vars> {
+        self.vars.get(session)
+    }
+
+    pub fn set_vars(&mut self, session: &str, vars: Vars) {
+        self.vars.insert(session.to_owned(), vars);
     }
 }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use crate::protocol::{Protocol, ReadingName};
 use crate::run::case::environment::CaseServer;
-use crate::run::case::roles::Roles;
 use crate::run::context::RunContext;
 use crate::run::isolation::leaks::LeakProbe;
 use crate::run::options::CaseOptions;
@@ -19,42 +18,60 @@ pub(crate) struct CaseContext<'r> {
     pub server: &'r CaseServer,
     /// Distinguishes what this case receives from what others receive; none: no other case runs.
     pub probe: Option<Arc<LeakProbe>>,
-    pub roles: Roles,
 }
 
 impl<'r> CaseContext<'r> {
-    /// # Errors
-    /// A pattern of the protocol does not compile (found when the protocol is loaded, too).
     pub fn new(
         run: &'r RunContext,
         loaded: &'r LoadedCase,
         options: CaseOptions,
         server: &'r CaseServer,
-    ) -> Result<Self, String> {
+    ) -> Self {
         let leaks = run.leaks.as_ref().zip(server.shared);
-        Ok(Self {
+        Self {
             run,
             protocol: Arc::clone(&run.protocol),
             loaded,
             options,
             server,
             probe: leaks.map(|(all, shared)| Arc::new(all.begin(&loaded.id, shared))),
-            roles: Roles::of(&run.protocol).map_err(|error| error.to_string())?,
-        })
+        }
     }
 }
 
-/// What holds while a step runs.
+/// What holds while a step runs: set when it begins, and gone when it ends.
 #[derive(Debug, Default)]
 pub(crate) struct StepContext {
     /// Pointer of the step, relative to the case; empty: no step runs.
     pub pointer: String,
     /// The client that the step's templates are about.
     pub client: String,
-    /// The answer taken for the ambiguity by which the step may fail.
-    pub tolerated: Option<ReadingName>,
-    /// A failure of the step is no more than a warning.
-    pub warns: bool,
+    /// What a failure of the step counts.
+    pub tolerance: Tolerance,
+}
+
+/// What a failure of a step counts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Tolerance {
+    /// As much as the requirements that it breaks.
+    #[default]
+    Full,
+    /// No more than a warning.
+    Warns,
+    /// Nothing: the reading that was chosen allows it.
+    Allowed,
+}
+
+impl Tolerance {
+    /// `taken`: the answer taken for the ambiguity by which the step may fail.
+    pub fn of(taken: Option<ReadingName>, warns: bool) -> Self {
+        match taken {
+            Some(ReadingName::Lenient) => Self::Allowed,
+            Some(ReadingName::Default) => Self::Warns,
+            _ if warns => Self::Warns,
+            _ => Self::Full,
+        }
+    }
 }
 
 /// Whether the server has said all that it had to say.
@@ -63,5 +80,5 @@ pub(crate) struct Settling {
     /// At the end, on every connection.
     pub settled: bool,
     /// How many lines the wire log had when the server had last been silent towards all clients for long enough.
-    pub silent_at: Option<usize>,
+    pub silent_at: Option<u64>,
 }

@@ -2,13 +2,12 @@
 
 use serde_json::Value;
 
-use crate::protocol::Protocol;
-use crate::protocol::extension::Exchange;
+use crate::protocol::{Protocol, Roles};
 use crate::results::cause::{Cause, LastRequest, WaitFailure};
-use crate::results::event::{Verdict, Way, WireLine};
+use crate::results::event::{Verdict, Way};
+use crate::run::case::log::LogEntry;
 use crate::run::case::outcome::CaseOutcome;
 use crate::run::triage::activity::ActivityLevel;
-use crate::trace::Direction;
 
 /// What cases that fail for this cause share, if it is reason enough to tell them together, in a run in which so much was heard.
 /// Whoever waits for different things of a server that talks has found different things; one that never says anything,
@@ -48,66 +47,6 @@ pub(crate) fn cause(outcome: &CaseOutcome, heard: ActivityLevel) -> Option<Cause
     shared(failed.cause.as_ref()?, heard)
 }
 
-/// What a protocol says at which occasion: indices of message types.
-#[derive(Debug, Default)]
-pub(crate) struct Manners {
-    /// Sent in openings.
-    openings: Vec<usize>,
-    /// Come in openings.
-    greeting: Vec<usize>,
-    /// Answer what is no turn: openings, barriers, queries.
-    aside: Vec<usize>,
-    /// Begins a turn.
-    start: Option<usize>,
-}
-
-impl Manners {
-    pub fn of(protocol: &Protocol) -> Self {
-        let extension = &protocol.extension;
-        let sends = |steps: &[Exchange]| -> Vec<usize> {
-            let sent = steps.iter().filter_map(|step| step.send.as_ref());
-            sent.filter_map(|body| protocol.message_of(body, Direction::Send)).collect()
-        };
-        let answers = |steps: &[Exchange]| -> Vec<usize> {
-            let names =
-                steps.iter().filter_map(|step| step.expect.as_ref()).flat_map(|names| names.as_slice());
-            names.filter_map(|name| protocol.index_of(name, Direction::Recv)).collect()
-        };
-        let openings = || extension.openings.values();
-        let greeting: Vec<usize> = openings().flat_map(|steps| answers(steps)).collect();
-        let mut aside = greeting.clone();
-        aside.extend(answers(extension.barrier.as_deref().unwrap_or_default()));
-        aside.extend(extension.state.iter().flat_map(|state| answers(&state.query)));
-        aside.extend(answers(&extension.turn.before));
-        let start = protocol.message_of(&extension.turn.start, Direction::Send);
-        Self { openings: openings().flat_map(|steps| sends(steps)).collect(), greeting, aside, start }
-    }
-
-    /// Whether what was sent belongs to an opening.
-    pub fn opens(&self, message: Option<usize>) -> bool {
-        message.is_some_and(|message| self.openings.contains(&message))
-    }
-
-    /// Whether what came looks like a part of an opening.
-    pub fn greets(&self, message: Option<usize>) -> bool {
-        message.is_some_and(|message| self.greeting.contains(&message))
-    }
-}
-
-/// What a line of the wire log was found to be.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Mark {
-    pub message: Option<usize>,
-    /// It asks or says something: what no library sends by itself.
-    pub word: bool,
-    /// It ends a turn.
-    pub ends: bool,
-    /// It refuses something.
-    pub error: bool,
-    /// It tells of a new connection.
-    pub connected: bool,
-}
-
 /// What was waited for.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Awaited<'w> {
@@ -123,76 +62,75 @@ pub(super) struct Awaited<'w> {
 }
 
 /// Whether a client says what belongs to no opening.
-pub(super) fn asks(line: &WireLine, mark: Mark, manners: &Manners) -> bool {
-    line.way == Way::ToServer && mark.word && !manners.opens(mark.message)
+pub(super) fn asks(entry: &LogEntry, roles: &Roles) -> bool {
+    entry.line.way == Way::ToServer && entry.word && !roles.opens(entry.message)
 }
 
 /// What these frames of a client's say of the server. A frame that may come at any time says nothing, unless its type is one of
 /// those awaited: whoever waits for it has heard from the server.
 pub(super) fn silence(
-    own: &[(&WireLine, Mark)],
-    manners: &Manners,
+    own: &[&LogEntry],
+    roles: &Roles,
     awaited: Awaited<'_>,
-    kind: &dyn Fn(&WireLine, Mark) -> Option<String>,
+    kind: &dyn Fn(&LogEntry) -> Option<String>,
 ) -> WaitFailure {
-    let connected = own.iter().rposition(|(line, _)| line.way == Way::Connection).map_or(0, |at| at + 1);
-    let lines = &own[connected..];
-    let is = |list: &[usize], mark: Mark| mark.message.is_some_and(|message| list.contains(&message));
-    let came = |(line, mark): &(&WireLine, Mark)| {
-        line.way == Way::ToClient && mark.word && (!line.ambient || is(awaited.messages, *mark))
+    let connected = own.iter().rposition(|entry| entry.line.way == Way::Connection).map_or(0, |at| at + 1);
+    let entries = &own[connected..];
+    let is = |list: &[usize], entry: &LogEntry| entry.message.is_some_and(|message| list.contains(&message));
+    let came = |entry: &LogEntry| {
+        let counts = !entry.line.ambient || is(awaited.messages, entry);
+        entry.line.way == Way::ToClient && entry.word && counts
     };
-    let name = |at: usize| kind(lines[at].0, lines[at].1);
-    let sent = |(line, mark): &(&WireLine, Mark)| line.way == Way::ToServer && mark.word;
-    let asks = |(line, mark): &(&WireLine, Mark)| asks(line, *mark, manners);
-    let asked = match lines.iter().rposition(asks) {
+    let name = |at: usize| kind(entries[at]);
+    let asked = match entries.iter().rposition(|entry| asks(entry, roles)) {
         None => LastRequest::Nothing,
         Some(at) => name(at).map_or(LastRequest::Unnamed, LastRequest::Of),
     };
     // What comes before the first question belongs to the opening, if it looks like it.
-    let first = lines.iter().position(asks).unwrap_or(lines.len());
-    let greets = |at: usize| at < first && manners.greets(lines[at].1.message);
-    let came: Vec<usize> = (0..lines.len()).filter(|at| came(&lines[*at])).collect();
+    let first = entries.iter().position(|entry| asks(entry, roles)).unwrap_or(entries.len());
+    let greets = |at: usize| at < first && roles.greets(entries[at].message);
+    let came: Vec<usize> = (0..entries.len()).filter(|at| came(entries[*at])).collect();
     let beyond = came.iter().any(|at| !greets(*at));
-    let last = came.last().copied();
-    if last.is_none() {
+    let Some(last) = came.last().copied() else {
         return if awaited.close && asked == LastRequest::Nothing {
             WaitFailure::NotEnded
         } else {
             WaitFailure::Mute(asked)
         };
-    }
+    };
     if !beyond && (asked != LastRequest::Nothing || (awaited.opened && !awaited.close)) {
         return WaitFailure::SinceOpening(asked);
     }
     if awaited.close {
         return WaitFailure::NotEnded;
     }
-    let started = lines.iter().rposition(|(line, mark)| {
-        line.way == Way::ToServer && mark.message.is_some() && mark.message == manners.start
-    });
-    let turn = came.iter().filter(|at| started.is_some_and(|started| **at > started)).map(|at| lines[*at].1);
-    let turn: Vec<Mark> = turn.collect();
-    let begun = turn.iter().any(|mark| !mark.error && !is(&manners.aside, *mark));
-    let over = turn.iter().any(|mark| mark.ends);
+    let starts = |entry: &&LogEntry| {
+        entry.line.way == Way::ToServer && entry.message.is_some() && entry.message == roles.turn_start
+    };
+    let started = entries.iter().rposition(starts);
+    let turn = came.iter().filter(|at| started.is_some_and(|started| **at > started));
+    let turn: Vec<&LogEntry> = turn.map(|at| entries[*at]).collect();
+    let begun = turn.iter().any(|entry| !entry.part.refuses && !is(&roles.aside, entry));
+    let over = turn.iter().any(|entry| entry.part.ends_turn);
     // A server that goes on talking in the turn has not fallen silent in it.
-    let quiet = last.is_some_and(|at| awaited.now - lines[at].0.ms > awaited.waited / 2.0);
+    let quiet = awaited.now - entries[last].line.ms > awaited.waited / 2.0;
     if begun && !over && (awaited.turn_end || quiet) {
-        return WaitFailure::TurnNotEnded(last.and_then(name));
+        return WaitFailure::TurnNotEnded(name(last));
     }
-    match lines.iter().rposition(sent) {
-        Some(at) if last.is_none_or(|last| last < at) => {
+    match entries.iter().rposition(|entry| entry.line.way == Way::ToServer && entry.word) {
+        Some(at) if last < at => {
             WaitFailure::NotAnswered(name(at).map_or(LastRequest::Unnamed, LastRequest::Of))
         }
-        _ => WaitFailure::OtherFrames(last.and_then(name)),
+        _ => WaitFailure::OtherFrames(name(last)),
     }
 }
 
 /// The type of a frame, as the protocol calls it or as the frame says.
-pub(super) fn kind(protocol: &Protocol, line: &WireLine, mark: Mark) -> Option<String> {
-    if let Some(message) = mark.message.and_then(|message| protocol.messages.get(message)) {
+pub(super) fn kind(protocol: &Protocol, entry: &LogEntry) -> Option<String> {
+    if let Some(message) = entry.message.and_then(|message| protocol.messages.get(message)) {
         return Some(message.name.clone());
     }
-    let body: Value = serde_json::from_str(&line.text).ok()?;
+    let body: Value = serde_json::from_str(&entry.line.text).ok()?;
     protocol.type_of(&body).map(str::to_owned)
 }
 

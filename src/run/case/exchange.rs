@@ -7,12 +7,23 @@ use serde_json::Value;
 use crate::protocol::extension::{Exchange, Join};
 use crate::results::Check;
 use crate::results::cause::Statement;
-use crate::run::case::client::Received;
+use crate::run::case::client::{Client, Received};
 use crate::run::case::interpreter::{Abort, Interpreter};
-use crate::run::case::wait::{Expectation, WaitOutcome};
+use crate::run::case::receive::Waited;
+use crate::run::case::verbs::send::Purpose;
+use crate::run::case::wait::{Expectation, OnError, WaitOutcome};
 
 /// How long an optional message of an exchange is waited for when nothing else comes.
 const OPTIONAL: Duration = Duration::from_millis(300);
+
+/// What an exchange is done for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ExchangeKind {
+    /// It opens a connection: its first message may name the session.
+    Opening,
+    /// It asks for something.
+    Query,
+}
 
 impl Interpreter<'_> {
     /// Does an exchange of the protocol: an opening, a barrier, a state query. Returns the last message taken.
@@ -21,9 +32,9 @@ impl Interpreter<'_> {
         client: &str,
         steps: &[Exchange],
         with: Option<&Value>,
-        opening: bool,
+        purpose: ExchangeKind,
     ) -> Result<Option<Received>, Abort> {
-        let mut first = opening;
+        let mut first = purpose == ExchangeKind::Opening;
         let mut last = None;
         let mut sent = Value::Null;
         for step in steps {
@@ -33,7 +44,7 @@ impl Interpreter<'_> {
                     self.join(client, &mut message, with);
                 }
                 sent.clone_from(&message);
-                self.send_json(client, message).await?;
+                self.send_json(client, message, Purpose::Stimulus).await?;
             }
             if step.expect.is_none() {
                 continue;
@@ -44,9 +55,9 @@ impl Interpreter<'_> {
                 continue;
             }
             let until = Instant::now() + self.deadline(None);
-            match self.wait(client, &wanted, until, false).await? {
+            match self.wait(client, &wanted, until, OnError::Fail).await? {
                 WaitOutcome::Found(received) => {
-                    self.exercise(&step.covers);
+                    self.verdict.exercise(&step.covers);
                     for (name, at) in &step.save {
                         let value = at.get(&received.body).cloned().unwrap_or(Value::Null);
                         self.vars.set(name, value);
@@ -69,11 +80,9 @@ impl Interpreter<'_> {
     /// Puts the session's id into the first message of an opening.
     fn join(&mut self, client: &str, message: &mut Value, with: Option<&Value>) {
         let Join::Field(at) = &self.cx.protocol.extension.session.join else { return };
-        let session = self.conns.clients.get(client).map(|client| client.session.clone()).unwrap_or_default();
         let key = at.as_str().trim_start_matches('/').to_owned();
-        if let (Some(id), Some(map)) =
-            (self.conns.sessions.ids.get(&session).cloned().flatten(), message.as_object_mut())
-        {
+        let id = self.conns.get(client).and_then(|client| self.conns.sessions.id(client.session()));
+        if let (Some(id), Some(map)) = (id, message.as_object_mut()) {
             map.insert(key, id.into());
         }
         if let (Some(Value::Object(extra)), Some(map)) =
@@ -91,19 +100,14 @@ impl Interpreter<'_> {
         covers: &[String],
     ) -> Result<Option<Received>, Abort> {
         let until = Instant::now() + self.cx.run.options.timing.scaled(OPTIONAL);
-        loop {
-            let state = self.client(client)?;
-            if let Some(index) = state.queue.iter().position(|received| !received.ambient) {
-                if wanted.matches(&state.queue[index]) {
-                    let taken = state.queue.remove(index);
-                    self.exercise(covers);
-                    return Ok(taken);
-                }
-                break;
-            }
-            if state.ended.is_some() || !self.receive_until(until).await? {
-                break;
-            }
+        let next = |state: &mut Client| {
+            let queue = &mut state.inbox.queue;
+            let index = queue.iter().position(|received| !received.ambient)?;
+            Some(if wanted.matches(&queue[index]) { queue.remove(index) } else { None })
+        };
+        if let Waited::Done(Some(taken)) = self.wait_until(client, until, next).await? {
+            self.verdict.exercise(covers);
+            return Ok(Some(taken));
         }
         if !covers.is_empty() {
             let message = format!("{} was missing", wanted.label);
@@ -118,21 +122,15 @@ impl Interpreter<'_> {
         client: &str,
         steps: &[Exchange],
     ) -> Result<Option<(Statement, Vec<String>)>, Abort> {
-        let waiting = std::mem::take(&mut self.client(client)?.queue);
+        let waiting = std::mem::take(&mut self.client(client)?.inbox.queue);
         let mut kept: Vec<Received> = Vec::new();
         let mut sent = Value::Null;
+        let mut unanswered = None;
         for step in steps {
             if let Some(message) = &step.send {
                 let message = self.expand(message, None)?;
-                let seen = self.client(client)?.since_send.clone();
-                let over = self.client(client)?.turn_over;
-                let looked = std::mem::take(&mut self.client(client)?.looked);
                 sent.clone_from(&message);
-                self.send_json(client, message).await?;
-                let state = self.client(client)?;
-                state.since_send.splice(0..0, seen);
-                state.turn_over |= over;
-                state.looked = looked;
+                self.send_json(client, message, Purpose::Housekeeping).await?;
             }
             if step.expect.is_none() {
                 continue;
@@ -140,34 +138,33 @@ impl Interpreter<'_> {
             let wanted = self.wanted_of(step)?.answering(step.echo.as_ref(), &sent);
             let began = Instant::now();
             let until = began + self.deadline(None);
-            loop {
-                let state = self.client(client)?;
-                if let Some(received) = state.queue.pop_front() {
+            let answer = |state: &mut Client| {
+                while let Some(received) = state.inbox.queue.pop_front() {
                     if wanted.matches(&received) {
-                        self.exercise(&step.covers);
-                        break;
+                        return Some(());
                     }
                     kept.push(received);
+                }
+                None
+            };
+            let why = match self.wait_until(client, until, answer).await? {
+                Waited::Done(()) => {
+                    self.verdict.exercise(&step.covers);
                     continue;
                 }
-                let ended = state.ended.clone();
-                state.told |= ended.is_some();
-                if ended.is_some() || !self.receive_until(until).await? {
-                    let why = match ended {
-                        None => self.explain_wait(client, &wanted, until - began),
-                        Some(ended) => {
-                            let rest = format!(" instead of sending {}", wanted.label);
-                            self.ended_instead(client, &ended, &rest)
-                        }
-                    };
-                    self.client(client)?.queue = waiting.into_iter().chain(kept).collect();
-                    return Ok(Some((why, step.covers.clone())));
+                Waited::Ended(ended) => {
+                    self.client(client)?.report_end();
+                    let rest = format!(" instead of sending {}", wanted.label);
+                    self.ended_instead(client, &ended, &rest)
                 }
-            }
+                Waited::TimedOut => self.explain_wait(client, &wanted, until - began),
+            };
+            unanswered = Some((why, step.covers.clone()));
+            break;
         }
-        let state = self.client(client)?;
-        let rest = std::mem::take(&mut state.queue);
-        state.queue = waiting.into_iter().chain(kept).chain(rest).collect();
-        Ok(None)
+        // What came before the answer, and what came behind it, is still there.
+        let inbox = &mut self.client(client)?.inbox;
+        inbox.put_back(waiting.into_iter().chain(kept).collect());
+        Ok(unanswered)
     }
 }

@@ -1,11 +1,11 @@
 //! Running one case from beginning to end, with its sweep and repeats.
 
 use crate::results::Check;
-use crate::results::cause::Cause;
 use crate::results::event::{Failure, Verdict};
 use crate::run::case::context::CaseContext;
 use crate::run::case::environment::CaseServer;
 use crate::run::case::interpreter::{Abort, CaseOutcome, Interpreter};
+use crate::run::case::outcome::CaseEnd;
 use crate::run::case::verbs::connection::NO_RESTART;
 use crate::run::context::RunContext;
 use crate::run::options::CaseOptions;
@@ -19,11 +19,11 @@ const NO_MEMORY: &str =
 const MAX_SWEEP: u32 = 200;
 
 /// Why a case cannot be run against a server that is not ours to start, whatever it says.
-pub(crate) fn not_applicable_reason(loaded: &LoadedCase, ours: bool) -> Option<&'static str> {
-    match ours {
-        true => None,
-        false if loaded.case.steps.iter().any(Step::restarts) => Some(NO_RESTART),
-        false => loaded.case.max_growth.map(|_| NO_MEMORY),
+pub(crate) fn not_applicable_reason(loaded: &LoadedCase) -> Option<&'static str> {
+    if loaded.case.steps.iter().any(Step::restarts) {
+        Some(NO_RESTART)
+    } else {
+        loaded.case.max_growth.map(|_| NO_MEMORY)
     }
 }
 
@@ -34,75 +34,23 @@ pub(crate) async fn run_case(
     options: CaseOptions,
     server: &CaseServer,
 ) -> CaseOutcome {
-    let mut total = CaseOutcome::default();
-    let times = match (&loaded.case.sweep, loaded.case.repeat) {
-        (Some(_), _) => MAX_SWEEP,
-        (None, times) => times.unwrap_or(1),
-    };
     if loaded.case.max_growth.is_some() && server.memory().await.is_none() {
-        total.reason = Some((Verdict::NotApplicable, NO_MEMORY.to_owned()));
-        return total;
+        return CaseOutcome::of(CaseEnd::NotApplicable(NO_MEMORY.to_owned()));
     }
-    let mut first = None;
-    let cx = match CaseContext::new(run, loaded, options, server) {
-        Ok(cx) => cx,
-        Err(error) => {
-            total.reason = Some((Verdict::Error, error));
-            return total;
-        }
+    let rounds = match &loaded.case.sweep {
+        Some(_) => MAX_SWEEP,
+        None => loaded.case.repeat.unwrap_or(1),
     };
-    for round in 1..=times {
-        let seed = options.seed.wrapping_add(u64::from(round).wrapping_mul(0x9E37_79B9_7F4A_7C15));
-        let mut interpreter = match Interpreter::new(&cx, seed) {
-            Ok(interpreter) => interpreter,
-            Err(error) => {
-                total.reason = Some((Verdict::Error, error));
-                return total;
-            }
-        };
-        if let Some(name) = &loaded.case.sweep {
-            interpreter.vars.set(name, round);
-        }
-        let stop = run_steps(&mut interpreter).await.err();
-        interpreter.close_all().await;
-        let mut outcome = interpreter.finish_judge();
-        for (id, count) in std::mem::take(&mut outcome.exercised) {
-            *total.exercised.entry(id).or_default() += count;
-        }
-        total.trace.append(&mut outcome.trace);
-        total.marks.append(&mut outcome.marks);
-        total.failed_at.append(&mut outcome.failed_at);
-        total.wire = outcome.wire;
-        total.began = outcome.began;
-        total.lost |= outcome.lost;
-        total.cut |= outcome.cut;
-        total.cause = outcome.cause.take();
-        total.excused.merge(std::mem::take(&mut outcome.excused));
-        if let Some(name) = loaded.case.sweep.as_ref().filter(|_| !outcome.failures.is_empty()) {
-            outcome.failures.iter_mut().for_each(|failure| failure.in_round(name, round));
-        }
-        total.failures.append(&mut outcome.failures);
-        let given_up = matches!(stop, Some(Abort::Error(_) | Abort::NotApplicable(_)));
-        let ids = &run.protocol.extension.fuzzing.isolated;
-        let probe = cx.probe.as_ref().filter(|_| !given_up);
-        let leaked = probe.and_then(|probe| probe.attribute(&mut total.failures, ids));
-        if let Some(kind) = leaked {
-            // Which step met the leak says nothing.
-            total.failed_at = vec![String::new(); total.failures.len()];
-            total.cause = Some(Cause::Leak(kind));
-        }
-        let leaked = leaked.is_some();
-        match stop {
-            Some(Abort::Error(error)) => total.reason = Some((Verdict::Error, error)),
-            Some(Abort::NotApplicable(reason)) => total.reason = Some((Verdict::NotApplicable, reason)),
-            Some(Abort::SweepDone) if !leaked => break,
-            _ => {}
-        }
-        if leaked
-            || total.reason.is_some()
-            || total.failures.iter().any(|failure| failure.verdict == Verdict::Failed)
-        {
+    let cx = CaseContext::new(run, loaded, options, server);
+    let mut total = CaseOutcome::default();
+    let mut first = None;
+    for round in 1..=rounds {
+        let done = run_round(&cx, round, &mut total).await;
+        if let Round::CaseDone = done {
             return total;
+        }
+        if let Round::SweepDone = done {
+            break;
         }
         if round == 1 && loaded.case.max_growth.is_some() {
             // The first round fills what every server fills once.
@@ -112,8 +60,7 @@ pub(crate) async fn run_case(
     if let (Some(first), Some(last), Some(most)) = (first, server.memory().await, loaded.case.max_growth) {
         let grown = last.saturating_sub(first) >> 20;
         if grown > u64::from(most) {
-            total.failed_at.push(String::new());
-            total.failures.push(memory_growth(grown, most, times));
+            total.failures.push(memory_growth(grown, most, rounds));
             return total;
         }
     }
@@ -121,6 +68,55 @@ pub(crate) async fn run_case(
         *total.exercised.entry(id.clone()).or_default() += 1;
     }
     total
+}
+
+/// Whether another round follows.
+enum Round {
+    Next,
+    /// A sweep has passed the turn's end.
+    SweepDone,
+    /// What was found ends the case.
+    CaseDone,
+}
+
+/// Runs the steps once, and adds what came of it.
+async fn run_round(cx: &CaseContext<'_>, round: u32, total: &mut CaseOutcome) -> Round {
+    let seed = cx.options.seed.wrapping_add(u64::from(round).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    let mut interpreter = Interpreter::new(cx, seed);
+    let sweep = cx.loaded.case.sweep.as_ref();
+    if let Some(name) = sweep {
+        interpreter.vars.set(name, round);
+    }
+    let abort = run_steps(&mut interpreter).await.err();
+    interpreter.close_all().await;
+    let mut outcome = interpreter.finish();
+    if let Some(name) = sweep {
+        outcome.failures.iter_mut().for_each(|failure| failure.in_round(name, round));
+    }
+    total.add_round(outcome);
+    let given_up = matches!(abort, Some(Abort::Error(_) | Abort::NotApplicable(_)));
+    let probe = cx.probe.as_ref().filter(|_| !given_up);
+    let ids = &cx.protocol.extension.fuzzing.isolated;
+    let leaked = probe.and_then(|probe| probe.attribute(&mut total.failures, ids));
+    if let Some(kind) = leaked {
+        total.leaked(kind);
+    }
+    let is_sweep_done = matches!(abort, Some(Abort::SweepDone));
+    match abort {
+        Some(Abort::Error(error)) => total.end = CaseEnd::Error(error),
+        Some(Abort::NotApplicable(reason)) => total.end = CaseEnd::NotApplicable(reason),
+        Some(Abort::SweepDone | Abort::Failed) | None => {}
+    }
+    let has_failed = || total.failures.iter().any(|failure| failure.verdict == Verdict::Failed);
+    if leaked.is_some() {
+        Round::CaseDone
+    } else if is_sweep_done {
+        Round::SweepDone
+    } else if !total.end.has_run() || has_failed() {
+        Round::CaseDone
+    } else {
+        Round::Next
+    }
 }
 
 /// The failure of a server whose memory grows.
@@ -138,17 +134,14 @@ async fn run_steps(interpreter: &mut Interpreter<'_>) -> Result<(), Abort> {
     }
     interpreter.has_prompts()?;
     interpreter.steps(&loaded.case.steps, "/steps").await?;
-    interpreter.step.pointer.clear();
-    let names: Vec<String> = interpreter.conns.clients.keys().cloned().collect();
-    match loaded.case.settle {
-        true => settle(interpreter, &names).await?,
+    let names = interpreter.conns.names();
+    if loaded.case.settle {
+        settle(interpreter, &names).await?;
+    } else if interpreter.cx.protocol.extension.barrier.is_none() {
         // What was sent last is judged by its answer, also where nothing else is.
-        false if interpreter.cx.protocol.extension.barrier.is_none() => {
-            for name in &names {
-                interpreter.await_quiet(name).await?;
-            }
+        for name in &names {
+            interpreter.await_quiet(name).await?;
         }
-        false => {}
     }
     for name in &names {
         interpreter.expect_connected(name)?;
@@ -161,14 +154,14 @@ async fn settle(interpreter: &mut Interpreter<'_>, names: &[String]) -> Result<(
     let mut all = true;
     for name in names {
         let client = interpreter.client(name)?;
-        if client.connection.is_none() {
+        if !client.is_connected() {
             continue;
         }
-        if client.opened && !client.stalled && client.ended.is_none() && client.is_understood() {
+        if client.is_opened() && !client.is_stalled() && !client.has_ended() && client.is_understood() {
             interpreter.step.client.clone_from(name);
             interpreter.barrier(name).await?;
         } else {
-            if !client.opened && interpreter.awaits(name) {
+            if !client.is_opened() && interpreter.log.awaits_answer(name) {
                 interpreter.await_quiet(name).await?;
             }
             all = false;

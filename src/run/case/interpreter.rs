@@ -5,12 +5,12 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::run::case::capabilities::Capabilities;
-use crate::run::case::case_log::CaseLog;
-use crate::run::case::case_verdict::CaseVerdict;
-use crate::run::case::client as clients;
+use crate::run::case::client::Client;
 use crate::run::case::connections::Connections;
 use crate::run::case::context::{CaseContext, Settling, StepContext};
+use crate::run::case::log::CaseLog;
 use crate::run::case::variables::{Scope, Variables};
+use crate::run::case::verdict::{CaseJudges, CaseVerdict};
 use crate::wire::Standing;
 
 pub(crate) use crate::run::case::outcome::{Abort, CaseOutcome};
@@ -21,6 +21,7 @@ pub(crate) struct Interpreter<'r> {
     pub conns: Connections,
     pub vars: Variables,
     pub log: CaseLog,
+    pub judges: CaseJudges,
     pub verdict: CaseVerdict,
     pub step: StepContext,
     pub settling: Settling,
@@ -28,18 +29,18 @@ pub(crate) struct Interpreter<'r> {
 }
 
 impl<'r> Interpreter<'r> {
-    pub fn new(cx: &'r CaseContext<'r>, seed: u64) -> Result<Self, String> {
-        let text = |error: crate::source::Diagnostics| error.to_string();
-        Ok(Self {
+    pub fn new(cx: &'r CaseContext<'r>, seed: u64) -> Self {
+        Self {
             conns: Connections::default(),
-            vars: Variables::new(cx, seed).map_err(text)?,
+            vars: Variables::new(cx, seed),
             log: CaseLog::new(cx),
-            verdict: CaseVerdict::new(cx).map_err(text)?,
+            judges: CaseJudges::new(cx),
+            verdict: CaseVerdict::default(),
             step: StepContext::default(),
             settling: Settling::default(),
-            capabilities: Capabilities::of(cx).map_err(text)?,
+            capabilities: Capabilities::of(cx),
             cx,
-        })
+        }
     }
 
     /// Fills in the templates of a value, for the step's client.
@@ -55,8 +56,7 @@ impl<'r> Interpreter<'r> {
 
     /// An error where the client has written half a frame, to which anything sent now would belong.
     pub fn check_frame_boundary(&mut self, client: &str) -> Result<(), Abort> {
-        let connection = self.client(client)?.connection.as_ref();
-        if connection.is_some_and(|connection| connection.standing() == Standing::MidFrame) {
+        if self.client(client)?.standing() == Some(Standing::MidFrame) {
             let message =
                 format!("`{client}` has written half a frame: finish it with `bytes`, or `drop: {client}`");
             return Err(Abort::Error(message));
@@ -64,10 +64,7 @@ impl<'r> Interpreter<'r> {
         Ok(())
     }
 
-    pub fn client(&mut self, name: &str) -> Result<&mut clients::Client, Abort> {
-        self.conns
-            .clients
-            .get_mut(name)
-            .ok_or_else(|| Abort::Error(format!("client `{name}` was never opened")))
+    pub fn client(&mut self, name: &str) -> Result<&mut Client, Abort> {
+        self.conns.client(name)
     }
 }

@@ -1,258 +1,205 @@
-//! What a case sees: each event goes to the wire log and to the judge, each message to its client.
+//! What a case has seen: one entry an event.
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use serde_json::Value;
-
-use crate::protocol::Matcher;
-use crate::results::Check;
-use crate::results::event::{Failure, Verdict, Way, WireLine};
-use crate::run::case::client::{ObservedEnd, Received};
-use crate::run::case::diagnose::Mark;
-use crate::run::case::interpreter::{Abort, Interpreter};
-use crate::run::options::Retention;
-use crate::run::triage::activity::ActivityLevel;
+use crate::results::event::{Way, WireLine};
+use crate::run::case::client::ObservedEnd;
+use crate::run::case::context::CaseContext;
+use crate::run::case::outcome::CaseRecord;
+use crate::run::options::{Limits, Retention};
+use crate::scenario::case::Step;
 use crate::trace::{Direction, End, Event, Payload};
-use crate::wire::Incoming;
 
-/// What each whole `--timeout-scale` above 1 adds to the delays that are measured.
-const SLOW: std::time::Duration = std::time::Duration::from_millis(100);
 /// How much of a frame the wire log keeps, in bytes.
 const MAX_SHOWN: usize = 2048;
 
-impl Interpreter<'_> {
-    /// Records what a client did itself, and shows it to the judge.
-    pub fn record(&mut self, client: &str, dir: Direction, payload: Payload) -> crate::check::Judged {
-        let event = Event {
-            at: self.log.start.elapsed(),
-            case: Some(self.cx.loaded.id.as_str().into()),
-            client: client.into(),
-            dir,
-            payload,
-        };
-        self.observe(event)
+/// What a case has seen. The number of an entry is that of its event for the judge.
+pub(crate) struct CaseLog {
+    case: Arc<str>,
+    entries: Vec<LogEntry>,
+    /// What was received, whole: where a step of the case looks back.
+    texts: Option<Vec<ReceivedText>>,
+    /// Every event, where it is kept.
+    trace: Option<Vec<Event>>,
+    /// Where in the trace each step began, by its pointer.
+    step_starts: Vec<(String, usize)>,
+    /// When its clock began.
+    start: Instant,
+    /// Received so far.
+    frames: u64,
+    bytes: u64,
+}
+
+/// One event, as the report shows it, with what it was found to be.
+#[derive(Debug, Clone)]
+pub(crate) struct LogEntry {
+    pub line: WireLine,
+    pub message: Option<usize>,
+    /// It asks or says something: what no library sends by itself.
+    pub word: bool,
+    /// It begins a connection.
+    pub connected: bool,
+    pub part: Part,
+}
+
+/// The part that a message plays in the conversation.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Part {
+    /// It ends a turn.
+    pub ends_turn: bool,
+    /// It refuses something.
+    pub refuses: bool,
+}
+
+/// A text that a client received.
+pub(crate) struct ReceivedText {
+    pub index: u64,
+    pub client: String,
+    pub text: Arc<str>,
+}
+
+impl CaseLog {
+    pub fn new(cx: &CaseContext<'_>) -> Self {
+        let looks_back = cx.loaded.case.steps.iter().any(Step::looks_back);
+        Self {
+            case: cx.loaded.id.as_str().into(),
+            entries: Vec::new(),
+            texts: looks_back.then(Vec::new),
+            trace: (cx.options.retention == Retention::Trace).then(Vec::new),
+            step_starts: Vec::new(),
+            start: Instant::now(),
+            frames: 0,
+            bytes: 0,
+        }
     }
 
-    fn observe(&mut self, event: Event) -> crate::check::Judged {
-        let index = self.log.wire.len() as u64;
-        self.log.wire.push(wire_line(index, &event));
-        if let (Some(lag), Some(judge)) = (&self.verdict.lag, &mut self.verdict.judge) {
-            // The server shares the machine: it is as late again. Who scales deadlines knows of delays, too.
-            let scaled = SLOW.mul_f64((self.cx.run.options.timing.scale - 1.0).clamp(0.0, 1000.0));
-            judge.delayed(lag.worst() * 2 + scaled);
-        }
-        let mut judged = self.verdict.judge.as_mut().map(|judge| judge.observe(&event)).unwrap_or_default();
+    /// An event of this case that happens now, or happened at a time.
+    pub fn event(&self, at: Option<Instant>, client: &str, dir: Direction, payload: Payload) -> Event {
+        let at = at.map_or_else(|| self.elapsed(), |at| at.saturating_duration_since(self.start));
+        Event { at, case: Some(Arc::clone(&self.case)), client: client.into(), dir, payload }
+    }
+
+    /// Takes in the next event, which is of this message of the protocol. The result is its number.
+    pub fn push(&mut self, event: Event, message: Option<usize>) -> u64 {
+        let index = self.next_index();
         let word = match event.payload {
             Payload::Text(_) | Payload::Binary(_) => true,
             Payload::Ping(_) => event.dir == Direction::Send,
             _ => false,
         };
         let connected = matches!(event.payload, Payload::Open { .. });
-        self.log.marks.push(Mark { message: judged.message, word, connected, ..Mark::default() });
-        self.note_heard(&event, judged.message);
-        if let Some(shadow) = &mut self.verdict.shadow {
-            let bare = shadow.observe(&event).violations;
-            self.excuse(bare, &judged.violations);
+        let line = wire_line(index, &event);
+        self.entries.push(LogEntry { line, message, word, connected, part: Part::default() });
+        if let (Some(texts), Payload::Text(text), Direction::Recv) =
+            (&mut self.texts, &event.payload, event.dir)
+        {
+            texts.push(ReceivedText { index, client: event.client.to_string(), text: Arc::clone(text) });
         }
-        if self.cx.options.retention == Retention::Trace {
-            self.log.trace.push(event);
+        if let Some(trace) = &mut self.trace {
+            trace.push(event);
         }
-        for violation in std::mem::take(&mut judged.violations) {
-            self.violated(violation);
-        }
-        judged
+        index
     }
 
-    /// Notes what a client asks behind its opening, and that the server speaks.
-    fn note_heard(&mut self, event: &Event, message: Option<usize>) {
-        let said = matches!(event.payload, Payload::Text(_) | Payload::Binary(_));
-        let Some(client) = self.conns.clients.get_mut(&*event.client).filter(|_| said) else { return };
-        if event.dir == Direction::Send {
-            client.asked |= !self.cx.roles.manners.opens(message);
-        } else if message.is_some_and(|message| self.cx.protocol.is_ambient(message)) {
-            self.cx.run.activity.note_ambient();
-        } else {
-            // A greeting may be late.
-            let answers = client.asked && !self.cx.roles.manners.greets(message);
-            self.cx.run.activity.note(if answers { ActivityLevel::Answers } else { ActivityLevel::Openings });
+    /// Notes which part a message plays, and whether it may come at any time.
+    pub fn classify(&mut self, index: u64, part: Part, ambient: bool) {
+        if let Some(entry) = self.entries.get_mut(index as usize) {
+            entry.part = part;
+            entry.line.ambient = ambient;
+        }
+    }
+
+    /// Shows an event in other words.
+    pub fn describe(&mut self, index: u64, text: String) {
+        if let Some(entry) = self.entries.get_mut(index as usize) {
+            entry.line.text = text;
         }
     }
 
     /// Notes that a step begins, for whoever wants to know what came of it.
-    pub fn mark(&mut self) {
-        if self.cx.options.retention == Retention::Trace {
-            self.log.step_starts.push((self.step.pointer.clone(), self.log.trace.len()));
+    pub fn begin_step(&mut self, pointer: &str) {
+        if let Some(trace) = &self.trace {
+            self.step_starts.push((pointer.to_owned(), trace.len()));
         }
     }
 
-    /// Waits for the next thing that any client receives. `false`: nothing came before the deadline.
-    pub async fn receive_until(&mut self, until: Instant) -> Result<bool, Abort> {
-        let wait = tokio::time::timeout_at(until.into(), self.conns.receiver.recv());
-        let Ok(Some(incoming)) = wait.await else { return Ok(false) };
-        self.receive(incoming);
-        // Nothing is looked at behind the frame that broke a MUST.
-        while !self.verdict.broken
-            && let Ok(incoming) = self.conns.receiver.try_recv()
-        {
-            self.receive(incoming);
-        }
-        if self.verdict.broken { Err(Abort::Failed) } else { Ok(true) }
-    }
-
-    /// Takes in what has come where much is waiting: a server whose answers nobody reads would stop reading itself.
-    pub fn make_room(&mut self) -> Result<(), Abort> {
-        while !self.verdict.broken
-            && self.conns.receiver.len() * 2 > crate::run::case::connections::QUEUE
-            && let Ok(incoming) = self.conns.receiver.try_recv()
-        {
-            self.receive(incoming);
-        }
-        if self.verdict.broken { Err(Abort::Failed) } else { Ok(()) }
-    }
-
-    fn receive(&mut self, incoming: Incoming) {
-        let Some(name) = self.conns.numbers.get(&incoming.connection).cloned() else { return };
-        if self
-            .conns
-            .clients
-            .get(&name)
-            .is_none_or(|client| client.number != incoming.connection || client.connection.is_none())
-        {
-            return;
-        }
-        self.count(&incoming.payload);
-        let mut ended = ObservedEnd::from(&incoming.payload, incoming.detail.as_deref());
-        if let (Some(ended), Some(client)) = (&mut ended, self.conns.clients.get(&name)) {
-            ended.answers = client.closing;
-        }
-        let event = Event {
-            at: incoming.at.saturating_duration_since(self.log.start),
-            case: Some(self.cx.loaded.id.as_str().into()),
-            client: name.as_str().into(),
-            dir: Direction::Recv,
-            payload: incoming.payload.clone(),
-        };
-        let index = self.log.wire.len() as u64;
-        let failures = self.verdict.failures.len();
-        if let (Some(heard), Payload::Text(text)) = (&mut self.log.texts, &incoming.payload) {
-            heard.push((index, name.clone(), Arc::clone(text)));
-        }
-        if let (Some(probe), Payload::Text(text)) = (&self.cx.probe, &incoming.payload) {
-            probe.hears(&name, index, text);
-        }
-        let judged = self.observe(event);
-        if let Some(ended) = &ended {
-            self.note_end(index, ended, failures);
-        }
-        if let (Payload::Pong(bytes), Some(client)) = (&incoming.payload, self.conns.clients.get_mut(&name)) {
-            client.pongs.push(Arc::clone(bytes));
-        }
-        if let Some(ended) = ended
-            && let Some(client) = self.conns.clients.get_mut(&name)
-        {
-            // It may have been found when writing, before this came.
-            client.ended.get_or_insert(ended).event.get_or_insert(index);
-        }
-        if let Some(body) = judged.body {
-            let protocol = Arc::clone(&self.cx.protocol);
-            let ambient = judged.message.is_some_and(|message| protocol.is_ambient(message));
-            self.deliver(
-                &name,
-                Received { event: index, body, message: judged.message, ambient, ended: None },
-            );
-        }
-    }
-
-    /// Shows in the wire log how a connection ended, and sees to it that bytes which no WebSocket client can read fail the
-    /// case, whether or not a requirement speaks of them.
-    fn note_end(&mut self, index: u64, ended: &ObservedEnd, failures: usize) {
-        if let (Some(line), Some(_)) = (self.log.wire.get_mut(index as usize), &ended.detail) {
-            line.text = ended.describe();
-        }
-        if !ended.is_breach() {
-            return;
-        }
-        match self.verdict.failures.get_mut(failures) {
-            Some(failure) => failure.message = ended.describe(),
-            None => {
-                self.verdict.broken = true;
-                let failure = Failure::new(Check::Frame, Verdict::Failed, ended.describe());
-                self.fail(failure.shown_by([index]));
-            }
-        }
-    }
-
-    fn deliver(&mut self, name: &str, received: Received) {
-        self.vars.seen.learn(name, &received);
-        let seen = |matcher: &Matcher| matcher.matches(received.message, Direction::Recv, &received.body);
-        let told = self.cx.roles.session_ids.iter().find(|(on, _)| seen(on));
-        let id = told.and_then(|(_, at)| at.get(&received.body)).and_then(Value::as_str).map(str::to_owned);
-        let logged = self.cx.roles.log.as_ref().filter(|(on, _)| seen(on));
-        let logged = logged.and_then(|(_, at)| at.get(&received.body)).and_then(Value::as_i64);
-        let turn_over = seen(&self.cx.roles.turn_end);
-        if let Some(mark) = self.log.marks.get_mut(received.event as usize) {
-            mark.ends = turn_over;
-            mark.error = self.cx.roles.errors.as_ref().is_some_and(seen);
-        }
-        if turn_over && self.goes_on(name, received.event) {
-            self.cx.run.activity.note(ActivityLevel::Turns);
-        }
-        self.capabilities.announced(seen);
-        let ambient = received.ambient;
-        let Some(client) = self.conns.clients.get_mut(name) else { return };
-        if let Some(id) = id {
-            if let Some(probe) = self.cx.probe.as_ref().filter(|_| !asked_for(&self.log.wire, &id)) {
-                let text = self.log.wire.get(received.event as usize).map_or("", |line| &line.text);
-                probe.joins(name, received.event, &id, text);
-            }
-            self.conns.sessions.ids.insert(client.session.clone(), Some(id));
-        }
-        if let Some(logged) = logged {
-            client.last_seen = Some(client.last_seen.map_or(logged, |last| last.max(logged)));
-            client.since_send.push(logged);
-        }
-        client.received += u64::from(!ambient);
-        if ambient && let Some(line) = self.log.wire.get_mut(received.event as usize) {
-            line.ambient = true;
-        }
-        client.turn_over |= turn_over;
-        client.queue.push_back(received);
-    }
-
-    /// Whether a received frame is not the first that the client hears since it sent something.
-    fn goes_on(&self, client: &str, event: u64) -> bool {
-        let before = self.log.wire.iter().zip(&self.log.marks).take(event as usize).rev();
-        let mut own = before.filter(|(line, mark)| line.client == client && mark.word && !line.ambient);
-        own.next().is_some_and(|(line, _)| line.way == Way::ToClient)
-    }
-
-    fn count(&mut self, payload: &Payload) {
-        self.log.frames += 1;
-        self.log.bytes += match payload {
+    /// Counts what is received, against the limits of a case: the sentence about the one that is passed.
+    pub fn count(&mut self, payload: &Payload, limits: &Limits) -> Option<String> {
+        self.frames += 1;
+        self.bytes += match payload {
             Payload::Text(text) => text.len() as u64,
             Payload::Binary(bytes) | Payload::Raw(bytes) => bytes.len() as u64,
             _ => 0,
         };
-        let limits = &self.cx.run.options.limits;
-        let over = if self.log.frames > limits.frames {
-            format!("the server sent more than {} frames in one case", limits.frames)
-        } else if self.log.bytes > limits.bytes {
-            format!("the server sent more than {} bytes in one case", limits.bytes)
+        if self.frames > limits.frames {
+            Some(format!("the server sent more than {} frames in one case", limits.frames))
+        } else if self.bytes > limits.bytes {
+            Some(format!("the server sent more than {} bytes in one case", limits.bytes))
         } else {
-            return;
-        };
-        if !self.verdict.broken {
-            self.verdict.broken = true;
-            self.fail(Failure::new(Check::Limit, Verdict::Failed, over));
+            None
         }
     }
-}
 
-/// Whether a case has said such an id itself, or may have.
-fn asked_for(wire: &[WireLine], id: &str) -> bool {
-    wire.iter().any(|line| line.way != Way::ToClient && (line.cut > 0 || line.text.contains(id)))
+    /// Since the case began.
+    pub fn elapsed(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    /// The number of the event that comes next: as many there are.
+    pub fn next_index(&self) -> u64 {
+        self.entries.len() as u64
+    }
+
+    /// The number of the newest event.
+    pub fn last_index(&self) -> u64 {
+        self.next_index().saturating_sub(1)
+    }
+
+    pub fn get(&self, index: u64) -> Option<&LogEntry> {
+        self.entries.get(index as usize)
+    }
+
+    /// What a client did and saw, oldest first.
+    pub fn of_client(&self, client: &str) -> impl DoubleEndedIterator<Item = &LogEntry> {
+        self.entries.iter().filter(move |entry| entry.line.client == client)
+    }
+
+    /// The texts that a client has received, whole, if a step of the case looks back.
+    pub fn texts_of(&self, client: &str) -> impl Iterator<Item = &ReceivedText> {
+        self.texts.iter().flatten().filter(move |text| text.client == client)
+    }
+
+    /// Whether nothing has come to this client since it sent something last.
+    pub fn awaits_answer(&self, client: &str) -> bool {
+        let mut own = self.of_client(client).rev().map(|entry| &entry.line);
+        let last = own.find(|line| !line.ambient && line.way != Way::Connection);
+        last.is_some_and(|line| line.way == Way::ToServer)
+    }
+
+    /// Whether a received frame is not the first that the client hears since it sent something.
+    pub fn continues(&self, client: &str, index: u64) -> bool {
+        let before = self.entries.iter().take(index as usize).rev();
+        let mut own = before.filter(|entry| entry.line.client == client && entry.word && !entry.line.ambient);
+        own.next().is_some_and(|entry| entry.line.way == Way::ToClient)
+    }
+
+    /// Whether the case has sent such a text itself, or may have.
+    pub fn may_have_sent(&self, text: &str) -> bool {
+        let mut lines = self.entries.iter().map(|entry| &entry.line);
+        lines.any(|line| line.way != Way::ToClient && (line.cut > 0 || line.text.contains(text)))
+    }
+
+    /// What is kept of it.
+    pub fn finish(self) -> CaseRecord {
+        CaseRecord {
+            wire: self.entries.into_iter().map(|entry| entry.line).collect(),
+            trace: self.trace.unwrap_or_default(),
+            step_starts: self.step_starts,
+            began: Some(self.start),
+        }
+    }
 }
 
 /// The first bytes of what is no text.

@@ -1,22 +1,20 @@
 //! One run of one case: the interpreter of its steps, its clients, and what they saw.
 
 pub(crate) mod capabilities;
-pub(crate) mod case_log;
-pub(crate) mod case_verdict;
 pub(crate) mod client;
 pub(crate) mod connect;
 pub(crate) mod connections;
 pub(crate) mod context;
 pub(crate) mod diagnose;
-pub(crate) mod ending;
 pub(crate) mod environment;
 pub(crate) mod exchange;
 pub(crate) mod execute;
+pub(crate) mod fail;
 pub(crate) mod interpreter;
 pub(crate) mod log;
 pub(crate) mod loosen;
 pub(crate) mod outcome;
-pub(crate) mod roles;
+pub(crate) mod receive;
 pub(crate) mod server_ids;
 pub(crate) mod settle;
 pub(crate) mod steps;

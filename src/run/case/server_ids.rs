@@ -2,10 +2,8 @@
 
 use serde_json::Value;
 
-use crate::frame::Pointer;
-use crate::protocol::{Matcher, Protocol};
+use crate::protocol::Roles;
 use crate::run::case::client::Received;
-use crate::source::Diagnostics;
 use crate::trace::Direction;
 
 /// Ids kept of one name; more push the oldest but one out.
@@ -14,27 +12,14 @@ const KEPT: usize = 64;
 /// The ids of a running case.
 #[derive(Debug, Default)]
 pub(crate) struct ServerIds {
-    places: Vec<(String, Matcher, Pointer)>,
     /// Name, client, value; oldest first.
     ids: Vec<(String, String, Value)>,
 }
 
 impl ServerIds {
-    /// # Errors
-    /// A pattern that does not compile (found when the protocol is loaded, too).
-    pub fn new(protocol: &Protocol) -> Result<Self, Diagnostics> {
-        let mut places = Vec::new();
-        for (name, told) in &protocol.extension.fuzzing.seen {
-            for place in told {
-                places.push((name.clone(), Matcher::new(&place.on, protocol)?, place.at.clone()));
-            }
-        }
-        Ok(Self { places, ids: Vec::new() })
-    }
-
     /// Takes what a message tells.
-    pub fn learn(&mut self, client: &str, received: &Received) {
-        for (name, on, at) in &self.places {
+    pub fn learn(&mut self, roles: &Roles, client: &str, received: &Received) {
+        for (name, (on, at)) in &roles.seen {
             if !on.matches(received.message, Direction::Recv, &received.body) {
                 continue;
             }

@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use crate::results::Check;
 use crate::results::cause::{Cause, Statement};
-use crate::results::event::Way;
-use crate::run::case::client::Client;
+use crate::run::case::client::{Client, EndBlame};
 use crate::run::case::interpreter::{Abort, Interpreter};
+use crate::run::case::receive::Waited;
 use crate::run::case::steps::StepScope;
 use crate::scenario::case::Never;
 
@@ -34,23 +34,25 @@ impl Interpreter<'_> {
     /// Whether the message just taken ends the turn: where the protocol has a quiet period, nothing must follow it.
     pub(crate) async fn is_last(&mut self, client: &str) -> Result<bool, Abort> {
         let Some(quiet) = self.quiet() else { return Ok(true) };
-        let follows = self.client(client)?.queue.iter().any(|received| !received.ambient);
+        let follows = self.client(client)?.inbox.queue.iter().any(|received| !received.ambient);
         Ok(!follows && self.silence(client, quiet).await?)
     }
 
     /// Waits for the quiet period, or for the connection's end, behind which nothing comes. `false`: something came.
     async fn silence(&mut self, client: &str, quiet: Duration) -> Result<bool, Abort> {
-        let before = self.client(client)?.received;
+        let before = self.client(client)?.inbox.count();
         for _ in 0..SLICES {
             let until = Instant::now() + quiet / SLICES;
-            while self.client(client)?.ended.is_none() && self.receive_until(until).await? {
-                if self.client(client)?.received != before {
-                    return Ok(false);
-                }
-                // Ambient messages without a pause do not prolong it.
-                if Instant::now() > until {
-                    break;
-                }
+            let mut looks = 0;
+            let done = |state: &mut Client| {
+                let spoke = state.inbox.count() != before;
+                // Ambient messages without a pause do not prolong it. What came while the machine stood still is looked at.
+                let late = looks > 0 && Instant::now() > until;
+                looks += 1;
+                (spoke || late).then_some(spoke)
+            };
+            if let Waited::Done(true) = self.wait_until(client, until, done).await? {
+                return Ok(false);
             }
         }
         Ok(true)
@@ -58,34 +60,28 @@ impl Interpreter<'_> {
 
     /// Waits until the server falls silent towards this client. A silence towards everybody counts for the next client, too.
     async fn fall_silent(&mut self, client: &str) -> Result<(), Abort> {
-        if self.client(client)?.stalled {
+        if self.client(client)?.is_stalled() {
             return Err(Abort::Error(format!("`{client}` is stalled: it receives nothing")));
         }
         let quiet = self.quiet_fallback();
         let until = Instant::now() + self.deadline(None).max(quiet * 2);
-        let mut before = self.log.wire.len();
+        let mut before = self.log.next_index();
         while self.settling.silent_at != Some(before) && !self.silence(client, quiet).await? {
             if Instant::now() > until {
                 let covers = self.cx.protocol.extension.turn.covers.clone();
                 return self.fail_step(&covers, "the server does not stop sending", None, None);
             }
-            before = self.log.wire.len();
+            before = self.log.next_index();
         }
-        self.settling.silent_at = (self.log.wire.len() == before).then_some(before);
+        self.settling.silent_at = (self.log.next_index() == before).then_some(before);
         Ok(())
-    }
-
-    /// Whether nothing has come to this client since it sent something last.
-    pub(crate) fn awaits(&self, client: &str) -> bool {
-        let mut lines = self.log.wire.iter().rev().filter(|line| line.client == client && !line.ambient);
-        lines.find(|line| line.way != Way::Connection).is_some_and(|line| line.way == Way::ToServer)
     }
 
     /// Hears what the server has to say to what was sent: where nobody can ask whether it is done, its silence tells.
     /// Afterwards the connection may be gone.
     pub(crate) async fn await_quiet(&mut self, client: &str) -> Result<(), Abort> {
         let state = self.client(client)?;
-        if state.connection.is_none() || state.stalled || state.ended.is_some() {
+        if !state.is_connected() || state.is_stalled() || state.has_ended() {
             return Ok(());
         }
         self.fall_silent(client).await
@@ -100,7 +96,7 @@ impl Interpreter<'_> {
         };
         match self.query(client, &steps).await? {
             None => Ok(()),
-            Some((why, covers)) if self.client(client)?.ended.is_some() => {
+            Some((why, covers)) if self.client(client)?.has_ended() => {
                 self.fail_on_end(Check::Step, client, &covers, why)
             }
             Some((why, covers)) => self.fail_step(&covers, why, None, None),
@@ -110,7 +106,7 @@ impl Interpreter<'_> {
     /// `settle`: does the barrier, and looks past everything received.
     pub(crate) async fn settle(&mut self, client: &str) -> Result<(), Abort> {
         self.barrier(client).await?;
-        self.client(client)?.queue.clear();
+        self.client(client)?.inbox.queue.clear();
         Ok(())
     }
 
@@ -119,25 +115,26 @@ impl Interpreter<'_> {
     pub(crate) async fn never(&mut self, verb: &Never, cx: &StepScope<'_>) -> Result<(), Abort> {
         let (client, blame) = (cx.client, cx.blame);
         let wanted = self.wanted(&verb.awaited)?;
-        let over = |state: &Client| state.ended.is_some() && (state.may_end || state.told || wanted.close);
+        let over =
+            |state: &Client| state.has_ended() && (state.blame() != EndBlame::Unexplained || wanted.close);
         match verb.window {
             Some(window) => {
                 let until = Instant::now() + self.cx.run.options.timing.scaled(window);
-                while self.client(client)?.ended.is_none() && self.receive_until(until).await? {}
+                self.wait_for_end(client, until).await?;
             }
             _ if over(self.client(client)?) => {}
             _ => self.barrier(client).await?,
         }
-        let last = self.log.wire.len().saturating_sub(1) as u64;
+        let last = self.log.last_index();
         let state = self.client(client)?;
         let end = state.end(last).filter(|end| wanted.close && wanted.fits(&end.body));
-        if let Some(ended) = state.ended.clone().filter(|_| end.is_some()) {
-            state.told = true;
+        if let Some(ended) = state.ended().cloned().filter(|_| end.is_some()) {
+            state.report_end();
             let message = format!("{}, which must not come here", ended.describe());
             let message = Statement::because(message, Cause::Forbidden);
             return self.fail_on_end(Check::Step, client, blame, message);
         }
-        if let Some(found) = state.queue.iter().find(|received| wanted.matches(received)).cloned() {
+        if let Some(found) = state.inbox.queue.iter().find(|received| wanted.matches(received)).cloned() {
             let message = format!("{} came, which must not come here", wanted.label);
             let message = Statement::because(message, Cause::Forbidden);
             return self.fail_step(blame, message, Some(&found), None);
@@ -149,7 +146,7 @@ impl Interpreter<'_> {
     pub(crate) fn expect_connected(&mut self, client: &str) -> Result<(), Abort> {
         let state = self.client(client)?;
         let Some(ended) = state.lost().cloned() else { return Ok(()) };
-        state.told = true;
+        state.report_end();
         let message = self.ended_instead(client, &ended, ", which no step awaited");
         self.fail_on_end(Check::Connection, client, &[], message)
     }

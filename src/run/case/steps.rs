@@ -1,7 +1,9 @@
 //! Steps: one after the other, each with what its verb needs to know of it.
 
 use crate::protocol::ReadingName;
+use crate::run::case::context::{StepContext, Tolerance};
 use crate::run::case::interpreter::{Abort, Interpreter};
+use crate::run::case::verbs::connection::Reading;
 use crate::scenario::case::{Leniency, Restart, Step, Verb};
 
 /// What a verb needs to know of the step that it stands in.
@@ -23,9 +25,7 @@ impl Interpreter<'_> {
         for (index, step) in steps.iter().enumerate() {
             let place = format!("{at}/{index}");
             Box::pin(self.run_step(step, &place)).await?;
-            if self.is_broken() {
-                return Err(Abort::Failed);
-            }
+            self.go_on()?;
         }
         Ok(())
     }
@@ -43,27 +43,33 @@ impl Interpreter<'_> {
 
     /// Does a step, unless its condition does not hold.
     async fn run_step(&mut self, step: &Step, at: &str) -> Result<(), Abort> {
-        self.step.pointer = format!("{at}/{}", step.verb.name());
-        self.mark();
         let leniency = step.verb.leniency();
-        self.step.tolerated = leniency.and_then(|leniency| self.taken(leniency));
-        self.step.warns = leniency.is_some_and(|leniency| leniency.warns);
+        let taken = leniency.and_then(|leniency| self.taken(leniency));
+        let client = step.verb.by().or(self.conns.first()).unwrap_or_default().to_owned();
+        let context = StepContext {
+            pointer: format!("{at}/{}", step.verb.name()),
+            client: client.clone(),
+            tolerance: Tolerance::of(taken, leniency.is_some_and(|leniency| leniency.warns)),
+        };
+        let outer = std::mem::replace(&mut self.step, context);
+        let (covers, loaded) = (&step.common.covers, self.cx.loaded);
+        let blame = if covers.is_empty() { &loaded.case.covers } else { covers };
+        let done = self.perform_if_due(step, &StepScope { client: &client, at, covers, blame }).await;
+        self.step = outer;
+        done
+    }
+
+    async fn perform_if_due(&mut self, step: &Step, cx: &StepScope<'_>) -> Result<(), Abort> {
+        self.log.begin_step(&self.step.pointer);
         if let Some(condition) = &step.common.when
             && !self.relation(condition)?.0
         {
             return Ok(());
         }
-        let failures = self.verdict.failures.len();
-        let client = step.verb.by().map(str::to_owned).or_else(|| self.conns.first_client.clone());
-        let client = client.unwrap_or_default();
-        self.step.client.clone_from(&client);
-        let (covers, loaded) = (&step.common.covers, self.cx.loaded);
-        let blame = if covers.is_empty() { &loaded.case.covers } else { covers };
-        self.perform(&step.verb, &StepScope { client: &client, at, covers, blame }).await?;
-        self.step.tolerated = None;
-        self.step.warns = false;
-        if self.verdict.failures.len() == failures {
-            self.exercise(covers);
+        let failures = self.verdict.count();
+        self.perform(&step.verb, cx).await?;
+        if self.verdict.count() == failures {
+            self.verdict.exercise(cx.covers);
         }
         Ok(())
     }
@@ -73,8 +79,8 @@ impl Interpreter<'_> {
             Verb::Open(open) => self.open(open, cx).await,
             Verb::Close(client) => self.close(client).await,
             Verb::Drop(cut) => self.drop_client(cut).await,
-            Verb::Stall(client) => self.stall(client, true),
-            Verb::Unstall(client) => self.stall(client, false),
+            Verb::Stall(client) => self.stall(client, Reading::Stopped),
+            Verb::Unstall(client) => self.stall(client, Reading::On),
             Verb::Send(send) => self.send_message(send, cx).await,
             Verb::Raw(raw) => self.raw(raw, cx).await,
             Verb::Binary(binary) => self.binary(binary, cx).await,

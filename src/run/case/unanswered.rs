@@ -3,10 +3,18 @@
 use std::time::Duration;
 
 use crate::results::cause::{LastRequest, Statement};
-use crate::results::event::WireLine;
-use crate::run::case::diagnose::{Awaited, Mark, asks, kind, silence};
+use crate::run::case::client::Client;
+use crate::run::case::diagnose::{Awaited, asks, kind, silence};
 use crate::run::case::interpreter::Interpreter;
+use crate::run::case::log::LogEntry;
 use crate::run::case::wait::Expectation;
+
+/// What was waited for that was no message, or no certain one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Awaiting {
+    TurnEnd,
+    Anything,
+}
 
 impl Interpreter<'_> {
     /// The sentence about what `client` waited for in vain, `waited` long, with what the server did meanwhile.
@@ -31,29 +39,26 @@ impl Interpreter<'_> {
         &self,
         client: &str,
         sentence: impl Into<String>,
-        turn_end: bool,
+        awaiting: Awaiting,
     ) -> Statement {
+        let turn_end = awaiting == Awaiting::TurnEnd;
         self.in_silence(client, sentence.into(), Awaited { turn_end, ..Awaited::default() })
     }
 
     /// What a client has sent last on its connection that belongs to no opening.
     pub(crate) fn last_request(&self, client: &str) -> LastRequest {
-        let own = self.log.wire.iter().zip(&self.log.marks).rev().filter(|(line, _)| line.client == client);
-        let mut own = own.take_while(|(_, mark)| !mark.connected);
-        match own.find(|(line, mark)| asks(line, **mark, &self.cx.roles.manners)) {
+        let mut own = self.log.of_client(client).rev().take_while(|entry| !entry.connected);
+        match own.find(|entry| asks(entry, self.cx.protocol.roles())) {
             None => LastRequest::Nothing,
-            Some((line, mark)) => {
-                kind(&self.cx.protocol, line, *mark).map_or(LastRequest::Unnamed, LastRequest::Of)
-            }
+            Some(entry) => kind(&self.cx.protocol, entry).map_or(LastRequest::Unnamed, LastRequest::Of),
         }
     }
 
     fn in_silence(&self, client: &str, sentence: String, awaited: Awaited<'_>) -> Statement {
-        let opened = self.conns.clients.get(client).is_some_and(|client| client.opened);
-        let awaited = Awaited { opened, now: self.log.start.elapsed().as_secs_f64() * 1e3, ..awaited };
-        let lines = self.log.wire.iter().zip(&self.log.marks).filter(|(line, _)| line.client == client);
-        let lines: Vec<(&WireLine, Mark)> = lines.map(|(line, mark)| (line, *mark)).collect();
-        let kind = |line: &WireLine, mark: Mark| kind(&self.cx.protocol, line, mark);
-        Statement::in_silence(sentence, silence(&lines, &self.cx.roles.manners, awaited, &kind))
+        let opened = self.conns.get(client).is_some_and(Client::is_opened);
+        let awaited = Awaited { opened, now: self.log.elapsed().as_secs_f64() * 1e3, ..awaited };
+        let own: Vec<&LogEntry> = self.log.of_client(client).collect();
+        let kind = |entry: &LogEntry| kind(&self.cx.protocol, entry);
+        Statement::in_silence(sentence, silence(&own, self.cx.protocol.roles(), awaited, &kind))
     }
 }

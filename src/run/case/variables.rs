@@ -6,18 +6,18 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use serde_json::{Value, json};
 
+use crate::run::case::client::Client;
 use crate::run::case::connections::Connections;
 use crate::run::case::context::CaseContext;
 use crate::run::case::server_ids::ServerIds;
 use crate::scenario::{template, turn};
-use crate::source::Diagnostics;
 
 /// The values that templates stand for. The same seed gives the same ones.
 pub(crate) struct Variables {
     values: HashMap<String, Value>,
     rng: ChaCha8Rng,
     /// Ids that the server has told, for `{{seen.NAME}}`.
-    pub seen: ServerIds,
+    pub ids: ServerIds,
 }
 
 /// What templates may refer to beside the variables.
@@ -29,15 +29,13 @@ pub(crate) struct Scope<'s> {
 }
 
 impl Variables {
-    /// # Errors
-    /// A pattern that does not compile (found when the protocol is loaded, too).
-    pub fn new(cx: &CaseContext<'_>, seed: u64) -> Result<Self, Diagnostics> {
+    pub fn new(cx: &CaseContext<'_>, seed: u64) -> Self {
         let given = cx.loaded.case.vars.iter();
-        Ok(Self {
+        Self {
             values: given.map(|(name, value)| (name.clone(), value.clone())).collect(),
             rng: ChaCha8Rng::seed_from_u64(seed),
-            seen: ServerIds::new(&cx.protocol)?,
-        })
+            ids: ServerIds::default(),
+        }
     }
 
     /// Sets a variable.
@@ -89,14 +87,13 @@ impl Variables {
             "cue" => self.cue(rest, scope),
             "tools" => scope.tool(rest?),
             "session" => {
-                let own = scope.conns.clients.get(scope.client).map(|client| client.session.clone());
-                let session = rest.map(str::to_owned).or(own)?;
-                Some(json!(scope.conns.sessions.ids.get(&session).cloned().flatten()))
+                let own = scope.conns.get(scope.client).map(Client::session);
+                Some(json!(scope.conns.sessions.id(rest.or(own)?)))
             }
-            "seen" => self.seen.value(rest?, scope.client),
+            "seen" => self.ids.value(rest?, scope.client),
             "last_seen" => {
-                let client = scope.conns.clients.get(rest.unwrap_or(scope.client));
-                Some(json!(client.and_then(|client| client.last_seen)))
+                let client = scope.conns.get(rest.unwrap_or(scope.client));
+                Some(json!(client.and_then(|client| client.turn.last_seen)))
             }
             _ => None,
         }

@@ -1,137 +1,133 @@
-//! What is wrong, as the report will tell it.
+//! What is found wrong with a case, and by whom.
 
-use serde_json::Value;
+use std::collections::BTreeMap;
+use std::time::Duration;
 
-use crate::check::{Violation, evidence, excused};
-use crate::protocol::ReadingName;
-use crate::results::Check;
-use crate::results::cause::Statement;
+use crate::check::{self, JudgePair, Judged, PairJudged, Violation};
+use crate::results::cause::Cause;
 use crate::results::event::{Failure, StepPlace, Verdict};
-use crate::results::excused::Excused;
-use crate::run::case::client::Received;
-use crate::run::case::interpreter::{Abort, CaseOutcome, Interpreter};
-use crate::trace::End;
+use crate::results::excused::{Excused, ExcusedList};
+use crate::run::case::context::CaseContext;
+use crate::run::case::outcome::CaseOutcome;
+use crate::run::loop_lag::LoopLag;
+use crate::trace::Event;
 
-impl Interpreter<'_> {
-    pub(crate) fn violated(&mut self, violation: Violation) {
-        let fails = !violation.warns && self.cx.protocol.requirements.fails(&violation.requirements);
+/// What each whole `--timeout-scale` above 1 adds to the delays that are measured.
+const SLOW: Duration = Duration::from_millis(100);
+
+/// Who judges what the case sees: by the protocol that holds, and by the same without the overlay.
+pub(crate) struct CaseJudges {
+    judges: JudgePair,
+    /// How late this process is, where a monitor asks for times.
+    lag: Option<LoopLag>,
+    /// What a time scale allows for.
+    slow: Duration,
+}
+
+impl CaseJudges {
+    pub fn new(cx: &CaseContext<'_>) -> Self {
+        // Who scales deadlines knows of delays.
+        let scale = (cx.run.options.timing.scale - 1.0).clamp(0.0, 1000.0);
+        Self {
+            judges: cx.run.rules.judge(cx.run.options.limits.frame, &cx.loaded.case.suspend),
+            lag: cx.protocol.extension.is_timed().then(LoopLag::new),
+            slow: SLOW.mul_f64(scale),
+        }
+    }
+
+    /// Takes the next event.
+    pub fn observe(&mut self, event: &Event) -> PairJudged<Judged> {
+        if let Some(lag) = &self.lag {
+            // The server shares the machine: it is as late again.
+            self.judges.delayed(lag.worst() * 2 + self.slow);
+        }
+        self.judges.observe(event)
+    }
+
+    /// Ends the case; `settled`: everything that the server had to say has been seen.
+    pub fn finish(self, settled: bool) -> PairJudged<check::Outcome> {
+        self.judges.finish(settled)
+    }
+}
+
+/// What is found wrong with a case, and what was exercised.
+#[derive(Default)]
+pub(crate) struct CaseVerdict {
+    failures: Vec<Failure>,
+    exercised: BTreeMap<String, u64>,
+    /// Deviations that the overlay excuses.
+    excused: ExcusedList,
+    /// Why the opening failed, if that ended the case.
+    cause: Option<Cause>,
+    /// A MUST is broken: a failure is `Failed`.
+    broken: bool,
+}
+
+impl CaseVerdict {
+    /// Records a failure at a step, by its pointer; empty: at no step.
+    pub fn record(&mut self, cx: &CaseContext<'_>, pointer: &str, failure: Failure) {
+        let step = (!pointer.is_empty()).then(|| {
+            let (line, column, source) = cx.loaded.place(pointer);
+            let (file, source) = (cx.loaded.file.clone(), source.trim().to_owned());
+            StepPlace { file, line, column, source, pointer: pointer.to_owned() }
+        });
+        self.broken |= failure.verdict == Verdict::Failed;
+        self.failures.push(failure.at_step(step));
+    }
+
+    /// Records what a judge has found.
+    pub fn violated(&mut self, cx: &CaseContext<'_>, pointer: &str, violation: Violation) {
+        let fails = !violation.warns && cx.protocol.requirements.fails(&violation.requirements);
         let verdict = if fails { Verdict::Failed } else { Verdict::Warned };
-        self.verdict.broken |= fails;
-        let message = violation.told(&self.cx.protocol);
+        let message = violation.told(&cx.protocol);
         let frames = violation.related.into_iter().chain(violation.event);
         let failure = Failure::new(violation.check, verdict, message)
             .breaking(&violation.requirements)
             .with_values(violation.expected, violation.actual)
             .shown_by(frames);
-        self.fail(failure);
+        self.record(cx, pointer, failure);
     }
 
-    /// Judges what was left open, and adds up what was exercised.
-    pub fn finish_judge(mut self) -> CaseOutcome {
-        let settled = self.settling.settled && !self.verdict.broken;
-        self.step.pointer.clear();
-        if let Some(judge) = self.verdict.judge.take() {
-            let crate::check::Outcome { violations, exercised, limits } = judge.finish(settled);
-            if let Some(shadow) = self.verdict.shadow.take() {
-                self.excuse(shadow.finish(settled).violations, &violations);
-            }
-            for violation in violations {
-                self.violated(violation);
-            }
-            for limit in limits {
-                self.fail(Failure::new(Check::Limit, Verdict::Warned, limit.to_string()));
-            }
-            for (id, count) in exercised {
-                *self.verdict.exercised.entry(id).or_default() += count;
-            }
+    /// Notes what breaks the bare protocol and not the adapted one.
+    pub fn excuse(&mut self, cx: &CaseContext<'_>, violations: Vec<Violation>) {
+        for one in violations {
+            let message = one.told(cx.run.bare.as_ref().unwrap_or(&cx.protocol));
+            let place = cx.loaded.id.clone();
+            self.excused.add(Excused { requirements: one.requirements, message, count: 1, place });
         }
-        let ends = || self.conns.clients.values().filter_map(|client| client.ended.as_ref());
-        CaseOutcome {
-            lost: ends().any(|ended| ended.how != Some(End::Dropped)),
-            cut: ends().any(|ended| matches!(ended.how, Some(End::Eof | End::Reset))),
-            failures: self.verdict.failures,
-            failed_at: self.verdict.failed_at,
-            exercised: self.verdict.exercised,
-            excused: self.verdict.excused,
-            cause: self.verdict.cause,
-            wire: self.log.wire,
-            trace: self.log.trace,
-            marks: self.log.step_starts,
-            began: Some(self.log.start),
-            ..CaseOutcome::default()
-        }
-    }
-
-    /// Records a failure at the current step.
-    pub fn fail(&mut self, failure: Failure) {
-        let step = (!self.step.pointer.is_empty()).then(|| {
-            let (line, column, source) = self.cx.loaded.place(&self.step.pointer);
-            StepPlace { file: self.cx.loaded.file.clone(), line, column, source: source.trim().to_owned() }
-        });
-        self.verdict.failed_at.push(self.step.pointer.clone());
-        self.verdict.failures.push(failure.at_step(step));
     }
 
     pub fn exercise(&mut self, ids: &[String]) {
-        for id in ids {
-            *self.verdict.exercised.entry(id.clone()).or_default() += 1;
-        }
+        ids.iter().for_each(|id| self.exercise_often(id, 1));
+    }
+
+    pub fn exercise_often(&mut self, id: &str, times: u64) {
+        *self.exercised.entry(id.to_owned()).or_default() += times;
     }
 
     /// Whether something broke a MUST.
     pub fn is_broken(&self) -> bool {
-        self.verdict.broken
+        self.broken
     }
 
-    pub fn set_broken(&mut self) {
-        self.verdict.broken = true;
+    /// How many failures there are.
+    pub fn count(&self) -> usize {
+        self.failures.len()
     }
 
-    /// Records that something did not come. Ends the case if that breaks a MUST.
-    pub(crate) fn fail_step(
-        &mut self,
-        blame: &[String],
-        what: impl Into<Statement>,
-        instead: Option<&Received>,
-        expected: Option<Value>,
-    ) -> Result<(), Abort> {
-        self.failed_by(Check::Step, blame, what, instead, expected)
+    /// The first failure that was recorded after there were so many.
+    pub fn first_since(&mut self, count: usize) -> Option<&mut Failure> {
+        self.failures.get_mut(count)
     }
 
-    /// As [`Interpreter::fail_step`], found by another check.
-    pub(crate) fn failed_by(
-        &mut self,
-        check: Check,
-        blame: &[String],
-        what: impl Into<Statement>,
-        instead: Option<&Received>,
-        expected: Option<Value>,
-    ) -> Result<(), Abort> {
-        if self.step.tolerated == Some(ReadingName::Lenient) {
-            return Ok(());
-        }
-        let tolerated = self.step.tolerated == Some(ReadingName::Default);
-        let fails = self.cx.protocol.requirements.fails(blame) && !tolerated && !self.step.warns;
-        let verdict = if fails { Verdict::Failed } else { Verdict::Warned };
-        let actual = instead.map(|received| evidence(&received.body));
-        let failure = Failure::new(check, verdict, what)
-            .breaking(blame)
-            .with_values(expected.as_ref().map(evidence), actual)
-            .shown_by(instead.map(|received| received.event));
-        self.fail(failure);
-        if fails {
-            self.set_broken();
-            return Err(Abort::Failed);
-        }
-        Ok(())
+    /// Keeps why the opening failed.
+    pub fn opening_failed(&mut self, cause: Option<Cause>) {
+        self.cause = cause;
     }
 
-    /// Notes what breaks the bare protocol and not the adapted one.
-    pub(crate) fn excuse(&mut self, bare: Vec<Violation>, judged: &[Violation]) {
-        for one in excused(bare, judged) {
-            let message = one.told(self.cx.run.bare.as_ref().unwrap_or(&self.cx.protocol));
-            let place = self.cx.loaded.id.clone();
-            self.verdict.excused.add(Excused { requirements: one.requirements, message, count: 1, place });
-        }
+    /// What it comes to.
+    pub fn finish(self) -> CaseOutcome {
+        let Self { failures, exercised, excused, cause, .. } = self;
+        CaseOutcome { failures, exercised, excused, cause, ..CaseOutcome::default() }
     }
 }

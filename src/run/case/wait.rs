@@ -1,15 +1,14 @@
 //! Waiting for a message.
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::Value;
 
 use crate::frame::Pointer;
 use crate::protocol::extension::Exchange;
-use crate::protocol::{Matcher, is_subset};
+use crate::protocol::{Matcher, Protocol, is_subset};
 use crate::results::cause::Statement;
-use crate::run::case::client::{Looked, Received};
+use crate::run::case::client::{EndBlame, Looked, Received};
 use crate::run::case::interpreter::{Abort, Interpreter};
 use crate::scenario::case::{Awaited, Constraint};
 use crate::source::schema::Schema;
@@ -19,7 +18,7 @@ use crate::trace::Direction;
 pub(crate) struct Expectation {
     /// Indices of message types.
     messages: Vec<usize>,
-    turn_end: Option<Arc<Matcher>>,
+    turn_end: Option<Matcher>,
     /// The end of the connection, by a close frame.
     pub close: bool,
     with: Option<Value>,
@@ -32,6 +31,15 @@ pub(crate) struct Expectation {
     pub label: String,
     /// The kinds of messages that would do.
     pub names: Vec<String>,
+}
+
+/// What an error does to a wait for something else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OnError {
+    /// It ends it.
+    Fail,
+    /// It is looked past as every other message.
+    LookPast,
 }
 
 /// How a wait ended.
@@ -94,6 +102,12 @@ impl Expectation {
     }
 }
 
+/// Whether a message refuses something, as far as the protocol has such messages.
+pub(crate) fn is_error(protocol: &Protocol, received: &Received) -> bool {
+    let errors = protocol.roles().errors.as_ref();
+    errors.is_some_and(|(on, _)| on.matches(received.message, Direction::Recv, &received.body))
+}
+
 /// Whether a message may answer one that bore this id. One without an id may.
 fn answers(body: &Value, at: &Pointer, sent: &Value) -> bool {
     at.get(body).is_none_or(|came| came.is_null() || came == sent)
@@ -153,7 +167,7 @@ impl Interpreter<'_> {
         for name in names {
             match name.as_str() {
                 "close" => wanted.close = true,
-                "turn-end" => wanted.turn_end = Some(Arc::clone(&self.cx.roles.turn_end)),
+                "turn-end" => wanted.turn_end = Some(self.cx.protocol.roles().turn_end.clone()),
                 name => {
                     let message = self.cx.protocol.message_named(name, Direction::Recv);
                     wanted.messages.push(message.map_err(|error| Abort::Error(error.to_string()))?);
@@ -163,30 +177,27 @@ impl Interpreter<'_> {
         Ok(wanted)
     }
 
-    pub(crate) fn is_error(&self, received: &Received) -> Option<bool> {
-        let errors = self.cx.roles.errors.as_ref()?;
-        Some(errors.matches(received.message, Direction::Recv, &received.body))
-    }
-
     /// Waits until `client` receives what is wanted, looking past other messages.
     pub(crate) async fn wait(
         &mut self,
         client: &str,
         wanted: &Expectation,
         until: Instant,
-        past_errors: bool,
+        on_error: OnError,
     ) -> Result<WaitOutcome, Abort> {
         let began = Instant::now();
         let state = self.client(client)?;
         // An end that a failure has told of is one, however it came about.
-        let told = state.told;
-        state.may_end |= wanted.close;
+        let was_reported = state.blame() == EndBlame::Reported;
+        if wanted.close {
+            state.allow_end();
+        }
         let mut nearly = None;
         // A miss that is no more than a warning leaves everything where it was.
         let mut passed = Vec::new();
         // Where silence ends a turn, a step before may have taken the message that it follows.
         if self.quiet().is_some()
-            && let Some(last) = self.client(client)?.looked.last().map(|last| last.received.clone())
+            && let Some(last) = self.client(client)?.inbox.looked.last().map(|last| last.received.clone())
             && wanted.is_turn_end(&last)
             && wanted.fits(&last.body)
             && self.is_last(client).await?
@@ -195,17 +206,17 @@ impl Interpreter<'_> {
         }
         let mut late = false;
         let missed = loop {
-            while let Some(received) = self.client(client)?.queue.pop_front() {
+            while let Some(received) = self.client(client)?.inbox.queue.pop_front() {
                 if wanted.matches(&received)
                     && (!wanted.is_turn_end(&received) || self.is_last(client).await?)
                 {
                     self.look_past(client, wanted, passed)?;
                     let step = self.step.pointer.clone();
                     let looked = Looked { received: received.clone(), step, taken: true };
-                    self.client(client)?.looked.push(looked);
+                    self.client(client)?.inbox.looked.push(looked);
                     return Ok(WaitOutcome::Found(Box::new(received)));
                 }
-                if !past_errors && self.is_error(&received) == Some(true) {
+                if on_error == OnError::Fail && is_error(&self.cx.protocol, &received) {
                     let message = format!("an error came instead of {}", wanted.label);
                     self.put_back(client, passed)?;
                     return Ok(WaitOutcome::Missed(message.into(), Some(Box::new(received))));
@@ -221,20 +232,18 @@ impl Interpreter<'_> {
                     break;
                 }
             }
-            if let Some(ended) = self.client(client)?.ended.clone() {
+            if let Some(ended) = self.client(client)?.ended().cloned() {
                 let state = self.client(client)?;
-                let is_end = wanted.close && (told || ended.is_close() || state.may_be_cut());
-                state.told |= !is_end;
-                if is_end {
+                if wanted.close && (was_reported || ended.is_close() || state.may_be_cut()) {
                     return self.closed(client, wanted, passed);
                 }
-                let message = match wanted.close {
-                    true => format!("{}, where a close frame was expected", ended.describe()).into(),
+                state.report_end();
+                let message = if wanted.close {
+                    format!("{}, where a close frame was expected", ended.describe()).into()
+                } else {
                     // A frame that would nearly have done is not what is wrong.
-                    false => {
-                        let rest = format!(" instead of sending {}", wanted.label);
-                        self.ended_instead(client, &ended, &rest)
-                    }
+                    let rest = format!(" instead of sending {}", wanted.label);
+                    self.ended_instead(client, &ended, &rest)
                 };
                 self.put_back(client, passed)?;
                 return Ok(WaitOutcome::Ended(message));
@@ -262,14 +271,14 @@ impl Interpreter<'_> {
         wanted: &Expectation,
         passed: Vec<Received>,
     ) -> Result<WaitOutcome, Abort> {
-        let last = self.log.wire.len().saturating_sub(1) as u64;
+        let last = self.log.last_index();
         let state = self.client(client)?;
         let end = Box::new(state.end(last).unwrap_or_else(|| Received::made(last, Value::Null)));
         if wanted.fits(&end.body) {
             self.look_past(client, wanted, passed)?;
             return Ok(WaitOutcome::Closed(end));
         }
-        state.told = true;
+        state.report_end();
         let how = end.ended.clone().unwrap_or_default();
         self.put_back(client, passed)?;
         Ok(WaitOutcome::Missed(format!("{how}, but not as expected").into(), Some(end)))
@@ -282,18 +291,18 @@ impl Interpreter<'_> {
         }
         let step = self.step.pointer.clone();
         let looked = passed.into_iter().map(|received| Looked { received, step: step.clone(), taken: false });
-        self.client(client)?.looked.extend(looked);
+        self.client(client)?.inbox.looked.extend(looked);
         Ok(())
     }
 
     /// Where what did not come had come, since the client's last `send`, and another step took it or looked past it: a
     /// sentence that says so.
     fn came_before(&self, client: &str, wanted: &Expectation) -> String {
-        let looked = self.conns.clients.get(client).map(|state| &state.looked[..]).unwrap_or_default();
+        let looked = self.conns.get(client).map(|state| &state.inbox.looked[..]).unwrap_or_default();
         let mut before = looked.iter().rev().filter(|one| one.step != self.step.pointer);
         let Some(one) = before.find(|one| wanted.matches(&one.received)) else { return String::new() };
         let event = one.received.event;
-        let ms = self.log.wire.get(event as usize).map_or(0.0, |line| line.ms);
+        let ms = self.log.get(event).map_or(0.0, |entry| entry.line.ms);
         let (line, ..) = self.cx.loaded.place(&one.step);
         let verb = one.step.rsplit('/').next().unwrap_or_default();
         let how = match one.taken {
@@ -304,10 +313,7 @@ impl Interpreter<'_> {
     }
 
     fn put_back(&mut self, client: &str, passed: Vec<Received>) -> Result<(), Abort> {
-        let queue = &mut self.client(client)?.queue;
-        for received in passed.into_iter().rev() {
-            queue.push_front(received);
-        }
+        self.client(client)?.inbox.put_back(passed);
         Ok(())
     }
 }

@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::protocol::{Protocol, clip};
 use crate::results::Check;
 use crate::results::event::{Failure, Verdict, Way, WireLine};
-use crate::run::case::interpreter::CaseOutcome;
+use crate::run::case::outcome::{CaseEnd, CaseOutcome};
 use crate::scenario::LoadedCase;
 use crate::scenario::synthetic::Builder;
 use crate::trace::{Direction, Payload};
@@ -83,22 +83,25 @@ pub(crate) fn leaks(outcome: &mut CaseOutcome, ids: &[String]) -> bool {
         .with_values(None, Some(told.collect()))
         .shown_by(leaked.iter().take(LISTED).map(|line| line.index));
     outcome.failures = vec![failure];
-    outcome.reason = None;
+    if outcome.end.death().is_none() {
+        outcome.end = CaseEnd::Ran;
+    }
     true
 }
 
 /// The frames of the teller's turn that came to the hearer: those with the words, and copies of what the teller got.
 fn leaked(outcome: &CaseOutcome) -> Vec<&WireLine> {
     // The wire log shows the beginning of a long frame only; the trace, if it was kept, has it whole.
-    let whole = |line: &WireLine| match outcome.trace.get(line.index as usize).map(|event| &event.payload) {
-        Some(Payload::Text(text)) => Arc::clone(text),
-        _ => line.text.as_str().into(),
-    };
-    let began = outcome.wire.iter().position(|line| {
+    let whole =
+        |line: &WireLine| match outcome.record.trace.get(line.index as usize).map(|event| &event.payload) {
+            Some(Payload::Text(text)) => Arc::clone(text),
+            _ => line.text.as_str().into(),
+        };
+    let began = outcome.record.wire.iter().position(|line| {
         line.client == SPEAKER && line.way == Way::ToServer && whole(line).contains("[[cue:")
     });
     let Some(began) = began else { return Vec::new() };
-    let turn = &outcome.wire[began..];
+    let turn = &outcome.record.wire[began..];
     let received = |client: &'static str| {
         turn.iter().filter(move |line| line.client == client && line.way == Way::ToClient && !line.ambient)
     };
@@ -159,7 +162,8 @@ mod tests {
             // What it says itself is no leak.
             (vec![line(4, LISTENER, Way::ToServer, "frameproof-says ")], vec![]),
         ] {
-            let mut outcome = CaseOutcome { wire: [own.to_vec(), heard].concat(), ..CaseOutcome::default() };
+            let mut outcome = CaseOutcome::default();
+            outcome.record.wire = [own.to_vec(), heard].concat();
             assert_eq!(leaks(&mut outcome, &[]), !expected.is_empty());
             let frames = outcome.failures.first().map(|failure| failure.frames.clone()).unwrap_or_default();
             assert_eq!(frames, expected);
@@ -181,7 +185,7 @@ mod tests {
         ];
         let mut outcome = CaseOutcome::default();
         for (index, (client, dir, text)) in spoken.into_iter().enumerate() {
-            outcome.wire.push(WireLine {
+            outcome.record.wire.push(WireLine {
                 index: index as u64,
                 ms: 0.0,
                 client: client.to_owned(),
@@ -190,7 +194,7 @@ mod tests {
                 ambient: false,
                 cut: text.len().saturating_sub(2048),
             });
-            outcome.trace.push(crate::trace::Event {
+            outcome.record.trace.push(crate::trace::Event {
                 at: std::time::Duration::ZERO,
                 case: None,
                 client: client.into(),

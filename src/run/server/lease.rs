@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::results::death::Death;
 use crate::run::case::environment::CaseServer;
-use crate::run::case::interpreter::CaseOutcome;
+use crate::run::case::outcome::CaseOutcome;
 use crate::run::server::handle::ServerHandle;
 
 /// How long the end of a process may take to show after its connections broke.

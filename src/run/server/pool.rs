@@ -91,7 +91,7 @@ impl ServerPool {
         observer: Option<model::Observer>,
     ) -> Result<Self, RunError> {
         let model = match target {
-            Target::Configured(spec) => match spec.model {
+            Target::Configured(spec) => match spec.model.listen {
                 Some(listen) => {
                     let started = model::start(model::Options { listen, observer }).await;
                     let failed = |error: model::StartError| LaunchError::Model(error.to_string());

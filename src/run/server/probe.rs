@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::protocol::is_subset;
 use crate::results::event::{Verdict, Way};
 use crate::run::Target;
-use crate::run::case::interpreter::CaseOutcome;
+use crate::run::case::outcome::CaseOutcome;
 use crate::run::context::RunContext;
 use crate::run::server::pool::ServerPool;
 use crate::run::server::serve::run_on_server;
@@ -27,14 +27,13 @@ pub(crate) async fn detect_dialect(pool: &ServerPool, target: &Target, run: &mut
         if !known.is_some_and(|known| is_refused(&first, &known.refused)) {
             continue;
         }
-        let other = RunContext { protocol: Arc::clone(alternative), ..run.clone() };
+        let bare = run.bare.as_ref().and_then(|bare| {
+            let (_, same) = bare.alternatives().find(|(other, _)| *other == name)?;
+            Some(Arc::clone(same))
+        });
+        let Ok(other) = run.speaking(alternative, bare.or(run.bare.clone())) else { continue };
         if does(&opened(pool, &other).await) {
-            let bare = run.bare.as_ref().and_then(|bare| {
-                let (_, same) = bare.alternatives().find(|(other, _)| *other == name)?;
-                Some(Arc::clone(same))
-            });
-            run.bare = bare.or(run.bare.take());
-            run.protocol = Arc::clone(alternative);
+            *run = other;
             return;
         }
     }
@@ -44,17 +43,17 @@ pub(crate) async fn detect_dialect(pool: &ServerPool, target: &Target, run: &mut
 async fn opened(pool: &ServerPool, run: &RunContext) -> CaseOutcome {
     match Builder::new(&run.protocol, "dialect", "The opening").open("client").build() {
         Ok(case) => run_on_server(pool, run, &case, run.case_options(run.options.seed)).await,
-        Err(error) => CaseOutcome { reason: Some((Verdict::Error, error)), ..CaseOutcome::default() },
+        Err(error) => CaseOutcome::error(error),
     }
 }
 
 fn does(outcome: &CaseOutcome) -> bool {
-    outcome.reason.is_none() && outcome.failures.iter().all(|failure| failure.verdict != Verdict::Failed)
+    outcome.end.has_run() && outcome.failures.iter().all(|failure| failure.verdict != Verdict::Failed)
 }
 
 /// Whether a message came by which a server refuses what is spelt otherwise.
 fn is_refused(outcome: &CaseOutcome, refusal: &Value) -> bool {
-    let came = outcome.wire.iter().filter(|line| line.way == Way::ToClient);
+    let came = outcome.record.wire.iter().filter(|line| line.way == Way::ToClient);
     let mut came = came.filter_map(|line| serde_json::from_str::<Value>(&line.text).ok());
     !does(outcome) && came.any(|body| is_subset(refusal, &body))
 }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::results::event::{LogLine, Verdict};
+use crate::results::event::LogLine;
 use crate::run::RunError;
 use crate::run::case::execute::run_case;
-use crate::run::case::interpreter::CaseOutcome;
+use crate::run::case::outcome::CaseOutcome;
 use crate::run::context::RunContext;
 use crate::run::options::CaseOptions;
 use crate::run::server::pool::ServerPool;
@@ -26,14 +26,13 @@ pub(crate) async fn run_on_server(
     };
     let mut outcome = run_case(run, loaded, options, &lease.server).await;
     if let Some(instance) = &lease.server.instance
-        && (!outcome.failures.is_empty() || outcome.reason.is_some())
+        && (!outcome.failures.is_empty() || !outcome.end.has_run())
     {
         if let Some(how) = lease.death(&outcome).await {
-            outcome.died(how);
-            outcome.reported = Some(Arc::clone(&lease.reported));
+            outcome.died(how, Some(Arc::clone(&lease.reported)));
         }
         // What it wrote while it was launched for this case is no part of what it wrote meanwhile.
-        let began = outcome.began.unwrap_or(clock);
+        let began = outcome.record.began.unwrap_or(clock);
         outcome.log = LogLine::of(&instance.log().between(began, Instant::now()), began);
     }
     lease.finish().await;
@@ -44,5 +43,5 @@ pub(crate) async fn run_on_server(
 pub(crate) fn not_served(error: &RunError, clock: Instant) -> CaseOutcome {
     let output = if let RunError::Launch(failure) = error { failure.output.as_slice() } else { &[] };
     let log = LogLine::of(output, clock);
-    CaseOutcome { reason: Some((Verdict::Error, error.to_string())), log, ..CaseOutcome::default() }
+    CaseOutcome { log, ..CaseOutcome::error(error.to_string()) }
 }

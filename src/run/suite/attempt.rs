@@ -45,7 +45,7 @@ pub(crate) async fn run_attempts(
         let seed = seed.wrapping_add(u64::from(attempt) << 48).wrapping_add(hash_of(&loaded.id));
         let clock = Instant::now();
         let mut outcome = run_on_server(pool, run, &loaded, CaseOptions { seed, ..options }).await;
-        traces.append(&mut outcome.trace);
+        traces.append(&mut outcome.record.trace);
         let verdict = verdict_of(&outcome, run.options.strict);
         let failed = matches!(verdict, Verdict::Failed | Verdict::Error);
         if failed && attempt < run.options.attempts.retries {

@@ -10,7 +10,7 @@ use crate::results::Check;
 use crate::results::event::{CaseReport, RunEvent, StopReason, Verdict};
 use crate::run::RunError;
 use crate::run::case::execute::not_applicable_reason;
-use crate::run::case::interpreter::CaseOutcome;
+use crate::run::case::outcome::{CaseEnd, CaseOutcome};
 use crate::run::isolation::leaks;
 use crate::run::suite::attempt::{SuiteContext, run_attempts};
 use crate::run::suite::interrupt::interrupted;
@@ -219,11 +219,9 @@ impl<'s> Dispatcher<'s> {
 /// The report of a case that is not run, for the server is mute.
 fn not_run(causes: &FailureGroups, case: &LoadedCase, shared: &SuiteContext) -> CaseReport {
     let began = shared.start.elapsed().as_secs_f64();
-    let (outcome, verdict) = match not_applicable_reason(case, shared.pool.is_ours()) {
-        Some(why) => {
-            let reason = Some((Verdict::NotApplicable, why.to_owned()));
-            (CaseOutcome { reason, ..CaseOutcome::default() }, Verdict::NotApplicable)
-        }
+    let unfit = not_applicable_reason(case).filter(|_| !shared.pool.is_ours());
+    let (outcome, verdict) = match unfit {
+        Some(why) => (CaseOutcome::of(CaseEnd::NotApplicable(why.to_owned())), Verdict::NotApplicable),
         None => (causes.not_run(&shared.run.activity, &shared.run.options), Verdict::Failed),
     };
     report(case, outcome, verdict, Vec::new(), began, 0.0, &shared.run)

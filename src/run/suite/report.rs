@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use crate::results::cause::Cause;
 use crate::results::event::{CaseReport, Failure, Verdict, Way};
 use crate::run::case::diagnose;
-use crate::run::case::interpreter::CaseOutcome;
+use crate::run::case::outcome::{CaseEnd, CaseOutcome};
 use crate::run::context::RunContext;
 use crate::run::isolation::markers::CUE;
 use crate::run::triage::activity::ActivityLevel;
@@ -21,14 +21,11 @@ pub(crate) fn verdict_of(outcome: &CaseOutcome, strict: bool) -> Verdict {
     if outcome.failures.iter().any(|failure| failure.verdict == Verdict::Failed) {
         return Verdict::Failed;
     }
-    if let Some((verdict, _)) = &outcome.reason {
-        return *verdict;
-    }
-    match outcome.failures.is_empty() {
-        true => Verdict::Passed,
-        false if strict => Verdict::Failed,
-        false => Verdict::Warned,
-    }
+    outcome.end.verdict().unwrap_or(match outcome.failures.as_slice() {
+        [] => Verdict::Passed,
+        _ if strict => Verdict::Failed,
+        _ => Verdict::Warned,
+    })
 }
 
 pub(crate) fn report(
@@ -40,19 +37,19 @@ pub(crate) fn report(
     seconds: f64,
     run: &RunContext,
 ) -> CaseReport {
-    if let Some(reported) = &outcome.reported {
+    if let CaseEnd::ServerDied { reported: Some(reported), .. } = &outcome.end {
         reported.store(true, Ordering::Relaxed);
     }
     let wrong = matches!(verdict, Verdict::Failed | Verdict::Error | Verdict::Warned);
-    let cause = match &outcome.death {
+    let cause = match outcome.end.death() {
         Some(death) => Some(Cause::ServerDied(death.clone())),
         None => diagnose::cause(&outcome, run.activity.extent()).or_else(|| outcome.cause.clone()),
     };
     let cause = cause.filter(|_| wrong);
     // Cases that fail later, when the server was heard to say more, may fail for the same reason.
     let precise_cause =
-        diagnose::cause(&outcome, ActivityLevel::Turns).filter(|_| wrong && outcome.death.is_none());
-    let mut wire = outcome.wire;
+        diagnose::cause(&outcome, ActivityLevel::Turns).filter(|_| wrong && outcome.end.death().is_none());
+    let mut wire = outcome.record.wire;
     let cued = wire.iter().any(|line| line.way == Way::ToServer && line.text.contains(CUE.0));
     if matches!(verdict, Verdict::Passed | Verdict::NotApplicable) {
         wire.clear();
@@ -70,7 +67,7 @@ pub(crate) fn report(
         embedded: loaded.embedded,
         covers: loaded.covered(),
         verdict,
-        reason: outcome.reason.map(|(_, reason)| reason),
+        reason: outcome.end.reason(),
         seconds,
         started,
         cause,
@@ -93,6 +90,6 @@ pub(crate) fn report(
 /// The report of a case in which frameproof itself broke: a defect of ours must not pass as a pass.
 pub(crate) fn panicked(loaded: &LoadedCase, run: &RunContext) -> (CaseReport, Vec<Event>) {
     let reason = "frameproof itself broke in this case; please report it, with the command below".to_owned();
-    let outcome = CaseOutcome { reason: Some((Verdict::Error, reason)), ..CaseOutcome::default() };
+    let outcome = CaseOutcome::error(reason);
     (report(loaded, outcome, Verdict::Error, Vec::new(), 0.0, 0.0, run), Vec::new())
 }

@@ -45,7 +45,7 @@ pub async fn run(
     let secrets = target.secrets();
     let asked: Arc<ModelUse> = Arc::default();
     let mut jobs = options.jobs;
-    let mut run = RunContext::new(&protocol, &target, options);
+    let mut run = RunContext::new(&protocol, &target, options)?;
     let options = Arc::clone(&run.options);
     let pool = tokio::select! {
         opened = ServerPool::open(&protocol, &target, &options, Some(asked.observer())) => opened.map_err(|error| error.redacted(&secrets))?,
@@ -123,7 +123,9 @@ async fn leak(
     let options = CaseOptions { retention: Retention::Trace, ..run.case_options(run.options.seed) };
     let mut outcome = run_on_server(pool, run, &case, options).await;
     // A death is worth telling, too.
-    if !isolation::leaks(&mut outcome, &run.protocol.extension.fuzzing.isolated) && outcome.death.is_none() {
+    if !isolation::leaks(&mut outcome, &run.protocol.extension.fuzzing.isolated)
+        && outcome.end.death().is_none()
+    {
         return Some(None);
     }
     let verdict = verdict_of(&outcome, run.options.strict);

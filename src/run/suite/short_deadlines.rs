@@ -158,7 +158,8 @@ mod tests {
             &protocol,
             &Target::Reference(crate::reference::Variant::default()),
             RunOptions::default(),
-        );
+        )
+        .expect("its invariants compile");
         let deadline = ShortDeadlines::options(run.case_options(0)).deadline(&timing, None);
         assert_eq!(deadline, timing.step_deadline / PART);
     }

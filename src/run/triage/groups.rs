@@ -7,7 +7,7 @@ use crate::results::Check;
 use crate::results::cause::Cause;
 use crate::results::event::{CaseReport, Failure, Verdict};
 use crate::run::RunOptions;
-use crate::run::case::interpreter::CaseOutcome;
+use crate::run::case::outcome::CaseOutcome;
 use crate::run::triage::activity::{ActivityLevel, ServerActivity};
 use crate::run::triage::signature;
 

@@ -57,7 +57,7 @@ pub(crate) struct Missing {
 /// Why the model's words do not come back, as far as that shows on the model's side; none: it was asked and answered.
 pub(crate) fn missing(target: &Target, count: Count) -> Option<Missing> {
     let Target::Configured(spec) = target else { return None };
-    let (text, advice) = match (&spec.model, count) {
+    let (text, advice) = match (&spec.model.listen, count) {
         (None, _) if !spec.is_launched() => return None,
         (None, _) => (
             format!(
@@ -68,7 +68,7 @@ pub(crate) fn missing(target: &Target, count: Count) -> Option<Missing> {
         ),
         (Some(_), Count { requests: 0, .. }) => (
             "the scripted model received no request".to_owned(),
-            match spec.model_in.as_slice() {
+            match spec.model.named_in.as_slice() {
                 [] => POINT_THERE.to_owned(),
                 places => format!(
                     "its address stands in {} of [target.{}]: does the server read that? OpenAI's clients want it with /v1, Anthropic's \
@@ -101,7 +101,7 @@ pub(crate) fn hint(
 ) -> Option<String> {
     let Target::Configured(spec) = target else { return None };
     // A server that plays cues itself needs no model.
-    let needed = cued.failed > 0 && (spec.model.is_some() || cued.failed > cued.passed);
+    let needed = cued.failed > 0 && (spec.model.listen.is_some() || cued.failed > cued.passed);
     if !needed || heard.extent() <= ActivityLevel::Openings || !options.prompts.is_default() {
         return None;
     }

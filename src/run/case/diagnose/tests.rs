@@ -3,7 +3,8 @@
 use super::*;
 use crate::results::Check;
 use crate::results::cause::Statement;
-use crate::results::event::Failure;
+use crate::results::event::{Failure, WireLine};
+use crate::run::case::log::Part;
 
 #[test]
 fn the_cause_is_that_of_the_first_failure() {
@@ -65,8 +66,8 @@ fn index(kind: &str) -> Option<usize> {
     KINDS.iter().position(|known| *known == kind)
 }
 
-/// `->ask`, `<-delta`, `--`: a line of a wire log, each ten milliseconds behind the one before.
-fn lines(words: &str) -> Vec<(WireLine, Mark)> {
+/// `->ask`, `<-delta`, `--`: a log, each entry ten milliseconds behind the one before.
+fn entries(words: &str) -> Vec<LogEntry> {
     let of = |(at, word): (usize, &str)| {
         let (way, kind) = word.split_at(2);
         let way = match way {
@@ -84,28 +85,21 @@ fn lines(words: &str) -> Vec<(WireLine, Mark)> {
             cut: 0,
         };
         let word = !matches!(kind, "pong" | "close");
-        (
-            line,
-            Mark {
-                message: index(kind),
-                word,
-                ends: kind == "end",
-                error: kind == "refused",
-                ..Mark::default()
-            },
-        )
+        let part = Part { ends_turn: kind == "end", refuses: kind == "refused" };
+        LogEntry { line, message: index(kind), word, connected: false, part }
     };
     words.split(' ').enumerate().map(of).collect()
 }
 
 fn judged(words: &str, awaited: Awaited<'_>) -> WaitFailure {
-    let lines = lines(words);
-    let lines: Vec<(&WireLine, Mark)> = lines.iter().map(|(line, mark)| (line, *mark)).collect();
+    let entries = entries(words);
+    let entries: Vec<&LogEntry> = entries.iter().collect();
     let some = |kind: &str| index(kind).into_iter().collect::<Vec<_>>();
-    let (opening, greeting) = (some("hello"), some("welcome"));
-    let manners = Manners { openings: opening, aside: greeting.clone(), greeting, start: index("start") };
-    let kind = |_: &WireLine, mark: Mark| mark.message.map(|message| KINDS[message].to_owned());
-    silence(&lines, &manners, Awaited { now: 5000.0, waited: 5000.0, ..awaited }, &kind)
+    let mut roles = Roles::default();
+    (roles.opening, roles.greeting) = (some("hello"), some("welcome"));
+    (roles.aside, roles.turn_start) = (roles.greeting.clone(), index("start"));
+    let kind = |entry: &LogEntry| entry.message.map(|message| KINDS[message].to_owned());
+    silence(&entries, &roles, Awaited { now: 5000.0, waited: 5000.0, ..awaited }, &kind)
 }
 
 #[test]

@@ -4,15 +4,26 @@ use std::time::Instant;
 
 use crate::results::Check;
 use crate::results::cause::Cause;
+use crate::run::case::client::Client;
+use crate::run::case::exchange::ExchangeKind;
 use crate::run::case::interpreter::{Abort, Interpreter};
+use crate::run::case::receive::Waited;
 use crate::run::case::steps::StepScope;
+use crate::run::case::unanswered::Awaiting;
 use crate::scenario::case::{Cut, Open, Opening};
-use crate::trace::{Direction, End, Payload};
+use crate::trace::{End, Payload};
 use crate::wire::ConnectError;
 
 /// Why a case that restarts the server is left out.
 pub(crate) const NO_RESTART: &str =
     "it restarts the server, which needs a server that frameproof starts itself";
+
+/// Whether a client reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reading {
+    On,
+    Stopped,
+}
 
 impl Interpreter<'_> {
     pub(crate) async fn restart(&mut self) -> Result<(), Abort> {
@@ -20,10 +31,9 @@ impl Interpreter<'_> {
             return Err(Abort::NotApplicable(NO_RESTART.to_owned()));
         };
         // What the server says about its own death is not judged.
-        let names: Vec<String> = self.conns.clients.keys().cloned().collect();
-        for name in names {
-            if self.client(&name)?.connection.is_some() {
-                self.record(&name, Direction::Send, Payload::End(End::Dropped));
+        for name in self.conns.names() {
+            if self.client(&name)?.is_connected() {
+                self.record(&name, Payload::End(End::Dropped));
                 self.client(&name)?.disconnect();
             }
         }
@@ -31,7 +41,7 @@ impl Interpreter<'_> {
     }
 
     pub(crate) async fn open(&mut self, verb: &Open, cx: &StepScope<'_>) -> Result<(), Abort> {
-        let failures = self.verdict.failures.len();
+        let failures = self.verdict.count();
         let opened = self.opened(verb, cx).await;
         if let Err(stop @ (Abort::Failed | Abort::Error(_))) = &opened {
             self.note_opening(stop, failures);
@@ -41,18 +51,20 @@ impl Interpreter<'_> {
 
     async fn opened(&mut self, verb: &Open, cx: &StepScope<'_>) -> Result<(), Abort> {
         let name = verb.client.clone();
-        if self.conns.clients.contains_key(&name) {
+        if self.conns.get(&name).is_some() {
             self.expect_connected(&name)?;
         }
         self.step.client.clone_from(&name);
         let with = verb.with.as_ref().map(|with| self.expand(with, None)).transpose()?;
         if let Err(error) = self.connect(&name, verb.session.as_deref(), with.as_ref()).await {
             let refused = matches!(error, ConnectError::Http { .. } | ConnectError::Broken(_));
-            return match (refused, verb.may_refuse, cx.covers.is_empty()) {
-                (true, true, _) => Ok(()),
-                (true, false, false) => self.fail_step(cx.covers, error.to_string(), None, None),
-                _ => Err(Abort::Error(error.to_string())),
-            };
+            if refused && verb.may_refuse {
+                return Ok(());
+            }
+            if refused && !cx.covers.is_empty() {
+                return self.fail_step(cx.covers, error.to_string(), None, None);
+            }
+            return Err(Abort::Error(error.to_string()));
         }
         let openings = &self.cx.protocol.extension.openings;
         let opening = match &verb.opening {
@@ -61,25 +73,21 @@ impl Interpreter<'_> {
             Opening::First => openings.values().next(),
         };
         let steps = opening.cloned().unwrap_or_default();
-        self.exchange(&name, &steps, with.as_ref(), true).await?;
-        self.client(&name)?.opened = true;
+        self.exchange(&name, &steps, with.as_ref(), ExchangeKind::Opening).await?;
+        self.client(&name)?.set_opened();
         self.check_capabilities(&name)
     }
 
     /// Keeps why an opening failed: cases that fail for the same reason are told together.
     fn note_opening(&mut self, stop: &Abort, before: usize) {
-        let told = self.verdict.failures.get(before).map(|failure| failure.message.clone());
+        let told = self.verdict.first_since(before).map(|failure| failure.message.clone());
         let reason = if let Abort::Error(reason) = stop { Some(reason.clone()) } else { None };
-        self.verdict.cause = reason.or(told).map(Cause::Told);
+        self.verdict.opening_failed(reason.or(told).map(Cause::Told));
     }
 
     /// Stops a client from reading, or has it read again.
-    pub(crate) fn stall(&mut self, name: &str, stalled: bool) -> Result<(), Abort> {
-        let state = self.client(name)?;
-        state.stalled = stalled;
-        if let Some(connection) = &state.connection {
-            connection.stall(stalled);
-        }
+    pub(crate) fn stall(&mut self, name: &str, reading: Reading) -> Result<(), Abort> {
+        self.client(name)?.set_stalled(reading == Reading::Stopped);
         Ok(())
     }
 
@@ -87,15 +95,15 @@ impl Interpreter<'_> {
         let deadline = self.deadline(None);
         self.expect_connected(name)?;
         let state = self.client(name)?;
-        state.may_end = true;
+        state.allow_end();
         let understood = state.is_understood();
-        if let Some(connection) = &mut state.connection.as_mut().filter(|_| understood) {
+        if let Some(connection) = state.link().filter(|_| understood) {
             // A connection that is gone already is as closed as can be.
             let _ = connection.close(None, deadline).await;
         }
-        self.record(name, Direction::Send, Payload::Close { code: None, reason: "".into() });
+        self.record(name, Payload::Close { code: None, reason: "".into() });
         self.end_of(name).await?;
-        self.record(name, Direction::Send, Payload::End(End::Closed));
+        self.record(name, Payload::End(End::Closed));
         self.client(name)?.disconnect();
         Ok(())
     }
@@ -103,12 +111,7 @@ impl Interpreter<'_> {
     /// Waits until the client's connection has ended, for no longer than the deadline.
     async fn end_of(&mut self, name: &str) -> Result<(), Abort> {
         let until = Instant::now() + self.deadline(None);
-        while self.client(name)?.ended.is_none() {
-            if !self.receive_until(until).await? {
-                break;
-            }
-        }
-        Ok(())
+        self.wait_for_end(name, until).await.map(drop)
     }
 
     pub(crate) async fn drop_client(&mut self, verb: &Cut) -> Result<(), Abort> {
@@ -123,7 +126,7 @@ impl Interpreter<'_> {
         if verb.noticed {
             self.half_close(&name).await?;
         }
-        self.record(&name, Direction::Send, Payload::End(End::Dropped));
+        self.record(&name, Payload::End(End::Dropped));
         self.client(&name)?.disconnect();
         Ok(())
     }
@@ -133,8 +136,11 @@ impl Interpreter<'_> {
     async fn half_close(&mut self, name: &str) -> Result<(), Abort> {
         let deadline = self.deadline(None);
         let state = self.client(name)?;
-        let Some(connection) = &mut state.connection else { return Ok(()) };
-        state.may_end = true;
+        if !state.is_connected() {
+            return Ok(());
+        }
+        state.allow_end();
+        let Some(connection) = state.link() else { return Ok(()) };
         // A connection that is gone already is over.
         match connection.finish(deadline).await {
             Ok(()) => self.end_of(name).await,
@@ -146,32 +152,36 @@ impl Interpreter<'_> {
     /// the newest that it has seen. A turn that ends before ends a sweep.
     async fn received(&mut self, name: &str, count: usize) -> Result<(), Abort> {
         let until = Instant::now() + self.deadline(None);
-        loop {
-            let state = self.client(name)?;
-            if let Some(id) = state.since_send.get(count.saturating_sub(1)).copied() {
-                state.last_seen = Some(id);
-                return Ok(());
+        let reached = |state: &mut Client| {
+            let nth = state.turn.since_send.get(count.saturating_sub(1)).copied();
+            nth.map(Some).or(state.turn.over.then_some(None))
+        };
+        let covers = &self.cx.protocol.extension.turn.covers;
+        let mut waited = self.wait_until(name, until, reached).await?;
+        if let Waited::Done(None) = waited {
+            // What comes right behind the turn's end belongs to it.
+            self.barrier(name).await?;
+            waited = self.wait_until(name, until, reached).await?;
+        }
+        let message = format!("fewer than {count} events came");
+        match waited {
+            Waited::Done(Some(id)) => {
+                self.client(name)?.turn.last_seen = Some(id);
+                Ok(())
             }
-            if state.turn_over {
-                // What comes right behind the turn's end belongs to it.
-                self.barrier(name).await?;
-                let state = self.client(name)?;
-                if state.since_send.len() < count {
-                    return Err(Abort::SweepDone);
-                }
-                continue;
+            Waited::Done(None) => Err(Abort::SweepDone),
+            Waited::Ended(ended) => {
+                self.client(name)?.report_end();
+                let message = format!("{message}, and {}", ended.describe());
+                self.fail_on_end(Check::Step, name, covers, message)
             }
-            let ended = state.ended.clone();
-            state.told |= ended.is_some();
-            if ended.is_some() || !self.receive_until(until).await? {
-                let message = format!("fewer than {count} events came");
-                let covers = self.cx.protocol.extension.turn.covers.clone();
-                if let Some(ended) = ended {
-                    let message = format!("{message}, and {}", ended.describe());
-                    return self.fail_on_end(Check::Step, name, &covers, message);
-                }
-                let message = self.nothing_came(name, format!("{message}, and the turn did not end"), true);
-                return self.fail_step(&covers, message, None, None);
+            Waited::TimedOut => {
+                let message = self.nothing_came(
+                    name,
+                    format!("{message}, and the turn did not end"),
+                    Awaiting::TurnEnd,
+                );
+                self.fail_step(covers, message, None, None)
             }
         }
     }

@@ -8,9 +8,11 @@ use crate::check::counter;
 use crate::protocol::Matcher;
 use crate::results::Check;
 use crate::run::case::client::Received;
+use crate::run::case::exchange::ExchangeKind;
+use crate::run::case::fail::Evidence;
 use crate::run::case::interpreter::{Abort, Interpreter};
 use crate::run::case::steps::StepScope;
-use crate::run::case::wait::WaitOutcome;
+use crate::run::case::wait::{OnError, WaitOutcome};
 use crate::scenario::case::{self, Awaited, Expect, Relation};
 use crate::scenario::file::Joined;
 use crate::source::schema::{Problem, Violation};
@@ -25,8 +27,9 @@ impl Interpreter<'_> {
         let mut wanted = self.wanted(&verb.awaited)?;
         wanted.keep = verb.keep;
         let until = Instant::now() + self.deadline(verb.within);
+        let on_error = if verb.past_errors { OnError::LookPast } else { OnError::Fail };
         for _ in 0..verb.count {
-            match self.wait(client, &wanted, until, verb.past_errors).await? {
+            match self.wait(client, &wanted, until, on_error).await? {
                 WaitOutcome::Found(received) | WaitOutcome::Closed(received) => {
                     for (name, at) in &verb.save {
                         let Some(value) = at.get(&received.body).cloned() else {
@@ -36,7 +39,7 @@ impl Interpreter<'_> {
                         };
                         self.vars.set(name, value);
                     }
-                    self.client(client)?.taken = Some(*received);
+                    self.client(client)?.inbox.taken = Some(*received);
                 }
                 WaitOutcome::Ended(message) => {
                     let blame = self.absent(cx, names, cx.blame);
@@ -52,7 +55,7 @@ impl Interpreter<'_> {
         if cx.covers.is_empty() && names.len() == 1 {
             // What its absence would have broken.
             let held = self.absent(cx, names, &[]);
-            self.exercise(&held);
+            self.verdict.exercise(&held);
         }
         Ok(())
     }
@@ -99,7 +102,7 @@ impl Interpreter<'_> {
     pub(crate) fn check(&mut self, verb: &case::Check, cx: &StepScope<'_>) -> Result<(), Abort> {
         let (client, blame) = (cx.client, cx.blame);
         let (_, compiled) = self.compiled(&verb.schema)?;
-        let Some(taken) = self.client(client)?.taken.clone() else {
+        let Some(taken) = self.client(client)?.inbox.taken.clone() else {
             return Err(Abort::Error("`check` comes after an `expect`".to_owned()));
         };
         let violations = compiled.violations(&taken.body);
@@ -124,8 +127,7 @@ impl Interpreter<'_> {
         let (_, compiled) = self.compiled(&verb.schema)?;
         let of =
             Matcher::new(&joined.of, &self.cx.protocol).map_err(|error| Abort::Error(error.to_string()))?;
-        let looked = &self.client(client)?.looked;
-        let event = looked.last().map_or(0, |last| last.received.event);
+        let looked = &self.client(client)?.inbox.looked;
         let pieces = looked.iter().map(|looked| &looked.received);
         let pieces = pieces.filter(|piece| of.matches(piece.message, Direction::Recv, &piece.body));
         let pieces: Vec<&Received> = pieces.collect();
@@ -135,13 +137,13 @@ impl Interpreter<'_> {
         let Some(violation) = violations.first() else { return Ok(()) };
         let message =
             format!("the pieces form {}, which {}", crate::protocol::shorten(&text), violation.problem);
-        let before = self.verdict.failures.len();
-        let missed = self.fail_step(cx.blame, message, Some(&Received::made(event, text)), None);
-        if let Some(failure) = self.verdict.failures.get_mut(before) {
-            // The pieces show it, and not what came last.
-            failure.frames = frames;
-        }
-        missed
+        // The pieces show it, and not what came last.
+        self.fail_with(
+            Check::Step,
+            cx.blame,
+            message,
+            Evidence { actual: Some(text), frames, expected: None },
+        )
     }
 
     pub(crate) fn assert(&mut self, relation: &Relation, cx: &StepScope<'_>) -> Result<(), Abort> {
@@ -191,22 +193,18 @@ impl Interpreter<'_> {
         let Some(state) = self.cx.protocol.extension.state.clone() else {
             return Err(Abort::Error("the protocol declares no `state`, which `unchanged` needs".to_owned()));
         };
-        let seen = self.exchange(client, &state.query, None, false).await?;
+        let seen = self.exchange(client, &state.query, None, ExchangeKind::Query).await?;
         let body = seen.map(|received| received.body).unwrap_or_default();
         if state.at.iter().all(|at| at.get(&body).is_none()) {
             // Nothing compared with nothing is always the same.
             let message = "the answer to the state query does not contain the state".to_owned();
-            self.fail_step(&[], message, Some(&Received::made(self.last_event(), body.clone())), None)?;
+            self.fail_step(&[], message, Some(&Received::made(self.log.last_index(), body.clone())), None)?;
         }
         Ok(state
             .at
             .iter()
             .map(|at| (at.to_string(), at.get(&body).cloned().unwrap_or(Value::Null)))
             .collect())
-    }
-
-    fn last_event(&self) -> u64 {
-        self.log.wire.len().saturating_sub(1) as u64
     }
 
     pub(crate) async fn unchanged(
@@ -217,13 +215,12 @@ impl Interpreter<'_> {
         let before = self.state(cx.client).await?;
         let at = format!("{}/unchanged", cx.at);
         self.steps(&verb.steps, &at).await?;
-        self.step.pointer = at;
         let after = self.state(cx.client).await?;
         if before == after {
             return Ok(());
         }
         let message = "the state that the server shows has changed".to_owned();
-        let received = Received::made(self.last_event(), after);
+        let received = Received::made(self.log.last_index(), after);
         self.fail_step(cx.blame, message, Some(&received), Some(before))
     }
 }

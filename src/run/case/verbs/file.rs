@@ -47,8 +47,7 @@ impl Interpreter<'_> {
                     Value::Null => format!("there is no file `{path}` in the scratch folder"),
                     _ => format!("the file `{path}` in the scratch folder {}", violation.problem),
                 };
-                let event = self.log.wire.len().saturating_sub(1) as u64;
-                let seen = Received::made(event, text);
+                let seen = Received::made(self.log.last_index(), text);
                 return self.fail_step(cx.blame, message, Some(&seen), Some(schema));
             }
             // What the server sends meanwhile is taken in; a broken MUST ends the wait.

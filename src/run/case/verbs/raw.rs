@@ -1,11 +1,10 @@
 //! The verbs below the messages: `frame` and `bytes`.
 
-use crate::run::case::client::ObservedEnd;
 use crate::run::case::interpreter::{Abort, Interpreter};
 use crate::run::case::steps::StepScope;
 use crate::scenario::case::{WriteBytes, WriteFrame};
 use crate::scenario::frame::RawFrame;
-use crate::trace::{Direction, End, Payload};
+use crate::trace::Payload;
 
 impl Interpreter<'_> {
     /// Writes a frame as the scenario describes it.
@@ -41,32 +40,34 @@ impl Interpreter<'_> {
 
     async fn write(&mut self, client: &str, bytes: &[u8], piece: usize) -> Result<(), Abort> {
         let deadline = self.deadline(None);
-        let Some(connection) = &mut self.client(client)?.connection else {
+        let Some(connection) = self.client(client)?.link() else {
             return Err(Abort::Error(format!("client `{client}` is not connected")));
         };
         let written = connection.write(bytes, piece, deadline).await;
-        self.record(client, Direction::Send, Payload::Raw(bytes.into()));
+        self.record(client, Payload::Raw(bytes.into()));
         match written {
             Ok(completed) => {
                 let closes = completed.iter().any(|payload| matches!(payload, Payload::Close { .. }));
                 for payload in completed {
                     if matches!(payload, Payload::Text(_)) {
-                        self.client(client)?.begin_exchange();
+                        let state = self.client(client)?;
+                        state.begin_request();
+                        state.begin_exchange();
                     }
-                    self.record(client, Direction::Send, payload);
+                    self.record(client, payload);
                 }
-                let state = self.client(client)?;
-                state.may_end |= closes;
-                state.closing |= closes;
+                if closes {
+                    self.client(client)?.note_closing();
+                }
             }
             // Whoever waits for an answer finds the connection ended and says so.
-            Err(_) => {
-                self.client(client)?.ended.get_or_insert(ObservedEnd::by(End::Reset));
-            }
+            Err(_) => self.client(client)?.note_broken(),
         }
         // A server may, or must, end what it cannot understand.
         let state = self.client(client)?;
-        state.may_end |= state.may_be_cut();
+        if state.may_be_cut() {
+            state.allow_end();
+        }
         Ok(())
     }
 }

@@ -1,21 +1,31 @@
 //! The verbs that send something: `send`, `raw`, `binary`, `ping`.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use crate::results::Check;
-use crate::run::case::client::ObservedEnd;
 use crate::run::case::interpreter::{Abort, Interpreter};
+use crate::run::case::receive::Waited;
 use crate::run::case::steps::StepScope;
+use crate::run::case::unanswered::Awaiting;
 use crate::scenario::case::{SendBinary, SendMessage, SendText, Text};
-use crate::trace::{Direction, End, Payload};
+use crate::trace::Payload;
+
+/// What is sent for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// A step of the case says so: what comes next is looked at as the answer.
+    Stimulus,
+    /// To find out whether the server has said all: it leaves the exchange that is under way as it is.
+    Housekeeping,
+}
 
 impl Interpreter<'_> {
     pub(crate) async fn send_message(&mut self, verb: &SendMessage, cx: &StepScope<'_>) -> Result<(), Abort> {
         for _ in 0..verb.count {
             let message = self.expand(&verb.message, None)?;
-            self.send_json(cx.client, message).await?;
+            self.send_json(cx.client, message, Purpose::Stimulus).await?;
         }
         Ok(())
     }
@@ -23,30 +33,39 @@ impl Interpreter<'_> {
     pub(crate) async fn raw(&mut self, verb: &SendText, cx: &StepScope<'_>) -> Result<(), Abort> {
         let text = self.expand(&json!(verb.text), None)?;
         for _ in 0..verb.count {
-            self.send_text(cx.client, text.as_str().unwrap_or_default().to_owned()).await?;
+            self.send_text(cx.client, text.as_str().unwrap_or_default().to_owned(), Purpose::Stimulus)
+                .await?;
         }
         Ok(())
     }
 
     /// Sends a message as the server spells it.
-    pub(crate) async fn send_json(&mut self, client: &str, mut message: Value) -> Result<(), Abort> {
+    pub(crate) async fn send_json(
+        &mut self,
+        client: &str,
+        mut message: Value,
+        purpose: Purpose,
+    ) -> Result<(), Abort> {
         self.cx.protocol.spell(&mut message);
-        self.send_text(client, message.to_string()).await
+        self.send_text(client, message.to_string(), purpose).await
     }
 
-    async fn send_text(&mut self, client: &str, text: String) -> Result<(), Abort> {
+    async fn send_text(&mut self, client: &str, text: String, purpose: Purpose) -> Result<(), Abort> {
         let deadline = self.deadline(None);
         self.check_frame_boundary(client)?;
         let state = self.client(client)?;
-        state.begin_exchange();
-        let Some(connection) = &mut state.connection else {
+        state.begin_request();
+        if purpose == Purpose::Stimulus {
+            state.begin_exchange();
+        }
+        let Some(connection) = state.link() else {
             return Err(Abort::Error(format!("client `{client}` is not connected")));
         };
         let sent = connection.text(text.clone(), deadline).await;
-        self.record(client, Direction::Send, Payload::Text(text.into()));
+        self.record(client, Payload::Text(text.into()));
         if sent.is_err() {
             // Whoever waits for the answer finds the connection ended and says so.
-            self.client(client)?.ended.get_or_insert(ObservedEnd::by(End::Reset));
+            self.client(client)?.note_broken();
         }
         self.make_room()
     }
@@ -56,13 +75,13 @@ impl Interpreter<'_> {
         let deadline = self.deadline(None);
         self.check_frame_boundary(client)?;
         let state = self.client(client)?;
-        if let Some(connection) = &mut state.connection
+        if let Some(connection) = state.link()
             && connection.binary(bytes.clone(), deadline).await.is_err()
         {
             // Whoever waits for the answer finds the connection ended and says so.
-            state.ended.get_or_insert(ObservedEnd::by(End::Reset));
+            state.note_broken();
         }
-        self.record(client, Direction::Send, Payload::Binary(bytes.as_slice().into()));
+        self.record(client, Payload::Binary(bytes.as_slice().into()));
         Ok(())
     }
 
@@ -73,27 +92,34 @@ impl Interpreter<'_> {
         let deadline = self.deadline(None);
         self.check_frame_boundary(client)?;
         let state = self.client(client)?;
-        state.pongs.clear();
-        if let Some(connection) = &mut state.connection {
+        state.inbox.forget_pongs();
+        if let Some(connection) = state.link() {
             connection.ping(bytes.clone(), deadline).await.map_err(Abort::Error)?;
         }
-        self.record(client, Direction::Send, Payload::Ping(bytes.clone().into()));
-        let until = Instant::now() + deadline;
-        loop {
-            let state = self.client(client)?;
-            if state.pongs.iter().any(|pong| **pong == *bytes) {
-                return Ok(());
-            }
-            if let Some(ended) = &state.ended {
-                let ended = ended.clone();
-                state.told = true;
+        self.record(client, Payload::Ping(bytes.clone().into()));
+        match self.wait_for_pong(client, &bytes, deadline).await? {
+            Waited::Done(()) => Ok(()),
+            Waited::Ended(ended) => {
+                self.client(client)?.report_end();
                 let message = self.ended_instead(client, &ended, " instead of repeating the ping's text");
-                return self.fail_on_end(Check::Step, client, cx.blame, message);
+                self.fail_on_end(Check::Step, client, cx.blame, message)
             }
-            if !self.receive_until(until).await? {
-                let message = self.nothing_came(client, "no pong repeated the ping's text", false);
-                return self.fail_step(cx.blame, message, None, None);
+            Waited::TimedOut => {
+                let message =
+                    self.nothing_came(client, "no pong repeated the ping's text", Awaiting::Anything);
+                self.fail_step(cx.blame, message, None, None)
             }
         }
+    }
+
+    /// Waits for the pong that bears the ping's text.
+    pub(crate) async fn wait_for_pong(
+        &mut self,
+        client: &str,
+        text: &[u8],
+        deadline: Duration,
+    ) -> Result<Waited<()>, Abort> {
+        let until = Instant::now() + deadline;
+        self.wait_until(client, until, |state| state.inbox.has_pong(text).then_some(())).await
     }
 }

@@ -4,13 +4,17 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
+use crate::protocol::Protocol;
 use crate::results::Check;
 use crate::results::event::{Failure, Verdict};
-use crate::run::case::client::{ObservedEnd, Received};
+use crate::run::case::client::{Client, EndBlame, ObservedEnd, Received};
 use crate::run::case::interpreter::{Abort, Interpreter};
+use crate::run::case::receive::Waited;
 use crate::run::case::steps::StepScope;
+use crate::run::case::unanswered::Awaiting;
+use crate::run::case::wait::is_error;
 use crate::scenario::case;
-use crate::trace::{Direction, End, Payload};
+use crate::trace::{End, Payload};
 
 /// The text of the ping that stands for a barrier.
 const PING: &[u8] = b"alive?";
@@ -19,20 +23,24 @@ impl Interpreter<'_> {
     /// `alive`: the connection is there and the server answers on it.
     pub(crate) async fn alive(&mut self, verb: &case::Alive, cx: &StepScope<'_>) -> Result<(), Abort> {
         let (name, blame) = (verb.client.clone(), cx.blame);
-        if self.client(&name)?.mute {
+        if self.client(&name)?.is_silence_reported() {
             return Ok(());
         }
-        if self.client(&name)?.ended.is_none() {
+        if !self.client(&name)?.has_ended() {
             let barrier = self.cx.protocol.extension.barrier.clone().unwrap_or_default();
-            let opened = self.client(&name)?.opened;
-            let silent = match barrier.is_empty() || !opened {
-                true => !self.pong(&name).await?,
-                false => self.query(&name, &barrier).await?.is_some(),
+            let opened = self.client(&name)?.is_opened();
+            let silent = if barrier.is_empty() || !opened {
+                !self.pong(&name).await?
+            } else {
+                self.query(&name, &barrier).await?.is_some()
             };
-            if silent && self.client(&name)?.ended.is_none() {
-                self.client(&name)?.mute = true;
-                let message =
-                    self.nothing_came(&name, "the server no longer answers on this connection", false);
+            if silent && !self.client(&name)?.has_ended() {
+                self.client(&name)?.report_silence();
+                let message = self.nothing_came(
+                    &name,
+                    "the server no longer answers on this connection",
+                    Awaiting::Anything,
+                );
                 return self.fail_step(blame, message, None, None);
             }
             // A pong may overtake the answer to what was sent before.
@@ -42,9 +50,11 @@ impl Interpreter<'_> {
         }
         // A server that ends the connection says so behind its last answer.
         let state = self.client(&name)?;
-        state.may_end |= verb.codes.is_some();
-        state.told |= state.ended.is_some();
-        let Some(ended) = state.ended.clone() else { return Ok(()) };
+        if verb.codes.is_some() {
+            state.allow_end();
+        }
+        let Some(ended) = state.ended().cloned() else { return Ok(()) };
+        state.report_end();
         match &verb.codes {
             Some(codes) if may_close(codes, &ended) => Ok(()),
             Some(_) if matches!(ended.how, Some(End::Eof | End::Reset)) => {
@@ -64,13 +74,12 @@ impl Interpreter<'_> {
     pub(crate) async fn ended(&mut self, verb: &case::Ended, cx: &StepScope<'_>) -> Result<(), Abort> {
         let (name, blame) = (verb.client.clone(), cx.blame);
         // Who hears nothing any more cannot be blamed for what it does not answer.
-        if self.client(&name)?.mute {
+        if self.client(&name)?.is_silence_reported() {
             return Ok(());
         }
         let until = Instant::now() + self.deadline(None);
-        self.client(&name)?.may_end = true;
-        while self.client(&name)?.ended.is_none() && self.receive_until(until).await? {}
-        let Some(ended) = self.client(&name)?.ended.clone() else {
+        self.client(&name)?.allow_end();
+        let Some(ended) = self.wait_for_end(&name, until).await? else {
             let message = "the server does not end the connection".to_owned();
             return self.fail_step(blame, message, None, None);
         };
@@ -95,24 +104,15 @@ impl Interpreter<'_> {
     async fn pong(&mut self, name: &str) -> Result<bool, Abort> {
         let deadline = self.deadline(None);
         let state = self.client(name)?;
-        state.pongs.clear();
-        if let Some(connection) = &mut state.connection
+        state.inbox.forget_pongs();
+        if let Some(connection) = state.link()
             && connection.ping(PING.to_vec(), deadline).await.is_err()
         {
-            state.ended.get_or_insert(ObservedEnd::by(End::Reset));
+            state.note_broken();
             return Ok(false);
         }
-        self.record(name, Direction::Send, Payload::Ping(PING.into()));
-        let until = Instant::now() + deadline;
-        loop {
-            let state = self.client(name)?;
-            if state.pongs.iter().any(|pong| **pong == *PING) {
-                return Ok(true);
-            }
-            if state.ended.is_some() || !self.receive_until(until).await? {
-                return Ok(false);
-            }
-        }
+        self.record(name, Payload::Ping(PING.into()));
+        Ok(matches!(self.wait_for_pong(name, PING, deadline).await?, Waited::Done(())))
     }
 
     /// `rejected`: so many errors have come by the time the barrier is answered.
@@ -121,64 +121,64 @@ impl Interpreter<'_> {
         let barrier = self.cx.protocol.extension.barrier.clone();
         // That a barrier was answered says which silence it was not.
         let mut spoke = false;
-        if let Some(barrier) =
-            barrier.filter(|_| self.conns.clients.get(client).is_some_and(|state| state.opened))
-        {
-            if self.errors(client)? < wanted && self.client(client)?.ended.is_none() {
+        if let Some(barrier) = barrier.filter(|_| self.conns.get(client).is_some_and(Client::is_opened)) {
+            if self.errors(client)? < wanted && !self.client(client)?.has_ended() {
                 spoke = self.query(client, &barrier).await?.is_none();
             }
         } else {
             let until = Instant::now() + self.deadline(None);
-            while self.errors(client)? < wanted
-                && self.client(client)?.ended.is_none()
-                && self.receive_until(until).await?
-            {}
+            let protocol = &self.cx.protocol;
+            let enough = |state: &mut Client| (errors_in(protocol, state) >= wanted).then_some(());
+            self.wait_until(client, until, enough).await?;
         }
-        let found = self.errors(client)?;
-        let queue = std::mem::take(&mut self.client(client)?.queue);
+        let (found, protocol) = (self.errors(client)?, &self.cx.protocol);
+        let queue = std::mem::take(&mut self.client(client)?.inbox.queue);
         let (errors, rest): (Vec<Received>, Vec<Received>) =
-            queue.into_iter().partition(|received| self.is_error(received) == Some(true));
+            queue.into_iter().partition(|received| is_error(protocol, received));
         let instead = rest.last().cloned();
-        self.client(client)?.queue = rest.into();
+        self.client(client)?.inbox.queue = rest.into();
         drop(errors);
         if found >= wanted {
             return Ok(());
         }
-        if let Some(ended) = self.client(client)?.ended.clone() {
+        if let Some(ended) = self.client(client)?.ended().cloned() {
             let message = self.ended_instead(client, &ended, " instead of refusing what was sent");
             return self.fail_on_end(Check::Step, client, blame, message);
         }
         let message = match wanted {
             1 if spoke => "the message was not refused".into(),
-            1 => self.nothing_came(client, "the message was not refused", false),
+            1 => self.nothing_came(client, "the message was not refused", Awaiting::Anything),
             _ => format!("{wanted} messages should have been refused, {found} were").into(),
         };
         self.fail_step(blame, message, instead.as_ref(), None)
     }
 
     fn errors(&mut self, client: &str) -> Result<usize, Abort> {
-        self.client(client)?;
-        let queue = self.conns.clients.get(client).map(|state| &state.queue).into_iter().flatten();
-        Ok(queue.filter(|received| self.is_error(received) == Some(true)).count())
+        let protocol = &self.cx.protocol;
+        Ok(errors_in(protocol, self.client(client)?))
     }
 
     /// `unseen`: a text that this client must not come to know, by the time the barrier is answered.
     pub(crate) async fn unseen(&mut self, verb: &case::Text, cx: &StepScope<'_>) -> Result<(), Abort> {
         let client = cx.client;
         let state = self.client(client)?;
-        let listens = state.connection.is_some() && state.opened && !state.stalled;
-        if listens && state.ended.is_none() && !state.may_end && state.is_understood() {
+        let listens = state.is_opened() && !state.is_stalled() && !state.has_ended();
+        if listens && state.blame() == EndBlame::Unexplained && state.is_understood() {
             self.barrier(client).await?;
         }
         let text = self.expand(&json!(verb.text), None)?;
         let Some(text) = text.as_str().filter(|text| !text.is_empty()) else { return Ok(()) };
-        let mut heard = self.log.texts.iter().flatten();
-        let shown = heard.find(|(_, to, frame)| to == client && shows(frame, text));
-        let Some((index, _, frame)) = shown else { return Ok(()) };
+        let shown = self.log.texts_of(client).find(|received| shows(&received.text, text));
+        let Some(shown) = shown else { return Ok(()) };
         let message = "a text of another session was sent to this client".to_owned();
-        let received = Received::made(*index, json!(&**frame));
+        let received = Received::made(shown.index, json!(&*shown.text));
         self.fail_step(cx.blame, message, Some(&received), None)
     }
+}
+
+/// How many errors a client has received that no step has taken.
+fn errors_in(protocol: &Protocol, state: &Client) -> usize {
+    state.inbox.queue.iter().filter(|received| is_error(protocol, received)).count()
 }
 
 /// Whether a frame bears a text: as it stands, or in a string or key however that is escaped.

@@ -1,0 +1,206 @@
+//! What comes: each event goes to the judges and to the log, each message to its client.
+
+use std::time::Instant;
+
+use serde_json::Value;
+
+use crate::check::{Judged, PairJudged};
+use crate::protocol::Matcher;
+use crate::results::Check;
+use crate::results::event::{Failure, Verdict};
+use crate::run::case::client::{Client, ObservedEnd, Received};
+use crate::run::case::interpreter::{Abort, Interpreter};
+use crate::run::case::log::Part;
+use crate::run::triage::activity::ActivityLevel;
+use crate::trace::{Direction, Event, Payload};
+use crate::wire::Incoming;
+
+/// How a wait for something on a client's connection ended.
+pub(crate) enum Waited<T> {
+    Done(T),
+    /// The connection has ended before.
+    Ended(ObservedEnd),
+    TimedOut,
+}
+
+impl Interpreter<'_> {
+    /// Records what a client did itself, and shows it to the judges.
+    pub fn record(&mut self, client: &str, payload: Payload) {
+        let event = self.log.event(None, client, Direction::Send, payload);
+        self.observe(event);
+    }
+
+    fn observe(&mut self, event: Event) -> Judged {
+        let PairJudged { mut judged, excused } = self.judges.observe(&event);
+        self.note_activity(&event, judged.message);
+        self.log.push(event, judged.message);
+        self.verdict.excuse(self.cx, excused);
+        for violation in std::mem::take(&mut judged.violations) {
+            self.verdict.violated(self.cx, &self.step.pointer, violation);
+        }
+        judged
+    }
+
+    /// Notes what a client asks behind its opening, and that the server speaks.
+    fn note_activity(&mut self, event: &Event, message: Option<usize>) {
+        let said = matches!(event.payload, Payload::Text(_) | Payload::Binary(_));
+        let Some(client) = self.conns.get_mut(&event.client).filter(|_| said) else { return };
+        let (roles, activity) = (self.cx.protocol.roles(), &self.cx.run.activity);
+        if event.dir == Direction::Send {
+            if !roles.opens(message) {
+                client.note_asked();
+            }
+        } else if message.is_some_and(|message| roles.is_ambient(message)) {
+            activity.note_ambient();
+        } else {
+            // A greeting may be late.
+            let answers = client.has_asked() && !roles.greets(message);
+            activity.note(if answers { ActivityLevel::Answers } else { ActivityLevel::Openings });
+        }
+    }
+
+    /// Receives until `done` finds what it looks for in the client's state, the connection has ended, or the time is over. What
+    /// has come already is looked at first.
+    pub async fn wait_until<T>(
+        &mut self,
+        client: &str,
+        until: Instant,
+        mut done: impl FnMut(&mut Client) -> Option<T>,
+    ) -> Result<Waited<T>, Abort> {
+        loop {
+            let state = self.client(client)?;
+            if let Some(found) = done(state) {
+                return Ok(Waited::Done(found));
+            }
+            if let Some(ended) = state.ended() {
+                return Ok(Waited::Ended(ended.clone()));
+            }
+            if !self.receive_until(until).await? {
+                return Ok(Waited::TimedOut);
+            }
+        }
+    }
+
+    /// Receives until the client's connection has ended, for no longer than this. The result is how it ended, if it has.
+    pub async fn wait_for_end(&mut self, client: &str, until: Instant) -> Result<Option<ObservedEnd>, Abort> {
+        match self.wait_until(client, until, |_| None::<()>).await? {
+            Waited::Ended(ended) => Ok(Some(ended)),
+            Waited::Done(()) | Waited::TimedOut => Ok(None),
+        }
+    }
+
+    /// Waits for the next thing that any client receives. `false`: nothing came before the deadline.
+    pub async fn receive_until(&mut self, until: Instant) -> Result<bool, Abort> {
+        let Some(incoming) = self.conns.receive(until).await else { return Ok(false) };
+        self.receive(incoming);
+        // Nothing is looked at behind the frame that broke a MUST.
+        while !self.verdict.is_broken()
+            && let Some(incoming) = self.conns.received()
+        {
+            self.receive(incoming);
+        }
+        self.go_on().map(|()| true)
+    }
+
+    /// Takes in what has come where much is waiting: a server whose answers nobody reads would stop reading itself.
+    pub fn make_room(&mut self) -> Result<(), Abort> {
+        while !self.verdict.is_broken()
+            && self.conns.is_crowded()
+            && let Some(incoming) = self.conns.received()
+        {
+            self.receive(incoming);
+        }
+        self.go_on()
+    }
+
+    /// The case goes on unless a MUST is broken.
+    pub fn go_on(&self) -> Result<(), Abort> {
+        if self.verdict.is_broken() { Err(Abort::Failed) } else { Ok(()) }
+    }
+
+    fn receive(&mut self, incoming: Incoming) {
+        let Some(name) = self.conns.receiver_of(&incoming).map(str::to_owned) else { return };
+        let over = self.log.count(&incoming.payload, &self.cx.run.options.limits);
+        if let Some(over) = over.filter(|_| !self.verdict.is_broken()) {
+            self.fail(Failure::new(Check::Limit, Verdict::Failed, over));
+        }
+        let Incoming { payload, detail, at, .. } = incoming;
+        let (index, failures) = (self.log.next_index(), self.verdict.count());
+        if let (Some(probe), Payload::Text(text)) = (&self.cx.probe, &payload) {
+            probe.hears(&name, index, text);
+        }
+        let judged = self.observe(self.log.event(Some(at), &name, Direction::Recv, payload.clone()));
+        if let Payload::Pong(bytes) = &payload
+            && let Some(client) = self.conns.get_mut(&name)
+        {
+            client.receive_pong(bytes);
+        }
+        if let Some(ended) = ObservedEnd::from(&payload, detail.as_deref()) {
+            self.receive_end(&name, index, ended, failures);
+        }
+        if let Some(body) = judged.body {
+            let ambient = judged.message.is_some_and(|message| self.cx.protocol.is_ambient(message));
+            self.deliver(
+                &name,
+                Received { event: index, body, message: judged.message, ambient, ended: None },
+            );
+        }
+    }
+
+    /// Takes in how a connection ended, shows it in the log, and sees to it that bytes which no WebSocket client can read fail the
+    /// case, whether or not a requirement speaks of them. `failures`: how many there were before it was judged.
+    fn receive_end(&mut self, name: &str, index: u64, mut ended: ObservedEnd, failures: usize) {
+        if ended.detail.is_some() {
+            self.log.describe(index, ended.describe());
+        }
+        if ended.is_breach() {
+            let message = ended.describe();
+            match self.verdict.first_since(failures) {
+                Some(failure) => failure.message = message,
+                None => {
+                    let failure = Failure::new(Check::Frame, Verdict::Failed, message);
+                    self.fail(failure.shown_by([index]));
+                }
+            }
+        }
+        if let Some(client) = self.conns.get_mut(name) {
+            ended.answers = client.is_closing();
+            // It may have been found when writing, before this came.
+            client.note_end(ended, Some(index));
+        }
+    }
+
+    /// Hands a message to its client, with what it tells.
+    fn deliver(&mut self, name: &str, received: Received) {
+        let roles = self.cx.protocol.roles();
+        self.vars.ids.learn(roles, name, &received);
+        let seen = |matcher: &Matcher| matcher.matches(received.message, Direction::Recv, &received.body);
+        let told = roles.session_ids.iter().find(|(on, _)| seen(on));
+        let id = told.and_then(|(_, at)| at.get(&received.body)).and_then(Value::as_str).map(str::to_owned);
+        let logged = roles.log.as_ref().filter(|(on, _)| seen(on));
+        let logged = logged.and_then(|(_, at)| at.get(&received.body)).and_then(Value::as_i64);
+        let refuses = roles.errors.as_ref().is_some_and(|(on, _)| seen(on));
+        let part = Part { ends_turn: seen(&roles.turn_end), refuses };
+        self.log.classify(received.event, part, received.ambient);
+        if part.ends_turn && self.log.continues(name, received.event) {
+            self.cx.run.activity.note(ActivityLevel::Turns);
+        }
+        self.capabilities.announced(roles, seen);
+        if let Some(id) = id {
+            self.join_session(name, received.event, id);
+        }
+        if let Some(client) = self.conns.get_mut(name) {
+            client.receive(received, logged, part);
+        }
+    }
+
+    /// The server says in which session a client is.
+    fn join_session(&mut self, name: &str, event: u64, id: String) {
+        if let Some(probe) = self.cx.probe.as_ref().filter(|_| !self.log.may_have_sent(&id)) {
+            let text = self.log.get(event).map_or("", |entry| &entry.line.text);
+            probe.joins(name, event, &id, text);
+        }
+        let Some(session) = self.conns.get(name).map(|client| client.session().to_owned()) else { return };
+        self.conns.sessions.set_id(&session, id);
+    }
+}
