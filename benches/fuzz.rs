@@ -73,8 +73,8 @@ async fn bare(url: &str, connections: usize) -> f64 {
 
 async fn fuzzed(protocol: &Arc<Protocol>, url: &str, jobs: usize) -> f64 {
     let target = Target::Url { url: url.to_owned(), headers: Vec::new() };
-    let ground = Testbed::open(Arc::clone(protocol), target, RunOptions::default()).await;
-    let ground = ground.unwrap_or_else(|error| panic!("{error}"));
+    let testbed = Testbed::open(Arc::clone(protocol), target, RunOptions::default()).await;
+    let testbed = testbed.unwrap_or_else(|error| panic!("{error}"));
     let options = CampaignOptions {
         seed: 1,
         iterations: None,
@@ -88,8 +88,7 @@ async fn fuzzed(protocol: &Arc<Protocol>, url: &str, jobs: usize) -> f64 {
         reproduce: String::new(),
     };
     let (_stop, stopped) = tokio::sync::watch::channel(false);
-    let report =
-        campaign(ground, options, &mut |_| {}, stopped).await.unwrap_or_else(|error| panic!("{error}"));
+    let report = campaign(testbed, options, &mut |_| {}, stopped).await;
     report.progress.sent as f64 / report.progress.time.as_secs_f64()
 }
 

@@ -16,7 +16,7 @@ use crate::frame::Limits;
 use crate::protocol::Protocol;
 use crate::report::escape::terminal;
 use crate::report::often;
-use crate::results::excused::{Excused, ExcusedList};
+use crate::results::excused::{ExcusedDeviation, ExcusedList};
 use crate::scenario::LoadedCase;
 use crate::trace::{Event, Payload, Reader};
 
@@ -162,7 +162,7 @@ impl Tally {
         let Some(bare) = &self.bare else { return };
         for one in excused {
             let message = one.told(bare);
-            let one = Excused { requirements: one.requirements, message, count: 1, place };
+            let one = ExcusedDeviation { requirements: one.requirements, message, count: 1, place };
             self.excused.add_within(MAX_EXCUSED, one);
         }
     }
@@ -173,7 +173,7 @@ impl Tally {
             return Ok(());
         }
         writeln!(out, "excused by the overlay:")?;
-        for Excused { requirements, message, count, place } in &self.excused {
+        for ExcusedDeviation { requirements, message, count, place } in &self.excused {
             let ids = requirements.join(" ");
             let first =
                 place.map_or_else(|| "at the end".to_owned(), |frame| format!("first in frame {frame}"));

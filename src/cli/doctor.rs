@@ -13,7 +13,7 @@ use super::run::{Handlers, cannot_run, known, stop_on_signal, trust};
 use super::source::{Filter, Source};
 use super::target::{Chosen, TargetChoice};
 use super::{Failure, header, runtime, usage, width};
-use crate::doctor::{Finding, State, doctor};
+use crate::doctor::{StepFinding, StepState, doctor};
 use crate::exit::{self, Exit};
 use crate::report::console::wrapped;
 use crate::report::escape::terminal;
@@ -105,9 +105,9 @@ impl Doctor {
         let mut written = Ok(());
         let verbose = self.verbose;
         let (mut all, mut unknown) = (false, false);
-        let mut sink = |finding: &Finding| {
+        let mut sink = |finding: &StepFinding| {
             all |= finding.is_last();
-            unknown |= finding.state == State::Open;
+            unknown |= finding.state == StepState::Unknown;
             if written.is_ok() {
                 written = show(&mut out, finding, verbose);
             }
@@ -156,12 +156,12 @@ impl Doctor {
     }
 }
 
-fn show(out: &mut impl Write, finding: &Finding, verbose: bool) -> std::io::Result<()> {
+fn show(out: &mut impl Write, finding: &StepFinding, verbose: bool) -> std::io::Result<()> {
     let word = match finding.state {
-        State::Good => "good   ",
-        State::Bad => "MISSING",
-        State::Open => "unknown",
-        State::Known => "known  ",
+        StepState::Ok => "good   ",
+        StepState::Problem => "MISSING",
+        StepState::Unknown => "unknown",
+        StepState::Known => "known  ",
     };
     let width = width();
     writeln!(out, "{word}  {:<30} {}", finding.step, wrapped(width, &finding.text, TEXT, TEXT))?;
@@ -169,7 +169,7 @@ fn show(out: &mut impl Write, finding: &Finding, verbose: bool) -> std::io::Resu
         let advice = wrapped(width, &finding.advice, TEXT + 2, TEXT + 2);
         writeln!(out, "{:TEXT$}→ {advice}", "")?;
     }
-    if finding.state == State::Good && !verbose {
+    if finding.state == StepState::Ok && !verbose {
         return Ok(());
     }
     let from = finding.frames.len().saturating_sub(SHOWN);

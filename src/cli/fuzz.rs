@@ -243,8 +243,7 @@ impl Fuzz {
         let (stop, stopped) = watch::channel(false);
         let handlers = runtime.block_on(async { Handlers::new() });
         runtime.spawn(stop_on_signal(handlers, stop, chosen.map(|chosen| Arc::clone(&chosen.spec.groups))));
-        let done = runtime.block_on(campaign::campaign(testbed, options, &mut sink, stopped));
-        let report = done.map_err(Failure::Usage)?;
+        let report = runtime.block_on(campaign::campaign(testbed, options, &mut sink, stopped));
         screen.clear();
         if let Some(error) = screen.failed.take() {
             return Err(harness(error, "--findings and --corpus need folders that can be written"));

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use crate::results::event::{LogLine, WireLine};
+use crate::results::event::{FrameRecord, LogLine};
 use crate::run::RunError;
 use crate::run::Target;
 use crate::target::LaunchError;
@@ -17,38 +17,38 @@ pub(crate) const APART: &str = "are sessions isolated?";
 
 /// How a step went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
+pub enum StepState {
     /// As it should.
-    Good,
+    Ok,
     /// Something is missing.
-    Bad,
+    Problem,
     /// It could not be tried, or says nothing.
-    Open,
+    Unknown,
     /// Something is missing that the baseline knows.
     Known,
 }
 
 /// What was found in one step.
 #[derive(Debug, Clone)]
-pub struct Finding {
+pub struct StepFinding {
     /// The step, as a question.
     pub step: &'static str,
     /// How it went.
-    pub state: State,
+    pub state: StepState,
     /// What was found, in a sentence.
     pub text: String,
     /// What to do about it; empty: nothing.
     pub advice: String,
     /// The frames that show it.
-    pub frames: Vec<WireLine>,
+    pub frames: Vec<FrameRecord>,
     /// What else shows it, such as the answer to the upgrade.
     pub notes: Vec<String>,
     /// What the server wrote.
     pub log: Vec<LogLine>,
 }
 
-impl Finding {
-    pub(crate) fn new(step: &'static str, state: State, text: impl Into<String>, advice: &str) -> Self {
+impl StepFinding {
+    pub(crate) fn new(step: &'static str, state: StepState, text: impl Into<String>, advice: &str) -> Self {
         let (text, advice) = (text.into(), advice.to_owned());
         Self { step, state, text, advice, frames: Vec::new(), notes: Vec::new(), log: Vec::new() }
     }
@@ -60,11 +60,11 @@ impl Finding {
 }
 
 /// Tells why there is no server to walk through: in the step at which that shows, those before it good.
-pub(crate) fn absent(
+pub(crate) fn unreachable(
     error: RunError,
     target: &Target,
     clock: Instant,
-    sink: &mut (dyn FnMut(&Finding) + Send),
+    sink: &mut (dyn FnMut(&StepFinding) + Send),
 ) -> Result<bool, RunError> {
     let advice = error.advice(target);
     if error.is_misconfigured() {
@@ -83,10 +83,10 @@ pub(crate) fn absent(
     };
     if step != STARTS {
         let start = if step == READY { Start::Launched } else { Start::Ready };
-        sink(&Finding::new(STARTS, State::Good, started(target, start), ""));
+        sink(&StepFinding::new(STARTS, StepState::Ok, started(target, start), ""));
     }
     let silent = output.is_empty() && (step != STARTS || matches!(error, LaunchError::Exited { .. }));
-    let mut finding = Finding::new(step, State::Bad, error.to_string(), &advice);
+    let mut finding = StepFinding::new(step, StepState::Problem, error.to_string(), &advice);
     if let LaunchError::Connect(ConnectError::Http { status, body }) = error {
         let status = crate::wire::named_status(status);
         finding.text = format!("the server answers the upgrade with HTTP {status}");

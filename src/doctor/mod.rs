@@ -5,5 +5,5 @@
 pub(crate) mod finding;
 mod walk;
 
-pub use finding::{Finding, State};
+pub use finding::{StepFinding, StepState};
 pub use walk::doctor;

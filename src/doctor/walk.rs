@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::doctor::finding::{APART, STARTS, Start, UPGRADES, absent, started};
-use crate::doctor::finding::{Finding, State};
+use crate::doctor::finding::{APART, STARTS, Start, UPGRADES, started, unreachable};
+use crate::doctor::finding::{StepFinding, StepState};
 use crate::protocol::Protocol;
 use crate::results::cause::Cause;
-use crate::results::event::{LogLine, Verdict, Way, WireLine};
+use crate::results::event::{FrameRecord, LogLine, Verdict, Way};
 use crate::results::redact::Secrets;
 use crate::run::case::execute::run_case;
 use crate::run::case::outcome::{CaseEnd, CaseOutcome};
@@ -49,7 +49,7 @@ pub async fn doctor(
     protocol: &Arc<Protocol>,
     target: &Target,
     options: RunOptions,
-    sink: &mut (dyn FnMut(&Finding) + Send),
+    sink: &mut (dyn FnMut(&StepFinding) + Send),
 ) -> Result<bool, RunError> {
     let secrets = target.secrets();
     let asked: Arc<ModelUse> = Arc::default();
@@ -57,16 +57,16 @@ pub async fn doctor(
     let mut run = RunContext::new(protocol, target, options)?;
     let pool = match ServerPool::open(protocol, target, &run.options, Some(asked.observer())).await {
         Ok(pool) => pool,
-        Err(error) => return absent(error.redacted(&secrets), target, clock, sink),
+        Err(error) => return unreachable(error.redacted(&secrets), target, clock, sink),
     };
     let has_model = matches!(target, Target::Configured(spec) if spec.model.listen.is_some());
     detect_dialect(&pool, target, &mut run).await;
     let mut walk =
         Walk { protocol: &run.protocol, target, run: &run, pool: &pool, secrets: &secrets, sink, good: true };
-    walk.tell(Finding::new(STARTS, State::Good, started(target, Start::Ready), ""));
-    walk.tell(Finding::new(
+    walk.tell(StepFinding::new(STARTS, StepState::Ok, started(target, Start::Ready), ""));
+    walk.tell(StepFinding::new(
         UPGRADES,
-        State::Good,
+        StepState::Ok,
         format!("{} accepts connections", crate::wire::shown(&pool.url().await)),
         "",
     ));
@@ -82,13 +82,13 @@ struct Walk<'w> {
     run: &'w RunContext,
     pool: &'w ServerPool,
     secrets: &'w Secrets,
-    sink: &'w mut (dyn FnMut(&Finding) + Send),
+    sink: &'w mut (dyn FnMut(&StepFinding) + Send),
     good: bool,
 }
 
 impl<'w> Walk<'w> {
-    fn tell(&mut self, mut finding: Finding) {
-        self.good &= finding.state != State::Bad;
+    fn tell(&mut self, mut finding: StepFinding) {
+        self.good &= finding.state != StepState::Problem;
         finding.text = self.secrets.text(finding.text);
         finding.frames.retain(|line| !self.is_ambient(line));
         finding.frames = self.secrets.report(finding.frames);
@@ -97,7 +97,7 @@ impl<'w> Walk<'w> {
     }
 
     /// What may come at any time says nothing here.
-    fn is_ambient(&self, line: &WireLine) -> bool {
+    fn is_ambient(&self, line: &FrameRecord) -> bool {
         let body: Value = serde_json::from_str(&line.text).unwrap_or_default();
         let name = self.protocol.type_of(&body);
         line.way == Way::ToClient
@@ -112,7 +112,7 @@ impl<'w> Walk<'w> {
             true => "what does it do when a client leaves? It wrote no output",
             false => "what does it do when a client leaves? Its last lines of output are below",
         };
-        let mut finding = Finding::new("does it stay alive?", State::Bad, text, advice);
+        let mut finding = StepFinding::new("does it stay alive?", StepState::Problem, text, advice);
         finding.log = LogLine::of_itself(&fallen.output);
         self.tell(finding);
         false
@@ -128,8 +128,8 @@ impl<'w> Walk<'w> {
         let cue = self.cue(&plain, asked.count(), has_model);
         let advice = match &cue {
             // Why it does not end, most likely.
-            Finding { state: State::Bad, text, advice, .. } => format!("{text}: {advice}"),
-            Finding { state: State::Open, text, advice, .. } if !advice.is_empty() => {
+            StepFinding { state: StepState::Problem, text, advice, .. } => format!("{text}: {advice}"),
+            StepFinding { state: StepState::Unknown, text, advice, .. } if !advice.is_empty() => {
                 format!("the frames show how far it got. {text}: {advice}")
             }
             _ => "the frames show how far it got".to_owned(),
@@ -139,9 +139,9 @@ impl<'w> Walk<'w> {
         }
         // Without a model nothing more can be asked for.
         let goes_on = match cue.state {
-            State::Bad => false,
-            State::Good | State::Known => true,
-            State::Open => has_model || self.has_prompts() || plain.known.is_some(),
+            StepState::Problem => false,
+            StepState::Ok | StepState::Known => true,
+            StepState::Unknown => has_model || self.has_prompts() || plain.known.is_some(),
         };
         self.tell(cue);
         let soon = Duration::ZERO;
@@ -159,17 +159,19 @@ impl<'w> Walk<'w> {
         let wrong = outcome.failures.iter().any(|failure| failure.verdict != Verdict::Warned);
         let mut finding = match (&outcome.end, &outcome.known) {
             (CaseEnd::Ran, Some(reason)) if !wrong => {
-                Finding::new(step, State::Known, format!("known to fail: {reason}"), "")
+                StepFinding::new(step, StepState::Known, format!("known to fail: {reason}"), "")
             }
-            (CaseEnd::Ran, _) if !wrong => Finding::new(step, State::Good, good, ""),
-            (CaseEnd::NotApplicable(reason), _) => Finding::new(step, State::Open, reason.clone(), ""),
+            (CaseEnd::Ran, _) if !wrong => StepFinding::new(step, StepState::Ok, good, ""),
+            (CaseEnd::NotApplicable(reason), _) => {
+                StepFinding::new(step, StepState::Unknown, reason.clone(), "")
+            }
             (CaseEnd::ServerDied { .. }, _) => {
                 let advice = if outcome.log.is_empty() { DIED_MUTE } else { DIED };
-                Finding::new(step, State::Bad, told(outcome), advice)
+                StepFinding::new(step, StepState::Problem, told(outcome), advice)
             }
-            _ => Finding::new(step, State::Bad, told(outcome), advice),
+            _ => StepFinding::new(step, StepState::Problem, told(outcome), advice),
         };
-        let goes_on = finding.state != State::Bad;
+        let goes_on = finding.state != StepState::Problem;
         finding.frames.clone_from(&outcome.record.wire);
         finding.log.clone_from(&outcome.log);
         self.tell(finding);
@@ -181,7 +183,7 @@ impl<'w> Walk<'w> {
         let case = match isolation::case(self.protocol) {
             Ok(case) => case,
             Err(error) => {
-                self.tell(Finding::new(STEP, State::Open, error, ""));
+                self.tell(StepFinding::new(STEP, StepState::Unknown, error, ""));
                 return;
             }
         };
@@ -192,24 +194,24 @@ impl<'w> Walk<'w> {
         outcome.known = outcome.known.take().filter(|_| !leaks);
         self.forgive(&case, &mut outcome);
         let mut finding = if let (true, Some(reason)) = (leaks, &outcome.known) {
-            Finding::new(STEP, State::Known, format!("known to fail: {reason}"), "")
+            StepFinding::new(STEP, StepState::Known, format!("known to fail: {reason}"), "")
         } else if leaks {
             let text = "a message of one session reached a client of another";
             let advice =
                 "is there one session for all clients? `sessions = 1` runs cases one after the other";
             match ids.is_empty() {
-                true => Finding::new(
+                true => StepFinding::new(
                     STEP,
-                    State::Open,
+                    StepState::Unknown,
                     format!("{text}; the protocol does not forbid it"),
                     advice,
                 ),
-                false => Finding::new(STEP, State::Bad, text, advice),
+                false => StepFinding::new(STEP, StepState::Problem, text, advice),
             }
         } else if outcome.failures.is_empty() && outcome.end.has_run() {
-            Finding::new(STEP, State::Good, "a second session received nothing of the first", "")
+            StepFinding::new(STEP, StepState::Ok, "a second session received nothing of the first", "")
         } else {
-            Finding::new(STEP, State::Open, told(&outcome), "")
+            StepFinding::new(STEP, StepState::Unknown, told(&outcome), "")
         };
         finding.frames = outcome.record.wire;
         finding.log = outcome.log;
@@ -240,7 +242,7 @@ impl<'w> Walk<'w> {
     }
 
     /// Whether what the cue says came back.
-    fn cue(&self, plain: &CaseOutcome, asked: Count, has_model: bool) -> Finding {
+    fn cue(&self, plain: &CaseOutcome, asked: Count, has_model: bool) -> StepFinding {
         const STEP: &str = "does the cue reach the model?";
         let said: String = plain
             .record
@@ -251,35 +253,35 @@ impl<'w> Walk<'w> {
             .collect();
         // The server may repeat the user's text, where the words stand within the cue and are not readable.
         if WORDS.iter().all(|word| said.contains(word.trim())) {
-            return Finding::new(STEP, State::Good, "the model's text came back", "");
+            return StepFinding::new(STEP, StepState::Ok, "the model's text came back", "");
         }
         if plain.known.is_some() {
-            return Finding::new(
+            return StepFinding::new(
                 STEP,
-                State::Open,
+                StepState::Unknown,
                 "the turn ended early with a failure that the baseline lists",
                 "",
             );
         }
         if self.has_prompts() {
-            return Finding::new(STEP, State::Open, "plain prompts are used instead of cues", "");
+            return StepFinding::new(STEP, StepState::Unknown, "plain prompts are used instead of cues", "");
         }
         match asked::missing(self.target, asked) {
             Some(Missing { text, advice }) => {
                 // A protocol whose cues call tools is one of agents; of another nobody knows whether there is a model.
                 let agents = !self.protocol.extension.tools.is_empty();
-                let state = if has_model || agents { State::Bad } else { State::Open };
-                Finding::new(STEP, state, text, &advice)
+                let state = if has_model || agents { StepState::Problem } else { StepState::Unknown };
+                StepFinding::new(STEP, state, text, &advice)
             }
-            None if has_model => Finding::new(
+            None if has_model => StepFinding::new(
                 STEP,
-                State::Bad,
+                StepState::Problem,
                 "the model got the cue and answered, but its text did not reach the client",
                 "does the server pass the model's text on? The frames of the plain turn show what it sent",
             ),
-            None => Finding::new(
+            None => StepFinding::new(
                 STEP,
-                State::Open,
+                StepState::Unknown,
                 "the model's text did not come back, and no scripted model was started for this target",
                 "does the server that is running ask `frameproof model`? `model = \"HOST:PORT\"` in the target's table starts one there",
             ),
@@ -290,7 +292,7 @@ impl<'w> Walk<'w> {
     async fn guarded(&mut self) -> bool {
         const STEP: &str = "is approval requested?";
         let Some(tool) = self.protocol.extension.tools.get("guarded").cloned() else {
-            self.tell(Finding::new(STEP, State::Open, "the protocol has no guarded tool", ""));
+            self.tell(StepFinding::new(STEP, StepState::Unknown, "the protocol has no guarded tool", ""));
             return true;
         };
         let turn = json!([{ "call": { "class": "guarded" } }, { "say": WORDS }]);
@@ -305,17 +307,27 @@ impl<'w> Walk<'w> {
             return self.judge(STEP, &outcome, "", "the frames show how far it got");
         }
         let mut finding = if ended {
-            Finding::new(
+            StepFinding::new(
                 STEP,
-                State::Bad,
+                StepState::Problem,
                 format!("the turn ended without an approval request for `{}`", tool.name),
                 "is the tool there under this name, and does it need approval? [target.NAME.tools.guarded] names another",
             )
         } else if names_it {
-            Finding::new(STEP, State::Good, format!("it waits after a frame that names `{}`", tool.name), "")
+            StepFinding::new(
+                STEP,
+                StepState::Ok,
+                format!("it waits after a frame that names `{}`", tool.name),
+                "",
+            )
         } else {
             let text = format!("the turn waits, but the last frame does not name `{}`", tool.name);
-            Finding::new(STEP, State::Open, text, "see the frames: is the last one the approval request?")
+            StepFinding::new(
+                STEP,
+                StepState::Unknown,
+                text,
+                "see the frames: is the last one the approval request?",
+            )
         };
         finding.frames = outcome.record.wire;
         finding.log = outcome.log;

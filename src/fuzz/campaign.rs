@@ -21,7 +21,6 @@ use super::source::ProgramSource;
 use crate::results::death::Death;
 use crate::results::event::Verdict;
 use crate::run::testbed::Testbed;
-use crate::source::Diagnostics;
 
 /// Cases between two looks at a launched target, and between two reports of progress.
 const ROUND: u64 = 16;
@@ -93,24 +92,21 @@ enum TargetState {
 }
 
 /// Fuzzes a target. Once `stop` turns true the round that runs is given up; what was found before stays in the report.
-///
-/// # Errors
-/// A protocol whose patterns do not compile (found when it is loaded, too).
 pub async fn campaign(
     target: Testbed,
     mut options: CampaignOptions,
     sink: &mut (dyn FnMut(CampaignEvent<'_>) + Send),
     mut stop: watch::Receiver<bool>,
-) -> Result<CampaignReport, Diagnostics> {
+) -> CampaignReport {
     let corpus = std::mem::take(&mut options.corpus);
-    let mut campaign = Campaign::new(target, options, EventSink::new(sink))?;
+    let mut campaign = Campaign::new(target, options, EventSink::new(sink));
     let (end, mut cut) = (campaign.budget.end(), false);
     tokio::select! {
         () = campaign.run(corpus) => {}
         () = interrupted(&mut stop) => campaign.ended = CampaignEnd::Interrupted,
         () = passed(end) => cut = true,
     }
-    Ok(campaign.finish(cut).await)
+    campaign.finish(cut).await
 }
 
 async fn interrupted(stop: &mut watch::Receiver<bool>) {
@@ -128,15 +124,15 @@ async fn passed(end: Option<Instant>) {
 }
 
 impl<'c> Campaign<'c> {
-    fn new(target: Testbed, options: CampaignOptions, events: EventSink<'c>) -> Result<Self, Diagnostics> {
+    fn new(target: Testbed, options: CampaignOptions, events: EventSink<'c>) -> Self {
         let CampaignOptions { seed, reproduce, .. } = options;
-        let feedback = Feedback::new(target.protocol())?;
+        let feedback = Feedback::new(target.protocol());
         let budget = Budget::start(options.time, options.slack);
         let executor = Executor::new(target, seed, options.deadline);
         let origin = Origin { protocol: executor.protocol().clone(), seed, reproduce };
         let findings = Findings::new(origin, budget, options.max_findings);
         let confirmer = Confirmer::new(budget);
-        Ok(Self {
+        Self {
             investigator: Investigator::new(executor, findings, confirmer, events, options.max_growth),
             feedback,
             budget,
@@ -144,7 +140,7 @@ impl<'c> Campaign<'c> {
             jobs: options.jobs,
             totals: Totals::default(),
             ended: CampaignEnd::Done,
-        })
+        }
     }
 
     async fn run(&mut self, corpus: Vec<Program>) {

@@ -8,10 +8,8 @@ use serde_json::Value;
 use super::program::{BYSTANDER, OPENED, Program};
 use super::render::Rendered;
 use super::step_writer::Part;
-use crate::frame::Pointer;
-use crate::protocol::{Matcher, Protocol};
+use crate::protocol::Protocol;
 use crate::run::testbed::CaseRun;
-use crate::source::Diagnostics;
 use crate::trace::{Direction, Event, Payload};
 
 /// Answers of one input that make its signature.
@@ -25,8 +23,6 @@ pub type Coverage = BTreeMap<String, BTreeMap<String, u64>>;
 /// What is known of the behaviour of the target.
 pub struct Feedback {
     protocol: Arc<Protocol>,
-    phases: Vec<(String, Matcher)>,
-    errors: Option<(Matcher, Option<Pointer>)>,
     /// Messages that answer the barrier, which say nothing about an input.
     barrier: BTreeSet<String>,
     seen: BTreeSet<(String, String, String, String)>,
@@ -37,25 +33,16 @@ pub struct Feedback {
 }
 
 impl Feedback {
-    /// # Errors
-    /// A pattern that does not compile (found when the protocol is loaded, too).
-    pub fn new(protocol: &Arc<Protocol>) -> Result<Self, Diagnostics> {
-        let extension = &protocol.extension;
-        let phases = extension.fuzzing.phases.iter();
-        let phases = phases.map(|(name, on)| Ok((name.clone(), Matcher::new(on, protocol)?)));
-        let errors = extension.errors.as_ref();
-        let errors = errors
-            .map(|errors| Ok::<_, Diagnostics>((Matcher::new(&errors.on, protocol)?, errors.code.clone())));
-        let barrier = extension.barrier.iter().flatten().filter_map(|step| step.expect.as_ref());
-        Ok(Self {
-            phases: phases.collect::<Result<_, Diagnostics>>()?,
-            errors: errors.transpose()?,
+    /// Nothing is known yet.
+    pub fn new(protocol: &Arc<Protocol>) -> Self {
+        let barrier = protocol.extension.barrier.iter().flatten().filter_map(|step| step.expect.as_ref());
+        Self {
             barrier: barrier.flat_map(|names| names.as_slice().to_vec()).collect(),
             protocol: Arc::clone(protocol),
             seen: BTreeSet::new(),
             corpus: Vec::new(),
             coverage: Coverage::new(),
-        })
+        }
     }
 
     /// Learns from what came of a program. The part of it that led to something new joins the corpus. Returns that
@@ -112,8 +99,8 @@ impl Feedback {
     fn follow(&self, events: &[Event], phase: &mut String) {
         for event in events.iter().filter(|event| &*event.client != BYSTANDER) {
             let Some((message, body)) = self.message(event) else { continue };
-            if let Some((name, _)) = self.phases.iter().find(|(_, on)| on.matches(message, event.dir, &body))
-            {
+            let mut phases = self.protocol.roles().phases.iter();
+            if let Some((name, _)) = phases.find(|(_, on)| on.matches(message, event.dir, &body)) {
                 phase.clone_from(name);
             }
         }
@@ -142,7 +129,12 @@ impl Feedback {
                     if self.protocol.extension.ambient.contains(&name) || self.barrier.contains(&name) {
                         continue;
                     }
-                    let error = self.errors.as_ref().filter(|(on, _)| on.matches(message, event.dir, &body));
+                    let error = self
+                        .protocol
+                        .roles()
+                        .errors
+                        .as_ref()
+                        .filter(|(on, _)| on.matches(message, event.dir, &body));
                     let code = error.and_then(|(_, at)| at.as_ref()?.get(&body));
                     found.push(code.map_or(name.clone(), |code| format!("{name} {code}")));
                 }

@@ -170,7 +170,7 @@ pub fn steps(program: &Program) -> usize {
 /// The name of a finding's case: letters, digits and hyphens.
 pub fn name_of(fingerprint: &Fingerprint) -> String {
     use std::hash::{Hash, Hasher};
-    let Fingerprint { oracle, requirements, state, signature } = fingerprint;
+    let Fingerprint { oracle, requirements, state, signature, .. } = fingerprint;
     let mut hasher = rustc_hash::FxHasher::default();
     // Names of files must not change with the order of oracles.
     (oracle.name(), requirements, state, signature).hash(&mut hasher);
@@ -199,6 +199,7 @@ mod tests {
                 requirements: ids.iter().map(|id| (*id).to_owned()).collect(),
                 state: "opened".to_owned(),
                 signature: "x".to_owned(),
+                crash: None,
             },
             verdict: Verdict::Failed,
             message: format!("{oracle} is wrong"),
@@ -252,6 +253,7 @@ mod tests {
             requirements: vec!["A-1".to_owned()],
             state: "opened".to_owned(),
             signature: "x".to_owned(),
+            crash: None,
         };
         assert_eq!(name_of(&print), "refused-4aecbcb2");
     }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::budget::Budget;
 use super::confirm::Confirmed;
-use super::crashes;
+use super::crashes::CrashKind;
 use super::events::{CampaignEvent, EventSink};
 use super::executor::Execution;
 use super::exhaustion::exhausted_after;
@@ -78,24 +78,20 @@ impl Findings {
 
     /// Whether a finding reports a crash of this kind.
     pub fn reports_crash(&self, how: &Death) -> bool {
-        let signature = crashes::signature(how);
-        self.known
-            .iter()
-            .any(|print| print.oracle == Oracle::Target && crashes::is_of(&print.signature, &signature))
+        let crash = Fingerprint::of_crash(how);
+        self.known.iter().any(|print| print.oracle == Oracle::Target && print.may_be_crash(&crash))
     }
 
     /// Whether a finding may be of the same crash: all that is known of this one is how the process ended.
     pub fn may_report_crash(&self, print: &Fingerprint) -> bool {
-        let same = |known: &Fingerprint| {
-            known.oracle == print.oracle && crashes::is_of(&known.signature, &print.signature)
-        };
+        let same = |known: &Fingerprint| known.oracle == print.oracle && known.may_be_crash(print);
         print.oracle == Oracle::Target && self.known.iter().any(same)
     }
 
     /// Whether a finding shows this, in whichever state: the last words of a crash identify it.
     pub fn shows(&self, print: &Fingerprint) -> bool {
         let same = |known: &Fingerprint| known.oracle == print.oracle && known.signature == print.signature;
-        let identified = print.oracle == Oracle::Target && crashes::has_words(&print.signature);
+        let identified = print.crash.as_ref().is_some_and(CrashKind::has_words);
         self.is_known(print) || identified && self.known.iter().any(same)
     }
 

@@ -1,6 +1,6 @@
 //! Fingerprints: which failures may be of the same defect.
 
-use super::crashes;
+use super::crashes::CrashKind;
 use super::generate::mutate::DEEP;
 use super::input::Input;
 use super::oracle::Oracle;
@@ -26,6 +26,8 @@ pub struct Fingerprint {
     pub state: String,
     /// The message without its values; unless it is about a frame, also the mutations of the inputs.
     pub signature: String,
+    /// How the target crashed, if that is what it is.
+    pub crash: Option<CrashKind>,
 }
 
 /// What a failure is about, before shrinking has shown what it takes.
@@ -35,12 +37,13 @@ impl Fingerprint {
     /// Of the target itself, and of no requirement.
     fn of_target(signature: String) -> Self {
         let state = OPENED.to_owned();
-        Self { oracle: Oracle::Target, requirements: Vec::new(), state, signature }
+        Self { oracle: Oracle::Target, requirements: Vec::new(), state, signature, crash: None }
     }
 
     /// Of a server that crashed in this way.
     pub fn of_crash(how: &Death) -> Self {
-        Self::of_target(crashes::signature(how))
+        let crash = CrashKind::of(how);
+        Self { crash: Some(crash.clone()), ..Self::of_target(crash.to_string()) }
     }
 
     /// The signature without the mutations of the inputs.
@@ -64,10 +67,18 @@ impl Fingerprint {
         // Without a requirement the message distinguishes defects.
         let nameless = self.requirements.is_empty() && wanted.requirements.is_empty();
         let alike = match wanted.oracle {
-            Oracle::Target => crashes::is_of(self.what(), wanted.what()),
+            Oracle::Target => self.may_be_crash(wanted),
             _ => self.what() == wanted.what(),
         };
         self.oracle == wanted.oracle && (shared || nameless && alike)
+    }
+
+    /// Whether the target was lost in this way, as far as is known of the `wanted` one.
+    pub(super) fn may_be_crash(&self, wanted: &Self) -> bool {
+        match (&self.crash, &wanted.crash) {
+            (Some(own), Some(wanted)) => own.is_of(wanted),
+            _ => self.signature == wanted.signature,
+        }
     }
 }
 
@@ -91,7 +102,7 @@ pub fn fingerprints(
             signature += &mutations(program);
         }
         let requirements = failure.requirements.clone();
-        let print = Fingerprint { oracle, requirements, state: state.clone(), signature };
+        let print = Fingerprint { oracle, requirements, state: state.clone(), signature, crash: None };
         found.push((print, Some(failure.clone())));
     }
     // A case without a server says nothing.
@@ -99,8 +110,9 @@ pub fn fingerprints(
         && !outcome.trace.is_empty()
         && let Some(reason) = outcome.broke()
     {
-        let signature = outcome.death().map_or_else(|| without_values(reason), crashes::signature);
-        found.push((Fingerprint { state, ..Fingerprint::of_target(signature) }, None));
+        let lost = || Fingerprint::of_target(without_values(reason));
+        let print = outcome.death().map_or_else(lost, Fingerprint::of_crash);
+        found.push((Fingerprint { state, ..print }, None));
     }
     found
 }

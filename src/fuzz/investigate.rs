@@ -1,7 +1,7 @@
 //! From what is wrong with a case, a server or its memory to findings.
 
 use super::confirm::{Confirmed, Confirmer, Pending, no_finding};
-use super::crashes;
+use super::crashes::CrashKind;
 use super::events::{EventSink, Note};
 use super::executor::{Execution, Executor};
 use super::exhaustion::find_exhaustion;
@@ -107,8 +107,8 @@ impl<'c> Investigator<'c> {
     /// How launched servers have crashed since this was asked last, each way once; those of which more is known come first.
     pub async fn take_crashes(&self) -> Vec<Death> {
         let mut crashes = self.executor.target.take_crashes().await;
-        crashes.sort_by_cached_key(|how| std::cmp::Reverse(crashes::signature(how)));
-        crashes.dedup_by_key(|how| crashes::signature(how));
+        crashes.sort_by_cached_key(|how| std::cmp::Reverse(CrashKind::of(how).to_string()));
+        crashes.dedup_by_key(|how| CrashKind::of(how));
         crashes
     }
 
@@ -117,7 +117,7 @@ impl<'c> Investigator<'c> {
     pub async fn record_crash(&mut self, how: &Death, programs: &[(u64, Program)]) {
         if self.findings.reports_crash(how) {
             let text = format!("{how} again, as in a finding; {} ran", cases(programs));
-            self.events.note(Note { kind: crashes::signature(how), text });
+            self.events.note(Note { kind: CrashKind::of(how).to_string(), text });
             return;
         }
         self.joint = Some(JointFinding::crash(how, programs));

@@ -11,8 +11,8 @@ use crate::report::console::{Console, ConsoleOptions};
 use crate::report::{escape, json as lines, junit};
 use crate::results::Check;
 use crate::results::event::{
-    CaseReport, Failure, LogLine, RequirementResult, RequirementText, RunEvent, RunStarted, StepPlace,
-    StopReason, Summary, Verdict, Way, WireLine,
+    CaseReport, Failure, FrameRecord, LogLine, RequirementResult, RequirementText, RunEvent, RunStarted,
+    StepPlace, StopReason, Summary, Verdict, Way,
 };
 use crate::results::excused::ExcusedList;
 
@@ -221,7 +221,7 @@ impl Maker<'_, '_> {
     }
 
     fn case(&mut self) -> Result<CaseReport> {
-        let line = |index: u64, text: String, client: String, way: Way| WireLine {
+        let line = |index: u64, text: String, client: String, way: Way| FrameRecord {
             index,
             ms: 1.0,
             client,

@@ -7,7 +7,9 @@ use std::time::Duration;
 use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestRerun, TestSuite};
 
 use super::escape::xml;
-use crate::results::event::{CaseReport, Failure, RequirementText, RunEvent, RunStarted, Shown, Verdict};
+use crate::results::event::{
+    CaseReport, Failure, RequirementText, RunEvent, RunStarted, ShownFrame, Verdict,
+};
 
 /// Longest text of one failure in bytes: GitLab takes 30 MB for a whole file.
 const MAX_TEXT: usize = 64 * 1024;
@@ -211,7 +213,7 @@ fn frames(case: &CaseReport, failures: &[Failure], out: &mut String) {
     if !case.wire.is_empty() {
         let _ = writeln!(out, "\nlast frames (> shows the failure):");
     }
-    for Shown { line, marked, .. } in case.last_frames(FRAMES, failures) {
+    for ShownFrame { line, marked, .. } in case.last_frames(FRAMES, failures) {
         let sign = if marked { '>' } else { ' ' };
         let _ = writeln!(out, "{sign}{:>9.1} ms  {:<8} {} {}", line.ms, line.client, line.way, line.text);
     }

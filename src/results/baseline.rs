@@ -22,13 +22,13 @@ const OWN: [&str; 3] = [LIVES_ON, "target/sessions-apart", "target/step"];
 #[serde(deny_unknown_fields)]
 pub struct BaselineFile {
     /// The known failures.
-    pub known: Vec<Known>,
+    pub known: Vec<BaselineEntry>,
 }
 
 /// One known failure.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Known {
+pub struct BaselineEntry {
     /// A glob over requirement ids (`MC-ABT-*`) or case ids (`abort/*`).
     #[serde(rename = "match")]
     pub pattern: String,
@@ -54,7 +54,7 @@ pub struct Baseline {
 
 #[derive(Debug, Clone)]
 struct Entry {
-    known: Known,
+    known: BaselineEntry,
     glob: GlobMatcher,
     expired: bool,
 }
@@ -180,7 +180,7 @@ impl Baseline {
 /// A baseline file that excuses every failure of these reports; with `strict`, the warnings, too. It says how many cases were not
 /// run at all.
 pub fn write(reports: &[CaseReport], strict: bool) -> String {
-    let mut known: Vec<Known> = Vec::new();
+    let mut known: Vec<BaselineEntry> = Vec::new();
     let (unknown, ran): (Vec<_>, Vec<_>) =
         reports.iter().partition(|report| report.cause == Some(Cause::NotRun));
     for report in ran {
@@ -195,7 +195,7 @@ pub fn write(reports: &[CaseReport], strict: bool) -> String {
             let covered = |wide: &str, narrow: &str| narrow.contains(wide);
             if !known.iter().any(|entry| entry.pattern == pattern && covered(&entry.message, &message)) {
                 known.retain(|entry| entry.pattern != pattern || !covered(&message, &entry.message));
-                known.push(Known {
+                known.push(BaselineEntry {
                     pattern,
                     message,
                     reason: format!("failed when this baseline was written, in {}", report.case),

@@ -31,6 +31,35 @@ pub struct Death {
     pub words: Option<LastWords>,
 }
 
+/// What deaths that are the same have in common. As text: a phrase.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DeathKind {
+    /// How which process ended.
+    pub ending: String,
+    /// What it said of its end; none: nothing, as far as is certain.
+    pub detail: Option<DeathDetail>,
+}
+
+/// What a process said of its end.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DeathDetail {
+    /// Where in its sources: `a.rs:10`.
+    Place(String),
+    /// In its words.
+    Words(String),
+}
+
+impl fmt::Display for DeathKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.ending)?;
+        match &self.detail {
+            None => Ok(()),
+            Some(DeathDetail::Place(place)) => write!(f, " at {place}"),
+            Some(DeathDetail::Words(words)) => write!(f, ": {words}"),
+        }
+    }
+}
+
 impl fmt::Display for Death {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.ending())?;
@@ -50,17 +79,14 @@ impl Death {
         self.words.as_ref().filter(|words| words.certain).map(|words| words.text.as_str())
     }
 
-    /// As text: how the process ended, and the place in its sources that it named; if it named none, what it said, as `plain` leaves it. A
-    /// line of output that need not have to do with the death is left out.
-    pub fn kind(&self, plain: impl Fn(&str) -> String) -> String {
-        let ending = self.ending();
-        match self.certain_words() {
-            None => ending,
-            Some(words) => match place(words) {
-                Some(place) => format!("{ending} at {place}"),
-                None => format!("{ending}: {}", plain(words)),
-            },
-        }
+    /// What it has in common with deaths that are the same: how the process ended, and the place in its sources that it named; if it named
+    /// none, what it said, as `plain` leaves it. A line of output that need not have to do with the death is left out.
+    pub fn kind(&self, plain: impl Fn(&str) -> String) -> DeathKind {
+        let detail = self.certain_words().map(|words| match place(words) {
+            Some(place) => DeathDetail::Place(place),
+            None => DeathDetail::Words(plain(words)),
+        });
+        DeathKind { ending: self.ending(), detail }
     }
 
     /// With its texts as `mask` leaves them.
@@ -103,7 +129,7 @@ mod tests {
             let death = Death { process: "a: 2".to_owned(), end: "exited with status 3".to_owned(), words };
             let ending = "process `a: 2` exited with status 3";
             assert_eq!(death.to_string(), format!("{ending}{told}"));
-            assert_eq!(death.kind(|words| words.to_uppercase()), format!("{ending}{kind}"));
+            assert_eq!(death.kind(|words| words.to_uppercase()).to_string(), format!("{ending}{kind}"));
         }
     }
 }

@@ -127,7 +127,7 @@ pub struct CaseReport {
     /// How often each requirement was exercised, by id.
     pub exercised: BTreeMap<String, u64>,
     /// The wire log: all of it for a failed case up to a bound, else empty.
-    pub wire: Vec<WireLine>,
+    pub wire: Vec<FrameRecord>,
     /// Frames left out at the beginning of `wire`.
     pub wire_omitted: usize,
     /// What the launched server wrote while a failed case ran; those beside it ran, too.
@@ -186,7 +186,7 @@ impl fmt::Display for Way {
 
 /// One line of the wire log.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct WireLine {
+pub struct FrameRecord {
     /// Index in the case's wire log, from 0.
     pub index: u64,
     /// Milliseconds since the case began.
@@ -208,9 +208,9 @@ pub struct WireLine {
 
 /// A line of the wire log that is worth showing.
 #[derive(Debug, Clone, Copy)]
-pub struct Shown<'c> {
+pub struct ShownFrame<'c> {
     /// The line.
-    pub line: &'c WireLine,
+    pub line: &'c FrameRecord,
     /// It shows the failure.
     pub marked: bool,
     /// Lines before it, and after the one shown before it, are left out.
@@ -220,8 +220,8 @@ pub struct Shown<'c> {
 impl CaseReport {
     /// The last `count` lines of the wire log that are not ambient, and those that show the failures wherever they are, in the
     /// order of time: two clients' lines were noted as they were looked at.
-    pub fn last_frames(&self, count: usize, failures: &[Failure]) -> Vec<Shown<'_>> {
-        let mut lines: Vec<&WireLine> = self.wire.iter().collect();
+    pub fn last_frames(&self, count: usize, failures: &[Failure]) -> Vec<ShownFrame<'_>> {
+        let mut lines: Vec<&FrameRecord> = self.wire.iter().collect();
         lines.sort_by(|one, other| one.ms.total_cmp(&other.ms));
         // Heartbeats and the like would push out what matters.
         let telling = lines.iter().enumerate().filter(|(_, line)| !line.ambient);
@@ -231,7 +231,7 @@ impl CaseReport {
         for (place, line) in lines.into_iter().enumerate() {
             let marked = failures.iter().any(|failure| failure.frames.contains(&line.index));
             if marked || (place >= from && !line.ambient) {
-                shown.push(Shown { line, marked, gap: place != next });
+                shown.push(ShownFrame { line, marked, gap: place != next });
                 next = place + 1;
             }
         }

@@ -6,7 +6,7 @@ use crate::text::same;
 
 /// A deviation that an overlay excuses.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Excused<P = String> {
+pub struct ExcusedDeviation<P = String> {
     /// The requirements that the protocol without the overlay finds broken.
     pub requirements: Vec<String>,
     /// One sentence.
@@ -21,7 +21,7 @@ pub struct Excused<P = String> {
 /// Excused deviations in the order in which they were first seen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct ExcusedList<P = String>(Vec<Excused<P>>);
+pub struct ExcusedList<P = String>(Vec<ExcusedDeviation<P>>);
 
 impl<P> Default for ExcusedList<P> {
     fn default() -> Self {
@@ -31,13 +31,13 @@ impl<P> Default for ExcusedList<P> {
 
 impl<P> ExcusedList<P> {
     /// Counts a deviation. One that differs from a listed one by ids and numbers only is the same.
-    pub fn add(&mut self, one: Excused<P>) {
+    pub fn add(&mut self, one: ExcusedDeviation<P>) {
         self.add_within(usize::MAX, one);
     }
 
     /// As [`ExcusedList::add`], with at most so many different ones: what is beyond is not listed.
-    pub fn add_within(&mut self, most: usize, one: Excused<P>) {
-        let alike = |known: &&mut Excused<P>| {
+    pub fn add_within(&mut self, most: usize, one: ExcusedDeviation<P>) {
+        let alike = |known: &&mut ExcusedDeviation<P>| {
             known.requirements == one.requirements && same(&known.message, &one.message)
         };
         let is_full = self.0.len() >= most;
@@ -59,14 +59,14 @@ impl<P> ExcusedList<P> {
     }
 
     /// The deviations.
-    pub fn iter(&self) -> std::slice::Iter<'_, Excused<P>> {
+    pub fn iter(&self) -> std::slice::Iter<'_, ExcusedDeviation<P>> {
         self.0.iter()
     }
 }
 
 impl<'l, P> IntoIterator for &'l ExcusedList<P> {
-    type Item = &'l Excused<P>;
-    type IntoIter = std::slice::Iter<'l, Excused<P>>;
+    type Item = &'l ExcusedDeviation<P>;
+    type IntoIter = std::slice::Iter<'l, ExcusedDeviation<P>>;
 
     fn into_iter(self) -> Self::IntoIter {
         self.iter()
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn what_differs_by_ids_only_is_counted_together() {
-        let one = |message: &str, count| Excused {
+        let one = |message: &str, count| ExcusedDeviation {
             requirements: vec!["A-1".to_owned()],
             message: message.to_owned(),
             count,

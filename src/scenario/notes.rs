@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::file::{Case, Step};
 use super::verify::CLOSE;
-use crate::protocol::{Matcher, Protocol};
+use crate::protocol::Protocol;
 use crate::source::{Diagnostic, Document, Part, escape_token, nearest};
 use crate::trace::Direction;
 
@@ -73,10 +73,7 @@ fn unknown(message: &Value, protocol: &Protocol) -> Option<Diagnostic> {
 
 /// The step shows that what was sent is meant to be wrong.
 fn awaits_refusal(step: &Step, protocol: &Protocol) -> bool {
-    let errors = protocol.extension.errors.as_ref();
-    let errors = errors
-        .and_then(|errors| Matcher::new(&errors.on, protocol).ok())
-        .and_then(|on| on.messages().map(<[usize]>::to_vec));
+    let errors = protocol.roles().errors.as_ref().and_then(|(on, _)| on.messages().map(<[usize]>::to_vec));
     let is_error = |name: &String| {
         let message = protocol.message_named(name, Direction::Recv);
         name == CLOSE

@@ -14,7 +14,7 @@ use crate::selftest::driver::{run_against, with_deadline};
 
 /// What the suite made of one fault.
 #[derive(Debug, Clone)]
-pub struct Kill {
+pub struct FaultResult {
     /// The fault; `None` for the correct server.
     pub fault: Option<Fault>,
     /// For each requirement found broken, the cases that found it.
@@ -27,7 +27,7 @@ pub struct Kill {
     pub not_exercised: Vec<String>,
 }
 
-impl Kill {
+impl FaultResult {
     /// The suite judged the fault (or the correct server) rightly.
     pub fn is_right(&self) -> bool {
         self.missing.is_empty() && self.unrelated.is_empty() && self.not_exercised.is_empty()
@@ -47,7 +47,7 @@ pub async fn selftest(
     cases: &[LoadedCase],
     options: &RunOptions,
     only: &[String],
-    sink: &mut (dyn FnMut(&Kill) + Send),
+    sink: &mut (dyn FnMut(&FaultResult) + Send),
 ) -> Result<bool, RunError> {
     let faults = reference::faults(&protocol.name).iter().copied();
     let wanted =
@@ -55,13 +55,13 @@ pub async fn selftest(
     let correct = only.is_empty().then_some(None);
     let mut right = true;
     for fault in correct.into_iter().chain(wanted) {
-        let mut kill = one(protocol, cases, options, fault, fault.map(|_| SHORT)).await?;
-        if fault.is_some() && !kill.is_right() {
+        let mut result = one(protocol, cases, options, fault, fault.map(|_| SHORT)).await?;
+        if fault.is_some() && !result.is_right() {
             // Perhaps only because the machine is busy.
-            kill = one(protocol, cases, options, fault, None).await?;
+            result = one(protocol, cases, options, fault, None).await?;
         }
-        right &= kill.is_right();
-        sink(&kill);
+        right &= result.is_right();
+        sink(&result);
     }
     Ok(right)
 }
@@ -72,7 +72,7 @@ async fn one(
     options: &RunOptions,
     fault: Option<Fault>,
     step_deadline: Option<Duration>,
-) -> Result<Kill, RunError> {
+) -> Result<FaultResult, RunError> {
     let variant = Variant { fault: fault.map(|fault| fault.name.to_owned()), ..Variant::default() };
     let mut by: BTreeMap<String, Vec<String>> = BTreeMap::new();
     // What no server offers under this reading is left out on purpose; elsewhere a fault must not hide a case.
@@ -113,5 +113,5 @@ async fn one(
         })
         .map(|(id, _)| id.clone())
         .collect();
-    Ok(Kill { fault, by, missing, unrelated, not_exercised })
+    Ok(FaultResult { fault, by, missing, unrelated, not_exercised })
 }

@@ -7,7 +7,7 @@ use std::process::Command;
 use frameproof::report::junit::render;
 use frameproof::results::Check;
 use frameproof::results::event::{
-    CaseReport, Failure, RequirementText, RunEvent, RunStarted, StepPlace, Verdict, Way, WireLine,
+    CaseReport, Failure, FrameRecord, RequirementText, RunEvent, RunStarted, StepPlace, Verdict, Way,
 };
 use proptest::prelude::*;
 
@@ -53,7 +53,7 @@ fn events(text: &str) -> Vec<RunEvent> {
         },
         earlier: if verdict == Verdict::Flaky { vec![vec![failure(Verdict::Failed)]] } else { vec![] },
         exercised: BTreeMap::from([("CH-1".to_owned(), 1)]),
-        wire: vec![WireLine {
+        wire: vec![FrameRecord {
             ambient: false,
             index: 0,
             ms: 1.0,

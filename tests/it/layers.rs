@@ -111,18 +111,18 @@ fn rooms_of_run_import_downward_only() {
     assert!(wrong.is_empty(), "imports that go up:\n{}", wrong.join("\n"));
 }
 
-/// Structs that may have more than a dozen fields: what clap or serde fills from what people write, and what is written for them.
-const BROAD: &[&str] = &[
-    "cli/config.rs Config",
-    "cli/fuzz.rs Fuzz",
-    "cli/run.rs Run",
-    "protocol/extension.rs Extension",
-    "protocol/fuzz_rules.rs Fuzzing",
-    "results/event.rs CaseReport",
-    "scenario/frame.rs RawFrame",
-    "scenario/file.rs Case",
-    "scenario/file.rs Step",
-    "target/config.rs TargetConfig",
+/// Structs that may have more than a dozen fields, and why: what people write, or what is written for them, field by field.
+const BROAD: &[(&str, &str)] = &[
+    ("cli/config.rs Config", "frameproof.toml"),
+    ("cli/fuzz.rs Fuzz", "the options of a command"),
+    ("cli/run.rs Run", "the options of a command"),
+    ("protocol/extension.rs Extension", "x-frameproof in a protocol file"),
+    ("protocol/fuzz_rules.rs Fuzzing", "x-frameproof.fuzzing in a protocol file"),
+    ("results/event.rs CaseReport", "a line of the JSON events"),
+    ("scenario/frame.rs RawFrame", "`frame` in a scenario file"),
+    ("scenario/file.rs Case", "a case in a scenario file"),
+    ("scenario/file.rs Step", "a step in a scenario file"),
+    ("target/config.rs TargetConfig", "a target's table in frameproof.toml"),
 ];
 const MOST_FIELDS: usize = 12;
 
@@ -143,7 +143,7 @@ fn structs_have_at_most_a_dozen_fields() {
             let fields = lines.by_ref().take_while(|line| *line != "}").filter(is_field).count();
             let name = name.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
             let name = format!("{} {name}", path.display());
-            if fields > MOST_FIELDS && !BROAD.contains(&name.as_str()) {
+            if fields > MOST_FIELDS && !BROAD.iter().any(|(known, _)| *known == name) {
                 wrong.push(format!("{name}: {fields} fields"));
             }
         }

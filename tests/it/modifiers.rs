@@ -546,7 +546,7 @@ fn what_an_earlier_step_took_or_passed_is_named() {
     ] {
         let message = &fate.messages[0];
         assert!(
-            message.contains("snapshot did not come within") || message.contains("not as expected"),
+            message.contains("snapshot did not come within") || message.contains("did not match"),
             "{message}"
         );
         assert!(message.contains(". One came as frame ") && message.contains(how), "{message}");

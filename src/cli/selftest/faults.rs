@@ -8,7 +8,7 @@ use super::Selftest;
 use super::driver::on_each_suite;
 use crate::exit::Exit;
 use crate::reference;
-use crate::selftest::faults::{Kill, selftest};
+use crate::selftest::faults::{FaultResult, selftest};
 
 impl Selftest {
     pub(super) fn faults(&self, suites: &[Suite]) -> Result<Exit, Failure> {
@@ -16,10 +16,10 @@ impl Selftest {
         let options = self.options();
         let mut out = anstream::stdout();
         let (mut right, mut total) = (0, 0);
-        let show = |out: &mut _, kill: &Kill| {
+        let show = |out: &mut _, result: &FaultResult| {
             total += 1;
-            right += usize::from(kill.is_right());
-            show(out, kill, self.verbose)
+            right += usize::from(result.is_right());
+            show(out, result, self.verbose)
         };
         on_each_suite(suites, &mut out, show, async |suite, sink| {
             selftest(&suite.protocol, &suite.cases, &options, &self.fault, sink).await
@@ -49,25 +49,27 @@ impl Selftest {
     }
 }
 
-fn show(out: &mut impl Write, kill: &Kill, verbose: bool) -> std::io::Result<()> {
-    let name = kill.fault.map_or("(correct server)", |fault| fault.name);
-    let found: Vec<&str> = kill.by.keys().map(String::as_str).collect();
-    let word = match (kill.is_right(), kill.fault.is_some(), kill.by.is_empty()) {
+fn show(out: &mut impl Write, result: &FaultResult, verbose: bool) -> std::io::Result<()> {
+    let name = result.fault.map_or("(correct server)", |fault| fault.name);
+    let found: Vec<&str> = result.by.keys().map(String::as_str).collect();
+    let word = match (result.is_right(), result.fault.is_some(), result.by.is_empty()) {
         (true, true, _) => "killed",
         (true, false, _) => "passed",
         (false, true, true) => "SURVIVED",
         (false, _, _) => "MISJUDGED",
     };
     writeln!(out, "{word:<9} {name:<28} {}", found.join(" "))?;
-    for (label, ids) in
-        [("missing", &kill.missing), ("unrelated", &kill.unrelated), ("not exercised", &kill.not_exercised)]
-    {
+    for (label, ids) in [
+        ("missing", &result.missing),
+        ("unrelated", &result.unrelated),
+        ("not exercised", &result.not_exercised),
+    ] {
         if !ids.is_empty() {
             writeln!(out, "          {label}: {}", ids.join(" "))?;
         }
     }
     if verbose {
-        for (id, cases) in &kill.by {
+        for (id, cases) in &result.by {
             writeln!(out, "          {id}: {}", cases.join(", "))?;
         }
     }

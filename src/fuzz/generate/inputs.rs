@@ -64,12 +64,11 @@ impl InputMaker {
     /// A valid message of a command, as far as frameproof can tell, with templates for ids.
     fn body(&self, message: &Message, rng: &mut SeededRng) -> Value {
         let example = rng.pick(&message.examples).cloned().unwrap_or(json!({}));
-        let mut body = match rng.chance(50) {
-            true => example,
-            false => {
-                let made = from_schema::generate(message.payload(), message.payload(), rng);
-                if message.violations(&made).is_empty() { made } else { example }
-            }
+        let mut body = if rng.chance(50) {
+            example
+        } else {
+            let made = from_schema::generate(message.payload(), message.payload(), rng);
+            if message.violations(&made).is_empty() { made } else { example }
         };
         self.fill(&mut body, &message.name, rng);
         body

@@ -8,7 +8,7 @@ use super::{CYAN, Console, DIM, GREEN, RED, look};
 use crate::report::diff;
 use crate::report::escape::terminal;
 use crate::results::Check;
-use crate::results::event::{CaseReport, Failure, Shown, WireLine};
+use crate::results::event::{CaseReport, Failure, FrameRecord, ShownFrame};
 
 /// Frames shown of a failed case.
 const FRAMES: usize = 12;
@@ -97,7 +97,7 @@ impl<W: Write> Console<W> {
             return Ok(());
         }
         writeln!(self.out, "  {DIM}on the wire:{DIM:#}")?;
-        for Shown { line, marked: mark, gap } in case.last_frames(FRAMES, failures) {
+        for ShownFrame { line, marked: mark, gap } in case.last_frames(FRAMES, failures) {
             if gap {
                 writeln!(self.out, "    {DIM}  …{DIM:#}")?;
             }
@@ -133,7 +133,7 @@ impl<W: Write> Console<W> {
 
     /// The text of a line of the wire log, with a mark where the report holds no more of it. What shows the failure is not
     /// cut at the edge of the terminal.
-    fn frame(&self, line: &WireLine, mark: bool) -> String {
+    fn frame(&self, line: &FrameRecord, mark: bool) -> String {
         let before = 22 + terminal(&line.client).chars().count().max(8);
         let text = if mark { self.folded(&line.text, before) } else { self.clip(&line.text, before) };
         match line.cut {

@@ -37,12 +37,18 @@ pub(crate) struct Live {
     number: u64,
     /// The opening exchange was done.
     opened: bool,
-    /// It does not read at present.
-    stalled: bool,
+    reading: Reading,
     /// It has sent something that belongs to no opening.
     asked: bool,
     /// It has sent a close frame of its own.
     closing: bool,
+}
+
+/// Whether a client reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reading {
+    On,
+    Stopped,
 }
 
 /// What is to be said of a connection's end.
@@ -178,7 +184,7 @@ impl ObservedEnd {
 
 impl Live {
     pub fn new(link: Link, number: u64) -> Self {
-        Self { link, number, opened: false, stalled: false, asked: false, closing: false }
+        Self { link, number, opened: false, reading: Reading::On, asked: false, closing: false }
     }
 }
 
@@ -295,7 +301,7 @@ impl Client {
 
     /// It does not read at present.
     pub fn is_stalled(&self) -> bool {
-        self.live().is_some_and(|live| live.stalled)
+        self.live().is_some_and(|live| live.reading == Reading::Stopped)
     }
 
     /// It has sent something on the connection that belongs to no opening.
@@ -316,10 +322,10 @@ impl Client {
     }
 
     /// Stops reading, or reads again.
-    pub fn set_stalled(&mut self, stalled: bool) {
+    pub fn set_reading(&mut self, reading: Reading) {
         if let Some(live) = self.live_mut() {
-            live.stalled = stalled;
-            live.link.stall(stalled);
+            live.reading = reading;
+            live.link.stall(reading == Reading::Stopped);
         }
     }
 

@@ -50,6 +50,19 @@ pub(crate) struct StepContext {
     pub tolerance: Tolerance,
 }
 
+/// What a verb needs to know of the step that it stands in.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StepScope<'s> {
+    /// The client that does it.
+    pub client: &'s str,
+    /// Pointer of the step, relative to the case.
+    pub at: &'s str,
+    /// The step's own requirements.
+    pub covers: &'s [String],
+    /// The requirements that its failure breaks: its own, or else the case's.
+    pub blame: &'s [String],
+}
+
 /// What a failure of a step counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Tolerance {

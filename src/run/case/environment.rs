@@ -38,10 +38,10 @@ impl Restarter {
     /// Kills the server and starts it again on its data.
     pub async fn restart(&self) -> Result<(), String> {
         match self {
-            Self::Reference(restarter) => match restarter.restart().await {
-                true => Ok(()),
-                false => Err("the server is gone".to_owned()),
-            },
+            Self::Reference(restarter) => {
+                let again = restarter.restart().await;
+                again.then_some(()).ok_or_else(|| "the server is gone".to_owned())
+            }
             Self::Launched(instance) => {
                 instance.restart().await.map_err(|error| format!("the server does not start again: {error}"))
             }

@@ -10,11 +10,19 @@ use crate::results::cause::Statement;
 use crate::run::case::client::{Client, Received};
 use crate::run::case::interpreter::{Abort, Interpreter};
 use crate::run::case::receive::Waited;
-use crate::run::case::verbs::send::Purpose;
 use crate::run::case::wait::{Expectation, OnError, WaitOutcome};
 
 /// How long an optional message of an exchange is waited for when nothing else comes.
 const OPTIONAL: Duration = Duration::from_millis(300);
+
+/// What is sent for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// A step of the case says so: what comes next is looked at as the answer.
+    Stimulus,
+    /// To find out whether the server has said all: it leaves the exchange that is under way as it is.
+    Housekeeping,
+}
 
 /// What an exchange is done for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

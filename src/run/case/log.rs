@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::results::event::{Way, WireLine};
+use crate::results::event::{FrameRecord, Way};
 use crate::run::case::client::ObservedEnd;
 use crate::run::case::context::CaseContext;
 use crate::run::case::outcome::CaseRecord;
@@ -35,7 +35,7 @@ pub(crate) struct CaseLog {
 /// One event, as the report shows it, with what it was found to be.
 #[derive(Debug, Clone)]
 pub(crate) struct LogEntry {
-    pub line: WireLine,
+    pub line: FrameRecord,
     pub message: Option<usize>,
     /// It asks or says something: what no library sends by itself.
     pub word: bool,
@@ -208,7 +208,7 @@ fn hex(bytes: &[u8]) -> String {
     shown.join(" ") + if bytes.len() > 32 { " …" } else { "" }
 }
 
-fn wire_line(index: u64, event: &Event) -> WireLine {
+fn wire_line(index: u64, event: &Event) -> FrameRecord {
     let plain = |text: String| Cow::<str>::Owned(text);
     let bytes = |bytes: &[u8]| match std::str::from_utf8(bytes) {
         Ok(text) if !text.contains(char::is_control) => format!("{} bytes: {text}", bytes.len()),
@@ -237,7 +237,7 @@ fn wire_line(index: u64, event: &Event) -> WireLine {
     };
     let most = text.len().min(MAX_SHOWN);
     let shown = (0..=most).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-    WireLine {
+    FrameRecord {
         index,
         ms: event.at.as_secs_f64() * 1e3,
         client: event.client.to_string(),

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use crate::results::cause::{Cause, LeakKind};
 use crate::results::death::Death;
-use crate::results::event::{Failure, LogLine, Verdict, WireLine};
+use crate::results::event::{Failure, FrameRecord, LogLine, Verdict};
 use crate::results::excused::ExcusedList;
 use crate::trace::Event;
 
@@ -48,7 +48,7 @@ pub(crate) enum CaseEnd {
 #[derive(Debug, Default)]
 pub(crate) struct CaseRecord {
     /// One line an event, as the report shows it.
-    pub wire: Vec<WireLine>,
+    pub wire: Vec<FrameRecord>,
     /// Every event, where it is kept.
     pub trace: Vec<Event>,
     /// Where in the trace each step began, by its pointer: kept with the trace.

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use crate::results::Check;
 use crate::results::cause::{Cause, Statement};
 use crate::run::case::client::{Client, EndBlame};
+use crate::run::case::context::StepScope;
 use crate::run::case::interpreter::{Abort, Interpreter};
 use crate::run::case::receive::Waited;
-use crate::run::case::steps::StepScope;
 use crate::scenario::case::Never;
 
 /// A silence is measured in this many pieces: when the machine stands still for a while, only one of them passes

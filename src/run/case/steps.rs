@@ -1,23 +1,10 @@
 //! Steps: one after the other, each with what its verb needs to know of it.
 
 use crate::protocol::ReadingName;
-use crate::run::case::context::{StepContext, Tolerance};
+use crate::run::case::client::Reading;
+use crate::run::case::context::{StepContext, StepScope, Tolerance};
 use crate::run::case::interpreter::{Abort, Interpreter};
-use crate::run::case::verbs::connection::Reading;
 use crate::scenario::case::{Leniency, Restart, Step, Verb};
-
-/// What a verb needs to know of the step that it stands in.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct StepScope<'s> {
-    /// The client that does it.
-    pub client: &'s str,
-    /// Pointer of the step, relative to the case.
-    pub at: &'s str,
-    /// The step's own requirements.
-    pub covers: &'s [String],
-    /// The requirements that its failure breaks: its own, or else the case's.
-    pub blame: &'s [String],
-}
 
 impl Interpreter<'_> {
     /// Does steps one after the other.

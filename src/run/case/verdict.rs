@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::check::{self, JudgePair, Judged, PairJudged, Violation};
 use crate::results::cause::Cause;
 use crate::results::event::{Failure, StepPlace, Verdict};
-use crate::results::excused::{Excused, ExcusedList};
+use crate::results::excused::{ExcusedDeviation, ExcusedList};
 use crate::run::case::context::CaseContext;
 use crate::run::case::outcome::CaseOutcome;
 use crate::run::loop_lag::LoopLag;
@@ -93,7 +93,7 @@ impl CaseVerdict {
         for one in violations {
             let message = one.told(cx.run.bare.as_ref().unwrap_or(&cx.protocol));
             let place = cx.loaded.id.clone();
-            self.excused.add(Excused { requirements: one.requirements, message, count: 1, place });
+            self.excused.add(ExcusedDeviation { requirements: one.requirements, message, count: 1, place });
         }
     }
 

@@ -192,14 +192,10 @@ fn failure(leaks: &[Leak], here: bool, ids: &[String]) -> Failure {
         let (came, other) = ((&came_to.name, &came_to.case), (&belongs_to.name, &belongs_to.case));
         // The wire log of a run that is done again is not kept.
         let shown = if owed { format!("(frame {frame} there, {text})") } else { format!("({text})") };
-        match given {
-            true => format!(
-                "`{}` in {} is in the session of `{}` in {} {shown}",
-                came.0, came.1, other.0, other.1
-            ),
-            false => {
-                format!("a frame of `{}` in {} came to `{}` in {} {shown}", other.0, other.1, came.0, came.1)
-            }
+        if *given {
+            format!("`{}` in {} is in the session of `{}` in {} {shown}", came.0, came.1, other.0, other.1)
+        } else {
+            format!("a frame of `{}` in {} came to `{}` in {} {shown}", other.0, other.1, came.0, came.1)
         }
     });
     let told: Vec<String> = told.collect();

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::protocol::{Protocol, clip};
 use crate::results::Check;
-use crate::results::event::{Failure, Verdict, Way, WireLine};
+use crate::results::event::{Failure, FrameRecord, Verdict, Way};
 use crate::run::case::outcome::{CaseEnd, CaseOutcome};
 use crate::scenario::LoadedCase;
 use crate::scenario::synthetic::Builder;
@@ -59,7 +59,7 @@ pub(crate) fn case(protocol: &Protocol) -> Result<LoadedCase, String> {
 /// only another client got is a turn that did not end for its own. `ids`: the requirements that a leak breaks; where there are none,
 /// sessions need not be apart, and it is a warning.
 pub(crate) fn leaks(outcome: &mut CaseOutcome, ids: &[String]) -> bool {
-    let leaked: Vec<&WireLine> = leaked(outcome);
+    let leaked: Vec<&FrameRecord> = leaked(outcome);
     if leaked.is_empty() {
         return false;
     }
@@ -90,13 +90,17 @@ pub(crate) fn leaks(outcome: &mut CaseOutcome, ids: &[String]) -> bool {
 }
 
 /// The frames of the teller's turn that came to the hearer: those with the words, and copies of what the teller got.
-fn leaked(outcome: &CaseOutcome) -> Vec<&WireLine> {
+fn leaked(outcome: &CaseOutcome) -> Vec<&FrameRecord> {
     // The wire log shows the beginning of a long frame only; the trace, if it was kept, has it whole.
-    let whole =
-        |line: &WireLine| match outcome.record.trace.get(line.index as usize).map(|event| &event.payload) {
-            Some(Payload::Text(text)) => Arc::clone(text),
-            _ => line.text.as_str().into(),
-        };
+    let whole = |line: &FrameRecord| match outcome
+        .record
+        .trace
+        .get(line.index as usize)
+        .map(|event| &event.payload)
+    {
+        Some(Payload::Text(text)) => Arc::clone(text),
+        _ => line.text.as_str().into(),
+    };
     let began = outcome.record.wire.iter().position(|line| {
         line.client == SPEAKER && line.way == Way::ToServer && whole(line).contains("[[cue:")
     });
@@ -123,7 +127,7 @@ mod tests {
 
     #[test]
     fn leaks_are_found_frame_by_frame() {
-        let line = |index, client: &str, way: Way, text: &str| WireLine {
+        let line = |index, client: &str, way: Way, text: &str| FrameRecord {
             index,
             ms: 0.0,
             client: client.to_owned(),
@@ -185,7 +189,7 @@ mod tests {
         ];
         let mut outcome = CaseOutcome::default();
         for (index, (client, dir, text)) in spoken.into_iter().enumerate() {
-            outcome.record.wire.push(WireLine {
+            outcome.record.wire.push(FrameRecord {
                 index: index as u64,
                 ms: 0.0,
                 client: client.to_owned(),

@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use crate::results::baseline::LIVES_ON;
 use crate::results::cause::Cause;
+use crate::results::death::DeathKind;
 use crate::results::event::{CaseReport, LogLine, Verdict};
 use crate::run::server::pool::Crash;
 use crate::text::normalize;
 
 /// A report for each kind of death.
 pub(crate) fn reports(fallen: Vec<Crash>, reproduce: &str, now: Duration) -> Vec<CaseReport> {
-    let mut kinds: Vec<(String, Crash, usize)> = Vec::new();
+    let mut kinds: Vec<(DeathKind, Crash, usize)> = Vec::new();
     for one in fallen {
         let kind = one.how.kind(normalize);
         match kinds.iter_mut().find(|(known, ..)| *known == kind) {
@@ -18,7 +19,7 @@ pub(crate) fn reports(fallen: Vec<Crash>, reproduce: &str, now: Duration) -> Vec
             None => kinds.push((kind, one, 1)),
         }
     }
-    let report = |(_, Crash { how, output, before, .. }, count): (String, Crash, usize)| {
+    let report = |(_, Crash { how, output, before, .. }, count): (DeathKind, Crash, usize)| {
         let place = match &before {
             Some(case) => format!("between cases; it was started again for {case}"),
             None => "after the last case".to_owned(),

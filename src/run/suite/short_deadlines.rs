@@ -78,9 +78,10 @@ impl ShortDeadlines {
             // As far as is known of it: behind which message.
             let kind = report.precise_cause.as_ref().or(report.cause.as_ref());
             let kind = kind.map(|cause| normalize(&cause.to_string()));
-            match kinds.len() < KINDS && kinds.insert(kind) {
-                true => again.push(turn),
-                false => rest.push((turn, report)),
+            if kinds.len() < KINDS && kinds.insert(kind) {
+                again.push(turn);
+            } else {
+                rest.push((turn, report));
             }
         }
         self.held = rest;

@@ -23,7 +23,7 @@ pub(crate) fn of_case(case: &CaseReport) -> BTreeSet<String> {
     let earlier = case.earlier.iter().flatten().filter(|_| case.verdict == Verdict::Flaky);
     let mut keys: BTreeSet<String> = case.failures.iter().chain(earlier).map(of_failure).collect();
     let reason = case.reason.as_deref().map(|reason| match case.cause.as_ref().and_then(Cause::death) {
-        Some(death) => death.kind(normalize),
+        Some(death) => death.kind(normalize).to_string(),
         None => plain(reason),
     });
     keys.extend(reason.map(|reason| format!("{:?}|{reason}", case.verdict)));

@@ -3,7 +3,7 @@
 use super::*;
 use crate::results::Check;
 use crate::results::cause::Statement;
-use crate::results::event::{Failure, WireLine};
+use crate::results::event::{Failure, FrameRecord};
 use crate::run::case::log::Part;
 
 #[test]
@@ -75,7 +75,7 @@ fn entries(words: &str) -> Vec<LogEntry> {
             "<-" => Way::ToClient,
             _ => Way::Connection,
         };
-        let line = WireLine {
+        let line = FrameRecord {
             index: at as u64,
             ms: at as f64 * 10.0,
             client: "alice".to_owned(),

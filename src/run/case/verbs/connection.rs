@@ -4,11 +4,11 @@ use std::time::Instant;
 
 use crate::results::Check;
 use crate::results::cause::Cause;
-use crate::run::case::client::Client;
+use crate::run::case::client::{Client, Reading};
+use crate::run::case::context::StepScope;
 use crate::run::case::exchange::ExchangeKind;
 use crate::run::case::interpreter::{Abort, Interpreter};
 use crate::run::case::receive::Waited;
-use crate::run::case::steps::StepScope;
 use crate::run::case::unanswered::Awaiting;
 use crate::scenario::case::{Cut, Open, Opening};
 use crate::trace::{End, Payload};
@@ -17,13 +17,6 @@ use crate::wire::ConnectError;
 /// Why a case that restarts the server is left out.
 pub(crate) const NO_RESTART: &str =
     "it restarts the server, which needs a server that frameproof starts itself";
-
-/// Whether a client reads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reading {
-    On,
-    Stopped,
-}
 
 impl Interpreter<'_> {
     pub(crate) async fn restart(&mut self) -> Result<(), Abort> {
@@ -87,7 +80,7 @@ impl Interpreter<'_> {
 
     /// Stops a client from reading, or has it read again.
     pub(crate) fn stall(&mut self, name: &str, reading: Reading) -> Result<(), Abort> {
-        self.client(name)?.set_stalled(reading == Reading::Stopped);
+        self.client(name)?.set_reading(reading);
         Ok(())
     }
 

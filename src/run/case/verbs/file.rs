@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::run::case::client::Received;
+use crate::run::case::context::StepScope;
 use crate::run::case::interpreter::{Abort, Interpreter};
-use crate::run::case::steps::StepScope;
 use crate::scenario::case::ExpectFile;
 use crate::source::schema::Schema;
 

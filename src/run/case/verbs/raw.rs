@@ -1,7 +1,7 @@
 //! The verbs below the messages: `frame` and `bytes`.
 
+use crate::run::case::context::StepScope;
 use crate::run::case::interpreter::{Abort, Interpreter};
-use crate::run::case::steps::StepScope;
 use crate::scenario::case::{WriteBytes, WriteFrame};
 use crate::scenario::frame::RawFrame;
 use crate::trace::Payload;

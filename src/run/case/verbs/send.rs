@@ -5,21 +5,13 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::results::Check;
+use crate::run::case::context::StepScope;
+use crate::run::case::exchange::Purpose;
 use crate::run::case::interpreter::{Abort, Interpreter};
 use crate::run::case::receive::Waited;
-use crate::run::case::steps::StepScope;
 use crate::run::case::unanswered::Awaiting;
 use crate::scenario::case::{SendBinary, SendMessage, SendText, Text};
 use crate::trace::Payload;
-
-/// What is sent for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Purpose {
-    /// A step of the case says so: what comes next is looked at as the answer.
-    Stimulus,
-    /// To find out whether the server has said all: it leaves the exchange that is under way as it is.
-    Housekeeping,
-}
 
 impl Interpreter<'_> {
     pub(crate) async fn send_message(&mut self, verb: &SendMessage, cx: &StepScope<'_>) -> Result<(), Abort> {
