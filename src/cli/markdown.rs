@@ -10,6 +10,7 @@ use super::{Arguments, Failure};
 use crate::exit::{self, Exit};
 use crate::protocol::Extension;
 use crate::report::table::Table;
+use crate::scenario::verbs;
 use crate::source::schema_of;
 use crate::target::TargetConfig;
 
@@ -28,6 +29,8 @@ enum Of {
     Commands,
     /// The kinds of monitor.
     Monitors,
+    /// The verbs of a step, and their modifiers.
+    Verbs,
     /// The keys of `[target.NAME]`.
     Target,
     /// The keys of frameproof.toml outside of targets.
@@ -40,6 +43,7 @@ impl Markdown {
             Of::ExitCodes => exit_codes(),
             Of::Commands => commands(),
             Of::Monitors => monitors(),
+            Of::Verbs => verbs::documentation(),
             Of::Target => keys(&schema_of::<TargetConfig>()),
             Of::Config => keys(&schema_of::<super::config::Config>()),
         };

@@ -131,7 +131,7 @@ enum Command {
     Doctor(Box<doctor::Doctor>),
     /// Fuzz a server with inputs from the protocol's schemas; findings are scenarios.
     Fuzz(Box<fuzz::Fuzz>),
-    /// List cases, or requirements and what decides them.
+    /// List protocols, cases, or requirements and what decides them.
     List(list::List),
     /// Explain a requirement: text, source, reading, what decides it, which faults violate it.
     Explain(explain::Explain),

@@ -22,31 +22,31 @@ pub(super) struct Selftest {
     /// Only this fault. May be repeated.
     #[arg(long, value_name = "NAME", conflicts_with = "styles")]
     fault: Vec<String>,
-    /// Try the legal styles in place of the faults: nothing may fail.
+    /// Run against the legal styles instead of the faults: nothing may fail.
     #[arg(long)]
     styles: bool,
-    /// Only these styles, apart by commas. With `--triggers`: the styles that the faulty servers have besides.
+    /// Only these styles, separated by commas. With `--triggers`: styles that the faulty servers have in addition.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     style: Vec<String>,
-    /// Random combinations of styles besides.
+    /// Also run against this many random combinations of styles.
     #[arg(long, value_name = "N", default_value_t = 0, requires = "styles")]
     combinations: usize,
-    /// Try faults that strike at certain moments only; survivors are holes.
+    /// Run against faults that strike only at certain moments; a survivor is a gap in the suite.
     #[arg(long, conflicts_with = "styles")]
     triggers: bool,
     /// Only this trigger; `serve NAME --list-triggers` shows them. May be repeated.
     #[arg(long, value_name = "NAME", requires = "triggers")]
     trigger: Vec<String>,
-    /// Try a correct server whose messages are spoilt on their way; survivors are holes.
+    /// Run against a correct server whose messages are mutated on the wire; a survivor is a gap in the suite.
     #[arg(long, conflicts_with_all = ["styles", "triggers", "fault"])]
     wire: bool,
-    /// Only so many pairs of fault and trigger, or mutants of the wire.
+    /// Only this many random pairs of fault and trigger, or mutants of messages.
     #[arg(long, value_name = "N")]
     sample: Option<usize>,
-    /// What the combinations or the sample are chosen by.
+    /// The seed of the combinations or of the sample.
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     seed: u64,
-    /// Show the cases that found each broken requirement, or what was held against each style.
+    /// Show the cases that found each broken requirement, or what was reported against each style.
     #[arg(long, short)]
     verbose: bool,
     /// Cases that run at the same time.

@@ -27,7 +27,7 @@ pub(super) struct Server {
     /// Test the reference server with one of its faults, `NAME` or `NAME@TRIGGER`.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["url", "target"])]
     pub fault: Option<String>,
-    /// Test the reference server with these legal styles, apart by commas; `serve NAME --list-styles` shows them.
+    /// Test the reference server with these legal styles, separated by commas; `serve NAME --list-styles` shows them.
     #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with_all = ["url", "target"])]
     pub style: Vec<String>,
     /// A header of the upgrade request, `Name: value`; `Name: env:VARIABLE` takes the value from the environment. May

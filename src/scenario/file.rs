@@ -137,7 +137,7 @@ pub struct Step {
     pub unstall: Option<String>,
     /// Send this message.
     pub send: Option<Value>,
-    /// Send this text, whatever it is.
+    /// Send this text, whether it is a valid message or not.
     pub raw: Option<String>,
     /// Send a binary message (base64).
     pub binary: Option<String>,
@@ -149,50 +149,50 @@ pub struct Step {
     /// Wait for a message of this type, or of any of these types. `turn-end` is what ends a turn in the
     /// protocol (and, where that has a quiet period, is followed by silence); `close` is the end of the connection, which has
     /// `code` and `reason` (null where there was no close frame), `clean` (there was one) and `by` (`server`, or `client` where
-    /// this side sent its close frame first). Looks past other messages, but not past an error message, the end of the
-    /// connection or a violation.
+    /// this side sent its close frame first). Skips other messages, but not an error message, the end of the connection or a
+    /// violation.
     pub expect: Option<OneOrMany>,
     /// A JSON Schema that the message taken by the last `expect` of this client must satisfy. For the end of the
-    /// connection that is `{ code, reason, clean, by }`, as `expect: close` has it. For what is judged apart from the message's
-    /// coming, with `covers` of its own; a broken SHOULD does not end the case.
+    /// connection that is `{ code, reason, clean, by }`, as `expect: close` has it. For a property of the message with `covers`
+    /// of its own; a violated SHOULD does not end the case.
     pub check: Option<Value>,
     /// No message of this type comes: until the barrier of the protocol is answered, or within `window`, or, where
     /// there is neither, before the server falls silent.
     pub never: Option<OneOrMany>,
     /// Send a WebSocket ping with this text, and wait for the pong that repeats it.
     pub ping: Option<String>,
-    /// Put the text together that came in pieces, and hold it against the JSON Schema of `where`.
+    /// Concatenate a text that came in pieces, and validate it against the JSON Schema of `where`.
     pub joined: Option<Joined>,
-    /// Do the protocol's barrier with this client, and look past everything that it has received.
+    /// Do the protocol's barrier with this client, and skip everything that it has received.
     pub settle: Option<String>,
     /// This client's connection lives: the protocol's barrier is answered on it (a WebSocket ping where there is none). With
     /// `codes`: or the server has closed it with one of these codes; `[]` stands for any that a server may send.
     pub alive: Option<String>,
     /// The server ends this client's connection, by a close frame with one of `codes` (`[]` or none: any that a server may
-    /// send). Another code, or a TCP end without a close frame, breaks the step's `covers`, and is a warning where it has none.
+    /// send). Another code, or a TCP end without a close frame, violates the step's `covers`, and is a warning where it has none.
     pub ended: Option<String>,
-    /// So many of this client's messages were refused: that many error messages have come, by the time the barrier is answered.
-    /// They are taken out of what was received.
+    /// This number of the client's messages was refused: as many error messages have come when the barrier is answered. They are
+    /// removed from the received messages.
     #[schemars(range(max = 100_000))]
     pub rejected: Option<u32>,
     /// This text occurs in nothing that this client has received, as far as the case's log keeps it.
     pub unseen: Option<String>,
     /// Stop the server and start it again on its data; every client's connection is cut first. A case with it has a server of
-    /// its own, and is not applicable where the target is not ours to restart.
+    /// its own, and is not applicable where frameproof did not launch the target.
     pub restart: Option<Restart>,
-    /// This file of the launched server's scratch folder satisfies `where`: its text, or null where there is none. Waits for
-    /// that, for a server may write late. Not applicable where frameproof did not launch the server.
+    /// This file of the launched server's scratch folder satisfies `where`: its text, or null where there is none. Waits
+    /// until it does. Not applicable where frameproof did not launch the server.
     #[serde(rename = "expect_file")]
     pub expect_file: Option<String>,
     /// A relation between values: `equal`, `differ`, `ascending`, or `difference: [a, b, a - b]`.
     pub assert: Option<Assertion>,
     /// Do these steps and compare the server's visible state before and after.
     pub unchanged: Option<Vec<Step>>,
-    /// Take the lists' steps in turn, so that sends go out back to back.
+    /// Execute the first steps of all lists, then the second ones, and so on, so that messages are sent back to back.
     pub parallel: Option<Vec<Vec<Step>>>,
 
     // Modifiers.
-    /// `alive`: close codes with which the server may have ended the connection instead. `ended`: those that are due.
+    /// `alive`: close codes with which the server may have ended the connection instead. `ended`: the expected ones.
     pub codes: Option<Vec<u16>>,
     /// The client that does it. Default: the client opened first.
     #[serde(rename = "as")]
@@ -214,7 +214,7 @@ pub struct Step {
     /// Values of the message, or of the end of the connection, to keep: variable to JSON Pointer.
     #[serde(default)]
     pub save: IndexMap<String, Pointer>,
-    /// `expect`, `expect_file`: how long to wait, such as `500ms` or `3s`. Default: the run's step deadline.
+    /// `expect`, `expect_file`: how long to wait, such as `500ms` or `3s`. Default: the step deadline of the run.
     #[schemars(extend("x-hint" = NEEDS_UNIT))]
     pub within: Option<String>,
     /// `never`: how long to watch instead of using the barrier.
@@ -232,21 +232,21 @@ pub struct Step {
     /// `expect`: error messages do not end the wait.
     #[serde(default)]
     pub past_errors: bool,
-    /// `expect`: what it looks past stays for later steps. For messages that may come in any order.
+    /// `expect`: skipped messages stay available to later steps. For messages that may come in any order.
     #[serde(default)]
     pub keep: bool,
-    /// `expect`, `never`, `check`, `rejected`: an ambiguity of the document by which this may be otherwise. A failure is a warning
-    /// under its default answer, nothing under the lenient one, and in full force under the strict one.
+    /// `expect`, `never`, `check`, `rejected`: an ambiguity of the document that may permit the failure. It is a warning under the
+    /// default answer, ignored under the lenient one, and a failure under the strict one.
     pub tolerated: Option<String>,
-    /// `expect`, `never`, `check`, `rejected`: an ambiguity of the document whose default answer takes it either way. A failure
-    /// counts under the strict answer only.
+    /// `expect`, `never`, `check`, `rejected`: an ambiguity of the document whose default answer permits both. A failure counts
+    /// under the strict answer only.
     pub allowed: Option<String>,
-    /// `expect`, `never`, `check`: a failure is no more than a warning, whatever it breaks.
+    /// `expect`, `never`, `check`: a failure is only a warning, whatever it violates.
     #[serde(default)]
     pub warns: bool,
-    /// Any verb: the step is left out unless this holds.
+    /// Any verb: the step is skipped unless this holds.
     pub when: Option<Assertion>,
-    /// Requirements held against the server when this step fails, and exercised when it is done.
+    /// Requirements that a failure of this step violates, and that its success exercises.
     #[serde(default)]
     pub covers: Vec<String>,
 }
