@@ -62,6 +62,22 @@ impl Pointer {
         })
     }
 
+    /// The text that the pointer names, `*` standing for every element of a list: their texts, put together. None: there is none.
+    pub fn text(&self, value: &Value) -> Option<String> {
+        let mut here = vec![value];
+        for token in &self.tokens {
+            let next = here.into_iter().flat_map(|at| match at {
+                Value::Object(map) => field(map, &token.key).into_iter().collect(),
+                Value::Array(items) if token.key == "*" => items.iter().collect(),
+                Value::Array(items) => token.index.and_then(|index| items.get(index)).into_iter().collect(),
+                _ => Vec::new(),
+            });
+            here = next.collect();
+        }
+        let texts: Vec<&str> = here.into_iter().filter_map(Value::as_str).collect();
+        (!texts.is_empty()).then(|| texts.concat())
+    }
+
     /// Takes the member that the pointer names out of its object, if there is one.
     pub fn take(&self, value: &mut Value) -> Option<Value> {
         let (last, parents) = self.tokens.split_last()?;

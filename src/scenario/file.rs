@@ -258,7 +258,8 @@ pub struct Step {
 pub struct Joined {
     /// The messages with the pieces.
     pub of: Pattern,
-    /// Where a piece stands: the first of these places that holds a string.
+    /// Where a piece stands: the first of these places that holds a string. `*` in a place stands for every element of a list, whose
+    /// strings are put together.
     pub at: Vec<Pointer>,
     /// What the pieces of one text have in common. With it the result is a list of texts, in the order of their first
     /// pieces; without it, one text.

@@ -7,8 +7,10 @@ use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
 use tokio::task::JoinHandle;
 use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
-use super::context::{MAX_TOKENS, tokens};
+use super::context::{max_tokens, tokens};
 use super::conversation::{Answer, Conversation, Review};
 use super::faults::Defect;
 use super::styles::Style;
@@ -66,7 +68,6 @@ impl Peer {
         self.conversation.has(defect)
     }
 
-    #[allow(dead_code, reason = "a style is asked for where it matters, and that may be elsewhere")]
     fn style(&self, style: Style) -> bool {
         self.conversation.style(style)
     }
@@ -74,6 +75,14 @@ impl Peer {
     /// What the connection leaves behind: nothing.
     fn leave(&mut self) {
         let conversation = &self.conversation;
+        let pending = conversation.lock().pending.take().filter(|_| self.has(Defect::GoneRunsLate));
+        if let Some(command) = pending {
+            let shared = Arc::clone(&conversation.shared);
+            tokio::spawn(async move {
+                tokio::time::sleep(super::asking::LATE).await;
+                command.run(&mut shared.lock().notes);
+            });
+        }
         if self.has(Defect::RoutesByClientId) {
             conversation.shared.lock().routes.retain(|_, (number, _)| *number != conversation.number);
         }
@@ -100,25 +109,31 @@ impl Peer {
                 match conversation.behaviour().striking() {
                     Some(Defect::ClosesOnBadJson) => return false,
                     Some(Defect::SilentOnBadJson) => {}
-                    _ => conversation.error("", "Invalid message format", Value::Null),
+                    _ => conversation.refuse("", "Invalid message format"),
                 }
                 return true;
             }
         };
-        if bytes.len() > 512 * 1024 && self.has(Defect::DropsLargeInput) {
+        let is_large = bytes.len() > 512 * 1024;
+        if is_large && self.has(Defect::DropsLargeInput) {
             return false;
+        }
+        if is_large && self.style(Style::ClosesOnLargeInput) {
+            conversation
+                .hang_up(Message::Close(Some(CloseFrame { code: CloseCode::Size, reason: "".into() })));
+            return true;
         }
         let id = body.get("id").and_then(Value::as_str).filter(|id| !id.is_empty());
         let id = match id {
             Some(id) => id,
             None if self.has(Defect::TakesAnyId) && body.contains_key("id") => "any",
             None => {
-                conversation.error("", "A message needs an id, a string", Value::Null);
+                conversation.refuse("", "A message needs an id, a string");
                 return true;
             }
         };
         let Some(kind) = body.get("type").and_then(Value::as_str) else {
-            conversation.error(id, "A message needs a type, a string", Value::Null);
+            conversation.refuse(id, "A message needs a type, a string");
             return true;
         };
         if self.has(Defect::NeedsUuid) && uuid::Uuid::try_parse(id).is_err() {
@@ -126,6 +141,10 @@ impl Peer {
             return true;
         }
         conversation.note_route(id);
+        if self.has(Defect::RefusesNullPayload) && body.get("payload").is_some_and(Value::is_null) {
+            conversation.error(id, "The payload must be an object", Value::Null);
+            return true;
+        }
         let empty = Map::new();
         let payload = body.get("payload").and_then(Value::as_object);
         if self.has(Defect::NeedsPayload) && payload.is_none() {
@@ -137,35 +156,63 @@ impl Peer {
             "user_input" => self.input(id, payload),
             "approval_response" => self.answer(id, payload),
             "get_context_info" => self.context(id, body.contains_key("payload")),
-            "manual_compact" => {
-                let report = conversation.lock().context.compact(conversation.behaviour());
-                if !self.has(Defect::IgnoresCompact) {
-                    conversation.send(id, "context_compacted", report);
-                }
-            }
+            "manual_compact" => self.compact(id),
             kind if !self.has(Defect::SilentOnUnknownType) => {
                 if kind == "response_item" && self.has(Defect::ObeysServerTypes) {
                     conversation.count(id, "an item");
                 }
-                conversation.error(id, &format!("Unknown message type: {kind}"), Value::Null);
+                conversation.refuse(id, &format!("Unknown message type: {kind}"));
+                if self.has(Defect::RefusesTwice) {
+                    conversation.error(id, "Cannot handle it", Value::Null);
+                }
             }
             _ => {}
         }
         true
     }
 
+    fn compact(&self, id: &str) {
+        let conversation = &self.conversation;
+        let report = {
+            let mut inner = conversation.lock();
+            if inner.context.is_small() && self.style(Style::RefusesToCompact) {
+                drop(inner);
+                return conversation.error(id, "There is nothing to compact", Value::Null);
+            }
+            inner.context.compact(conversation.behaviour())
+        };
+        let times = match conversation.behaviour().striking() {
+            Some(Defect::IgnoresCompact) => 0,
+            Some(Defect::CompactsTwice) => 2,
+            _ => 1,
+        };
+        for _ in 0..times {
+            conversation.send(id, "context_compacted", report.clone());
+        }
+    }
+
     fn input(&mut self, id: &str, payload: &Map<String, Value>) {
         let conversation = Arc::clone(&self.conversation);
         let text = match self.text_of(payload) {
             Ok(text) => text,
-            Err(problem) => return conversation.error(id, problem, Value::Null),
+            Err(problem) => {
+                if self.has(Defect::RefusedInputCounts) {
+                    conversation.lock().context.add("refused", conversation.behaviour());
+                }
+                return conversation.refuse(id, problem);
+            }
         };
-        if tokens(&text) > MAX_TOKENS / 10 * 9 {
-            return conversation.error(
-                id,
-                "The input does not fit into the context",
-                json!({ "maxTokens": MAX_TOKENS }),
-            );
+        let most = max_tokens(conversation.behaviour());
+        if tokens(&text) > most / 10 * 9 {
+            let details = json!({ "maxTokens": most });
+            return conversation.error(id, "The input does not fit into the context", details);
+        }
+        if self.style(Style::QueuesInput) {
+            let mut inner = conversation.lock();
+            if inner.playing {
+                return inner.inputs.push_back((id.to_owned(), text));
+            }
+            inner.playing = true;
         }
         if conversation.lock().busy {
             if self.has(Defect::InputReplacesTurn)
@@ -175,6 +222,9 @@ impl Peer {
                 conversation.lock().asking = 0;
                 conversation.send(&self.cause, "loading_state", json!({ "loading": false }));
                 conversation.finish(&self.cause);
+            }
+            if self.style(Style::DropsInput) {
+                return;
             }
             return conversation.error(id, "A turn is under way", Value::Null);
         }
@@ -188,7 +238,8 @@ impl Peer {
         }
         conversation.behaviour().note(Happening::Turn);
         self.cause = id.to_owned();
-        self.turn = Some(tokio::spawn(turn::play(conversation, id.to_owned(), text)));
+        let turn = tokio::spawn(turn::play(Arc::clone(&conversation), id.to_owned(), text));
+        self.turn = Some(turn);
     }
 
     /// The user's text of an input.
@@ -214,7 +265,9 @@ impl Peer {
         let text = |name: &str| payload.get(name).and_then(Value::as_str);
         let review = match (text("review").map(Review::named), conversation.behaviour().striking()) {
             (Some(None), Some(Defect::AnyReviewApproves)) => Some(Review::Yes),
-            (None, Some(Defect::NoReviewApproves)) => Some(Review::Yes),
+            (None, Some(Defect::NoReviewApproves)) if payload.get("review").is_none_or(Value::is_null) => {
+                Some(Review::Yes)
+            }
             (review, _) => review.flatten(),
         };
         let is_null = payload.get("customDenyMessage").is_some_and(Value::is_null);
@@ -223,12 +276,18 @@ impl Peer {
         let refused =
             (self.has(Defect::RefusesNull) && is_null) || (self.has(Defect::RefusesExplanation) && has_extra);
         let Some(review) = review.filter(|_| !refused) else {
-            return conversation.error(id, "Invalid approval response", Value::Null);
+            self.refused_review(payload.get("review").is_some_and(|review| !review.is_null()));
+            return self.stray(id, "Invalid approval response");
         };
         let mut inner = conversation.lock();
-        if inner.asking == 0 && !self.has(Defect::KeepsStrayApproval) {
+        let keeps = match conversation.behaviour().striking() {
+            Some(Defect::KeepsStrayApproval) => true,
+            Some(Defect::KeepsStrayDenial) => matches!(review, Review::NoContinue | Review::NoExit),
+            _ => false,
+        };
+        if inner.asking == 0 && !keeps {
             drop(inner);
-            return conversation.error(id, "No pending approval request", Value::Null);
+            return self.stray(id, "No pending approval request");
         }
         inner.asking = inner.asking.saturating_sub(1);
         conversation.behaviour().note(Happening::Decided);
@@ -238,6 +297,35 @@ impl Peer {
         inner.answers.push_back(Answer { review, reason: text("customDenyMessage").map(str::to_owned) });
         drop(inner);
         conversation.changed.notify_waiters();
+    }
+
+    /// An approval_response decides nothing.
+    fn stray(&self, id: &str, problem: &str) {
+        if self.style(Style::SilentOnStray) {
+            return self.conversation.behaviour().note(Happening::Error);
+        }
+        self.conversation.error(id, problem, Value::Null);
+    }
+
+    /// What defects make of a review that is none, besides refusing it.
+    fn refused_review(&self, is_unknown: bool) {
+        let conversation = &self.conversation;
+        let pending = conversation.lock().pending.clone();
+        match (conversation.behaviour().striking(), pending) {
+            (Some(Defect::UnknownReviewRuns), Some(command)) if is_unknown => {
+                command.run(&mut conversation.shared.lock().notes);
+            }
+            (Some(Defect::MissingReviewRuns), Some(command)) if !is_unknown => {
+                command.run(&mut conversation.shared.lock().notes);
+            }
+            (Some(Defect::UnknownReviewDenies), Some(_)) if is_unknown => {
+                let mut inner = conversation.lock();
+                inner.asking = inner.asking.saturating_sub(1);
+                inner.answers.push_back(Answer { review: Review::NoContinue, reason: None });
+                conversation.changed.notify_waiters();
+            }
+            _ => {}
+        }
     }
 
     fn context(&self, id: &str, has_payload: bool) {
@@ -265,6 +353,9 @@ impl Peer {
                 conversation.finish(id);
             }
             _ => {}
+        }
+        if self.has(Defect::AnswersTwice) {
+            conversation.send(id, "context_info", info.clone());
         }
         conversation.send(id, "context_info", info);
     }

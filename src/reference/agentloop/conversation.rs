@@ -12,7 +12,9 @@ use super::Behaviour;
 use super::Shared;
 use super::context::Context;
 use super::faults::Defect;
+use super::items::Command;
 use super::styles::Style;
+use super::variants;
 use crate::reference::engine::Happening;
 use crate::reference::engine::clients::Outbox;
 
@@ -39,6 +41,16 @@ pub(super) struct Inner {
     pub answers: VecDeque<Answer>,
     /// Commands that need no more approval.
     pub always: HashSet<Vec<String>>,
+    /// The command that waits for its approval.
+    pub pending: Option<Command>,
+    /// What was decided before, for defects that remember it.
+    pub denied: HashSet<Vec<String>>,
+    pub programs: HashSet<String>,
+    /// Text of a failed turn that a defect keeps.
+    pub leftover: String,
+    /// Inputs that wait for the turn's end, and whether somebody takes them.
+    pub inputs: VecDeque<(String, String)>,
+    pub playing: bool,
     pub turns: u64,
     /// A turn has finished.
     pub finished: bool,
@@ -95,7 +107,6 @@ impl Conversation {
         self.behaviour.strikes(defect)
     }
 
-    #[allow(dead_code, reason = "a style is asked for where it matters, and that may be elsewhere")]
     pub fn style(&self, style: Style) -> bool {
         self.behaviour.style(style)
     }
@@ -142,10 +153,18 @@ impl Conversation {
             Some(Defect::IdsRepeat) if kind == "response_item" => {
                 Uuid::from_u128(inner.turns.into()).to_string()
             }
+            _ if self.style(Style::EchoesIds)
+                && !cause.is_empty()
+                && matches!(kind, "context_info" | "error") =>
+            {
+                cause.to_owned()
+            }
+            _ if self.style(Style::PlainIds) => format!("srv-{}-{}", self.number, inner.frames),
             _ => Uuid::new_v4().to_string(),
         };
         let mut frame = json!({ "id": id, "type": kind, "payload": payload });
         spoil(&mut frame, kind, self.behaviour());
+        variants::shape_frame(self.behaviour(), &mut frame, kind);
         let text = frame.to_string();
         let message = match self.behaviour().striking() {
             Some(Defect::BinaryFinish) if kind == "agent_finished" => Message::binary(text.into_bytes()),
@@ -210,9 +229,62 @@ impl Conversation {
         inner.finished = true;
         for time in 0..times {
             let again = if time > 0 { "_again" } else { "" };
-            let payload = json!({ "responseId": format!("resp_{}_{turn}{again}", self.number) });
+            let id = format!("resp_{}_{turn}{again}", self.number);
+            let id = if self.style(Style::LongResponseIds) { Uuid::new_v4().to_string() } else { id };
+            let payload = json!({ "responseId": id });
             self.transmit(inner, cause, "agent_finished", payload);
         }
+    }
+
+    /// A defect: the same once more.
+    pub fn finish_again(&self, cause: &str) {
+        let mut inner = self.lock();
+        if !inner.busy {
+            self.transmit(
+                &mut inner,
+                cause,
+                "agent_finished",
+                json!({ "responseId": Uuid::new_v4().to_string() }),
+            );
+        }
+    }
+
+    /// The next input that waits; none: nobody takes them any more.
+    pub fn next_input(&self) -> Option<(String, String)> {
+        let mut inner = self.lock();
+        let next = inner.inputs.pop_front();
+        inner.playing = next.is_some();
+        if next.is_some() {
+            inner.busy = true;
+            inner.turns += 1;
+            self.behaviour.note(Happening::Turn);
+        }
+        next
+    }
+
+    /// Compacts without being asked.
+    pub fn compact_unasked(&self) {
+        let report = self.lock().context.compact(&self.behaviour);
+        self.send("", "context_compacted", report);
+    }
+
+    /// Tells of the context without being asked.
+    pub fn report_context(&self) {
+        let info = self.lock().context.info(&self.behaviour);
+        self.send("", "context_info", info);
+    }
+
+    /// Sends a close frame.
+    pub fn hang_up(&self, close: Message) {
+        self.outbox.send(close);
+    }
+
+    /// Refuses a message that is invalid in itself.
+    pub fn refuse(&self, cause: &str, message: &str) {
+        if self.style(Style::SilentOnInvalid) {
+            return self.behaviour.note(Happening::Error);
+        }
+        self.error(cause, message, Value::Null);
     }
 
     pub fn error(&self, cause: &str, message: &str, details: Value) {

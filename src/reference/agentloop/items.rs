@@ -70,6 +70,15 @@ impl Command {
         notes::class(&self.tool) != Class::Open
     }
 
+    /// A defect: its arguments without the white space at their ends.
+    pub fn trim(&mut self) {
+        for value in self.args.values_mut() {
+            if let Some(text) = value.as_str() {
+                *value = json!(text.trim());
+            }
+        }
+    }
+
     pub fn duration(&self) -> std::time::Duration {
         notes::duration(&self.tool, &self.args)
     }
@@ -130,7 +139,9 @@ impl Command {
     pub fn output(&self, id: &str, outcome: &Outcome, behaviour: &Behaviour) -> Value {
         let shell = matches!(self.kind, Kind::Shell);
         let seconds = self.duration().as_secs_f64();
-        let mut metadata = json!({ "exit_code": i32::from(outcome.is_error), "duration_seconds": seconds });
+        let failed = if behaviour.style(Style::OddExitCodes) { -1 } else { 1 };
+        let code = if outcome.is_error { failed } else { 0 };
+        let mut metadata = json!({ "exit_code": code, "duration_seconds": seconds });
         if behaviour.strikes(Defect::NoDuration) {
             metadata.as_object_mut().map(|metadata| metadata.remove("duration_seconds"));
         }

@@ -2,13 +2,16 @@
 //!
 //! Each connection is a conversation of its own; the notes, like the files of a working folder, are shared.
 
+mod asking;
 mod connection;
 mod context;
 mod conversation;
+mod ending;
 mod faults;
 mod items;
 mod styles;
 mod turn;
+mod variants;
 
 pub(super) use faults::FAULTS;
 pub(super) use styles::STYLES;
@@ -42,6 +45,8 @@ struct State {
     notes: Notes,
     /// Commands that were approved, with the connection that did (a defect asks no other one).
     approved: HashMap<Vec<String>, u64>,
+    /// Commands that always approves on every connection (a defect).
+    always: HashSet<Vec<String>>,
     /// The connection that uses a message id (a defect answers there).
     routes: HashMap<String, (u64, Outbox)>,
     /// Ids of turns whose connection is gone (a defect lets them go on).

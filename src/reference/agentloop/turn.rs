@@ -5,17 +5,18 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::conversation::{Answer, Conversation, Review};
+use super::conversation::Conversation;
 use super::faults::Defect;
 use super::items::{self, Command, Kind};
 use super::styles::Style;
+use super::variants;
 use crate::cue::{self, Call, Fail, Step};
 use crate::reference::engine::Happening;
 use crate::reference::engine::notes::Outcome;
 use crate::reference::engine::{Agent, Cancel, Cancelled, Chunk, Speech};
 
 /// How a turn leaves the path to its end.
-enum Stop {
+pub(super) enum Stop {
     /// The user has said no-exit.
     Exit,
     /// The provider has failed.
@@ -28,8 +29,16 @@ impl From<Cancelled> for Stop {
     }
 }
 
-/// Plays a turn. Its connection's end aborts it.
+/// Plays a turn, and those that are queued behind it. Their connection's end aborts it.
 pub(super) async fn play(conversation: Arc<Conversation>, cause: String, text: String) {
+    let mut next = Some((cause, text));
+    while let Some((cause, text)) = next {
+        play_one(Arc::clone(&conversation), cause, text).await;
+        next = conversation.next_input();
+    }
+}
+
+async fn play_one(conversation: Arc<Conversation>, cause: String, text: String) {
     let mut player = Player {
         conversation,
         cancel: Cancel::never(),
@@ -38,6 +47,9 @@ pub(super) async fn play(conversation: Arc<Conversation>, cause: String, text: S
         message: String::new(),
         so_far: String::new(),
         spoken: false,
+        approved: false,
+        unrun: Vec::new(),
+        muted: false,
     };
     if player.is_uninitialised(&text) {
         return;
@@ -62,32 +74,37 @@ pub(super) async fn play(conversation: Arc<Conversation>, cause: String, text: S
             break;
         }
     }
-    player.end(result);
+    player.end(result).await;
 }
 
-struct Player {
-    conversation: Arc<Conversation>,
+pub(super) struct Player {
+    pub(super) conversation: Arc<Conversation>,
     /// Nothing but its connection's end cancels a turn, and that ends the task.
-    cancel: Cancel,
+    pub(super) cancel: Cancel,
     /// The id of the message that started the turn.
-    cause: String,
+    pub(super) cause: String,
     /// How many messages have begun.
     texts: u64,
     /// The message that is streamed.
     message: String,
     /// What was said of the step so far.
-    so_far: String,
+    pub(super) so_far: String,
     /// Something was sent since the beginning.
     spoken: bool,
+    /// A command of the turn was approved.
+    pub(super) approved: bool,
+    /// Denied commands that a defect runs with the next one that is approved.
+    pub(super) unrun: Vec<Command>,
+    /// A defect: the agent says nothing more.
+    pub(super) muted: bool,
 }
 
 impl Player {
-    fn has(&self, defect: Defect) -> bool {
+    pub(super) fn has(&self, defect: Defect) -> bool {
         self.conversation.has(defect)
     }
 
-    #[allow(dead_code, reason = "a style is asked for where it matters, and that may be elsewhere")]
-    fn style(&self, style: Style) -> bool {
+    pub(super) fn style(&self, style: Style) -> bool {
         self.conversation.style(style)
     }
 
@@ -105,11 +122,11 @@ impl Player {
         missing
     }
 
-    fn loading(&self, loading: bool) {
+    pub(super) fn loading(&self, loading: bool) {
         self.conversation.send(&self.cause, "loading_state", json!({ "loading": loading }));
     }
 
-    fn item(&mut self, item: Value) {
+    pub(super) fn item(&mut self, item: Value) {
         self.conversation.item(&self.cause, item);
         if !std::mem::replace(&mut self.spoken, true) && self.has(Defect::LateLoading) {
             self.loading(true);
@@ -126,11 +143,20 @@ impl Player {
         if self.has(Defect::UnlistedKind) {
             self.item(json!({ "id": "ws_1", "type": "web_search_call", "query": "?" }));
         }
+        if self.style(Style::OwnReasoning) {
+            let id = self.new_id("reasoning");
+            let thoughts = ["What is asked for?".to_owned()];
+            let item = items::reasoning(&id, &thoughts, Duration::ZERO, self.conversation.behaviour());
+            self.item(item);
+        }
     }
 
     /// An id for the next item of a kind, unique in the conversation.
-    fn new_id(&mut self, kind: &str) -> String {
+    pub(super) fn new_id(&mut self, kind: &str) -> String {
         self.texts += 1;
+        if self.has(Defect::MessageIdsRepeat) {
+            return format!("{kind}_{}", self.texts);
+        }
         format!("{kind}_{}_{}_{}", self.conversation.number, self.conversation.lock().turns, self.texts)
     }
 
@@ -147,141 +173,30 @@ impl Player {
         }
     }
 
-    /// A defect: all commands of a response are asked for before the first is answered.
-    fn ask_ahead(&self, calls: &[Call]) {
-        for call in calls {
-            let command = Command::new(&call.name, call.args.clone());
-            if self.needs_approval(&command) {
-                self.request(&command);
-            }
-        }
-    }
-
-    fn request(&self, command: &Command) {
-        self.conversation.lock().asking += 1;
-        self.conversation.behaviour().note(Happening::Asks);
-        let payload = command.request(self.conversation.behaviour());
-        self.conversation.send(&self.cause, "approval_request", payload);
-    }
-
-    async fn perform(&mut self, command: Command) -> Result<(), Stop> {
-        if !self.needs_approval(&command) {
-            return self.run(&command).await;
-        }
-        if self.has(Defect::RunsBeforeAnswer) {
-            self.request(&command);
-            return self.run(&command).await;
-        }
-        // A defect has asked already.
-        let mut asked = self.has(Defect::AsksAllAtOnce);
-        loop {
-            let answer = self.ask(&command, std::mem::take(&mut asked)).await;
-            match answer.review {
-                Review::Explain => {
-                    let text = format!("{} changes a note.", command.words.join(" "));
-                    let id = self.new_id("msg");
-                    if !self.has(Defect::ExplainSaysNothing) {
-                        self.item(items::message(&id, "assistant", &text, self.conversation.behaviour()));
-                    }
-                    if self.has(Defect::ExplainRuns) {
-                        return self.run(&command).await;
-                    }
-                }
-                Review::Yes | Review::Always => {
-                    self.approve(&command, answer.review);
-                    if self.has(Defect::YesIsNo) && answer.review == Review::Yes {
-                        self.deny(&command, None);
-                    } else {
-                        self.run(&command).await?;
-                    }
-                    return Ok(());
-                }
-                Review::NoContinue => {
-                    match self.conversation.behaviour().striking() {
-                        Some(Defect::NoContinueStops) if answer.reason.is_none() => return Err(Stop::Exit),
-                        Some(Defect::NoContinueRuns) => {
-                            command.run(&mut self.conversation.shared.lock().notes);
-                        }
-                        _ => {}
-                    }
-                    self.deny(&command, answer.reason);
-                    return Ok(());
-                }
-                Review::NoExit => {
-                    return match self.conversation.behaviour().striking() {
-                        Some(Defect::NoExitRuns) => {
-                            command.run(&mut self.conversation.shared.lock().notes);
-                            Err(Stop::Exit)
-                        }
-                        Some(Defect::NoExitGoesOn) => Ok(()),
-                        _ => Err(Stop::Exit),
-                    };
-                }
-            }
-        }
-    }
-
-    fn needs_approval(&self, command: &Command) -> bool {
-        let conversation = &self.conversation;
-        let known = {
-            let mut inner = conversation.lock();
-            inner.always.contains(&command.words)
-                || (conversation.has(Defect::KeepsStrayApproval) && inner.answers.pop_front().is_some())
-        };
-        let elsewhere = self.has(Defect::AsksOnceForAll) && {
-            let state = conversation.shared.lock();
-            state.approved.get(&command.words).is_some_and(|by| *by != conversation.number)
-        };
-        command.is_dangerous() && !known && !elsewhere && !self.has(Defect::NeverAsks)
-    }
-
-    fn approve(&self, command: &Command, review: Review) {
-        let conversation = &self.conversation;
-        let for_good = match conversation.behaviour().striking() {
-            Some(Defect::YesIsAlways) => true,
-            Some(Defect::AlwaysIsOnce) => false,
-            _ => review == Review::Always,
-        };
-        if for_good {
-            conversation.lock().always.insert(command.words.clone());
-        }
-        if conversation.has(Defect::AsksOnceForAll) {
-            conversation.shared.lock().approved.insert(command.words.clone(), conversation.number);
-        }
-    }
-
-    /// Asks, and waits for the answer.
-    async fn ask(&self, command: &Command, asked: bool) -> Answer {
-        let conversation = &self.conversation;
-        if !asked {
-            self.request(command);
-        }
-        loop {
-            let changed = conversation.changed.notified();
-            if let Some(answer) = conversation.lock().answers.pop_front() {
-                return answer;
-            }
-            changed.await;
-        }
-    }
-
-    fn call_id(&self) -> String {
+    pub(super) fn call_id(&self) -> String {
         let mut inner = self.conversation.lock();
         inner.calls += 1;
         format!("call_{}_{}", self.conversation.number, inner.calls)
     }
 
-    async fn run(&mut self, command: &Command) -> Result<(), Stop> {
-        let (id, conversation) = (self.call_id(), Arc::clone(&self.conversation));
+    pub(super) async fn run(&mut self, command: &Command) -> Result<(), Stop> {
+        self.run_announced(command, None).await
+    }
+
+    /// Runs a command; `announced`: the call_id of its item, if that was sent.
+    pub(super) async fn run_announced(
+        &mut self,
+        command: &Command,
+        announced: Option<String>,
+    ) -> Result<(), Stop> {
+        let (is_new, conversation) = (announced.is_none(), Arc::clone(&self.conversation));
         let behaviour = conversation.behaviour();
-        let late = self.has(Defect::OutputBeforeCall) && command.kind != Kind::Shell;
-        if !late {
+        let id = announced.unwrap_or_else(|| self.call_id());
+        let late = is_new && self.has(Defect::OutputBeforeCall) && command.kind != Kind::Shell;
+        if is_new && !late {
             self.item(command.call(&id, behaviour));
         }
-        behaviour.note(Happening::ToolStarts);
-        self.cancel.sleep(command.duration()).await?;
-        behaviour.note(Happening::ToolEnds);
-        let outcome = command.run(&mut self.conversation.shared.lock().notes);
+        let outcome = self.outcome(command).await?;
         self.item(command.output(&id, &outcome, behaviour));
         if self.has(Defect::OutputTwice) {
             self.item(command.output(&id, &outcome, behaviour));
@@ -292,72 +207,41 @@ impl Player {
         Ok(())
     }
 
-    fn deny(&mut self, command: &Command, reason: Option<String>) {
-        let (id, conversation) = (self.call_id(), Arc::clone(&self.conversation));
+    async fn outcome(&mut self, command: &Command) -> Result<Outcome, Stop> {
+        let conversation = Arc::clone(&self.conversation);
         let behaviour = conversation.behaviour();
-        let reason = reason.filter(|_| !self.has(Defect::LosesDenyMessage));
-        let text =
-            format!("denied by the user{}", reason.map(|reason| format!(": {reason}")).unwrap_or_default());
-        self.item(command.call(&id, behaviour));
-        self.item(command.output(&id, &Outcome { text, is_error: true }, behaviour));
+        let more = if self.style(Style::SlowTools) { Duration::from_millis(30) } else { Duration::ZERO };
+        behaviour.note(Happening::ToolStarts);
+        self.cancel.sleep(command.duration() + more).await?;
+        behaviour.note(Happening::ToolEnds);
+        let mut command = command.clone();
+        if self.has(Defect::TrimsArguments) {
+            command.trim();
+        }
+        Ok(command.run(&mut conversation.shared.lock().notes))
     }
 
-    fn end(&mut self, result: Result<(), Stop>) {
-        let conversation = Arc::clone(&self.conversation);
-        let cause = self.cause.clone();
-        match result {
-            Err(Stop::Failed(fail)) => return self.fail(&fail),
-            Err(Stop::Exit) => {
-                conversation.lock().busy = false;
-                self.loading(false);
-            }
-            Ok(()) => {
-                if self.has(Defect::FinishBeforeLoading) {
-                    return conversation.finish_before_idle(&cause);
-                }
-                if !self.has(Defect::LoadingStays) {
-                    self.loading(false);
-                }
-                if self.has(Defect::ItemAfterEnd) {
-                    let id = self.new_id("msg");
-                    self.item(items::message(
-                        &id,
-                        "assistant",
-                        "one more thing",
-                        &self.conversation.behaviour().without_defect(),
-                    ));
-                }
-            }
+    /// Announces all calls of a response before the first has run.
+    async fn run_together(&mut self, commands: Vec<Command>) -> Result<(), Stop> {
+        let ids: Vec<String> = commands.iter().map(|command| self.announce(command)).collect();
+        let mut outcomes = Vec::new();
+        for command in &commands {
+            outcomes.push(self.outcome(command).await?);
         }
-        conversation.finish(&cause);
-    }
-
-    /// A network error is told as a message of the system's and ends the turn; others are errors.
-    fn fail(&mut self, fail: &Fail) {
-        let conversation = Arc::clone(&self.conversation);
-        conversation.lock().busy = self.has(Defect::StuckAfterError);
-        if self.has(Defect::SwallowsFailures) {
-            return self.loading(false);
+        if self.has(Defect::OutputsCrossed) {
+            outcomes.rotate_left(1);
         }
-        let details = json!({ "error": fail.message, "code": fail.status });
-        if fail.status == 503 {
-            let id = self.new_id("sys");
-            let text = format!("⚠️ Network error while contacting the provider: {}", fail.message);
-            self.item(items::message(&id, "system", &text, conversation.behaviour()));
-            self.loading(false);
-            return conversation.finish(&self.cause);
+        let mut outputs: Vec<Value> = (ids.iter().zip(&commands).zip(&outcomes))
+            .map(|((id, command), outcome)| command.output(id, outcome, self.conversation.behaviour()))
+            .collect();
+        if self.style(Style::OutputsReversed) {
+            outputs.reverse();
         }
-        let late = self.has(Defect::ErrorAfterLoading);
-        if late {
-            self.loading(false);
+        if self.has(Defect::LastOutputMissing) {
+            outputs.pop();
         }
-        conversation.error(&self.cause, "Failed to process user input", details);
-        if !late {
-            self.loading(false);
-        }
-        if self.has(Defect::FailureFinishes) {
-            conversation.finish(&self.cause);
-        }
+        outputs.into_iter().for_each(|output| self.item(output));
+        Ok(())
     }
 }
 
@@ -381,15 +265,26 @@ impl Agent for Player {
             chunks.rotate_left(1);
         }
         self.so_far.clear();
-        chunks
+        let leftover = std::mem::take(&mut self.conversation.lock().leftover);
+        if let Some(first) = chunks.first_mut() {
+            first.insert_str(0, &leftover);
+        }
+        variants::recut(self.conversation.behaviour(), chunks)
     }
 
     fn say(&mut self, chunk: Chunk) {
         self.so_far.push_str(&chunk.text);
         let id = if self.has(Defect::IdPerChunk) { self.new_id("msg") } else { self.message.clone() };
-        let text = if self.has(Defect::Cumulative) { &self.so_far } else { &chunk.text };
-        let item = items::message(&id, "assistant", text, self.conversation.behaviour());
-        self.item(item);
+        let text = match self.conversation.behaviour().striking() {
+            Some(Defect::Cumulative) => self.so_far.clone(),
+            Some(Defect::TrimsText) => chunk.text.trim().to_owned(),
+            Some(Defect::EscapesText) => chunk.text.replace('<', "&lt;"),
+            _ => chunk.text,
+        };
+        let item = items::message(&id, "assistant", &text, self.conversation.behaviour());
+        if !self.muted {
+            self.item(item);
+        }
     }
 
     /// Reasoning is told at once, when it is over.
@@ -397,6 +292,9 @@ impl Agent for Player {
         let began = Instant::now();
         let pieces = u32::try_from(chunks.len().saturating_sub(1)).unwrap_or(u32::MAX);
         self.cancel.sleep(every.saturating_mul(pieces)).await?;
+        if self.style(Style::NoReasoning) {
+            return Ok(());
+        }
         let id = self.new_id("reasoning");
         let item = items::reasoning(&id, &chunks, began.elapsed(), self.conversation.behaviour());
         self.item(item);
@@ -416,8 +314,15 @@ impl Agent for Player {
         if self.has(Defect::AsksAllAtOnce) {
             self.ask_ahead(&calls);
         }
-        for call in calls {
-            self.perform(Command::new(&call.name, call.args)).await?;
+        let commands: Vec<Command> =
+            calls.into_iter().map(|call| Command::new(&call.name, call.args)).collect();
+        let together = [Style::CallsTogether, Style::OutputsReversed].iter().any(|style| self.style(*style))
+            || [Defect::OutputsCrossed, Defect::LastOutputMissing].iter().any(|defect| self.has(*defect));
+        if together && commands.len() > 1 && !commands.iter().any(|command| self.needs_approval(command)) {
+            return self.run_together(commands).await;
+        }
+        for command in commands {
+            self.perform(command).await?;
         }
         Ok(())
     }

@@ -229,11 +229,11 @@ impl Interpreter<'_> {
 fn join<'b>(pieces: impl Iterator<Item = &'b Value>, joined: &Joined) -> Value {
     let mut texts: Vec<(Option<&Value>, String)> = Vec::new();
     for body in pieces {
-        let Some(piece) = joined.at.iter().find_map(|at| at.get(body)?.as_str()) else { continue };
+        let Some(piece) = joined.at.iter().find_map(|at| at.text(body)) else { continue };
         let key = joined.by.as_ref().and_then(|by| by.get(body));
         match texts.iter_mut().find(|(known, _)| *known == key) {
-            Some((_, text)) => text.push_str(piece),
-            None => texts.push((key, piece.to_owned())),
+            Some((_, text)) => text.push_str(&piece),
+            None => texts.push((key, piece)),
         }
     }
     let value = |text: String| match serde_json::from_str(&text) {
@@ -283,6 +283,10 @@ mod tests {
             let joined: Joined = serde_json::from_value(joined).expect("joined");
             assert_eq!(join(pieces.iter(), &joined), expected);
         }
+        let parts = json!({ "id": 1, "parts": [{ "text": "a" }, { "kind": "image" }, { "text": "b" }] });
+        let joined = json!({ "of": "m", "at": ["/parts/*/text", "/parts"] });
+        let joined: Joined = serde_json::from_value(joined).expect("joined");
+        assert_eq!(join([parts, json!({ "parts": "c" })].iter(), &joined), json!("abc"));
         let joined = json!({ "of": "m", "at": ["/text"], "json": true });
         let joined: Joined = serde_json::from_value(joined).expect("joined");
         assert_eq!(join([json!({ "text": "[1" }), json!({ "text": ",2]" })].iter(), &joined), json!([1, 2]));

@@ -1,0 +1,270 @@
+//! Commands that need an approval: asking, what each review does, and what a denial looks like.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::conversation::{Answer, Review};
+use super::faults::Defect;
+use super::items::{self, Command};
+use super::styles::Style;
+use super::turn::{Player, Stop};
+use crate::cue::Call;
+use crate::reference::engine::Happening;
+use crate::reference::engine::notes::Outcome;
+
+/// How late a defect strikes that nobody looks for at once.
+pub(super) const LATE: Duration = Duration::from_millis(250);
+
+/// Whether a request is sent.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Request {
+    Send,
+    /// It is outstanding already.
+    Stands,
+}
+
+impl Player {
+    /// A defect: all commands of a response are asked for before the first is answered.
+    pub(super) fn ask_ahead(&self, calls: &[Call]) {
+        for call in calls {
+            let command = Command::new(&call.name, call.args.clone());
+            if self.needs_approval(&command) {
+                self.request(&command);
+            }
+        }
+    }
+
+    fn request(&self, command: &Command) {
+        self.outstanding();
+        let payload = command.request(self.conversation.behaviour());
+        self.conversation.send(&self.cause, "approval_request", payload);
+    }
+
+    fn outstanding(&self) {
+        self.conversation.lock().asking += 1;
+        self.conversation.behaviour().note(Happening::Asks);
+    }
+
+    /// Has a command run, and tells nobody.
+    fn run_unseen(&self, command: &Command, after: Duration) {
+        let (shared, command) = (Arc::clone(&self.conversation.shared), command.clone());
+        if after.is_zero() {
+            command.run(&mut shared.lock().notes);
+            return;
+        }
+        tokio::spawn(async move {
+            tokio::time::sleep(after).await;
+            command.run(&mut shared.lock().notes);
+        });
+    }
+
+    pub(super) async fn perform(&mut self, command: Command) -> Result<(), Stop> {
+        if !self.needs_approval(&command) {
+            return self.run(&command).await;
+        }
+        if self.has(Defect::RunsBeforeAnswer) {
+            self.request(&command);
+            return self.run(&command).await;
+        }
+        if self.has(Defect::RunsWhileAsking) {
+            self.run_unseen(&command, LATE);
+        }
+        if self.has(Defect::RemembersDenials) && self.conversation.lock().denied.contains(&command.words) {
+            self.deny(&command, None);
+            return Ok(());
+        }
+        if self.has(Defect::KeepsStrayDenial) && self.conversation.lock().answers.pop_front().is_some() {
+            self.deny(&command, None);
+            return Ok(());
+        }
+        let mut early = self.style(Style::CallBeforeAsking).then(|| self.announce(&command));
+        // A defect has asked already.
+        let mut next = if self.has(Defect::AsksAllAtOnce) { Request::Stands } else { Request::Send };
+        loop {
+            let answer = self.ask(&command, next, &mut early).await;
+            match answer.review {
+                Review::Explain => {
+                    let Some(asked) = self.explain(&command).await? else {
+                        return self.run(&command).await;
+                    };
+                    next = asked;
+                }
+                Review::Yes | Review::Always => {
+                    self.approve(&command, answer.review);
+                    if self.has(Defect::YesIsNo) && answer.review == Review::Yes {
+                        self.deny(&command, None);
+                        return Ok(());
+                    }
+                    return self.run_announced(&command, early).await;
+                }
+                Review::NoContinue => return self.denied(&command, answer, early),
+                Review::NoExit => return self.stopped(&command),
+            }
+        }
+    }
+
+    /// Explains a command. What is to be done about the request then; none: a defect has the command run.
+    async fn explain(&mut self, command: &Command) -> Result<Option<Request>, Stop> {
+        let asks_first = self.style(Style::AsksBeforeExplaining);
+        if asks_first {
+            self.request(command);
+        }
+        if self.style(Style::ExplainsSlowly) {
+            self.cancel.sleep(Duration::from_millis(20)).await?;
+        }
+        let text = format!("{} changes a note.", command.words.join(" "));
+        let id = self.new_id("msg");
+        if !self.has(Defect::ExplainSaysNothing) {
+            self.item(items::message(&id, "assistant", &text, self.conversation.behaviour()));
+        }
+        if self.has(Defect::ExplainRuns) {
+            return Ok(None);
+        }
+        if self.has(Defect::ExplainRunsUnseen) {
+            self.run_unseen(command, Duration::ZERO);
+        }
+        if self.style(Style::ExplainsSlowly) {
+            self.cancel.sleep(Duration::from_millis(20)).await?;
+        }
+        if self.style(Style::ExplainsOnly) {
+            self.outstanding();
+            return Ok(Some(Request::Stands));
+        }
+        Ok(Some(if asks_first { Request::Stands } else { Request::Send }))
+    }
+
+    fn denied(&mut self, command: &Command, answer: Answer, early: Option<String>) -> Result<(), Stop> {
+        self.conversation.lock().denied.insert(command.words.clone());
+        match self.conversation.behaviour().striking() {
+            Some(Defect::NoContinueStops) if answer.reason.is_none() => return Err(Stop::Exit),
+            Some(Defect::NoContinueRuns) => self.run_unseen(command, Duration::ZERO),
+            Some(Defect::DeniedRunsLate) => self.run_unseen(command, LATE),
+            Some(Defect::SiblingRunsDenied) => self.unrun.push(command.clone()),
+            Some(Defect::DenialIsSilent) => self.muted = true,
+            _ => {}
+        }
+        self.deny_announced(command, answer.reason, early);
+        Ok(())
+    }
+
+    fn stopped(&mut self, command: &Command) -> Result<(), Stop> {
+        match self.conversation.behaviour().striking() {
+            Some(Defect::NoExitRuns) => self.run_unseen(command, Duration::ZERO),
+            Some(Defect::ExitRunsLate) => self.run_unseen(command, LATE),
+            Some(Defect::NoExitGoesOn) => return Ok(()),
+            _ => {}
+        }
+        if self.style(Style::ExitIsTold) {
+            let id = self.new_id("sys");
+            let told = items::message(&id, "system", "Stopped by the user.", self.conversation.behaviour());
+            self.item(told);
+        }
+        Err(Stop::Exit)
+    }
+
+    pub(super) fn needs_approval(&self, command: &Command) -> bool {
+        let conversation = &self.conversation;
+        let known = {
+            let mut inner = conversation.lock();
+            let program = command.words.first();
+            let similar = conversation.style(Style::AlwaysByProgram)
+                && inner.always.iter().any(|words| words.first() == program);
+            let approved = conversation.has(Defect::YesForProgram)
+                && inner.programs.iter().any(|name| Some(name) == program);
+            similar
+                || approved
+                || inner.always.contains(&command.words)
+                || (conversation.has(Defect::KeepsStrayApproval) && inner.answers.pop_front().is_some())
+        };
+        let elsewhere = {
+            let state = conversation.shared.lock();
+            let by = state.approved.get(&command.words);
+            let once = self.has(Defect::AsksOnceForAll) && by.is_some_and(|by| *by != conversation.number);
+            once || (self.has(Defect::AlwaysIsShared) && state.always.contains(&command.words))
+        };
+        let sibling = self.has(Defect::YesForSiblings) && self.approved;
+        command.is_dangerous() && !known && !elsewhere && !sibling && !self.has(Defect::NeverAsks)
+    }
+
+    fn approve(&mut self, command: &Command, review: Review) {
+        let conversation = Arc::clone(&self.conversation);
+        let for_good = match conversation.behaviour().striking() {
+            Some(Defect::YesIsAlways) => true,
+            Some(Defect::AlwaysIsOnce) => false,
+            _ => review == Review::Always,
+        };
+        self.approved = true;
+        if for_good {
+            conversation.lock().always.insert(command.words.clone());
+            conversation.shared.lock().always.insert(command.words.clone());
+        }
+        conversation.lock().programs.extend(command.words.first().cloned());
+        if conversation.has(Defect::AsksOnceForAll) {
+            conversation.shared.lock().approved.insert(command.words.clone(), conversation.number);
+        }
+        for denied in std::mem::take(&mut self.unrun) {
+            self.run_unseen(&denied, Duration::ZERO);
+        }
+    }
+
+    /// Asks, and waits for the answer.
+    async fn ask(&mut self, command: &Command, request: Request, early: &mut Option<String>) -> Answer {
+        let conversation = Arc::clone(&self.conversation);
+        let before = self.style(Style::IdleBeforeAsking);
+        let idles = request == Request::Send && (before || self.style(Style::IdleWhileAsking));
+        if idles && before {
+            self.loading(false);
+        }
+        if request == Request::Send {
+            self.request(command);
+        }
+        if idles && !before {
+            self.loading(false);
+        }
+        if self.style(Style::CallWhileAsking) && early.is_none() {
+            *early = Some(self.announce(command));
+        }
+        conversation.lock().pending = Some(command.clone());
+        let answer = loop {
+            let changed = conversation.changed.notified();
+            if let Some(answer) = conversation.lock().answers.pop_front() {
+                break answer;
+            }
+            changed.await;
+        };
+        conversation.lock().pending = None;
+        if idles {
+            self.loading(true);
+        }
+        answer
+    }
+
+    fn deny(&mut self, command: &Command, reason: Option<String>) {
+        self.deny_announced(command, reason, None);
+    }
+
+    fn deny_announced(&mut self, command: &Command, reason: Option<String>, early: Option<String>) {
+        let conversation = Arc::clone(&self.conversation);
+        let behaviour = conversation.behaviour();
+        let reason = reason.filter(|_| !self.has(Defect::LosesDenyMessage));
+        let text =
+            format!("denied by the user{}", reason.map(|reason| format!(": {reason}")).unwrap_or_default());
+        if self.style(Style::DeniedByMessage) {
+            let id = self.new_id("sys");
+            return self.item(items::message(&id, "system", &text, behaviour));
+        }
+        if self.style(Style::DeniedInSilence) {
+            return;
+        }
+        let id = early.unwrap_or_else(|| self.announce(command));
+        self.item(command.output(&id, &Outcome { text, is_error: true }, behaviour));
+    }
+
+    /// Sends the item that announces a command; its call_id.
+    pub(super) fn announce(&mut self, command: &Command) -> String {
+        let id = self.call_id();
+        let item = command.call(&id, self.conversation.behaviour());
+        self.item(item);
+        id
+    }
+}
