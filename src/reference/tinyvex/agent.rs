@@ -8,6 +8,7 @@ use tokio_tungstenite::tungstenite::Message;
 use super::faults::Defect;
 use super::rpc::{INTERNAL, Refusal, refuse, response};
 use super::store::Topic;
+use super::styles::Style;
 use super::{Behaviour, Core, State};
 use crate::cue::{self, Call, Fail};
 use crate::reference::engine::Happening;
@@ -44,6 +45,10 @@ impl Player {
         let content = json!({ "type": "text", "text": text });
         let said = json!({ "role": "user", "text": text });
         self.update(json!({ "sessionUpdate": "user_message_chunk", "content": content }), Some(said));
+        if self.behaviour.style(Style::OwnThoughts) {
+            let content = json!({ "type": "text", "text": "What is asked for?" });
+            self.update(json!({ "sessionUpdate": "agent_thought_chunk", "content": content }), None);
+        }
         let result = self.play(cue::responses(&text)).await;
         self.end(result);
     }
@@ -96,10 +101,25 @@ impl Player {
             }
             _ => {}
         }
+        let is_users = kind == "user_message_chunk";
+        if is_users && self.behaviour.style(Style::NoUserChunks) {
+            return;
+        }
+        if self.behaviour.style(Style::CamelSessionIds)
+            && let Some(session) = params.as_object_mut().and_then(|params| params.shift_remove("session_id"))
+        {
+            params["sessionId"] = session;
+        }
+        if self.behaviour.style(Style::UpdatesToAll) {
+            return state.streams.notify_all("session/update", &params);
+        }
         state.streams.notify(self.client, "session/update", params);
     }
 
     fn plan(&mut self, calls: &[Call], status: &str) {
+        if self.behaviour.style(Style::NoPlans) {
+            return;
+        }
         let entries = calls.iter().map(
             |call| json!({ "content": format!("call {}", call.name), "priority": "medium", "status": status }),
         );
@@ -118,6 +138,10 @@ impl Player {
         let (Some(id), Some(outbox)) = (&self.id, state.streams.clients.get(&self.client)) else { return };
         let done = |reason: &str| match self.behaviour.striking() {
             Some(Defect::PromptIsNotOk) => json!({ "ok": false }),
+            _ if self.behaviour.style(Style::OkOnly) => json!({ "ok": true }),
+            _ if self.behaviour.style(Style::StopReasonOnly) => {
+                self.core.spelling.result(json!({ "stopReason": reason }))
+            }
             _ => self.core.spelling.result(json!({ "ok": true, "stopReason": reason })),
         };
         let answer = match result {
@@ -139,6 +163,12 @@ impl Agent for Player {
     fn chunks(&mut self, _speech: Speech, mut chunks: Vec<String>) -> Vec<String> {
         if self.behaviour.strikes(Defect::ChunksOutOfOrder) {
             chunks.reverse();
+        }
+        if self.behaviour.style(Style::OnePiece) {
+            return vec![chunks.concat()];
+        }
+        if self.behaviour.style(Style::SmallPieces) {
+            return small(&chunks);
         }
         chunks
     }
@@ -165,7 +195,10 @@ impl Agent for Player {
                 state.calls += 1;
                 state.calls
             };
-            let id = format!("call-{number}");
+            let id = match self.behaviour.style(Style::CallIdsAreUuids) {
+                true => uuid::Uuid::new_v4().to_string(),
+                false => format!("call-{number}"),
+            };
             let kind = match tool.as_str() {
                 "read_note" => "read",
                 "write_note" => "edit",
@@ -179,10 +212,11 @@ impl Agent for Player {
                 }),
                 None,
             );
-            self.update(
-                json!({ "sessionUpdate": "tool_call_update", "toolCallId": id, "status": "in_progress" }),
-                None,
-            );
+            if !self.behaviour.style(Style::OneUpdate) {
+                let begun =
+                    json!({ "sessionUpdate": "tool_call_update", "toolCallId": id, "status": "in_progress" });
+                self.update(begun, None);
+            }
             self.behaviour.note(Happening::ToolStarts);
             let waited = self.cancelled.sleep(notes::duration(tool, args)).await;
             self.behaviour.note(Happening::ToolEnds);
@@ -203,4 +237,19 @@ impl Agent for Player {
         self.plan(&calls, "completed");
         Ok(())
     }
+}
+
+/// A text in pieces of one to three characters, a long one in at least eight.
+fn small(chunks: &[String]) -> Vec<String> {
+    let mut pieces = Vec::new();
+    for chunk in chunks {
+        let letters: Vec<char> = chunk.chars().collect();
+        let mut rest = letters.as_slice();
+        while !rest.is_empty() {
+            let size = (1 + pieces.len() % 3).max(letters.len() / 8).min(rest.len());
+            pieces.push(rest[..size].iter().collect());
+            rest = &rest[size..];
+        }
+    }
+    pieces
 }

@@ -116,7 +116,6 @@ impl Peer<'_> {
         self.behaviour.strikes(defect)
     }
 
-    #[allow(dead_code, reason = "a style is asked for where it matters, and that may be elsewhere")]
     pub fn style(&self, style: Style) -> bool {
         self.behaviour.style(style)
     }
@@ -268,6 +267,9 @@ impl Peer<'_> {
         let field = if self.has(Defect::ModeHasNoId) { "mode" } else { "currentModeId" };
         let mut mode = json!({ "sessionUpdate": "current_mode_update" });
         mode[field] = json!("code");
+        if self.style(Style::NoPlans) {
+            return Ok(Answer::Elsewhere);
+        }
         for update in [commands, mode] {
             let params = json!({ "session_id": session, "update": self.core.spelling.update(update) });
             state.streams.notify(self.client, "session/update", params);
@@ -288,7 +290,8 @@ impl Peer<'_> {
         let text = prompt_text(params, &self.behaviour)?;
         if !state.store.has_session(&session) {
             if !self.has(Defect::PromptsUnknownSessions) {
-                return Err(refuse(INVALID_PARAMS, format!("no session {session:?}")));
+                let code = if self.style(Style::NotFound) { -32002 } else { INVALID_PARAMS };
+                return Err(refuse(code, format!("no session {session:?}")));
             }
             state.store.add_session(&session)?;
         }

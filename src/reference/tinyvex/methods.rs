@@ -8,9 +8,10 @@ use tokio_tungstenite::tungstenite::Message;
 use super::State;
 use super::connection::{Answer, Peer};
 use super::faults::Defect;
-use super::rpc::{Params, REJECTED, Refusal, invalid, refuse, response};
+use super::rpc::{METHOD_NOT_FOUND, Params, REJECTED, Refusal, invalid, refuse, response};
 use super::store::Topic;
 use super::streams::{MAX_CHUNK, Wanted};
+use super::styles::Style;
 
 impl Peer<'_> {
     pub fn connect(&self, params: &Params<'_>) -> Result<Answer, Refusal> {
@@ -29,6 +30,18 @@ impl Peer<'_> {
             "serverVersion": env!("CARGO_PKG_VERSION"), "nowTs": now,
             "features": { "chunks": true, "maxChunkBytes": MAX_CHUNK }, "sessionId": format!("conn-{id}"),
         });
+        if self.style(Style::NowInSeconds) {
+            result["nowTs"] = json!(now as f64 / 1000.0);
+        }
+        if self.style(Style::UuidConnections) {
+            result["sessionId"] = json!(uuid::Uuid::new_v4().to_string());
+        }
+        if self.style(Style::NoChunks) {
+            result["features"]["chunks"] = json!(false);
+        }
+        if self.style(Style::LargeChunks) {
+            result["features"]["maxChunkBytes"] = json!(64 * MAX_CHUNK);
+        }
         match self.behaviour.striking() {
             Some(Defect::ChunksUnannounced) => result["features"]["chunks"] = json!(false),
             Some(Defect::MaxChunkBytesAsText) => result["features"]["maxChunkBytes"] = json!("1024"),
@@ -89,7 +102,10 @@ impl Peer<'_> {
             sub_id => sub_id?,
         };
         if !self.has(Defect::UnsubscribeIsIgnored) {
-            self.core.lock().streams.unsubscribe(self.client, sub_id);
+            let known = self.core.lock().streams.unsubscribe(self.client, sub_id);
+            if !known && self.style(Style::RefusesUnknownIds) {
+                return Err(refuse(REJECTED, "SubscriptionNotFound"));
+            }
         }
         Ok(Answer::Now(json!({ "ok": true })))
     }
@@ -131,6 +147,9 @@ impl Peer<'_> {
             }
             Err(refusal) => {
                 announced["error"] = json!({ "code": "TVX003", "message": refusal.message });
+                if self.style(Style::NumericFailures) {
+                    announced["error"]["code"] = json!(refusal.code);
+                }
                 Err(refusal.clone())
             }
         };
@@ -139,10 +158,35 @@ impl Peer<'_> {
             Some(Defect::ValueBesideError) => announced["value"] = Value::Null,
             _ => {}
         }
-        self.answer(id, &answer);
-        streams.notify(self.client, "tinyvex/mutate_result", announced);
+        if self.style(Style::DataFirst) && name != "breakThread" {
+            streams.touched(store, &touched, Some(self.client))?;
+        }
+        let first = self.style(Style::MutateResultFirst);
+        if !first {
+            self.answer(id, &answer);
+        }
+        match () {
+            () if self.style(Style::NoMutateResult) => {}
+            () if self.style(Style::MutateResultToAll) => {
+                streams.notify_all("tinyvex/mutate_result", &announced)
+            }
+            () => streams.notify(self.client, "tinyvex/mutate_result", announced),
+        }
+        if first {
+            self.answer(id, &answer);
+        }
         if let (Ok((_, topics)), "breakThread") = (&done, name) {
             streams.fail(topics);
+        }
+        if self.style(Style::SlowMutations) {
+            let (core, client) = (Arc::clone(self.core), self.client);
+            tokio::spawn(async move {
+                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+                let mut state = core.lock();
+                let State { store, streams, .. } = &mut *state;
+                let _ = streams.touched(store, &touched, Some(client));
+            });
+            return Ok(Answer::Elsewhere);
         }
         streams.touched(store, &touched, Some(self.client))?;
         Ok(Answer::Elsewhere)
@@ -197,6 +241,9 @@ impl Peer<'_> {
     }
 
     pub fn set_token(&self, params: &Params<'_>) -> Result<Answer, Refusal> {
+        if self.style(Style::NoTokens) {
+            return Err(refuse(METHOD_NOT_FOUND, "Method not found"));
+        }
         let token = match params.given("token") {
             Err(_) if self.has(Defect::AnyToken) => &Value::Null,
             token => token?,
@@ -227,7 +274,10 @@ impl Peer<'_> {
         if self.has(Defect::PingNeedsT) && t.is_none() {
             return Err(invalid(&["t"]));
         }
-        if !is_request {
+        if is_request && self.style(Style::PongsToo) {
+            self.core.lock().streams.notify(self.client, "tinyvex/pong", result.clone());
+        }
+        if !is_request && !self.style(Style::NoPong) {
             if self.has(Defect::PongsAreTexts) {
                 result["t"] = json!("now");
             }

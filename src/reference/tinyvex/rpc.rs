@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::Behaviour;
 use super::faults::Defect;
+use super::styles::Style;
 
 pub(super) const PARSE: i64 = -32700;
 pub(super) const INVALID_REQUEST: i64 = -32600;
@@ -129,10 +130,15 @@ pub(super) fn prompt_text(params: &Params<'_>, behaviour: &Behaviour) -> Result<
 pub(super) fn response(id: &Value, answer: &Result<Value, Refusal>, behaviour: &Behaviour) -> Value {
     let mut frame = json!({ "jsonrpc": "2.0", "id": id });
     match answer {
-        Ok(result) => frame["result"] = result.clone(),
+        Ok(result) => {
+            frame["result"] = result.clone();
+            if result.is_object() && behaviour.style(Style::MoreFields) {
+                frame["result"]["_meta"] = json!({});
+            }
+        }
         Err(refusal) => {
             let mut error = json!({ "code": refusal.code, "message": refusal.message });
-            if let Some(data) = &refusal.data {
+            if let Some(data) = refusal.data.as_ref().filter(|_| !behaviour.style(Style::NoErrorData)) {
                 error["data"] = data.clone();
             }
             frame["error"] = error;
@@ -160,6 +166,9 @@ pub(super) fn response(id: &Value, answer: &Result<Value, Refusal>, behaviour: &
 /// A notification.
 pub(super) fn notification(method: &str, params: Value, behaviour: &Behaviour) -> Value {
     let mut frame = json!({ "jsonrpc": "2.0", "method": method, "params": params });
+    if behaviour.style(Style::MoreFields) {
+        frame["params"]["_meta"] = json!({});
+    }
     match behaviour.striking() {
         Some(Defect::NoVersion) => {
             frame.as_object_mut().map(|frame| frame.remove("jsonrpc"));

@@ -41,6 +41,8 @@ pub(super) struct Streams {
     /// How often each stream was computed.
     computed: HashMap<String, u64>,
     transitions: u64,
+    /// The newest seq of each subscription, under a style that counts so.
+    own: BTreeMap<(u64, String), u64>,
     behaviour: Behaviour,
 }
 
@@ -83,9 +85,23 @@ impl Streams {
         self.behaviour.strikes(defect)
     }
 
-    #[allow(dead_code, reason = "a style is asked for where it matters, and that may be elsewhere")]
     fn style(&self, style: Style) -> bool {
         self.behaviour.style(style)
+    }
+
+    /// Longest text of a chunk in bytes, and the size above which a value is cut.
+    pub fn chunk_size(&self) -> usize {
+        if self.style(Style::LargeChunks) { 64 * MAX_CHUNK } else { MAX_CHUNK }
+    }
+
+    /// By how much seq grows.
+    fn step(&self) -> u64 {
+        if self.style(Style::SeqWithGaps) { 3 } else { 1 }
+    }
+
+    /// Tells every client.
+    pub fn notify_all(&self, method: &str, params: &Value) {
+        self.clients.keys().for_each(|client| self.notify(*client, method, params.clone()));
     }
 
     fn key(&self, wanted: &Wanted<'_>) -> String {
@@ -110,6 +126,9 @@ impl Streams {
             }
             Some(Topic::Thread(thread)) => store.messages(&thread),
             Some(Topic::Counter(name)) => json!(store.counter(&name)),
+            Some(Topic::Session(session)) if self.style(Style::JoinedHistory) => {
+                joined(store.history(&session))
+            }
             Some(Topic::Session(session)) => store.history(&session),
             None => json!({ "params": params }),
         };
@@ -131,11 +150,16 @@ impl Streams {
             Err(refusal) if refusal.code == REJECTED && self.has(Defect::UnknownStreamsAreEmpty) => None,
             topic => topic?,
         };
+        let taken = self.chosen.contains_key(&(wanted.client, wanted.sub_id.to_owned()));
+        if taken && self.style(Style::RefusesTakenIds) {
+            return Err(refuse(REJECTED, "the subId is in use"));
+        }
         // A subId in use is taken over.
         self.release(wanted.client, wanted.sub_id, false);
         let key = self.key(wanted);
         let resumable = wanted.last_seq.zip(store.stream(&key));
         self.refresh(store, &key, wanted, topic)?;
+        let step = self.step();
         let Some(live) = self.live.get_mut(&key) else { return Err(refuse(REJECTED, "gone")) };
         let mut missed = match resumable {
             Some((last, (seq, journal, _)))
@@ -146,6 +170,9 @@ impl Streams {
             }
             _ => None,
         };
+        if self.behaviour.style(Style::OwnSeqs) {
+            missed = None;
+        }
         let last = wanted.last_seq.unwrap_or(0);
         match self.behaviour.striking() {
             Some(Defect::ResumesNothing) => missed = missed.map(|_| Vec::new()),
@@ -170,7 +197,7 @@ impl Streams {
             None => {
                 if wanted.last_seq.is_some() {
                     // A fresh value has a seq of its own.
-                    live.seq += 1;
+                    live.seq += step;
                     store.log(&key, live.seq, &live.journal, &live.value)?;
                 }
                 vec![(live.seq, live.value.clone())]
@@ -178,15 +205,29 @@ impl Streams {
         };
         let start = if resumed { last + 1 } else { live.seq };
         live.subscribers.push((wanted.client, wanted.sub_id.to_owned()));
+        let journal = live.journal.clone();
         self.chosen.insert((wanted.client, wanted.sub_id.to_owned()), key);
         if self.has(Defect::ComputesForEach)
             && let Some((_, newest)) = values.last_mut()
         {
             *newest = self.compute(store, wanted.name, wanted.params)?;
         }
+        let start = match self.behaviour.style(Style::StartBelow) && !resumed {
+            true => start.saturating_sub(1),
+            false => start,
+        };
         let start = if self.has(Defect::StartSeqAhead) { start + 5 } else { start };
+        let own = self.style(Style::OwnSeqs);
+        if own {
+            self.own.insert((wanted.client, wanted.sub_id.to_owned()), 0);
+        }
+        let start = if own { 1 } else { start };
         let resumed = resumed || self.has(Defect::AlwaysResumed);
-        Ok((json!({ "accepted": true, "resumed": resumed, "startSeq": start }), values))
+        let mut result = json!({ "accepted": true, "resumed": resumed, "startSeq": start });
+        if self.style(Style::JournalInResult) {
+            result["journal"] = json!(journal);
+        }
+        Ok((result, values))
     }
 
     /// Brings a stream into memory, computed.
@@ -243,6 +284,7 @@ impl Streams {
     /// Forgets a client that is gone.
     pub fn leave(&mut self, client: u64) {
         self.clients.remove(&client);
+        self.own.retain(|(known, _), _| *known != client);
         self.forget(client, self.has(Defect::LeavingEndsStreams));
     }
 
@@ -278,7 +320,7 @@ impl Streams {
             }
             let (name, params) = (live.name.clone(), live.params.clone());
             let value = self.compute(store, &name, &params)?;
-            let sends_same = self.has(Defect::SendsUnchanged);
+            let (sends_same, step) = (self.has(Defect::SendsUnchanged), self.step());
             let Some(live) = self.live.get_mut(&key) else { continue };
             if value == live.value && !sends_same {
                 continue;
@@ -288,7 +330,7 @@ impl Streams {
                 Some(Defect::SeqStandsForChunks) => value.to_string().len() > MAX_CHUNK,
                 _ => false,
             };
-            live.seq += u64::from(!stands);
+            live.seq += if stands { 0 } else { step };
             live.value = value;
             store.log(&key, live.seq, &live.journal, &live.value)?;
             let (seq, value, subscribers) = (live.seq, live.value.clone(), live.subscribers.clone());
@@ -343,14 +385,24 @@ impl Streams {
             }
             _ => client,
         };
+        let seq = match self.own.get_mut(&(client, sub_id.clone())) {
+            Some(own) => {
+                *own += 1;
+                *own
+            }
+            None => seq,
+        };
         let text = value.to_string();
-        if text.len() > MAX_CHUNK {
+        let most = if self.style(Style::NoChunks) { usize::MAX } else { self.chunk_size() };
+        if text.len() > most {
             return self.deliver_chunks(client, &sub_id, seq, &text);
         }
         let key = self.chosen.get(&(client, sub_id.clone()));
         let journal = key.and_then(|key| self.live.get(key)).map(|live| live.journal.clone());
         let mut params = json!({ "subId": sub_id, "seq": seq, "value": value });
-        if let Some(journal) = journal.filter(|_| !self.style(Style::NoJournal)) {
+        let elsewhere =
+            [Style::NoJournal, Style::JournalInResult, Style::OwnSeqs].iter().any(|style| self.style(*style));
+        if let Some(journal) = journal.filter(|_| !elsewhere) {
             params["journal"] = json!(journal);
         }
         match self.behaviour.striking() {
@@ -365,12 +417,13 @@ impl Streams {
 
     fn deliver_chunks(&mut self, client: u64, sub_id: &str, seq: u64, text: &str) {
         self.transitions += 1;
-        let size = if self.has(Defect::ChunksTooLarge) { 3 * MAX_CHUNK } else { MAX_CHUNK };
+        let size = if self.has(Defect::ChunksTooLarge) { 3 * MAX_CHUNK } else { self.chunk_size() };
+        let base = usize::from(self.style(Style::PartsFromOne));
         let pieces = cut(text, size);
         let total = pieces.len();
         for (part, piece) in pieces.iter().enumerate() {
             let mut params = json!({
-                "subId": sub_id, "seq": seq, "chunk": piece, "part": part, "total": total,
+                "subId": sub_id, "seq": seq, "chunk": piece, "part": part + base, "total": total,
                 "transitionId": format!("tr-{}", self.transitions),
             });
             match self.behaviour.striking() {
@@ -391,6 +444,22 @@ impl Streams {
         let Some(outbox) = self.clients.get(&client) else { return };
         outbox.send(Message::text(notification(method, params, &self.behaviour).to_string()));
     }
+}
+
+/// A history with one entry for each answer of the agent's.
+fn joined(history: Value) -> Value {
+    let mut entries: Vec<Value> = Vec::new();
+    for entry in history.as_array().into_iter().flatten() {
+        match entries.last_mut().filter(|last| entry["role"] == "agent" && last["role"] == "agent") {
+            Some(last) => {
+                let text =
+                    [&last["text"], &entry["text"]].map(|text| text.as_str().unwrap_or_default()).concat();
+                last["text"] = json!(text);
+            }
+            None => entries.push(entry.clone()),
+        }
+    }
+    Value::Array(entries)
 }
 
 /// Pieces of at most `size` bytes, cut between characters.

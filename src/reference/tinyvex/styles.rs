@@ -3,5 +3,48 @@
 use crate::reference::styles::styles;
 
 styles! {
-    NoJournal "no-journal" "Data bears no journal." ["TV-SUB-3", "TV-AMB-11"];
+    MoreFields "more-fields" "Results that are objects, and the params of notifications, have a further field." ["TV-TRN-14"];
+    NowInSeconds "now-in-seconds" "nowTs is in seconds, with a fraction." ["TV-AMB-26"];
+    UuidConnections "connection-ids-are-uuids" "The sessionId of connect is a UUID." ["TV-AMB-07"];
+    NoErrorData "errors-without-data" "Errors have no data." ["TV-ERR-1"];
+    NotFound "unknown-sessions-are-not-found" "A prompt for an unknown session is refused with the code -32002." ["TV-ACP-11"];
+    NoTokens "no-tokens" "tinyvex/auth.setToken is no method." ["TV-AUT-1"];
+
+    // ---- streams
+    NoJournal "no-journal" "There are no journals." ["TV-AMB-11"] excludes ["journal-in-the-result"];
+    JournalInResult "journal-in-the-result" "The journal is in the result of subscribe." ["TV-AMB-11"];
+    OwnSeqs "seq-per-subscription" "Nothing is resumed: every subscription begins with seq 1 and the current value." ["TV-AMB-10"] excludes ["seq-with-gaps"];
+    SeqWithGaps "seq-with-gaps" "seq grows by three." ["TV-AMB-09"];
+    StartBelow "start-seq-below" "startSeq of a new subscription is one less than its first seq." ["TV-AMB-08"];
+    RefusesTakenIds "taken-sub-ids-refused" "subscribe with a subId in use is refused." ["TV-AMB-14"];
+    RefusesUnknownIds "unknown-sub-ids-refused" "unsubscribe of what is not subscribed is refused." ["TV-AMB-15"];
+    NoChunks "no-chunks" "Large values come whole." ["TV-CHK-1"] excludes ["large-chunks", "parts-from-one"];
+    LargeChunks "large-chunks" "Values are cut above 64 KiB." ["TV-CHK-1"];
+    PartsFromOne "parts-from-one" "Chunks are numbered from 1." ["TV-AMB-20"];
+
+    // ---- mutations
+    NoMutateResult "no-mutate-result" "There is no mutate_result." ["TV-AMB-16"] excludes ["mutate-result-first", "mutate-result-to-all"];
+    MutateResultFirst "mutate-result-first" "mutate_result comes before the response." ["TV-AMB-16"];
+    MutateResultToAll "mutate-result-to-all" "Every connection gets mutate_result." ["TV-AMB-16"];
+    NumericFailures "numeric-failures" "The code of an error in mutate_result is a number." ["TV-AMB-18"];
+    DataFirst "data-before-the-response" "Subscribers are told before the mutation is answered." ["TV-MUT-4"];
+    SlowMutations "updates-come-late" "Subscribers are told 20 ms after the mutation is answered." ["TV-MUT-4"] excludes ["data-before-the-response"];
+
+    // ---- pings
+    NoPong "no-pong" "A ping that is a notification is not answered." ["TV-PNG-3"] excludes ["pongs-beside-results"];
+    PongsToo "pongs-beside-results" "A ping that is a request gets tinyvex/pong, too." ["TV-AMB-19"];
+
+    // ---- sessions
+    OkOnly "ok-only" "The result of session/prompt is no more than ok." ["TV-AMB-03"] excludes ["stop-reason-only"];
+    StopReasonOnly "stop-reason-only" "The result of session/prompt is the stopReason." ["TV-AMB-03"] warns ["TV-ACP-9"];
+    CamelSessionIds "camel-session-ids" "session/update says sessionId." ["TV-AMB-02"] warns ["TV-ACP-13"];
+    NoPlans "no-plans" "There are neither plans nor commands nor modes." ["TV-ACP-20", "TV-ACP-21"];
+    NoUserChunks "no-user-chunks" "What the user says is not told as an update." ["TV-ACP-12"];
+    OnePiece "one-piece" "A text comes whole." ["TV-ACP-26"] excludes ["small-pieces"];
+    SmallPieces "small-pieces" "A text comes in pieces of one to three characters." ["TV-ACP-26"];
+    OwnThoughts "own-thoughts" "Every prompt is thought about aloud." ["TV-ACP-15"];
+    UpdatesToAll "updates-to-all" "Every connection gets session/update." ["TV-AMB-23"];
+    OneUpdate "one-update-for-a-tool" "A tool call has one update, at its end." ["TV-ACP-18"];
+    CallIdsAreUuids "call-ids-are-uuids" "toolCallId is a UUID." ["TV-ACP-17"];
+    JoinedHistory "joined-history" "The history has one entry for an answer, however many pieces it came in." ["TV-DUR-4"];
 }
