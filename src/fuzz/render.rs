@@ -6,7 +6,7 @@ use super::generate::mutate;
 use super::input::Obligation;
 use super::model_scripts;
 use super::program::{ALICE, BOB, BYSTANDER, GROWTH, Program};
-use super::step_writer::{Comparison, Part, StepWriter, state_of};
+use super::step_writer::{Comparison, Needed, Part, StepWriter, state_of};
 use crate::protocol::Protocol;
 
 /// A client that comes afterwards.
@@ -49,7 +49,8 @@ impl Program {
         let places = if self.all_refused() {
             writer.refused_inputs(&self.inputs, comparison)
         } else {
-            writer.inputs(&self.inputs, self.clean_turn_after)
+            let after = if self.clean_turn_after { Needed::Later } else { Needed::NoMore };
+            writer.inputs(&self.inputs, after)
         };
         self.afterwards(&mut writer);
         let (steps, parts) = writer.finish();

@@ -232,8 +232,8 @@ impl<'w> StepWriter<'w> {
         self.open(&input.client, None, None);
     }
 
-    /// The inputs, one after the other; returns the place of each. `turn_after`: the client needs its connection afterwards.
-    pub fn inputs(&mut self, inputs: &[Input], turn_after: bool) -> Vec<String> {
+    /// The inputs, one after the other; returns the place of each. `after`: whether the clients need their connections afterwards.
+    pub fn inputs(&mut self, inputs: &[Input], after: Needed) -> Vec<String> {
         let input = |(index, input): (usize, &Input)| {
             // What an input before has broken must not be blamed on this one.
             if input.may_close() && inputs[..index].iter().any(|before| before.involves(&input.client)) {
@@ -241,8 +241,8 @@ impl<'w> StepWriter<'w> {
             }
             let place = format!("/steps/{}", self.steps.len());
             input.steps().into_iter().for_each(|step| self.step(step));
-            let needed = turn_after || inputs[index + 1..].iter().any(|later| later.involves(&input.client));
-            self.end(input, if needed { Needed::Later } else { Needed::NoMore });
+            let again = inputs[index + 1..].iter().any(|later| later.involves(&input.client));
+            self.end(input, if again { Needed::Later } else { after });
             place
         };
         inputs.iter().enumerate().map(input).collect()
@@ -277,7 +277,9 @@ impl<'w> StepWriter<'w> {
 
 /// Whether a client needs its connection again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Needed {
+pub enum Needed {
+    /// For what comes later.
     Later,
+    /// Nothing is done on it any more.
     NoMore,
 }

@@ -51,6 +51,8 @@ pub(crate) struct Part {
     pub ends_turn: bool,
     /// It refuses something.
     pub refuses: bool,
+    /// It may come at any time.
+    pub ambient: bool,
 }
 
 /// A text that a client received.
@@ -103,11 +105,11 @@ impl CaseLog {
         index
     }
 
-    /// Notes which part a message plays, and whether it may come at any time.
-    pub fn classify(&mut self, index: u64, part: Part, ambient: bool) {
+    /// Notes which part a message plays.
+    pub fn classify(&mut self, index: u64, part: Part) {
         if let Some(entry) = self.entries.get_mut(index as usize) {
             entry.part = part;
-            entry.line.ambient = ambient;
+            entry.line.ambient = part.ambient;
         }
     }
 

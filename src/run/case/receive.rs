@@ -180,8 +180,8 @@ impl Interpreter<'_> {
         let logged = roles.log.as_ref().filter(|(on, _)| seen(on));
         let logged = logged.and_then(|(_, at)| at.get(&received.body)).and_then(Value::as_i64);
         let refuses = roles.errors.as_ref().is_some_and(|(on, _)| seen(on));
-        let part = Part { ends_turn: seen(&roles.turn_end), refuses };
-        self.log.classify(received.event, part, received.ambient);
+        let part = Part { ends_turn: seen(&roles.turn_end), refuses, ambient: received.ambient };
+        self.log.classify(received.event, part);
         if part.ends_turn && self.log.continues(name, received.event) {
             self.cx.run.activity.note(ActivityLevel::Turns);
         }

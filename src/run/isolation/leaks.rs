@@ -151,7 +151,8 @@ impl LeakProbe {
         });
         // Whatever else is wrong, that is why.
         failures.iter_mut().for_each(|failure| failure.cause = None);
-        failures.insert(0, failure(&leaks, first.is_some(), ids));
+        let logged = if first.is_some() { LoggedIn::OwnCase } else { LoggedIn::OtherCase };
+        failures.insert(0, failure(&leaks, logged, ids));
         Some(kind)
     }
 
@@ -184,8 +185,16 @@ pub(crate) fn warn(report: &mut CaseReport, first: CaseReport, strict: bool) {
     report.cause = report.cause.take().or(first.cause);
 }
 
-/// What is told of leaks. `here`: their frames are in the case's own log.
-fn failure(leaks: &[Leak], here: bool, ids: &[String]) -> Failure {
+/// Where the frames of leaks are logged.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum LoggedIn {
+    /// The case that is reported.
+    OwnCase,
+    OtherCase,
+}
+
+/// What is reported of leaks.
+fn failure(leaks: &[Leak], logged: LoggedIn, ids: &[String]) -> Failure {
     let owed = !ids.is_empty();
     let told = leaks.iter().take(SHOWN).map(|leak| {
         let Leak { belongs_to, came_to, frame, text, given } = leak;
@@ -224,7 +233,7 @@ fn failure(leaks: &[Leak], here: bool, ids: &[String]) -> Failure {
     Failure::new(Check::Leak, verdict, Statement::because(message, Cause::Leak(kind)))
         .breaking(ids)
         .with_values(None, Some(listed.collect()))
-        .shown_by(leaks.iter().filter(|_| here && owed).map(|leak| leak.frame))
+        .shown_by(leaks.iter().filter(|_| logged == LoggedIn::OwnCase && owed).map(|leak| leak.frame))
 }
 
 impl Inner {

@@ -85,7 +85,7 @@ fn entries(words: &str) -> Vec<LogEntry> {
             cut: 0,
         };
         let word = !matches!(kind, "pong" | "close");
-        let part = Part { ends_turn: kind == "end", refuses: kind == "refused" };
+        let part = Part { ends_turn: kind == "end", refuses: kind == "refused", ambient: line.ambient };
         LogEntry { line, message: index(kind), word, connected: false, part }
     };
     words.split(' ').enumerate().map(of).collect()
