@@ -118,6 +118,7 @@ impl Judge {
             // Whether a client's binary message counts is the server's affair: a request, of no known kind.
             Payload::Binary(_) => {
                 let conn = self.sessions.connection(&event.client);
+                self.requests.unread(conn.conn, event.dir);
                 self.show(event, index, conn, (None, None), &Value::Null);
             }
             Payload::Raw(_) | Payload::Ping(_) | Payload::Pong(_) | Payload::Close { .. } => {
@@ -149,6 +150,7 @@ impl Judge {
                     return Judged::default();
                 }
                 // A client may send rubbish on purpose: it is a request all the same, of no known kind.
+                self.requests.unread(conn.conn, event.dir);
                 self.show(event, index, conn, (None, None), &Value::Null);
                 return Judged::default();
             }

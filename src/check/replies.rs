@@ -7,9 +7,13 @@ use super::sessions::Conn;
 use crate::protocol::Protocol;
 use crate::trace::Direction;
 
-/// The open requests of every connection. Memory: a window for each direction.
+/// The open requests of every connection. Memory: a window for each direction, and a number for each connection.
 #[derive(Default)]
-pub(super) struct Requests([BoundedMap<String>; 2]);
+pub(super) struct Requests {
+    open: [BoundedMap<String>; 2],
+    /// How many messages that this side could not read as a request may still be answered.
+    unread: [BoundedMap<u32>; 2],
+}
 
 /// What a message turned out to be.
 pub(super) struct Identity {
@@ -29,31 +33,52 @@ impl Requests {
         };
         let id = replies.id.get(body);
         if protocol.is_reply(body) {
-            let open = &mut self.0[dir.other() as usize];
+            let open = &mut self.open[dir.other() as usize];
             let request = id.and_then(|id| open.remove(conn.0, Some(&id.to_string())));
             let unreadable = id.is_some_and(Value::is_null) && replies.error.get(body).is_some();
             let message = protocol.reply_of(body, dir, request.as_deref());
+            let answered = request.is_some() || unreadable || self.answers_unread(conn, dir.other());
             // The request may be forgotten: it cannot be told what the reply is, nor that it is none.
-            let lost = request.is_none() && !unreadable && open.may_have_forgotten(conn.0);
-            let answers = (!lost).then_some(request.is_some() || unreadable);
-            return Identity { message, answers, lost };
+            let lost = !answered && self.open[dir.other() as usize].may_have_forgotten(conn.0);
+            if !answered && !lost {
+                // The other side may take a reply to nothing for a bad request, and say so.
+                self.unread(conn, dir);
+            }
+            return Identity { message, answers: (!lost).then_some(answered), lost };
         }
         if let Some(id) = id {
             // A client may leave out what the request is, on purpose: it is answered all the same.
             let name = protocol.type_of(body).unwrap_or_default().to_owned();
             let bytes = name.len();
-            self.0[dir as usize].insert(conn.0, Some(&id.to_string()), name, bytes);
+            self.open[dir as usize].insert(conn.0, Some(&id.to_string()), name, bytes);
         }
         Identity { message: protocol.message_of(body, dir), answers: None, lost: false }
     }
 
+    /// A message that cannot be read here went this way: whoever receives it may read a request in it, with whatever id, and answer
+    /// it once.
+    pub fn unread(&mut self, conn: Conn, dir: Direction) {
+        let unread = &mut self.unread[dir as usize];
+        match unread.get(conn.0, None) {
+            Some(times) => *times = times.saturating_add(1),
+            None => drop(unread.insert(conn.0, None, 1, 0)),
+        }
+    }
+
+    fn answers_unread(&mut self, conn: Conn, dir: Direction) -> bool {
+        let unread = self.unread[dir as usize].get(conn.0, None);
+        unread.filter(|times| **times > 0).map(|times| *times -= 1).is_some()
+    }
+
     /// A connection is gone, and its requests with it.
     pub fn closed(&mut self, conn: Conn) {
-        self.0.iter_mut().for_each(|open| open.leave(conn.0));
+        self.open.iter_mut().for_each(|open| open.leave(conn.0));
+        self.unread.iter_mut().for_each(|unread| unread.leave(conn.0));
     }
 
     /// What is remembered.
     pub fn memory(&self) -> Memory {
-        self.0[0].memory() + self.0[1].memory()
+        let [sent, received] = &self.open;
+        sent.memory() + received.memory()
     }
 }

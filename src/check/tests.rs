@@ -11,6 +11,8 @@ use crate::frame::Limits;
 use crate::protocol::{LoadOptions, Protocol};
 use crate::trace::{Direction, Event, Payload};
 
+mod replies;
+
 /// A protocol whose client sends `ask` and whose server sends `say`, `done`, `work`, `output` and `log`.
 pub(super) fn protocol(extension: &Value) -> Arc<Protocol> {
     let messages = ["ask", "say", "done", "work", "output", "log"];

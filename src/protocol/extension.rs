@@ -86,7 +86,8 @@ pub struct Replies {
     pub result: Pointer,
     /// Present in a reply to one that failed. An error may have the id null: the request could not be read.
     pub error: Pointer,
-    /// Broken by a reply of the server's whose id no open request bears, and exercised by every other.
+    /// Broken by a reply of the server's whose id no open request bears, and exercised by every other. A message that frameproof
+    /// cannot read (no JSON object, duplicate keys, too deep, binary) may be answered once, with whatever id.
     #[serde(default)]
     pub unmatched: Ids,
 }

@@ -1,6 +1,7 @@
 //! An open connection: its reader feeds a shared queue, its writer is used directly.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use futures_util::stream::{SplitSink, SplitStream};
@@ -8,6 +9,7 @@ use futures_util::{FutureExt, SinkExt, StreamExt};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
+use tokio_tungstenite::tungstenite::error::ProtocolError;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::{Error, Message};
 
@@ -33,6 +35,8 @@ pub struct Connection {
     sink: SplitSink<Socket, Message>,
     reader: JoinHandle<()>,
     stall: watch::Sender<bool>,
+    /// Pings of this side without a pong.
+    unanswered: Arc<AtomicUsize>,
 }
 
 impl Connection {
@@ -47,8 +51,9 @@ impl Connection {
     ) -> Result<Self, ConnectError> {
         let (sink, stream) = endpoint.connect().await?.split();
         let (stall, stalled) = watch::channel(false);
-        let reader = tokio::spawn(read(stream, number, queue, stalled));
-        Ok(Self { sink, reader, stall })
+        let unanswered: Arc<AtomicUsize> = Arc::default();
+        let reader = tokio::spawn(read(stream, number, queue, stalled, Arc::clone(&unanswered)));
+        Ok(Self { sink, reader, stall, unanswered })
     }
 
     /// Sends a text message.
@@ -72,6 +77,7 @@ impl Connection {
     /// # Errors
     /// As [`Connection::text`].
     pub async fn ping(&mut self, bytes: Vec<u8>, deadline: Duration) -> Result<(), String> {
+        self.unanswered.fetch_add(1, Ordering::Relaxed);
         self.send(Message::Ping(bytes.into()), deadline).await
     }
 
@@ -110,6 +116,7 @@ async fn read(
     connection: u64,
     queue: mpsc::Sender<Incoming>,
     mut stalled: watch::Receiver<bool>,
+    unanswered: Arc<AtomicUsize>,
 ) {
     let mut closing = false;
     loop {
@@ -135,13 +142,27 @@ async fn read(
         let payload = match next {
             Some(Ok(message)) => payload(message),
             Some(Err(error)) => {
-                let end = end_of(&error, closing);
+                let end = match error {
+                    // The server answers a ping until it has the client's close frame (RFC 6455, 5.5.2). The library does not say
+                    // what came: it was the pong, if one is still due.
+                    Error::Protocol(ProtocolError::ReceivedAfterClosing)
+                        if unanswered.load(Ordering::Relaxed) > 0 =>
+                    {
+                        End::Closed
+                    }
+                    _ => end_of(&error, closing),
+                };
                 detail = matches!(end, End::Protocol | End::TooLong).then(|| error.to_string());
                 Payload::End(end)
             }
             None => Payload::End(if closing { End::Closed } else { End::Eof }),
         };
         closing |= matches!(payload, Payload::Close { .. });
+        if matches!(payload, Payload::Pong(_)) {
+            let one_less = |pings: usize| pings.checked_sub(1);
+            // An error means that none was due: a pong may come unasked.
+            let _ = unanswered.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less);
+        }
         let over = matches!(payload, Payload::End(_));
         let incoming = Incoming { connection, at: Instant::now(), payload, detail };
         let taken = match queue.try_send(incoming) {
@@ -175,9 +196,7 @@ fn end_of(error: &Error, closing: bool) -> End {
         Error::Io(_) if closing => End::Closed,
         Error::Io(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => End::Eof,
         Error::Io(_) => End::Reset,
-        Error::Protocol(
-            tokio_tungstenite::tungstenite::error::ProtocolError::ResetWithoutClosingHandshake,
-        ) => End::Eof,
+        Error::Protocol(ProtocolError::ResetWithoutClosingHandshake) => End::Eof,
         Error::Capacity(_) => End::TooLong,
         _ => End::Protocol,
     }

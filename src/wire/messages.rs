@@ -50,7 +50,7 @@ pub enum Breach {
     /// A close frame with one byte, or with a code that may not be sent.
     #[error("a close frame's code may not be sent (RFC 6455, 7.4)")]
     CloseCode,
-    /// Anything behind a close frame.
+    /// A data frame behind a close frame, or another one of those.
     #[error("a frame comes behind a close frame (RFC 6455, 5.5.1)")]
     BehindClose,
     /// Longer than is taken here.
@@ -126,7 +126,8 @@ impl Messages {
 
     fn advance(&mut self) -> Result<Option<Payload>, Breach> {
         while let Some(frame) = self.frame()? {
-            if self.closed {
+            // A ping is answered until a close frame has come (5.5.2), one's own notwithstanding.
+            if self.closed && !matches!(frame.opcode, 9 | 10) {
                 return Err(Breach::BehindClose);
             }
             if let Some(payload) = self.message(frame)? {
@@ -318,6 +319,7 @@ mod tests {
             (close(&[0x07, 0xd0]), Breach::CloseCode),
             (close(&[0x03, 0xe8, 0xff]), Breach::Utf8),
             ([close(&[0x03, 0xe8]), ok.encode()].concat(), Breach::BehindClose),
+            ([close(&[0x03, 0xe8]), close(&[0x03, 0xe8])].concat(), Breach::BehindClose),
         ];
         for (bytes, expected) in table {
             let (found, breach) = read(&bytes).expect_err("a breach");
@@ -328,6 +330,17 @@ mod tests {
         server.feed(&ok.encode());
         assert_eq!(server.take(), Err(Breach::Masked));
         assert_eq!(server.take(), Err(Breach::Masked), "it stays broken");
+    }
+
+    #[test]
+    fn pings_and_pongs_may_follow_a_close_frame() {
+        let bytes =
+            [Frame::new(8, "").encode(), Frame::new(10, "a").encode(), Frame::new(9, "b").encode()].concat();
+        let found = read(&bytes).expect("RFC 6455, 5.5.2, demands pongs");
+        assert!(
+            matches!(&found[..], [Payload::Close { .. }, Payload::Pong(_), Payload::Ping(_)]),
+            "{found:?}"
+        );
     }
 
     #[test]

@@ -84,6 +84,15 @@ fn sends_too_much(socket: WebSocket<TcpStream>) {
     writes(socket, &[0x81, 127, 0, 0, 0, 0, 0x40, 0, 0, 0]);
 }
 
+/// The pong comes behind the close frame: a ping is answered until the client's own close frame has come.
+fn closes_before_its_pong(mut socket: WebSocket<TcpStream>) {
+    let _ = socket.read();
+    // The library sends the pong with its next read.
+    while !matches!(socket.read(), Ok(Message::Ping(_)) | Err(_)) {}
+    let _ = socket.get_mut().write_all(&[0x88, 0x02, 0x03, 0xe8]);
+    lingers(socket);
+}
+
 /// A frame of which the other half never comes.
 fn ends_within_a_frame(mut socket: WebSocket<TcpStream>) {
     let _ = socket.read();
@@ -175,6 +184,13 @@ cases:
       - open: alice
       - raw: die
       - never: assistant_message
+  - name: may-close
+    title: The server may close the connection
+    settle: false
+    steps:
+      - open: alice
+      - raw: die
+      - { alive: alice, codes: [1000] }
   - name: at-the-end
     title: The case settles
     steps:
@@ -249,6 +265,7 @@ fn only_a_close_frame_closes() {
         ("minicodex", closes, "either", 0, &["1 passed"]),
         ("minicodex", closes, "forbidden", 0, &["1 passed"]),
         ("minicodex", half_closes, "forbidden", 0, &["1 passed"]),
+        ("codelab", closes_before_its_pong, "may-close", 0, &["1 passed"]),
     ]);
 }
 

@@ -146,8 +146,8 @@ impl Correlation {
             return;
         }
         if !is_reply {
-            // An answer of the other kind that fits no id settles the oldest open request.
-            if let Some(request) = requests.iter_mut().find(|request| request.is_open()) {
+            // One without an id settles the oldest open request; an id that fits none is that of something else.
+            if let Some(request) = requests.iter_mut().find(|request| id.is_none() && request.is_open()) {
                 request.insteads += 1;
             }
             return;
@@ -162,6 +162,7 @@ impl Correlation {
         if id.is_none() && !nameless && may_be_answered(requests) {
             return;
         }
+        let any_open = requests.iter().any(Request::is_open);
         let open_without_id = requests.iter_mut().find(|request| request.is_open() && request.id.is_none());
         match (&id, open_without_id) {
             (None, Some(request)) => {
@@ -186,6 +187,8 @@ impl Correlation {
                 );
             }
             (_, Some(request)) => request.replies += 1,
+            // With an id of its own it is the answer to no request of another id.
+            (Some(_), None) if any_open => {}
             (_, None) => match requests.iter_mut().find(|request| request.is_open()) {
                 Some(request) => {
                     request.replies += 1;

@@ -1,5 +1,7 @@
 //! An id is used for one thing only.
 
+use rustc_hash::FxHashSet;
+
 use super::{Monitor, MonitorBuilder, Observation};
 use crate::check::bounded::{BoundedMap, Memory};
 use crate::check::sessions::Conn;
@@ -11,7 +13,7 @@ use crate::protocol::rules as rule;
 use crate::results::Check;
 use crate::source::Diagnostics;
 
-/// Memory: a window of values, by session or connection.
+/// Memory: a window of values, by session or connection; and the values of the newest list, no longer than a message.
 #[derive(Clone)]
 pub(super) struct Unique {
     check: Check,
@@ -20,6 +22,19 @@ pub(super) struct Unique {
     at: Pointer,
     identity: Option<Pointer>,
     values: BoundedMap<(String, u64)>,
+    /// Indices from here on are those of parts of messages.
+    first_part: usize,
+    within: Option<rule::Within>,
+    /// How many parts were looked at: each is one of its own.
+    parts: u64,
+    list: List,
+}
+
+/// The values of one message's parts.
+#[derive(Clone, Default)]
+struct List {
+    event: u64,
+    values: FxHashSet<String>,
 }
 
 impl Unique {
@@ -31,7 +46,25 @@ impl Unique {
             at: rule.at.clone(),
             identity: rule.identity.clone(),
             values: BoundedMap::default(),
+            first_part: b.protocol.messages.len(),
+            within: rule.within,
+            parts: 0,
+            list: List::default(),
         })
+    }
+
+    /// A value in a list is compared with the others of the same message: the next message may list it again.
+    fn listed(&mut self, value: &str, event: u64, tally: &mut Tally) {
+        if self.list.event != event {
+            self.list = List { event, values: FxHashSet::default() };
+        }
+        if !self.list.values.is_empty() {
+            tally.exercise(&self.decides);
+        }
+        if !self.list.values.insert(value.to_owned()) {
+            let message = format!("{} {value:?} is listed twice", self.at);
+            tally.broken(&self.check, &self.decides, event, message);
+        }
     }
 }
 
@@ -43,11 +76,19 @@ impl Monitor for Unique {
         let Some(value) = self.at.get(seen.body).filter(|value| !value.is_null()).map(key_text) else {
             return;
         };
+        let is_part = seen.message.is_some_and(|message| message >= self.first_part);
+        let in_message = self.within.map_or(is_part, |within| within == rule::Within::Message);
+        if self.identity.is_none() && in_message {
+            self.listed(&value, seen.event, tally);
+            return;
+        }
+        self.parts += u64::from(is_part);
         let (place, identity) = match &self.identity {
             Some(at) => match at.get(seen.body) {
                 Some(identity) => (seen.session.0, key_text(identity)),
                 None => return,
             },
+            None if is_part => (seen.conn.0, format!("{}.{}", seen.event, self.parts).into()),
             None => (seen.conn.0, seen.event.to_string().into()),
         };
         let known = self.values.get(place, Some(&value));

@@ -11,19 +11,30 @@ use crate::source::schema::Schema;
 pub(super) fn unique(rule: &rule::Unique, c: &Compile<'_>, items: &Items) -> Vec<Finding> {
     let on = c.pattern(&rule.on);
     // Where a value counts, the value, and what it names.
-    let names = |item: &Item| {
+    let is_part = |item: &Item| item.message.is_some_and(|message| message >= c.0.messages.len());
+    let names = |(index, item): (usize, &Item)| {
         let value = item.get(&rule.at).filter(|value| !value.is_null() && item.is(&on)).map(key)?;
         match &rule.identity {
             Some(at) => Some((item.session, value, item.key(at)?)),
+            None if is_part(item) => Some((item.conn, value, format!("{}, part {index}", item.event))),
             None => Some((item.conn, value, item.event.to_string())),
         }
     };
+    // Without an identity the elements of a message's lists are compared with one another alone, unless the rule says otherwise.
+    let is_listed = |item: &Item| {
+        let in_message = rule.within.map_or(is_part(item), |within| within == rule::Within::Message);
+        rule.identity.is_none() && in_message
+    };
     let mut found = Vec::new();
     for (index, item) in items.iter() {
-        let Some((place, value, identity)) = names(item) else { continue };
-        let earlier = items.all[..index].iter().filter_map(names);
-        let first = earlier.into_iter().find(|(other, same, _)| *other == place && *same == value);
-        if first.is_some_and(|(_, _, first)| first != identity) {
+        let Some((place, value, identity)) = names((index, item)) else { continue };
+        let listed = is_listed(item);
+        let before = items.iter().take(index);
+        let mut earlier = before
+            .filter(|(_, other)| is_listed(other) == listed && (!listed || other.event == item.event))
+            .filter_map(names);
+        let first = earlier.find(|(other, same, _)| *other == place && *same == value);
+        if first.is_some_and(|(_, _, first)| listed || first != identity) {
             found.push((Some(item.event), rule.decides.clone()));
         }
     }

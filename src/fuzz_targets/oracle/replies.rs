@@ -133,6 +133,7 @@ fn answered<'r>(
                 return None;
             }
             match asked.iter_mut().find(|one| one.is_open()) {
+                Some(_) if named => None,
                 Some(one) => {
                     one.replies += 1;
                     Some(&rule.echo)
@@ -152,7 +153,7 @@ fn refused<'r>(
         one.insteads += 1;
         return (one.replies > 0).then_some(&rule.both);
     }
-    let oldest = asked.iter_mut().find(|one| one.is_open());
+    let oldest = asked.iter_mut().find(|one| id.is_none() && one.is_open());
     oldest.into_iter().for_each(|one| one.insteads += 1);
     None
 }

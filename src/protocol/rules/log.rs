@@ -65,7 +65,8 @@ pub struct Replay {
     pub current: Ids,
 }
 
-/// Replies belong to requests, connection by connection.
+/// Replies belong to requests, connection by connection. A reply with an id (of either kind) belongs to the request with that id and
+/// to no other request that has one.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Correlation {

@@ -163,7 +163,7 @@ pub struct Existence {
 }
 
 /// A value names one thing in a session: the same value with another identity is a repetition. Without
-/// `identity` a value may come once a connection.
+/// `identity` a value may come once, in `within`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Unique {
@@ -173,8 +173,21 @@ pub struct Unique {
     pub at: Pointer,
     /// What tells two deliveries of one message from two messages, for example the log id.
     pub identity: Option<Pointer>,
+    /// Without `identity`: where a value may come once. Default: of `parts`, the message that they are parts of (the next list may have
+    /// it again); of messages, the connection.
+    pub within: Option<Within>,
     /// Broken otherwise. Exercised from the second distinct value on.
     pub decides: Ids,
+}
+
+/// Where a value is compared with others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Within {
+    /// In the message that has it.
+    Message,
+    /// On the connection.
+    Connection,
 }
 
 /// All present, non-null values are equal.

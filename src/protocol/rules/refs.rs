@@ -42,7 +42,7 @@ refer!(Bracket {
 });
 refer!(Response { parts: [first, then, unless, before], ids: [decides], other: [key] });
 refer!(Existence { parts: [of, from, to, with, without], ids: [decides], other: [min, max] });
-refer!(Unique { parts: [on], ids: [decides], other: [at, identity] });
+refer!(Unique { parts: [on], ids: [decides], other: [at, identity, within] });
 refer!(Constant { parts: [values, restarts], ids: [decides], other: [key, scope] });
 refer!(Cadence { parts: [on], ids: [decides], other: [period, factor] });
 refer!(Holds { parts: [on], ids: [decides], other: [schema, json] });
