@@ -384,8 +384,7 @@ impl<'w> Walk<'w> {
         let Some(baseline) = &self.run.options.baseline else { return };
         let known = &mut outcome.known;
         outcome.failures.retain(|failure| {
-            let reason =
-                baseline.entries_for(&loaded.id, failure).next().map(|(_, reason)| reason.to_owned());
+            let reason = baseline.reason_for(&loaded.id, failure).map(str::to_owned);
             let excused = reason.is_some() && failure.verdict != Verdict::Error;
             if excused {
                 *known = reason;

@@ -83,13 +83,15 @@ impl SummaryBuilder {
     pub fn add(&mut self, report: &mut CaseReport) {
         let mut all_known = !report.failures.is_empty() && report.verdict != Verdict::Error;
         let mut reasons = Vec::new();
-        for failure in &report.failures {
-            let known = self.baseline.iter().flat_map(|baseline| baseline.entries_for(&report.case, failure));
-            let known: Vec<(usize, &str)> = known.collect();
-            match known.first() {
-                Some((_, reason)) => {
-                    self.used.extend(known.iter().map(|(index, _)| index));
-                    reasons.push((*reason).to_owned());
+        let baseline = self.baseline.as_ref();
+        let (excuses, used) =
+            baseline.map(|baseline| baseline.excuses(&report.case, &report.failures)).unwrap_or_default();
+        self.used.extend(used);
+        let excuses = excuses.into_iter().chain(std::iter::repeat(None));
+        for (failure, excuse) in report.failures.iter().zip(excuses) {
+            match excuse {
+                Some(excuse) => {
+                    reasons.push(excuse.reason.to_owned());
                     self.seen.excused.extend(failure.requirements.iter().cloned());
                 }
                 None => {

@@ -26,6 +26,26 @@ fn ids_and_beginnings_do_not_matter() {
     twice("minicodex", "text-after-finish");
 }
 
+/// What is known of one case excuses no other case of the same requirement.
+#[test]
+fn an_entry_is_for_its_case() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = |option: &str| {
+        let arguments = ["run", "minicodex", "--fault", "finishes-twice", option, "known.yaml"];
+        frameproof(folder.path(), &arguments)
+    };
+    run("--baseline-write");
+    let path = folder.path().join("known.yaml");
+    let known = fs::read_to_string(&path).expect("the baseline");
+    let entries: Vec<&str> = known.split("\n  - case: ").collect();
+    assert!(entries.len() > 3 && entries[1].contains("\n    match: \"MC-"), "{known}");
+    fs::write(&path, format!("{}\n  - case: {}\n", entries[0], entries[1])).expect("written");
+    let output = run("--baseline");
+    let shown = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{shown}");
+    assert!(shown.contains("1 known to fail") && !shown.contains("stale"), "{shown}");
+}
+
 /// An entry that names nothing there is is told where it is written, whatever part of the suite is run.
 #[test]
 fn a_mistyped_entry_is_always_told() {
