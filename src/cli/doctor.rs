@@ -35,7 +35,7 @@ const TEXT: usize = 40;
 pub(super) struct Doctor {
     #[command(flatten)]
     source: Source,
-    /// The server, `ws://…` or `wss://…`. Default: the target of the configuration, if it has exactly one.
+    /// The server, `ws://…` or `wss://…`, or `env:VARIABLE`. Default: the target of the configuration, if it has exactly one.
     #[arg(long)]
     url: Option<String>,
     #[command(flatten)]
@@ -75,7 +75,12 @@ impl Doctor {
             (self.source.name, self.source.protocol) = (config.name.clone(), config.protocol.clone());
         }
         if self.source.overlay.is_empty() {
-            self.source.overlay = config.overlay;
+            self.source.overlay.clone_from(&config.overlay);
+        }
+        self.source.reading = self.source.reading.or(config.reading);
+        self.source.dialect = self.source.dialect.take().or_else(|| config.dialect.clone());
+        if self.header.is_empty() {
+            self.header.clone_from(&config.header);
         }
         let mut suites = vec![super::source::Suite {
             protocol: self.source.protocol(&mut Filter::default())?,
@@ -85,13 +90,10 @@ impl Doctor {
             chosen.tools(&mut suites)?;
         }
         let protocol = Arc::clone(&suites[0].protocol);
-        let ca_file = config.ca_file;
-        let target = self.target(chosen.as_ref(), config.url)?;
-        let scale = chosen.as_ref().and_then(|chosen| chosen.config.timeout_scale);
-        let scale = scale.unwrap_or(1.0);
+        let target = self.target(chosen.as_ref(), config.url.clone())?;
         let options = RunOptions {
-            trust: trust(self.ca_file.as_deref().or(ca_file.as_deref()))?,
-            timing: Timing { scale, no_deadline: self.choice.no_deadline, ..Timing::default() },
+            trust: trust(self.ca_file.as_deref().or(config.ca_file.as_deref()))?,
+            timing: self.timing(chosen.as_ref(), &config),
             baseline: self.baseline(chosen.as_ref(), config.baseline.as_deref())?,
             prompts: chosen.as_ref().map(|chosen| chosen.prompts.clone()).unwrap_or_default(),
             ..RunOptions::default()
@@ -137,6 +139,19 @@ impl Doctor {
         }
     }
 
+    /// How long it is waited for: what the target says, or else the configuration.
+    fn timing(&self, chosen: Option<&Chosen>, config: &Config) -> Timing {
+        let own = chosen.map(|chosen| &chosen.config);
+        let scale = own.and_then(|own| own.timeout_scale).or(config.timeout_scale.map(|scale| scale.0));
+        let quiet = own.and_then(|own| own.quiet_period.map(|time| time.0));
+        Timing {
+            scale: scale.unwrap_or(1.0),
+            quiet: quiet.or(config.quiet_period.map(|quiet| quiet.0)),
+            no_deadline: self.choice.no_deadline,
+            ..Timing::default()
+        }
+    }
+
     /// The known failures. Those of the configuration are for the server that it says itself.
     fn baseline(&self, chosen: Option<&Chosen>, own: Option<&Path>) -> Result<Option<Baseline>, Failure> {
         let own = own.filter(|_| self.url.is_none() || chosen.is_some());
@@ -150,7 +165,7 @@ impl Doctor {
         }
         let headers = self.header.iter().map(|text| header::parse(text)).collect::<Result<Vec<_>, _>>()?;
         match self.url.clone().or(url) {
-            Some(url) => Ok(Target::Url { url, headers }),
+            Some(url) => Ok(Target::Url { url: header::of_environment("--url", &url)?, headers }),
             None => Err(usage("which server?", "--target NAME of frameproof.toml, or --url ws://…")),
         }
     }

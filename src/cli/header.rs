@@ -2,6 +2,18 @@
 
 use super::{Failure, usage};
 
+/// Before the name of a variable that has a value.
+pub(super) const ENVIRONMENT: &str = "env:";
+
+/// A value as it is given, or that of the variable that it names. `what`: as messages call it.
+pub(super) fn of_environment(what: &str, value: &str) -> Result<String, Failure> {
+    let Some(variable) = value.strip_prefix(ENVIRONMENT) else { return Ok(value.to_owned()) };
+    std::env::var(variable).map_err(|_| {
+        let hint = format!("export {variable} before the run");
+        usage(format!("{what}: the environment variable {variable} is not set"), &hint)
+    })
+}
+
 /// `Name: value`, or `Name: env:VARIABLE`.
 pub(super) fn parse(text: &str) -> Result<(String, String), Failure> {
     const HINT: &str = "write `Name: value`, or `Name: env:VARIABLE` to take the value from the environment";
@@ -14,13 +26,7 @@ pub(super) fn parse(text: &str) -> Result<(String, String), Failure> {
     {
         return Err(usage(format!("--header: `{name}` is not a header name"), HINT));
     }
-    let value = match value.trim().strip_prefix("env:") {
-        Some(variable) => std::env::var(variable).map_err(|_| {
-            let hint = format!("export {variable} before the run");
-            usage(format!("--header {name}: the environment variable {variable} is not set"), &hint)
-        })?,
-        None => value.trim().to_owned(),
-    };
+    let value = of_environment(&format!("--header {name}"), value.trim())?;
     if value.chars().any(|c| c.is_control() && c != '\t') {
         return Err(usage(
             format!("--header {name}: the value has a control character"),
@@ -30,15 +36,15 @@ pub(super) fn parse(text: &str) -> Result<(String, String), Failure> {
     Ok((name.to_owned(), value))
 }
 
-/// The header as it may be shown: a value from the environment by the variable's name, any other not at all.
+/// The header as it may be shown, to be given again: a value from the environment by the variable's name, and so any other.
 pub(super) fn redacted(text: &str) -> String {
-    match text.split_once(':') {
-        Some((name, value)) if value.trim().starts_with("env:") => {
-            format!("{}: {}", name.trim(), value.trim())
-        }
-        Some((name, _)) => format!("{}: …", name.trim()),
-        None => "…".to_owned(),
+    let (name, value) = text.split_once(':').unwrap_or((text, ""));
+    let (name, value) = (name.trim(), value.trim());
+    if value.starts_with(ENVIRONMENT) {
+        return format!("{name}: {value}");
     }
+    let letter = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
+    format!("{name}: {ENVIRONMENT}{}", name.chars().map(letter).collect::<String>())
 }
 
 #[cfg(test)]
@@ -56,8 +62,7 @@ mod tests {
 
     #[test]
     fn values_are_not_shown() {
-        assert_eq!(redacted("Authorization: Bearer abc"), "Authorization: …");
-        assert_eq!(redacted("Authorization: env:TOKEN"), "Authorization: env:TOKEN");
-        assert_eq!(redacted("secret"), "…");
+        assert_eq!(redacted("X-Api-Key: Bearer abc"), "X-Api-Key: env:X_API_KEY");
+        assert_eq!(redacted("Authorization:  env:TOKEN"), "Authorization: env:TOKEN");
     }
 }

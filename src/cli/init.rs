@@ -76,11 +76,13 @@ impl Init {
             write_atomically(&path, text).map_err(|error| usage(error, "take another folder"))?;
             writeln!(out, "wrote {}", path.display())?;
         }
+        // The folder in which the command stands needs no name.
+        let here = self.folder.components().all(|part| part == std::path::Component::CurDir);
+        let place = if here { String::new() } else { format!(" in {}", self.folder.display()) };
         writeln!(
             out,
-            "\nStart your server at {}, then run `frameproof run` in {}.\ndocs/protocols.md explains each part.",
-            self.url,
-            self.folder.display()
+            "\nStart your server at {}, then run `frameproof run`{}.\ndocs/protocols.md explains each part.",
+            self.url, place
         )?;
         Ok(Exit::Passed)
     }

@@ -12,7 +12,7 @@ use super::config::{Config, Jobs};
 use super::places::Files;
 use super::server::Server;
 use super::source::{Filter, Source, Suite};
-use super::target::{Chosen, TargetChoice, cannot_launch};
+use super::target::{Chosen, TargetChoice, cannot_launch, config_argument};
 use super::{Failure, harness, runtime, usage};
 use crate::exit::{self, Exit};
 use crate::report::console::{Console, ConsoleOptions};
@@ -20,7 +20,7 @@ use crate::report::{file, json, junit};
 use crate::results::baseline::{self, Baseline};
 use crate::results::event::{CaseReport, RunEvent};
 use crate::results::reproduce::Reproduce;
-use crate::run::{self, Attempts, RunError, RunOptions, Target, Timing};
+use crate::run::{self, Attempts, Randomness, RunError, RunId, RunOptions, Target, Timing};
 use crate::scenario;
 use crate::target::Groups;
 use crate::wire::Trust;
@@ -55,6 +55,10 @@ pub(super) struct Run {
     /// Seed of the random generator. Default: 1.
     #[arg(long, value_name = "SEED")]
     seed: Option<u64>,
+    /// Use the keys and sessions of the run with this id, which it printed: with its --seed, the same messages. Default: a new one,
+    /// so that nothing that an earlier run has left on the server is met.
+    #[arg(long, value_name = "ID")]
+    run_id: Option<RunId>,
     /// Treat warnings (a violated SHOULD or MAY) as failures.
     #[arg(long)]
     strict: bool,
@@ -254,7 +258,7 @@ impl Run {
                 repeat: self.repeat.map_or(1, u32::from),
                 ..options.attempts
             },
-            seed: self.seed(),
+            randomness: Randomness { seed: self.seed(), run_id: self.run_id },
             strict: self.strict,
             baseline,
             trace: self.trace.clone(),
@@ -274,11 +278,13 @@ impl Run {
         let mut subject = match chosen {
             // What the target says of protocol and overlay it says again.
             Some(chosen) => format!("{}{}", self.given, chosen.arguments),
-            None => self.source.arguments(),
+            None => self.source.arguments() + &config_argument(self.config.as_deref()),
         };
         subject += &self.server.place();
         let strict = if self.strict { " --strict" } else { "" };
-        Reproduce::new(subject, format!("{}{strict} --seed {}", self.server.patience(), self.seed()))
+        let settings = format!("{}{strict} --seed {}", self.server.patience(), self.seed());
+        let again = Reproduce::new(subject, settings);
+        if chosen.is_none() && self.server.url.is_none() { again.against_reference() } else { again }
     }
 
     fn write(&self, events: &[RunEvent]) -> Result<(), Failure> {

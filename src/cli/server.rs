@@ -17,8 +17,8 @@ use crate::wire::{Endpoint, Trust, shown};
 /// Which server, and its pace.
 #[derive(Debug, Args)]
 pub(super) struct Server {
-    /// The server to test, `ws://…` or `wss://…`. Default: the configuration's `url` or its only target; otherwise the
-    /// built-in reference server.
+    /// The server to test, `ws://…` or `wss://…`; `env:VARIABLE` takes a URL with secrets from the environment. Default: the
+    /// configuration's `url` or its only target; otherwise the built-in reference server.
     #[arg(long)]
     pub url: Option<String>,
     /// Test the reference server, even if the configuration names another one.
@@ -43,6 +43,16 @@ pub(super) struct Server {
     /// The silence that ends a turn in protocols without a final message: `500ms`, `2s`. Default: the protocol's.
     #[arg(long, value_name = "TIME")]
     pub quiet_period: Option<Quiet>,
+    /// What the configuration has filled in.
+    #[arg(skip)]
+    filled: Filled,
+}
+
+/// What a configuration has filled in, and will fill in when the command is given again.
+#[derive(Debug, Clone, Copy, Default)]
+struct Filled {
+    url: bool,
+    header: bool,
 }
 
 impl Server {
@@ -63,9 +73,13 @@ impl Server {
         }
         if same {
             let open = self.fault.is_none() && self.style.is_empty() && !self.reference && chosen.is_none();
-            self.url = self.url.take().or_else(|| config.url.clone().filter(|_| open));
+            if self.url.is_none() && open {
+                self.url.clone_from(&config.url);
+                self.filled.url = true;
+            }
             if self.header.is_empty() {
                 self.header.clone_from(&config.header);
+                self.filled.header = true;
             }
         }
         self.ca_file = self.ca_file.take().or_else(|| config.ca_file.clone());
@@ -87,6 +101,7 @@ impl Server {
                 Variant { fault: self.fault.clone(), styles: self.style.clone(), ..Variant::default() };
             return Ok(Target::Reference(variant));
         };
+        let url = &header::of_environment("--url", url)?;
         let endpoint = Endpoint {
             url: url.clone(),
             headers: headers.clone(),
@@ -100,11 +115,16 @@ impl Server {
 }
 
 impl Server {
-    /// The arguments that say where it is, to be given again; without secrets.
+    /// The arguments that say where it is, to be given again. In place of a secret they name a variable of the environment.
     pub fn place(&self) -> String {
         let mut text = String::new();
-        if let Some(url) = &self.url {
-            text += &format!(" --url {}", quote(&shown(url)));
+        match &self.url {
+            Some(url) if shown(url) == *url || url.starts_with(header::ENVIRONMENT) => {
+                text += &format!(" --url {}", quote(url));
+            }
+            // Its secrets are to be given again.
+            Some(_) if !self.filled.url => text += " --url env:FRAMEPROOF_URL",
+            _ => {}
         }
         if self.reference {
             text += " --reference";
@@ -115,7 +135,8 @@ impl Server {
         if !self.style.is_empty() {
             text += &format!(" --style {}", quote(&self.style.join(",")));
         }
-        for header in &self.header {
+        let given = self.header.iter().filter(|_| !self.filled.header);
+        for header in given {
             text += &format!(" --header {}", quote(&header::redacted(header)));
         }
         if let Some(path) = &self.ca_file {

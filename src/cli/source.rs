@@ -207,7 +207,8 @@ impl Source {
         match self.reading {
             Some(Reading::Strict) => text += " --reading strict",
             Some(Reading::Lenient) => text += " --reading lenient",
-            Some(Reading::Default) | None => {}
+            Some(Reading::Default) => text += " --reading default",
+            None => {}
         }
         if let Some(dialect) = &self.dialect {
             text += &format!(" --dialect {}", quote(dialect));

@@ -41,6 +41,11 @@ pub(super) struct Chosen {
     pub arguments: String,
 }
 
+/// The argument that names the configuration, with a space before it, if one is named.
+pub(super) fn config_argument(file: Option<&Path>) -> String {
+    file.map(|file| format!(" --config {}", quote(&file.display().to_string()))).unwrap_or_default()
+}
+
 /// `frameproof.toml` has several targets that fit.
 pub(super) fn which_target(names: &[&str]) -> Failure {
     usage("which target?", &format!("--target NAME: there are {}", names.join(", ")))
@@ -135,10 +140,7 @@ impl TargetChoice {
         if self.no_deadline {
             spec.patience.start = DAY;
         }
-        let mut arguments = String::new();
-        if let Some(file) = file {
-            arguments += &format!(" --config {}", quote(&file.display().to_string()));
-        }
+        let mut arguments = config_argument(file);
         arguments += &format!(" --target {}", quote(name));
         arguments += if self.attach { " --attach" } else { "" };
         arguments += if self.no_deadline { " --no-deadline" } else { "" };

@@ -295,6 +295,10 @@ impl<'w> Walk<'w> {
             self.tell(StepFinding::new(STEP, StepState::Unknown, "the protocol has no guarded tool", ""));
             return true;
         };
+        if tool.asks == Some(false) {
+            self.tell(StepFinding::new(STEP, StepState::Ok, "the protocol has no approvals", ""));
+            return true;
+        }
         let turn = json!([{ "call": { "class": "guarded" } }, { "say": WORDS }]);
         let never = json!({ "never": "turn-end", "window": format!("{ASKS_MS}ms") });
         let outcome = self.case(self.turn(turn).step(never)).await;
@@ -360,7 +364,9 @@ impl<'w> Walk<'w> {
             Err(error) => return not_served(&error, clock),
         };
         // Frames are compared whole.
-        let options = self.run.case_options(self.run.options.seed);
+        // Each step has a session of its own: what one leaves pending is no other's.
+        let mut options = self.run.case_options(self.run.options.randomness.seed.wrapping_add(1));
+        options.salt = self.run.next_salt(&loaded.id, 0, 0);
         let options = CaseOptions { retention: Retention::Trace, ..options };
         let mut outcome = run_case(self.run, loaded, options, &lease.server).await;
         if let Some(instance) = &lease.server.instance {

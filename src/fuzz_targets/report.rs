@@ -195,6 +195,7 @@ impl Maker<'_, '_> {
             target: self.text()?,
             started: self.text()?,
             seed: self.source.arbitrary()?,
+            run_id: self.maybe()?,
             reading: self.text()?,
             cases: 1,
             jobs: 1,

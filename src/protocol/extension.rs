@@ -335,6 +335,9 @@ pub struct Tool {
     /// Capabilities without which it is not what its class says: cases that call it are not applicable then.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<String>,
+    /// `guarded`: whether the server asks somebody before it runs the tool. Default: yes; `doctor` looks for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asks: Option<bool>,
     /// The target's configuration gives it: a scenario's arguments are not for it.
     #[serde(skip)]
     pub of_target: bool,

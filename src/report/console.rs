@@ -107,14 +107,16 @@ impl<W: Write> Console<W> {
         if self.options.verbosity < 0 {
             return Ok(());
         }
+        let run = started.run_id.as_ref().map(|id| format!(", run {id}")).unwrap_or_default();
         writeln!(
             self.out,
-            "{BOLD}{}{BOLD:#} against {} {DIM}({}, {} at a time, seed {}, {} reading){DIM:#}",
+            "{BOLD}{}{BOLD:#} against {} {DIM}({}, {} at a time, seed {}{}, {} reading){DIM:#}",
             terminal(&started.title),
             terminal(&started.target),
             cases(started.cases),
             started.jobs,
             started.seed,
+            terminal(&run),
             terminal(&started.reading)
         )
     }
@@ -210,6 +212,9 @@ impl<W: Write> Console<W> {
 
     /// Why cases say nothing about this server: each reason once.
     fn unjudged(&mut self) -> std::io::Result<()> {
+        // Cases end in another order each time.
+        self.unjudged.iter_mut().for_each(|(_, cases)| cases.sort());
+        self.unjudged.sort_by(|(_, one), (_, other)| one.cmp(other));
         for (index, (reason, cases)) in self.unjudged.iter().enumerate() {
             if index == 0 {
                 writeln!(self.out)?;

@@ -26,8 +26,9 @@ pub(super) fn asked_for(expected: &Value, actual: &Value) -> (Value, bool) {
 
 /// A line of a difference: `-` expected, `+` actual, ` ` both.
 pub(super) fn lines(expected: &Value, actual: &Value) -> Vec<(char, String)> {
+    let are_texts = expected.is_string() && actual.is_string();
     let text = |value: &Value| match value {
-        Value::String(text) => text.clone(),
+        Value::String(text) if are_texts => text.clone(),
         // Values always serialise.
         // That one more follows is no difference.
         value => serde_json::to_string_pretty(value).unwrap_or_default().replace(",\n", "\n"),
@@ -75,5 +76,7 @@ mod tests {
         assert_eq!(signs(json!({ "a": 1 }), json!({ "a": 1, "b": 2 })), 1, "a comma is no difference");
         assert_eq!(signs(json!({ "a": ",\n" }), json!({ "a": "\n" })), 2, "one in a text is");
         assert_eq!(asked_for(&json!({ "a": 1 }), &json!("text")), (json!("text"), false));
+        assert_eq!(signs(json!("5"), json!(5)), 2, "a text that looks like a number is none");
+        assert_eq!(signs(json!("a"), json!("b")), 2);
     }
 }

@@ -42,6 +42,9 @@ pub fn render(events: &[RunEvent]) -> Result<String, String> {
                     // The type is the writer's own.
                     suite.timestamp = begin.started.parse().ok();
                     suite.add_property(Property::new("seed", begin.seed.to_string()));
+                    if let Some(id) = &begin.run_id {
+                        suite.add_property(Property::new("run-id", xml(id).into_owned()));
+                    }
                     suite.add_property(Property::new("target", xml(&begin.target).into_owned()));
                     suite.add_property(Property::new("reading", xml(&begin.reading).into_owned()));
                     suite

@@ -74,6 +74,9 @@ pub struct RunStarted {
     pub started: String,
     /// Seed of everything random.
     pub seed: u64,
+    /// Tells the run from others on the same server; with the seed it gives the same messages. None: the server is started for the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<String>,
     /// The reading: `strict`, `default` or `lenient`.
     pub reading: String,
     /// How many cases are selected.

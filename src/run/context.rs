@@ -1,15 +1,20 @@
 //! What a run has found out before its first case.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::check::RulesetPair;
 use crate::protocol::Protocol;
 use crate::reference::Variant;
 use crate::run::options::{CaseOptions, Retention};
+use crate::run::run_id::RunId;
 use crate::run::triage::activity::ServerActivity;
 use crate::run::{LeakDetector, RunOptions, Target};
 use crate::source::Diagnostics;
+
+/// A case by its id, with its round and attempt.
+type Execution = (String, u32, u32);
 
 /// What the cases of a run share beside the server. It does not change once they run.
 #[derive(Clone)]
@@ -24,8 +29,10 @@ pub(crate) struct RunContext {
     pub is_reference: bool,
     /// The silence that stands for the end of a turn, where it is not the protocol's own.
     pub quiet: Option<Duration>,
-    /// Makes the sessions of this run others than those of a run before, whose ids the same seed gave.
-    pub salt: u64,
+    /// Makes sessions and keys of this run others than those of a run before, which the same seed gave.
+    pub run_id: RunId,
+    /// How often each case was run.
+    pub executions: Arc<Mutex<HashMap<Execution, u32>>>,
     /// What cases that run side by side receive of each other; none: they are not watched for that.
     pub leaks: Option<Arc<LeakDetector>>,
     /// What the server was seen to do over all cases.
@@ -49,8 +56,12 @@ impl RunContext {
             bare: options.bare.clone(),
             is_reference,
             quiet: options.timing.quiet.or(reference.map(Variant::quiet)),
-            // A server that was there before may remember the sessions of the last run.
-            salt: if is_reference { 0 } else { fresh_salt() },
+            // A server that was there before may remember the last run.
+            run_id: options.randomness.run_id.unwrap_or(match is_reference {
+                true => RunId::default(),
+                false => RunId::fresh(),
+            }),
+            executions: Arc::default(),
             leaks: None,
             activity: Arc::default(),
             options: Arc::new(options),
@@ -77,12 +88,16 @@ impl RunContext {
             longest_step: None,
             retention: if self.options.trace.is_some() { Retention::Trace } else { Retention::Report },
             seed,
-            salt: self.salt,
+            salt: self.run_id.salt(0),
         }
     }
-}
 
-/// A salt that no run had before.
-pub(crate) fn fresh_salt() -> u64 {
-    uuid::Uuid::new_v4().as_u64_pair().1
+    /// The salt for the next execution of a case: one that is run again must not meet what it has left behind itself.
+    pub fn next_salt(&self, case: &str, round: u32, attempt: u32) -> u64 {
+        let mut executions = self.executions.lock().unwrap_or_else(PoisonError::into_inner);
+        let times = executions.entry((case.to_owned(), round, attempt)).or_default();
+        let salt = self.run_id.salt(*times);
+        *times += 1;
+        salt
+    }
 }

@@ -8,6 +8,7 @@ pub(crate) mod isolation;
 pub(crate) mod loop_lag;
 pub mod options;
 pub mod prompts;
+mod run_id;
 pub(crate) mod server;
 pub(crate) mod suite;
 pub mod testbed;
@@ -17,7 +18,8 @@ use std::sync::Arc;
 
 pub use error::RunError;
 pub use isolation::leaks::LeakDetector;
-pub use options::{Attempts, Limits, RunOptions, Timing};
+pub use options::{Attempts, Limits, Randomness, RunOptions, Timing};
+pub use run_id::RunId;
 pub use suite::run::run;
 pub use triage::activity::ServerActivity;
 

@@ -9,6 +9,7 @@ use crate::protocol::Protocol;
 use crate::results::baseline::Baseline;
 use crate::results::reproduce::Reproduce;
 use crate::run::prompts::Prompts;
+use crate::run::run_id::RunId;
 use crate::wire::Trust;
 
 /// What the user wants of a run.
@@ -16,8 +17,8 @@ use crate::wire::Trust;
 pub struct RunOptions {
     /// Cases side by side; at least 1.
     pub jobs: usize,
-    /// Seed of everything random.
-    pub seed: u64,
+    /// Where everything random comes from.
+    pub randomness: Randomness,
     /// How often cases and servers are tried.
     pub attempts: Attempts,
     /// How long things may take.
@@ -38,6 +39,15 @@ pub struct RunOptions {
     pub trust: Trust,
     /// The command that does the same again.
     pub reproduce: Reproduce,
+}
+
+/// Where everything random comes from: the same seed and run id give the same messages.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Randomness {
+    /// Seed of the random generator.
+    pub seed: u64,
+    /// Tells the run from others on the same server. `None`: a new one, unless the server is started for the run.
+    pub run_id: Option<RunId>,
 }
 
 /// How often cases and servers are tried.
@@ -87,7 +97,7 @@ pub(crate) struct CaseOptions {
     pub longest_step: Option<Duration>,
     pub retention: Retention,
     pub seed: u64,
-    /// Makes the sessions of this run of the case others than those of one before, whose ids the same seed gave.
+    /// Makes sessions and keys of this run of the case others than those of one before, which the same seed gave; 0: as the seed gives them.
     pub salt: u64,
 }
 
@@ -122,7 +132,7 @@ impl Default for RunOptions {
     fn default() -> Self {
         Self {
             jobs: 8,
-            seed: 0,
+            randomness: Randomness::default(),
             attempts: Attempts::default(),
             timing: Timing::default(),
             prompts: Prompts::default(),

@@ -7,8 +7,9 @@ use crate::results::cause::Cause;
 use crate::results::death::Death;
 use crate::results::event::{CaseReport, Failure, RunStarted, Verdict};
 use crate::results::redact::Secrets;
-use crate::run::context::{RunContext, fresh_salt};
+use crate::run::context::RunContext;
 use crate::run::options::{CaseOptions, Retention};
+use crate::run::run_id::RunId;
 use crate::run::server::pool::ServerPool;
 use crate::run::server::probe::detect_dialect;
 use crate::run::server::serve::run_on_server;
@@ -122,13 +123,11 @@ impl Testbed {
 
     /// How a report begins.
     pub fn started(&self, cases: usize) -> RunStarted {
-        crate::run::suite::started::started(
-            &self.run.protocol,
-            &self.target,
-            &self.url,
-            &self.run.options,
-            cases,
-        )
+        // Each of its cases has a run id of its own.
+        RunStarted {
+            run_id: None,
+            ..crate::run::suite::started::started(&self.run, &self.target, &self.url, cases)
+        }
     }
 
     /// Runs a case. `deadline` replaces the run's step deadline.
@@ -143,7 +142,7 @@ impl Testbed {
         options.step_deadline = deadline.unwrap_or(options.step_deadline);
         // A case that is run again, perhaps beside itself, must not meet its own sessions on a server that was there before.
         if !run.is_reference {
-            options.salt = fresh_salt();
+            options.salt = RunId::fresh().salt(0);
         }
         let clock = std::time::Instant::now();
         let mut outcome = run_on_server(&self.pool, run, loaded, options).await;

@@ -197,7 +197,10 @@ fn describe(
         // That a field may be null is what it means to leave it out.
         Problem::Type(expected) => {
             let types: Vec<&str> = expected.split(" or ").filter(|one| *one != "null").collect();
-            let message = format!("{shown} must be of type {}", types.join(" or "));
+            let message = match &types[..] {
+                [] => format!("{shown} is none of what may stand here"),
+                types => format!("{shown} must be of type {}", types.join(" or ")),
+            };
             Diagnostic::new(message).at(document, &place, Part::Value)
         }
         Problem::Other(message) if message.ends_with(POINTER) => {
@@ -241,4 +244,39 @@ fn field_names(schema: &Value) -> Vec<String> {
     names.sort();
     names.dedup();
     names
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Debug, Deserialize, JsonSchema)]
+    #[serde(untagged)]
+    enum Either {
+        #[expect(dead_code, reason = "only its shape matters")]
+        Word(String),
+        #[expect(dead_code, reason = "only its shape matters")]
+        Number { n: u8 },
+    }
+
+    #[derive(Debug, Deserialize, JsonSchema)]
+    struct Optional {
+        #[expect(dead_code, reason = "only its shape matters")]
+        a: Option<Either>,
+    }
+
+    #[test]
+    fn no_message_has_a_hole() {
+        for text in ["a: []\n", "a: {}\n", "a: 5\n", "a: { n: {} }\n", "a: { n: null }\n"] {
+            let document = Document::parse("d.yaml", text).expect("YAML");
+            let shown = decode::<Optional>(&document, "").expect_err(text).to_string();
+            let first = shown.lines().next().unwrap_or_default();
+            assert!(
+                !first.trim_end().ends_with("of type") && first.len() > "error: a list".len(),
+                "{text}{shown}"
+            );
+        }
+    }
 }

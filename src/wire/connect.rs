@@ -7,7 +7,7 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::Error;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
-use tokio_tungstenite::tungstenite::error::{ProtocolError, UrlError};
+use tokio_tungstenite::tungstenite::error::{ProtocolError, SubProtocolError, UrlError};
 use tokio_tungstenite::tungstenite::http::{HeaderName, HeaderValue, StatusCode, Uri};
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, client_async_with_config};
@@ -33,6 +33,20 @@ pub struct Endpoint {
     pub deadline: Duration,
     /// Whose certificates count, for `wss://`.
     pub trust: Trust,
+}
+
+/// What is wrong with the sub-protocol of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SubProtocol {
+    /// None of those that were offered.
+    #[error("selects none of the sub-protocols that the client offers")]
+    None,
+    /// Another one than those that were offered, which RFC 6455 (4.1) forbids.
+    #[error("selects a sub-protocol that the client does not offer")]
+    Other,
+    /// One, although none was offered, which RFC 6455 (4.1) forbids.
+    #[error("selects a sub-protocol although the client offers none")]
+    Unasked,
 }
 
 /// Why there is no connection.
@@ -71,6 +85,9 @@ pub enum ConnectError {
     /// The answer to the upgrade is no WebSocket handshake.
     #[error("the server does not speak WebSocket: {0}")]
     NotWebSocket(String),
+    /// The server takes the upgrade, and not with one of the sub-protocols that the client offers.
+    #[error("the server {0}")]
+    SubProtocol(SubProtocol),
     /// No TCP connection, or no TLS on it, in time.
     #[error("no connection within {0:?}")]
     Silence(Duration),
@@ -99,6 +116,12 @@ pub fn shown(url: &str) -> String {
 }
 
 impl ConnectError {
+    /// Whether it says something about a server that is there and takes connections, and not about the way to it.
+    #[must_use]
+    pub fn is_verdict(&self) -> bool {
+        matches!(self, Self::SubProtocol(_))
+    }
+
     /// The same error with what the server said passed through `mask`.
     #[must_use]
     pub fn masked(self, mask: &dyn Fn(String) -> String) -> Self {
@@ -247,6 +270,13 @@ fn classify(error: Error) -> ConnectError {
         // The stream was over before the answer was: as much of a break as a reset.
         Error::Protocol(ProtocolError::HandshakeIncomplete) => {
             ConnectError::Broken("the server ended it before its answer was complete".to_owned())
+        }
+        Error::Protocol(ProtocolError::SecWebSocketSubProtocolError(error)) => {
+            ConnectError::SubProtocol(match error {
+                SubProtocolError::NoSubProtocol => SubProtocol::None,
+                SubProtocolError::InvalidSubProtocol => SubProtocol::Other,
+                SubProtocolError::ServerSentSubProtocolNoneRequested => SubProtocol::Unasked,
+            })
         }
         Error::Protocol(error) => ConnectError::NotWebSocket(error.to_string()),
         Error::HttpFormat(error) => ConnectError::NotWebSocket(error.to_string()),

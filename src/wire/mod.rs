@@ -12,7 +12,7 @@ pub mod relay;
 mod tls;
 
 pub(crate) use connect::READ_BUFFER;
-pub use connect::{ConnectError, Endpoint, named_status, shown};
+pub use connect::{ConnectError, Endpoint, SubProtocol, named_status, shown};
 pub use connection::{Connection, Incoming};
 pub use link::{Link, LinkMode};
 pub use messages::{Breach, Messages, Writer};

@@ -20,6 +20,7 @@ fn events(text: &str) -> Vec<RunEvent> {
         title: text.into(),
         target: text.into(),
         started: "2026-01-02T03:04:05Z".into(),
+        run_id: None,
         seed: 42,
         reading: "default".into(),
         cases: 5,

@@ -81,7 +81,7 @@ const ROOMS: &[&[&str]] = &[
     &["server"],
     &["isolation/precheck", "triage/groups", "triage/model_use", "triage/signature"],
     &["case"],
-    &["address", "context", "error", "isolation", "loop_lag", "options", "prompts", "triage"],
+    &["address", "context", "error", "isolation", "loop_lag", "options", "prompts", "run_id", "triage"],
 ];
 
 fn room_of(path: &str) -> Option<usize> {

@@ -29,6 +29,7 @@ mod raw_frames;
 mod reference;
 mod run_options;
 mod scenario_errors;
+mod second_run;
 mod sessions;
 mod silence;
 mod stories;

@@ -9,6 +9,8 @@ use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::handshake::server::{Request, Response};
+use tokio_tungstenite::tungstenite::http::{HeaderValue, StatusCode};
 
 /// What is wrong with the server.
 #[derive(Clone, Copy, PartialEq)]
@@ -16,6 +18,8 @@ enum Flaw {
     None,
     NumbersStand,
     ClosesOnRubbish,
+    WantsKey,
+    OtherSubProtocol,
 }
 
 /// Starts the server on a thread of its own; it ends with the test.
@@ -35,7 +39,18 @@ fn serve(flaw: Flaw) -> SocketAddr {
 }
 
 async fn converse(stream: TcpStream, flaw: Flaw) {
-    let Ok(mut socket) = tokio_tungstenite::accept_async(stream).await else { return };
+    #[expect(clippy::result_large_err, reason = "the library says what the callback returns")]
+    let upgrade = |request: &Request, mut response: Response| {
+        if flaw == Flaw::WantsKey && request.headers().get("x-key").is_none_or(|key| key != "open sesame") {
+            *response.status_mut() = StatusCode::UNAUTHORIZED;
+            return Err(response.map(|()| None));
+        }
+        if flaw == Flaw::OtherSubProtocol {
+            response.headers_mut().insert("sec-websocket-protocol", HeaderValue::from_static("other"));
+        }
+        Ok(response)
+    };
+    let Ok(mut socket) = tokio_tungstenite::accept_hdr_async(stream, upgrade).await else { return };
     let mut seq = 0;
     while let Some(Ok(message)) = socket.next().await {
         let Message::Text(request) = message else { continue };
@@ -67,7 +82,16 @@ fn project(flaw: Flaw) -> tempfile::TempDir {
     let url = format!("ws://{}/ws", serve(flaw));
     let output = frameproof(folder.path(), &["init", ".", "--url", &url]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let said = text(&output.stdout);
+    assert!(said.contains("then run `frameproof run`.\n"), "{said}");
     folder
+}
+
+/// Puts a line at the top of a project's configuration.
+fn configure(project: &tempfile::TempDir, line: &str) {
+    let path = project.path().join("frameproof.toml");
+    let config = fs::read_to_string(&path).expect("what init wrote");
+    fs::write(&path, format!("{line}\n{config}")).expect("written");
 }
 
 fn run(folder: &Path, arguments: &[&str]) -> (Option<i32>, String) {
@@ -97,6 +121,75 @@ fn its_requirements_find_the_defects_of_a_server() {
         let failed: Vec<&str> = shown.lines().filter(|line| line.starts_with("  FAIL CH-")).collect();
         assert!(failed.len() == 1 && failed[0].contains(id), "{shown}");
     }
+}
+
+#[test]
+fn the_wrong_sub_protocol_is_a_verdict() {
+    for (flaw, told) in [
+        (Flaw::None, "selects none of the sub-protocols that the client offers"),
+        (Flaw::OtherSubProtocol, "selects a sub-protocol that the client does not offer"),
+    ] {
+        let project = project(flaw);
+        configure(&project, "header = ['Sec-WebSocket-Protocol: chat.v1']");
+        let (code, shown) = run(project.path(), &["run"]);
+        assert_eq!(code, Some(1), "{shown}");
+        assert!(shown.contains(told) && !shown.contains("does not speak WebSocket"), "{shown}");
+    }
+    let project = project(Flaw::OtherSubProtocol);
+    let (code, shown) = run(project.path(), &["run"]);
+    assert!(code == Some(1) && shown.contains("although the client offers none"), "{shown}");
+}
+
+#[test]
+fn the_doctor_takes_headers_and_pace_from_the_configuration() {
+    let project = project(Flaw::WantsKey);
+    let (code, shown) = run(project.path(), &["doctor"]);
+    assert!(code == Some(1) && shown.contains("HTTP 401"), "{shown}");
+    configure(&project, "header = ['X-Key: open sesame']");
+    let (_, shown) = run(project.path(), &["doctor"]);
+    assert!(shown.contains("good     upgrade?") && shown.contains("good     plain turn?"), "{shown}");
+    assert_eq!(run(project.path(), &["run"]).0, Some(0));
+}
+
+/// Each reproduce line of a failing run, as printed, in a shell: it fails again by its case. Secrets are given by the environment.
+fn reproduces(folder: &Path, arguments: &[&str], secrets: &[(&str, &str)]) {
+    let (code, shown) = run(folder, &[&["run"], arguments].concat());
+    assert_eq!(code, Some(1), "{shown}");
+    let lines: Vec<&str> =
+        shown.lines().filter_map(|line| line.trim_start().strip_prefix("reproduce: ")).collect();
+    assert!(!lines.is_empty(), "{shown}");
+    let binary = Path::new(env!("CARGO_BIN_EXE_frameproof")).parent().expect("a folder");
+    let path = format!("{}:{}", binary.display(), std::env::var("PATH").unwrap_or_default());
+    for line in lines {
+        assert!(secrets.iter().all(|(_, secret)| !line.contains(secret)), "{line}");
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", line]).current_dir(folder).env("PATH", &path).env("NO_COLOR", "1");
+        let output = shell.envs(secrets.iter().copied()).output().expect("a shell");
+        let again = text(&output.stdout) + &text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{line}\n{again}");
+    }
+}
+
+#[test]
+fn what_reproduces_a_failure_runs_as_printed() {
+    let broken = project(Flaw::NumbersStand);
+    configure(&broken, "header = ['X-Key: open sesame']\nreading = 'strict'\ntimeout-scale = 2.0");
+    reproduces(broken.path(), &[], &[]);
+    reproduces(broken.path(), &["--reading", "default", "--strict", "--seed", "18446744073709551615"], &[]);
+    // From elsewhere, where another configuration lies.
+    let elsewhere = tempfile::tempdir().expect("a folder");
+    fs::write(elsewhere.path().join("frameproof.toml"), "url = 'ws://127.0.0.1:1/'\n").expect("written");
+    let config = broken.path().join("frameproof.toml");
+    let config = config.to_str().expect("a path");
+    reproduces(
+        elsewhere.path(),
+        &["--config", config, "--header", "X-Key: hush-hush"],
+        &[("X_KEY", "hush-hush")],
+    );
+    let url = format!("ws://{}/ws?token=hush-hush", serve(Flaw::NumbersStand));
+    reproduces(elsewhere.path(), &["--config", config, "--url", &url], &[("FRAMEPROOF_URL", &url)]);
+    // Of the reference server, with a configuration that says another.
+    reproduces(elsewhere.path(), &["minicodex", "--fault", "unknown-status", "abort/*"], &[]);
 }
 
 #[test]

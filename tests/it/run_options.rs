@@ -232,7 +232,7 @@ fn secrets_are_shown_nowhere() {
     for file in ["j.xml", "e.jsonl", "t.ndjson"] {
         shown += &fs::read_to_string(folder.path().join(file)).expect(file);
     }
-    assert!(shown.contains("--header 'X-Key: …'"));
+    assert!(shown.contains("--url env:FRAMEPROOF_URL --header 'X-Key: env:X_KEY'"), "{shown}");
     assert!(!shown.contains("-secret"));
 }
 

@@ -299,6 +299,17 @@ fn what_the_baseline_knows_does_not_stop_the_doctor() {
     assert_eq!(run(&folder, &["doctor"]).0, Some(1));
 }
 
+#[test]
+fn approvals_are_not_missed_where_the_protocol_has_none() {
+    let served = SERVED.replace("minicodex", "tinyvex");
+    let (_, shown, errors) = run(&folder(&served), &["doctor"]);
+    assert_eq!(missing(&shown), 0, "{shown}{errors}");
+    assert!(
+        shown.contains("good     is approval requested?") && shown.contains("the protocol has no approvals"),
+        "{shown}"
+    );
+}
+
 /// A leak stays one where the baseline knows what else is wrong in the same step. It is the last step.
 #[test]
 fn what_the_baseline_knows_of_a_step_does_not_excuse_a_leak() {

@@ -61,7 +61,7 @@ impl Interpreter<'_> {
 
     fn session_id(&mut self) -> String {
         let scope = Scope { cx: self.cx, conns: &self.conns, client: &self.step.client };
-        self.vars.session_id(&scope)
+        self.vars.uuid(&scope)
     }
 
     /// Whether the server offers what the case needs. Judged once, by the messages of the first opening.

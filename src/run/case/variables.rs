@@ -12,7 +12,7 @@ use crate::run::case::context::CaseContext;
 use crate::run::case::server_ids::ServerIds;
 use crate::scenario::{template, turn};
 
-/// The values that templates stand for. The same seed gives the same ones.
+/// The values that templates stand for. The same seed and salt give the same ones.
 pub(crate) struct Variables {
     values: HashMap<String, Value>,
     rng: ChaCha8Rng,
@@ -56,14 +56,23 @@ impl Variables {
         template::expand(value, &mut |name| self.lookup(name, scope, with)).map_err(|error| error.to_string())
     }
 
-    /// A new session's id. It differs from run to run: a server may remember the sessions of the last one.
-    pub fn session_id(&mut self, scope: &Scope<'_>) -> String {
+    /// A new UUID, of a session for example. It differs from run to run: a server may remember those of the last one.
+    pub fn uuid(&mut self, scope: &Scope<'_>) -> String {
         let mut bytes = [0; 16];
         self.rng.fill_bytes(&mut bytes);
         bytes.iter_mut().zip(scope.cx.options.salt.to_le_bytes()).for_each(|(byte, salt)| *byte ^= salt);
         let id = uuid::Builder::from_random_bytes(bytes).into_uuid().to_string();
         scope.note_marker(&id);
         id
+    }
+
+    /// A short id that is unique to the case, and to this run of it.
+    fn uid(&mut self, scope: &Scope<'_>) -> String {
+        let of_case = self.rng.next_u32();
+        match scope.cx.options.salt {
+            0 => format!("u{of_case:08x}"),
+            salt => format!("u{of_case:08x}{:08x}", salt as u32),
+        }
     }
 
     fn lookup(&mut self, name: &str, scope: &Scope<'_>, with: Option<&Value>) -> Option<Value> {
@@ -80,7 +89,7 @@ impl Variables {
         match root {
             "uuid" => Some(json!(self.uuid(scope))),
             "uid" => {
-                let uid = format!("u{:08x}", self.rng.next_u32());
+                let uid = self.uid(scope);
                 self.set("uid", uid.as_str());
                 Some(json!(uid))
             }
@@ -112,14 +121,6 @@ impl Variables {
         let cue = turn::cue_text(steps, &scope.cx.protocol, lookup).ok()?;
         scope.note_marker(&cue);
         Some(Value::String(cue))
-    }
-
-    fn uuid(&mut self, scope: &Scope<'_>) -> String {
-        let mut bytes = [0; 16];
-        self.rng.fill_bytes(&mut bytes);
-        let uuid = uuid::Builder::from_random_bytes(bytes).into_uuid().to_string();
-        scope.note_marker(&uuid);
-        uuid
     }
 }
 

@@ -390,8 +390,12 @@ impl ServerPool {
             probe.url = probe.url.replace(&format!("{{{parameter}}}"), PROBE);
         }
         let (sender, receiver) = tokio::sync::mpsc::channel(1);
-        let connection = Connection::open(&probe, 0, sender).await?;
-        crate::run::case::teardown::close_probe(connection, 0, receiver).await;
+        match Connection::open(&probe, 0, sender).await {
+            Ok(connection) => crate::run::case::teardown::close_probe(connection, 0, receiver).await,
+            // The server is there: what is wrong is for the cases to tell.
+            Err(error) if error.is_verdict() => {}
+            Err(error) => return Err(error.into()),
+        }
         Ok(())
     }
 }

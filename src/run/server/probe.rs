@@ -42,7 +42,7 @@ pub(crate) async fn detect_dialect(pool: &ServerPool, target: &Target, run: &mut
 /// What came of the opening alone.
 async fn opened(pool: &ServerPool, run: &RunContext) -> CaseOutcome {
     match Builder::new(&run.protocol, "dialect", "The opening").open("client").build() {
-        Ok(case) => run_on_server(pool, run, &case, run.case_options(run.options.seed)).await,
+        Ok(case) => run_on_server(pool, run, &case, run.case_options(run.options.randomness.seed)).await,
         Err(error) => CaseOutcome::error(error),
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::results::event::{CaseReport, Failure, Verdict};
-use crate::run::context::{RunContext, fresh_salt};
+use crate::run::context::RunContext;
 use crate::run::options::CaseOptions;
 use crate::run::server::pool::ServerPool;
 use crate::run::server::serve::run_on_server;
@@ -32,17 +32,14 @@ pub(crate) async fn run_attempts(
     if hasty {
         options = ShortDeadlines::options(options);
     }
-    // A case that is run again must not meet its own session on a server that was there before.
-    if !run.is_reference {
-        options.salt = fresh_salt();
-    }
     let began = start.elapsed().as_secs_f64();
     let mut earlier: Vec<Vec<Failure>> = Vec::new();
     let mut traces = Vec::new();
     loop {
         let attempt = earlier.len() as u32;
-        let seed = run.options.seed.wrapping_add(u64::from(round) << 32);
+        let seed = run.options.randomness.seed.wrapping_add(u64::from(round) << 32);
         let seed = seed.wrapping_add(u64::from(attempt) << 48).wrapping_add(hash_of(&loaded.id));
+        options.salt = run.next_salt(&loaded.id, round, attempt);
         let clock = Instant::now();
         let mut outcome = run_on_server(pool, run, &loaded, CaseOptions { seed, ..options }).await;
         traces.append(&mut outcome.record.trace);

@@ -60,7 +60,7 @@ pub async fn run(
     let summary = SummaryBuilder::new(rules(&run.protocol), options.strict, options.baseline.clone());
     let mut reports =
         ReportSink { secrets, causes: FailureGroups::default(), summary, sink, cued: CueResults::default() };
-    let begins = started(&run.protocol, &target, &pool.url().await, &options, cases.len());
+    let begins = started(&run, &target, &pool.url().await, cases.len());
     reports.tell(&RunEvent::RunStarted(begins));
     let leaked = tokio::select! {
         leaked = leak(&pool, &target, &run, start) => leaked,
@@ -120,7 +120,8 @@ async fn leak(
     }
     let case = isolation::case(&run.protocol).ok()?;
     let clock = Instant::now();
-    let options = CaseOptions { retention: Retention::Trace, ..run.case_options(run.options.seed) };
+    let options =
+        CaseOptions { retention: Retention::Trace, ..run.case_options(run.options.randomness.seed) };
     let mut outcome = run_on_server(pool, run, &case, options).await;
     // A death is worth telling, too.
     if !isolation::leaks(&mut outcome, &run.protocol.extension.fuzzing.isolated)

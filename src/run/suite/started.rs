@@ -2,16 +2,14 @@
 
 use crate::protocol::Protocol;
 use crate::results::event::{RequirementText, RunStarted};
-use crate::run::{RunOptions, Target};
+use crate::run::Target;
+use crate::run::context::RunContext;
+use crate::run::run_id::RunId;
 
 /// What is run against what.
-pub(crate) fn started(
-    protocol: &Protocol,
-    target: &Target,
-    url: &str,
-    options: &RunOptions,
-    cases: usize,
-) -> RunStarted {
+pub(crate) fn started(run: &RunContext, target: &Target, url: &str, cases: usize) -> RunStarted {
+    let (protocol, options) = (&*run.protocol, &*run.options);
+    let run_id = Some(run.run_id).filter(|id| *id != RunId::default());
     let requirements = protocol.requirements.0.values().map(|requirement| {
         let reading = requirement.reading.as_deref().and_then(|id| protocol.answer_taken(id));
         let text = RequirementText {
@@ -33,7 +31,8 @@ pub(crate) fn started(
             Target::Reference(variant) => variant.to_string(),
         },
         started: jiff::Timestamp::now().to_string(),
-        seed: options.seed,
+        seed: options.randomness.seed,
+        run_id: run_id.map(|id| id.to_string()),
         reading: reading(protocol),
         cases,
         jobs: options.jobs,

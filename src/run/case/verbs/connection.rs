@@ -54,7 +54,8 @@ impl Interpreter<'_> {
             if refused && verb.may_refuse {
                 return Ok(());
             }
-            if refused && !cx.covers.is_empty() {
+            // A server that is there and does not do what it should is a verdict in any case.
+            if error.is_verdict() || (refused && !cx.covers.is_empty()) {
                 return self.fail_step(cx.covers, error.to_string(), None, None);
             }
             return Err(Abort::Error(error.to_string()));
