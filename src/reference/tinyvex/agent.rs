@@ -110,9 +110,6 @@ impl Player {
         {
             params["sessionId"] = session;
         }
-        if self.behaviour.style(Style::UpdatesToAll) {
-            return state.streams.notify_all("session/update", &params);
-        }
         state.streams.notify(self.client, "session/update", params);
     }
 

@@ -165,12 +165,8 @@ impl Peer<'_> {
         if !first {
             self.answer(id, &answer);
         }
-        match () {
-            () if self.style(Style::NoMutateResult) => {}
-            () if self.style(Style::MutateResultToAll) => {
-                streams.notify_all("tinyvex/mutate_result", &announced)
-            }
-            () => streams.notify(self.client, "tinyvex/mutate_result", announced),
+        if !self.style(Style::NoMutateResult) {
+            streams.notify(self.client, "tinyvex/mutate_result", announced);
         }
         if first {
             self.answer(id, &answer);

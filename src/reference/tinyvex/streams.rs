@@ -99,11 +99,6 @@ impl Streams {
         if self.style(Style::SeqWithGaps) { 3 } else { 1 }
     }
 
-    /// Tells every client.
-    pub fn notify_all(&self, method: &str, params: &Value) {
-        self.clients.keys().for_each(|client| self.notify(*client, method, params.clone()));
-    }
-
     fn key(&self, wanted: &Wanted<'_>) -> String {
         let params = match self.behaviour.striking() {
             Some(Defect::KeyOrderMatters) => wanted.params.to_string(),

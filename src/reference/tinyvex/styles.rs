@@ -23,9 +23,8 @@ styles! {
     PartsFromOne "parts-from-one" "Chunks are numbered from 1." ["TV-AMB-20"];
 
     // ---- mutations
-    NoMutateResult "no-mutate-result" "There is no mutate_result." ["TV-AMB-16"] excludes ["mutate-result-first", "mutate-result-to-all"];
+    NoMutateResult "no-mutate-result" "There is no mutate_result." ["TV-AMB-16"] excludes ["mutate-result-first"];
     MutateResultFirst "mutate-result-first" "mutate_result comes before the response." ["TV-AMB-16"];
-    MutateResultToAll "mutate-result-to-all" "Every connection gets mutate_result." ["TV-AMB-16"];
     NumericFailures "numeric-failures" "The code of an error in mutate_result is a number." ["TV-AMB-18"];
     DataFirst "data-before-the-response" "Subscribers are told before the mutation is answered." ["TV-MUT-4"];
     SlowMutations "updates-come-late" "Subscribers are told 20 ms after the mutation is answered." ["TV-MUT-4"] excludes ["data-before-the-response"];
@@ -43,7 +42,6 @@ styles! {
     OnePiece "one-piece" "A text comes whole." ["TV-ACP-26"] excludes ["small-pieces"];
     SmallPieces "small-pieces" "A text comes in pieces of one to three characters." ["TV-ACP-26"];
     OwnThoughts "own-thoughts" "Every prompt is thought about aloud." ["TV-ACP-15"];
-    UpdatesToAll "updates-to-all" "Every connection gets session/update." ["TV-AMB-23"];
     OneUpdate "one-update-for-a-tool" "A tool call has one update, at its end." ["TV-ACP-18"];
     CallIdsAreUuids "call-ids-are-uuids" "toolCallId is a UUID." ["TV-ACP-17"];
     JoinedHistory "joined-history" "The history has one entry for an answer, however many pieces it came in." ["TV-DUR-4"];
