@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use super::Behaviour;
 use super::faults::Defect;
+use super::styles::Style;
 
 /// A message that is not obeyed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,10 +86,17 @@ pub(super) fn check<'b>(body: &'b Map<String, Value>, behaviour: &Behaviour) -> 
         }
     }
     match kind {
-        "tool_result" if body.contains_key("result") == body.contains_key("error") => {
+        "tool_result"
+            if body.contains_key("result") == body.contains_key("error")
+                && !behaviour.style(Style::AnyResult) =>
+        {
             Err(refuse("INVALID_FORMAT", "a tool_result has either result or error"))
         }
-        "hitl_decision" if edits_nothing(body) && !behaviour.strikes(Defect::EmptyEditsDrop) => {
+        "hitl_decision"
+            if edits_nothing(body)
+                && !behaviour.strikes(Defect::EmptyEditsDrop)
+                && !behaviour.style(Style::EmptyEditApproves) =>
+        {
             Err(refuse("MISSING_FIELD", "modified_arguments is missing"))
         }
         "hitl_decision" if behaviour.strikes(Defect::FeedbackIsRequired) && rejects_silently(body) => {
@@ -98,9 +106,13 @@ pub(super) fn check<'b>(body: &'b Map<String, Value>, behaviour: &Behaviour) -> 
             Err(refuse("MISSING_FIELD", "role is missing"))
         }
         "user_message"
-            if behaviour.strikes(Defect::UsersOnly) && body.get("role").is_some_and(|it| it != "user") =>
+            if (behaviour.strikes(Defect::UsersOnly) || behaviour.style(Style::UsersOnly))
+                && body.get("role").is_some_and(|it| it != "user") =>
         {
             Err(refuse("INVALID_FORMAT", "role must be user"))
+        }
+        "user_message" if behaviour.style(Style::NoMore) && has_more(body) => {
+            Err(refuse("INVALID_FORMAT", "a field is not in the list"))
         }
         kind => Ok(kind),
     }
@@ -109,6 +121,10 @@ pub(super) fn check<'b>(body: &'b Map<String, Value>, behaviour: &Behaviour) -> 
 /// An edit that leaves out what it edits.
 pub(super) fn edits_nothing(body: &Map<String, Value>) -> bool {
     body.get("decision").is_some_and(|it| it == "edit") && !body.contains_key("modified_arguments")
+}
+
+fn has_more(body: &Map<String, Value>) -> bool {
+    body.keys().any(|name| !matches!(name.as_str(), "type" | "content" | "role"))
 }
 
 fn rejects_silently(body: &Map<String, Value>) -> bool {

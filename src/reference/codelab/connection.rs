@@ -79,7 +79,11 @@ impl Peer<'_> {
             _ => None,
         };
         let nameless = id.is_empty() && !self.has(Defect::NamelessSession);
-        if let Some(code) = barred {
+        if nameless && self.style(Style::NamelessTold) {
+            self.outbox.send(text(&self.error(&refuse("UNAUTHORIZED", "no session id"))));
+            return;
+        }
+        if let Some(code) = barred.filter(|_| !self.style(Style::ShutsQuietly)) {
             self.outbox.send(text(&self.error(&refuse(code, "no entry"))));
         }
         if barred.is_some() || nameless {
@@ -93,7 +97,11 @@ impl Peer<'_> {
 
     fn leave(&mut self) {
         let Some((session, client)) = self.joined.take() else { return };
-        session.lock().clients.remove(&client);
+        let mut inner = session.lock();
+        inner.clients.remove(&client);
+        inner.abandoned |=
+            inner.busy && inner.clients.is_empty() && self.style(Style::TurnsEndWithClient);
+        drop(inner);
         session.behaviour.note(Happening::Left);
         session.changed.notify_waiters();
     }
@@ -108,7 +116,7 @@ impl Peer<'_> {
             Some(Defect::ErrorUnderAnotherType) => json!({ "type": "failure", "content": content }),
             Some(Defect::ErrorWithoutContent) => json!({ "type": "error", "message": content }),
             Some(Defect::UnlistedCode) => json!({ "type": "error", "content": content, "code": "E42" }),
-            _ => json!({ "type": "error", "content": content }),
+            _ => super::variants::error(self.behaviour(), code, &refusal.message),
         }
     }
 
@@ -170,6 +178,9 @@ impl Peer<'_> {
     fn perform(&self, session: &Arc<Session>, kind: &str, body: &Map<String, Value>) -> Result<(), Refusal> {
         let said = body.get("content").and_then(Value::as_str).unwrap_or_default();
         match kind {
+            "user_message" if self.style(Style::RefusesWhileBusy) && session.lock().busy => {
+                Err(refuse("INVALID_FORMAT", "a response is under way"))
+            }
             "user_message" => {
                 turn::begin(session, &mut session.lock(), said);
                 Ok(())

@@ -25,7 +25,7 @@ faults! {
     LosesTokens "loses-tokens" "The third token is lost." ["CL-AM-7"];
     SwapsTokens "swaps-tokens" "The first two tokens change places." ["CL-AM-7"];
     TrimsTokens "trims-tokens" "Tokens lose their leading and trailing blanks." ["CL-AM-7"];
-    AsciiOnly "ascii-only" "Characters beyond ASCII are lost." ["CL-UM-7"];
+    AsciiOnly "ascii-only" "Characters beyond ASCII are lost." ["CL-AM-7", "CL-UM-7"];
     TextBeforeCallsStaysOpen "text-before-calls-stays-open" "Text before a call has no final token." ["CL-TC-9"];
     DropsDottedCalls "drops-dotted-calls" "A call of a tool whose name has a dot is not passed on." ["CL-UM-1"];
     ContentMayBeMissing "content-may-be-missing" "A user_message without content is taken." ["CL-UM-2"];
@@ -50,12 +50,12 @@ faults! {
     ResultsAreLost "results-are-lost" "The agent does not get what a result holds." ["CL-TR-5", "CL-TR-9"];
     AnyResultError "any-result-error" "A tool_result whose error is no string is taken." ["CL-TR-7"];
     AnswersAgain "answers-again" "A repeated result gets a second response." ["CL-TR-8"];
-    ResultsByArrival "results-by-arrival" "Results are matched with calls by their arrival." ["CL-TR-9"];
+    ResultsByArrival "results-by-arrival" "Results are matched with calls by their arrival." ["CL-TR-2", "CL-TR-8", "CL-TR-9"];
     ResultsApprove "results-approve" "A result of a call that awaits approval approves it." ["CL-HI-1"];
     DoesNotWaitForCommands "does-not-wait-for-commands" "The agent goes on without the decision about a command." ["CL-HI-1"];
     ApprovedCallsDoNotRun "approved-calls-do-not-run" "An approved call does not run." ["CL-HI-13", "CL-HI-2"];
     EditsAreIgnored "edits-are-ignored" "An edited call runs with its original arguments." ["CL-HI-3"];
-    RejectedCallsRun "rejected-calls-run" "A rejected call runs all the same." ["CL-HI-4"];
+    RejectedCallsRun "rejected-calls-run" "A rejected call runs all the same." ["CL-HI-13", "CL-HI-4"];
     FeedbackIsLost "feedback-is-lost" "The feedback of a rejection does not reach the agent." ["CL-HI-5"];
     FeedbackIsRequired "feedback-is-required" "A rejection without feedback is refused." ["CL-HI-6"];
     AnyDecision "any-decision" "An unknown decision is taken for an approval." ["CL-HI-7"];
@@ -72,7 +72,7 @@ faults! {
     UnknownTypesAreIgnored "unknown-types-are-ignored" "An unknown type is passed over in silence." ["CL-ER-3"];
     MissingTypeIsIgnored "missing-type-is-ignored" "A message without type is passed over in silence." ["CL-ER-4"];
     NonObjectsAreIgnored "non-objects-are-ignored" "JSON that is no object is passed over in silence." ["CL-ER-5"];
-    ClosesOnBrokenJson "closes-on-broken-json" "The connection is closed after what is no JSON." ["CL-ER-6"];
+    ClosesOnBrokenJson "closes-on-broken-json" "The connection is closed after what is no JSON." ["CL-ER-6", "CL-ER-7"];
     ErrorEndsTurn "error-ends-turn" "An invalid message ends the turn that is under way." ["CL-ER-7"];
     WrongCode "wrong-code" "An unknown call_id is called TOOL_NOT_FOUND." ["CL-ER-8"];
     UnlistedCode "unlisted-code" "Errors have a code that is not in the list." ["CL-ER-8"];

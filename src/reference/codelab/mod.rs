@@ -9,6 +9,7 @@ mod faults;
 mod session;
 mod styles;
 mod turn;
+mod variants;
 
 pub(super) use faults::FAULTS;
 pub(super) use styles::STYLES;

@@ -45,6 +45,8 @@ pub(super) struct Inner {
     pub abandoned: bool,
     /// The user has rejected a call.
     pub rejected: bool,
+    /// The user has rejected a call of the response that is under way.
+    just_rejected: bool,
     /// The calls that are open came behind text.
     pub after_text: bool,
     /// The last text of the user.
@@ -137,7 +139,7 @@ impl Session {
         inner.clients.insert(inner.next_client, outbox.clone());
         self.behaviour.note(Happening::Joined);
         let missed = std::mem::take(&mut inner.missed);
-        if !self.has(Defect::NothingIsBuffered) {
+        if !self.has(Defect::NothingIsBuffered) && !self.style(Style::NothingKept) {
             missed.iter().for_each(|frame| self.to_all(inner, frame));
             for call in inner.calls.iter().filter(|call| call.outcome.is_none()) {
                 outbox.send(text(&Inner::call_frame(call, &self.behaviour)));
@@ -159,6 +161,8 @@ impl Session {
     }
 
     fn to_all(&self, inner: &Inner, frame: &Value) {
+        let widened = self.style(Style::MoreFields).then(|| super::variants::widened(frame));
+        let frame = widened.as_ref().unwrap_or(frame);
         for client in inner.clients.values() {
             client.send(match self.behaviour.striking() {
                 Some(Defect::BinaryFrames) => Message::binary(frame.to_string().into_bytes()),
@@ -174,10 +178,18 @@ impl Session {
             "type": "agent_switched", "content": format!("{agent} takes over"), "from_agent": "orchestrator",
             "to_agent": agent, "reason": reason,
         });
+        if self.style(Style::SwitchesBare) {
+            frame = json!({ "type": "agent_switched" });
+        }
         if self.has(Defect::SwitchedWithoutText) {
             frame["content"] = json!({ "agent": agent });
         }
         self.emit(inner, frame);
+    }
+
+    /// Whether the user has rejected a call since this was asked last.
+    pub fn take_rejection(&self) -> bool {
+        std::mem::take(&mut self.lock().just_rejected)
     }
 
     /// Tells the IDE of calls; they are open from then on.
@@ -188,10 +200,7 @@ impl Session {
                 inner.next_call += 1;
             }
             let guarded = is_guarded(&tool);
-            let id = match self.style(Style::LongCallIds) {
-                true => format!("call <{}> of & /{}/", inner.next_call, "\u{e9}".repeat(100)),
-                false => format!("call-{}", inner.next_call),
-            };
+            let id = super::variants::call_id(&self.behaviour, inner.next_call);
             self.behaviour.note(if guarded { Happening::Asks } else { Happening::ToolStarts });
             let call = Call { id, tool, args, guarded, outcome: None };
             if !inner.clients.is_empty() {
@@ -228,6 +237,10 @@ impl Session {
                 self.settle(inner, call, &Map::from_iter([("decision".to_owned(), json!("approve"))]));
                 return Ok(());
             }
+            let early = inner.calls.iter().any(|call| call.id == id && call.outcome.is_none());
+            if early && self.style(Style::EarlyResultIgnored) {
+                return Ok(());
+            }
             return self.stray(inner, id, false);
         };
         let stalls = match self.behaviour.striking() {
@@ -258,6 +271,14 @@ impl Session {
         }
         let waited = [Defect::DoesNotWaitForResults, Defect::DoesNotWaitForCommands];
         if known && waited.iter().any(|defect| self.has(*defect)) || !known && self.has(unknown) {
+            return Ok(());
+        }
+        let is_open = inner.calls.iter().any(|call| call.id == id && call.outcome.is_none());
+        let passed_over = match is_open {
+            true => decision && self.style(Style::OpenDecisionIgnored),
+            false => known && self.style(Style::StrayIgnored),
+        };
+        if passed_over {
             return Ok(());
         }
         Err(refuse("INVALID_CALL_ID", format!("no call {id:?} waits for this")))
@@ -301,13 +322,23 @@ impl Session {
             args.clone_from(modified);
         }
         let stays = if rejects { !self.has(Defect::RejectedCallsRun) } else { self.shams(&of("decision")) };
+        if !rejects && self.style(Style::IdeRuns) {
+            // From now on it is open like any other.
+            inner.calls[index].guarded = false;
+            return;
+        }
         let run = if stays { "approved".to_owned() } else { inner.run(&tool, &args) };
+        let run = if self.style(Style::OtherWords) { super::variants::reworded(&run) } else { run };
         let outcome = match of("feedback") {
+            Some(feedback) if rejects && self.style(Style::OtherWords) => {
+                format!("(the user says no, and: {feedback})")
+            }
             _ if !rejects => run,
             Some(feedback) if !self.has(Defect::FeedbackIsLost) => format!("rejected: {feedback}"),
             _ => "rejected".to_owned(),
         };
         inner.rejected |= rejects;
+        inner.just_rejected |= rejects;
         inner.answered.insert(inner.calls[index].id.clone(), true);
         inner.calls[index].outcome = Some(outcome);
         self.changed.notify_waiters();

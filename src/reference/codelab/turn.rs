@@ -54,7 +54,11 @@ async fn play(session: Arc<Session>, mut text: String) {
             texts: 0,
             unfinished: false,
             held: Vec::new(),
+            spoke: false,
         };
+        if session.style(Style::Switches) {
+            session.switched(&mut session.lock(), "coder", "the task is about code");
+        }
         // Over early or not: the next text may come.
         let _ = turn.play(cue::responses(&text)).await;
         let mut inner = session.lock();
@@ -91,6 +95,8 @@ struct Turn {
     unfinished: bool,
     /// What a defect keeps back until the response is said.
     held: Vec<Value>,
+    /// Something of this response was said.
+    spoke: bool,
 }
 
 impl Turn {
@@ -108,8 +114,18 @@ impl Turn {
         session.emit(&mut session.lock(), frame);
     }
 
+    /// Says it now, or, with a defect, once the response is complete.
+    fn later(&mut self, frame: Value) {
+        if self.has(Defect::SaysAllAtTheEnd) || self.has(Defect::SaysAllAtOnce) {
+            self.held.push(frame);
+        } else {
+            self.emit(frame);
+        }
+    }
+
     fn fill(&self, chunk: &str) -> String {
-        chunk.replace("<<results>>", &self.results.join("; ")).replace("<<text>>", &self.said)
+        let between = if self.style(Style::OtherWords) { "\n---\n" } else { "; " };
+        chunk.replace("<<results>>", &self.results.join(between)).replace("<<text>>", &self.said)
     }
 
     fn spoil(&self, mut chunks: Vec<String>) -> Vec<String> {
@@ -179,6 +195,7 @@ impl Agent for Turn {
 
     fn begins(&mut self, response: &cue::Response) {
         let calls_follow = response.iter().any(|step| matches!(step, Step::Call { .. }));
+        self.spoke = false;
         self.texts = response.iter().filter(|step| matches!(step, Step::Say { .. })).count();
         self.session.lock().after_text = self.texts > 0;
         self.unfinished = response.iter().any(|step| matches!(step, Step::Hang { .. } | Step::Fail { .. }))
@@ -188,19 +205,24 @@ impl Agent for Turn {
     /// Chunks are tokens.
     fn chunks(&mut self, _speech: Speech, chunks: Vec<String>) -> Vec<String> {
         self.texts -= 1;
-        self.spoil(chunks.iter().map(|chunk| self.fill(chunk)).collect())
+        let chunks = self.spoil(chunks.iter().map(|chunk| self.fill(chunk)).collect());
+        super::variants::recut(&self.session.behaviour, chunks)
     }
 
     fn say(&mut self, chunk: Chunk) {
+        self.spoke = true;
         let is_final = self.texts == 0 && !self.unfinished && chunk.index + 1 == chunk.count;
         if self.has(Defect::LosesTokens) && chunk.index == 2 && !is_final {
             return;
         }
-        let frame = self.token(&chunk.text, is_final);
-        if self.has(Defect::SaysAllAtTheEnd) || self.has(Defect::SaysAllAtOnce) {
-            self.held.push(frame);
-        } else {
-            self.emit(frame);
+        if chunk.index == 0 && self.style(Style::EmptyFirst) {
+            self.later(self.token("", false));
+        }
+        let ends_empty = is_final && self.style(Style::EmptyFinal);
+        let frame = self.token(&chunk.text, is_final && !ends_empty);
+        self.later(frame);
+        if ends_empty {
+            self.later(self.token("", true));
         }
         if is_final && self.has(Defect::FinalTwice) {
             self.emit(self.token("", true));
@@ -227,6 +249,13 @@ impl Agent for Turn {
         self.held.clear();
         if !self.has(Defect::FailuresAreSilent) {
             let content = format!("the agent failed: {}", fail.message);
+            if self.style(Style::FailsInWords) {
+                self.emit(self.token(&content, true));
+                return Over;
+            }
+            if self.style(Style::ClosesBeforeError) && self.spoke {
+                self.emit(self.token("", true));
+            }
             self.emit(json!({ "type": "error", "content": content }));
         }
         Over
@@ -243,8 +272,24 @@ impl Agent for Turn {
         if self.has(Defect::DropsDottedCalls) {
             calls.retain(|call| !call.name.contains('.'));
         }
-        if calls.is_empty() {
+        if calls.len() < 2 || !self.style(Style::OneByOne) {
+            self.results = self.call_together(calls).await?;
             return Ok(());
+        }
+        let mut results = Vec::new();
+        for call in calls {
+            results.extend(self.call_together(vec![call]).await?);
+        }
+        self.results = results;
+        Ok(())
+    }
+}
+
+impl Turn {
+    /// Makes calls at the same time; what they came to.
+    async fn call_together(&mut self, calls: Vec<Call>) -> Result<Vec<String>, Over> {
+        if calls.is_empty() {
+            return Ok(Vec::new());
         }
         let limits = calls.iter().map(|call| notes::duration(&call.name, &call.args));
         let limit = limits.filter(|limit| !limit.is_zero()).min().unwrap_or(CALL_LIMIT);
@@ -264,6 +309,10 @@ impl Agent for Turn {
             tokio::time::timeout(limit, answered).await.is_ok()
         };
         if !in_time {
+            if self.style(Style::GivesUpInWords) {
+                self.emit(self.token("The IDE did not answer in time.", true));
+                return Err(Over);
+            }
             let content = "TOOL_EXECUTION_ERROR: the IDE did not answer in time";
             self.emit(json!({ "type": "error", "content": content }));
             return Err(Over);
@@ -272,7 +321,23 @@ impl Agent for Turn {
         if inner.abandoned {
             return Err(Over);
         }
-        self.results = inner.calls.iter().filter_map(|call| call.outcome.clone()).collect();
+        let outcomes: Vec<String> = inner.calls.iter().filter_map(|call| call.outcome.clone()).collect();
+        drop(inner);
+        self.goes_on(&outcomes)?;
+        Ok(outcomes)
+    }
+
+    /// Whether the turn goes on after these results, or ends as a style has it.
+    fn goes_on(&self, outcomes: &[String]) -> Result<(), Over> {
+        if self.style(Style::ErrorForErrors) && outcomes.iter().any(|outcome| outcome.starts_with("error: ")) {
+            self.emit(json!({ "type": "error", "content": "TOOL_EXECUTION_ERROR: the tool failed" }));
+            return Err(Over);
+        }
+        if self.session.take_rejection() && self.style(Style::RejectionEnds) {
+            self.emit(self.token("As you like. ", false));
+            self.emit(self.token("Anything else?", true));
+            return Err(Over);
+        }
         Ok(())
     }
 }
