@@ -99,8 +99,7 @@ impl Peer<'_> {
         let Some((session, client)) = self.joined.take() else { return };
         let mut inner = session.lock();
         inner.clients.remove(&client);
-        inner.abandoned |=
-            inner.busy && inner.clients.is_empty() && self.style(Style::TurnsEndWithClient);
+        inner.abandoned |= inner.busy && inner.clients.is_empty() && self.style(Style::TurnsEndWithClient);
         drop(inner);
         session.behaviour.note(Happening::Left);
         session.changed.notify_waiters();

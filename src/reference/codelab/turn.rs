@@ -329,7 +329,8 @@ impl Turn {
 
     /// Whether the turn goes on after these results, or ends as a style has it.
     fn goes_on(&self, outcomes: &[String]) -> Result<(), Over> {
-        if self.style(Style::ErrorForErrors) && outcomes.iter().any(|outcome| outcome.starts_with("error: ")) {
+        if self.style(Style::ErrorForErrors) && outcomes.iter().any(|outcome| outcome.starts_with("error: "))
+        {
             self.emit(json!({ "type": "error", "content": "TOOL_EXECUTION_ERROR: the tool failed" }));
             return Err(Over);
         }
