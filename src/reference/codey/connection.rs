@@ -85,6 +85,9 @@ impl Peer<'_> {
 
     fn take(&self, bytes: &[u8]) {
         if self.session.lock().dead {
+            if self.style(Style::DeathLeavesOpen) {
+                self.session.error("the session is over", false);
+            }
             return;
         }
         self.session.behaviour.message(bytes);
@@ -144,7 +147,7 @@ impl Peer<'_> {
     fn send_message(&self, content: &str, agent: Option<i64>) {
         let session = self.session;
         let known = [AGENT, AGENT + i64::from(self.has(Defect::OtherAgentIds))];
-        if agent.is_some_and(|agent| !known.contains(&agent)) {
+        if agent.is_some_and(|agent| !known.contains(&agent)) && !self.style(Style::AgentFallsBack) {
             if !self.has(Defect::SilentOnUnknownAgent) {
                 session.error("no such agent", false);
             }
@@ -154,6 +157,10 @@ impl Peer<'_> {
             let inner = session.lock();
             (inner.busy, inner.turns)
         };
+        if busy && self.style(Style::Queues) {
+            session.lock().queued.push_back(content.to_owned());
+            return;
+        }
         if busy {
             session.error("a turn is under way: wait for Finished", false);
             if self.has(Defect::SecondMessageCancels) {
@@ -190,7 +197,7 @@ impl Peer<'_> {
                 return;
             }
             drop(inner);
-            if !self.has(Defect::SilentOnUnknownCall) {
+            if !self.has(Defect::SilentOnUnknownCall) && !self.style(Style::UnknownCallIgnored) {
                 session.error("no such call awaits approval", false);
             }
             return;

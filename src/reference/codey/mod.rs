@@ -8,6 +8,7 @@ mod spoil;
 mod styles;
 mod tool;
 mod turn;
+mod variants;
 
 pub(super) use faults::FAULTS;
 pub(super) use styles::STYLES;

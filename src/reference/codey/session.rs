@@ -12,6 +12,7 @@ use super::Behaviour;
 use super::faults::Defect;
 use super::spoil::spoil;
 use super::styles::Style;
+use super::variants;
 use crate::reference::engine::Canceller;
 use crate::reference::engine::Happening;
 use crate::reference::engine::clients::Outbox;
@@ -55,6 +56,8 @@ pub(super) struct Inner {
     pub dead: bool,
     /// Tools that an earlier approval allows (a behaviour).
     pub allowed: BTreeSet<String>,
+    /// Messages that came during a turn (a style).
+    pub queued: std::collections::VecDeque<String>,
     /// GetHistory queries that wait for the end of the turn (a behaviour).
     pub held: usize,
 }
@@ -123,9 +126,11 @@ impl Session {
     }
 
     pub fn send(&self, frame: Value) {
-        spoil(&self.behaviour, frame).into_iter().for_each(|message| {
-            self.outbox.send(message);
-        });
+        for frame in variants::shape(&self.behaviour, frame) {
+            spoil(&self.behaviour, frame).into_iter().for_each(|message| {
+                self.outbox.send(message);
+            });
+        }
     }
 
     pub fn error(&self, message: &str, fatal: bool) {
@@ -137,7 +142,7 @@ impl Session {
     pub fn die(&self, message: &str) {
         self.lock().dead = true;
         self.error(message, true);
-        if !self.has(Defect::FatalGoesOn) {
+        if !self.has(Defect::FatalGoesOn) && !self.style(Style::DeathLeavesOpen) {
             self.hang_up();
         }
     }
@@ -157,6 +162,9 @@ impl Session {
         let id = match self.behaviour.striking() {
             Some(Defect::SameSessionId) => "session-1".to_owned(),
             Some(Defect::EmptySessionId) => String::new(),
+            _ if self.style(Style::PlainSessionIds) => {
+                format!("session {}", uuid::Uuid::new_v4().as_u128() % 1_000_000_007)
+            }
             _ => uuid::Uuid::new_v4().to_string(),
         };
         if self.has(Defect::SpeaksBeforeGreeting) {
@@ -167,18 +175,25 @@ impl Session {
 
     pub fn state(&self) -> Value {
         let inner = self.lock();
-        let pending = inner.pending.iter().map(
-            |call| json!({ "agent_id": AGENT, "call_id": call.id, "name": call.tool, "params": call.params }),
-        );
+        let pending = inner.pending.iter().map(|call| {
+            let mut entry =
+                json!({ "agent_id": AGENT, "call_id": call.id, "name": call.tool, "params": call.params });
+            if self.style(Style::PendingBackground) {
+                entry["background"] = json!(call.background);
+            }
+            entry
+        });
         let is_streaming = match self.behaviour.striking() {
             Some(Defect::NeverStreaming) => false,
             Some(Defect::StaysStreaming) => inner.turns > 0,
+            _ if self.style(Style::IdleWhileAsking) && !inner.pending.is_empty() => false,
             _ => inner.busy,
         };
+        let name = self.style(Style::NamedAgent).then_some("main");
         let agent = if self.has(Defect::OtherAgentIds) { AGENT + 1 } else { AGENT };
         json!({
             "type": "State",
-            "agents": [{ "id": agent, "name": null, "is_streaming": is_streaming }],
+            "agents": [{ "id": agent, "name": name, "is_streaming": is_streaming }],
             "pending_approvals": pending.collect::<Vec<_>>(),
         })
     }
@@ -194,7 +209,8 @@ impl Session {
                     true => entry.content.chars().map(|c| if c.is_ascii() { c } else { '?' }).collect(),
                     false => entry.content.clone(),
                 };
-                json!({ "role": entry.role, "content": content, "timestamp": entry.timestamp })
+                let timestamp = variants::timestamp(&self.behaviour, &entry.timestamp);
+                json!({ "role": entry.role, "content": content, "timestamp": timestamp })
             })
             .collect();
         match self.behaviour.striking() {
@@ -223,11 +239,12 @@ impl Session {
             Some(Defect::ContextShrinks) => 1_000_000_u64.saturating_sub(text),
             _ => 100 + text,
         };
+        let before = if self.style(Style::CountsOn) { 123_456 } else { 0 };
         let read = std::mem::replace(&mut inner.cached, context);
         json!({
             "type": "Finished", "agent_id": AGENT,
             "usage": {
-                "output_tokens": inner.output_tokens, "context_tokens": context,
+                "output_tokens": before + inner.output_tokens, "context_tokens": context,
                 "cache_creation_tokens": context.saturating_sub(read), "cache_read_tokens": read,
             },
         })

@@ -65,6 +65,11 @@ fn request_frame(calls: &[Call], unmarked: bool) -> Value {
 pub(super) async fn perform(session: &Arc<Session>, call: &Call, mut cancelled: Cancel) -> Result<(), Stop> {
     match rule(session, call) {
         Rule::Deny => {
+            if session.style(Style::StartedThenDenied) {
+                session.send(
+                    json!({ "type": "ToolStarted", "agent_id": AGENT, "call_id": call.id, "name": call.tool }),
+                );
+            }
             error(session, call, "denied by rule");
             return Ok(());
         }

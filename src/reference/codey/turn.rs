@@ -10,7 +10,8 @@ use serde_json::json;
 
 use super::faults::Defect;
 use super::session::{AGENT, Call, Job, Session};
-use super::tool;
+use super::styles::Style;
+use super::{tool, variants};
 use crate::cue::{self, Fail};
 use crate::reference::engine::Happening;
 use crate::reference::engine::{Agent, Cancel, Cancelled, Chunk, Speech};
@@ -88,6 +89,9 @@ impl Player {
             }
             Err(Stop::Failed(message)) if !session.has(Defect::FailsSilently) => {
                 session.error(&format!("the provider failed: {message}"), false);
+                if session.style(Style::ErrorEnds) {
+                    return self.over();
+                }
             }
             Err(Stop::Cancelled) => {
                 if session.has(Defect::CancelLeavesBusy) {
@@ -95,9 +99,12 @@ impl Player {
                     session.send(finished);
                     return;
                 }
-                if session.has(Defect::CancelEndsInSilence) {
-                    session.lock().busy = false;
-                    return;
+                if session.has(Defect::CancelEndsInSilence) || session.style(Style::CancelInSilence) {
+                    return self.over();
+                }
+                if session.style(Style::CancelByError) {
+                    session.error("cancelled", false);
+                    return self.over();
                 }
             }
             _ => {}
@@ -108,6 +115,7 @@ impl Player {
             (session.finished(&mut inner), std::mem::take(&mut inner.held))
         };
         session.send(finished);
+        self.over();
         (0..held).for_each(|_| session.send(session.history()));
         match session.behaviour.striking() {
             Some(Defect::TextAfterFinished) => {
@@ -118,6 +126,19 @@ impl Player {
                     .send(json!({ "type": "ThinkingDelta", "agent_id": AGENT, "content": "Was that all?" }));
             }
             _ => {}
+        }
+    }
+}
+
+impl Player {
+    /// The turn is over; what was queued meanwhile begins.
+    fn over(&self) {
+        let mut inner = self.session.lock();
+        inner.busy = false;
+        let next = inner.queued.pop_front();
+        drop(inner);
+        if let Some(next) = next {
+            start(&self.session, &next);
         }
     }
 }
@@ -143,11 +164,17 @@ impl Agent for Player {
             Some(Defect::SilentAfterTools) if self.tools_ran => chunks.clear(),
             _ => {}
         }
+        if speech == Speech::Text {
+            chunks = variants::recut(&self.session.behaviour, chunks);
+        }
         chunks
     }
 
     fn say(&mut self, chunk: Chunk) {
         let Chunk { speech, text, index, count } = chunk;
+        if speech == Speech::Text && index == 0 && self.session.style(Style::EmptyFirst) {
+            self.session.send(json!({ "type": "TextDelta", "agent_id": AGENT, "content": "" }));
+        }
         let mut kind = "TextDelta";
         if speech == Speech::Thought {
             self.session.lock().think(&text);
@@ -171,7 +198,7 @@ impl Agent for Player {
     async fn fail(&mut self, Fail { status, message, .. }: Fail) -> Stop {
         match status {
             401 | 403 => return Stop::Fatal(message),
-            429 | 503 | 529 => {}
+            429 | 503 | 529 if !self.session.style(Style::NoRetries) => {}
             _ => return Stop::Failed(message),
         }
         for attempt in 1..=RETRIES {
@@ -197,7 +224,7 @@ impl Agent for Player {
                 // Ids are unique on the whole server, not only in the session.
                 let id = match session.behaviour.striking() {
                     Some(Defect::CallIdsRepeat) => format!("call_{}", inner.calls),
-                    _ => format!("call_{}", uuid::Uuid::new_v4().simple()),
+                    _ => variants::call_id(&session.behaviour),
                 };
                 Call { id, tool: call.name, params, background }
             };
@@ -207,8 +234,12 @@ impl Agent for Player {
         let (background, here): (Vec<Call>, Vec<Call>) = made.into_iter().partition(|call| call.background);
         for call in background {
             let session = Arc::clone(session);
-            let cancelled = session.cancels.listen();
+            let mut cancelled = session.cancels.listen();
             let mut job: Job = Box::pin(async move {
+                if session.style(Style::LateBackground) {
+                    // Cancelled meanwhile: its end is told all the same.
+                    let _ = cancelled.sleep(Duration::from_millis(10)).await;
+                }
                 // Nobody waits for it.
                 let _ = tool::perform(&session, &call, cancelled).await;
             });
@@ -217,6 +248,13 @@ impl Agent for Player {
             if pending.await {
                 self.session.spawn(job);
             }
+        }
+        if self.session.style(Style::OneByOne) {
+            for call in &here {
+                tool::perform(session, call, session.cancels.listen()).await?;
+            }
+            self.tools_ran = true;
+            return Ok(());
         }
         let runs = here.iter().map(|call| tool::perform(session, call, session.cancels.listen()));
         let results = join_all(runs).await;
