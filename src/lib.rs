@@ -16,6 +16,7 @@ pub mod frame;
 pub mod fuzz;
 #[doc(hidden)]
 pub mod fuzz_targets;
+pub(crate) mod input;
 pub mod model;
 pub mod output;
 pub mod protocol;

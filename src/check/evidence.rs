@@ -2,28 +2,14 @@
 
 use serde_json::Value;
 
+use crate::frame::{cost, json_within};
+
 /// Longest value that a verdict shows, in bytes of its JSON text.
 const MAX_EVIDENCE: usize = 64 << 10;
-
-/// What is kept of a JSON text; writing beyond the limit is an error.
-struct Kept(Vec<u8>);
-
-impl std::io::Write for Kept {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        match MAX_EVIDENCE - self.0.len() {
-            0 if !bytes.is_empty() => Err(std::io::ErrorKind::StorageFull.into()),
-            room => {
-                let taken = bytes.len().min(room);
-                self.0.extend_from_slice(&bytes[..taken]);
-                Ok(taken)
-            }
-        }
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
+/// What such a value may take in memory.
+const MAX_COST: usize = 16 * MAX_EVIDENCE;
+/// Evidence up to this size is small, in bytes of its JSON text.
+const SMALL: usize = 2 << 10;
 
 /// Longest text of a frame that a message quotes, in characters.
 const QUOTED: usize = 200;
@@ -37,14 +23,19 @@ pub(super) fn clipped(mut text: String) -> String {
     text
 }
 
-/// The value as a verdict shows it: itself, or, where its text has more than 64 KiB, the beginning of the text.
+/// The value as a verdict shows it: itself, or, where its text has more than 64 KiB or takes much more memory than its text,
+/// the beginning of the text.
 pub(crate) fn evidence(value: &Value) -> Value {
-    let mut kept = Kept(Vec::new());
-    if serde_json::to_writer(&mut kept, value).is_ok() {
-        return value.clone();
+    match json_within(value, MAX_EVIDENCE) {
+        Ok(text) if text.len() <= SMALL || cost(value) <= MAX_COST => value.clone(),
+        Ok(text) => Value::String(text),
+        Err(text) => Value::String(format!("{text}… (cut after {} bytes)", text.len())),
     }
-    let text = kept.0.utf8_chunks().next().map_or("", |chunk| chunk.valid());
-    Value::String(format!("{text}… (cut after {} bytes)", text.len()))
+}
+
+/// Whether evidence is so small that each of several findings in the same frame can have it.
+pub(crate) fn is_small(value: &Value) -> bool {
+    json_within(value, SMALL).is_ok()
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::bounded::Memory;
-use super::evidence::{clipped, evidence};
+use super::evidence::{clipped, evidence, is_small};
 use super::history::{History, Logged};
 use super::monitor::{End, Monitor, Observation};
 use super::replies::{Identity, Requests};
@@ -179,7 +179,7 @@ impl Judge {
     }
 
     fn take_violations(&mut self) -> Vec<Violation> {
-        let mut violations = std::mem::take(&mut self.tally.violations);
+        let mut violations = self.tally.take_violations();
         for violation in &mut violations {
             let invariant = violation.invariant(&self.rules.protocol);
             violation.warns = invariant.is_some_and(|invariant| invariant.warns);
@@ -233,11 +233,15 @@ impl Judge {
         let counts = &mut self.counts[message];
         let message = &protocol.messages[message];
         message.count(body, logged.map(|_| self.history.fields().layout), counts);
-        for finding in message.validate(body) {
-            let mut violation = Violation::new(&Check::Schema, &finding.requirements, finding.message);
-            violation.event = Some(index);
-            violation.actual = Some(evidence(body));
-            self.tally.violations.push(violation);
+        let findings = message.validate(body);
+        let shared = findings.len() > 1 && is_small(body);
+        for (number, finding) in findings.into_iter().enumerate() {
+            let violation = Violation::new(&Check::Schema, &finding.requirements, finding.message);
+            let violation = self.tally.list(Violation { event: Some(index), ..violation });
+            // The frame is the same for all: where it is large, the first has it.
+            if let Some(violation) = violation.filter(|_| number == 0 || shared) {
+                violation.actual = Some(evidence(body));
+            }
         }
     }
 
@@ -255,11 +259,11 @@ impl Judge {
             Some(Value::String(name)) => {
                 format!("the server may not send a message `{}`", clipped(name.clone()))
             }
-            Some(other) => format!("{at} must be a string, not {}", clipped(other.to_string())),
+            Some(other) => format!("{at} must be a string, not {}", crate::protocol::shorten(other)),
         };
-        self.tally.broken(&Check::Message, &protocol.extension.frames.message, index, message);
-        if let Some(last) = self.tally.violations.last_mut() {
-            last.actual = Some(evidence(body));
+        let ids = &protocol.extension.frames.message;
+        if let Some(violation) = self.tally.broken(&Check::Message, ids, index, message) {
+            violation.actual = Some(evidence(body));
         }
     }
 

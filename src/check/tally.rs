@@ -11,9 +11,14 @@ type Count = (Box<[String]>, u64);
 /// So many lists of requirements are counted without a look into a hash table.
 const RECENT: usize = 128;
 
+/// So many violations of one check and the same requirements are listed of one event; of the others, how many there are.
+pub(crate) const LISTED: usize = 20;
+
 /// Where monitors report.
 pub(crate) struct Tally {
-    pub violations: Vec<Violation>,
+    violations: Vec<Violation>,
+    /// The violation that was last found to be the last that is listed of its kind.
+    full: Option<usize>,
     /// Lists of ids are counted by where they are, which costs no look at their text. They belong to the protocol or to a
     /// monitor, and so stay where they are as long as the judge does.
     lists: FxHashMap<(usize, usize), Count>,
@@ -37,7 +42,7 @@ fn place_of(address: usize) -> usize {
 impl Default for Tally {
     fn default() -> Self {
         let recent = Box::new([Recent::default(); RECENT]);
-        Self { violations: Vec::new(), lists: FxHashMap::default(), recent }
+        Self { violations: Vec::new(), full: None, lists: FxHashMap::default(), recent }
     }
 }
 
@@ -96,14 +101,38 @@ impl Tally {
         self.push(Violation { event: Some(event), ..Violation::new(check, ids, message) })
     }
 
-    /// As [`Tally::broken`], for a violation made elsewhere.
+    /// As [`Tally::broken`], for a violation made elsewhere. `None`, too: it is only counted, for many like it are listed.
     #[cold]
     pub fn push(&mut self, violation: Violation) -> Option<&mut Violation> {
-        if violation.requirements.is_empty() {
+        if violation.requirements.is_empty() { None } else { self.list(violation) }
+    }
+
+    /// As [`Tally::push`], whether or not it breaks a requirement.
+    #[cold]
+    pub fn list(&mut self, violation: Violation) -> Option<&mut Violation> {
+        let alike = |other: &Violation| {
+            other.requirements == violation.requirements && other.check == violation.check
+        };
+        if let Some(full) =
+            self.full.and_then(|full| self.violations.get_mut(full)).filter(|full| alike(full))
+        {
+            full.more += 1;
+            return None;
+        }
+        let mut listed = (0..self.violations.len()).filter(|at| alike(&self.violations[*at]));
+        if let Some(last) = listed.nth(LISTED - 1) {
+            self.full = Some(last);
+            self.violations[last].more += 1;
             return None;
         }
         self.violations.push(violation);
         self.violations.last_mut()
+    }
+
+    /// What was reported since this was last asked.
+    pub fn take_violations(&mut self) -> Vec<Violation> {
+        self.full = None;
+        std::mem::take(&mut self.violations)
     }
 }
 

@@ -29,6 +29,9 @@ pub struct Violation {
     pub expected: Option<serde_json::Value>,
     /// What was instead.
     pub actual: Option<serde_json::Value>,
+    /// So many more of the same check and requirements came with it, which are not listed.
+    #[serde(default)]
+    pub more: u64,
 }
 
 impl Violation {
@@ -43,6 +46,7 @@ impl Violation {
             related: None,
             expected: None,
             actual: None,
+            more: 0,
         }
     }
 
@@ -51,12 +55,16 @@ impl Violation {
         self.check.invariant().and_then(|name| protocol.extension.invariants.get(name))
     }
 
-    /// The message, with what the invariant that found it is about.
+    /// The message, with what the invariant that found it is about, and how many more there are of it.
     #[must_use]
     pub fn told(&self, protocol: &Protocol) -> String {
-        match self.invariant(protocol) {
+        let told = match self.invariant(protocol) {
             Some(invariant) => format!("{}: {}", invariant.about, self.message),
             None => self.message.clone(),
+        };
+        match self.more {
+            0 => told,
+            more => format!("{told} (and {more} more like it)"),
         }
     }
 }

@@ -1,7 +1,6 @@
 //! `frameproof check`.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{BufReader, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -62,7 +61,7 @@ impl Check {
             let reader = Reader::new("standard input", std::io::stdin().lock());
             return judge(&protocol, bare.as_ref(), &cases, reader, self.show);
         }
-        let file = File::open(&self.trace).map_err(|error| unreadable(&self.trace, &error))?;
+        let file = crate::input::open(&self.trace).map_err(|error| unreadable(&self.trace, &error))?;
         judge(&protocol, bare.as_ref(), &cases, Reader::new(&name, BufReader::new(file)), self.show)
     }
 }
@@ -82,7 +81,7 @@ fn judge(
     // The one used last stands last.
     let mut judges: Vec<(Option<Arc<str>>, JudgePair)> = Vec::new();
     let rules = RulesetPair::compile(protocol, bare)?;
-    let mut out = anstream::stdout().lock();
+    let mut out = super::out();
     let mut tally = Tally { show, bare: bare.cloned(), ..Tally::default() };
     let mut events = 0u64;
     for event in reader {

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use super::places::{Files, Said};
 use super::source::{Filter, Reading, Source};
 use super::{Failure, unreadable};
+use crate::input;
 use crate::source::{Document, decode};
 use crate::target::TargetConfig;
 
@@ -146,7 +147,10 @@ impl Config {
             None if Path::new(NAME).is_file() => Path::new(NAME),
             None => return Ok(Self::default()),
         };
-        let text = std::fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;
+        let bytes = input::read(path, input::DOCUMENT).map_err(|error| unreadable(path, &error))?;
+        let text = String::from_utf8(bytes).map_err(|error| {
+            unreadable(path, &std::io::Error::new(std::io::ErrorKind::InvalidData, error))
+        })?;
         let document = Document::toml(&path.display().to_string(), &text)?;
         let config: Self = decode(&document, "")?;
         let mut config = config;

@@ -9,7 +9,8 @@ use tokio::sync::watch;
 
 use super::config::Config;
 use super::places::Files;
-use super::run::{Handlers, cannot_run, known, stop_on_signal, trust};
+use super::run::{cannot_run, known, trust};
+use super::signals::{Handlers, stop_on_signal};
 use super::source::{Filter, Source};
 use super::target::{Chosen, TargetChoice};
 use super::{Failure, header, runtime, usage, width};

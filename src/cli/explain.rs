@@ -87,7 +87,7 @@ impl Explain {
 /// An ambiguity: what it is about, its answers, and the requirements that depend on it.
 fn show_reading(protocol: &Protocol, id: &str) -> Result<Exit, Failure> {
     let Some(reading) = protocol.extension.readings.get(id) else { return Ok(Exit::Passed) };
-    let mut out = anstream::stdout().lock();
+    let mut out = super::out();
     writeln!(out, "{id} ({}, ambiguity)\n  {}", protocol.title, reading.topic)?;
     writeln!(
         out,
@@ -112,7 +112,7 @@ fn show_reading(protocol: &Protocol, id: &str) -> Result<Exit, Failure> {
 
 /// A case: its title, what it covers, and its text.
 fn show_case(protocol: &Protocol, case: &LoadedCase, embedded: bool) -> Result<(), Failure> {
-    let mut out = anstream::stdout().lock();
+    let mut out = super::out();
     writeln!(out, "{} ({}): {}", case.id, protocol.title, case.case.title)?;
     writeln!(out, "  {}:{}{}", case.file, case.line, if embedded { ", embedded in frameproof" } else { "" })?;
     writeln!(out, "  covers: {}\n", case.covered().join(" "))?;
@@ -122,7 +122,7 @@ fn show_case(protocol: &Protocol, case: &LoadedCase, embedded: bool) -> Result<(
 
 fn show(protocol: &Protocol, cases: &[LoadedCase], id: &str) -> Result<Exit, Failure> {
     let Some(requirement) = protocol.requirements.get(id) else { return Ok(Exit::Passed) };
-    let mut out = anstream::stdout().lock();
+    let mut out = super::out();
     writeln!(
         out,
         "{id} {} ({}, {})\n  {}",

@@ -1,6 +1,6 @@
 //! `frameproof fuzz`.
 
-mod budget;
+pub(super) mod budget;
 mod replay;
 mod screen;
 
@@ -17,8 +17,9 @@ use tokio::sync::watch;
 
 use super::config::{Config, Jobs};
 use super::places::Files;
-use super::run::{Handlers, cannot_run, stop_on_signal, trust, unwritable};
+use super::run::{cannot_run, trust, unwritable};
 use super::server::Server;
+use super::signals::{Handlers, stop_on_signal};
 use super::source::{Filter, Source, Suite, quote};
 use super::target::{Chosen, TargetChoice, config_argument};
 use super::{Failure, harness, runtime, usage};

@@ -71,7 +71,7 @@ impl Init {
             let hint = "choose another folder, or move the file away";
             return Err(usage(format!("{} exists, and nothing is overwritten", path.display()), hint));
         }
-        let mut out = anstream::stdout();
+        let mut out = super::out();
         for (path, text) in files {
             write_atomically(&path, text).map_err(|error| usage(error, "take another folder"))?;
             writeln!(out, "wrote {}", path.display())?;

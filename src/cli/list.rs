@@ -49,7 +49,7 @@ impl List {
     }
 
     fn requirements(&self, suites: &[Suite]) -> Result<Exit, Failure> {
-        let mut out = anstream::stdout().lock();
+        let mut out = super::out();
         let (mut decided, mut total) = (0, 0);
         for Suite { protocol, cases } in suites {
             let index = Deciders::index(protocol, cases);
@@ -106,7 +106,7 @@ fn protocols(suites: &[Suite], markdown: bool) -> Result<Exit, Failure> {
             reference::faults(&protocol.name).len().to_string(),
         ]);
     }
-    let mut out = anstream::stdout().lock();
+    let mut out = super::out();
     if markdown {
         write!(out, "{}", table.markdown())?;
         return Ok(Exit::Passed);
@@ -121,7 +121,7 @@ fn protocols(suites: &[Suite], markdown: bool) -> Result<Exit, Failure> {
 
 /// One line a case.
 pub(super) fn cases(suites: &[Suite]) -> Result<Exit, Failure> {
-    let mut out = anstream::stdout().lock();
+    let mut out = super::out();
     let all = || suites.iter().flat_map(|suite| &suite.cases);
     let width = all().map(|case| case.id.len()).max().unwrap_or(0);
     for Suite { protocol, cases } in suites {

@@ -17,6 +17,7 @@ mod schema;
 mod selftest;
 mod serve;
 mod server;
+mod signals;
 mod source;
 mod target;
 
@@ -28,6 +29,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::exit::{self, Exit};
+use crate::report::escape::{Safe, styled};
 use crate::source::{Diagnostic, Diagnostics};
 
 /// Everything that ends a command early.
@@ -79,12 +81,17 @@ fn nothing(message: impl Display, hint: &str) -> Failure {
     Failure::Nothing(diagnostic(format!("nothing selected: {message}"), hint).into())
 }
 
+/// Standard output for plain text, whoever wrote it.
+fn out() -> Safe<anstream::AutoStream<std::io::Stdout>> {
+    Safe::new(anstream::stdout())
+}
+
 /// Tells on standard error what is worth knowing and no error.
 fn tell(notes: Vec<Diagnostic>) {
     if !notes.is_empty() {
         let color = anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never;
         // Nothing is left to do when standard error is gone.
-        let _ = writeln!(anstream::stderr(), "{}\n", Diagnostics(notes).render(color));
+        let _ = writeln!(anstream::stderr(), "{}\n", styled(&Diagnostics(notes).render(color)));
     }
 }
 
@@ -189,7 +196,7 @@ pub fn main() -> ExitCode {
     };
     let color = anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never;
     // Nothing is left to do when standard error is gone, too.
-    let _ = writeln!(anstream::stderr(), "{}", errors.render(color));
+    let _ = writeln!(anstream::stderr(), "{}", styled(&errors.render(color)));
     ExitCode::from(exit.code())
 }
 

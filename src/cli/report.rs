@@ -1,6 +1,5 @@
 //! `frameproof report`.
 
-use std::fs::File;
 use std::io::BufReader;
 use std::path::PathBuf;
 
@@ -31,7 +30,7 @@ pub(super) struct Report {
 impl Report {
     pub fn run(self) -> Result<Exit, Failure> {
         let name = self.events.display();
-        let input = File::open(&self.events).map_err(|error| unreadable(&self.events, &error))?;
+        let input = crate::input::open(&self.events).map_err(|error| unreadable(&self.events, &error))?;
         let hint = "the file must be one that `frameproof run --json FILE` wrote";
         let events =
             json::read(BufReader::new(input)).map_err(|error| usage(format!("{name}: {error}"), hint))?;

@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
 use super::config::{Config, Jobs};
+use super::fuzz::budget::Budget;
 use super::places::Files;
 use super::server::Server;
+use super::signals::{Handlers, stop_on_signal};
 use super::source::{Filter, Source, Suite};
 use super::target::{Chosen, TargetChoice, cannot_launch, config_argument};
 use super::{Failure, harness, runtime, usage};
@@ -22,7 +23,6 @@ use crate::results::event::{CaseReport, RunEvent};
 use crate::results::reproduce::Reproduce;
 use crate::run::{self, Attempts, Randomness, RunError, RunId, RunOptions, Target, Timing};
 use crate::scenario;
-use crate::target::Groups;
 use crate::wire::Trust;
 
 /// Run a protocol's suite, or all of them.
@@ -52,6 +52,10 @@ pub(super) struct Run {
     /// Run everything N times.
     #[arg(long, value_name = "N")]
     repeat: Option<std::num::NonZeroU32>,
+    /// End the run after this time, with a verdict on what was judged until then: `90s`, `10m`. Default: several times what the
+    /// cases take of a server that answers at once.
+    #[arg(long, value_name = "TIME")]
+    time: Option<Budget>,
     /// Seed of the random generator. Default: 1.
     #[arg(long, value_name = "SEED")]
     seed: Option<u64>,
@@ -142,7 +146,7 @@ impl Run {
             }
             events.push(event.clone());
         };
-        let mut codes = Vec::new();
+        let (mut codes, mut before_the_first) = (Vec::new(), false);
         let runtime = runtime()?;
         let (stop, stopped) = watch::channel(false);
         let handlers = runtime.block_on(async { Handlers::new() });
@@ -157,8 +161,15 @@ impl Run {
             }
             let options = self.options(chosen.as_ref(), baseline.clone())?;
             let run = run::run(protocol, cases, target.clone(), options, &mut sink, stopped.clone());
-            let summary =
-                runtime.block_on(run).map_err(|error| cannot_run(&error, &target, chosen.as_ref()))?;
+            let summary = match runtime.block_on(run) {
+                Ok(summary) => summary,
+                // The reports say so, too: whoever waits for them finds them.
+                Err(RunError::Interrupted) => {
+                    before_the_first = true;
+                    break;
+                }
+                Err(error) => return Err(cannot_run(&error, &target, chosen.as_ref())),
+            };
             codes.push(summary.exit_code);
             if summary.stopped.is_some() {
                 break;
@@ -166,6 +177,9 @@ impl Run {
         }
         shown = shown.and_then(|()| console.finish());
         self.write(&events)?;
+        if before_the_first {
+            return Err(Failure::Interrupted);
+        }
         match shown.map_err(Failure::from) {
             // The verdict stands, whoever has stopped reading.
             Ok(()) | Err(Failure::BrokenPipe) => Ok(Exit::heaviest(codes)),
@@ -249,6 +263,7 @@ impl Run {
             timing: Timing {
                 scale: self.server.timeout_scale.map_or(options.timing.scale, |scale| scale.0),
                 quiet: self.server.quiet_period.map(|quiet| quiet.0),
+                limit: self.time.map(|time| time.0),
                 no_deadline: self.choice.no_deadline,
                 ..options.timing
             },
@@ -318,42 +333,6 @@ pub(super) fn cannot_run(error: &RunError, target: &Target, chosen: Option<&Chos
         _ if error.is_misconfigured() => usage(error, &hint),
         RunError::Launch(failure) => cannot_launch(failure, &hint, chosen),
         _ => harness(error, &hint),
-    }
-}
-
-/// The signals that end a run. Made before the run, so that none is missed.
-pub(super) struct Handlers {
-    interrupt: Signal,
-    terminate: Signal,
-}
-
-impl Handlers {
-    pub(super) fn new() -> Option<Self> {
-        let (interrupt, terminate) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
-        Some(Self { interrupt: interrupt.ok()?, terminate: terminate.ok()? })
-    }
-}
-
-/// Ctrl-C and SIGTERM end a run in order; a second one ends the process at once.
-pub(super) async fn stop_on_signal(
-    handlers: Option<Handlers>,
-    stop: watch::Sender<bool>,
-    groups: Option<Arc<Groups>>,
-) {
-    let Some(Handlers { mut interrupt, mut terminate }) = handlers else { return };
-    for _ in 0..2 {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-        }
-        if *stop.borrow() {
-            if let Some(groups) = groups {
-                groups.kill_all();
-            }
-            std::process::exit(Exit::Interrupted.code().into());
-        }
-        // An error means that the run is over.
-        let _ = stop.send(true);
     }
 }
 

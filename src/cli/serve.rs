@@ -41,7 +41,7 @@ pub(super) struct Serve {
 
 impl Serve {
     pub fn run(self) -> Result<Exit, Failure> {
-        let mut out = anstream::stdout();
+        let mut out = super::out();
         if self.list_faults || self.list_triggers || self.list_styles {
             if !reference::names().contains(&self.name.as_str()) {
                 return Err(cannot_start(&StartError::UnknownProtocol(self.name)));

@@ -57,6 +57,14 @@ pub enum FrameError {
         /// Where the limit was passed.
         place: Place,
     },
+    /// Parsed, it would take much more memory than its text: very many small values.
+    #[error("the frame holds so many values that it takes more than {} MiB in memory, at {place}", limit >> 20)]
+    TooCostly {
+        /// What a frame of its length may take, in bytes.
+        limit: usize,
+        /// Where the limit was passed.
+        place: Place,
+    },
     /// One object names a key twice; JSON parsers disagree about which one counts.
     #[error("the key {key:?} occurs twice in one object at {place}")]
     DuplicateKey {
@@ -81,6 +89,7 @@ impl FrameError {
             Self::InvalidUtf8 { .. } => "invalid-utf8",
             Self::Syntax { .. } | Self::Number { .. } => "syntax",
             Self::TooDeep { .. } => "too-deep",
+            Self::TooCostly { .. } => "too-costly",
             Self::DuplicateKey { .. } => "duplicate-key",
             Self::NotAnObject { .. } => "not-an-object",
         }

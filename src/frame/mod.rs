@@ -3,11 +3,16 @@
 //! No I/O, no protocol knowledge, no panic on any input. Production, the fuzz targets and the
 //! benchmarks call the same [`parse`].
 
+mod cost;
 mod error;
 mod parse;
 mod pointer;
+mod shown;
 
+pub(crate) use cost::cost;
 pub use error::{FrameError, Place};
+pub(crate) use parse::parse_within;
 pub use parse::{Limits, parse, parse_text};
 pub use pointer::Pointer;
 pub(crate) use pointer::field;
+pub(crate) use shown::json_within;

@@ -2,9 +2,10 @@
 
 use std::cell::Cell;
 
-use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
+use super::cost::{self, Purse, allowed};
 use super::{FrameError, Place};
 
 /// Bounds on one frame. A frame beyond them is a [`FrameError`], never a panic or a hang.
@@ -50,24 +51,46 @@ pub fn parse(bytes: &[u8], limits: &Limits) -> Result<Value, FrameError> {
 /// # Errors
 /// See [`FrameError`].
 pub fn parse_text(text: &str, limits: &Limits) -> Result<Value, FrameError> {
-    if text.len() > limits.max_bytes {
-        return Err(FrameError::TooLarge { bytes: text.len(), limit: limits.max_bytes });
-    }
-    let broken = Broken::default();
-    let mut reader = serde_json::Deserializer::from_str(text);
-    let seed = Node { depth_left: limits.max_depth, broken: &broken };
-    let value = seed
-        .deserialize(&mut reader)
-        .and_then(|value| reader.end().map(|()| value))
-        .map_err(|error| broken.explain(&error, limits))?;
-    match value {
-        Value::Object(_) => Ok(value),
+    match parse_any(text, limits)? {
+        value @ Value::Object(_) => Ok(value),
         other => Err(FrameError::NotAnObject { found: name_of(&other) }),
     }
 }
 
+/// Parses a JSON text that stands in a frame: a short one as any JSON reader does, a long one as a frame is, within its bounds.
+///
+/// # Errors
+/// It is no JSON: why.
+pub(crate) fn parse_within(text: &str) -> Result<Value, String> {
+    if cost::is_small(text.len()) {
+        return serde_json::from_str(text).map_err(|error| error.to_string());
+    }
+    parse_any(text, &Limits::default()).map_err(|error| error.to_string())
+}
+
+fn parse_any(text: &str, limits: &Limits) -> Result<Value, FrameError> {
+    if text.len() > limits.max_bytes {
+        return Err(FrameError::TooLarge { bytes: text.len(), limit: limits.max_bytes });
+    }
+    let (broken, purse) = (Broken::default(), Purse::of(text.len()));
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let seed = Node { depth_left: limits.max_depth, broken: &broken, purse: &purse };
+    seed.deserialize(&mut reader)
+        .and_then(|value| reader.end().map(|()| value))
+        .map_err(|error| broken.explain(&error, limits, text.len()))
+}
+
 /// Room for the fields of most objects, as many as a small hash table holds.
 const TYPICAL: usize = 7;
+
+/// A key as far as an error names it.
+fn beginning(key: &str) -> String {
+    const LONGEST: usize = 200;
+    match key.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &key[..end]),
+        None => key.to_owned(),
+    }
+}
 
 fn name_of(value: &Value) -> &'static str {
     match value {
@@ -86,14 +109,22 @@ struct Broken(Cell<Option<Reason>>);
 
 enum Reason {
     Depth,
+    Cost,
     Duplicate(String),
 }
 
+/// The reason stands where the reader cannot carry it.
+fn stopped<E: serde::de::Error>(broken: &Broken, reason: Reason) -> E {
+    broken.0.set(Some(reason));
+    E::custom("stopped")
+}
+
 impl Broken {
-    fn explain(&self, error: &serde_json::Error, limits: &Limits) -> FrameError {
+    fn explain(&self, error: &serde_json::Error, limits: &Limits, text: usize) -> FrameError {
         let place = Place { line: error.line(), column: error.column() };
         match self.0.take() {
             Some(Reason::Depth) => FrameError::TooDeep { limit: limits.max_depth, place },
+            Some(Reason::Cost) => FrameError::TooCostly { limit: allowed(text), place },
             Some(Reason::Duplicate(key)) => FrameError::DuplicateKey { key, place },
             None => {
                 let full = error.to_string();
@@ -121,17 +152,20 @@ impl Broken {
 struct Node<'b> {
     depth_left: usize,
     broken: &'b Broken,
+    purse: &'b Purse,
 }
 
 impl Node<'_> {
     fn deeper<E: serde::de::Error>(self) -> Result<Self, E> {
         match self.depth_left.checked_sub(1) {
             Some(depth_left) => Ok(Self { depth_left, ..self }),
-            None => {
-                self.broken.0.set(Some(Reason::Depth));
-                Err(E::custom("nested too deep"))
-            }
+            None => Err(stopped(self.broken, Reason::Depth)),
         }
+    }
+
+    /// Goes on where there was enough left.
+    fn paid<E: serde::de::Error>(&self, paid: bool) -> Result<(), E> {
+        if paid { Ok(()) } else { Err(stopped(self.broken, Reason::Cost)) }
     }
 }
 
@@ -163,16 +197,19 @@ impl<'de> Visitor<'de> for Node<'_> {
     fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
         Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
     }
-    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+    fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<Value, E> {
+        self.paid(self.purse.text(value.len()))?;
         Ok(Value::String(value.to_owned()))
     }
-    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+    fn visit_string<E: serde::de::Error>(self, value: String) -> Result<Value, E> {
+        self.paid(self.purse.text(value.len()))?;
         Ok(Value::String(value))
     }
     fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
         let seed = self.deeper()?;
         let mut items = Vec::new();
         while let Some(item) = access.next_element_seed(seed)? {
+            self.paid(self.purse.item())?;
             items.push(item);
         }
         Ok(Value::Array(items))
@@ -181,17 +218,18 @@ impl<'de> Visitor<'de> for Node<'_> {
         let seed = self.deeper()?;
         let mut map = Map::new();
         while let Some(key) = access.next_key::<String>()? {
+            self.paid(self.purse.field(key.len()))?;
             if map.is_empty() {
-                // What most objects need, at once and not in three steps.
-                map = Map::with_capacity(TYPICAL);
+                self.paid(self.purse.object())?;
+                // What most objects need, at once and not in three steps; in a large frame, no more than they need.
+                map = Map::with_capacity(if self.purse.is_small() { TYPICAL } else { 1 });
             }
             match map.entry(key) {
                 serde_json::map::Entry::Vacant(slot) => {
                     slot.insert(access.next_value_seed(seed)?);
                 }
                 serde_json::map::Entry::Occupied(slot) => {
-                    self.broken.0.set(Some(Reason::Duplicate(slot.key().clone())));
-                    return Err(A::Error::custom("duplicate key"));
+                    return Err(stopped(self.broken, Reason::Duplicate(beginning(slot.key()))));
                 }
             }
         }
@@ -236,6 +274,29 @@ mod tests {
         let error = parse(b"{\"a\":1,\n \"a\":2}", &Limits::default()).expect_err("duplicate");
         let FrameError::DuplicateKey { key, place } = error else { panic!("{error}") };
         assert_eq!((key.as_str(), place.line), ("a", 2));
+    }
+
+    #[test]
+    fn what_would_take_many_times_its_length_is_refused_before_it_is_taken() {
+        for (item, times) in
+            [("0", 4_000_000), ("{}", 2_000_000), ("{\"a\":0}", 1_000_000), ("[]", 2_000_000)]
+        {
+            let text = format!("{{\"l\":[{}]}}", vec![item; times].join(","));
+            let error = parse_text(&text, &Limits::default()).expect_err(item);
+            assert_eq!(error.kind(), "too-costly", "{item}");
+        }
+        // What is sent in earnest is far from it.
+        let snapshot = format!("{{\"type\":\"assistant.delta\",\"text\":\"{}\",\"id\":17}}", "x".repeat(60));
+        let text = format!("{{\"l\":[{}]}}", vec![snapshot.as_str(); 140_000].join(","));
+        assert!(text.len() < 16 << 20, "{}", text.len());
+        let parsed = parse_text(&text, &Limits::default()).map(|value| value["l"][0]["id"].clone());
+        assert_eq!(parsed, Ok(17.into()), "{} MiB", text.len() >> 20);
+        let long = format!("{{\"t\":\"{}\"}}", "x".repeat(15 << 20));
+        assert!(parse_text(&long, &Limits::default()).is_ok());
+        assert!(
+            parse_text(&format!("[{}]", vec!["0"; 200_000].join(",")), &Limits::default())
+                .is_err_and(|error| error.kind() == "not-an-object")
+        );
     }
 
     #[test]

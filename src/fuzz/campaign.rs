@@ -235,8 +235,8 @@ impl<'c> Campaign<'c> {
 
     /// Counts and learns from what came of a case.
     fn learn(&mut self, execution: Option<&Execution>) {
-        self.totals.cases += 1;
         let Some(execution) = execution else { return };
+        self.totals.cases += 1;
         self.totals.sent += execution.sent() as u64;
         let report = &execution.outcome.report;
         if report.verdict == Verdict::Passed {

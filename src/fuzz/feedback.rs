@@ -108,7 +108,7 @@ impl Feedback {
 
     fn message(&self, event: &Event) -> Option<(Option<usize>, Value)> {
         let Payload::Text(text) = &event.payload else { return None };
-        let body: Value = serde_json::from_str(text).ok()?;
+        let body: Value = crate::frame::parse_within(text).ok()?;
         // Which request a reply answers is not looked up: a result by another name is a phase of its own.
         let message = self.protocol.message_of(&body, event.dir).or_else(|| {
             self.protocol.is_reply(&body).then(|| self.protocol.reply_of(&body, event.dir, None)).flatten()

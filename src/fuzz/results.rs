@@ -22,7 +22,8 @@ pub fn exit_of(report: &CampaignReport) -> Exit {
         CampaignEnd::Interrupted => Exit::Interrupted,
         CampaignEnd::Refusing(_) => Exit::Harness,
         CampaignEnd::Done if !report.findings.is_empty() => Exit::Failed,
-        CampaignEnd::Done if report.progress.cases == 0 => Exit::Nothing,
+        // Where every opening fails, nothing is fuzzed.
+        CampaignEnd::Done if report.progress.cases == 0 || report.progress.sent == 0 => Exit::Nothing,
         CampaignEnd::Done => Exit::Passed,
     }
 }
@@ -97,7 +98,7 @@ mod tests {
 
     fn report(cases: u64, ended: CampaignEnd) -> CampaignReport {
         CampaignReport {
-            progress: Progress { cases, ..Progress::default() },
+            progress: Progress { cases, sent: 3 * cases, ..Progress::default() },
             findings: Vec::new(),
             unconfirmed: 0,
             coverage: BTreeMap::new(),
@@ -117,6 +118,9 @@ mod tests {
         ] {
             assert_eq!(exit_of(&report(cases, ended.clone())).code(), expected, "{cases} {ended:?}");
         }
+        let mut unfuzzed = report(9, CampaignEnd::Done);
+        unfuzzed.progress.sent = 0;
+        assert_eq!(exit_of(&unfuzzed), Exit::Nothing, "no input was sent");
     }
 
     #[test]

@@ -59,6 +59,9 @@ pub fn frame_agrees(bytes: &[u8]) {
             let opened = bytes.iter().filter(|byte| matches!(byte, b'{' | b'[')).count();
             assert!(opened > limit, "{opened} brackets nest no deeper than {limit}");
         }
+        Err(FrameError::TooCostly { limit, .. }) => {
+            assert!(limit > 8 * bytes.len(), "what costs more than this takes more than its text");
+        }
         Err(FrameError::TooLarge { bytes: length, limit }) => {
             assert!(length == bytes.len() && length > limit)
         }

@@ -91,6 +91,10 @@ async fn accept(listener: TcpListener, service: Arc<Service>, mut stopped: watch
         };
         tokio::select! {
             (accepted, place) = accepted => {
+                if accepted.is_err() {
+                    // Where this process has no more files, it must not turn round and round.
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
                 if let Ok((stream, _)) = accepted {
                     let service = Arc::clone(&service);
                     connections.spawn(async move {

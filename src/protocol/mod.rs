@@ -37,6 +37,7 @@ pub use pattern::{Matcher, is_subset};
 pub use requirement::{Level, Requirement, Requirements, RequirementsFile, Side};
 pub use roles::{Place as RolePlace, Roles};
 
+use crate::frame::json_within;
 use crate::source::schema::Schema;
 use crate::source::{Diagnostic, Diagnostics};
 use crate::trace::Direction;
@@ -101,16 +102,16 @@ pub(crate) struct PartOf {
 
 impl PartOf {
     /// The elements in a message, each as a message of its own.
-    pub fn elements(&self, body: &Value) -> Vec<Value> {
+    pub fn elements<'v>(&'v self, body: &'v Value) -> impl Iterator<Item = Value> + 'v {
         let list = self.at.get(body).and_then(Value::as_array).into_iter().flatten();
-        let element = |element: &Value| {
+        let element = |element: &'v Value| {
             let mut own = element.as_object()?.clone();
             for name in self.keep.iter().filter(|name| element.get(name.as_str()).is_none()) {
                 own.extend(body.get(name).map(|value| (name.clone(), value.clone())));
             }
             Some(Value::Object(own))
         };
-        list.filter_map(element).collect()
+        list.filter_map(element)
     }
 }
 
@@ -288,14 +289,20 @@ impl Protocol {
 
 /// A value as one short piece of text for a message.
 pub(crate) fn shorten(value: &Value) -> String {
-    clip(&value.to_string())
+    match json_within(value, 4 * LONGEST + 8) {
+        Ok(text) => clip(&text),
+        // Even characters of four bytes are more than fit.
+        Err(text) => clip(&(text + " ")),
+    }
 }
+
+/// Longest text that a message quotes, in characters.
+const LONGEST: usize = 120;
 
 /// The beginning of a text, with a mark where more follows.
 pub(crate) fn clip(text: &str) -> String {
-    const LONGEST: usize = 120;
-    if text.chars().count() <= LONGEST {
-        return text.to_owned();
+    match text.char_indices().nth(LONGEST) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}…", &text[..end]),
     }
-    text.chars().take(LONGEST).chain(['…']).collect()
 }

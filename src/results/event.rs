@@ -263,6 +263,8 @@ pub enum StopReason {
     FailFast,
     /// A signal.
     Interrupted,
+    /// Its time was up.
+    Time,
 }
 
 impl fmt::Display for StopReason {
@@ -270,6 +272,7 @@ impl fmt::Display for StopReason {
         f.write_str(match self {
             Self::FailFast => "fail-fast",
             Self::Interrupted => "interrupted",
+            Self::Time => "time is up",
         })
     }
 }

@@ -9,6 +9,7 @@ pub mod excused;
 pub mod failure;
 pub(crate) mod redact;
 pub mod reproduce;
+mod secret;
 pub(crate) mod summary;
 
 pub use check::Check;

@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::results::event::CaseReport;
+use crate::results::secret::{Needle, places, places_in_bytes};
 use crate::source::read;
 use crate::trace::{Event, Payload};
 
@@ -15,9 +16,9 @@ const MASK: &str = "[redacted]";
 /// Shorter texts are no secrets, and would be found everywhere.
 const MIN: usize = 6;
 
-/// The texts that must not be shown.
+/// The texts that must not be shown, in any encoding.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Secrets(Vec<String>);
+pub(crate) struct Secrets(Vec<Needle>);
 
 impl Secrets {
     /// Header values, what a URL has besides scheme, host and path, and these.
@@ -38,22 +39,41 @@ impl Secrets {
         let values = query.split('&').filter_map(|pair| pair.split_once('=')).map(|(_, value)| value);
         found.extend(values.filter(|value| !value.starts_with('{')).map(str::to_owned));
         found.retain(|secret| secret.len() >= MIN);
-        let escaped: Vec<String> = found
-            .iter()
-            .map(|secret| Value::from(secret.as_str()).to_string().trim_matches('"').to_owned())
-            .collect();
-        found.extend(escaped);
+        let mut needles: Vec<Needle> = found.iter().flat_map(|secret| Needle::all(secret)).collect();
         // The longest first: one may hold another.
-        found.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-        found.dedup();
-        Self(found)
+        needles.sort();
+        needles.dedup();
+        needles.sort_by_key(|needle| std::cmp::Reverse(needle.length()));
+        Self(needles)
     }
 
-    /// A text without its secrets.
+    /// A text without its secrets, and without the beginning of one where the text was cut.
     pub fn text(&self, text: String) -> String {
-        self.0.iter().fold(text, |text, secret| {
-            if text.contains(secret.as_str()) { text.replace(secret.as_str(), MASK) } else { text }
-        })
+        let places = if self.0.is_empty() { Vec::new() } else { places(&self.0, &text) };
+        if places.is_empty() {
+            return text;
+        }
+        let (mut out, mut done) = (String::with_capacity(text.len()), 0);
+        for place in places {
+            out.push_str(&text[done..place.start]);
+            out.push_str(MASK);
+            done = place.end;
+        }
+        out + &text[done..]
+    }
+
+    /// Bytes without their secrets; none: there are none in them.
+    fn bytes(&self, bytes: &[u8]) -> Option<Arc<[u8]>> {
+        let places = places_in_bytes(&self.0, bytes);
+        let mut masked = Vec::new();
+        let mut done = 0;
+        for place in &places {
+            masked.extend_from_slice(&bytes[done..place.start]);
+            masked.extend_from_slice(MASK.as_bytes());
+            done = place.end;
+        }
+        masked.extend_from_slice(&bytes[done..]);
+        (!places.is_empty()).then(|| masked.into())
     }
 
     /// Any report without the secrets in its texts.
@@ -95,18 +115,24 @@ impl Secrets {
         }
     }
 
-    /// An event of the trace without the secrets in its text. Binary frames hold what they held.
+    /// An event of the trace without the secrets in its text or bytes.
     pub fn event(&self, mut event: Event) -> Event {
-        let mask = |text: &mut Arc<str>| {
-            if self.0.iter().any(|secret| text.contains(secret.as_str())) {
-                *text = self.text(text.to_string()).into();
-            }
-        };
+        if self.0.is_empty() {
+            return event;
+        }
         match &mut event.payload {
             Payload::Text(text) | Payload::Close { reason: text, .. } | Payload::Open { url: text } => {
-                mask(text)
+                let masked = self.text(text.to_string());
+                if *masked != **text {
+                    *text = masked.into();
+                }
             }
-            Payload::Binary(_) | Payload::Raw(_) | Payload::Ping(_) | Payload::Pong(_) | Payload::End(_) => {}
+            Payload::Binary(bytes) | Payload::Raw(bytes) | Payload::Ping(bytes) | Payload::Pong(bytes) => {
+                if let Some(masked) = self.bytes(bytes) {
+                    *bytes = masked;
+                }
+            }
+            Payload::End(_) => {}
         }
         event
     }
@@ -136,6 +162,52 @@ mod tests {
             assert_eq!(secrets.text(text.to_owned()), expected);
         }
         assert_eq!(secrets.report(json!({ "a": ["abcdef", 1] })), json!({ "a": ["[redacted]", 1] }));
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::test_runner::Config { rng_seed: proptest::test_runner::RngSeed::Fixed(1), ..Default::default() })]
+        #[test]
+        fn no_encoding_of_a_secret_is_shown(
+            secret in "[!-~]{8,40}", before in "[a-z .\"]{0,12}", after in "[a-z .\"]{0,12}", cut in 0usize..200, way in 0usize..12,
+        ) {
+            use base64::Engine as _;
+            use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+            let secrets = Secrets::new("ws://h/", &[("Authorization".to_owned(), format!("Bearer {secret}"))], &[]);
+            let escape = |digits: fn(u32) -> String| secret.chars().map(|c| digits(u32::from(c))).collect::<String>();
+            let hex = |between: &str| secret.bytes().map(|b| format!("{b:02x}")).collect::<Vec<_>>().join(between);
+            let shown = match way {
+                0 => secret.clone(),
+                1 => format!("Bearer {secret}"),
+                2 => STANDARD.encode(&secret),
+                3 => STANDARD.encode(format!("Bearer {secret}")),
+                4 => URL_SAFE_NO_PAD.encode(format!("x{secret}y")),
+                5 => STANDARD.encode(format!("xy{secret}")),
+                6 => hex(""),
+                7 => hex(" ").to_uppercase(),
+                8 => escape(|c| format!("\\u{c:04x}")),
+                9 => escape(|c| format!("%{c:02X}")),
+                10 => secret.to_ascii_uppercase(),
+                _ => Value::from(secret.as_str()).to_string(),
+            };
+            let text = secrets.text(format!("{before}{shown}{after}"));
+            proptest::prop_assert!(text.contains(MASK), "{way}: {shown} in {text}");
+            // Of base64, the characters that hold bits of others may stay.
+            let core = &shown[(shown.len() / 4)..(shown.len() - shown.len() / 4)];
+            proptest::prop_assert!(!text.contains(core), "{way}: {shown} in {text}");
+            // Bytes that are cut, wherever.
+            let whole = format!("{before}{shown}");
+            let end = before.len() + 4 + cut % (shown.len() - 3);
+            if way < 2 || way == 6 || way == 10 {
+                let text = secrets.text(whole[..end.min(whole.len())].to_owned());
+                proptest::prop_assert!(text.ends_with(MASK), "{way}: {whole} cut at {end}: {text}");
+            }
+            let payload = Payload::Binary(format!("{before}{shown}{after}").into_bytes().into());
+            let event = Event { at: std::time::Duration::ZERO, case: None, client: "a".into(), dir: crate::trace::Direction::Recv, payload };
+            if !matches!(way, 8 | 9 | 11) {
+                let Payload::Binary(bytes) = secrets.event(event).payload else { unreachable!() };
+                proptest::prop_assert!(String::from_utf8_lossy(&bytes).contains(MASK), "{way}: {shown}");
+            }
+        }
     }
 
     #[test]

@@ -73,6 +73,8 @@ pub struct Timing {
     /// How long a silence must last that stands for the end of a turn, where the protocol knows no other. `None`:
     /// as the protocol says; with the reference server shorter, for it pauses only where its script says so.
     pub quiet: Option<Duration>,
+    /// How long all cases may take together. `None`: several times what they take of a server that answers at once.
+    pub limit: Option<Duration>,
     /// Wait for ever (a day): the server sits in a debugger.
     pub no_deadline: bool,
 }
@@ -124,7 +126,13 @@ impl Default for Attempts {
 impl Default for Timing {
     fn default() -> Self {
         // Five seconds: a language model that is scripted answers at once, a busy CI machine within this.
-        Self { step_deadline: Duration::from_secs(5), scale: 1.0, quiet: None, no_deadline: false }
+        Self {
+            step_deadline: Duration::from_secs(5),
+            scale: 1.0,
+            quiet: None,
+            limit: None,
+            no_deadline: false,
+        }
     }
 }
 

@@ -177,7 +177,7 @@ impl Document {
     /// As [`Document::parse`], and a file that cannot be read or is not UTF-8.
     pub fn read(path: &Path) -> Result<Self, Diagnostics> {
         let name = path.display().to_string();
-        let bytes = std::fs::read(path)
+        let bytes = crate::input::read(path, crate::input::DOCUMENT)
             .map_err(|error| Diagnostic::new(format!("{name} cannot be read: {error}")))?;
         let text = String::from_utf8(bytes).map_err(|error| {
             let at = error.utf8_error().valid_up_to();

@@ -4,6 +4,7 @@ mod decode;
 mod diagnostic;
 mod document;
 mod duration;
+mod excerpt;
 mod keywords;
 mod node;
 pub mod schema;

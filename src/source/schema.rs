@@ -7,6 +7,7 @@ use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
 use serde_json::Value;
 
 use super::document::escape_token;
+use super::excerpt;
 
 /// A compiled JSON Schema (draft 2020-12 unless it says otherwise; formats are asserted, nothing is fetched).
 #[derive(Debug, Clone)]
@@ -77,6 +78,22 @@ impl Schema {
     /// Whether the value satisfies the schema.
     pub fn is_valid(&self, value: &Value) -> bool {
         self.compiled().is_none_or(|schema| schema.is_valid(value))
+    }
+
+    /// What is wrong with a value of any size, as [`Schema::violations`]: a large value is not looked through to its end. Empty:
+    /// nothing is. Where nothing is wrong with what was looked at, the violation is of the whole.
+    pub fn violations_within(&self, value: &Value) -> Vec<Violation> {
+        if self.is_valid(value) {
+            return Vec::new();
+        }
+        let Some(excerpt) = excerpt::excerpt(value) else { return self.violations(value) };
+        let mut found = self.violations(&excerpt);
+        found.retain(|violation| excerpt::holds(violation, value, &excerpt));
+        if found.is_empty() {
+            let problem = "is not what its schema says, at a place that lies too far behind its beginning";
+            found.push(Violation { at: String::new(), problem: Problem::Other(problem.to_owned()) });
+        }
+        found
     }
 
     /// Every violation, in the order of the schema. Of alternatives, the one that fits best is reported.
@@ -250,6 +267,30 @@ mod tests {
             Schema::new(&json!({ "oneOf": [{ "const": "a" }, { "type": "object", "required": ["n"] }] }));
         let found = mixed.expect("one").violations(&json!({ "m": 1 }));
         assert_eq!(found, [Violation { at: String::new(), problem: Problem::Missing("n".to_owned()) }]);
+    }
+
+    #[test]
+    fn of_a_large_value_as_much_is_told_as_is_looked_at() {
+        let schema = Schema::new(&json!({
+            "required": ["z"], "properties": { "l": { "items": { "type": "object" }, "maxItems": 1_000_000 }, "z": { "type": "string" } },
+        }));
+        let schema = schema.expect("a schema");
+        let value = |list: Vec<Value>, z: Value| json!({ "l": list, "z": z });
+        assert_eq!(schema.violations_within(&value(vec![json!({}); 100_000], json!("z"))), []);
+        let found = schema.violations_within(&value(vec![json!(1); 1_000_000], json!("z")));
+        assert!(!found.is_empty() && found.len() <= 4096, "{}", found.len());
+        assert!(found.iter().all(|one| one.at.starts_with("/l/") && matches!(one.problem, Problem::Type(_))));
+        // What is wrong lies behind what is looked at; what only the excerpt lacks is not told.
+        let mut late = vec![json!({}); 100_000];
+        late[99_999] = json!(1);
+        let found = schema.violations_within(&value(late, json!("z")));
+        assert!(
+            matches!(&found[..], [Violation { at, problem: Problem::Other(_) }] if at.is_empty()),
+            "{found:?}"
+        );
+        // A long key stands in the place of all that is wrong below it.
+        let long = json!({ "z": 1, "k".repeat(1 << 20): vec![json!(1); 4000] });
+        assert_eq!(schema.violations_within(&long).len(), 1);
     }
 
     #[test]

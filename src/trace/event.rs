@@ -69,6 +69,17 @@ pub enum Payload {
     End(End),
 }
 
+impl Payload {
+    /// How long what it holds is, in bytes.
+    pub(crate) fn length(&self) -> usize {
+        match self {
+            Self::Text(text) | Self::Close { reason: text, .. } | Self::Open { url: text } => text.len(),
+            Self::Binary(bytes) | Self::Raw(bytes) | Self::Ping(bytes) | Self::Pong(bytes) => bytes.len(),
+            Self::End(_) => 0,
+        }
+    }
+}
+
 /// One thing seen at one client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {

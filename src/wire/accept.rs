@@ -12,6 +12,9 @@ const SEND_BUFFER: u32 = 16 * 1024;
 /// Connections that may wait to be accepted.
 const BACKLOG: u32 = 1024;
 
+/// How long nothing is accepted after an error.
+const PAUSE: std::time::Duration = std::time::Duration::from_millis(20);
+
 /// Accepts connections, and keeps the tasks that serve them.
 pub struct Acceptor {
     listener: TcpListener,
@@ -40,10 +43,13 @@ impl Acceptor {
     pub async fn next(&mut self) -> (TcpStream, u64) {
         loop {
             tokio::select! {
-                // An error is the client's, who is gone already.
-                accepted = self.listener.accept() => if let Ok((stream, _)) = accepted {
-                    self.accepted += 1;
-                    return (stream, self.accepted);
+                accepted = self.listener.accept() => match accepted {
+                    Ok((stream, _)) => {
+                        self.accepted += 1;
+                        return (stream, self.accepted);
+                    }
+                    // The client is gone already; or this process has no more files, and must not turn round and round.
+                    Err(_) => tokio::time::sleep(PAUSE).await,
                 },
                 // Those that are done are taken away.
                 Some(_) = self.connections.join_next() => {}

@@ -230,7 +230,14 @@ impl Endpoint {
             .max_message_size(Some(self.max_message))
             .max_frame_size(Some(self.max_message));
         let upgraded = client_async_with_config(request, stream, Some(config)).await;
-        upgraded.map(|(socket, _)| socket).map_err(classify)
+        let (socket, response) = upgraded.map_err(classify)?;
+        // Nothing reads what an extension makes of the frames.
+        if let Some(extension) = response.headers().get("sec-websocket-extensions") {
+            let name: String = String::from_utf8_lossy(extension.as_bytes()).chars().take(100).collect();
+            let reason = format!("it agrees to an extension that was not asked for: {name} (RFC 6455, 4.1)");
+            return Err(ConnectError::NotWebSocket(reason));
+        }
+        Ok(socket)
     }
 
     fn bad_header(&self, name: &str) -> ConnectError {

@@ -14,6 +14,7 @@ use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::{Error, Message};
 
 use super::connect::Socket;
+use super::room::Room;
 use super::{ConnectError, Endpoint};
 use crate::trace::{End, Payload};
 
@@ -28,6 +29,9 @@ pub struct Incoming {
     pub payload: Payload,
     /// Of an end, why, in the words of the WebSocket layer.
     pub detail: Option<String>,
+    /// Of a large message: its share of what may wait to be looked at.
+    #[expect(dead_code, reason = "it is held, and no more")]
+    pub(crate) room: Option<Room>,
 }
 
 /// An open connection. Dropping it cuts the TCP connection (with a reset).
@@ -164,7 +168,9 @@ async fn read(
             let _ = unanswered.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less);
         }
         let over = matches!(payload, Payload::End(_));
-        let incoming = Incoming { connection, at: Instant::now(), payload, detail };
+        let at = Instant::now();
+        let room = Room::of(&payload).await;
+        let incoming = Incoming { connection, at, payload, detail, room };
         let taken = match queue.try_send(incoming) {
             Err(TrySendError::Full(incoming)) => queue.send(incoming).await.is_ok(),
             taken => taken.is_ok(),

@@ -6,21 +6,20 @@ use tokio::sync::mpsc;
 
 use super::frame::Frame;
 use super::raw::Standing;
-use super::{ConnectError, Connection, Endpoint, Incoming, RawConnection};
+use super::{ConnectError, Endpoint, Incoming, RawConnection};
 use crate::trace::Payload;
 
-/// An open connection of either kind. Dropping it cuts the TCP connection (with a reset).
-pub enum Link {
-    /// It sends messages.
-    Messages(Connection),
-    /// It writes frames, right or wrong.
-    Raw(RawConnection),
+/// An open connection. What the server writes is read by the letter of RFC 6455, whatever this side may write. Dropping it cuts
+/// the TCP connection (with a reset).
+pub struct Link {
+    connection: RawConnection,
+    mode: LinkMode,
 }
 
 /// What a connection is used for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkMode {
-    /// Messages alone.
+    /// Messages alone, and none behind a close frame.
     Messages,
     /// Frames as well, right or wrong.
     Raw,
@@ -37,10 +36,22 @@ impl Link {
         queue: mpsc::Sender<Incoming>,
         mode: LinkMode,
     ) -> Result<Self, ConnectError> {
-        Ok(match mode {
-            LinkMode::Raw => Self::Raw(RawConnection::open(endpoint, number, queue).await?),
-            LinkMode::Messages => Self::Messages(Connection::open(endpoint, number, queue).await?),
-        })
+        let connection = RawConnection::open(endpoint, number, queue).await?;
+        Ok(Self { connection, mode })
+    }
+
+    async fn frame(&mut self, frame: Frame, deadline: Duration) -> Result<(), String> {
+        if self.mode == LinkMode::Messages && self.connection.standing() == Standing::Closed {
+            return Err("nothing can be sent behind a close frame".to_owned());
+        }
+        self.connection.frame(&frame, deadline).await.map(drop)
+    }
+
+    fn takes_bytes(&self) -> Result<(), String> {
+        match self.mode {
+            LinkMode::Messages => Err("this connection takes whole messages only".to_owned()),
+            LinkMode::Raw => Ok(()),
+        }
     }
 
     /// Sends a text message.
@@ -48,10 +59,7 @@ impl Link {
     /// # Errors
     /// The connection is gone, or takes nothing within the deadline.
     pub async fn text(&mut self, text: String, deadline: Duration) -> Result<(), String> {
-        match self {
-            Self::Messages(connection) => connection.text(text, deadline).await,
-            Self::Raw(connection) => connection.frame(&Frame::new(1, text), deadline).await.map(drop),
-        }
+        self.frame(Frame::new(1, text), deadline).await
     }
 
     /// Sends a binary message.
@@ -59,10 +67,7 @@ impl Link {
     /// # Errors
     /// As [`Link::text`].
     pub async fn binary(&mut self, bytes: Vec<u8>, deadline: Duration) -> Result<(), String> {
-        match self {
-            Self::Messages(connection) => connection.binary(bytes, deadline).await,
-            Self::Raw(connection) => connection.frame(&Frame::new(2, bytes), deadline).await.map(drop),
-        }
+        self.frame(Frame::new(2, bytes), deadline).await
     }
 
     /// Sends a ping; the pong comes through the queue.
@@ -70,10 +75,7 @@ impl Link {
     /// # Errors
     /// As [`Link::text`].
     pub async fn ping(&mut self, bytes: Vec<u8>, deadline: Duration) -> Result<(), String> {
-        match self {
-            Self::Messages(connection) => connection.ping(bytes, deadline).await,
-            Self::Raw(connection) => connection.frame(&Frame::new(9, bytes), deadline).await.map(drop),
-        }
+        self.frame(Frame::new(9, bytes), deadline).await
     }
 
     /// Begins the closing handshake, with a code or none; the server's answer comes through the queue.
@@ -81,13 +83,8 @@ impl Link {
     /// # Errors
     /// As [`Link::text`].
     pub async fn close(&mut self, code: Option<u16>, deadline: Duration) -> Result<(), String> {
-        match self {
-            Self::Messages(connection) => connection.close(code, deadline).await,
-            Self::Raw(connection) => {
-                let code = code.map_or(Vec::new(), |code| code.to_be_bytes().to_vec());
-                connection.frame(&Frame::new(8, code), deadline).await.map(drop)
-            }
-        }
+        let code = code.map_or(Vec::new(), |code| code.to_be_bytes().to_vec());
+        self.frame(Frame::new(8, code), deadline).await
     }
 
     /// Writes bytes as [`RawConnection::write`] does.
@@ -100,10 +97,8 @@ impl Link {
         piece: usize,
         deadline: Duration,
     ) -> Result<Vec<Payload>, String> {
-        match self {
-            Self::Messages(_) => Err("this connection takes whole messages only".to_owned()),
-            Self::Raw(connection) => connection.write(bytes, piece, deadline).await,
-        }
+        self.takes_bytes()?;
+        self.connection.write(bytes, piece, deadline).await
     }
 
     /// Ends this side's half of the TCP connection as [`RawConnection::finish`] does.
@@ -111,25 +106,20 @@ impl Link {
     /// # Errors
     /// As [`Link::write`].
     pub async fn finish(&mut self, deadline: Duration) -> Result<(), String> {
-        match self {
-            Self::Messages(_) => Err("this connection takes whole messages only".to_owned()),
-            Self::Raw(connection) => connection.finish(deadline).await,
-        }
+        self.takes_bytes()?;
+        self.connection.finish(deadline).await
     }
 
     /// How far what was written is understood.
     pub fn standing(&self) -> Standing {
-        match self {
-            Self::Messages(_) => Standing::Clear,
-            Self::Raw(connection) => connection.standing(),
+        match self.mode {
+            LinkMode::Messages => Standing::Clear,
+            LinkMode::Raw => self.connection.standing(),
         }
     }
 
     /// Stops or resumes reading from the socket.
     pub fn stall(&self, stalled: bool) {
-        match self {
-            Self::Messages(connection) => connection.stall(stalled),
-            Self::Raw(connection) => connection.stall(stalled),
-        }
+        self.connection.stall(stalled);
     }
 }

@@ -47,9 +47,12 @@ pub enum Breach {
     /// Text that is not UTF-8.
     #[error("a text is not UTF-8 (RFC 6455, 8.1)")]
     Utf8,
-    /// A close frame with one byte, or with a code that may not be sent.
-    #[error("a close frame's code may not be sent (RFC 6455, 7.4)")]
-    CloseCode,
+    /// A close frame with a code that may not be sent.
+    #[error("a close frame has the code {0}, which may not be sent (RFC 6455, 7.4)")]
+    CloseCode(u16),
+    /// A close frame with half a code.
+    #[error("a close frame has one byte, which is no code (RFC 6455, 5.5.1)")]
+    HalfCode,
     /// A data frame behind a close frame, or another one of those.
     #[error("a frame comes behind a close frame (RFC 6455, 5.5.1)")]
     BehindClose,
@@ -72,6 +75,9 @@ pub struct Messages {
     breach: Option<Breach>,
 }
 
+/// Bytes that the buffer keeps room for.
+const ROOM: usize = 256 << 10;
+
 impl Messages {
     /// For what `writer` writes; a message longer than `max` bytes is a breach.
     pub fn new(writer: Writer, max: usize) -> Self {
@@ -87,6 +93,8 @@ impl Messages {
         if self.done > 0 {
             self.buffer.drain(..self.done);
             self.done = 0;
+            // A large message is not kept room for.
+            self.buffer.shrink_to(ROOM);
         }
         self.buffer.extend_from_slice(bytes);
     }
@@ -102,6 +110,11 @@ impl Messages {
         let taken = self.advance();
         self.breach = taken.as_ref().err().copied();
         taken
+    }
+
+    /// Bytes of a message that has begun and is not complete.
+    pub fn unfinished(&self) -> usize {
+        self.pending().len() + self.partial.as_ref().map_or(0, |(_, payload)| payload.len())
     }
 
     /// Whether the bytes so far end with a whole frame.
@@ -223,12 +236,12 @@ fn close(payload: &[u8]) -> Result<Payload, Breach> {
         return if payload.is_empty() {
             Ok(Payload::Close { code: None, reason })
         } else {
-            Err(Breach::CloseCode)
+            Err(Breach::HalfCode)
         };
     };
     let code = u16::from_be_bytes([*high, *low]);
     if !matches!(code, 1000..=1003 | 1007..=1014 | 3000..=4999) {
-        return Err(Breach::CloseCode);
+        return Err(Breach::CloseCode(code));
     }
     let reason = std::str::from_utf8(reason).map_err(|_| Breach::Utf8)?;
     Ok(Payload::Close { code: Some(code), reason: reason.into() })
@@ -313,10 +326,10 @@ mod tests {
             ([with(|frame| frame.fin = false), ok.encode()].concat(), Breach::Interleaved),
             (Frame::new(1, [0xc3, 0x28]).encode(), Breach::Utf8),
             (Frame::new(1, [0xed, 0xa0, 0x80]).encode(), Breach::Utf8),
-            (close(&[3]), Breach::CloseCode),
-            (close(&[0x03, 0xe7]), Breach::CloseCode),
-            (close(&[0x03, 0xed]), Breach::CloseCode),
-            (close(&[0x07, 0xd0]), Breach::CloseCode),
+            (close(&[3]), Breach::HalfCode),
+            (close(&[0x03, 0xe7]), Breach::CloseCode(999)),
+            (close(&[0x03, 0xed]), Breach::CloseCode(1005)),
+            (close(&[0x07, 0xd0]), Breach::CloseCode(2000)),
             (close(&[0x03, 0xe8, 0xff]), Breach::Utf8),
             ([close(&[0x03, 0xe8]), ok.encode()].concat(), Breach::BehindClose),
             ([close(&[0x03, 0xe8]), close(&[0x03, 0xe8])].concat(), Breach::BehindClose),

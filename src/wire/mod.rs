@@ -9,6 +9,7 @@ mod link;
 mod messages;
 mod raw;
 pub mod relay;
+mod room;
 mod tls;
 
 pub(crate) use connect::READ_BUFFER;

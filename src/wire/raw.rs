@@ -12,6 +12,7 @@ use tokio::task::JoinHandle;
 use super::connect::Stream;
 use super::frame::Frame;
 use super::messages::{Breach, Messages, Writer};
+use super::room::{Lane, Room};
 use super::{ConnectError, Endpoint, Incoming};
 use crate::trace::{End, Payload};
 
@@ -85,7 +86,9 @@ impl RawConnection {
         let (stall, stalled) = watch::channel(false);
         let mut messages = Messages::new(Writer::Server, endpoint.max_message);
         messages.feed(&ahead);
-        let reader = Reader { stream: read, messages, number, queue, stalled, shared: Arc::clone(&shared) };
+        let shared_too = Arc::clone(&shared);
+        let reader =
+            Reader { stream: read, messages, number, queue, stalled, shared: shared_too, lane: None };
         let reader = tokio::spawn(reader.run());
         Ok(Self { shared, reader, stall })
     }
@@ -209,6 +212,8 @@ struct Reader {
     queue: mpsc::Sender<Incoming>,
     stalled: watch::Receiver<bool>,
     shared: Arc<Shared>,
+    /// While a large message comes.
+    lane: Option<Lane>,
 }
 
 impl Reader {
@@ -235,6 +240,9 @@ impl Reader {
                     }
                 }
             }
+            if self.messages.unfinished() == 0 {
+                self.lane = None;
+            }
             if self.stalled.wait_for(|stalled| !stalled).await.is_err() {
                 return;
             }
@@ -248,6 +256,9 @@ impl Reader {
             let end = match read {
                 Ok(length) if length > 0 => {
                     self.messages.feed(&chunk[..length]);
+                    if self.lane.is_none() {
+                        self.lane = Lane::of(self.messages.unfinished()).await;
+                    }
                     continue;
                 }
                 _ if closing => End::Closed,
@@ -262,13 +273,15 @@ impl Reader {
 
     /// `false`: nobody listens any more.
     async fn tell(&self, payload: Payload) -> bool {
-        let incoming = Incoming { connection: self.number, at: Instant::now(), payload, detail: None };
+        let at = Instant::now();
+        let room = Room::of(&payload).await;
+        let incoming = Incoming { connection: self.number, at, payload, detail: None, room };
         self.queue.send(incoming).await.is_ok()
     }
 
     async fn end(&self, end: End, detail: Option<String>) -> bool {
         let payload = Payload::End(end);
-        let incoming = Incoming { connection: self.number, at: Instant::now(), payload, detail };
+        let incoming = Incoming { connection: self.number, at: Instant::now(), payload, detail, room: None };
         self.queue.send(incoming).await.is_ok()
     }
 

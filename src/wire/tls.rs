@@ -54,8 +54,8 @@ impl Trust {
     /// See [`TrustError`].
     pub fn with_file(path: &Path) -> Result<Self, TrustError> {
         let shown = path.display().to_string();
-        let bytes =
-            std::fs::read(path).map_err(|error| TrustError::Unreadable { path: shown.clone(), error })?;
+        let bytes = crate::input::read(path, crate::input::CERTIFICATES)
+            .map_err(|error| TrustError::Unreadable { path: shown.clone(), error })?;
         let bad = |reason: String| TrustError::Bad { path: shown.clone(), reason };
         let mut roots = usual();
         let mut own = Vec::new();

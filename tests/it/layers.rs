@@ -19,6 +19,7 @@ const FLOORS: &[&[&str]] = &[
     &["results"],
     &["trace"],
     &["frame", "source", "cue", "template", "text", "output", "exit"],
+    &["input"],
 ];
 
 fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) {

@@ -16,6 +16,7 @@ mod farewell;
 mod fuzz_corpus;
 mod fuzz_deaths;
 mod fuzz_targets;
+mod hostile;
 mod junit;
 mod layers;
 mod live_fuzz;

@@ -137,7 +137,7 @@ impl Monitor for Absence {
             let message = "this must not come here".to_owned();
             if let Some(violation) = tally.broken(&self.check, &self.rule.decides, seen.event, message) {
                 violation.related = Some(began);
-                violation.actual = Some(seen.body.clone());
+                violation.actual = Some(crate::check::evidence(seen.body));
             }
         }
         if !(after || owed || unless) {

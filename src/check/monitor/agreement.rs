@@ -88,7 +88,7 @@ impl Agreement {
             let message = format!("two clients received different contents of event {id}");
             if let Some(violation) = tally.broken(&self.check, &self.rule.content, seen.event, message) {
                 violation.related = Some(first.event);
-                violation.actual = Some(seen.body.clone());
+                violation.actual = Some(crate::check::evidence(seen.body));
             }
         }
     }

@@ -44,14 +44,14 @@ impl Monitor for Holds {
         if let Some(at) = &self.json {
             let Some(text) = at.get(seen.body).and_then(Value::as_str) else { return };
             // What is no JSON is shown as the text that it is.
-            held = serde_json::from_str(text).unwrap_or_else(|_| Value::from(text));
+            held = crate::frame::parse_within(text).unwrap_or_else(|_| Value::from(text));
             body = &held;
         }
         tally.exercise(&self.decides);
         if self.schema.is_valid(body) {
             return;
         }
-        let violations = self.schema.violations(body);
+        let violations = self.schema.violations_within(body);
         let message = violations.first().map_or_else(String::new, |violation| {
             let shown = body.pointer(&violation.at).map(crate::protocol::shorten).unwrap_or_default();
             let place = self.json.as_ref().map(ToString::to_string).unwrap_or_default();
@@ -62,7 +62,7 @@ impl Monitor for Holds {
             }
         });
         if let Some(violation) = tally.broken(&self.check, &self.decides, seen.event, message) {
-            violation.actual = Some(seen.body.clone());
+            violation.actual = Some(crate::check::evidence(seen.body));
         }
     }
 }

@@ -105,7 +105,7 @@ impl Replay {
                 let message = format!("event {id} was replayed with different content");
                 if let Some(violation) = tally.broken(check, &self.rule.content, seen.event, message) {
                     violation.related = Some(first.event);
-                    violation.actual = Some(seen.body.clone());
+                    violation.actual = Some(crate::check::evidence(seen.body));
                 }
             }
         }

@@ -122,7 +122,7 @@ impl Monitor for Series {
         }
         tally.exercise(&rule.json);
         let text: String = whole.parts.into_values().collect();
-        if let Err(error) = serde_json::from_str::<Value>(&text) {
+        if let Err(error) = crate::frame::parse_within(&text) {
             let message = format!("the assembled pieces are not JSON: {error}");
             if let Some(violation) = tally.broken(&self.check, &rule.json, seen.event, message) {
                 violation.related = Some(whole.first);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// A length of time: `500ms`, `90s`, `10m`, `2h`.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Budget(pub Duration);
+pub(in crate::cli) struct Budget(pub Duration);
 
 impl std::str::FromStr for Budget {
     type Err = String;

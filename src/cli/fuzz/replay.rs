@@ -31,7 +31,7 @@ pub(super) async fn again(
         match &replayed.result {
             Ok(replay) => {
                 let (word, case, why) = (replay.fate.name(), &replay.case.id, why(replay));
-                writeln!(anstream::stdout(), "{word:<15}  {case}  {file}{why}")?;
+                writeln!(crate::cli::out(), "{word:<15}  {case}  {file}{why}")?;
             }
             Err(error) => {
                 let mut err = anstream::stderr();

@@ -14,7 +14,7 @@ impl Selftest {
     pub(super) fn faults(&self, suites: &[Suite]) -> Result<Exit, Failure> {
         self.check_faults(suites)?;
         let options = self.options();
-        let mut out = anstream::stdout();
+        let mut out = crate::cli::out();
         let (mut right, mut total) = (0, 0);
         let show = |out: &mut _, result: &FaultResult| {
             total += 1;

@@ -16,7 +16,7 @@ impl Selftest {
     pub(super) fn styles(&self, suites: &[Suite]) -> Result<Exit, Failure> {
         self.check_styles(suites)?;
         let plan = Plan { only: self.style.clone(), combinations: self.combinations, seed: self.seed };
-        let mut out = anstream::stdout();
+        let mut out = crate::cli::out();
         let (mut right, mut total) = (0, 0);
         let show = |out: &mut _, run: &StyleRun| {
             total += 1;

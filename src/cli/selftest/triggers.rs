@@ -22,7 +22,7 @@ impl Selftest {
             seed: self.seed,
             styles: self.style.clone(),
         };
-        let mut out = anstream::stdout();
+        let mut out = crate::cli::out();
         let mut fates: BTreeMap<Fate, usize> = BTreeMap::new();
         let show = |out: &mut _, mutant: &Mutant| {
             *fates.entry(mutant.fate).or_default() += 1;

@@ -14,7 +14,7 @@ impl Selftest {
     pub(super) fn wire(&self, suites: &[Suite]) -> Result<Exit, Failure> {
         self.check_styles(suites)?;
         let plan = Plan { sample: self.sample, seed: self.seed, styles: self.style.clone() };
-        let mut out = anstream::stdout();
+        let mut out = crate::cli::out();
         let mut fates: BTreeMap<Fate, usize> = BTreeMap::new();
         let show = |out: &mut _, mutant: &Mutant| {
             *fates.entry(mutant.fate).or_default() += 1;

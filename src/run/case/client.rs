@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use crate::frame::cost;
 use crate::results::cause::ConnectionEnd;
 use crate::run::case::log::Part;
 use crate::trace::{End, Payload};
@@ -203,6 +204,14 @@ impl Inbox {
     /// Puts messages that were taken out in front of the others again.
     pub fn put_back(&mut self, messages: Vec<Received>) {
         messages.into_iter().rev().for_each(|received| self.queue.push_front(received));
+    }
+
+    /// What it holds, in bytes of memory, about.
+    pub fn held(&self) -> usize {
+        let looked = self.looked.iter().map(|looked| &looked.received);
+        let received = self.queue.iter().chain(looked).chain(&self.taken);
+        let pongs: usize = self.pongs.iter().map(|pong| pong.len()).sum();
+        pongs + received.map(|received| size_of::<Received>() + cost(&received.body)).sum::<usize>()
     }
 
     /// Forgets the pongs: those of the next ping are wanted.

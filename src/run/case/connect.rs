@@ -29,7 +29,6 @@ impl Interpreter<'_> {
             endpoint.url = endpoint.url.replace(&format!("{{{parameter}}}"), &id);
             self.conns.sessions.set_id(&session, id);
         }
-        // Only a case that writes frames of its own pays for a connection that lets it.
         let is_raw = self.cx.loaded.case.steps.iter().any(Step::is_raw);
         let mode = if is_raw { LinkMode::Raw } else { LinkMode::Messages };
         self.conns.connect(name, session, &endpoint, mode).await?;

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use crate::results::event::{FrameRecord, Way};
 use crate::run::case::client::ObservedEnd;
 use crate::run::case::context::CaseContext;
+use crate::run::case::holding::Holding;
 use crate::run::case::outcome::CaseRecord;
 use crate::run::options::{Limits, Retention};
 use crate::scenario::case::Step;
@@ -27,6 +28,8 @@ pub(crate) struct CaseLog {
     step_starts: Vec<(String, usize)>,
     /// When its clock began.
     start: Instant,
+    /// What all of this, and what waits for a step, takes in memory.
+    holding: Holding,
     /// Received so far.
     frames: u64,
     bytes: u64,
@@ -72,6 +75,7 @@ impl CaseLog {
             trace: (cx.options.retention == Retention::Trace).then(Vec::new),
             step_starts: Vec::new(),
             start: Instant::now(),
+            holding: Holding::default(),
             frames: 0,
             bytes: 0,
         }
@@ -142,6 +146,22 @@ impl CaseLog {
         } else {
             None
         }
+    }
+
+    /// Counts what is held of a received message that takes so much in memory. `false`: it may be too much, and is to be counted anew.
+    pub fn hold(&mut self, payload: &Payload, body: usize) -> bool {
+        let kept = self.trace.is_some() || self.texts.is_some();
+        let whole = if kept { payload.length() } else { 0 };
+        self.holding.add(size_of::<LogEntry>() + payload.length().min(MAX_SHOWN) + whole + body)
+    }
+
+    /// So much waits for a step. What is held in all, in bytes, if that is too much.
+    pub fn held_too_much(&mut self, waiting: usize) -> Option<usize> {
+        let lines = self.entries.iter().map(|entry| size_of::<LogEntry>() + entry.line.text.len());
+        let texts = self.texts.iter().flatten().map(|text| text.text.len());
+        let trace = self.trace.iter().flatten().map(|event| size_of::<Event>() + event.payload.length());
+        let held = waiting + lines.chain(texts).chain(trace).sum::<usize>();
+        (!self.holding.set(held)).then_some(held)
     }
 
     /// Since the case began.

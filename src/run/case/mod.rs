@@ -10,6 +10,7 @@ pub(crate) mod environment;
 pub(crate) mod exchange;
 pub(crate) mod execute;
 pub(crate) mod fail;
+pub(crate) mod holding;
 pub(crate) mod interpreter;
 pub(crate) mod log;
 pub(crate) mod loosen;

@@ -5,6 +5,7 @@ use std::time::Instant;
 use serde_json::Value;
 
 use crate::check::{Judged, PairJudged};
+use crate::frame::cost;
 use crate::protocol::Matcher;
 use crate::results::Check;
 use crate::results::event::{Failure, Verdict};
@@ -14,6 +15,11 @@ use crate::run::case::log::Part;
 use crate::run::triage::activity::ActivityLevel;
 use crate::trace::{Direction, Event, Payload};
 use crate::wire::Incoming;
+
+/// Frames with more bytes are large.
+const LARGE: usize = 256 << 10;
+/// Whose large frame is judged.
+static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
 /// How a wait for something on a client's connection ended.
 pub(crate) enum Waited<T> {
@@ -31,14 +37,32 @@ impl Interpreter<'_> {
     }
 
     fn observe(&mut self, event: Event) -> Judged {
+        // A large frame takes much more memory while it is judged than it has bytes: one at a time.
+        let alone = (event.payload.length() > LARGE).then(|| ALONE.lock());
         let PairJudged { mut judged, excused } = self.judges.observe(&event);
         self.note_activity(&event, judged.message);
+        self.hold(&event.payload, judged.body.as_ref().map_or(0, cost));
+        drop(alone);
         self.log.push(event, judged.message);
         self.verdict.excuse(self.cx, excused);
         for violation in std::mem::take(&mut judged.violations) {
             self.verdict.violated(self.cx, &self.step.pointer, violation);
         }
         judged
+    }
+
+    /// Counts what is held of a message, and fails the case where it is more than there is room for.
+    fn hold(&mut self, payload: &Payload, body: usize) {
+        if self.log.hold(payload, body) {
+            return;
+        }
+        let waiting = self.conns.all().map(|client| client.inbox.held()).sum::<usize>();
+        if let Some(held) = self.log.held_too_much(waiting + payload.length() + body)
+            && !self.verdict.is_broken()
+        {
+            let over = format!("the server sent more than is kept of a case: {} MiB in memory", held >> 20);
+            self.fail(Failure::new(Check::Limit, Verdict::Failed, over));
+        }
     }
 
     /// Notes what a client asks behind its opening, and that the server speaks.

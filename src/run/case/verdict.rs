@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::check::{self, JudgePair, Judged, PairJudged, Violation};
+use crate::results::Check;
 use crate::results::cause::Cause;
 use crate::results::event::{Failure, StepPlace, Verdict};
 use crate::results::excused::{ExcusedDeviation, ExcusedList};
@@ -14,6 +15,8 @@ use crate::trace::Event;
 
 /// What each whole `--timeout-scale` above 1 adds to the delays that are measured.
 const SLOW: Duration = Duration::from_millis(100);
+/// Failures that are listed of a case, before those that are like another are only counted.
+const LISTED: usize = 200;
 
 /// Who judges what the case sees: by the protocol that holds, and by the same without the overlay.
 pub(crate) struct CaseJudges {
@@ -54,6 +57,8 @@ impl CaseJudges {
 #[derive(Default)]
 pub(crate) struct CaseVerdict {
     failures: Vec<Failure>,
+    /// How many more there are, each like one of them.
+    unlisted: u64,
     exercised: BTreeMap<String, u64>,
     /// Deviations that the overlay excuses.
     excused: ExcusedList,
@@ -72,6 +77,15 @@ impl CaseVerdict {
             StepPlace { file, line, column, source, pointer: pointer.to_owned() }
         });
         self.broken |= failure.verdict == Verdict::Failed;
+        let alike = |other: &Failure| {
+            other.verdict == failure.verdict
+                && other.check == failure.check
+                && other.requirements == failure.requirements
+        };
+        if self.failures.len() >= LISTED && self.failures.iter().any(alike) {
+            self.unlisted += 1;
+            return;
+        }
         self.failures.push(failure.at_step(step));
     }
 
@@ -127,7 +141,11 @@ impl CaseVerdict {
 
     /// What it comes to.
     pub fn finish(self) -> CaseOutcome {
-        let Self { failures, exercised, excused, cause, .. } = self;
+        let Self { mut failures, unlisted, exercised, excused, cause, .. } = self;
+        if unlisted > 0 {
+            let more = format!("{unlisted} more of what is listed for this case came, and are not listed");
+            failures.push(Failure::new(Check::Limit, Verdict::Warned, more));
+        }
         CaseOutcome { failures, exercised, excused, cause, ..CaseOutcome::default() }
     }
 }

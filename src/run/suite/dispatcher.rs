@@ -2,13 +2,13 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+use std::time::Instant;
 
 use tokio::sync::watch;
 use tokio::task::{Id, JoinError, JoinSet};
 
 use crate::results::Check;
 use crate::results::event::{CaseReport, RunEvent, StopReason, Verdict};
-use crate::run::RunError;
 use crate::run::case::execute::not_applicable_reason;
 use crate::run::case::outcome::{CaseEnd, CaseOutcome};
 use crate::run::isolation::leaks;
@@ -21,6 +21,9 @@ use crate::run::triage::groups::FailureGroups;
 use crate::scenario::LoadedCase;
 use crate::trace::{Event, TraceFile};
 
+/// Cases that are in the queue at a time, unless some come back to it.
+const QUEUED: usize = 10_000;
+
 /// A case that runs.
 struct Running {
     case: Arc<LoadedCase>,
@@ -32,9 +35,12 @@ struct Running {
 pub(crate) struct Dispatcher<'s> {
     shared: Arc<SuiteContext>,
     reports: ReportSink<'s>,
-    trace: Option<TraceFile>,
+    /// None: no trace is wanted. An error: it could not be written to its end.
+    trace: std::io::Result<Option<TraceFile>>,
     jobs: usize,
     queue: VecDeque<QueuedCase>,
+    /// What comes when the queue is empty: repeating a suite needs no more room than running it.
+    later: Box<dyn Iterator<Item = QueuedCase> + Send>,
     tasks: JoinSet<(CaseReport, Vec<Event>)>,
     running: HashMap<Id, Running>,
     short: ShortDeadlines,
@@ -49,7 +55,8 @@ pub(crate) struct Dispatcher<'s> {
 /// How the cases ended.
 pub(crate) struct SuiteEnd<'s> {
     pub reports: ReportSink<'s>,
-    pub trace: Option<TraceFile>,
+    /// Of the trace, if one is written: whether it is in its place.
+    pub trace: std::io::Result<()>,
     /// What stopped them before all had run.
     pub stopped: Option<StopReason>,
     pub complete: bool,
@@ -65,18 +72,22 @@ impl<'s> Dispatcher<'s> {
         cases: &[LoadedCase],
         jobs: usize,
     ) -> Self {
-        let mut queue: VecDeque<QueuedCase> = VecDeque::new();
-        for round in 0..shared.run.options.attempts.repeat.max(1) {
-            queue.extend(cases.iter().map(|case| (Arc::new(case.clone()), round)));
-        }
         // What needs a server of its own comes last, so that the shared one is not stopped in between.
-        queue.make_contiguous().sort_by_key(|(case, _)| shared.pool.is_exclusive(case));
+        let cases = cases.iter().map(|case| Arc::new(case.clone()));
+        let (own, common): (Vec<_>, Vec<_>) = cases.partition(|case| shared.pool.is_exclusive(case));
+        let rounds = 0..shared.run.options.attempts.repeat.max(1);
+        let of = move |cases: Vec<Arc<LoadedCase>>, rounds: std::ops::Range<u32>| {
+            rounds.flat_map(move |round| cases.clone().into_iter().map(move |case| (case, round)))
+        };
+        let mut later = Box::new(of(common, rounds.clone()).chain(of(own, rounds)));
+        let queue = later.by_ref().take(QUEUED).collect();
         Self {
             jobs: jobs.max(1),
             shared,
             reports,
-            trace,
+            trace: Ok(trace),
             queue,
+            later,
             tasks: JoinSet::new(),
             running: HashMap::new(),
             short: ShortDeadlines::default(),
@@ -86,11 +97,15 @@ impl<'s> Dispatcher<'s> {
         }
     }
 
-    /// Runs all cases, or as many as are allowed to.
-    ///
-    /// # Errors
-    /// The trace cannot be written.
-    pub async fn run(&mut self, stop: &mut watch::Receiver<bool>) -> Result<(), RunError> {
+    /// Runs all cases, or as many as are allowed to, until a moment.
+    pub async fn run(&mut self, stop: &mut watch::Receiver<bool>, until: Option<Instant>) {
+        let until = async {
+            match until {
+                Some(until) => tokio::time::sleep_until(until.into()).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::pin!(until);
         loop {
             self.begin();
             if self.is_at_end() {
@@ -101,12 +116,16 @@ impl<'s> Dispatcher<'s> {
                 }
             }
             if self.tasks.is_empty() {
-                return Ok(());
+                return;
             }
             tokio::select! {
-                Some(done) = self.tasks.join_next_with_id() => self.ended(done)?,
+                Some(done) = self.tasks.join_next_with_id() => self.ended(done),
                 true = interrupted(stop), if self.stopped != Some(StopReason::Interrupted) => {
                     self.stopped = Some(StopReason::Interrupted);
+                    self.tasks.shutdown().await;
+                }
+                () = &mut until, if self.stopped.is_none() => {
+                    self.stopped = Some(StopReason::Time);
                     self.tasks.shutdown().await;
                 }
             }
@@ -130,6 +149,9 @@ impl<'s> Dispatcher<'s> {
 
     /// Begins as many cases as may run side by side.
     fn begin(&mut self) {
+        if self.queue.is_empty() {
+            self.queue.extend(self.later.by_ref().take(QUEUED));
+        }
         while self.may_begin()
             && let Some((case, round)) = self.queue.pop_front()
         {
@@ -142,26 +164,30 @@ impl<'s> Dispatcher<'s> {
         }
     }
 
-    fn ended(&mut self, done: Result<(Id, (CaseReport, Vec<Event>)), JoinError>) -> Result<(), RunError> {
+    fn ended(&mut self, done: Result<(Id, (CaseReport, Vec<Event>)), JoinError>) {
         let id = done.as_ref().map_or_else(JoinError::id, |(id, _)| *id);
-        let Some(one) = self.running.remove(&id) else { return Ok(()) };
+        let Some(one) = self.running.remove(&id) else { return };
         let run = &self.shared.run;
         let (report, events) = match done {
             Ok((_, done)) => done,
             Err(error) if error.is_cancelled() => (self.not_run(&one.case), Vec::new()),
             Err(_) => panicked(&one.case, run),
         };
-        if let Some(file) = &mut self.trace {
-            for event in events {
-                let event = self.reports.secrets.event(event);
-                file.write(&event).map_err(|error| RunError::no_trace(&run.options, error))?;
-            }
-        }
+        self.record(events);
         if report.failures.iter().any(|failure| failure.check == Check::Leak) {
             self.jobs = 1;
         }
         self.judge(one, report);
-        Ok(())
+    }
+
+    /// Writes the events of a case to the trace. The verdict does not hang on it.
+    fn record(&mut self, events: Vec<Event>) {
+        let Ok(Some(file)) = &mut self.trace else { return };
+        let secrets = &self.reports.secrets;
+        let written = events.into_iter().try_for_each(|event| file.write(&secrets.event(event)));
+        if let Err(error) = written {
+            self.trace = Err(error);
+        }
     }
 
     /// Enters a report, unless the case is to be run again; and draws the conclusions for the others.
@@ -202,11 +228,12 @@ impl<'s> Dispatcher<'s> {
                 self.reports.enter(report);
             }
         }
+        let trace = self.trace.and_then(|file| file.map_or(Ok(()), TraceFile::finish));
         SuiteEnd {
             complete: self.stopped.is_none() && !self.server_is_mute,
             hint: self.short.hint(&self.shared.run.options.timing),
             reports: self.reports,
-            trace: self.trace,
+            trace,
             stopped: self.stopped,
         }
     }

@@ -1,13 +1,14 @@
 //! One run, from its first connection to its summary.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
+use crate::exit::Exit;
 use crate::protocol::{Level, Protocol, Requirement};
 use crate::results::Check;
-use crate::results::event::{CaseReport, RunEvent, Summary};
+use crate::results::event::{CaseReport, RunEvent, StopReason, Summary};
 use crate::results::summary::{Rule, SummaryBuilder};
 use crate::run::context::RunContext;
 use crate::run::isolation::precheck as isolation;
@@ -80,22 +81,48 @@ pub async fn run(
     run.leaks = (jobs > 1 && !faulty).then(Arc::default);
     let shared = Arc::new(SuiteContext { run, pool, start });
     let mut suite = Dispatcher::new(Arc::clone(&shared), reports, trace, &cases, jobs);
-    suite.run(&mut stop).await?;
+    let until = time_limit(&options, &target, cases.len()).map(|limit| start + limit);
+    suite.run(&mut stop, until).await;
     let SuiteEnd { mut reports, trace, stopped, complete, hint } = suite.finish();
     let again = options.reproduce.run();
     for report in deaths::reports(shared.pool.unreported_crashes().await, &again, start.elapsed()) {
         reports.enter(report);
     }
     shared.pool.stop().await;
-    if let Some(file) = trace {
-        file.finish().map_err(|error| RunError::no_trace(&options, error))?;
-    }
     let ReportSink { summary, sink, cued, .. } = reports;
     let mut summary = summary.summary(stopped, complete, start.elapsed());
     summary.hints.extend(asked::hint(&target, asked.count(), cued, &shared.run.activity, &options));
     summary.hints.extend(hint);
+    if let Err(error) = trace {
+        // What was judged is judged all the same.
+        summary.hints.push(RunError::no_trace(&options, error).to_string());
+        summary.exit_code = Exit::heaviest([summary.exit_code, Exit::Harness.code()]).code();
+    }
+    if summary.stopped == Some(StopReason::Time) {
+        summary.hints.push(
+            "the time for the run was up: what was not run is not judged; --time gives it more".to_owned(),
+        );
+    }
     sink(&RunEvent::RunFinished(Box::new(summary.clone())));
     Ok(summary)
+}
+
+/// How long the cases may take together, where the user says nothing else: several times what a server takes that answers at
+/// once, and that one which answers nothing is given.
+fn time_limit(options: &RunOptions, target: &Target, cases: usize) -> Option<Duration> {
+    const BASE: Duration = Duration::from_secs(60);
+    const CASE: Duration = Duration::from_secs(4);
+    // A server of the user's that is launched takes its time to start, again and again.
+    let factor = if matches!(target, Target::Url { .. }) { 1.0 } else { 4.0 };
+    let rounds = f64::from(options.attempts.repeat) * f64::from(options.attempts.retries + 1);
+    let all = CASE.as_secs_f64() * cases as f64 * rounds / options.jobs.max(1) as f64;
+    let usual =
+        Duration::try_from_secs_f64((BASE.as_secs_f64() + all) * factor * options.timing.scale.max(1.0));
+    match options.timing.limit {
+        Some(limit) => Some(limit),
+        None if options.timing.no_deadline => None,
+        None => usual.ok(),
+    }
 }
 
 /// The requirements, as the summary judges them.

@@ -131,7 +131,7 @@ fn differences(expected: &Value, actual: &Value, at: String, places: &mut BTreeS
 /// Which of a step's conditions do not hold.
 fn conditions(schema: &Value, actual: &Value, at: &str, places: &mut BTreeSet<String>) {
     let Ok(schema) = Schema::new(schema) else { return };
-    for violation in schema.violations(actual).into_iter().take(PLACES) {
+    for violation in schema.violations_within(actual).into_iter().take(PLACES) {
         let due = match &violation.problem {
             Problem::NotOneOf(values) => values.iter().map(word).collect::<Vec<_>>().join(" "),
             problem => plain(&problem.to_string()),

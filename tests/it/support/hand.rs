@@ -28,6 +28,11 @@ pub fn request(stream: &TcpStream) -> (Vec<String>, Vec<u8>) {
 
 /// Does the WebSocket handshake.
 pub fn upgrade(stream: &mut TcpStream) {
+    upgrade_with(stream, "");
+}
+
+/// The same, with lines of its own in the answer.
+pub fn upgrade_with(stream: &mut TcpStream, lines: &str) {
     let (headers, _) = request(stream);
     let key = headers.iter().find_map(|line| {
         let (name, value) = line.split_once(':')?;
@@ -37,7 +42,7 @@ pub fn upgrade(stream: &mut TcpStream) {
     let accept = tokio_tungstenite::tungstenite::handshake::derive_accept_key(key.as_bytes());
     let _ = write!(
         stream,
-        "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: {accept}\r\n\r\n"
+        "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: {accept}\r\n{lines}\r\n"
     );
 }
 

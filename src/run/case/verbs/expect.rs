@@ -105,7 +105,7 @@ impl Interpreter<'_> {
         let Some(taken) = self.client(client)?.inbox.taken.clone() else {
             return Err(Abort::Error("`check` comes after an `expect`".to_owned()));
         };
-        let violations = compiled.violations(&taken.body);
+        let violations = compiled.violations_within(&taken.body);
         let Some(violation) = violations.first() else { return Ok(()) };
         if let Some(ended) = &taken.ended {
             let message = match &violation.problem {
@@ -133,7 +133,7 @@ impl Interpreter<'_> {
         let pieces: Vec<&Received> = pieces.collect();
         let frames = pieces.iter().take(LISTED).map(|piece| piece.event).collect();
         let text = join(pieces.iter().map(|piece| &piece.body), joined);
-        let violations = compiled.violations(&text);
+        let violations = compiled.violations_within(&text);
         let Some(violation) = violations.first() else { return Ok(()) };
         let message =
             format!("the pieces form {}, which {}", crate::protocol::shorten(&text), violation.problem);
@@ -236,7 +236,7 @@ fn join<'b>(pieces: impl Iterator<Item = &'b Value>, joined: &Joined) -> Value {
             None => texts.push((key, piece)),
         }
     }
-    let value = |text: String| match serde_json::from_str(&text) {
+    let value = |text: String| match crate::frame::parse_within(&text) {
         Ok(value) if joined.json => value,
         // No text at all is no value.
         Err(_) if joined.json && text.is_empty() => Value::Null,

@@ -40,7 +40,7 @@ impl Interpreter<'_> {
         let until = Instant::now() + self.deadline(verb.within);
         loop {
             let text = read(instance.scratch(), &path).map_err(Abort::Error)?;
-            let violations = compiled.violations(&text);
+            let violations = compiled.violations_within(&text);
             let Some(violation) = violations.first() else { return Ok(()) };
             if Instant::now() >= until {
                 let message = match &text {

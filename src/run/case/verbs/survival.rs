@@ -191,7 +191,7 @@ fn shows(frame: &str, text: &str) -> bool {
             _ => false,
         }
     }
-    frame.contains(text) || serde_json::from_str(frame).is_ok_and(|body: Value| bears(&body, text))
+    frame.contains(text) || crate::frame::parse_within(frame).is_ok_and(|body| bears(&body, text))
 }
 
 /// Whether a connection ended as it may: by a close frame with one of these codes, or with any that may be sent.

@@ -1,0 +1,58 @@
+//! Room for large messages that come, and that wait to be looked at: so much for all connections together, whatever servers send.
+
+use std::sync::Arc;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::trace::Payload;
+
+/// Messages with more bytes are large.
+const LARGE: usize = 16 << 10;
+/// What may wait together, in units of 1 KiB: more than the largest message has.
+const UNITS: usize = 32 << 10;
+
+static ROOM: std::sync::LazyLock<Arc<Semaphore>> =
+    std::sync::LazyLock::new(|| Arc::new(Semaphore::new(UNITS)));
+
+/// The share of a large message that waits. It is given back when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Room(#[expect(dead_code, reason = "it is held, and no more")] OwnedSemaphorePermit);
+
+impl Room {
+    /// Waits until there is room for a large message; a small one needs none.
+    pub async fn of(payload: &Payload) -> Option<Self> {
+        let length = match payload {
+            Payload::Text(text) => text.len(),
+            Payload::Binary(bytes) => bytes.len(),
+            _ => 0,
+        };
+        if length <= LARGE {
+            return None;
+        }
+        let units = u32::try_from((length >> 10).min(UNITS)).ok()?;
+        // The semaphore is never closed.
+        Arc::clone(&ROOM).acquire_many_owned(units).await.ok().map(Self)
+    }
+}
+
+/// Messages of which more than this has come are read in few connections at a time, in bytes.
+const LONG: usize = 1 << 20;
+/// So many.
+const LANES: usize = 2;
+
+static LANE: std::sync::LazyLock<Arc<Semaphore>> =
+    std::sync::LazyLock::new(|| Arc::new(Semaphore::new(LANES)));
+
+/// The right to read a long message to its end. It is given back when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Lane(#[expect(dead_code, reason = "it is held, and no more")] OwnedSemaphorePermit);
+
+impl Lane {
+    /// Waits for the right, where so much of a message has come that it is long.
+    pub async fn of(unfinished: usize) -> Option<Self> {
+        if unfinished <= LONG {
+            return None;
+        }
+        Arc::clone(&LANE).acquire_owned().await.ok().map(Self)
+    }
+}

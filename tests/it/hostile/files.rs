@@ -1,0 +1,78 @@
+//! Files that never end, or that are too many, where something is read or written.
+
+use std::time::Duration;
+
+use super::process::measured;
+use super::server::Behaviour;
+
+/// What is read from a path, by each option and argument that takes one.
+const READ: [&[&str]; 8] = [
+    &["list", "minicodex", "--config", "PATH"],
+    &["list", "minicodex", "--scenario", "PATH"],
+    &["list", "minicodex", "--overlay", "PATH"],
+    &["run", "minicodex", "--baseline", "PATH"],
+    &["run", "minicodex", "--url", "wss://127.0.0.1:1/", "--ca-file", "PATH"],
+    &["report", "PATH"],
+    &["check", "PATH", "--protocol", "minicodex"],
+    &["list", "--protocol", "FOLDER"],
+];
+
+#[test]
+fn what_never_ends_is_refused_at_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let fifo = folder.path().join("fifo.yaml");
+    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().expect("mkfifo").success());
+    let link = folder.path().join("link.yaml");
+    std::os::unix::fs::symlink("/dev/zero", &link).expect("a link");
+    let protocol = folder.path().join("protocol");
+    std::fs::create_dir(&protocol).expect("a folder");
+    std::os::unix::fs::symlink("/dev/zero", protocol.join("asyncapi.yaml")).expect("a link");
+    for path in ["fifo.yaml", "link.yaml"] {
+        for arguments in READ {
+            let arguments: Vec<String> = arguments
+                .iter()
+                .map(|word| word.replace("PATH", path).replace("FOLDER", "protocol"))
+                .collect();
+            let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+            let ran = measured(folder.path(), &arguments);
+            assert_eq!(ran.code, Some(2), "{arguments:?}: {}", ran.shown());
+            assert!(ran.took < Duration::from_secs(30), "{arguments:?}: {:?}", ran.took);
+            assert!(ran.peak() < 300, "{arguments:?}: {:?} MiB", ran.peak);
+        }
+    }
+}
+
+#[test]
+fn repeating_for_ever_needs_no_queue() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let url = Behaviour::says(Vec::new()).serve();
+    let arguments =
+        ["run", "minicodex", "--url", &url, "--repeat", "4294967295", "--fail-fast", "--time", "20s"];
+    let ran = measured(folder.path(), &arguments);
+    assert_eq!(ran.code, Some(1), "{}", ran.shown());
+    assert!(ran.peak() < 300, "{:?} MiB", ran.peak);
+}
+
+#[test]
+fn a_full_disk_under_the_trace_loses_neither_verdict_nor_report() {
+    if !std::path::Path::new("/dev/full").exists() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let arguments = ["run", "minicodex", "handshake/*", "--trace", "/dev/full", "--junit", "j.xml"];
+    let ran = measured(folder.path(), &arguments);
+    assert_eq!(ran.code, Some(3), "{}", ran.shown());
+    assert!(ran.out.contains("passed") && ran.out.contains("/dev/full"), "{}", ran.out);
+    assert!(folder.path().join("j.xml").is_file());
+}
+
+#[test]
+fn a_run_ends_when_its_time_is_up_with_what_was_judged() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let arguments = ["run", "minicodex", "--repeat", "100000", "--time", "3s", "--junit", "j.xml"];
+    let ran = measured(folder.path(), &arguments);
+    assert_eq!(ran.code, Some(3), "{}", ran.shown());
+    assert!(ran.out.contains("time is up") && ran.out.contains("--time gives it more"), "{}", ran.out);
+    assert!(ran.took < Duration::from_secs(60), "{:?}", ran.took);
+    assert!(folder.path().join("j.xml").is_file());
+}

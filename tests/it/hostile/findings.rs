@@ -1,0 +1,93 @@
+//! Frames in which very much is wrong: what is found of them is bounded, whatever there is.
+
+use std::time::Duration;
+
+use super::process::{Measured, measured};
+use super::server::{Behaviour, said};
+
+/// Memory that any run may take, in MiB, whatever a server sends.
+const MEMORY: u64 = 300;
+/// Time that a frame may take. The tests run unoptimised code on busy machines; released code takes a twentieth.
+const TIME: Duration = Duration::from_secs(40);
+
+/// Frames that cost much more than their length where every mistake in them is told, each with the text that some output shows.
+fn frames() -> Vec<(&'static str, String)> {
+    let keys = |count: usize| {
+        let keys: Vec<String> = (0..count).map(|n| format!("\"k{n}\":{n}")).collect();
+        format!("{{\"type\":\"heartbeat\",\"interval_ms\":15000,{}}}", keys.join(","))
+    };
+    let items = |item: &str, count: usize| {
+        let items = vec![item; count].join(",");
+        format!("{{\"type\":\"snapshot\",\"run_state\":{{}},\"events\":[{items}],\"messages\":[{items}]}}")
+    };
+    let long = "k".repeat(1 << 20);
+    vec![
+        ("4,000 keys too many", keys(4000)),
+        ("400,000 keys too many", keys(400_000)),
+        ("16,000 empty items", items("{}", 8000)),
+        ("2,000,000 empty items", items("{}", 1_000_000)),
+        ("7,000,000 numbers", items("0", 3_500_000)),
+        ("1,000,000 small objects", items("{\"a\":0}", 500_000)),
+        (
+            "items below a key of 1 MiB",
+            format!("{{\"type\":\"heartbeat\",\"{long}\":[{}]}}", vec!["{}"; 4000].join(",")),
+        ),
+        ("a key of 15 MiB, twice", {
+            let key = "k".repeat(7 << 20);
+            format!("{{\"{key}\":1,\"{key}\":2}}")
+        }),
+        ("a type of 15 MiB", format!("{{\"type\":\"{}\"}}", "t".repeat(15 << 20))),
+    ]
+}
+
+fn within(name: &str, measured: &Measured) {
+    let Measured { code, took, .. } = measured;
+    eprintln!("{name}: {code:?} {took:?} {:?} MiB, {} bytes shown", measured.peak, measured.out.len());
+    assert_eq!(*code, Some(1), "{name}: {}", measured.err);
+    assert!(measured.peak() <= MEMORY, "{name}: {:?} MiB", measured.peak);
+    assert!(*took <= TIME, "{name}: {took:?}");
+    assert!(measured.out.len() <= 2 << 20, "{name}: {} bytes are shown", measured.out.len());
+}
+
+#[test]
+fn a_recorded_frame_costs_what_its_length_lets_expect() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, text) in frames() {
+        let line = serde_json::json!({ "t_ms": 1.0, "client": "a", "dir": "recv", "text": text });
+        std::fs::write(folder.path().join("trace.ndjson"), format!("{line}\n")).expect("written");
+        let checked = measured(folder.path(), &["check", "trace.ndjson", "--protocol", "minicodex"]);
+        within(name, &checked);
+        if name.contains("keys too many") {
+            assert!(checked.out.contains(" more like it)"), "{name}: {}", checked.out);
+        }
+    }
+}
+
+#[test]
+fn a_run_costs_no_more_than_its_bound_whatever_comes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, text) in frames() {
+        let url = Behaviour::answers(said(&text)).serve();
+        let ran = measured(
+            folder.path(),
+            &[
+                "run",
+                "minicodex",
+                "--url",
+                &url,
+                "-j",
+                "8",
+                "--junit",
+                "j.xml",
+                "--json",
+                "e.json",
+                "--fail-fast=4",
+            ],
+        );
+        within(name, &ran);
+        for report in ["j.xml", "e.json"] {
+            let length = std::fs::metadata(folder.path().join(report)).expect("written").len();
+            assert!(length <= 8 << 20, "{name}: {report} has {length} bytes");
+        }
+    }
+}
