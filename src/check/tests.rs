@@ -259,6 +259,32 @@ fn a_counter_may_have_a_key() {
 }
 
 #[test]
+fn a_counter_may_have_to_be_written_as_an_integer() {
+    let rule = |written: Value| {
+        protocol(&json!({ "invariants": { "grows": { "about": "a", "monitor": { "increasing": {
+            "on": "say", "at": "/n", "order": [], "repeat": [], "written": written,
+        } } } } }))
+    };
+    let say = |n: Value| json!({ "type": "say", "n": n });
+    let frames = [say(json!(1)), say(json!(2.0)), say(json!(3))];
+    assert_eq!(judge(&rule(json!(["R-1"])), &frames).0, 1);
+    assert_eq!(judge(&rule(json!(["R-1"])), &[say(json!(1)), say(json!(2))]).0, 0);
+    assert_eq!(judge(&rule(json!([])), &frames).0, 0, "unless asked for");
+}
+
+#[test]
+fn a_stretch_that_may_be_replayed_in_part_is_not_judged() {
+    let protocol = protocol(&json!({ "invariants": { "once": { "about": "a", "monitor": { "existence": {
+        "of": "say", "from": { "type": "ask", "dir": "send", "with": { "n": 1 } },
+        "to": { "type": "ask", "dir": "send", "with": { "n": 2 } },
+        "unless": { "type": "ask", "dir": "send", "with": { "n": 0 } }, "min": 1, "decides": ["R-1"],
+    } } } } }));
+    let ask = |n: u64| json!({ "type": "ask", "n": n });
+    assert_eq!(judge(&protocol, &[ask(1), ask(2)]).0, 1);
+    assert_eq!(judge(&protocol, &[ask(0), ask(1), ask(2)]).0, 0);
+}
+
+#[test]
 fn a_condition_looks_into_a_string_that_holds_json() {
     let protocol = protocol(&json!({
         "invariants": {

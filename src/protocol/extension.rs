@@ -236,6 +236,8 @@ pub struct Exchange {
     /// The message may be left out: then `covers` is broken, but the exchange goes on.
     #[serde(default)]
     pub optional: bool,
+    /// Openings only: the opening that is done instead, on the same connection, where the server answers by an error message.
+    pub or: Option<String>,
     /// Requirements broken when the message does not come, and exercised when it does.
     #[serde(default)]
     pub covers: Ids,

@@ -122,7 +122,7 @@ refer!(Extension {
 refer!(Replies { parts: [], ids: [unmatched], other: [id, result, error] });
 refer!(FrameRules { parts: [], ids: [object, message, schema], other: [] });
 refer!(Session { parts: [id], ids: [], other: [join] });
-refer!(Exchange { parts: [], ids: [covers], other: [send, expect, with, schema, echo, save, optional] });
+refer!(Exchange { parts: [], ids: [covers], other: [send, expect, with, schema, echo, save, optional, or] });
 refer!(Log { parts: [on], ids: [], other: [id, volatile] });
 refer!(Errors { parts: [on], ids: [], other: [code] });
 refer!(Turn { parts: [before, end], ids: [covers], other: [start, quiet_ms] });

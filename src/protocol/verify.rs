@@ -41,7 +41,24 @@ pub(super) fn verify(protocol: &Protocol, api: &Document, document: &Value, erro
             }
         }
     }
+    verify_fallbacks(protocol, api, errors);
     verify_echoes(protocol, api, errors);
+}
+
+/// `or` names an opening that has none itself.
+fn verify_fallbacks(protocol: &Protocol, api: &Document, errors: &mut Diagnostics) {
+    let openings = &protocol.extension.openings;
+    let ends =
+        |name: &String| openings.get(name).is_some_and(|steps| steps.iter().all(|step| step.or.is_none()));
+    for (opening, steps) in openings {
+        for (index, step) in steps.iter().enumerate() {
+            if let Some(other) = step.or.as_ref().filter(|other| !ends(other)) {
+                let error = Diagnostic::new(format!("`{other}` is no opening that has no `or` of its own"));
+                let at = format!("/x-frameproof/openings/{}/{index}/or", escape_token(opening));
+                errors.push(error.at(api, &at, Part::Value));
+            }
+        }
+    }
 }
 
 /// `echo` names a place of the message that was sent last, and stands where that is looked at.

@@ -245,6 +245,9 @@ impl Endpoint {
     }
 }
 
+/// Bytes that the system takes from a server for a client that does not read. Its own choice grows to megabytes.
+const RECEIVE_BUFFER: u32 = 64 << 10;
+
 async fn dial(host: &str, port: u16) -> Result<TcpStream, ConnectError> {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     let addresses = tokio::net::lookup_host((bare, port))
@@ -254,6 +257,8 @@ async fn dial(host: &str, port: u16) -> Result<TcpStream, ConnectError> {
     for address in addresses {
         let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() };
         let socket = socket.map_err(|error| ConnectError::Broken(error.to_string()))?;
+        // What a system does not grant is no matter: a stalled client is then felt later.
+        _ = socket.set_recv_buffer_size(RECEIVE_BUFFER);
         match socket.connect(address).await {
             Ok(stream) => return Ok(stream),
             Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {

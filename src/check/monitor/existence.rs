@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{End, Monitor, MonitorBuilder, Observation};
 use crate::check::Violation;
@@ -13,7 +13,7 @@ use crate::protocol::rules as rule;
 use crate::results::Check;
 use crate::source::Diagnostics;
 
-/// Memory: one stretch a connection.
+/// Memory: one stretch a connection, and which of them are exempt.
 #[derive(Clone)]
 pub(super) struct Existence {
     bounds: Bounds,
@@ -22,7 +22,10 @@ pub(super) struct Existence {
     to: Matcher,
     with: Option<Matcher>,
     without: Option<Matcher>,
+    unless: Option<Matcher>,
     stretches: FxHashMap<Conn, Stretch>,
+    /// Connections that `unless` came on.
+    exempt: FxHashSet<Conn>,
 }
 
 /// What a stretch is judged by.
@@ -51,8 +54,10 @@ impl Existence {
             to: b.pattern(&rule.to)?,
             with: b.optional(rule.with.as_ref())?,
             without: b.optional(rule.without.as_ref())?,
+            unless: b.optional(rule.unless.as_ref())?,
             bounds: Bounds { check: b.check.clone(), rule: Arc::new(rule.clone()) },
             stretches: FxHashMap::default(),
+            exempt: FxHashSet::default(),
         })
     }
 }
@@ -92,7 +97,10 @@ impl Bounds {
 
 impl Monitor for Existence {
     fn observe(&mut self, seen: &Observation<'_>, tally: &mut Tally) {
-        if seen.is(&self.from) {
+        if seen.is_any(self.unless.as_ref()) {
+            self.exempt.insert(seen.conn);
+        }
+        if seen.is(&self.from) && !self.exempt.contains(&seen.conn) {
             let next = Stretch { began: seen.event, ..Stretch::default() };
             if let Some(last) = self.stretches.insert(seen.conn, next) {
                 self.bounds.judge(&last, tally);
@@ -114,6 +122,7 @@ impl Monitor for Existence {
     }
 
     fn closed(&mut self, conn: Conn, tally: &mut Tally) {
+        self.exempt.remove(&conn);
         // What lacks may have been under way, for it may come shortly after the end.
         if let Some(stretch) =
             self.stretches.remove(&conn).filter(|stretch| stretch.count >= self.bounds.rule.min)

@@ -61,6 +61,11 @@ impl Monitor for Increasing {
             tally.broken(&self.check, &self.rule.order, seen.event, message);
             return;
         };
+        tally.exercise(&self.rule.written);
+        if shown.is_f64() {
+            let message = format!("{} {shown} is not written as an integer", self.at);
+            tally.broken(&self.check, &self.rule.written, seen.event, message);
+        }
         let Some(known) = self.newest.get(seen.conn.0, key) else {
             self.newest.insert(seen.conn.0, key, (value, seen.event), 0);
             return;

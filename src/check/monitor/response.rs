@@ -1,6 +1,7 @@
 //! A message is followed by another.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::{End, Monitor, MonitorBuilder, Observation};
 use crate::check::Violation;
@@ -24,7 +25,9 @@ pub(super) struct Response {
     unless: Option<Matcher>,
     before: Option<Matcher>,
     key: Option<Pointer>,
-    open: BoundedMap<u64>,
+    open: BoundedMap<(u64, Duration)>,
+    /// When the newest message was seen.
+    now: Duration,
 }
 
 impl Response {
@@ -38,6 +41,7 @@ impl Response {
             key: rule.key.clone(),
             rule: Arc::new(rule.clone()),
             open: BoundedMap::default(),
+            now: Duration::ZERO,
         })
     }
 }
@@ -46,6 +50,7 @@ impl Monitor for Response {
     fn observe(&mut self, seen: &Observation<'_>, tally: &mut Tally) {
         let key = self.key.as_ref().and_then(|at| at.get(seen.body)).map(key_text);
         let (place, key) = (seen.conn.0, key.as_deref());
+        self.now = self.now.max(seen.at);
         if seen.is(&self.then) && self.open.remove(place, key).is_some() {
             tally.exercise(&self.rule.decides);
         }
@@ -56,7 +61,7 @@ impl Monitor for Response {
             }
         }
         if seen.is_any(self.before.as_ref()) {
-            for (key, event) in self.open.take(place) {
+            for (key, (event, _)) in self.open.take(place) {
                 tally.exercise(&self.rule.decides);
                 let of = key.map(|key| format!(" ({key})")).unwrap_or_default();
                 let message = format!("the required message{of} did not come before this");
@@ -66,7 +71,7 @@ impl Monitor for Response {
             }
         }
         if seen.is(&self.first) {
-            self.open.insert(place, key, seen.event, 0);
+            self.open.insert(place, key, (seen.event, seen.at), 0);
         }
     }
 
@@ -82,7 +87,9 @@ impl Monitor for Response {
         if !end.settled || self.before.is_some() {
             return;
         }
-        for (_, key, event) in self.open.iter() {
+        let lasting = Duration::from_millis(self.rule.lasting_ms);
+        let old = |since: Duration| self.now.saturating_sub(since) >= lasting;
+        for (_, key, (event, _)) in self.open.iter().filter(|(.., (_, since))| old(*since)) {
             tally.exercise(&self.rule.decides);
             let of = key.map(|key| format!(" ({key})")).unwrap_or_default();
             let message = format!("the required message after this{of} never came");

@@ -22,6 +22,9 @@ pub struct Increasing {
     pub order: Ids,
     /// Broken when a value comes twice.
     pub repeat: Ids,
+    /// Broken when a whole number is not written as an integer: 7.0.
+    #[serde(default)]
+    pub written: Ids,
     /// Messages, sent or received, that start a new replay, after which old ids may come again (of the same key, if it has one).
     pub restarts: Option<Pattern>,
 }

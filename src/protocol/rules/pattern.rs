@@ -132,6 +132,9 @@ pub struct Response {
     pub unless: Option<Pattern>,
     /// The moment at which it must have come; none: the end of the trace.
     pub before: Option<Pattern>,
+    /// How long the trace must go on behind `first` until its end says that `then` never came, in milliseconds.
+    #[serde(default)]
+    pub lasting_ms: u64,
     /// What pairs `first`, `then` and `unless`.
     pub key: Option<Pointer>,
     /// Broken otherwise.
@@ -153,6 +156,8 @@ pub struct Existence {
     pub with: Option<Pattern>,
     /// Judge only stretches in which this did not come.
     pub without: Option<Pattern>,
+    /// Do not judge stretches of a connection on which this came (sent or received) before: it may have a part of the past replayed.
+    pub unless: Option<Pattern>,
     /// Fewest.
     #[serde(default)]
     pub min: u32,

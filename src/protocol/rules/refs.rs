@@ -7,7 +7,7 @@ use super::{
 };
 use crate::protocol::refs::{Refer, Refs, refer};
 
-refer!(Increasing { parts: [on, restarts], ids: [order, repeat], other: [at, key] });
+refer!(Increasing { parts: [on, restarts], ids: [order, repeat, written], other: [at, key] });
 refer!(Agreement { parts: [], ids: [content, complete], other: [] });
 refer!(Replay {
     parts: [resume, refused, resets, joined],
@@ -40,8 +40,8 @@ refer!(Bracket {
     ids: [before, after],
     other: [counted]
 });
-refer!(Response { parts: [first, then, unless, before], ids: [decides], other: [key] });
-refer!(Existence { parts: [of, from, to, with, without], ids: [decides], other: [min, max] });
+refer!(Response { parts: [first, then, unless, before], ids: [decides], other: [key, lasting_ms] });
+refer!(Existence { parts: [of, from, to, with, without, unless], ids: [decides], other: [min, max] });
 refer!(Unique { parts: [on], ids: [decides], other: [at, identity, within] });
 refer!(Constant { parts: [values, restarts], ids: [decides], other: [key, scope] });
 refer!(Cadence { parts: [on], ids: [decides], other: [period, factor] });

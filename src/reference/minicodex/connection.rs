@@ -31,8 +31,13 @@ impl Service {
     async fn connection(&self, socket: Socket) {
         let (sink, mut stream) = socket.split();
         let (outbox, outgoing) = clients::channel();
-        let mut peer =
-            Peer { service: self, own: self.behaviour.of_session(), outbox: outbox.clone(), joined: None };
+        let mut peer = Peer {
+            service: self,
+            own: self.behaviour.of_session(),
+            outbox: outbox.clone(),
+            joined: None,
+            drains: false,
+        };
         let writer = tokio::spawn(write(sink, outgoing));
         let rare = self.has(Defect::HeartbeatIsRare);
         let mut beat = tokio::time::interval(if rare { 20 * HEARTBEAT } else { HEARTBEAT });
@@ -81,6 +86,8 @@ pub(super) struct Peer<'s> {
     pub outbox: Outbox,
     /// Its session, and its number there.
     pub joined: Option<(Arc<Session>, u64)>,
+    /// It was told to hold back, and not yet that it may go on.
+    drains: bool,
 }
 
 impl Peer<'_> {
@@ -101,7 +108,10 @@ impl Peer<'_> {
         self.outbox.send(text(frame));
     }
 
-    fn heartbeat(&self) {
+    fn heartbeat(&mut self) {
+        if std::mem::take(&mut self.drains) {
+            self.send(&json!({ "type": "backpressure", "state": "ok" }));
+        }
         if self.joined.is_none() || self.style(Style::NoHeartbeat) {
             return;
         }
@@ -244,6 +254,10 @@ impl Peer<'_> {
                     });
                 } else {
                     self.send(&frame);
+                }
+                if self.style(Style::DrainsOnSnapshot) && !self.drains {
+                    self.drains = true;
+                    self.send(&json!({ "type": "backpressure", "state": "drain" }));
                 }
                 Ok(())
             }

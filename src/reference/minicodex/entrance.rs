@@ -70,6 +70,10 @@ impl Peer<'_> {
 
     pub(super) fn resume(&mut self, body: &Map<String, Value>) -> Result<(), Refusal> {
         let seen = body.get("last_seen_event_id").and_then(Value::as_i64);
+        let behind = self.style(Style::ResumeBehindHello);
+        if behind && self.joined.is_none() {
+            return Err(refuse("INVALID_COMMAND", "say hello first"));
+        }
         let session = self.enter(body);
         let mut inner = session.lock();
         let last = inner.newest().map_or(0, |id| id as i64);
@@ -80,7 +84,9 @@ impl Peer<'_> {
         }
         let client = Session::join(&mut inner, &self.outbox);
         session.behaviour.note(Happening::Joined);
-        self.send(&self.welcome(&session, &inner, "1.0.0"));
+        if !behind {
+            self.send(&self.welcome(&session, &inner, "1.0.0"));
+        }
         let oldest = inner.log.front().map_or(last + 1, |(id, _)| *id as i64);
         if from > last || seen.is_some_and(|id| id < 0) {
             if !self.has(Defect::FutureIsFine) {
@@ -90,8 +96,14 @@ impl Peer<'_> {
             let message = "the gap exceeds the replay window: fetch the state with get_snapshot";
             self.send(&error_frame(&refuse("REPLAY_GAP", message), None, self.behaviour()));
         } else {
-            self.send(&session.snapshot(&inner, None));
+            let late = self.has(Defect::SnapshotBehindReplay);
+            if !late && !behind {
+                self.send(&session.snapshot(&inner, None));
+            }
             self.replay(&session, &inner, from);
+            if late {
+                self.send(&session.snapshot(&inner, None));
+            }
         }
         drop(inner);
         self.joined = Some((session, client));
@@ -111,6 +123,7 @@ impl Peer<'_> {
                 Some(Defect::ReplaysLastSeen) => *id as i64 >= from,
                 Some(Defect::ReplaySkipsOne) => *id as i64 > from + 1,
                 Some(Defect::NoReplay) => false,
+                Some(Defect::ReplayLacksTurnDone) => *id as i64 > from && event["type"] != "turn_done",
                 _ => *id as i64 > from,
             };
             if !wanted {

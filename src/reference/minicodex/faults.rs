@@ -53,13 +53,13 @@ faults! {
     TimeWithoutOffset "time-without-offset" "ts has no offset." ["MC-ENV-8"];
     TextUnderAnotherName "text-under-another-name" "assistant_text has content instead of text." ["MC-TI-2"];
     ReasoningAsText "reasoning-as-text" "Reasoning is sent as assistant_text." ["MC-SES-4"];
-    NoUserText "no-user-text" "The user's text is not sent as an event." ["MC-TI-10"];
+    NoUserText "no-user-text" "The user's text is not sent as an event." ["MC-SNP-7", "MC-SNP-9", "MC-TI-10"];
     AsciiOnly "ascii-only" "Characters beyond ASCII are lost." ["MC-TI-11"];
     CallIdsRepeat "call-ids-repeat" "All tool calls have the same call_id." ["MC-TI-9"];
     OutputBeforeCall "output-before-call" "A tool's output comes before its call." ["MC-TI-12", "MC-TI-13", "MC-TI-8"];
     ResultAsText "result-as-text" "A tool's result is a string." ["MC-TI-4"];
     ResultWithoutContent "result-without-content" "A tool's result has no content list." ["MC-TI-5"];
-    OutputOfAnotherCall "output-of-another-call" "An output bears the call_id of no call." ["MC-TI-12", "MC-TI-8"];
+    OutputOfAnotherCall "output-of-another-call" "An output bears the call_id of no call." ["MC-TI-12", "MC-TI-13", "MC-TI-8"];
     NeverAsks "never-asks" "Guarded tools run without approval." ["MC-APR-1", "MC-SES-4"];
     AnnouncesTwice "announces-twice" "A call is announced for approval twice." ["MC-APR-21"];
     ArgsJsonAsObject "args-json-as-object" "args_json is an object." ["MC-APR-2"];
@@ -84,8 +84,8 @@ faults! {
     SnapshotHasExtra "snapshot-has-extra" "snapshot has an undeclared field." ["MC-ENV-13", "MC-SNP-11"];
     SnapshotHidesRun "snapshot-hides-run" "snapshot never shows a run." ["MC-RUN-7", "MC-SNP-5"];
     SnapshotMissesLastItem "snapshot-misses-last-item" "snapshot lacks the newest transcript item." ["MC-SNP-4"];
-    SnapshotsToEveryone "snapshots-to-everyone" "A snapshot goes to every client of the session." ["MC-SNP-12"];
-    NoReplay "no-replay" "resume replays nothing." ["MC-HS-6", "MC-RES-1", "MC-RES-4", "MC-SES-4"];
+    SnapshotsToEveryone "snapshots-to-everyone" "A snapshot goes to every client of the session." ["MC-ENV-11", "MC-SNP-12"];
+    NoReplay "no-replay" "resume replays nothing." ["MC-RES-1", "MC-RES-4", "MC-SES-4"];
     ReplaysLastSeen "replays-last-seen" "resume replays the last event seen, too." ["MC-RES-3", "MC-RES-5"];
     ReplaySkipsOne "replay-skips-one" "resume leaves out the first missed event." ["MC-RES-1", "MC-RES-4"];
     ReplayChangesText "replay-changes-text" "A replayed text differs from the original." ["MC-ORD-4", "MC-RES-2"];
@@ -115,5 +115,17 @@ faults! {
     HeartbeatIsRare "heartbeat-is-rare" "heartbeat comes every 2 s, though 100 ms are announced." ["MC-HB-2"];
     HeartbeatZero "heartbeat-zero" "heartbeat announces an interval of zero." ["MC-HB-1"];
     HeartbeatTakesEventId "heartbeat-takes-event-id" "heartbeat bears an event_id." ["MC-HB-3"];
+    DenyAbortGoesOn "deny-abort-goes-on" "A denial is announced as deny_abort, and the run goes on." ["MC-APR-9"];
+    ApprovedOnceIsEnough "approved-once-is-enough" "Once a call was approved, no guarded call is asked about." ["MC-APR-1"];
+    DeniedRunsUnseen "denied-runs-unseen" "A denied tool does its work, and its output says that it did not." ["MC-APR-8"];
+    IdleAbortIsRemembered "idle-abort-is-remembered" "An abort that was refused for want of a run ends the next run." ["MC-ERR-6"];
+    RefusedIdIsRemembered "refused-id-is-remembered" "The client_msg_id of a refused message counts as sent." ["MC-ERR-6"];
+    OldRunIdAborts "old-run-id-aborts" "abort with the id of a run that is over ends the active run." ["MC-ABT-5"];
+    ReplayLacksTurnDone "replay-lacks-turn-done" "resume replays everything but turn_done." ["MC-RES-1", "MC-RES-4"];
+    SnapshotBehindReplay "snapshot-behind-replay" "The snapshot of a resume comes behind the replay." ["MC-HS-6"];
+    SnapshotStatusLags "snapshot-status-lags" "A snapshot calls a run that awaits an approval running." ["MC-SNP-4"];
+    EventIdAsFloat "event-id-as-float" "event_id is written as a float." ["MC-ENV-7"];
+    OutputTwice "output-twice" "A call's output is sent twice." ["MC-TI-13"];
+    OthersMissAnnouncements "others-miss-announcements" "approval_pending goes to one client only." ["MC-FAN-1"];
     BackpressureMisspelt "backpressure-misspelt" "backpressure has an unlisted state." ["MC-BP-1"];
 }

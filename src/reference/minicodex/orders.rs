@@ -8,7 +8,7 @@ use super::command::{Refusal, refuse};
 use super::connection::Peer;
 use super::faults::Defect;
 use super::run;
-use super::session::Session;
+use super::session::{Inner, Session};
 use super::styles::Style;
 use crate::reference::engine::Happening;
 
@@ -33,12 +33,19 @@ impl Peer<'_> {
                 return Ok(());
             }
         }
+        if message_id.is_some_and(|id| inner.past.refused_ids.contains(id)) {
+            self.accept(session, &inner, body);
+            return Ok(());
+        }
         if self.has(Defect::DedupesByText) && inner.transcript.iter().any(|item| item["text"] == *said) {
             self.accept(session, &inner, body);
             return Ok(());
         }
         let busy = inner.run.as_ref().is_some_and(|run| !run.is_over());
         if busy && !self.has(Defect::RunsOverlap) {
+            if self.has(Defect::RefusedIdIsRemembered) {
+                inner.past.refused_ids.extend(message_id.map(str::to_owned));
+            }
             return Err(refuse("BUSY", "a run is active"));
         }
         if !self.has(Defect::AckAfterEffects) {
@@ -101,6 +108,8 @@ impl Peer<'_> {
         let decision = match (approve, self.behaviour().striking()) {
             (true, _) => "approve",
             (false, Some(Defect::DenyHasNoKind)) => "deny",
+            (false, Some(Defect::DenyAbortGoesOn)) => "deny_abort",
+            (false, _) if self.style(Style::DenyAborts) => "deny_abort",
             (false, _) => "deny_continue",
         };
         for id in ids {
@@ -111,6 +120,9 @@ impl Peer<'_> {
         }
         if !approve {
             session.behaviour.note(Happening::Denial);
+            if self.style(Style::DenyAborts) {
+                halt(session, &mut inner);
+            }
         }
         if late {
             self.accept(session, &inner, body);
@@ -124,13 +136,16 @@ impl Peer<'_> {
         let named = body.get("run_id").and_then(Value::as_str);
         let mut inner = session.lock();
         let Some(run) = inner.run.as_ref().filter(|run| !run.is_over()) else {
+            inner.past.aborted |= self.has(Defect::IdleAbortIsRemembered);
             if self.has(Defect::AbortsNothing) {
                 self.accept(session, &inner, body);
                 return Ok(());
             }
             return Err(refuse("NOT_RUNNING", "no run is active"));
         };
-        if named.is_some_and(|id| id != run.id.to_string()) && !self.has(Defect::AbortsStaleRun) {
+        let past = |id: &str| self.has(Defect::OldRunIdAborts) && inner.past.runs.iter().any(|run| run == id);
+        if named.is_some_and(|id| id != run.id.to_string() && !past(id)) && !self.has(Defect::AbortsStaleRun)
+        {
             return Err(refuse("STALE_RUN_ID", "that is not the active run"));
         }
         let already = run.status == "aborting";
@@ -155,4 +170,12 @@ impl Peer<'_> {
         }
         Ok(())
     }
+}
+
+/// Ends the active run as an abort does.
+fn halt(session: &Session, inner: &mut Inner) {
+    let Some(run) = &mut inner.run else { return };
+    run.abort.cancel();
+    run.pending.clear();
+    session.status(inner, "aborting");
 }

@@ -39,6 +39,7 @@ pub(super) fn start(session: &Arc<Session>, inner: &mut Inner, text: &str, messa
         Some(run) if session.has(Defect::RunIdsRepeat) => run.id,
         _ => Uuid::new_v4(),
     };
+    inner.past.runs.extend(inner.run.as_ref().map(|run| run.id.to_string()));
     inner.run_counter += if session.has(Defect::RunCounterStands) { 0 } else { 1 };
     inner.run = Some(Run {
         id,
@@ -52,6 +53,7 @@ pub(super) fn start(session: &Arc<Session>, inner: &mut Inner, text: &str, messa
         had_output: false,
         abort,
     });
+    let doomed = std::mem::take(&mut inner.past.aborted);
     if session.has(Defect::TextBeforeStarting) {
         session.emit(inner, json!({ "type": "user_text", "text": text }));
     }
@@ -75,6 +77,10 @@ pub(super) fn start(session: &Arc<Session>, inner: &mut Inner, text: &str, messa
     }
     if session.has(Defect::CallIdsRepeat) {
         inner.calls = 0;
+    }
+    if let Some(run) = inner.run.as_ref().filter(|_| doomed) {
+        run.abort.cancel();
+        session.status(inner, "aborting");
     }
     let session = Arc::clone(session);
     let responses = cue::responses(text);
@@ -135,13 +141,13 @@ impl Agent for Player {
                 let id = if uuids { Uuid::new_v4().to_string() } else { format!("call-{}", inner.calls) };
                 Call { id, tool, args }
             };
-            let asks = notes::class(&call.tool) == Class::Guarded && !self.session.has(Defect::NeverAsks);
+            let asks = notes::class(&call.tool) == Class::Guarded && self.asks();
             let late = asks && self.announces_late();
             if !late && !self.session.has(Defect::OutputBeforeCall) {
                 self.announce(&call);
             }
             match notes::class(&call.tool) {
-                Class::Guarded if !self.session.has(Defect::NeverAsks) => waiting.push(call),
+                Class::Guarded if asks => waiting.push(call),
                 Class::Denied if self.session.style(Style::SilentRule) => {}
                 Class::Denied => {
                     let outcome = Outcome { text: "refused by rule".into(), is_error: true };
@@ -168,6 +174,12 @@ impl Player {
 
     fn announce(&self, call: &Call) {
         self.emit(announcement(call));
+    }
+
+    /// Whether a guarded call is asked about.
+    fn asks(&self) -> bool {
+        let trusts = self.session.has(Defect::ApprovedOnceIsEnough) && self.session.lock().past.approved;
+        !trusts && !self.session.has(Defect::NeverAsks)
     }
 
     /// Whether `tool_call` of a guarded call comes behind its announcement.
@@ -212,6 +224,9 @@ impl Player {
             }
             Some(Defect::OutputOfAnotherCall) => event["call_id"] = json!("call-0"),
             _ => {}
+        }
+        if session.has(Defect::OutputTwice) {
+            session.emit(&mut inner, event.clone());
         }
         session.emit(&mut inner, event);
     }
@@ -275,6 +290,10 @@ impl Player {
             }
             if self.session.style(Style::CallWhenDecided) {
                 self.announce(&call);
+            }
+            self.session.lock().past.approved |= approved;
+            if self.session.has(Defect::DeniedRunsUnseen) && !approved {
+                self.session.lock().notes.run(&call.tool, &call.args);
             }
             if approved || self.session.has(Defect::ExecutesDenied) {
                 if !self.session.has(Defect::ExecutesBeforeApproval) {

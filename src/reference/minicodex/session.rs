@@ -37,6 +37,20 @@ pub(super) struct Inner {
     pub run_counter: u64,
     pub notes: Notes,
     pub calls: u64,
+    pub past: Past,
+}
+
+/// What the defects remember that a correct server forgets.
+#[derive(Default)]
+pub(super) struct Past {
+    /// The `client_msg_id` of refused messages.
+    pub refused_ids: HashSet<String>,
+    /// The runs that are over.
+    pub runs: Vec<String>,
+    /// An abort was refused because no run was active.
+    pub aborted: bool,
+    /// A call was approved.
+    pub approved: bool,
 }
 
 pub(super) struct Run {
@@ -136,6 +150,7 @@ impl Session {
             run_counter: 0,
             notes: Notes::default(),
             calls: 0,
+            past: Past::default(),
         };
         Self {
             id: id.to_owned(),
@@ -199,6 +214,9 @@ impl Session {
             Some(Defect::SnapshotWithoutVersion) => {
                 frame.as_object_mut().map(|frame| frame.remove("v"));
             }
+            Some(Defect::SnapshotStatusLags) if frame["run_state"]["status"] == "awaiting_approval" => {
+                frame["run_state"]["status"] = json!("running");
+            }
             Some(Defect::SnapshotHidesRun) => frame["run_state"] = Value::Null,
             Some(Defect::SnapshotCursorAsText) => frame["event_id"] = json!(frame["event_id"].to_string()),
             Some(Defect::SnapshotHasExtra) => frame["server_time"] = json!(now()),
@@ -256,6 +274,7 @@ impl Session {
     fn spoil_event(&self, event: &mut Value, kind: &str) {
         match self.behaviour.striking() {
             Some(Defect::EventIdAsText) => event["event_id"] = json!(event["event_id"].to_string()),
+            Some(Defect::EventIdAsFloat) => event["event_id"] = json!(event["event_id"].as_f64()),
             Some(Defect::ForeignSessionId) => event["session_id"] = json!("another-session"),
             Some(Defect::RunIdNoUuid) if kind != "turn_done" => event["run_id"] = json!("run-1"),
             Some(Defect::RunIdOfAnotherRun) if kind == "assistant_text" => {
@@ -279,7 +298,12 @@ impl Session {
         let frame = event.to_string();
         for (index, client) in inner.clients.values().enumerate() {
             let later = index > 0;
-            if self.has(Defect::OthersMissUserText) && later && kind == "user_text" {
+            let missed = match self.behaviour.striking() {
+                Some(Defect::OthersMissUserText) => "user_text",
+                Some(Defect::OthersMissAnnouncements) => "approval_pending",
+                _ => "",
+            };
+            if later && kind == missed {
                 continue;
             }
             let mut message = Message::text(frame.clone());

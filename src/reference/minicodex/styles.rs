@@ -39,5 +39,8 @@ styles! {
     IdleRunHidden "no-run-when-idle" "run_state of a snapshot is null when no run is active." ["MC-AMB-28"];
     AbortsInError "abort-ends-in-error" "An aborted run ends with the status error." ["MC-AMB-03"];
     CallIdsAreUuids "call-ids-are-uuids" "call_id is a UUID." ["MC-TI-9"];
+    DenyAborts "deny-aborts" "A denial is announced as deny_abort and ends the run." ["MC-AMB-16", "MC-APR-9"];
+    ResumeBehindHello "resume-behind-hello" "A resume is taken behind a hello only, and not welcomed again." ["MC-AMB-10"];
+    DrainsOnSnapshot "drain-before-hang-up" "A snapshot is followed by drain, and by ok only 100 ms later: many clients have hung up by then." ["MC-BP-2"];
     NoOpeningSnapshot "no-opening-snapshot" "hello is answered by welcome alone." ["MC-AMB-09"] warns ["MC-HS-5"];
 }

@@ -1,5 +1,6 @@
 //! Exchanges that the protocol declares: openings, barriers, queries.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -10,7 +11,8 @@ use crate::results::cause::Statement;
 use crate::run::case::client::{Client, Received};
 use crate::run::case::interpreter::{Abort, Interpreter};
 use crate::run::case::receive::Waited;
-use crate::run::case::wait::{Expectation, OnError, WaitOutcome};
+use crate::run::case::wait::{Expectation, OnError, WaitOutcome, is_error};
+use crate::run::triage::activity::Optional;
 
 /// How long an optional message of an exchange is waited for when nothing else comes.
 const OPTIONAL: Duration = Duration::from_millis(300);
@@ -77,12 +79,22 @@ impl Interpreter<'_> {
                     self.fail_on_end(Check::Step, client, &step.covers, message)?
                 }
                 WaitOutcome::Missed(message, instead) => {
+                    if let Some(other) = self.fallback(step, instead.as_deref()) {
+                        return Box::pin(self.exchange(client, &other, with, purpose)).await;
+                    }
                     let covers = step.covers.clone();
                     self.fail_step(&covers, message, instead.as_deref(), None)?;
                 }
             }
         }
         Ok(last)
+    }
+
+    /// The opening that is done instead of one whose step was answered by an error.
+    fn fallback(&self, step: &Exchange, instead: Option<&Received>) -> Option<Vec<Exchange>> {
+        let refused = instead.is_some_and(|other| is_error(&self.cx.protocol, other));
+        let other = step.or.as_ref().filter(|_| refused)?;
+        self.cx.protocol.extension.openings.get(other).cloned()
     }
 
     /// Puts the session's id into the first message of an opening.
@@ -107,16 +119,20 @@ impl Interpreter<'_> {
         wanted: &Expectation,
         covers: &[String],
     ) -> Result<Option<Received>, Abort> {
-        let until = Instant::now() + self.cx.run.options.timing.scaled(OPTIONAL);
+        let activity = Arc::clone(&self.cx.run.activity);
+        let patience = if activity.leaves_out(&wanted.label) { Duration::ZERO } else { OPTIONAL };
+        let until = Instant::now() + self.cx.run.options.timing.scaled(patience);
         let next = |state: &mut Client| {
             let queue = &mut state.inbox.queue;
             let index = queue.iter().position(|received| !received.ambient)?;
             Some(if wanted.matches(&queue[index]) { queue.remove(index) } else { None })
         };
         if let Waited::Done(Some(taken)) = self.wait_until(client, until, next).await? {
+            activity.note_optional(&wanted.label, Optional::Came);
             self.verdict.exercise(covers);
             return Ok(Some(taken));
         }
+        activity.note_optional(&wanted.label, Optional::Missed);
         if !covers.is_empty() {
             let message = format!("{} was missing", wanted.label);
             self.fail_step(covers, message, None, None)?;
