@@ -29,6 +29,8 @@ pub enum Command {
     Doctor,
     /// `fuzz`.
     Fuzz,
+    /// `explore`.
+    Explore,
 }
 
 impl Exit {
@@ -49,18 +51,20 @@ impl Exit {
         Some(match (self, command) {
             (Self::Passed, Command::Run) => "conformant, except for the failures that the baseline lists",
             (Self::Passed, Command::Doctor) => "nothing is missing, except for what the baseline lists",
-            (Self::Passed, Command::Fuzz) => "no finding",
+            (Self::Passed, Command::Fuzz | Command::Explore) => "no finding",
             (Self::Failed, Command::Run) => "not conformant, or a stale baseline entry",
             (Self::Failed, Command::Doctor) => "something is missing",
             (Self::Failed, Command::Fuzz) => "a finding; with `--replay`: one that is not fixed",
+            (Self::Failed, Command::Explore) => "a finding",
             (Self::Usage, _) => "usage, configuration or scenario error",
-            (Self::Harness, Command::Fuzz) => {
+            (Self::Harness, Command::Fuzz | Command::Explore) => {
                 "target unreachable, it no longer accepts connections, or harness error"
             }
             (Self::Harness, _) => "target unreachable, or harness error",
             (Self::Nothing, Command::Run) => "no case selected, or none that applies to the server",
             (Self::Nothing, Command::Doctor) => return None,
             (Self::Nothing, Command::Fuzz) => "no case was run; with `--replay`: no finding to run",
+            (Self::Nothing, Command::Explore) => "no walk was run",
             (Self::Interrupted, Command::Doctor) => "interrupted",
             (Self::Interrupted, _) => "interrupted; the reports are written",
         })

@@ -2,7 +2,7 @@
 //!
 //! The floors, from the ground up; each imports only from those before it:
 //! [`source`], [`frame`] and [`output`], [`trace`], [`protocol`], [`check`], [`wire`], [`mod@reference`], [`model`], [`scenario`],
-//! [`run`], [`doctor`], [`selftest`], [`fuzz`], [`report`], [`cli`]. `docs/architecture.md` tells how they fit together.
+//! [`run`], [`synthesis`], [`doctor`], [`selftest`], [`fuzz`], [`explore`], [`report`], [`cli`]. `docs/architecture.md` tells how they fit together.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -12,6 +12,7 @@ pub mod cli;
 pub mod cue;
 pub mod doctor;
 pub mod exit;
+pub mod explore;
 pub mod frame;
 pub mod fuzz;
 #[doc(hidden)]
@@ -27,6 +28,7 @@ pub mod run;
 pub mod scenario;
 pub mod selftest;
 pub mod source;
+pub mod synthesis;
 pub mod target;
 pub mod template;
 pub(crate) mod text;

@@ -53,7 +53,7 @@ impl Markdown {
 }
 
 fn exit_codes() -> String {
-    let mut table = Table::new(["exit code", "`run`", "`doctor`", "`fuzz`"]);
+    let mut table = Table::new(["exit code", "`run`", "`doctor`", "`fuzz`", "`explore`"]);
     for exit in Exit::ALL {
         let meaning = |command| exit.meaning(command).unwrap_or("-").to_owned();
         table.row([
@@ -61,6 +61,7 @@ fn exit_codes() -> String {
             meaning(exit::Command::Run),
             meaning(exit::Command::Doctor),
             meaning(exit::Command::Fuzz),
+            meaning(exit::Command::Explore),
         ]);
     }
     table.markdown()

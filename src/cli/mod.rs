@@ -4,6 +4,7 @@ mod check;
 mod config;
 mod doctor;
 mod explain;
+mod explore;
 mod fuzz;
 mod header;
 mod init;
@@ -138,6 +139,8 @@ enum Command {
     Doctor(Box<doctor::Doctor>),
     /// Fuzz a server with inputs from the protocol's schemas; findings are scenarios.
     Fuzz(Box<fuzz::Fuzz>),
+    /// Explore a server with long valid conversations; findings are scenarios.
+    Explore(Box<explore::Explore>),
     /// List protocols, cases, or requirements and what decides them.
     List(list::List),
     /// Explain a requirement: text, source, reading, what decides it, which faults violate it.
@@ -173,6 +176,7 @@ pub fn main() -> ExitCode {
         Command::Run(command) => command.run(),
         Command::Doctor(command) => command.run(),
         Command::Fuzz(command) => command.run(),
+        Command::Explore(command) => command.run(),
         Command::List(command) => command.run(),
         Command::Explain(command) => command.run(),
         Command::Serve(command) => command.run(),

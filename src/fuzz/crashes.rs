@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use super::text::without_values;
 use crate::results::death::{Death, DeathDetail, DeathKind};
+use crate::synthesis::text::without_values;
 use crate::text::normalize;
 
 /// Longest signature, in characters.

@@ -1,33 +1,32 @@
 //! Running programs: as the campaign does it, and as a replay does it, against a server of its own.
 
-use std::sync::Arc;
+use std::ops::Deref;
 use std::time::Duration;
 
-use serde_json::Value;
 use tokio::task::JoinSet;
 
 use super::fingerprint::{Fingerprint, fingerprints};
 use super::program::Program;
 use super::render::Rendered;
-use crate::protocol::Protocol;
 use crate::results::event::{Failure, Verdict};
 use crate::run::testbed::{CaseRun, Testbed};
-use crate::scenario::{LoadedCase, synthetic};
-use crate::source::Document;
+use crate::synthesis::runner::Runner;
 use crate::trace::{Direction, End, Event, Payload};
 
 /// Replays that must all reproduce a finding.
 pub(super) const CONFIRMATIONS: usize = 3;
 
-/// A target, and how cases are run against it.
+/// A target, and how programs are run against it.
 #[derive(Clone)]
 pub struct Executor {
-    /// The target.
-    pub target: Arc<Testbed>,
-    /// A place for the cases, which are in no file yet.
-    document: Arc<Document>,
-    seed: u64,
-    deadline: Duration,
+    runner: Runner,
+}
+
+impl Deref for Executor {
+    type Target = Runner;
+    fn deref(&self) -> &Runner {
+        &self.runner
+    }
 }
 
 /// A program that was run.
@@ -44,67 +43,26 @@ pub struct Execution {
 impl Executor {
     /// An executor for a target. `seed`: of the campaign; `deadline`: how long an answer may take.
     pub fn new(target: Testbed, seed: u64, deadline: Duration) -> Self {
-        // An empty document always parses.
-        let document = Document::parse("fuzz", "{}").map(Arc::new);
-        let document = document.unwrap_or_else(|_| unreachable!("an empty map is YAML"));
-        Self { target: Arc::new(target), document, seed, deadline }
+        Self { runner: Runner::new(target, "fuzz", seed, deadline) }
     }
 
-    /// The target's protocol.
-    pub fn protocol(&self) -> &Arc<Protocol> {
-        self.target.protocol()
-    }
-
-    /// The campaign's seed.
-    pub fn seed(&self) -> u64 {
-        self.seed
-    }
-
-    /// The seed of one case.
-    pub fn seed_of(&self, index: u64) -> u64 {
-        self.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(index)
-    }
-
-    /// How long an answer may take.
-    pub fn deadline(&self) -> Duration {
-        self.deadline
-    }
-
-    /// How long an answer may take in a replay.
-    pub fn replay_deadline(&self) -> Duration {
-        self.deadline * 3
-    }
-
-    /// The case as the runner takes it.
-    fn loaded(&self, case: &Value) -> Result<LoadedCase, String> {
-        synthetic::unplaced(case, "fuzz", &self.document, self.target.protocol())
+    /// The program as a case.
+    fn rendered(&self, program: &Program) -> Rendered {
+        program.render(self.protocol(), "case", "A fuzzed case", &[])
     }
 
     /// Runs a program. `None`: it is no scenario (shrinking may cause that).
     pub async fn run(&self, program: Program, seed: u64, deadline: Duration) -> Option<Execution> {
-        let rendered = program.render(self.protocol(), "case", "A fuzzed case", &[]);
-        let loaded = self.loaded(&rendered.case).ok()?;
-        let outcome = self.target.run(&loaded, seed, Some(deadline)).await;
+        let rendered = self.rendered(&program);
+        let outcome = self.runner.run(&rendered.case, seed, deadline).await?;
         Some(Execution { program, rendered, outcome })
     }
 
     /// Runs a program against a server of its own, where there can be one.
     pub async fn replay(&self, program: Program, seed: u64, deadline: Duration) -> Option<Execution> {
-        let Some(own) = self.target.fork().await else {
-            if self.target.is_launched() {
-                self.target.restart_fresh().await;
-            }
-            return self.run(program, seed, deadline).await;
-        };
-        let executor = Self { target: Arc::new(own), ..self.clone() };
-        let mut execution = executor.run(program, seed, deadline).await;
-        if let (Some(execution), Some(how)) = (&mut execution, executor.target.take_crashes().await.first()) {
-            execution.outcome.died(how);
-        }
-        if let Ok(target) = Arc::try_unwrap(executor.target) {
-            target.close().await;
-        }
-        execution
+        let rendered = self.rendered(&program);
+        let outcome = self.runner.replay(&rendered.case, seed, deadline).await?;
+        Some(Execution { program, rendered, outcome })
     }
 
     /// Replays programs side by side, at most `jobs` at once; the results are in the programs' order.
@@ -115,13 +73,12 @@ impl Executor {
         deadline: Duration,
         jobs: usize,
     ) -> Vec<Option<Execution>> {
-        // On the only server that there can be, one replay would be harmed by another.
-        let jobs = if self.target.is_launched() && !self.target.forks() { 1 } else { jobs };
+        let jobs = self.replay_jobs(jobs);
         let mut results: Vec<Option<Execution>> = programs.iter().map(|_| None).collect();
         let mut waiting = programs.into_iter().enumerate();
         let mut running = JoinSet::new();
         loop {
-            while running.len() < jobs.max(1) {
+            while running.len() < jobs {
                 let Some((index, program)) = waiting.next() else { break };
                 let executor = self.clone();
                 running.spawn(async move { (index, executor.replay(program, seed, deadline).await) });

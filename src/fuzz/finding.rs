@@ -9,9 +9,9 @@ use super::executor::Execution;
 use super::fingerprint::Fingerprint;
 use super::input::Input;
 use super::program::Program;
-use super::text::without_values;
 use crate::protocol::Protocol;
 use crate::results::event::{CaseReport, Failure, Verdict};
+use crate::synthesis::text::without_values;
 
 /// A confirmed finding: steps, and what they break.
 #[derive(Debug, Clone)]

@@ -17,11 +17,11 @@ use super::input::Input;
 use super::joint::JointFinding;
 use super::oracle::Oracle;
 use super::program::Program;
-use super::text::without_values;
 use crate::protocol::{Protocol, ReadingName};
 use crate::results::death::Death;
 use crate::results::event::Failure;
 use crate::scenario::write;
+use crate::synthesis::text::without_values;
 
 /// What campaign the findings are of, for their scenario files.
 pub(super) struct Origin {

@@ -7,12 +7,12 @@ use super::oracle::Oracle;
 use super::program::{OPENED, Program};
 use super::render::Rendered;
 use super::step_writer::Part;
-use super::text::without_values;
 use crate::frame::{self, FrameError};
 use crate::results::Check;
 use crate::results::death::Death;
 use crate::results::event::{Failure, Verdict};
 use crate::run::testbed::CaseRun;
+use crate::synthesis::text::without_values;
 use crate::trace::{Event, Payload};
 
 /// What makes two findings the same.

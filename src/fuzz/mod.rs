@@ -25,7 +25,6 @@ mod investigate;
 mod joint;
 mod latency;
 mod memory;
-pub mod model_scripts;
 pub mod obligation;
 pub mod oracle;
 pub mod program;
@@ -36,6 +35,5 @@ pub mod results;
 pub mod shrink;
 mod source;
 pub mod step_writer;
-mod text;
 
 pub use crate::run::testbed::Testbed;

@@ -4,10 +4,11 @@ use serde_json::{Map, Value, json};
 
 use super::generate::mutate;
 use super::input::Obligation;
-use super::model_scripts;
 use super::program::{ALICE, BOB, BYSTANDER, GROWTH, Program};
-use super::step_writer::{Comparison, Needed, Part, StepWriter, state_of};
+use super::step_writer::{Comparison, Needed, Part, StepWriter};
 use crate::protocol::Protocol;
+use crate::synthesis::exchanges::state_of;
+use crate::synthesis::model_scripts;
 
 /// A client that comes afterwards.
 const FRESH: &str = "fresh";

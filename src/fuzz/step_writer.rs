@@ -2,14 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::input::Input;
-use super::model_scripts;
 use super::obligation::{framing_step, refusal_steps};
 use super::program::{ALICE, BYSTANDER};
+use crate::protocol::Protocol;
 use crate::protocol::extension::Exchange;
-use crate::protocol::{Protocol, Situation};
+use crate::synthesis::exchanges::{exchange, opening, state_of};
+use crate::synthesis::model_scripts;
 
 /// What a part of a rendered case asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -37,80 +38,6 @@ pub(super) enum Comparison {
     WithState,
     /// The state passes by itself.
     None,
-}
-
-/// A state of the protocol's `fuzzing.states`.
-pub(super) fn state_of<'p>(protocol: &'p Protocol, name: Option<&str>) -> Option<&'p Situation> {
-    name.and_then(|name| protocol.extension.fuzzing.states.get(name))
-}
-
-/// Steps that open a client's connection (again), with what the protocol does first on a connection.
-pub fn opening(
-    protocol: &Protocol,
-    client: &str,
-    session: Option<&str>,
-    opening: Option<&str>,
-) -> Vec<Value> {
-    let mut step = json!({ "open": client });
-    if let Some(session) = session {
-        step["session"] = json!(session);
-    }
-    if let Some(opening) = opening {
-        step["opening"] = json!(opening);
-    }
-    let survives = &protocol.extension.fuzzing.survives;
-    if !survives.is_empty() {
-        step["covers"] = json!(survives);
-    }
-    let mut steps = vec![step];
-    steps.extend(exchange(protocol, client, &protocol.extension.fuzzing.prepare, "", &[]));
-    steps
-}
-
-/// An exchange as steps of one client: its variables are the client's own.
-fn exchange(
-    protocol: &Protocol,
-    client: &str,
-    exchange: &[Exchange],
-    cue: &str,
-    blame: &[String],
-) -> Vec<Value> {
-    let fuzzing = &protocol.extension.fuzzing;
-    let states = fuzzing.states.values().flat_map(|state| state.enter.iter().chain(&state.leave));
-    let saved = fuzzing.prepare.iter().chain(states).flat_map(|step| step.save.keys());
-    let names: Vec<&String> = saved.collect();
-    let own = |value: &Value| {
-        let mut text = value.to_string();
-        for name in &names {
-            text = text.replace(&format!("{{{{{name}}}}}"), &format!("{{{{{name}_{client}}}}}"));
-        }
-        if !cue.is_empty() {
-            text = text.replace("{{cue}}", cue);
-        }
-        serde_json::from_str(&text).unwrap_or(Value::Null)
-    };
-    let step = |step: &Exchange| {
-        let mut out = Map::new();
-        out.insert("as".into(), json!(client));
-        let mut put = |key: &str, value: Option<Value>| {
-            if let Some(value) = value {
-                out.insert(key.into(), value);
-            }
-        };
-        put("send", step.send.as_ref().map(own));
-        put("expect", step.expect.as_ref().map(|names| json!(names)));
-        put("with", step.with.as_ref().map(own));
-        put("where", step.schema.as_ref().map(own));
-        if step.expect.is_some() {
-            let covers = if step.covers.is_empty() { blame } else { &step.covers };
-            put("covers", (!covers.is_empty()).then(|| json!(covers)));
-            let save: Map<String, Value> =
-                step.save.iter().map(|(name, at)| (format!("{name}_{client}"), json!(at))).collect();
-            put("save", (!save.is_empty()).then(|| Value::Object(save)));
-        }
-        Value::Object(out)
-    };
-    exchange.iter().map(step).collect()
 }
 
 /// Writes the steps of a case.

@@ -48,6 +48,9 @@ pub struct Extension {
     /// What the live fuzzer must know. Without it, it knows no state but the first and no duty but to survive.
     #[serde(default)]
     pub fuzzing: super::Fuzzing,
+    /// What `explore` must know to make long valid conversations.
+    #[serde(default)]
+    pub explore: super::Explore,
     /// Features that a server may or may not offer.
     #[serde(default)]
     pub capabilities: IndexMap<String, Capability>,

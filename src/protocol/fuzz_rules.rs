@@ -147,6 +147,17 @@ pub struct Situation {
     /// How it is left again; the session is at rest then. Empty: it is at rest already.
     #[serde(default)]
     pub leave: Vec<Exchange>,
+    /// Other ways to leave it, by name, after which the session is at rest, too: for `explore`. `{{NAME}}` is what `enter` has
+    /// saved, whoever of the session's clients leaves it.
+    #[serde(default)]
+    pub ways: IndexMap<String, Vec<Exchange>>,
+    /// How any client of the session can see that it is in this state: for `explore`.
+    #[serde(default)]
+    pub shows: Vec<Exchange>,
+    /// Whoever loses its connection and comes back, or joins, finds the session in this state: for `explore`. Otherwise nobody
+    /// does either of it meanwhile, unless every connection is a session of its own.
+    #[serde(default)]
+    pub outlives: bool,
     /// It passes by itself, soon: nothing is to be done to leave it, and what is compared before and after may differ.
     #[serde(default)]
     pub passing: bool,

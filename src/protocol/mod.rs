@@ -6,6 +6,7 @@ mod annotation;
 mod deciders;
 mod dialect;
 mod embedded;
+mod explore_rules;
 pub mod extension;
 mod fields;
 mod fuzz_rules;
@@ -20,6 +21,7 @@ mod requirement;
 mod roles;
 pub mod rules;
 mod verify;
+mod verify_generated;
 
 #[cfg(test)]
 mod tests;
@@ -30,6 +32,7 @@ use serde_json::Value;
 pub use annotation::Counts;
 pub use deciders::{Decider, Deciders};
 pub use dialect::{Dialect, DialectChoice, Respelling, SpeltValue};
+pub use explore_rules::{Explore, ScriptedTurn, Shared};
 pub use extension::{Extension, OneOrMany, Pattern, ReadingName};
 pub use fuzz_rules::{FieldRule, Fuzzing, IdRule, Place, Refusal, Refusals, Situation};
 pub use message::{Message, SchemaFinding};

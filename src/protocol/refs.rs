@@ -2,6 +2,7 @@
 
 use indexmap::IndexMap;
 
+use super::explore_rules::{Explore, ScriptedTurn, Shared};
 use super::extension::{
     At, Capability, Errors, Exchange, Extension, FrameRules, Invariant, Log, Pattern, Replies, Session,
     State, Turn,
@@ -113,6 +114,7 @@ refer!(Extension {
         barrier,
         state,
         fuzzing,
+        explore,
         capabilities,
         invariants
     ],
@@ -141,7 +143,10 @@ refer!(Refusals {
 });
 refer!(Refusal { parts: [], ids: [covers], other: [tolerated] });
 refer!(IdRule { parts: [unknown], ids: [], other: [on, grants] });
-refer!(Situation { parts: [enter, leave], ids: [], other: [turn, reopen, passing] });
+refer!(Situation { parts: [enter, leave, ways, shows], ids: [], other: [turn, reopen, passing, outlives] });
+refer!(Explore { parts: [shared, messages, turns, at_rest], ids: [keeps], other: [reopen, calls] });
+refer!(Shared { parts: [], ids: [covers], other: [] });
+refer!(ScriptedTurn { parts: [steps], ids: [], other: [turn, needs] });
 
 impl Refer for FieldRule {
     fn refer<'r>(&'r self, refs: &mut Refs<'r>) {

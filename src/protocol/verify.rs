@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::path::Path;
 use super::refs::Refs;
+use super::verify_generated::{verify_explore, verify_fuzzing};
 use super::{Matcher, Protocol};
 use crate::source::{Diagnostic, Diagnostics, Document, Part, check_keywords, escape_token};
 
@@ -18,6 +19,7 @@ pub(super) fn verify(protocol: &Protocol, api: &Document, document: &Value, erro
     verify_components(protocol, api, document, errors);
     verify_schemas(api, document, errors);
     verify_fuzzing(protocol, api, errors);
+    verify_explore(protocol, api, errors);
     verify_dialects(protocol, api, errors);
     for name in &protocol.extension.ambient {
         if let Err(error) = protocol.message_named(name, crate::trace::Direction::Recv) {
@@ -94,9 +96,22 @@ fn verify_echoes(protocol: &Protocol, api: &Document, errors: &mut Diagnostics) 
     let own = own.into_iter().map(|(name, steps)| (format!("/x-frameproof/fuzzing/{name}"), steps));
     let states = fuzzing.states.iter().flat_map(|(name, state)| {
         let at = format!("/x-frameproof/fuzzing/states/{}", escape_token(name));
-        [(format!("{at}/enter"), &state.enter), (format!("{at}/leave"), &state.leave)]
+        let ways = state.ways.iter();
+        let ways = ways.map(|(way, steps)| (format!("{at}/ways/{}", escape_token(way)), steps));
+        let fixed = [("enter", &state.enter), ("leave", &state.leave), ("shows", &state.shows)];
+        fixed.map(|(name, steps)| (format!("{at}/{name}"), steps)).into_iter().chain(ways).collect::<Vec<_>>()
     });
-    for (at, steps) in openings.chain(own).chain(states) {
+    let explore = &extension.explore;
+    let turns = explore.turns.iter().map(|(name, turn)| {
+        (format!("/x-frameproof/explore/turns/{}/steps", escape_token(name)), &turn.steps)
+    });
+    let messages = explore
+        .messages
+        .iter()
+        .map(|(name, steps)| (format!("/x-frameproof/explore/messages/{}", escape_token(name)), steps));
+    let rest = [("/x-frameproof/explore/at-rest".to_owned(), &explore.at_rest)];
+    let explored = turns.chain(messages).chain(rest);
+    for (at, steps) in openings.chain(own).chain(states).chain(explored) {
         for (index, _) in steps.iter().enumerate().filter(|(_, step)| step.echo.is_some()) {
             let error = Diagnostic::new("`echo` is for barriers and queries")
                 .hint("`with` compares with what was saved");
@@ -204,42 +219,6 @@ fn own_schemas(node: &Value, api: &Document, at: &str, errors: &mut Diagnostics)
     }
 }
 
-/// Patterns, commands and invariants that `fuzzing` names must be there.
-fn verify_fuzzing(protocol: &Protocol, api: &Document, errors: &mut Diagnostics) {
-    let fuzzing = &protocol.extension.fuzzing;
-    let at = "/x-frameproof/fuzzing";
-    let ids = fuzzing.ids.values().flat_map(|rule| &rule.on).map(|place| &place.on);
-    let fields = fuzzing.refused.fields.iter().filter_map(|rule| rule.on.as_ref());
-    let commands = ids.chain(fields).flat_map(|on| on.as_slice()).chain(&fuzzing.avoid);
-    for name in commands {
-        if let Err(error) = protocol.message_named(name, crate::trace::Direction::Send) {
-            place_all(error, api, at, errors);
-        }
-    }
-    for (state, situation) in &fuzzing.states {
-        let openings = &protocol.extension.openings;
-        if let Some(way) = situation.reopen.as_ref().filter(|way| !openings.contains_key(*way)) {
-            let known = openings.keys().map(String::as_str);
-            let unknown = Diagnostic::new(format!("unknown opening `{way}`")).suggest(way, known);
-            errors.push(unknown.at(api, &format!("{at}/states/{}/reopen", escape_token(state)), Part::Value));
-        }
-        if situation.passing && !situation.leave.is_empty() {
-            let message = "a `passing` state is left by waiting: it has no `leave`";
-            let place = format!("{at}/states/{}/leave", escape_token(state));
-            errors.push(Diagnostic::new(message).at(api, &place, Part::Key));
-        }
-    }
-    for name in &fuzzing.suspend {
-        // The document as written has what a reading or an overlay leaves out.
-        let written = api.value.pointer(&format!("/x-frameproof/invariants/{}", escape_token(name)));
-        if written.is_none() && !protocol.extension.invariants.contains_key(name) {
-            let known = protocol.extension.invariants.keys().map(String::as_str);
-            let unknown = Diagnostic::new(format!("unknown invariant `{name}`")).suggest(name, known);
-            errors.push(unknown.at(api, &format!("{at}/suspend"), Part::Value));
-        }
-    }
-}
-
 /// Messages and ambiguities that dialects name must be there.
 fn verify_dialects(protocol: &Protocol, api: &Document, errors: &mut Diagnostics) {
     use crate::trace::Direction::{Recv, Send};
@@ -269,7 +248,7 @@ fn verify_dialects(protocol: &Protocol, api: &Document, errors: &mut Diagnostics
     }
 }
 
-fn place_all(found: Diagnostics, api: &Document, at: &str, errors: &mut Diagnostics) {
+pub(super) fn place_all(found: Diagnostics, api: &Document, at: &str, errors: &mut Diagnostics) {
     errors.0.extend(found.0.into_iter().map(|one| one.at(api, at, Part::Value)));
 }
 

@@ -3,6 +3,7 @@
 pub mod console;
 mod diff;
 pub mod escape;
+pub mod explore;
 pub mod file;
 pub mod fuzz;
 pub mod json;

@@ -214,6 +214,9 @@ fn tried(command: &str, url: &str) -> String {
     if command.starts_with("frameproof fuzz") && !bounded {
         command += " --iterations 16";
     }
+    if command.starts_with("frameproof explore") && !command.contains("--max-findings") {
+        command += " --walks 3";
+    }
     command
 }
 

@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 const FLOORS: &[&[&str]] = &[
     &["cli", "fuzz_targets"],
     &["report"],
-    &["fuzz", "doctor", "selftest"],
+    &["explore", "fuzz", "doctor", "selftest"],
+    &["synthesis"],
     &["run"],
     &["scenario", "reference", "model", "target"],
     &["wire"],

@@ -11,6 +11,7 @@ mod dialects;
 mod docs;
 mod ends;
 mod engine;
+mod explore;
 mod extending;
 mod farewell;
 mod fuzz_corpus;

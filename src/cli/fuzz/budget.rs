@@ -1,4 +1,4 @@
-//! Lengths of time on the command line of `fuzz`.
+//! Lengths of time on the command line of `fuzz` and `explore`.
 
 use std::time::Duration;
 

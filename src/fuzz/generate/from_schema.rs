@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::rng::SeededRng;
+use crate::synthesis::rng::SeededRng;
 
 /// How deep a schema is followed.
 const MAX_DEPTH: usize = 8;

@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::rng::SeededRng;
 use super::{frames, from_schema, mutate};
 use crate::fuzz::input::{Action, Input, Obligation, literal};
-use crate::fuzz::model_scripts;
 use crate::fuzz::obligation::obligation_of;
 use crate::fuzz::program::{ALICE, BOB};
-use crate::fuzz::step_writer::opening;
 use crate::protocol::extension::{Exchange, Join};
 use crate::protocol::{Message, Protocol};
+use crate::synthesis::exchanges::opening;
+use crate::synthesis::model_scripts;
+use crate::synthesis::rng::SeededRng;
 use crate::trace::Direction;
 
 /// Makes inputs.

@@ -4,12 +4,11 @@ pub mod frames;
 pub mod from_schema;
 mod inputs;
 pub mod mutate;
-pub mod rng;
 
 use std::sync::Arc;
 
+use crate::synthesis::rng::SeededRng;
 use inputs::InputMaker;
-use rng::SeededRng;
 
 use super::input::{Action, Input, Obligation};
 use super::program::{ALICE, BOB, Program};

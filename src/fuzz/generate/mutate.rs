@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::rng::SeededRng;
+use crate::synthesis::rng::SeededRng;
 
 /// Stands in a value for a piece of JSON text that no value can hold.
 const MARK: char = '\u{f8ff}';

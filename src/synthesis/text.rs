@@ -1,7 +1,7 @@
 //! Sentences without what differs from one run to the next.
 
 /// A sentence without the values in it: quoted text and numbers are replaced.
-pub(super) fn without_values(text: &str) -> String {
+pub fn without_values(text: &str) -> String {
     let mut out = String::new();
     let mut quote = None;
     for c in text.chars() {

@@ -1,0 +1,95 @@
+//! An exploration as the events of a run, for JUnit and JSON, and its exit code.
+
+use super::campaign::{ExploreEnd, ExploreReport};
+use super::finding::Finding;
+use crate::exit::Exit;
+use crate::results::event::{
+    CaseReport, RequirementResult, RunEvent, RunStarted, StopReason, Summary, Verdict,
+};
+
+/// How `frameproof explore` ends.
+pub fn exit_of(report: &ExploreReport) -> Exit {
+    match &report.ended {
+        ExploreEnd::Interrupted => Exit::Interrupted,
+        ExploreEnd::Refusing(_) => Exit::Harness,
+        ExploreEnd::Done if !report.findings.is_empty() => Exit::Failed,
+        ExploreEnd::Done if report.progress.walks == 0 => Exit::Nothing,
+        ExploreEnd::Done => Exit::Passed,
+    }
+}
+
+/// The exploration as the events of a run: a case for each finding, and one for the walks as a whole. `scenario`: the file of a
+/// finding, by its name, and the command that runs it again.
+pub fn events(
+    started: RunStarted,
+    report: &ExploreReport,
+    scenario: &dyn Fn(&str) -> (String, String),
+) -> Vec<RunEvent> {
+    let mut cases: Vec<CaseReport> = report.findings.iter().map(|found| failed(found, scenario)).collect();
+    cases.push(walks(report));
+    let summary = summary(report, &cases);
+    let title = format!("{}, explored with {} walks", started.title, report.progress.walks);
+    let mut events = vec![RunEvent::RunStarted(RunStarted { cases: cases.len(), title, ..started })];
+    events.extend(cases.into_iter().map(|case| RunEvent::CaseFinished(Box::new(case))));
+    events.push(RunEvent::RunFinished(Box::new(summary)));
+    events
+}
+
+/// A finding as a failed case, whatever its level, as the exit code has it; its scenario is the place and what reproduces it.
+fn failed(found: &Finding, scenario: &dyn Fn(&str) -> (String, String)) -> CaseReport {
+    let (file, reproduce) = scenario(&found.file_name());
+    let mut report = CaseReport { reproduce, ..found.report.clone() };
+    for failure in &mut report.failures {
+        // The steps were generated; the scenario has them.
+        failure.step = None;
+        failure.verdict = failure.verdict.max(Verdict::Failed);
+    }
+    CaseReport {
+        case: format!("explore/{}", found.name()),
+        title: found.message.clone(),
+        verdict: Verdict::Failed,
+        file,
+        line: 1,
+        ..report
+    }
+}
+
+/// All walks as one case: passed, if nothing was found and something was done.
+fn walks(report: &ExploreReport) -> CaseReport {
+    let (verdict, reason) = match exit_of(report) {
+        Exit::Passed => (Verdict::Passed, None),
+        Exit::Failed => (Verdict::NotExercised, Some("what failed stands above".to_owned())),
+        Exit::Interrupted => (Verdict::NotExercised, Some("interrupted".to_owned())),
+        _ => (Verdict::NotExercised, Some("no walk was run".to_owned())),
+    };
+    CaseReport {
+        case: "explore/walks".to_owned(),
+        title: "Every valid conversation goes as the protocol says".to_owned(),
+        verdict,
+        reason,
+        seconds: report.progress.time.as_secs_f64(),
+        exercised: report.exercised.clone(),
+        ..CaseReport::default()
+    }
+}
+
+fn summary(report: &ExploreReport, cases: &[CaseReport]) -> Summary {
+    let mut summary = Summary {
+        seconds: report.progress.time.as_secs_f64(),
+        exit_code: exit_of(report).code(),
+        ..Summary::default()
+    };
+    if report.ended == ExploreEnd::Interrupted {
+        summary.stopped = Some(StopReason::Interrupted);
+    }
+    for case in cases {
+        *summary.cases.entry(case.verdict).or_default() += 1;
+    }
+    for (id, count) in &report.exercised {
+        let broken = report.findings.iter().filter(|found| found.print.requirements.contains(id));
+        let broken_in: Vec<String> = broken.map(|found| format!("explore/{}", found.name())).collect();
+        let verdict = if broken_in.is_empty() { Verdict::Passed } else { Verdict::Failed };
+        summary.requirements.insert(id.clone(), RequirementResult { verdict, exercised: *count, broken_in });
+    }
+    summary
+}

@@ -1,0 +1,57 @@
+//! `x-frameproof.explore`: what `frameproof explore` must know of a protocol beyond `fuzzing.states` to make long valid conversations.
+
+use indexmap::IndexMap;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::extension::{Exchange, Ids};
+
+/// What valid conversations are made of. Without it: turns of text, the states of `fuzzing.states`, and lost connections.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Explore {
+    /// Several clients can be in one session, and see the same turns. Absent: each client has a session of its own.
+    pub shared: Option<Shared>,
+    /// The openings with which a client comes back. Default: the first opening.
+    #[serde(default)]
+    pub reopen: Vec<String>,
+    /// Broken when a client that comes back finds another state than it has left, as far as the protocol's `state` shows it.
+    #[serde(default)]
+    pub keeps: Ids,
+    /// Classes of tools whose calls the server runs without asking anybody.
+    #[serde(default)]
+    pub calls: Vec<String>,
+    /// Messages that any client may send in any state, that have no effect on it, and how they are answered.
+    #[serde(default)]
+    pub messages: IndexMap<String, Vec<Exchange>>,
+    /// Turns in which the client has more to do than to wait for the end. They begin and end at rest.
+    #[serde(default)]
+    pub turns: IndexMap<String, ScriptedTurn>,
+    /// How any client of a session can see that it is at rest.
+    #[serde(default)]
+    pub at_rest: Vec<Exchange>,
+}
+
+/// Sessions with several clients.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Shared {
+    /// Broken when another client of the session does not see the end of a turn.
+    #[serde(default)]
+    pub covers: Ids,
+}
+
+/// A turn with the model's script and the client's part.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct ScriptedTurn {
+    /// A script for the model, as a scenario's `turn`: `{{cue}}` carries it.
+    #[serde(default)]
+    pub turn: Vec<Value>,
+    /// Capabilities without which there is no such turn.
+    #[serde(default)]
+    pub needs: Vec<String>,
+    /// What the client does, from the start of the turn to its end.
+    pub steps: Vec<Exchange>,
+}

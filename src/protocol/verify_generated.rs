@@ -1,0 +1,68 @@
+//! What `fuzzing` and `explore` name must be there.
+
+use super::Protocol;
+use super::verify::place_all;
+use crate::source::{Diagnostic, Diagnostics, Document, Part, escape_token};
+
+/// Patterns, commands and invariants that `fuzzing` names must be there.
+pub(super) fn verify_fuzzing(protocol: &Protocol, api: &Document, errors: &mut Diagnostics) {
+    let fuzzing = &protocol.extension.fuzzing;
+    let at = "/x-frameproof/fuzzing";
+    let ids = fuzzing.ids.values().flat_map(|rule| &rule.on).map(|place| &place.on);
+    let fields = fuzzing.refused.fields.iter().filter_map(|rule| rule.on.as_ref());
+    let commands = ids.chain(fields).flat_map(|on| on.as_slice()).chain(&fuzzing.avoid);
+    for name in commands {
+        if let Err(error) = protocol.message_named(name, crate::trace::Direction::Send) {
+            place_all(error, api, at, errors);
+        }
+    }
+    for (state, situation) in &fuzzing.states {
+        let openings = &protocol.extension.openings;
+        if let Some(way) = situation.reopen.as_ref().filter(|way| !openings.contains_key(*way)) {
+            let known = openings.keys().map(String::as_str);
+            let unknown = Diagnostic::new(format!("unknown opening `{way}`")).suggest(way, known);
+            errors.push(unknown.at(api, &format!("{at}/states/{}/reopen", escape_token(state)), Part::Value));
+        }
+        if situation.passing && !situation.leave.is_empty() {
+            let message = "a `passing` state is left by waiting: it has no `leave`";
+            let place = format!("{at}/states/{}/leave", escape_token(state));
+            errors.push(Diagnostic::new(message).at(api, &place, Part::Key));
+        }
+    }
+    for name in &fuzzing.suspend {
+        // The document as written has what a reading or an overlay leaves out.
+        let written = api.value.pointer(&format!("/x-frameproof/invariants/{}", escape_token(name)));
+        if written.is_none() && !protocol.extension.invariants.contains_key(name) {
+            let known = protocol.extension.invariants.keys().map(String::as_str);
+            let unknown = Diagnostic::new(format!("unknown invariant `{name}`")).suggest(name, known);
+            errors.push(unknown.at(api, &format!("{at}/suspend"), Part::Value));
+        }
+    }
+}
+
+/// Openings and classes of tools that `explore` names must be there.
+pub(super) fn verify_explore(protocol: &Protocol, api: &Document, errors: &mut Diagnostics) {
+    let extension = &protocol.extension;
+    let openings: Vec<&str> = extension.openings.keys().map(String::as_str).collect();
+    let classes: Vec<&str> = extension.tools.keys().map(String::as_str).collect();
+    let explore = &extension.explore;
+    for (key, what, names, known) in [
+        ("reopen", "opening", &explore.reopen, openings),
+        ("calls", "class of tools", &explore.calls, classes),
+    ] {
+        for (index, name) in names.iter().enumerate().filter(|(_, name)| !known.contains(&name.as_str())) {
+            let unknown =
+                Diagnostic::new(format!("unknown {what} `{name}`")).suggest(name, known.iter().copied());
+            errors.push(unknown.at(api, &format!("/x-frameproof/explore/{key}/{index}"), Part::Value));
+        }
+    }
+    for (turn, scripted) in &explore.turns {
+        let is_unknown = |(_, need): &(usize, &String)| !extension.capabilities.contains_key(*need);
+        for (index, need) in scripted.needs.iter().enumerate().filter(is_unknown) {
+            let known = extension.capabilities.keys().map(String::as_str);
+            let unknown = Diagnostic::new(format!("unknown capability `{need}`")).suggest(need, known);
+            let at = format!("/x-frameproof/explore/turns/{}/needs/{index}", escape_token(turn));
+            errors.push(unknown.at(api, &at, Part::Value));
+        }
+    }
+}
