@@ -7,13 +7,14 @@ use std::time::{Duration, Instant};
 use futures_util::{StreamExt, stream};
 use tokio::sync::watch;
 
+use super::alone::each_alone;
 use super::coverage::Coverage;
 use super::failure::{Execution, Fingerprint};
 use super::finding::{Finding, Source};
 use super::generate;
 use super::shrink::shrink;
 use super::table::Table;
-use super::walk::{Act, Actor, Farewell, Move, Walk};
+use super::walk::{Farewell, Walk};
 use crate::protocol::Protocol;
 use crate::results::event::{Failure, Verdict};
 use crate::run::testbed::Testbed;
@@ -241,9 +242,12 @@ impl Exploration<'_> {
             && let Some(done) = runs.next().await
         {
             let Ok((name, seed, Some(execution))) = done else { continue };
-            let is_done = matches!(execution.outcome.report.verdict, Verdict::Passed | Verdict::Warned);
+            let verdict = execution.outcome.report.verdict;
+            let failures = execution.failures();
             self.take_in(execution, None, seed).await;
-            if !is_done {
+            // What failed by chance is tried again in the long walks.
+            let is_known = failures.iter().any(|(print, _)| self.is_known(print));
+            if verdict.says_nothing() || verdict >= Verdict::Failed && is_known {
                 without.insert(name);
             }
         }
@@ -304,9 +308,14 @@ impl Exploration<'_> {
         }
     }
 
+    /// Whether a finding may be of the same defect.
+    fn is_known(&self, print: &Fingerprint) -> bool {
+        self.report.findings.iter().any(|found| found.print.is_same_defect(print))
+    }
+
     /// Confirms a failure, shrinks its walk and keeps it, unless it is known.
     async fn confirm(&mut self, execution: &Execution, print: &Fingerprint, index: Option<u64>, seed: u64) {
-        let is_known = self.report.findings.iter().any(|found| found.print.is_same_defect(print));
+        let is_known = self.is_known(print);
         let attempts = self.attempts.entry(print.clone()).or_default();
         if is_known || *attempts >= ATTEMPTS || self.report.findings.len() >= self.options.max_findings {
             return;
@@ -374,30 +383,4 @@ impl Exploration<'_> {
         }
         report
     }
-}
-
-/// For each act the shortest walk that makes it, and the name under which it is left out if that fails.
-pub(super) fn each_alone(protocol: &Protocol, table: &Table) -> Vec<(String, Walk)> {
-    let by = |by: Actor, act: Act| Move { by, act, watched: false };
-    let mut all = Vec::new();
-    for act in table.kinds().iter().flatten() {
-        let walks: Vec<Vec<Move>> = match act {
-            Act::Open => vec![vec![by(Actor::Bob, Act::Open)]],
-            Act::Leave => vec![vec![by(Actor::Bob, Act::Open), by(Actor::Bob, Act::Leave)]],
-            Act::Wait | Act::Exit(None) => Vec::new(),
-            Act::Exit(Some(way)) => {
-                let states = protocol.extension.fuzzing.states.iter();
-                let with = states.filter(|(_, state)| state.ways.contains_key(way));
-                with.map(|(name, _)| {
-                    vec![by(Actor::Alice, Act::Enter(name.clone())), by(Actor::Alice, act.clone())]
-                })
-                .collect()
-            }
-            _ => vec![vec![by(Actor::Alice, act.clone())]],
-        };
-        let walks = walks.into_iter().map(|moves| Walk { moves, farewell: Farewell::Brief });
-        let walks = walks.filter(|walk| walk.is_valid(protocol, table));
-        all.extend(walks.map(|walk| (act.to_string(), walk)));
-    }
-    all
 }

@@ -58,7 +58,7 @@ fn next(rng: &mut SeededRng, model: &Model<'_>, table: &Table) -> Option<Move> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::explore::campaign::each_alone;
+    use crate::explore::alone::each_alone;
     use crate::protocol::LoadOptions;
     use crate::scenario::synthetic;
     use crate::source::Document;

@@ -4,6 +4,7 @@
 //! legal and what comes of it, and [`generate`] chooses among the legal ones. [`render`] makes a scenario's case of a walk, and
 //! [`campaign`] runs many. What fails is confirmed, made small ([`shrink`]) and kept as a [`finding`].
 
+mod alone;
 pub mod campaign;
 pub mod coverage;
 mod failure;
