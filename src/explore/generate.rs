@@ -6,7 +6,7 @@ use super::walk::{Act, Actor, Farewell, Move, Walk};
 use crate::protocol::Protocol;
 use crate::synthesis::rng::SeededRng;
 
-/// Tries of a random move before the walk goes on with what is always legal.
+/// Tries of a random move before all legal ones are looked up.
 const TRIES: usize = 64;
 /// In so many of a hundred tries a state is entered.
 const ENTERING: usize = 25;
@@ -52,7 +52,11 @@ fn next(rng: &mut SeededRng, model: &Model<'_>, table: &Table) -> Option<Move> {
             return Some(step);
         }
     }
-    None
+    // Where hardly anything is legal, one of what is.
+    let acts = table.kinds().iter().flatten();
+    let all = acts.flat_map(|act| Actor::ALL.map(|by| Move { by, act: act.clone(), watched: false }));
+    let legal: Vec<Move> = all.filter(|step| model.is_legal(step)).collect();
+    rng.pick(&legal).cloned()
 }
 
 #[cfg(test)]
