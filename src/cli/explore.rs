@@ -14,10 +14,11 @@ use tokio::sync::watch;
 use super::config::{Config, Jobs};
 use super::fuzz::budget::Budget;
 use super::places::Files;
-use super::run::{Handlers, cannot_run, stop_on_signal, trust, unwritable};
+use super::run::{cannot_run, trust, unwritable};
 use super::server::Server;
+use super::signals::{Handlers, stop_on_signal};
 use super::source::{Filter, Source, Suite, quote};
-use super::target::{Chosen, TargetChoice};
+use super::target::{Chosen, TargetChoice, config_argument};
 use super::{Failure, harness, runtime, usage};
 use crate::exit::{self, Exit};
 use crate::explore::campaign::{self, ExploreEvent, ExploreOptions, ExploreReport};
@@ -27,7 +28,7 @@ use crate::report::{escape, explore as show, file, json, junit};
 use crate::results::event::RunStarted;
 use crate::results::reproduce::Reproduce;
 use crate::run::testbed::Testbed;
-use crate::run::{RunOptions, Timing};
+use crate::run::{Randomness, RunOptions, Timing};
 
 /// How long an answer may take, before `--timeout-scale`: a scripted model answers at once.
 const DEADLINE: Duration = Duration::from_millis(1500);
@@ -141,7 +142,7 @@ impl Explore {
     fn run_options(&self, chosen: Option<&Chosen>) -> Result<RunOptions, Failure> {
         Ok(RunOptions {
             trust: trust(self.server.ca_file.as_deref())?,
-            seed: self.seed(),
+            randomness: Randomness { seed: self.seed(), run_id: None },
             timing: Timing {
                 scale: self.server.timeout_scale.map_or(1.0, |scale| scale.0),
                 no_deadline: self.choice.no_deadline,
@@ -183,10 +184,9 @@ impl Explore {
     /// Protocol and target, as a command line has them.
     fn reproduce(&self) -> String {
         let mut text = self.source.arguments().trim().to_owned();
+        text += &config_argument(self.config.as_deref());
         if let Some(target) = &self.choice.target {
-            let config =
-                self.config.as_ref().map(|file| format!(" --config {}", quote(&file.display().to_string())));
-            text += &format!("{} --target {}", config.unwrap_or_default(), quote(target));
+            text += &format!(" --target {}", quote(target));
         }
         text += &(self.server.place() + &self.server.patience());
         text
