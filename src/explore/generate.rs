@@ -72,7 +72,6 @@ mod tests {
     fn each_protocol(mut check: impl FnMut(&Arc<Protocol>, &Table)) {
         for name in Protocol::embedded_names() {
             let protocol = Protocol::embedded(name, &LoadOptions::default()).expect("it loads");
-            let protocol: Arc<Protocol> = protocol.into();
             let table = Table::new(&protocol, BTreeSet::new());
             check(&protocol, &table);
         }
