@@ -273,6 +273,20 @@ fn a_counter_may_have_to_be_written_as_an_integer() {
 }
 
 #[test]
+fn a_duty_that_was_released_before_it_began_is_none() {
+    let protocol = protocol(&json!({ "invariants": { "answered": { "about": "a", "monitor": { "response": {
+        "first": { "type": "ask", "dir": "send", "with": { "n": 1 } }, "then": "say",
+        "unless": { "type": "ask", "dir": "send", "with": { "n": 0 } },
+        "before": { "type": "ask", "dir": "send", "with": { "n": 2 } }, "key": "/of", "decides": ["R-1"],
+    } } } } }));
+    let ask = |n: u64, of: &str| json!({ "type": "ask", "n": n, "of": of });
+    assert_eq!(judge(&protocol, &[ask(1, "a"), ask(2, "a")]).0, 1);
+    assert_eq!(judge(&protocol, &[ask(1, "a"), ask(0, "a"), ask(2, "a")]).0, 0);
+    assert_eq!(judge(&protocol, &[ask(0, "a"), ask(1, "a"), ask(2, "a")]).0, 0);
+    assert_eq!(judge(&protocol, &[ask(0, "b"), ask(1, "a"), ask(2, "a")]).0, 1, "another key");
+}
+
+#[test]
 fn a_stretch_that_may_be_replayed_in_part_is_not_judged() {
     let protocol = protocol(&json!({ "invariants": { "once": { "about": "a", "monitor": { "existence": {
         "of": "say", "from": { "type": "ask", "dir": "send", "with": { "n": 1 } },

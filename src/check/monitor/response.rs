@@ -15,7 +15,7 @@ use crate::protocol::rules as rule;
 use crate::results::Check;
 use crate::source::Diagnostics;
 
-/// Memory: a window of the open duties.
+/// Memory: a window of the open duties, and of those that were released before they began.
 #[derive(Clone)]
 pub(super) struct Response {
     check: Check,
@@ -26,6 +26,8 @@ pub(super) struct Response {
     before: Option<Matcher>,
     key: Option<Pointer>,
     open: BoundedMap<(u64, Duration)>,
+    /// Keys that `unless` came for before any `first`.
+    released: BoundedMap<()>,
     /// When the newest message was seen.
     now: Duration,
 }
@@ -41,6 +43,7 @@ impl Response {
             key: rule.key.clone(),
             rule: Arc::new(rule.clone()),
             open: BoundedMap::default(),
+            released: BoundedMap::default(),
             now: Duration::ZERO,
         })
     }
@@ -56,7 +59,10 @@ impl Monitor for Response {
         }
         if seen.is_any(self.unless.as_ref()) {
             match key {
-                Some(_) => _ = self.open.remove(place, key),
+                Some(_) if self.open.remove(place, key).is_none() => {
+                    self.released.insert(place, key, (), 0);
+                }
+                Some(_) => {}
                 None => self.open.leave(place),
             }
         }
@@ -70,17 +76,18 @@ impl Monitor for Response {
                 }
             }
         }
-        if seen.is(&self.first) {
+        if seen.is(&self.first) && (key.is_none() || self.released.get(place, key).is_none()) {
             self.open.insert(place, key, (seen.event, seen.at), 0);
         }
     }
 
     fn closed(&mut self, conn: Conn, _findings: &mut Tally) {
         self.open.leave(conn.0);
+        self.released.leave(conn.0);
     }
 
     fn memory(&self) -> Memory {
-        self.open.memory()
+        self.open.memory() + self.released.memory()
     }
 
     fn finish(&mut self, end: &End<'_>, tally: &mut Tally) {
