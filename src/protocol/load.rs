@@ -180,9 +180,12 @@ fn compile_with(
     for answered in dialect.iter().flat_map(|(_, dialect)| &dialect.answers) {
         readings.insert(answered.clone(), ReadingName::Lenient);
     }
+    let written = api.value.pointer("/x-frameproof/invariants").and_then(Value::as_object);
+    let written = written.into_iter().flat_map(Map::keys);
+    let left_out = written.filter(|name| !extension.invariants.contains_key(*name)).cloned().collect();
     let mut protocol = Protocol {
         dialects: Dialects { spoken: dialect, alternatives: Vec::new() },
-        compiled: Compiled { parts, by_name, ..Compiled::default() },
+        compiled: Compiled { parts, by_name, left_out, ..Compiled::default() },
         name: name.to_owned(),
         title: text("/info/title"),
         version: text("/info/version"),

@@ -92,6 +92,8 @@ struct Compiled {
     schemas: std::sync::Mutex<FxHashMap<String, Schema>>,
     /// Message indices by name, for each direction.
     by_name: [FxHashMap<String, usize>; 2],
+    /// The invariants of the document that a reading or an overlay leaves out.
+    left_out: Vec<String>,
 }
 
 /// A compiled [`extension::Part`].
@@ -265,6 +267,12 @@ impl Protocol {
     /// Parts of messages, compiled; the index of the first is the number of messages.
     pub(crate) fn parts(&self) -> &[PartOf] {
         &self.compiled.parts
+    }
+
+    /// Whether there is an invariant of a name to suspend: one that a reading or an overlay leaves out counts, too.
+    pub(crate) fn may_suspend(&self, invariant: &str) -> bool {
+        self.extension.invariants.contains_key(invariant)
+            || self.compiled.left_out.iter().any(|name| name == invariant)
     }
 
     /// Which messages have a part to play in every conversation.

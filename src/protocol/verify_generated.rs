@@ -30,9 +30,7 @@ pub(super) fn verify_fuzzing(protocol: &Protocol, api: &Document, errors: &mut D
         }
     }
     for name in &fuzzing.suspend {
-        // The document as written has what a reading or an overlay leaves out.
-        let written = api.value.pointer(&format!("/x-frameproof/invariants/{}", escape_token(name)));
-        if written.is_none() && !protocol.extension.invariants.contains_key(name) {
+        if !protocol.may_suspend(name) {
             let known = protocol.extension.invariants.keys().map(String::as_str);
             let unknown = Diagnostic::new(format!("unknown invariant `{name}`")).suggest(name, known);
             errors.push(unknown.at(api, &format!("{at}/suspend"), Part::Value));

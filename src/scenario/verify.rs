@@ -76,7 +76,7 @@ pub(super) fn case(
         }
     }
     for (index, name) in case.suspend.iter().enumerate() {
-        if !protocol.extension.invariants.contains_key(name) {
+        if !protocol.may_suspend(name) {
             let known = protocol.extension.invariants.keys().map(String::as_str);
             checker.push(
                 Diagnostic::new(format!("unknown invariant `{name}`")).suggest(name, known),
