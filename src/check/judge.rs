@@ -37,12 +37,21 @@ pub struct Judge {
     sessions: Sessions,
     history: History,
     requests: Requests,
-    next_event: u64,
+    seen: Seen,
     /// The longest of the delays that were told.
     delays: Duration,
     tally: Tally,
     /// For each message of the protocol, what it gave an occasion to break.
     counts: Vec<Counts>,
+}
+
+/// How far a trace has come.
+#[derive(Default)]
+struct Seen {
+    /// How many events there were.
+    events: u64,
+    /// When the newest message was seen.
+    newest: Duration,
 }
 
 /// What one event turned out to be.
@@ -76,7 +85,7 @@ impl Judge {
             sessions: Sessions::default(),
             history: rules.history.clone(),
             requests: Requests::default(),
-            next_event: 0,
+            seen: Seen::default(),
             delays: Duration::ZERO,
             tally: Tally::default(),
             counts: rules.protocol.messages.iter().map(|_| Counts::default()).collect(),
@@ -86,8 +95,8 @@ impl Judge {
 
     /// Takes the next event.
     pub fn observe(&mut self, event: &Event) -> Judged {
-        let index = self.next_event;
-        self.next_event += 1;
+        let index = self.seen.events;
+        self.seen.events += 1;
         let mut judged = Judged::default();
         match &event.payload {
             Payload::Open { url } => {
@@ -196,6 +205,7 @@ impl Judge {
         (message, logged): (Option<usize>, Option<Logged>),
         body: &Value,
     ) {
+        self.seen.newest = self.seen.newest.max(event.at);
         let (delays, session) = (self.delays, on.session.id);
         let seen = observation(on, (event, index), delays, message, body, &self.history);
         let whole = Observation { logged, ..seen };
@@ -290,7 +300,8 @@ impl Judge {
     /// still open are broken.
     pub fn finish(mut self, settled: bool) -> Outcome {
         for monitor in &mut self.monitors {
-            monitor.finish(&End { settled, history: &self.history }, &mut self.tally);
+            monitor
+                .finish(&End { settled, newest: self.seen.newest, history: &self.history }, &mut self.tally);
         }
         for (message, counts) in self.rules.protocol.messages.iter().zip(&self.counts) {
             message.counted(counts).for_each(|(ids, times)| self.tally.exercise_often(ids, times));

@@ -19,8 +19,12 @@ pub(super) fn turns(protocol: &Protocol) -> Map<String, Value> {
     ] {
         all.insert(name.to_owned(), script);
     }
-    let calls: Vec<Value> = protocol.extension.explore.calls.iter().map(|class| call(class)).collect();
-    for (class, call) in protocol.extension.explore.calls.iter().zip(&calls) {
+    // An overlay may say that the server has no tool of a class.
+    let tools = &protocol.extension.tools;
+    let classes =
+        || protocol.extension.explore.calls.iter().filter(|class| tools.contains_key(class.as_str()));
+    let calls: Vec<Value> = classes().map(|class| call(class)).collect();
+    for (class, call) in classes().zip(&calls) {
         all.insert(format!("call-{class}"), json!([call, { "say": ["done"] }]));
         all.insert(format!("say-call-{class}"), json!([{ "say": ["well "] }, call, { "say": ["done"] }]));
         // Calls next to each other are made together.

@@ -58,7 +58,13 @@ impl Table {
                 if name == crate::synthesis::model_scripts::CLEAN { &Text::ALL } else { &[Text::Plain] };
             texts.iter().map(|text| Act::Turn(name.clone(), *text))
         });
-        let mut reopened: Vec<Option<String>> = explore.reopen.iter().cloned().map(Some).collect();
+        let mut reopened: Vec<Option<String>> = explore
+            .reopen
+            .iter()
+            .filter(|way| protocol.extension.openings.contains_key(way.as_str()))
+            .cloned()
+            .map(Some)
+            .collect();
         if reopened.is_empty() {
             reopened.push(None);
         }

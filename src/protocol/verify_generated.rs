@@ -1,5 +1,7 @@
 //! What `fuzzing` and `explore` name must be there.
 
+use serde_json::Value;
+
 use super::Protocol;
 use super::verify::place_all;
 use crate::source::{Diagnostic, Diagnostics, Document, Part, escape_token};
@@ -41,8 +43,12 @@ pub(super) fn verify_fuzzing(protocol: &Protocol, api: &Document, errors: &mut D
 /// Openings and classes of tools that `explore` names must be there.
 pub(super) fn verify_explore(protocol: &Protocol, api: &Document, errors: &mut Diagnostics) {
     let extension = &protocol.extension;
-    let openings: Vec<&str> = extension.openings.keys().map(String::as_str).collect();
-    let classes: Vec<&str> = extension.tools.keys().map(String::as_str).collect();
+    // What a reading or an overlay leaves out is no mistake here: it is not tried.
+    let written = |key: &str| api.value.pointer(&format!("/x-frameproof/{key}")).and_then(Value::as_object);
+    let written = |key: &str| written(key).into_iter().flat_map(|map| map.keys().map(String::as_str));
+    let openings: Vec<&str> =
+        extension.openings.keys().map(String::as_str).chain(written("openings")).collect();
+    let classes: Vec<&str> = extension.tools.keys().map(String::as_str).chain(written("tools")).collect();
     let explore = &extension.explore;
     for (key, what, names, known) in [
         ("reopen", "opening", &explore.reopen, openings),

@@ -110,9 +110,11 @@ fn hangs(protocol: &str, when: FallsSilent, globs: &[&str], [one, waited, cause]
     // The last frame depends on the case.
     let cause = cause.split(" the last frame was").next().unwrap_or_default();
     assert!(shown.contains(cause), "{when:?}: {cause} is not in\n{shown}");
-    assert!(stories(&shown) <= 3, "{protocol} {when:?}: {} stories\n{shown}", stories(&shown));
+    // A few kinds of commands wait in a turn, each for an answer of its own.
+    let most = if let FallsSilent::InTurn(_) = when { 4 } else { 3 };
+    assert!(stories(&shown) <= most, "{protocol} {when:?}: {} stories\n{shown}", stories(&shown));
     let (failing, first) = told(&folder);
-    assert!(failing > 25 && first <= 3, "{protocol} {when:?}: {first} of {failing}\n{shown}");
+    assert!(failing > 25 && first <= most, "{protocol} {when:?}: {first} of {failing}\n{shown}");
     let xml = fs::read_to_string(folder.path().join("out.xml")).expect("JUnit");
     let others = xml.matches("it failed for the same reason as ").count();
     assert!(others >= failing - first, "{protocol} {when:?}: {others} of {failing}\n{xml}");

@@ -55,6 +55,8 @@ pub(crate) struct End<'a> {
     /// Everything that the server had to say has been received, so that duties still open are broken;
     /// otherwise they are not judged.
     pub settled: bool,
+    /// When the newest message was seen.
+    pub newest: Duration,
     /// The sessions' logs.
     pub history: &'a History,
 }

@@ -26,10 +26,8 @@ pub(super) struct Response {
     before: Option<Matcher>,
     key: Option<Pointer>,
     open: BoundedMap<(u64, Duration)>,
-    /// Keys that `unless` came for before any `first`.
+    /// Keys that `unless` came for: no later `first` of theirs owes anything.
     released: BoundedMap<()>,
-    /// When the newest message was seen.
-    now: Duration,
 }
 
 impl Response {
@@ -44,7 +42,6 @@ impl Response {
             rule: Arc::new(rule.clone()),
             open: BoundedMap::default(),
             released: BoundedMap::default(),
-            now: Duration::ZERO,
         })
     }
 }
@@ -53,16 +50,15 @@ impl Monitor for Response {
     fn observe(&mut self, seen: &Observation<'_>, tally: &mut Tally) {
         let key = self.key.as_ref().and_then(|at| at.get(seen.body)).map(key_text);
         let (place, key) = (seen.conn.0, key.as_deref());
-        self.now = self.now.max(seen.at);
         if seen.is(&self.then) && self.open.remove(place, key).is_some() {
             tally.exercise(&self.rule.decides);
         }
         if seen.is_any(self.unless.as_ref()) {
             match key {
-                Some(_) if self.open.remove(place, key).is_none() => {
+                Some(_) => {
+                    self.open.remove(place, key);
                     self.released.insert(place, key, (), 0);
                 }
-                Some(_) => {}
                 None => self.open.leave(place),
             }
         }
@@ -95,7 +91,7 @@ impl Monitor for Response {
             return;
         }
         let lasting = Duration::from_millis(self.rule.lasting_ms);
-        let old = |since: Duration| self.now.saturating_sub(since) >= lasting;
+        let old = |since: Duration| end.newest.saturating_sub(since) >= lasting;
         for (_, key, (event, _)) in self.open.iter().filter(|(.., (_, since))| old(*since)) {
             tally.exercise(&self.rule.decides);
             let of = key.map(|key| format!(" ({key})")).unwrap_or_default();

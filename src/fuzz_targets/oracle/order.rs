@@ -208,8 +208,14 @@ pub(super) fn response(rule: &rule::Response, c: &Compile<'_>, items: &Items, se
     let (unless, before) = (c.optional(rule.unless.as_ref()), c.optional(rule.before.as_ref()));
     let key = |item: &Item| rule.key.as_ref().and_then(|at| item.key(at));
     let mut found = Vec::new();
+    let now = items.iter().map(|(_, item)| item.at).max().unwrap_or_default();
+    let old = |item: &Item| now.saturating_sub(item.at) >= Duration::from_millis(rule.lasting_ms);
     for (index, item) in items.iter().filter(|(_, item)| item.is(&first)) {
         let own = key(item);
+        let excuses = |other: &Item| own.is_some() && other.is_any(unless.as_ref()) && key(other) == own;
+        if excuses(item) || items.before_on_conn(index).any(|(_, other)| excuses(other)) {
+            continue;
+        }
         let released = |other: &Item| {
             (other.is(&then) && key(other) == own)
                 || (other.is_any(unless.as_ref()) && (key(other).is_none() || key(other) == own))
@@ -223,7 +229,7 @@ pub(super) fn response(rule: &rule::Response, c: &Compile<'_>, items: &Items, se
                 found.push((Some(other.event), rule.decides.clone()));
             }
             Some(_) => {}
-            None if settled && before.is_none() && items.is_open(item.conn) => {
+            None if settled && before.is_none() && items.is_open(item.conn) && old(item) => {
                 found.push((Some(item.event), rule.decides.clone()));
             }
             None => {}

@@ -63,6 +63,17 @@ pub(crate) enum EndBlame {
     Reported,
 }
 
+/// What the last `expect` took.
+#[derive(Default)]
+pub(crate) enum Taken {
+    /// There was none.
+    #[default]
+    Nothing,
+    /// What it waited for did not come, which was tolerated.
+    Missed,
+    Message(Box<Received>),
+}
+
 /// What a client has received.
 #[derive(Default)]
 pub(crate) struct Inbox {
@@ -70,8 +81,8 @@ pub(crate) struct Inbox {
     pub queue: VecDeque<Received>,
     /// What its `expect`s took or looked past since the last `send`.
     pub looked: Vec<Looked>,
-    /// The message that the last `expect` took.
-    pub taken: Option<Received>,
+    /// What the last `expect` took.
+    pub taken: Taken,
     /// Pongs that no step has taken yet.
     pongs: Vec<Arc<[u8]>>,
     /// Messages on all its connections, ambient ones apart.
@@ -209,7 +220,11 @@ impl Inbox {
     /// What it holds, in bytes of memory, about.
     pub fn held(&self) -> usize {
         let looked = self.looked.iter().map(|looked| &looked.received);
-        let received = self.queue.iter().chain(looked).chain(&self.taken);
+        let taken = match &self.taken {
+            Taken::Message(received) => Some(&**received),
+            Taken::Missed | Taken::Nothing => None,
+        };
+        let received = self.queue.iter().chain(looked).chain(taken);
         let pongs: usize = self.pongs.iter().map(|pong| pong.len()).sum();
         pongs + received.map(|received| size_of::<Received>() + cost(&received.body)).sum::<usize>()
     }

@@ -48,6 +48,8 @@ pub(crate) struct StepContext {
     pub client: String,
     /// What a failure of the step counts.
     pub tolerance: Tolerance,
+    /// It had nothing to look at, and exercises nothing.
+    pub vacuous: bool,
 }
 
 /// What a verb needs to know of the step that it stands in.

@@ -37,6 +37,7 @@ impl Interpreter<'_> {
             pointer: format!("{at}/{}", step.verb.name()),
             client: client.clone(),
             tolerance: Tolerance::of(taken, leniency.is_some_and(|leniency| leniency.warns)),
+            vacuous: false,
         };
         let outer = std::mem::replace(&mut self.step, context);
         let (covers, loaded) = (&step.common.covers, self.cx.loaded);
@@ -55,7 +56,7 @@ impl Interpreter<'_> {
         }
         let failures = self.verdict.count();
         self.perform(&step.verb, cx).await?;
-        if self.verdict.count() == failures {
+        if self.verdict.count() == failures && !self.step.vacuous {
             self.verdict.exercise(cx.covers);
         }
         Ok(())

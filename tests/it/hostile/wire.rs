@@ -69,7 +69,7 @@ fn what_breaks_the_framing_is_named_on_every_connection() {
         assert!(junit.contains(&told), "{name}: {told}: {junit}");
         let trace = std::fs::read_to_string(folder.path().join("t.ndjson")).expect("written");
         assert!(trace.contains(r#""kind":"raw""#), "{name}: {trace}");
-        assert!(!trace.contains("1002"), "{name}: what this side answers is not what came: {trace}");
+        assert!(!trace.contains("\"code\":1002"), "{name}: what this side answers is not what came: {trace}");
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::check::counter;
 use crate::protocol::Matcher;
 use crate::results::Check;
-use crate::run::case::client::Received;
+use crate::run::case::client::{Received, Taken};
 use crate::run::case::context::StepScope;
 use crate::run::case::exchange::ExchangeKind;
 use crate::run::case::fail::Evidence;
@@ -39,7 +39,7 @@ impl Interpreter<'_> {
                         };
                         self.vars.set(name, value);
                     }
-                    self.client(client)?.inbox.taken = Some(*received);
+                    self.client(client)?.inbox.taken = Taken::Message(received);
                 }
                 WaitOutcome::Ended(message) => {
                     let blame = self.absent(cx, names, cx.blame);
@@ -48,6 +48,7 @@ impl Interpreter<'_> {
                 WaitOutcome::Missed(message, instead) => {
                     let blame = self.absent(cx, names, cx.blame);
                     let expected = self.asked_for(&verb.awaited)?;
+                    self.client(client)?.inbox.taken = Taken::Missed;
                     return self.fail_step(&blame, message, instead.as_deref(), expected);
                 }
             }
@@ -102,8 +103,13 @@ impl Interpreter<'_> {
     pub(crate) fn check(&mut self, verb: &case::Check, cx: &StepScope<'_>) -> Result<(), Abort> {
         let (client, blame) = (cx.client, cx.blame);
         let (_, compiled) = self.compiled(&verb.schema)?;
-        let Some(taken) = self.client(client)?.inbox.taken.clone() else {
-            return Err(Abort::Error("`check` comes after an `expect`".to_owned()));
+        let taken = match &self.client(client)?.inbox.taken {
+            Taken::Message(received) => (**received).clone(),
+            Taken::Missed => {
+                self.step.vacuous = true;
+                return Ok(());
+            }
+            Taken::Nothing => return Err(Abort::Error("`check` comes after an `expect`".to_owned())),
         };
         let violations = compiled.violations_within(&taken.body);
         let Some(violation) = violations.first() else { return Ok(()) };
