@@ -116,7 +116,7 @@ fn each_mistake_is_found_by_name() {
     let config = fs::read_to_string(folder.path().join("frameproof.toml")).expect("the file");
     for (target, bug, globs, expected) in [
         ("minicodex-bugs", "late-answer", &["streaming/two-turns", "tools/*"][..], &["MC-LIFE-4"][..]),
-        ("minicodex-bugs", "foreign-snapshot", &["fanout/*"], &["MC-SNP-12"]),
+        ("minicodex-bugs", "foreign-snapshot", &["fanout/*"], &["MC-ENV-11", "MC-SNP-12"]),
         ("minicodex-bugs", "error-as-text", &["streaming/*", "tools/*"], &["MC-LIFE-5"]),
         ("codey-bugs", "no-goodbye", &["transport/close-returned", "ping/*"], &["CO-CN-1"]),
         ("codey-bugs", "other-call-id", &["approval/*", "tools/*"], &["CO-TL-4", "CO-TL-5"]),

@@ -27,6 +27,7 @@ styles! {
     PongAfterClose "pong-after-close" "A pong follows a close frame that the client has not answered yet." ["RFC 6455 5.5.2", "RFC 6455 5.5.3"];
     CloseReason "close-reason" "A close frame with a code says why." ["RFC 6455 7.1.6"];
     Pings "pings" "The server sends a ping before some of its messages." ["RFC 6455 5.5.2"];
+    OneMebibyte "one-mebibyte" "A frame of more than 1 MiB is refused with close code 1009." ["RFC 6455 7.4.1"];
     UnaskedPongs "unasked-pongs" "The server sends pongs that nobody asked for." ["RFC 6455 5.5.3"];
     LongFormHeaders "other-headers" "The upgrade's response spells its headers in lower case, and has further ones." ["RFC 9110 5.1", "RFC 6455 4.2.2"];
     LargeBuffers "large-buffers" "Everything is taken from the server at once: a client that does not read is not felt." ["RFC 9293"];
@@ -189,6 +190,14 @@ impl Interceptor for Styled {
     }
 
     fn bytes(&mut self, way: Way, bytes: Vec<u8>, plan: &mut Plan) {
+        // Bytes behind the upgrade are of a frame of more than 1 MiB.
+        if way == Way::ToServer && self.upgraded && self.has(Style::OneMebibyte) {
+            if !std::mem::replace(&mut self.client_closed, true) {
+                // The server answers this close with the same code, and the client sees only that.
+                plan.write(way, Frame::new(8, 1009_u16.to_be_bytes()).encode());
+            }
+            return;
+        }
         if way == Way::ToServer {
             return plan.write(way, bytes);
         }
