@@ -4,6 +4,10 @@ use serde_json::{Value, json};
 
 use super::Behaviour;
 use super::styles::Style;
+use crate::reference::styles::pieces;
+
+/// A chunk has about so many small pieces at most.
+const PARTS: usize = 8;
 
 /// Shapes a message that is about to be sent.
 pub(super) fn shape_frame(behaviour: &Behaviour, frame: &mut Value, kind: &str) {
@@ -102,29 +106,15 @@ fn shape_command(behaviour: &Behaviour, command: &mut Value) {
 
 /// The chunks of a text, cut anew.
 pub(super) fn recut(behaviour: &Behaviour, chunks: Vec<String>) -> Vec<String> {
-    let mut pieces = if behaviour.style(Style::OnePiece) {
+    let mut cut = if behaviour.style(Style::OnePiece) {
         vec![chunks.concat()]
     } else if behaviour.style(Style::SmallPieces) {
-        small(&chunks)
+        pieces::small(&chunks, PARTS)
     } else {
         chunks
     };
     if behaviour.style(Style::EmptyFirstChunk) {
-        pieces.insert(0, String::new());
+        cut.insert(0, String::new());
     }
-    pieces
-}
-
-fn small(chunks: &[String]) -> Vec<String> {
-    let mut pieces = Vec::new();
-    for chunk in chunks {
-        let letters: Vec<char> = chunk.chars().collect();
-        let mut rest = letters.as_slice();
-        while !rest.is_empty() {
-            let size = (1 + pieces.len() % 3).max(letters.len() / 8).min(rest.len());
-            pieces.push(rest[..size].iter().collect());
-            rest = &rest[size..];
-        }
-    }
-    pieces
+    cut
 }

@@ -4,9 +4,12 @@ use serde_json::{Value, json};
 
 use super::Behaviour;
 use super::styles::Style;
+use crate::reference::styles::pieces;
 
 /// Characters of a token, where text is joined.
 const JOINED: usize = 120;
+/// A text has about so many small pieces at most.
+const PARTS: usize = 400;
 
 /// A frame with a further field.
 pub(super) fn widened(frame: &Value) -> Value {
@@ -55,18 +58,11 @@ pub(super) fn reworded(outcome: &str) -> String {
 
 /// The tokens of a text, cut anew.
 pub(super) fn recut(behaviour: &Behaviour, chunks: Vec<String>) -> Vec<String> {
-    let (joined, small) = (behaviour.style(Style::OnePiece), behaviour.style(Style::SmallPieces));
-    if !joined && !small {
-        return chunks;
+    if behaviour.style(Style::OnePiece) {
+        return pieces::sized(&chunks.concat(), JOINED);
     }
-    let letters: Vec<char> = chunks.concat().chars().collect();
-    let size = |index: usize| if joined { JOINED } else { (1 + index % 3).max(letters.len() / 400) };
-    let mut pieces: Vec<String> = Vec::new();
-    let mut rest = letters.as_slice();
-    while !rest.is_empty() {
-        let (piece, left) = rest.split_at(size(pieces.len()).min(rest.len()));
-        pieces.push(piece.iter().collect());
-        rest = left;
+    if behaviour.style(Style::SmallPieces) {
+        return pieces::small(&[chunks.concat()], PARTS);
     }
-    pieces
+    chunks
 }

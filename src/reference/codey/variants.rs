@@ -4,6 +4,10 @@ use serde_json::{Value, json};
 
 use super::Behaviour;
 use super::styles::Style;
+use crate::reference::styles::pieces;
+
+/// A text has about so many small pieces at most.
+const PARTS: usize = 400;
 
 /// The frames that stand for one of the plain server.
 pub(super) fn shape(behaviour: &Behaviour, mut frame: Value) -> Vec<Value> {
@@ -66,17 +70,8 @@ pub(super) fn recut(behaviour: &Behaviour, chunks: Vec<String>) -> Vec<String> {
     if behaviour.style(Style::OnePiece) {
         return vec![chunks.concat()];
     }
-    if !behaviour.style(Style::SmallPieces) {
-        return chunks;
+    if behaviour.style(Style::SmallPieces) {
+        return pieces::small(&[chunks.concat()], PARTS);
     }
-    let letters: Vec<char> = chunks.concat().chars().collect();
-    let mut pieces: Vec<String> = Vec::new();
-    let mut rest = letters.as_slice();
-    while !rest.is_empty() {
-        let size = (1 + pieces.len() % 3).max(letters.len() / 400);
-        let (piece, left) = rest.split_at(size.min(rest.len()));
-        pieces.push(piece.iter().collect());
-        rest = left;
-    }
-    pieces
+    chunks
 }

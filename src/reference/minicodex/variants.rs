@@ -5,6 +5,10 @@ use serde_json::{Value, json};
 use super::Behaviour;
 use super::session::Session;
 use super::styles::Style;
+use crate::reference::styles::pieces;
+
+/// A chunk has about so many small pieces at most.
+const PARTS: usize = 8;
 
 /// The kinds of events that are items of the transcript.
 pub(super) fn is_item(kind: &str) -> bool {
@@ -56,15 +60,5 @@ pub(super) fn recut(behaviour: &Behaviour, chunks: Vec<String>) -> Vec<String> {
     if !behaviour.style(Style::SmallPieces) {
         return chunks;
     }
-    let mut pieces = Vec::new();
-    for chunk in chunks {
-        let letters: Vec<char> = chunk.chars().collect();
-        let mut rest = letters.as_slice();
-        while !rest.is_empty() {
-            let size = (1 + pieces.len() % 3).max(letters.len() / 8).min(rest.len());
-            pieces.push(rest[..size].iter().collect());
-            rest = &rest[size..];
-        }
-    }
-    pieces
+    pieces::small(&chunks, PARTS)
 }

@@ -2,6 +2,7 @@
 //!
 //! A dialect's own styles stand in its `styles.rs`; those of the wire, which every server may have, in [`wire`].
 
+pub(super) mod pieces;
 mod table;
 pub(super) mod wire;
 

@@ -13,6 +13,10 @@ use super::{Behaviour, Core, State};
 use crate::cue::{self, Call, Fail};
 use crate::reference::engine::Happening;
 use crate::reference::engine::{Agent, Cancel, Cancelled, Chunk, Speech, notes};
+use crate::reference::styles::pieces;
+
+/// A chunk has about so many small pieces at most.
+const PARTS: usize = 8;
 
 /// How a prompt leaves the path to `end_turn`.
 pub(super) enum Stop {
@@ -165,7 +169,7 @@ impl Agent for Player {
             return vec![chunks.concat()];
         }
         if self.behaviour.style(Style::SmallPieces) {
-            return small(&chunks);
+            return pieces::small(&chunks, PARTS);
         }
         chunks
     }
@@ -234,19 +238,4 @@ impl Agent for Player {
         self.plan(&calls, "completed");
         Ok(())
     }
-}
-
-/// A text in pieces of one to three characters, a long one in at least eight.
-fn small(chunks: &[String]) -> Vec<String> {
-    let mut pieces = Vec::new();
-    for chunk in chunks {
-        let letters: Vec<char> = chunk.chars().collect();
-        let mut rest = letters.as_slice();
-        while !rest.is_empty() {
-            let size = (1 + pieces.len() % 3).max(letters.len() / 8).min(rest.len());
-            pieces.push(rest[..size].iter().collect());
-            rest = &rest[size..];
-        }
-    }
-    pieces
 }
