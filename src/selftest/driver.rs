@@ -10,7 +10,7 @@ use crate::reference::Variant;
 use crate::results::event::{CaseReport, RunEvent, Summary};
 use crate::run::{RunError, RunOptions, Target, run};
 use crate::scenario::LoadedCase;
-use crate::selftest::chance::Chance;
+use crate::synthesis::rng::SeededRng;
 
 /// Runs the cases against this server, and hands over the report of each.
 pub(super) async fn run_against(
@@ -37,9 +37,9 @@ pub(super) fn with_deadline(options: &RunOptions, step_deadline: Duration) -> Ru
 }
 
 /// So many of them at most, in their order.
-pub(super) fn sampled<T>(mut all: Vec<T>, most: Option<usize>, mut chance: Chance) -> Vec<T> {
+pub(super) fn sampled<T>(mut all: Vec<T>, most: Option<usize>, mut rng: SeededRng) -> Vec<T> {
     while most.is_some_and(|most| all.len() > most) {
-        all.remove(chance.below(all.len()));
+        all.remove(rng.below(all.len()));
     }
     all
 }

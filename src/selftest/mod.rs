@@ -1,7 +1,6 @@
 //! How the judge is judged: the suite against every fault of a reference server, against faults under triggers, every legal
 //! style, and mutants of the wire.
 
-mod chance;
 mod driver;
 pub mod faults;
 pub mod styles;

@@ -8,8 +8,8 @@ use crate::reference::{Style, Variant, styles};
 use crate::results::event::{CaseReport, Verdict};
 use crate::run::{RunError, RunOptions};
 use crate::scenario::LoadedCase;
-use crate::selftest::chance::Chance;
 use crate::selftest::driver::run_against;
+use crate::synthesis::rng::SeededRng;
 
 /// Most styles in one combination.
 const MOST: usize = 6;
@@ -97,8 +97,8 @@ fn variants(all: &[Style], plan: &Plan) -> Vec<Vec<Style>> {
 
 /// A combination of two styles or more that go together. It depends on nothing but the seed and its number.
 fn combination(all: &[Style], plan: &Plan, number: usize) -> Vec<Style> {
-    let mut chance = Chance::new(plan.seed, number as u64);
-    let count = 2 + chance.below(MOST - 1);
+    let mut rng = SeededRng::new(plan.seed, number as u64);
+    let count = 2 + rng.below(MOST - 1);
     let mut chosen: Vec<Style> = Vec::new();
     // Tries are bounded: there may be fewer styles that go together.
     for attempt in 0..4 * MOST {
@@ -106,7 +106,7 @@ fn combination(all: &[Style], plan: &Plan, number: usize) -> Vec<Style> {
         let asked = attempt == 0 && !plan.only.is_empty();
         let pool: Vec<&Style> =
             all.iter().filter(|style| !asked || plan.only.iter().any(|name| name == style.name)).collect();
-        let Some(style) = pool.get(chance.below(pool.len())) else { continue };
+        let Some(style) = pool.get(rng.below(pool.len())) else { continue };
         if chosen.len() < count && chosen.iter().all(|other| other.goes_with(style)) {
             chosen.push(**style);
         }

@@ -9,8 +9,8 @@ use crate::reference::{Fault, Trigger, Variant, faults};
 use crate::results::event::{CaseReport, Verdict};
 use crate::run::{RunError, RunOptions};
 use crate::scenario::LoadedCase;
-use crate::selftest::chance::Chance;
 use crate::selftest::driver::{run_against, sampled, with_deadline};
+use crate::synthesis::rng::SeededRng;
 
 /// What is to be tried.
 #[derive(Debug, Clone)]
@@ -104,7 +104,7 @@ fn pairs(all: &[Fault], plan: &Plan) -> Vec<(Fault, Trigger)> {
         Trigger::ALL.iter().map(|(trigger, ..)| *trigger).filter(|trigger| tried(trigger)).collect();
     let wanted = all.iter().filter(wanted);
     let pairs = wanted.flat_map(|fault| triggers.iter().map(|trigger| (*fault, *trigger))).collect();
-    sampled(pairs, plan.sample, Chance::new(plan.seed, 0))
+    sampled(pairs, plan.sample, SeededRng::new(plan.seed, 0))
 }
 
 async fn one(

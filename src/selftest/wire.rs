@@ -11,8 +11,8 @@ use crate::reference::Variant;
 use crate::results::event::{CaseReport, Verdict};
 use crate::run::{RunError, RunOptions};
 use crate::scenario::LoadedCase;
-use crate::selftest::chance::Chance;
 use crate::selftest::driver::{run_against, sampled, with_deadline};
+use crate::synthesis::rng::SeededRng;
 use crate::trace::Direction;
 use crate::wire::relay::{Mutation, Occurrence, Operator};
 
@@ -100,7 +100,7 @@ fn mutations(protocol: &Protocol, plan: &Plan) -> Vec<Mutation> {
             }
         }
     }
-    sampled(all, plan.sample, Chance::new(plan.seed, 1))
+    sampled(all, plan.sample, SeededRng::new(plan.seed, 1))
 }
 
 fn named(mutation: &Mutation) -> String {

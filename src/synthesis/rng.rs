@@ -18,7 +18,7 @@ impl SeededRng {
 
     /// A number below `bound`; 0 for the bound 0.
     pub fn below(&mut self, bound: usize) -> usize {
-        // The modulo's bias is far below anything that a campaign could notice.
+        // The modulo's bias is far below anything that could be noticed.
         if bound == 0 { 0 } else { (self.0.next_u64() % bound as u64) as usize }
     }
 
