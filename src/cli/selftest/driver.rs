@@ -1,5 +1,6 @@
 //! What all self-tests have in common: one suite after the other, each result shown as it comes.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 
 use super::super::source::Suite;
@@ -31,4 +32,21 @@ pub(super) fn on_each_suite<W: Write + Send, R, T>(
         written?;
     }
     Ok(())
+}
+
+/// The same for a self-test of mutants: how many came to each fate.
+pub(super) fn count_fates<W: Write + Send, M, F: Ord + Send, T>(
+    suites: &[Suite],
+    out: &mut W,
+    fate: impl Fn(&M) -> F + Send + Sync,
+    show: impl Fn(&mut W, &M) -> std::io::Result<()> + Send + Sync,
+    selftest: impl AsyncFn(&Suite, Sink<'_, M>) -> Result<T, RunError>,
+) -> Result<BTreeMap<F, usize>, Failure> {
+    let mut fates = BTreeMap::new();
+    let count = |out: &mut W, mutant: &M| {
+        *fates.entry(fate(mutant)).or_default() += 1;
+        show(out, mutant)
+    };
+    on_each_suite(suites, out, count, selftest)?;
+    Ok(fates)
 }

@@ -6,7 +6,7 @@ use std::io::Write;
 use super::super::source::Suite;
 use super::super::{Failure, usage};
 use super::Selftest;
-use super::driver::on_each_suite;
+use super::driver::count_fates;
 use crate::exit::Exit;
 use crate::reference::Trigger;
 use crate::selftest::triggers::{Fate, Mutant, Plan, selftest};
@@ -23,15 +23,15 @@ impl Selftest {
             styles: self.style.clone(),
         };
         let mut out = crate::cli::out();
-        let mut fates: BTreeMap<Fate, usize> = BTreeMap::new();
-        let show = |out: &mut _, mutant: &Mutant| {
-            *fates.entry(mutant.fate).or_default() += 1;
-            show(out, mutant, self.verbose)
-        };
+        let show = |out: &mut _, mutant: &Mutant| show(out, mutant, self.verbose);
         let options = self.options();
-        on_each_suite(suites, &mut out, show, async |suite, sink| {
-            selftest(&suite.protocol, &suite.cases, &options, &plan, sink).await
-        })?;
+        let fates = count_fates(
+            suites,
+            &mut out,
+            |mutant| mutant.fate,
+            show,
+            async |suite, sink| selftest(&suite.protocol, &suite.cases, &options, &plan, sink).await,
+        )?;
         summary(&mut out, &fates)?;
         let alive = fates.keys().any(|fate| matches!(fate, Fate::Survived | Fate::Warned));
         Ok(if alive { Exit::Failed } else { Exit::Passed })

@@ -1,12 +1,11 @@
 //! `frameproof selftest --wire`.
 
-use std::collections::BTreeMap;
 use std::io::Write;
 
 use super::super::Failure;
 use super::super::source::Suite;
 use super::Selftest;
-use super::driver::on_each_suite;
+use super::driver::count_fates;
 use crate::exit::Exit;
 use crate::selftest::wire::{Fate, Mutant, Plan, selftest};
 
@@ -15,15 +14,15 @@ impl Selftest {
         self.check_styles(suites)?;
         let plan = Plan { sample: self.sample, seed: self.seed, styles: self.style.clone() };
         let mut out = crate::cli::out();
-        let mut fates: BTreeMap<Fate, usize> = BTreeMap::new();
-        let show = |out: &mut _, mutant: &Mutant| {
-            *fates.entry(mutant.fate).or_default() += 1;
-            show(out, mutant, self.verbose)
-        };
+        let show = |out: &mut _, mutant: &Mutant| show(out, mutant, self.verbose);
         let options = self.options();
-        on_each_suite(suites, &mut out, show, async |suite, sink| {
-            selftest(&suite.protocol, &suite.cases, &options, &plan, sink).await
-        })?;
+        let fates = count_fates(
+            suites,
+            &mut out,
+            |mutant| mutant.fate,
+            show,
+            async |suite, sink| selftest(&suite.protocol, &suite.cases, &options, &plan, sink).await,
+        )?;
         let count = |fate| fates.get(&fate).copied().unwrap_or_default();
         let (killed, survived) = (count(Fate::Killed), count(Fate::Survived));
         writeln!(
