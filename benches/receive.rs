@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use frameproof::check::Judge;
 use frameproof::frame::Limits;
 use frameproof::trace::{Direction, Event};
-use frameproof::wire::{Connection, Endpoint, Incoming};
+use frameproof::wire::{Endpoint, Incoming, Link, LinkMode};
 use futures_util::{SinkExt, StreamExt};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
@@ -56,7 +56,7 @@ async fn checked(url: String, turn: Arc<frames::Turn>) -> Duration {
         trust: frameproof::wire::Trust::default(),
     };
     let (sender, mut receiver) = mpsc::channel(256);
-    let _connection = Connection::open(&endpoint, 1, sender).await.expect("a connection");
+    let _link = Link::open(&endpoint, 1, sender, LinkMode::Messages).await.expect("a connection");
     let client: Arc<str> = "c".into();
     let clock = Instant::now();
     for _ in 0..turn.received.len() {

@@ -16,7 +16,7 @@ use super::setup::{answers, call, fill};
 use super::spec::{Spec, Vars};
 use crate::results::death::Death;
 use crate::trace::Payload;
-use crate::wire::{Connection, Endpoint, Trust};
+use crate::wire::{Endpoint, Link, LinkMode, Trust};
 
 /// How often it is tried whether a server is ready. There is no event for that.
 const POLL: Duration = Duration::from_millis(20);
@@ -344,7 +344,8 @@ impl Instance {
         let endpoint =
             Endpoint { url, headers, max_message: MAX_FRAME, deadline: TRY, trust: self.trust.clone() };
         let (sender, mut receiver) = tokio::sync::mpsc::channel(8);
-        let Ok(_connection) = Connection::open(&endpoint, 0, sender).await else { return Ok(false) };
+        let opened = Link::open(&endpoint, 0, sender, LinkMode::Messages).await;
+        let Ok(_link) = opened else { return Ok(false) };
         let frame = async {
             while let Some(incoming) = receiver.recv().await {
                 if matches!(incoming.payload, Payload::Text(_) | Payload::Binary(_)) {

@@ -100,7 +100,6 @@ pub enum ConnectError {
 }
 
 pub(super) type Stream = MaybeTlsStream<TcpStream>;
-pub(super) type Socket = WebSocketStream<Stream>;
 
 /// A URL as it may be shown: without user name, password and query, which may hold secrets.
 pub fn shown(url: &str) -> String {
@@ -178,15 +177,8 @@ impl Endpoint {
         Ok((uri, host, port))
     }
 
-    /// Connects and upgrades.
-    pub(super) async fn connect(&self) -> Result<Socket, ConnectError> {
-        let until = Instant::now() + self.deadline;
-        let stream = self.by(until, self.dial(), ConnectError::Silence).await?;
-        self.by(until, self.upgrade(stream), ConnectError::Unanswered).await
-    }
-
     /// Connects and upgrades, and gives the bare stream, with what came right behind the upgrade's answer.
-    pub(super) async fn connect_bare(&self) -> Result<(Stream, Vec<u8>), ConnectError> {
+    pub(super) async fn connect(&self) -> Result<(Stream, Vec<u8>), ConnectError> {
         let until = Instant::now() + self.deadline;
         let stream = self.by(until, self.dial(), ConnectError::Silence).await?;
         let socket = self.by(until, self.upgrade(Ahead::new(stream)), ConnectError::Unanswered).await?;

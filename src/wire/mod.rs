@@ -3,8 +3,8 @@
 pub mod accept;
 mod ahead;
 mod connect;
-mod connection;
 pub mod frame;
+mod incoming;
 mod link;
 mod messages;
 mod raw;
@@ -14,7 +14,7 @@ mod tls;
 
 pub(crate) use connect::READ_BUFFER;
 pub use connect::{ConnectError, Endpoint, SubProtocol, named_status, shown};
-pub use connection::{Connection, Incoming};
+pub use incoming::Incoming;
 pub use link::{Link, LinkMode};
 pub use messages::{Breach, Messages, Writer};
 pub use raw::{RawConnection, Standing};

@@ -74,7 +74,7 @@ impl RawConnection {
         number: u64,
         queue: mpsc::Sender<Incoming>,
     ) -> Result<Self, ConnectError> {
-        let (stream, ahead) = endpoint.connect_bare().await?;
+        let (stream, ahead) = endpoint.connect().await?;
         let (read, write) = tokio::io::split(stream);
         // What is written may be as long as the case wants it.
         let mirror = Messages::new(Writer::Client, usize::MAX);

@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 
 use crate::run::case::connections::wait_for_ends;
 use crate::run::case::interpreter::Interpreter;
-use crate::wire::{Connection, Incoming};
+use crate::wire::{Incoming, Link};
 
 /// How long a server may take to return the close frame before the connection is cut: it has no reason to wait.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -22,13 +22,9 @@ impl Interpreter<'_> {
 }
 
 /// Closes a connection that was opened only to see whether it can be.
-pub(crate) async fn close_probe(
-    mut connection: Connection,
-    number: u64,
-    mut receiver: mpsc::Receiver<Incoming>,
-) {
+pub(crate) async fn close_probe(mut link: Link, number: u64, mut receiver: mpsc::Receiver<Incoming>) {
     let until = Instant::now() + PATIENCE;
-    if connection.close(Some(NORMAL), PATIENCE).await.is_ok() {
+    if link.close(Some(NORMAL), PATIENCE).await.is_ok() {
         wait_for_ends(&mut receiver, HashSet::from([number]), until).await;
     }
 }

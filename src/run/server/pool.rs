@@ -19,7 +19,7 @@ use crate::run::{RunError, RunOptions, Target};
 use crate::scenario::LoadedCase;
 use crate::scenario::case::Step;
 use crate::target::{Fresh, Instance, LaunchError, LaunchFailure, Line};
-use crate::wire::{ConnectError, Connection, Endpoint};
+use crate::wire::{ConnectError, Endpoint, Link, LinkMode};
 
 /// The session that the first connection, which only finds out whether there is a server, opens.
 const PROBE: &str = "frameproof-probe";
@@ -390,8 +390,8 @@ impl ServerPool {
             probe.url = probe.url.replace(&format!("{{{parameter}}}"), PROBE);
         }
         let (sender, receiver) = tokio::sync::mpsc::channel(1);
-        match Connection::open(&probe, 0, sender).await {
-            Ok(connection) => crate::run::case::teardown::close_probe(connection, 0, receiver).await,
+        match Link::open(&probe, 0, sender, LinkMode::Messages).await {
+            Ok(link) => crate::run::case::teardown::close_probe(link, 0, receiver).await,
             // The server is there: what is wrong is for the cases to tell.
             Err(error) if error.is_verdict() => {}
             Err(error) => return Err(error.into()),
