@@ -5,12 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
-use tokio::sync::watch;
 
 use super::config::Config;
 use super::places::Files;
 use super::run::{cannot_run, known, trust};
-use super::signals::{Handlers, stop_on_signal};
+use super::signals::stop_on_signal;
 use super::source::{Filter, Source};
 use super::target::{Chosen, TargetChoice};
 use super::{Failure, header, runtime, usage, width};
@@ -100,10 +99,7 @@ impl Doctor {
             ..RunOptions::default()
         };
         let runtime = runtime()?;
-        let (stop, mut stopped) = watch::channel(false);
-        let handlers = runtime.block_on(async { Handlers::new() });
-        let groups = chosen.as_ref().map(|chosen| Arc::clone(&chosen.spec.groups));
-        runtime.spawn(stop_on_signal(handlers, stop, groups));
+        let mut stopped = stop_on_signal(&runtime, chosen.as_ref());
         let mut out = anstream::stdout();
         let mut written = Ok(());
         let verbose = self.verbose;

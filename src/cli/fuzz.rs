@@ -2,61 +2,47 @@
 
 pub(super) mod budget;
 mod replay;
-mod screen;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use budget::Budget;
 use clap::Args;
 use replay::again;
-use screen::Screen;
-use tokio::sync::watch;
+use tokio::runtime::Runtime;
 
-use super::config::{Config, Jobs};
-use super::places::Files;
-use super::run::{cannot_run, trust, unwritable};
-use super::server::Server;
-use super::signals::{Handlers, stop_on_signal};
-use super::source::{Filter, Source, Suite, quote};
-use super::target::{Chosen, TargetChoice, config_argument};
+use super::config::Jobs;
+use super::screen::Screen;
+use super::signals::stop_on_signal;
+use super::subject::{Found, Generator, Reports, Subject, check_folder, heading};
 use super::{Failure, harness, runtime, usage};
 use crate::exit::{self, Exit};
 use crate::fuzz::campaign::{self, CampaignOptions};
 use crate::fuzz::corpus;
-use crate::fuzz::events::{CampaignEvent, CampaignReport};
+use crate::fuzz::events::CampaignEvent;
+use crate::fuzz::finding::Finding;
 use crate::fuzz::program::Program;
 use crate::fuzz::results::{self, Reported, exit_of};
 use crate::protocol::Protocol;
-use crate::report::{escape, file, fuzz as show, json, junit};
-use crate::results::reproduce::Reproduce;
+use crate::report::{escape, fuzz as show};
 use crate::run::testbed::Testbed;
-use crate::run::{Randomness, RunOptions, Timing};
 
 /// How long an answer may take, before `--timeout-scale`: a scripted model answers at once.
 const DEADLINE: Duration = Duration::from_millis(1500);
-/// Cases side by side, unless it is said otherwise.
-const JOBS: u16 = 4;
 /// How long after `--time` what has failed by then may be confirmed and shrunk, before `--timeout-scale`.
 const SLACK: Duration = Duration::from_secs(10);
 /// The budget without `--time` and `--iterations`.
 const BUDGET: Duration = Duration::from_secs(60);
+const GENERATOR: Generator =
+    Generator { command: "fuzz", inputs: "inputs are made from the protocol's schemas", run: "a campaign" };
 
 /// Fuzz a live server.
 #[derive(Debug, Args)]
 #[command(after_long_help = exit::help(exit::Command::Fuzz))]
 pub(super) struct Fuzz {
     #[command(flatten)]
-    source: Source,
-    #[command(flatten)]
-    server: Server,
-    #[command(flatten)]
-    choice: TargetChoice,
-    /// Read this configuration instead of frameproof.toml of the working folder.
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
+    subject: Subject,
     #[command(flatten)]
     extent: Extent,
     #[command(flatten)]
@@ -128,128 +114,48 @@ struct Outputs {
 
 impl Fuzz {
     pub fn run(mut self) -> Result<Exit, Failure> {
-        if !self.source.scenario.is_empty() {
-            return Err(usage(
-                "--scenario does not go with fuzz",
-                "inputs are made from the protocol's schemas",
-            ));
-        }
-        let mut filter = Filter::default();
-        let config = Config::read(self.config.as_deref())?;
-        if self.choice.target.is_none() && !self.server.is_said(&config) {
-            self.choice.pick(&config, &self.source)?;
-        }
-        let files = Files { baseline: None, ca_file: self.server.ca_file.as_deref() };
-        let chosen = self.choice.read(&config, self.config.as_deref(), &self.source, files)?;
-        self.apply(&config, chosen.as_ref(), &mut filter);
-        let protocol = self.protocol(chosen.as_ref(), &mut filter)?;
-        if let Some(word) = filter.globs.first() {
-            return Err(usage(
-                format!("`{word}`: a campaign takes no filter"),
-                "name a protocol, or give --protocol",
-            ));
-        }
-        if let Some(path) = self.folders.findings.iter().find(|path| path.exists() && !path.is_dir()) {
-            let message = format!("{} is not a folder", path.display());
-            return Err(usage(message, "--findings takes a folder: each finding is a file in it"));
-        }
-        for path in [&self.outputs.junit, &self.outputs.json].into_iter().flatten() {
-            file::check_writable(path).map_err(unwritable)?;
-        }
-        let target = self.server.target(chosen.as_ref())?;
-        let options = RunOptions {
-            trust: trust(self.server.ca_file.as_deref())?,
-            randomness: Randomness { seed: self.seed(), run_id: None },
-            timing: Timing {
-                scale: self.server.timeout_scale.map_or(1.0, |scale| scale.0),
-                no_deadline: self.choice.no_deadline,
-                quiet: self.server.quiet_period.map(|quiet| quiet.0),
-                ..Timing::default()
-            },
-            reproduce: Reproduce::new(format!(" {}", self.reproduce()), String::new()),
-            prompts: chosen.as_ref().map(|chosen| chosen.prompts.clone()).unwrap_or_default(),
-            ..RunOptions::default()
-        };
+        let found = self.subject.find(&GENERATOR)?;
+        self.extent.seed = self.extent.seed.or(found.seed);
+        check_folder("--findings", self.folders.findings.as_deref())?;
+        self.reports().check()?;
         let runtime = runtime()?;
-        let testbed = runtime.block_on(Testbed::open(protocol.clone(), target.clone(), options));
-        let testbed = testbed.map_err(|error| cannot_run(&error, &target, chosen.as_ref()))?;
-        match self.folders.replay.clone() {
-            Some(folder) => runtime.block_on(again(testbed, &folder, DEADLINE * 3, self.seed())),
-            None => self.campaign(&runtime, testbed, &protocol.name, chosen.as_ref()),
+        let testbed = self.subject.open(&runtime, &found, self.seed())?;
+        match &self.folders.replay {
+            Some(folder) => runtime.block_on(again(testbed, folder, DEADLINE * 3, self.seed())),
+            None => self.campaign(&runtime, testbed, &found),
         }
     }
 
-    /// The protocol, with the target's own tools.
-    fn protocol(&mut self, chosen: Option<&Chosen>, filter: &mut Filter) -> Result<Arc<Protocol>, Failure> {
-        let mut suites = [Suite { protocol: self.source.protocol(filter)?, cases: Vec::new() }];
-        if let Some(chosen) = chosen {
-            chosen.tools(&mut suites)?;
-        }
-        let [Suite { protocol, .. }] = suites;
-        Ok(protocol)
-    }
-
-    /// Fills in what the command line leaves open.
-    fn apply(&mut self, config: &Config, chosen: Option<&Chosen>, filter: &mut Filter) {
-        if let Some(chosen) = chosen {
-            chosen.apply(&mut self.source, filter);
-        }
-        let same = config.fill(&mut self.source, filter);
-        self.server.fill(config, chosen, same);
-        // Scenarios are for `run`.
-        self.source.scenario.clear();
-        self.extent.seed = self.extent.seed.or(config.seed);
+    fn reports(&self) -> Reports<'_> {
+        Reports { junit: self.outputs.junit.as_deref(), json: self.outputs.json.as_deref() }
     }
 
     fn seed(&self) -> u64 {
         self.extent.seed.unwrap_or(1)
     }
 
-    /// Protocol and target, as a command line has them.
-    fn reproduce(&self) -> String {
-        let mut text = self.source.arguments().trim().to_owned();
-        text += &config_argument(self.config.as_deref());
-        if let Some(target) = &self.choice.target {
-            text += &format!(" --target {}", quote(target));
-        }
-        text += &(self.server.place() + &self.server.patience());
-        text
-    }
-
-    fn campaign(
-        self,
-        runtime: &tokio::runtime::Runtime,
-        testbed: Testbed,
-        name: &str,
-        chosen: Option<&Chosen>,
-    ) -> Result<Exit, Failure> {
+    fn campaign(&self, runtime: &Runtime, testbed: Testbed, found: &Found) -> Result<Exit, Failure> {
         let mut out = anstream::stdout();
         let corpus = self.stored_programs(testbed.protocol())?;
-        let options = self.options(corpus, chosen);
+        let options = self.options(corpus, found);
         let (started, is_launched) = (testbed.started(0), testbed.is_launched());
         if !self.outputs.quiet {
-            writeln!(
-                out,
-                "Fuzzing {} against {} (seed {})",
-                escape::terminal(&started.title),
-                escape::terminal(&started.target),
-                self.seed()
-            )?;
+            writeln!(out, "{}", heading("Fuzzing", &started, self.seed()))?;
         }
-        let folder = self.folders.findings.clone().unwrap_or_else(|| format!("reports/fuzz-{name}").into());
+        let default = || format!("reports/fuzz-{}", found.protocol.name).into();
+        let folder = self.folders.findings.clone().unwrap_or_else(default);
         let mut screen = Screen::new(self.outputs.quiet);
-        let mut sink =
-            |event: CampaignEvent<'_>| screen.event(&event, &folder, self.folders.corpus.as_deref());
-        let (stop, stopped) = watch::channel(false);
-        let handlers = runtime.block_on(async { Handlers::new() });
-        runtime.spawn(stop_on_signal(handlers, stop, chosen.map(|chosen| Arc::clone(&chosen.spec.groups))));
+        let mut sink = |event: CampaignEvent<'_>| self.event(&mut screen, &event, &folder);
+        let stopped = stop_on_signal(runtime, found.chosen.as_ref());
         let report = runtime.block_on(campaign::campaign(testbed, options, &mut sink, stopped));
         screen.clear();
         if let Some(error) = screen.failed.take() {
             return Err(harness(error, "--findings and --corpus need folders that can be written"));
         }
         let exit = exit_of(&report);
-        self.write(started, &report, is_launched, &folder)?;
+        let scenario = |name: &str| self.subject.scenario(&folder, name);
+        let events = results::events(started, &report, &Reported { is_launched, scenario: &scenario });
+        self.reports().write(&events, "the campaign itself is over; its findings are above")?;
         if !self.outputs.quiet {
             writeln!(out, "\n{}", show::coverage(&report.coverage))?;
         }
@@ -258,6 +164,24 @@ impl Fuzz {
             writeln!(anstream::stderr(), "note: nothing was fuzzed; use a larger --time")?;
         }
         Ok(exit)
+    }
+
+    /// Shows an event, and keeps programs and findings.
+    fn event(&self, screen: &mut Screen, event: &CampaignEvent<'_>, folder: &Path) {
+        let mut found = |found: &Finding, scenario: &str, show: fn(&Finding, Option<&str>) -> String| {
+            let kept = screen.kept(found.write(folder, scenario)).map(|path| path.display().to_string());
+            screen.finding(|| show(found, kept.as_deref()));
+        };
+        match event {
+            CampaignEvent::Finding(finding, scenario) => found(finding, scenario, show::finding),
+            CampaignEvent::Joined(finding, scenario) => found(finding, scenario, show::joined),
+            CampaignEvent::Progress(progress) => screen.progress(|| show::progress(progress)),
+            CampaignEvent::Novel(program) => {
+                let folder = self.folders.corpus.as_deref();
+                screen.kept(folder.map_or(Ok(()), |folder| corpus::store(folder, program)));
+            }
+            CampaignEvent::Note(note) => screen.note(note),
+        }
     }
 
     /// The programs of the corpus. What cannot be read is named and left out.
@@ -279,7 +203,7 @@ impl Fuzz {
         Ok(corpus)
     }
 
-    fn options(&self, corpus: Vec<Program>, chosen: Option<&Chosen>) -> CampaignOptions {
+    fn options(&self, corpus: Vec<Program>, found: &Found) -> CampaignOptions {
         CampaignOptions {
             seed: self.seed(),
             iterations: self.extent.iterations.map(std::num::NonZeroU64::get),
@@ -288,45 +212,14 @@ impl Fuzz {
                 (None, Some(_)) => None,
                 (None, None) => Some(BUDGET),
             },
-            slack: SLACK.mul_f64(self.server.timeout_scale.map_or(1.0, |scale| scale.0).clamp(1.0, 1000.0)),
-            jobs: self.jobs(chosen),
+            slack: SLACK
+                .mul_f64(self.subject.server.timeout_scale.map_or(1.0, |scale| scale.0).clamp(1.0, 1000.0)),
+            jobs: found.jobs(self.bounds.jobs),
             max_growth: u64::from(self.bounds.max_growth) << 20,
             deadline: DEADLINE,
             corpus,
             max_findings: self.bounds.max_findings.get(),
-            reproduce: self.reproduce(),
+            reproduce: self.subject.reproduce(),
         }
-    }
-
-    /// The server says how many cases it bears at once; less may be asked of it, not more.
-    fn jobs(&self, chosen: Option<&Chosen>) -> usize {
-        let most = chosen
-            .and_then(|chosen| chosen.config.sessions)
-            .map_or(usize::MAX, |most| usize::from(most.get()));
-        usize::from(self.bounds.jobs.map_or(JOBS, |jobs| jobs.0)).min(most)
-    }
-
-    fn write(
-        &self,
-        started: crate::results::event::RunStarted,
-        report: &CampaignReport,
-        is_launched: bool,
-        folder: &Path,
-    ) -> Result<(), Failure> {
-        let target = self.reproduce();
-        let scenario = |name: &str| {
-            let file = folder.join(name).display().to_string();
-            let command = format!("frameproof run {target} --scenario {}", quote(&file));
-            (file, command)
-        };
-        let events = results::events(started, report, &Reported { is_launched, scenario: &scenario });
-        let write = |path: &Option<PathBuf>, text: Result<String, String>| match path {
-            Some(path) => text
-                .and_then(|text| file::write_atomically(path, &text))
-                .map_err(|error| harness(error, "the campaign itself is over; its findings are above")),
-            None => Ok(()),
-        };
-        write(&self.outputs.junit, junit::render(&events))?;
-        write(&self.outputs.json, Ok(events.iter().map(|event| json::line(event) + "\n").collect()))
     }
 }

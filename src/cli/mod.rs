@@ -15,11 +15,13 @@ mod places;
 mod report;
 mod run;
 mod schema;
+mod screen;
 mod selftest;
 mod serve;
 mod server;
 mod signals;
 mod source;
+mod subject;
 mod target;
 
 use std::fmt::Display;

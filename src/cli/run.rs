@@ -2,16 +2,14 @@
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use clap::Args;
-use tokio::sync::watch;
 
 use super::config::{Config, Jobs};
 use super::fuzz::budget::Budget;
 use super::places::Files;
 use super::server::Server;
-use super::signals::{Handlers, stop_on_signal};
+use super::signals::stop_on_signal;
 use super::source::{Filter, Source, Suite};
 use super::target::{Chosen, TargetChoice, cannot_launch, config_argument};
 use super::{Failure, harness, runtime, usage};
@@ -148,13 +146,7 @@ impl Run {
         };
         let (mut codes, mut before_the_first) = (Vec::new(), false);
         let runtime = runtime()?;
-        let (stop, stopped) = watch::channel(false);
-        let handlers = runtime.block_on(async { Handlers::new() });
-        runtime.spawn(stop_on_signal(
-            handlers,
-            stop,
-            chosen.as_ref().map(|chosen| Arc::clone(&chosen.spec.groups)),
-        ));
+        let stopped = stop_on_signal(&runtime, chosen.as_ref());
         for Suite { protocol, cases } in suites {
             if all {
                 self.source.name = Some(protocol.name.clone());

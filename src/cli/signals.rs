@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
+use super::target::Chosen;
 use crate::exit::Exit;
 use crate::target::Groups;
 
@@ -13,7 +15,7 @@ use crate::target::Groups;
 const ONE: Duration = Duration::from_secs(1);
 
 /// The signals that end a run. Made before the run, so that none is missed.
-pub(super) struct Handlers {
+struct Handlers {
     interrupt: Signal,
     terminate: Signal,
     /// None: whoever started this process wants it to outlive the terminal (`nohup`).
@@ -22,7 +24,7 @@ pub(super) struct Handlers {
 }
 
 impl Handlers {
-    pub(super) fn new() -> Option<Self> {
+    fn new() -> Option<Self> {
         let of = |kind| signal(kind).ok();
         Some(Self {
             interrupt: of(SignalKind::interrupt())?,
@@ -49,12 +51,17 @@ fn is_hangup_ignored() -> bool {
     ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
 }
 
-/// Ctrl-C, Ctrl-\, SIGTERM and a closed terminal end a run in order; another one, a second later, ends the process at once.
-pub(super) async fn stop_on_signal(
-    handlers: Option<Handlers>,
-    stop: watch::Sender<bool>,
-    groups: Option<Arc<Groups>>,
-) {
+/// Ctrl-C, Ctrl-\, SIGTERM and a closed terminal end a run in order: what is returned becomes `true`. Another one, a second later,
+/// ends the process at once, and with it what was launched for the target.
+pub(super) fn stop_on_signal(runtime: &Runtime, chosen: Option<&Chosen>) -> watch::Receiver<bool> {
+    let (stop, stopped) = watch::channel(false);
+    let handlers = runtime.block_on(async { Handlers::new() });
+    let groups = chosen.map(|chosen| Arc::clone(&chosen.spec.groups));
+    runtime.spawn(wait(handlers, stop, groups));
+    stopped
+}
+
+async fn wait(handlers: Option<Handlers>, stop: watch::Sender<bool>, groups: Option<Arc<Groups>>) {
     let Some(mut handlers) = handlers else { return };
     handlers.next().await;
     let first = Instant::now();
