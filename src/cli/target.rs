@@ -9,9 +9,12 @@ use super::config::Config;
 use super::places::{Files, Said, table};
 use super::source::{Filter, Source, Suite, quote};
 use super::{Failure, usage};
+use crate::protocol::Protocol;
+use crate::protocol::extension::TargetTool;
 use crate::run::prompts::Prompts;
 use crate::source::{Diagnostic, Diagnostics, Document, Part, escape_token, nearest};
-use crate::target::{LaunchFailure, Spec, SpecError, TargetConfig};
+use crate::target::{LaunchFailure, Spec, SpecError, TargetConfig, ToolConfig};
+use crate::template;
 
 /// A day: nobody sits before a debugger for longer.
 const DAY: std::time::Duration = std::time::Duration::from_secs(86_400);
@@ -166,13 +169,43 @@ impl Chosen {
                     errors.push(error.at(&self.document, &at, Part::Key).suggest(class, classes));
                     continue;
                 }
+                self.arguments(class, tool, &suite.protocol, &mut errors);
                 // Nobody else has it yet.
                 if let Some(protocol) = Arc::get_mut(&mut suite.protocol) {
-                    protocol.set_tool(class, &tool.name, &tool.args);
+                    protocol.set_tool(class, Some(&tool.name), &TargetTool::Mapped(tool.args.clone()));
+                }
+            }
+            for (index, class) in self.config.without_tools.iter().enumerate() {
+                let classes: Vec<&str> = suite.protocol.extension.tools.keys().map(String::as_str).collect();
+                let at = format!("{}/without-tools/{index}", table(&self.spec.name));
+                if !classes.contains(&class.as_str()) {
+                    let error = Diagnostic::new(format!("there is no class of tools `{class}`"));
+                    errors.push(error.at(&self.document, &at, Part::Value).suggest(class, classes));
+                } else if self.config.tools.contains_key(class) {
+                    let error = Diagnostic::new(format!("the class `{class}` has a tool in `tools`"));
+                    let hint = "remove it from one of the two";
+                    errors.push(error.at(&self.document, &at, Part::Value).hint(hint));
+                } else if let Some(protocol) = Arc::get_mut(&mut suite.protocol) {
+                    protocol.set_tool(class, None, &TargetTool::Absent);
                 }
             }
         }
         Ok(errors.or(())?)
+    }
+
+    /// Templates in a tool's arguments name what the class takes.
+    fn arguments(&self, class: &str, tool: &ToolConfig, protocol: &Protocol, errors: &mut Diagnostics) {
+        let Some(own) = protocol.extension.tools.get(class) else { return };
+        let known: Vec<&str> = own.args.keys().map(String::as_str).chain(["uid", "uuid"]).collect();
+        for (key, value) in &tool.args {
+            for name in template::names(value) {
+                if !known.contains(&name.as_str()) {
+                    let at = format!("{}/tools/{class}/args/{}", table(&self.spec.name), escape_token(key));
+                    let error = Diagnostic::new(format!("the class `{class}` has no argument `{name}`"));
+                    errors.push(error.at(&self.document, &at, Part::Value).suggest(&name, known.clone()));
+                }
+            }
+        }
     }
 }
 

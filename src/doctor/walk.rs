@@ -21,7 +21,7 @@ use crate::run::server::pool::ServerPool;
 use crate::run::server::probe::detect_dialect;
 use crate::run::server::serve::not_served;
 use crate::run::triage::model_use as asked;
-use crate::run::triage::model_use::{Count, Missing, ModelUse};
+use crate::run::triage::model_use::{Count, Missing, ModelUse, NotOffered};
 use crate::run::{RunError, RunOptions, Target};
 use crate::scenario::LoadedCase;
 use crate::scenario::synthetic::Builder;
@@ -145,7 +145,7 @@ impl<'w> Walk<'w> {
         };
         self.tell(cue);
         let soon = Duration::ZERO;
-        if goes_on && self.lives_on(soon).await && self.guarded().await && self.lives_on(soon).await {
+        if goes_on && self.lives_on(soon).await && self.guarded(asked).await && self.lives_on(soon).await {
             self.apart().await;
         }
     }
@@ -289,7 +289,7 @@ impl<'w> Walk<'w> {
     }
 
     /// Whether to go on.
-    async fn guarded(&mut self) -> bool {
+    async fn guarded(&mut self, asked: &ModelUse) -> bool {
         const STEP: &str = "is approval requested?";
         let Some(tool) = self.protocol.extension.tools.get("guarded").cloned() else {
             self.tell(StepFinding::new(STEP, StepState::Unknown, "the protocol has no guarded tool", ""));
@@ -310,7 +310,12 @@ impl<'w> Walk<'w> {
         if !outcome.end.has_run() || outcome.known.is_some() || (wrong && !ended) {
             return self.judge(STEP, &outcome, "", "the frames show how far it got");
         }
-        let mut finding = if ended {
+        let not_offered = asked.not_offered(self.protocol);
+        let mut finding = if let Some(not_offered) = not_offered.as_ref().filter(|tools| tools.has("guarded"))
+        {
+            // A server that asks about any name says nothing about a tool of its own.
+            StepFinding::new(STEP, StepState::Problem, not_offered.text(), NotOffered::ADVICE)
+        } else if ended {
             StepFinding::new(
                 STEP,
                 StepState::Problem,
@@ -335,8 +340,13 @@ impl<'w> Walk<'w> {
         };
         finding.frames = outcome.record.wire;
         finding.log = outcome.log;
+        let goes_on = finding.state != StepState::Problem;
         self.tell(finding);
-        !ended
+        if let Some(others) = not_offered.filter(|_| goes_on) {
+            const STEP: &str = "are the tools known?";
+            self.tell(StepFinding::new(STEP, StepState::Unknown, others.text(), NotOffered::ADVICE));
+        }
+        goes_on
     }
 
     /// A case of the doctor's.

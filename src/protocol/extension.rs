@@ -343,9 +343,21 @@ pub struct Tool {
     /// `guarded`: whether the server asks somebody before it runs the tool. Default: yes; `doctor` looks for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asks: Option<bool>,
-    /// The target's configuration gives it: a scenario's arguments are not for it.
+    /// What a target says of its own tool of this class.
     #[serde(skip)]
-    pub of_target: bool,
+    pub target: TargetTool,
+}
+
+/// What a target has in place of a protocol's tool.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub enum TargetTool {
+    /// The protocol's own, with the arguments that scenarios give.
+    #[default]
+    AsDescribed,
+    /// One with other arguments: templates of those that scenarios give.
+    Mapped(serde_json::Map<String, Value>),
+    /// None: cases that call it are not applicable.
+    Absent,
 }
 
 /// The elements of a list in a server's message, each shown to monitors as if it were a message: right after the

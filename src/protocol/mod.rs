@@ -163,16 +163,17 @@ impl Protocol {
         })
     }
 
-    /// Gives the tool of a class the target's own name and arguments, whichever dialect is spoken.
-    pub fn set_tool(&mut self, class: &str, name: &str, args: &serde_json::Map<String, Value>) {
+    /// Puts the target's own tool in the place of a class's, whichever dialect is spoken; `name`: none keeps the name.
+    pub fn set_tool(&mut self, class: &str, name: Option<&str>, target: &extension::TargetTool) {
         if let Some(tool) = self.extension.tools.get_mut(class) {
-            (tool.name, tool.args, tool.of_target) = (name.to_owned(), args.clone(), true);
+            tool.target = target.clone();
+            name.into_iter().for_each(|name| tool.name = name.to_owned());
         }
         // Nobody else has them yet.
         for protocol in
             self.dialects.alternatives.iter_mut().filter_map(|(_, one)| std::sync::Arc::get_mut(one))
         {
-            protocol.set_tool(class, name, args);
+            protocol.set_tool(class, name, target);
         }
     }
 

@@ -41,6 +41,21 @@ pub struct Case {
     pub steps: Vec<Step>,
 }
 
+impl Case {
+    /// The turn of this name; `None`: the case's own.
+    pub fn turn_named(&self, name: Option<&str>) -> Option<&[TurnStep]> {
+        match name {
+            Some(name) => self.turns.get(name).map(Vec::as_slice),
+            None => self.turn.as_deref(),
+        }
+    }
+
+    /// The steps of all its turns.
+    pub fn all_turns(&self) -> impl Iterator<Item = &TurnStep> {
+        self.turn.iter().chain(self.turns.values()).flatten()
+    }
+}
+
 /// A step.
 #[derive(Debug, Clone)]
 pub struct Step {

@@ -5,11 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use include_dir::{Dir, include_dir};
-use serde_json::Value;
 
 use super::compile::{self, Mistake};
 use super::file::{Case, ScenarioFile};
-use super::{LoadedCase, notes, salvage, template, verify};
+use super::{LoadedCase, notes, salvage, turn, verify};
 use crate::protocol::Protocol;
 use crate::source::{Diagnostic, Diagnostics, Document, Part, Shipped, decode};
 
@@ -166,13 +165,9 @@ fn told(mistakes: Vec<Mistake>, document: &Document, at: &str, errors: &mut Diag
 /// What a case needs: what it says itself, and what the tools need that the model calls in it.
 fn needs(case: &Case, protocol: &Protocol) -> Vec<String> {
     let mut needs = case.needs.clone();
-    let turns = case.turn.iter().chain(case.turns.values()).flatten();
-    for call in turns.filter_map(|step| step.call.as_ref()) {
-        let named = template::names(call);
-        let named = named.iter().filter_map(|name| name.strip_prefix("tools.")?.split('.').next());
-        let classes = named.chain(call.get("class").and_then(Value::as_str));
-        let tools = classes.filter_map(|class| protocol.extension.tools.get(class));
-        needs.extend(tools.flat_map(|tool| tool.needs.iter().cloned()));
+    for class in turn::classes(case.turn.iter().chain(case.turns.values()).flatten()) {
+        let tool = protocol.extension.tools.get(&class);
+        needs.extend(tool.into_iter().flat_map(|tool| tool.needs.iter().cloned()));
     }
     let mut known = BTreeSet::new();
     needs.retain(|need| known.insert(need.clone()));

@@ -1,7 +1,7 @@
 //! What only the protocol and the rest of the case can tell: names, variables, clients. What a step says for itself is checked
 //! when it is compiled.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ use crate::source::{Diagnostic, Diagnostics, Document, Part, check_keywords, esc
 use crate::trace::Direction;
 
 /// Variables that are always there.
-const BUILT_IN: &[&str] = &["cue", "tools", "uuid", "uid", "session", "last_seen", "seen"];
+const BUILT_IN: &[&str] = &["cue", "calls", "tools", "uuid", "uid", "session", "last_seen", "seen"];
 /// Names that an `expect` knows beside message types.
 pub(crate) const TURN_END: &str = "turn-end";
 pub(crate) const CLOSE: &str = "close";
@@ -31,6 +31,8 @@ struct Checker<'c> {
     clients: BTreeSet<String>,
     /// Names of the case's further turns.
     turns: BTreeSet<String>,
+    /// How many calls its turn and its further turns have, by their names.
+    calls: BTreeMap<Option<String>, usize>,
     /// The case has no `turn` of its own.
     turnless: bool,
     /// What is missing of the case: it may open and save what its words name.
@@ -52,8 +54,12 @@ pub(super) fn case(
     variables.extend(case.sweep.clone());
     let turns = case.turns.keys().cloned().collect();
     let turnless = case.turn.is_none() && gaps.words.is_empty();
+    let count = |turn: &[TurnStep]| turn.iter().filter(|step| step.call.is_some()).count();
+    let own = case.turn.iter().map(|turn| (None, count(turn)));
+    let calls = own.chain(case.turns.iter().map(|(name, turn)| (Some(name.clone()), count(turn)))).collect();
+    let clients = BTreeSet::new();
     let mut checker =
-        Checker { protocol, document, variables, clients: BTreeSet::new(), turns, turnless, gaps, errors };
+        Checker { protocol, document, variables, clients, turns, calls, turnless, gaps, errors };
     if case.name.is_empty()
         || !case.name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
     {
@@ -205,6 +211,9 @@ impl Checker<'_> {
         } else if let Some(turn) = name.strip_prefix("cue.").filter(|turn| !self.turns.contains(*turn)) {
             Diagnostic::new(format!("the case has no turn `{turn}` among its `turns`"))
                 .suggest(turn, self.turns.iter().map(String::as_str))
+        } else if name.strip_prefix("calls").is_some_and(|path| !self.has_call(path)) {
+            Diagnostic::new(format!("`{name}` names no call of the case's turns"))
+                .hint("`{{calls.0.args}}` has the arguments of the first call in `turn`, `{{calls.NAME.0.args}}` in the turn NAME of `turns`")
         } else if let Some(class) = name.strip_prefix("tools.").and_then(|rest| rest.split('.').next())
             && !tools.contains_key(class)
         {
@@ -217,6 +226,16 @@ impl Checker<'_> {
         let lines = text.matches('\n').count() + 2;
         let span = self.document.span_within(at, lines, |source| template::find(source, name));
         self.errors.push(Diagnostic { place: Some((self.document.clone(), span)), ..diagnostic });
+    }
+
+    /// `.0`, `.NAME.0`, and `.name` or `.args` behind it.
+    fn has_call(&self, path: &str) -> bool {
+        let mut parts = path.split('.').skip(1).peekable();
+        let turn = parts.next_if(|part| self.turns.contains(*part)).map(str::to_owned);
+        let count = self.calls.get(&turn).copied().unwrap_or_default();
+        let index = parts.next().and_then(|index| index.parse::<usize>().ok());
+        index.is_some_and(|index| index < count)
+            && parts.next().is_none_or(|field| ["name", "args"].contains(&field))
     }
 
     fn steps(&mut self, steps: &[Step], at: &str) {

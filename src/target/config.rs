@@ -62,6 +62,9 @@ pub struct TargetConfig {
     /// The server's own tools by class (`open`, `guarded`, `slow`, `denied`, `failing`), each with `name` and `args`.
     #[serde(default)]
     pub tools: IndexMap<String, ToolConfig>,
+    /// Classes of tools that the server has not: cases that call one are not applicable.
+    #[serde(default)]
+    pub without_tools: Vec<String>,
     /// For a server that cannot use the scripted model: plain prompts instead of cues, by a glob over `family/case`
     /// (`family/case.NAME` for its turn of that name); the first match counts.
     #[serde(default)]
@@ -197,7 +200,7 @@ pub enum Fresh {
 pub struct ToolConfig {
     /// Its name.
     pub name: String,
-    /// Its arguments, in place of those that scenarios give.
+    /// Its arguments, in place of those that scenarios give, which they may name: `path = "{{key}}"`.
     #[serde(default)]
     pub args: Map<String, Value>,
 }

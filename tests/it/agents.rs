@@ -108,6 +108,23 @@ fn the_doctor_finds_nothing_missing() {
     assert!(shown.contains("the model's text came back") && shown.contains("Nothing is missing"), "{shown}");
 }
 
+/// A server that would ask about any name is not taken for one that has the tool.
+#[test]
+fn the_doctor_compares_the_tools_that_the_model_is_offered() {
+    let Some(bin) = servers() else { return };
+    let folder = example();
+    let path = folder.path().join("frameproof.toml");
+    let mut config = fs::read_to_string(&path).expect("the file");
+    config.push_str("\n[target.codey.tools.guarded]\nname = 'write_memo'\nargs = { key = '{{key}}' }\n");
+    fs::write(&path, config).expect("written");
+    let (code, shown) = run(&bin, folder.path(), &["doctor", "--target", "codey"]);
+    assert_eq!(code, Some(1), "{shown}");
+    assert!(shown.contains("MISSING  is approval requested?"), "{shown}");
+    assert!(shown.contains("the server offers the model `"), "{shown}");
+    assert!(shown.contains("not `write_memo` (class guarded)"), "{shown}");
+    assert!(shown.contains("[target.NAME.tools.CLASS]"), "{shown}");
+}
+
 /// Each mistake by itself, in the families that it touches: exactly what it breaks is found broken.
 #[test]
 fn each_mistake_is_found_by_name() {

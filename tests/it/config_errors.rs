@@ -69,6 +69,20 @@ fn each_mistake_is_shown_where_it_is_written() {
             ],
         ),
         (
+            format!(
+                "[target.t]\nprotocol = 'minicodex'\n{REST}without-tools = ['slwo', 'open']\ntools.open = {{ name = 'y', args = {{ path = '{{{{kye}}}}' }} }}\n"
+            ),
+            &[
+                "no class of tools `slwo`",
+                "frameproof.toml:6:18",
+                "did you mean `slow`?",
+                "the class `open` has a tool in `tools`",
+                "the class `open` has no argument `kye`",
+                "frameproof.toml:7:44",
+                "did you mean `key`?",
+            ],
+        ),
+        (
             format!("[target.t]\nprotocol = 'minicodex'\n{REST}prompts = {{ 'a[' = 'x' }}\n"),
             &["`a[` is not a glob", "frameproof.toml:6:13"],
         ),

@@ -245,6 +245,36 @@ fn classes_of_tools_are_the_targets_own() {
     assert_eq!(code, Some(1), "{shown}{errors}");
 }
 
+/// The target's arguments are templates of those that a case gives, and checks compare with what the cue said.
+#[test]
+fn the_arguments_of_a_targets_tools_are_made_of_the_cases() {
+    let folder = folder(
+        "[target.t]\nprotocol = 'minicodex'\nurl = 'ws://127.0.0.1:{{port}}/ws'\nports = { port = 0 }\n\
+         command = ['BIN', 'serve', 'minicodex', '--listen', '127.0.0.1:{{port}}']\nwithout-tools = ['slow']\n\
+         [target.t.tools.open]\nname = 'read_note'\nargs = { key = 'notes/{{key}}' }\n\
+         [target.t.tools.guarded]\nname = 'write_note'\n\
+         args = { key = 'notes/{{key}}', text = '{{text}}', mode = 'w', key_again = '{{key}}' }\n",
+    );
+    let case = "family: c\ncases:\n  - name: mapped\n    title: The call has the arguments of the target's tool\n    \
+         turn: [{ call: { class: guarded, args: { key: mine } } }]\n    \
+         turns: { other: [{ say: [x] }, { call: { class: guarded, args: { key: theirs, text: 5 } } }] }\n    settle: false\n    \
+         steps:\n      - open: a\n      - send: { type: send, text: '{{cue}}' }\n      - expect: tool_call\n      \
+         - check: { properties: { name: { const: '{{calls.0.name}}' }, args: { const: '{{calls.0.args}}' } } }\n      \
+         - check: { properties: { args: { const: { key: notes/mine, text: written, mode: w, key_again: mine } } } }\n      \
+         - check: { not: {} }\n        when: { differ: ['{{calls.other.0.args.key}} {{calls.other.0.args.text}}', notes/theirs 5] }\n      \
+         - send: { type: abort }\n  - name: slow\n    title: A slow call\n    turn: [{ call: { class: slow } }]\n    \
+         steps:\n      - open: a\n      - send: { type: send, text: '{{cue}}' }\n      - expect: tool_call\n";
+    fs::write(folder.path().join("c.yaml"), case).expect("written");
+    let (code, shown, errors) = run(&folder, &["run", "--target", "t", "--scenario", "c.yaml"]);
+    assert_eq!(code, Some(0), "{shown}{errors}");
+    assert!(shown.contains("1 passed, 0 failed, 1 not applicable"), "{shown}");
+    assert!(shown.contains("not applicable: c/slow: the target has no tool of the class `slow`"), "{shown}");
+    // The shipped cases hold for such a tool, too.
+    let (code, shown, errors) = run(&folder, &["run", "--target", "t", "--strict", "approval/*", "abort/*"]);
+    assert_eq!(code, Some(0), "{shown}{errors}");
+    assert!(shown.contains("not applicable: ") && shown.contains("class `slow`"), "{shown}");
+}
+
 #[test]
 fn what_the_overlay_excuses_is_listed() {
     let folder = folder(

@@ -1,8 +1,9 @@
 //! What a case needs of the server beyond the protocol's core.
 
-use crate::protocol::extension::Offered;
+use crate::protocol::extension::{Offered, TargetTool};
 use crate::protocol::{Matcher, Roles};
 use crate::run::case::context::CaseContext;
+use crate::scenario::turn;
 
 /// Capabilities that the case needs and that the server has not announced yet. Judged once, after the first opening.
 #[derive(Default)]
@@ -24,6 +25,12 @@ impl Capabilities {
 
     /// Why the case is not applicable, if the server does not offer what it needs.
     pub fn missing(&self, cx: &CaseContext<'_>) -> Option<String> {
+        let tools = &cx.protocol.extension.tools;
+        let is_absent =
+            |class: &String| tools.get(class).is_some_and(|tool| tool.target == TargetTool::Absent);
+        if let Some(class) = turn::classes(cx.loaded.case.all_turns()).iter().find(|class| is_absent(class)) {
+            return Some(format!("the target has no tool of the class `{class}`"));
+        }
         let known = &cx.protocol.extension.capabilities;
         for need in &cx.loaded.case.needs {
             let Some(capability) = known.get(need) else { continue };

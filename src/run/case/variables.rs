@@ -94,6 +94,7 @@ impl Variables {
                 Some(json!(uid))
             }
             "cue" => self.cue(rest, scope),
+            "calls" => self.calls(rest?, scope),
             "tools" => scope.tool(rest?),
             "session" => {
                 let own = scope.conns.get(scope.client).map(Client::session);
@@ -110,10 +111,7 @@ impl Variables {
 
     fn cue(&mut self, name: Option<&str>, scope: &Scope<'_>) -> Option<Value> {
         let (case, run) = (scope.cx.loaded, scope.cx.run);
-        let steps = match name {
-            Some(name) => case.case.turns.get(name)?,
-            None => case.case.turn.as_ref()?,
-        };
+        let steps = case.case.turn_named(name)?;
         if let Some(prompt) = run.options.prompts.of(&case.id, name) {
             return Some(Value::from(prompt));
         }
@@ -121,6 +119,19 @@ impl Variables {
         let cue = turn::cue_text(steps, &scope.cx.protocol, lookup).ok()?;
         scope.note_marker(&cue);
         Some(Value::String(cue))
+    }
+
+    /// `0.args`: of the first call of the case's turn; `NAME.0.args`: of its turn of that name. The calls are those of the cue,
+    /// with the target's own names and arguments.
+    fn calls(&mut self, path: &str, scope: &Scope<'_>) -> Option<Value> {
+        let case = &scope.cx.loaded.case;
+        let (turn, path) = match path.split_once('.') {
+            Some((name, rest)) if case.turns.contains_key(name) => (Some(name), rest),
+            _ => (None, path),
+        };
+        let lookup = &mut |name: &str| self.lookup(name, scope, None);
+        let calls = turn::calls(case.turn_named(turn)?, &scope.cx.protocol, lookup).ok()?;
+        template::dig(&json!(calls), path)
     }
 }
 

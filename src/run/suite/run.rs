@@ -91,7 +91,7 @@ pub async fn run(
     shared.pool.stop().await;
     let ReportSink { summary, sink, cued, .. } = reports;
     let mut summary = summary.summary(stopped, complete, start.elapsed());
-    summary.hints.extend(asked::hint(&target, asked.count(), cued, &shared.run.activity, &options));
+    summary.hints.extend(asked::hint(&target, &asked, cued, &shared.run));
     summary.hints.extend(hint);
     if let Err(error) = trace {
         // What was judged is judged all the same.
