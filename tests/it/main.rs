@@ -43,3 +43,4 @@ mod target_sessions;
 mod target_silence;
 mod target_trouble;
 mod tls;
+mod waiting;

@@ -48,6 +48,10 @@ pub(crate) struct StepContext {
     pub client: String,
     /// What a failure of the step counts.
     pub tolerance: Tolerance,
+    /// The document may be read so that what it asks for need not be.
+    pub is_tolerated: bool,
+    /// The requirements that it was held against in vain: it does not exercise them.
+    pub failed: Vec<String>,
     /// It had nothing to look at, and exercises nothing.
     pub vacuous: bool,
 }

@@ -10,6 +10,7 @@ use crate::results::Check;
 use crate::results::cause::Statement;
 use crate::run::case::client::{Client, Received};
 use crate::run::case::interpreter::{Abort, Interpreter};
+use crate::run::case::patience::Patience;
 use crate::run::case::receive::Waited;
 use crate::run::case::wait::{Expectation, OnError, WaitOutcome, is_error};
 use crate::run::triage::activity::Optional;
@@ -64,8 +65,8 @@ impl Interpreter<'_> {
                 last = self.optional(client, &wanted, &step.covers).await?.or(last);
                 continue;
             }
-            let until = Instant::now() + self.deadline(None);
-            match self.wait(client, &wanted, until, OnError::Fail).await? {
+            let mut patience = Patience::for_silence(self.deadline(None));
+            match self.wait(client, &wanted, &mut patience, OnError::Fail).await? {
                 WaitOutcome::Found(received) => {
                     self.verdict.exercise(&step.covers);
                     for (name, at) in &step.save {

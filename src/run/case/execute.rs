@@ -102,17 +102,18 @@ async fn run_round(cx: &CaseContext<'_>, round: u32, total: &mut CaseOutcome) ->
         total.leaked(kind);
     }
     let is_sweep_done = matches!(abort, Some(Abort::SweepDone));
+    let is_vacuous = matches!(abort, Some(Abort::Vacuous));
     match abort {
         Some(Abort::Error(error)) => total.end = CaseEnd::Error(error),
         Some(Abort::NotApplicable(reason)) => total.end = CaseEnd::NotApplicable(reason),
-        Some(Abort::SweepDone | Abort::Failed) | None => {}
+        Some(Abort::SweepDone | Abort::Failed | Abort::Vacuous) | None => {}
     }
     let has_failed = || total.failures.iter().any(|failure| failure.verdict == Verdict::Failed);
     if leaked.is_some() {
         Round::CaseDone
     } else if is_sweep_done {
         Round::SweepDone
-    } else if !total.end.has_run() || has_failed() {
+    } else if !total.end.has_run() || is_vacuous || has_failed() {
         Round::CaseDone
     } else {
         Round::Next

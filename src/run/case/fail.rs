@@ -65,6 +65,7 @@ impl Interpreter<'_> {
         what: impl Into<Statement>,
         Evidence { expected, actual, frames }: Evidence,
     ) -> Result<(), Abort> {
+        self.step.failed.extend_from_slice(blame);
         let verdict = match self.step.tolerance {
             Tolerance::Allowed => return Ok(()),
             Tolerance::Full if self.cx.protocol.requirements.fails(blame) => Verdict::Failed,
@@ -87,13 +88,15 @@ impl Interpreter<'_> {
 
     /// Judges what was left open, and adds up what was exercised.
     pub fn finish(self) -> CaseOutcome {
-        let Self { cx, conns, log, judges, mut verdict, settling, .. } = self;
+        let Self { cx, conns, log, judges, mut verdict, settling, step, .. } = self;
+        verdict.take_effect(cx, &step.pointer);
         let PairJudged { judged, excused } = judges.finish(settling.settled && !verdict.is_broken());
         let check::Outcome { violations, exercised, limits } = judged;
         verdict.excuse(cx, excused);
         for violation in violations {
             verdict.violated(cx, "", violation);
         }
+        verdict.take_effect(cx, "");
         for limit in limits {
             verdict.record(cx, "", Failure::new(Check::Limit, Verdict::Warned, limit.to_string()));
         }

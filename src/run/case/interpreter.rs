@@ -46,7 +46,8 @@ impl<'r> Interpreter<'r> {
     /// Fills in the templates of a value, for the step's client.
     pub fn expand(&mut self, value: &Value, with: Option<&Value>) -> Result<Value, Abort> {
         let scope = Scope { cx: self.cx, conns: &self.conns, client: &self.step.client };
-        self.vars.expand(value, &scope, with).map_err(Abort::Error)
+        let expanded = self.vars.expand(value, &scope, with);
+        expanded.map_err(|error| if self.vars.has_missed() { Abort::Vacuous } else { Abort::Error(error) })
     }
 
     /// A step's own deadline, or the run's.

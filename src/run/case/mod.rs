@@ -15,6 +15,7 @@ pub(crate) mod interpreter;
 pub(crate) mod log;
 pub(crate) mod loosen;
 pub(crate) mod outcome;
+pub(crate) mod patience;
 pub(crate) mod receive;
 pub(crate) mod server_ids;
 pub(crate) mod settle;

@@ -162,6 +162,8 @@ pub(crate) enum Abort {
     Failed,
     /// A sweep has passed the turn's end.
     SweepDone,
+    /// What comes next needs a value of a message that did not come, which was tolerated: there is nothing to do it with.
+    Vacuous,
     /// A capability is not offered.
     NotApplicable(String),
     /// The harness or the target broke.

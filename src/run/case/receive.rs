@@ -92,11 +92,11 @@ impl Interpreter<'_> {
         mut done: impl FnMut(&mut Client) -> Option<T>,
     ) -> Result<Waited<T>, Abort> {
         loop {
-            let state = self.client(client)?;
-            if let Some(found) = done(state) {
+            if let Some(found) = done(self.client(client)?) {
                 return Ok(Waited::Done(found));
             }
-            if let Some(ended) = state.ended() {
+            self.take_effect()?;
+            if let Some(ended) = self.client(client)?.ended() {
                 return Ok(Waited::Ended(ended.clone()));
             }
             if !self.receive_until(until).await? {
@@ -115,25 +115,32 @@ impl Interpreter<'_> {
 
     /// Waits for the next thing that any client receives. `false`: nothing came before the deadline.
     pub async fn receive_until(&mut self, until: Instant) -> Result<bool, Abort> {
+        self.take_effect()?;
         let Some(incoming) = self.conns.receive(until).await else { return Ok(false) };
         self.receive(incoming);
         // Nothing is looked at behind the frame that broke a MUST.
-        while !self.verdict.is_broken()
+        while !self.verdict.is_pending()
             && let Some(incoming) = self.conns.received()
         {
             self.receive(incoming);
         }
-        self.go_on().map(|()| true)
+        Ok(true)
     }
 
     /// Takes in what has come where much is waiting: a server whose answers nobody reads would stop reading itself.
     pub fn make_room(&mut self) -> Result<(), Abort> {
-        while !self.verdict.is_broken()
+        while !self.verdict.is_pending()
             && self.conns.is_crowded()
             && let Some(incoming) = self.conns.received()
         {
             self.receive(incoming);
         }
+        self.go_on()
+    }
+
+    /// Whoever waits has looked at all that came before the frame that broke a MUST: it ends the case.
+    pub fn take_effect(&mut self) -> Result<(), Abort> {
+        self.verdict.take_effect(self.cx, &self.step.pointer);
         self.go_on()
     }
 
@@ -145,11 +152,11 @@ impl Interpreter<'_> {
     fn receive(&mut self, incoming: Incoming) {
         let Some(name) = self.conns.receiver_of(&incoming).map(str::to_owned) else { return };
         let over = self.log.count(&incoming.payload, &self.cx.run.options.limits);
-        if let Some(over) = over.filter(|_| !self.verdict.is_broken()) {
-            self.fail(Failure::new(Check::Limit, Verdict::Failed, over));
+        if let Some(over) = over.filter(|_| !self.verdict.is_pending()) {
+            self.verdict.postpone(Failure::new(Check::Limit, Verdict::Failed, over));
         }
         let Incoming { payload, detail, at, .. } = incoming;
-        let (index, failures) = (self.log.next_index(), self.verdict.count());
+        let index = self.log.next_index();
         if let (Some(probe), Payload::Text(text)) = (&self.cx.probe, &payload) {
             probe.hears(&name, index, text);
         }
@@ -160,7 +167,7 @@ impl Interpreter<'_> {
             client.receive_pong(bytes);
         }
         if let Some(ended) = ObservedEnd::from(&payload, detail.as_deref()) {
-            self.receive_end(&name, index, ended, failures);
+            self.receive_end(&name, index, ended);
         }
         if let Some(body) = judged.body {
             let ambient = judged.message.is_some_and(|message| self.cx.protocol.is_ambient(message));
@@ -172,18 +179,18 @@ impl Interpreter<'_> {
     }
 
     /// Takes in how a connection ended, shows it in the log, and sees to it that bytes which no WebSocket client can read fail the
-    /// case, whether or not a requirement speaks of them. `failures`: how many there were before it was judged.
-    fn receive_end(&mut self, name: &str, index: u64, mut ended: ObservedEnd, failures: usize) {
+    /// case, whether or not a requirement speaks of them.
+    fn receive_end(&mut self, name: &str, index: u64, mut ended: ObservedEnd) {
         if ended.detail.is_some() {
             self.log.describe(index, ended.describe());
         }
         if ended.is_breach() {
             let message = ended.describe();
-            match self.verdict.first_since(failures) {
+            match self.verdict.first_pending() {
                 Some(failure) => failure.message = message,
                 None => {
                     let failure = Failure::new(Check::Frame, Verdict::Failed, message);
-                    self.fail(failure.shown_by([index]));
+                    self.verdict.postpone(failure.shown_by([index]));
                 }
             }
         }
@@ -213,7 +220,8 @@ impl Interpreter<'_> {
         if let Some(id) = id {
             self.join_session(name, received.event, id);
         }
-        if let Some(client) = self.conns.get_mut(name) {
+        // What broke a MUST is not offered to the steps.
+        if let Some(client) = self.conns.get_mut(name).filter(|_| !self.verdict.is_pending()) {
             client.receive(received, logged, part);
         }
     }

@@ -144,6 +144,7 @@ impl Interpreter<'_> {
 
     /// The connection is there, or a step awaited its end; else that is what is wrong.
     pub(crate) fn expect_connected(&mut self, client: &str) -> Result<(), Abort> {
+        self.take_effect()?;
         let state = self.client(client)?;
         let Some(ended) = state.lost().cloned() else { return Ok(()) };
         state.report_end();

@@ -1,6 +1,6 @@
 //! What `{{NAME}}` stands for in a running case.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -15,6 +15,9 @@ use crate::scenario::{template, turn};
 /// The values that templates stand for. The same seed and salt give the same ones.
 pub(crate) struct Variables {
     values: HashMap<String, Value>,
+    /// Names that a message was to give which did not come, and whether one of them was asked for.
+    missed: BTreeSet<String>,
+    asked_missed: bool,
     rng: ChaCha8Rng,
     /// Ids that the server has told, for `{{seen.NAME}}`.
     pub ids: ServerIds,
@@ -32,6 +35,8 @@ impl Variables {
     pub fn new(cx: &CaseContext<'_>, seed: u64) -> Self {
         let given = cx.loaded.case.vars.iter();
         Self {
+            missed: BTreeSet::new(),
+            asked_missed: false,
             values: given.map(|(name, value)| (name.clone(), value.clone())).collect(),
             rng: ChaCha8Rng::seed_from_u64(seed),
             ids: ServerIds::default(),
@@ -105,8 +110,21 @@ impl Variables {
                 let client = scope.conns.get(rest.unwrap_or(scope.client));
                 Some(json!(client.and_then(|client| client.turn.last_seen)))
             }
-            _ => None,
+            _ => {
+                self.asked_missed |= self.missed.contains(root);
+                None
+            }
         }
+    }
+
+    /// What was to give these values did not come.
+    pub fn miss<'n>(&mut self, names: impl Iterator<Item = &'n String>) {
+        self.missed.extend(names.cloned());
+    }
+
+    /// Whether a value was asked for that such a message was to give.
+    pub fn has_missed(&self) -> bool {
+        self.asked_missed
     }
 
     fn cue(&mut self, name: Option<&str>, scope: &Scope<'_>) -> Option<Value> {

@@ -66,6 +66,9 @@ pub(crate) struct CaseVerdict {
     cause: Option<Cause>,
     /// A MUST is broken: a failure is `Failed`.
     broken: bool,
+    /// What a frame has broken that no step has come to yet: the frames before it are looked at first, so that their order alone
+    /// decides, and not how TCP cuts the stream.
+    pending: Vec<Failure>,
 }
 
 impl CaseVerdict {
@@ -99,7 +102,25 @@ impl CaseVerdict {
             .breaking(&violation.requirements)
             .with_values(violation.expected, violation.actual)
             .shown_by(frames);
-        self.record(cx, pointer, failure);
+        if fails { self.postpone(failure) } else { self.record(cx, pointer, failure) }
+    }
+
+    /// Notes a failure that takes effect once everything that came before it has been looked at.
+    pub fn postpone(&mut self, failure: Failure) {
+        self.pending.push(failure);
+    }
+
+    /// Whether a frame has come that breaks a MUST, and no step has come to it yet.
+    pub fn is_pending(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
+    /// Records what was postponed, at a step: unless something before it has broken a MUST, behind which nothing is judged.
+    pub fn take_effect(&mut self, cx: &CaseContext<'_>, pointer: &str) {
+        let was_broken = self.broken;
+        for failure in std::mem::take(&mut self.pending).into_iter().filter(|_| !was_broken) {
+            self.record(cx, pointer, failure);
+        }
     }
 
     /// Notes what breaks the bare protocol and not the adapted one.
@@ -130,8 +151,13 @@ impl CaseVerdict {
     }
 
     /// The first failure that was recorded after there were so many.
-    pub fn first_since(&mut self, count: usize) -> Option<&mut Failure> {
-        self.failures.get_mut(count)
+    pub fn first_since(&self, count: usize) -> Option<&Failure> {
+        self.failures.get(count)
+    }
+
+    /// The first failure that was postponed.
+    pub fn first_pending(&mut self) -> Option<&mut Failure> {
+        self.pending.first_mut()
     }
 
     /// Keeps why the opening failed.

@@ -8,8 +8,10 @@ use crate::frame::Pointer;
 use crate::protocol::extension::Exchange;
 use crate::protocol::{Matcher, Protocol, is_subset};
 use crate::results::cause::Statement;
+use crate::results::event::Way;
 use crate::run::case::client::{EndBlame, Looked, Received};
 use crate::run::case::interpreter::{Abort, Interpreter};
+use crate::run::case::patience::Patience;
 use crate::scenario::case::{Awaited, Constraint};
 use crate::source::schema::Schema;
 use crate::trace::Direction;
@@ -102,6 +104,12 @@ impl Expectation {
     }
 }
 
+/// The sentence about a message of the right type that lacks what is asked for.
+fn mismatch(protocol: &Protocol, wanted: &Expectation, received: &Received) -> String {
+    let name = received.message.and_then(|message| protocol.messages.get(message));
+    format!("{} came, but did not match", name.map_or(&wanted.label, |message| &message.name))
+}
+
 /// Whether a message refuses something, as far as the protocol has such messages.
 pub(crate) fn is_error(protocol: &Protocol, received: &Received) -> bool {
     let errors = protocol.roles().errors.as_ref();
@@ -182,7 +190,7 @@ impl Interpreter<'_> {
         &mut self,
         client: &str,
         wanted: &Expectation,
-        until: Instant,
+        patience: &mut Patience,
         on_error: OnError,
     ) -> Result<WaitOutcome, Abort> {
         let began = Instant::now();
@@ -207,6 +215,9 @@ impl Interpreter<'_> {
         let mut late = false;
         let missed = loop {
             while let Some(received) = self.client(client)?.inbox.queue.pop_front() {
+                if !received.ambient {
+                    patience.prolong();
+                }
                 if wanted.matches(&received)
                     && (!wanted.is_turn_end(&received) || self.is_last(client).await?)
                 {
@@ -216,8 +227,13 @@ impl Interpreter<'_> {
                     self.client(client)?.inbox.looked.push(looked);
                     return Ok(WaitOutcome::Found(Box::new(received)));
                 }
-                if on_error == OnError::Fail && is_error(&self.cx.protocol, &received) {
-                    let message = format!("an error came instead of {}", wanted.label);
+                let is_error = is_error(&self.cx.protocol, &received);
+                if on_error == OnError::Fail && is_error && !self.is_for_another(client, wanted, &received) {
+                    let message = if wanted.nearly(&received) {
+                        mismatch(&self.cx.protocol, wanted, &received)
+                    } else {
+                        format!("an error came instead of {}", wanted.label)
+                    };
                     self.put_back(client, passed)?;
                     return Ok(WaitOutcome::Missed(message.into(), Some(Box::new(received))));
                 }
@@ -227,11 +243,12 @@ impl Interpreter<'_> {
                 let unfinished = wanted.matches(&received);
                 passed.push(received);
                 // The silence that was waited for may have taken all the time there is.
-                if unfinished && Instant::now() > until {
+                if unfinished && patience.is_over() {
                     late = true;
                     break;
                 }
             }
+            self.take_effect()?;
             if let Some(ended) = self.client(client)?.ended().cloned() {
                 let state = self.client(client)?;
                 if wanted.close && (was_reported || ended.is_close() || state.may_be_cut()) {
@@ -251,17 +268,40 @@ impl Interpreter<'_> {
             // What is there already is looked at once more behind the deadline; a server that never pauses would
             // otherwise be heard for ever.
             let last_look = late;
-            late |= Instant::now() > until;
-            if last_look || !self.receive_until(until).await? {
+            late |= patience.is_over();
+            if last_look || !self.receive_until(patience.until).await? {
                 let missed: Statement = match &nearly {
-                    Some(_) => format!("{} came, but did not match", wanted.label).into(),
-                    None => self.explain_wait(client, wanted, until - began),
+                    Some(nearly) => mismatch(&self.cx.protocol, wanted, nearly).into(),
+                    None => {
+                        self.explain_wait(client, wanted, patience.until.saturating_duration_since(began))
+                    }
                 };
-                break missed.noting(&self.came_before(client, wanted));
+                let missed = missed.noting(&self.came_before(client, wanted));
+                break if nearly.is_none() { missed.noting(patience.note()) } else { missed };
             }
         };
         self.put_back(client, passed)?;
         Ok(WaitOutcome::Missed(missed, nearly))
+    }
+
+    /// Whether an error answers another request than what is waited for: it bears the id of one that has another reply, or not the id
+    /// that is waited for.
+    fn is_for_another(&self, client: &str, wanted: &Expectation, error: &Received) -> bool {
+        let Some(replies) = &self.cx.protocol.extension.replies else { return false };
+        let Some(id) = replies.id.get(&error.body).filter(|id| !id.is_null()) else { return false };
+        let echo = wanted.echo.as_ref().filter(|(at, _)| *at == replies.id).map(|(_, id)| id);
+        if let Some(asked) = echo.or_else(|| wanted.with.as_ref().and_then(|with| replies.id.get(with))) {
+            return asked != id;
+        }
+        let request = self.log.of_client(client).rev().find_map(|entry| {
+            let is_sent = entry.line.way == Way::ToServer;
+            let body: Value = serde_json::from_str(&entry.line.text).ok().filter(|_| is_sent)?;
+            (replies.id.get(&body) == Some(id)).then(|| self.cx.protocol.type_of(&body).map(str::to_owned))?
+        });
+        let reply = request.map(|request| format!("{request}.result"));
+        reply.is_some_and(|reply| {
+            !wanted.names.contains(&reply) && wanted.names.iter().all(|name| name.ends_with(".result"))
+        })
     }
 
     /// The connection has ended, which was waited for: in this way, or in another.

@@ -1,22 +1,31 @@
 //! The verbs that ask for something: `expect`, `check`, `joined`, `assert`, `unchanged`.
 
-use std::time::Instant;
-
 use serde_json::{Value, json};
 
 use crate::check::counter;
 use crate::protocol::Matcher;
 use crate::results::Check;
 use crate::run::case::client::{Received, Taken};
-use crate::run::case::context::StepScope;
+use crate::run::case::context::{StepScope, Tolerance};
 use crate::run::case::exchange::ExchangeKind;
 use crate::run::case::fail::Evidence;
 use crate::run::case::interpreter::{Abort, Interpreter};
+use crate::run::case::patience::Patience;
 use crate::run::case::wait::{OnError, WaitOutcome};
 use crate::scenario::case::{self, Awaited, Expect, Relation};
 use crate::scenario::file::Joined;
 use crate::source::schema::{Problem, Violation};
 use crate::trace::Direction;
+
+/// Adds the fields of a value to another one: a null, too, which is as much of a demand.
+fn show(to: &mut Value, fields: &Value) {
+    match (to, fields) {
+        (Value::Object(to), Value::Object(fields)) => {
+            fields.iter().for_each(|(key, value)| show(to.entry(key).or_insert(Value::Null), value));
+        }
+        (to, value) => to.clone_from(value),
+    }
+}
 
 /// Pieces that a message which they do not make points to: the first ones.
 const LISTED: usize = 100;
@@ -26,10 +35,14 @@ impl Interpreter<'_> {
         let (client, names) = (cx.client, &verb.awaited.names);
         let mut wanted = self.wanted(&verb.awaited)?;
         wanted.keep = verb.keep;
-        let until = Instant::now() + self.deadline(verb.within);
+        let deadline = self.deadline(verb.within);
         let on_error = if verb.past_errors { OnError::LookPast } else { OnError::Fail };
+        let mut patience = match verb.within {
+            Some(_) => Patience::for_time(deadline),
+            None => Patience::for_silence(deadline),
+        };
         for _ in 0..verb.count {
-            match self.wait(client, &wanted, until, on_error).await? {
+            match self.wait(client, &wanted, &mut patience, on_error).await? {
                 WaitOutcome::Found(received) | WaitOutcome::Closed(received) => {
                     for (name, at) in &verb.save {
                         let Some(value) = at.get(&received.body).cloned() else {
@@ -46,9 +59,13 @@ impl Interpreter<'_> {
                     return self.fail_on_end(Check::Step, client, &blame, message);
                 }
                 WaitOutcome::Missed(message, instead) => {
-                    let blame = self.absent(cx, names, cx.blame);
+                    let mut blame = self.absent(cx, names, cx.blame);
+                    if instead.is_none() {
+                        blame = self.endless(names, blame);
+                    }
                     let expected = self.asked_for(&verb.awaited)?;
                     self.client(client)?.inbox.taken = Taken::Missed;
+                    self.vars.miss(verb.save.keys());
                     return self.fail_step(&blame, message, instead.as_deref(), expected);
                 }
             }
@@ -74,14 +91,30 @@ impl Interpreter<'_> {
         }
         if let Some(Value::Object(with)) = &awaited.with {
             let with = self.expand(&Value::Object(with.clone()), None)?;
-            for (key, value) in with.as_object().into_iter().flatten() {
-                json_patch::merge(&mut expected, &json!({ key: value }));
-            }
+            show(&mut expected, &with);
         }
         if let Some(schema) = &awaited.schema {
             expected["where"] = schema.given.clone();
         }
         Ok(Some(expected))
+    }
+
+    /// The requirements that a turn without an end breaks.
+    fn turn_covers(&self) -> Vec<String> {
+        self.cx.protocol.extension.turn.covers.clone()
+    }
+
+    /// Who is to blame for a turn that has not ended at all, where the step is about something lighter: that is no warning.
+    fn endless(&mut self, names: &[String], blame: Vec<String>) -> Vec<String> {
+        let own = self.turn_covers();
+        let requirements = &self.cx.protocol.requirements;
+        let light = self.step.tolerance == Tolerance::Warns || !requirements.fails(&blame);
+        if names != ["turn-end"] || !light || self.step.is_tolerated || !requirements.fails(&own) {
+            return blame;
+        }
+        self.step.tolerance = Tolerance::Full;
+        let more: Vec<String> = own.into_iter().filter(|id| !blame.contains(id)).collect();
+        blame.into_iter().chain(more).collect()
     }
 
     /// Who is to blame when an expected message does not come.
@@ -90,7 +123,7 @@ impl Interpreter<'_> {
             return cx.covers.to_vec();
         }
         if names.iter().any(|name| name == "turn-end") {
-            return self.cx.protocol.extension.turn.covers.clone();
+            return self.turn_covers();
         }
         let absent: Vec<String> = names
             .iter()
