@@ -21,8 +21,9 @@ faults! {
     OneItemOnly "one-item-only" "Of several items in user_input the first is read." ["AL-UI-6"];
     OneTurnOnly "one-turn-only" "A connection has one turn." ["AL-UI-9"];
     InputReplacesTurn "input-replaces-turn" "user_input during a turn ends that turn." ["AL-UI-10"];
-    NoLoading "no-loading" "A turn begins without loading_state true." ["AL-SEQ-1", "AL-SEQ-4"];
-    LateLoading "late-loading" "loading_state true comes after the first item." ["AL-SEQ-1", "AL-SEQ-4"];
+    NoLoading "no-loading" "A turn begins without loading_state true." ["AL-SEQ-1"];
+    LateLoading "late-loading" "loading_state true comes after the first item." ["AL-SEQ-1"];
+    IdleFirst "idle-first" "loading_state false is sent before a turn begins." ["AL-SEQ-4"];
     LoadingStays "loading-stays" "loading_state false is left out when a turn succeeds." ["AL-SEQ-2", "AL-SEQ-3", "AL-SEQ-4"];
     FinishBeforeLoading "finish-before-loading" "agent_finished comes before loading_state false." ["AL-SEQ-3"];
     LoadingTwice "loading-twice" "loading_state true is sent twice." ["AL-SEQ-4"];
@@ -109,7 +110,7 @@ faults! {
     NoResponseId "no-response-id" "agent_finished has no responseId." ["AL-FIN-1"];
     ResponseIdRepeats "response-id-repeats" "Every turn has the same responseId." ["AL-FIN-2"];
     SilentOnContext "silent-on-context" "get_context_info is not answered." ["AL-BASE-9", "AL-CON-10", "AL-CTX-1", "AL-CTX-11"];
-    AnswersTwice "answers-twice" "get_context_info is answered twice." ["AL-CTX-1", "AL-ERR-4", "AL-UI-1"];
+    AnswersTwice "answers-twice" "get_context_info is answered twice." ["AL-CTX-1"];
     UsageAsText "usage-as-text" "usagePercent is a string." ["AL-CTX-2"];
     UsageAsFraction "usage-as-fraction" "usagePercent is a fraction of one." ["AL-CTX-3"];
     FractionalLength "fractional-length" "transcriptLength is no integer." ["AL-CTX-4"];

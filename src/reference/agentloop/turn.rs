@@ -137,6 +137,9 @@ impl Player {
         if self.has(Defect::UnlistedType) {
             self.conversation.send(&self.cause, "turn_started", json!({}));
         }
+        if self.has(Defect::IdleFirst) {
+            self.loading(false);
+        }
         if !self.has(Defect::NoLoading) && !self.has(Defect::LateLoading) {
             self.loading(true);
         }

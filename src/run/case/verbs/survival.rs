@@ -124,6 +124,11 @@ impl Interpreter<'_> {
         if let Some(barrier) = barrier.filter(|_| self.conns.get(client).is_some_and(Client::is_opened)) {
             if self.errors(client)? < wanted && !self.client(client)?.has_ended() {
                 spoke = self.query(client, &barrier).await?.is_none();
+                // An answer that names no question may be one to an earlier question: its silence tells then.
+                let is_sure = barrier.iter().all(|step| step.expect.is_none() || step.echo.is_some());
+                if spoke && !is_sure && self.errors(client)? < wanted {
+                    self.await_quiet(client).await?;
+                }
             }
         } else {
             let until = Instant::now() + self.deadline(None);
