@@ -71,6 +71,8 @@ pub(crate) enum Taken {
     Nothing,
     /// What it waited for did not come, which was tolerated.
     Missed,
+    /// The same, and an error came instead.
+    Refused,
     Message(Box<Received>),
 }
 
@@ -222,7 +224,7 @@ impl Inbox {
         let looked = self.looked.iter().map(|looked| &looked.received);
         let taken = match &self.taken {
             Taken::Message(received) => Some(&**received),
-            Taken::Missed | Taken::Nothing => None,
+            Taken::Missed | Taken::Refused | Taken::Nothing => None,
         };
         let received = self.queue.iter().chain(looked).chain(taken);
         let pongs: usize = self.pongs.iter().map(|pong| pong.len()).sum();

@@ -11,7 +11,7 @@ use crate::run::case::exchange::ExchangeKind;
 use crate::run::case::fail::Evidence;
 use crate::run::case::interpreter::{Abort, Interpreter};
 use crate::run::case::patience::Patience;
-use crate::run::case::wait::{OnError, WaitOutcome};
+use crate::run::case::wait::{OnError, WaitOutcome, is_error};
 use crate::scenario::case::{self, Awaited, Expect, Relation};
 use crate::scenario::file::Joined;
 use crate::source::schema::{Problem, Violation};
@@ -61,10 +61,12 @@ impl Interpreter<'_> {
                 WaitOutcome::Missed(message, instead) => {
                     let mut blame = self.absent(cx, names, cx.blame);
                     if instead.is_none() {
-                        blame = self.endless(names, blame);
+                        blame = self.endless(client, names, blame)?;
                     }
                     let expected = self.asked_for(&verb.awaited)?;
-                    self.client(client)?.inbox.taken = Taken::Missed;
+                    let refused = instead.as_ref().is_some_and(|one| is_error(&self.cx.protocol, one));
+                    self.client(client)?.inbox.taken =
+                        if refused { Taken::Refused } else { Taken::Missed };
                     self.vars.miss(verb.save.keys());
                     return self.fail_step(&blame, message, instead.as_deref(), expected);
                 }
@@ -104,17 +106,25 @@ impl Interpreter<'_> {
         self.cx.protocol.extension.turn.covers.clone()
     }
 
-    /// Who is to blame for a turn that has not ended at all, where the step is about something lighter: that is no warning.
-    fn endless(&mut self, names: &[String], blame: Vec<String>) -> Vec<String> {
+    /// Who is to blame for a turn that has not ended at all, where the step is about something lighter: that is no warning, unless
+    /// the step before was told by an error that the turn is over.
+    fn endless(
+        &mut self,
+        client: &str,
+        names: &[String],
+        blame: Vec<String>,
+    ) -> Result<Vec<String>, Abort> {
         let own = self.turn_covers();
+        let was_refused = matches!(self.client(client)?.inbox.taken, Taken::Refused);
         let requirements = &self.cx.protocol.requirements;
         let light = self.step.tolerance == Tolerance::Warns || !requirements.fails(&blame);
-        if names != ["turn-end"] || !light || self.step.is_tolerated || !requirements.fails(&own) {
-            return blame;
+        let excused = self.step.is_tolerated || was_refused;
+        if names != ["turn-end"] || !light || excused || !requirements.fails(&own) {
+            return Ok(blame);
         }
         self.step.tolerance = Tolerance::Full;
         let more: Vec<String> = own.into_iter().filter(|id| !blame.contains(id)).collect();
-        blame.into_iter().chain(more).collect()
+        Ok(blame.into_iter().chain(more).collect())
     }
 
     /// Who is to blame when an expected message does not come.
@@ -138,7 +148,7 @@ impl Interpreter<'_> {
         let (_, compiled) = self.compiled(&verb.schema)?;
         let taken = match &self.client(client)?.inbox.taken {
             Taken::Message(received) => (**received).clone(),
-            Taken::Missed => {
+            Taken::Missed | Taken::Refused => {
                 self.step.vacuous = true;
                 return Ok(());
             }
