@@ -65,8 +65,7 @@ impl Interpreter<'_> {
                     }
                     let expected = self.asked_for(&verb.awaited)?;
                     let refused = instead.as_ref().is_some_and(|one| is_error(&self.cx.protocol, one));
-                    self.client(client)?.inbox.taken =
-                        if refused { Taken::Refused } else { Taken::Missed };
+                    self.client(client)?.inbox.taken = if refused { Taken::Refused } else { Taken::Missed };
                     self.vars.miss(verb.save.keys());
                     return self.fail_step(&blame, message, instead.as_deref(), expected);
                 }
@@ -108,12 +107,7 @@ impl Interpreter<'_> {
 
     /// Who is to blame for a turn that has not ended at all, where the step is about something lighter: that is no warning, unless
     /// the step before was told by an error that the turn is over.
-    fn endless(
-        &mut self,
-        client: &str,
-        names: &[String],
-        blame: Vec<String>,
-    ) -> Result<Vec<String>, Abort> {
+    fn endless(&mut self, client: &str, names: &[String], blame: Vec<String>) -> Result<Vec<String>, Abort> {
         let own = self.turn_covers();
         let was_refused = matches!(self.client(client)?.inbox.taken, Taken::Refused);
         let requirements = &self.cx.protocol.requirements;
