@@ -6,20 +6,24 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 const END: &[u8] = b"\r\n\r\n";
+/// `HTTP/1.1 101`.
+const STATUS: usize = 12;
 
 /// Hands out bytes up to the end of an HTTP head and keeps those behind it: whoever reads the head reads in large
-/// pieces, and would take the server's first frames with it.
+/// pieces, and would take the server's first frames with it. Behind a refusal comes no frame but its body, which is handed out.
 pub(super) struct Ahead<S> {
     stream: S,
     /// The last bytes of what was handed out, as far as the end may have begun in them.
     seen: Vec<u8>,
     over: bool,
+    /// The first bytes, up to the status.
+    start: Vec<u8>,
     rest: Vec<u8>,
 }
 
 impl<S> Ahead<S> {
     pub fn new(stream: S) -> Self {
-        Self { stream, seen: Vec::new(), over: false, rest: Vec::new() }
+        Self { stream, seen: Vec::new(), over: false, start: Vec::new(), rest: Vec::new() }
     }
 
     /// The stream, and what was read of it behind the head.
@@ -30,11 +34,15 @@ impl<S> Ahead<S> {
     /// Splits what was just read at the end of the head.
     fn split(&mut self, read: &[u8]) -> usize {
         let before = self.seen.len();
+        self.start.extend(read.iter().take(STATUS.saturating_sub(self.start.len())));
         self.seen.extend_from_slice(read);
         match self.seen.windows(END.len()).position(|window| window == END) {
             Some(at) => {
-                let taken = at + END.len() - before;
                 self.over = true;
+                if !self.start.ends_with(b" 101") {
+                    return read.len();
+                }
+                let taken = at + END.len() - before;
                 self.rest.extend_from_slice(&read[taken..]);
                 taken
             }
@@ -91,6 +99,16 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Ahead<S> {
 mod tests {
     use super::*;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    #[tokio::test]
+    async fn the_body_of_a_refusal_is_handed_out() {
+        let (mut server, client) = tokio::io::duplex(1024);
+        server.write_all(b"HTTP/1.1 404 x\r\nA: b\r\n\r\nno").await.expect("written");
+        drop(server);
+        let mut read = String::new();
+        Ahead::new(client).read_to_string(&mut read).await.expect("read");
+        assert!(read.ends_with("\r\n\r\nno"), "{read}");
+    }
 
     #[tokio::test]
     async fn what_comes_behind_the_head_is_kept_wherever_the_pieces_end() {
