@@ -13,7 +13,7 @@ use super::{Failure, usage};
 use crate::exit::Exit;
 use crate::protocol::Protocol;
 use crate::reference;
-use crate::scenario::LoadedCase;
+use crate::scenario::{LoadedCase, Outline};
 
 /// Explain a requirement, an ambiguity and its answers, or a case.
 #[derive(Debug, Args)]
@@ -47,30 +47,12 @@ impl Explain {
                 Protocol::embedded_names().into_iter().filter(|name| named.as_deref() != Some(*name));
             sources.extend(others.map(|name| Source { name: Some(name.to_owned()), ..Source::default() }));
         }
-        let mut known = Vec::new();
-        let mut told = false;
-        for mut source in sources {
-            let protocol = source.protocol(&mut Filter::default())?;
-            let id = protocol.requirements.0.keys().find(|id| id.eq_ignore_ascii_case(&self.id)).cloned();
-            if let Some(id) = id {
-                return show(&protocol, &source.cases(&protocol)?, &id);
-            }
-            let readings = &protocol.extension.readings;
-            if let Some(id) = readings.keys().find(|id| id.eq_ignore_ascii_case(&self.id)) {
-                return show_reading(&protocol, id);
-            }
-            let cases = source.cases(&protocol)?;
-            // Two protocols can have cases of one name.
-            for case in cases.iter().filter(|case| case.id == self.id) {
-                show_case(&protocol, case, source.scenario.is_empty())?;
-                told = true;
-            }
-            known.extend(protocol.requirements.0.keys().chain(readings.keys()).cloned());
-            known.extend(cases.into_iter().map(|case| case.id));
-        }
-        if told {
+        // Protocols that cannot have it need not be loaded, unless it is nowhere.
+        let likely = sources.iter().filter(|source| source.may_have(&self.id)).cloned().collect();
+        if self.find(likely)?.is_none() {
             return Ok(Exit::Passed);
         }
+        let Some(known) = self.find(sources)? else { return Ok(Exit::Passed) };
         let is_case = self.id.contains('/');
         let id = if is_case { self.id.clone() } else { self.id.to_uppercase() };
         let near = crate::source::nearest(&id, known.iter().map(String::as_str));
@@ -81,6 +63,35 @@ impl Explain {
         };
         let what = if is_case { "case" } else { "requirement" };
         Err(usage(format!("unknown {what} `{}`", self.id), &hint))
+    }
+
+    /// Shows what has the id: the first requirement or ambiguity, or all cases. None was shown: the ids that there are.
+    fn find(&self, sources: Vec<Source>) -> Result<Option<Vec<String>>, Failure> {
+        let (mut known, mut shown) = (Vec::new(), false);
+        for mut source in sources {
+            let protocol = source.protocol(&mut Filter::default())?;
+            let id = protocol.requirements.0.keys().find(|id| id.eq_ignore_ascii_case(&self.id));
+            if let Some(id) = id {
+                show(&protocol, &source.outlines(&protocol)?, id)?;
+                return Ok(None);
+            }
+            let readings = &protocol.extension.readings;
+            if let Some(id) = readings.keys().find(|id| id.eq_ignore_ascii_case(&self.id)) {
+                show_reading(&protocol, id)?;
+                return Ok(None);
+            }
+            let outlines = source.outlines(&protocol)?;
+            // Two protocols can have cases of one name.
+            if outlines.iter().any(|case| case.id == self.id) {
+                for case in source.cases(&protocol)?.iter().filter(|case| case.id == self.id) {
+                    show_case(&protocol, case, source.scenario.is_empty())?;
+                }
+                shown = true;
+            }
+            known.extend(protocol.requirements.0.keys().chain(readings.keys()).cloned());
+            known.extend(outlines.into_iter().map(|case| case.id));
+        }
+        Ok((!shown).then_some(known))
     }
 }
 
@@ -120,7 +131,7 @@ fn show_case(protocol: &Protocol, case: &LoadedCase, embedded: bool) -> Result<(
     Ok(())
 }
 
-fn show(protocol: &Protocol, cases: &[LoadedCase], id: &str) -> Result<Exit, Failure> {
+fn show(protocol: &Protocol, cases: &[Outline], id: &str) -> Result<Exit, Failure> {
     let Some(requirement) = protocol.requirements.get(id) else { return Ok(Exit::Passed) };
     let mut out = super::out();
     writeln!(
@@ -164,14 +175,14 @@ fn show(protocol: &Protocol, cases: &[LoadedCase], id: &str) -> Result<Exit, Fai
 /// What decides each requirement of a protocol: schema places, invariants, exchanges and cases, as text.
 pub(super) struct Deciders<'p> {
     protocol: crate::protocol::Deciders<'p>,
-    cases: BTreeMap<String, Vec<&'p LoadedCase>>,
+    cases: BTreeMap<&'p str, Vec<&'p Outline>>,
 }
 
 impl<'p> Deciders<'p> {
-    pub fn index(protocol: &'p Protocol, cases: &'p [LoadedCase]) -> Self {
-        let mut by_id: BTreeMap<String, Vec<&LoadedCase>> = BTreeMap::new();
+    pub fn index(protocol: &'p Protocol, cases: &'p [Outline]) -> Self {
+        let mut by_id: BTreeMap<&str, Vec<&Outline>> = BTreeMap::new();
         for case in cases {
-            for id in case.covered() {
+            for id in &case.covered {
                 by_id.entry(id).or_default().push(case);
             }
         }
@@ -185,6 +196,6 @@ impl<'p> Deciders<'p> {
     pub fn of(&self, id: &str) -> Vec<String> {
         let of_protocol = self.protocol.of(id).iter().map(ToString::to_string);
         let cases = self.cases.get(id).into_iter().flatten();
-        of_protocol.chain(cases.map(|case| format!("case {}: {}", case.id, case.case.title))).collect()
+        of_protocol.chain(cases.map(|case| format!("case {}: {}", case.id, case.title))).collect()
     }
 }

@@ -14,6 +14,7 @@ use crate::exit::Exit;
 use crate::protocol::Requirement;
 use crate::reference;
 use crate::report::table::Table;
+use crate::scenario::Outline;
 
 /// List protocols, cases, or requirements and what decides them.
 #[derive(Debug, Args)]
@@ -38,17 +39,18 @@ impl List {
         let config = Config::read(self.config.as_deref())?;
         config.fill(&mut self.source, &mut self.filter);
         config.check(&self.source, Files::default())?;
-        let suites = self.source.suites(&mut self.filter)?;
+        let suites = self.source.outlined(&mut self.filter)?;
+        let is_table = self.markdown || (suites.len() > 1 && self.filter.is_empty());
+        let suites = if self.requirements || is_table { suites } else { self.filter.select(suites)? };
+        // The process ends: what was loaded need not be freed piece by piece.
+        let suites = suites.leak();
         if self.requirements {
-            return self.requirements(&suites);
+            return self.requirements(suites);
         }
-        if self.markdown || (suites.len() > 1 && self.filter.is_empty()) {
-            return protocols(&suites, self.markdown);
-        }
-        cases(&self.filter.select(suites)?)
+        if is_table { protocols(suites, self.markdown) } else { cases(suites) }
     }
 
-    fn requirements(&self, suites: &[Suite]) -> Result<Exit, Failure> {
+    fn requirements(&self, suites: &[Suite<Outline>]) -> Result<Exit, Failure> {
         let mut out = super::out();
         let (mut decided, mut total) = (0, 0);
         for Suite { protocol, cases } in suites {
@@ -86,7 +88,7 @@ impl List {
 }
 
 /// One line a protocol.
-fn protocols(suites: &[Suite], markdown: bool) -> Result<Exit, Failure> {
+fn protocols(suites: &[Suite<Outline>], markdown: bool) -> Result<Exit, Failure> {
     let mut table =
         Table::new(["protocol", "title", "server requirements", "exercised", "readings", "cases", "faults"]);
     for Suite { protocol, cases } in suites {
@@ -120,7 +122,7 @@ fn protocols(suites: &[Suite], markdown: bool) -> Result<Exit, Failure> {
 }
 
 /// One line a case.
-pub(super) fn cases(suites: &[Suite]) -> Result<Exit, Failure> {
+pub(super) fn cases(suites: &[Suite<Outline>]) -> Result<Exit, Failure> {
     let mut out = super::out();
     let all = || suites.iter().flat_map(|suite| &suite.cases);
     let width = all().map(|case| case.id.len()).max().unwrap_or(0);
@@ -129,7 +131,7 @@ pub(super) fn cases(suites: &[Suite]) -> Result<Exit, Failure> {
             writeln!(out, "{}", protocol.title)?;
         }
         for case in cases {
-            writeln!(out, "{:<width$}  {}  [{}]", case.id, case.case.title, case.covered().join(" "))?;
+            writeln!(out, "{:<width$}  {}  [{}]", case.id, case.title, case.covered.join(" "))?;
         }
     }
     match all().count() {

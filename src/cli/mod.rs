@@ -12,6 +12,7 @@ mod list;
 mod markdown;
 mod model;
 mod places;
+mod reading;
 mod report;
 mod run;
 mod schema;

@@ -119,7 +119,7 @@ impl Run {
         }
         let suites = self.filter.select(suites)?;
         if self.list {
-            return super::list::cases(&suites);
+            return super::list::cases(&suites.iter().map(Suite::from).collect::<Vec<_>>());
         }
         let all = suites.len() > 1;
         if self.server.url.is_none() && chosen.is_none() {

@@ -3,15 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use globset::{Glob, GlobMatcher};
-use schemars::JsonSchema;
-use serde::Deserialize;
 
+pub(super) use super::reading::Reading;
 use super::{Failure, nothing, usage};
 use crate::protocol::{DialectChoice, LoadOptions, Protocol, ReadingName};
 pub(super) use crate::report::escape::shell as quote;
-use crate::scenario::{self, LoadedCase};
+use crate::scenario::{self, Listed, LoadedCase, Outline};
 use crate::source::{nearest, nearest_few};
 
 /// Where protocol and scenarios come from.
@@ -37,40 +36,15 @@ pub(super) struct Source {
 }
 
 /// A protocol and its cases.
-pub(super) struct Suite {
+pub(super) struct Suite<C = LoadedCase> {
     pub protocol: Arc<Protocol>,
-    pub cases: Vec<LoadedCase>,
+    pub cases: Vec<C>,
 }
 
-/// Which answer to take where a document is ambiguous.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema, ValueEnum)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum Reading {
-    /// The narrowest answer.
-    Strict,
-    /// The answer that frameproof considers most likely.
-    Default,
-    /// The widest answer.
-    Lenient,
-}
-
-impl From<ReadingName> for Reading {
-    fn from(reading: ReadingName) -> Self {
-        match reading {
-            ReadingName::Strict => Self::Strict,
-            ReadingName::Default => Self::Default,
-            ReadingName::Lenient => Self::Lenient,
-        }
-    }
-}
-
-impl From<Reading> for ReadingName {
-    fn from(reading: Reading) -> Self {
-        match reading {
-            Reading::Strict => Self::Strict,
-            Reading::Default => Self::Default,
-            Reading::Lenient => Self::Lenient,
-        }
+impl From<&Suite> for Suite<Outline> {
+    fn from(suite: &Suite) -> Self {
+        let cases = suite.cases.iter().map(Outline::from).collect();
+        Self { protocol: Arc::clone(&suite.protocol), cases }
     }
 }
 
@@ -166,6 +140,17 @@ impl Source {
         Protocol::embedded_names().contains(&word)
     }
 
+    /// Whether the protocol, or one of its cases, may have this id. Only of files that ship with frameproof it is known.
+    pub fn may_have(&self, id: &str) -> bool {
+        let is_own = self.protocol.is_some() || !self.scenario.is_empty() || !self.overlay.is_empty();
+        let name = self.name.as_deref().filter(|_| !is_own);
+        let Some(Ok(of_protocol)) = name.map(Protocol::embedded_files) else { return true };
+        let of_cases = name.map(scenario::embedded_files).unwrap_or_default();
+        let word = id.rsplit('/').next().unwrap_or(id).to_ascii_lowercase();
+        let mut texts = of_protocol.into_iter().chain(of_cases).map(|(_, text)| text);
+        texts.any(|text| text.to_ascii_lowercase().contains(&word))
+    }
+
     fn load_options(&self) -> LoadOptions {
         let reading = self.reading.map(ReadingName::from).unwrap_or_default();
         let dialect = self.dialect.as_deref().map(DialectChoice::from).unwrap_or_default();
@@ -179,6 +164,23 @@ impl Source {
             Ok(Suite { cases: self.cases(protocol)?, protocol: Arc::clone(protocol) })
         };
         on_threads(&protocols, suite).into_iter().collect()
+    }
+
+    /// The protocols with the outlines of all their cases.
+    pub fn outlined(&mut self, filter: &mut Filter) -> Result<Vec<Suite<Outline>>, Failure> {
+        let protocols = self.protocols(filter)?;
+        let suite = |protocol: &Arc<Protocol>| {
+            Ok(Suite { cases: self.outlines(protocol)?, protocol: Arc::clone(protocol) })
+        };
+        on_threads(&protocols, suite).into_iter().collect()
+    }
+
+    /// The outlines of a protocol's cases.
+    pub fn outlines(&self, protocol: &Protocol) -> Result<Vec<Outline>, Failure> {
+        if self.scenario.is_empty() {
+            return Ok(scenario::outlines(protocol)?);
+        }
+        Ok(self.cases(protocol)?.iter().map(Outline::from).collect())
     }
 
     pub fn cases(&self, protocol: &Protocol) -> Result<Vec<LoadedCase>, Failure> {
@@ -250,8 +252,8 @@ impl<'p> Pattern<'p> {
         }
     }
 
-    fn matches(&self, case: &LoadedCase) -> bool {
-        self.cases && self.glob.is_match(&case.id)
+    fn matches(&self, case: &impl Listed) -> bool {
+        self.cases && self.glob.is_match(case.id())
             || self.requirements && case.covered().iter().any(|id| self.glob.is_match(id))
     }
 }
@@ -274,7 +276,7 @@ impl Filter {
 
     /// The cases that match one pattern of each kind that is given, without the suites of which none is left. A
     /// pattern that matches nothing is an error: it is mistyped.
-    pub fn select(&self, suites: Vec<Suite>) -> Result<Vec<Suite>, Failure> {
+    pub fn select<C: Listed>(&self, suites: Vec<Suite<C>>) -> Result<Vec<Suite<C>>, Failure> {
         let patterns = self.patterns()?;
         let all = || suites.iter().flat_map(|suite| &suite.cases);
         for pattern in patterns.iter().flatten() {
@@ -286,7 +288,7 @@ impl Filter {
         if total == 0 {
             return Err(nothing("there is no case", "give scenarios of your own: --scenario PATH"));
         }
-        let fits = |case: &LoadedCase| {
+        let fits = |case: &C| {
             patterns.iter().all(|kind| kind.is_empty() || kind.iter().any(|pattern| pattern.matches(case)))
         };
         let mut chosen = suites;
@@ -309,7 +311,7 @@ impl Filter {
 }
 
 /// Why a pattern selects nothing.
-fn unmatched(pattern: &Pattern<'_>, suites: &[Suite]) -> Failure {
+fn unmatched<C: Listed>(pattern: &Pattern<'_>, suites: &[Suite<C>]) -> Failure {
     let total: usize = suites.iter().map(|suite| suite.cases.len()).sum();
     let message = format!("no case of {total} matches `{}`", pattern.text);
     let ids = || {
@@ -338,26 +340,49 @@ fn unmatched(pattern: &Pattern<'_>, suites: &[Suite]) -> Failure {
 
 /// What was perhaps meant by a pattern that matches nothing: ids like it, the same of a family like it, or cases whose name
 /// is like it.
-fn near<'i>(pattern: &Pattern<'_>, suites: &'i [Suite], ids: impl Iterator<Item = &'i str>) -> Vec<String> {
+fn near<'i, C: Listed>(
+    pattern: &Pattern<'_>,
+    suites: &'i [Suite<C>],
+    ids: impl Iterator<Item = &'i str>,
+) -> Vec<String> {
     const MOST: usize = 3;
     let quoted = |found: Vec<&str>| found.into_iter().map(|id| format!("`{id}`")).collect::<Vec<_>>();
     let cases = || suites.iter().flat_map(|suite| &suite.cases).filter(|_| pattern.cases);
     let word = pattern.text.trim_matches(['*', '?', '/']);
-    let found = nearest_few(word, cases().map(|case| case.id.as_str()).chain(ids), MOST);
+    let found = nearest_few(word, cases().map(Listed::id).chain(ids), MOST);
     if !found.is_empty() {
         return quoted(found);
     }
     let (family, name) = pattern.text.split_once('/').unwrap_or(("", pattern.text));
-    if let Some(family) = nearest(family, cases().map(|case| case.family.as_str())) {
+    if let Some(family) = nearest(family, cases().map(|case| case.family_and_name().0)) {
         let same = format!("{family}/{name}");
         let fits = Glob::new(&same).is_ok_and(|glob| {
             let glob = glob.compile_matcher();
-            cases().any(|case| glob.is_match(&case.id))
+            cases().any(|case| glob.is_match(case.id()))
         });
         return vec![if fits { format!("`{same}`") } else { format!("`{family}/*`") }];
     }
     let name = name.trim_matches(['*', '?']);
-    let names = nearest_few(name, cases().map(|case| case.name()), MOST);
-    let of_name = cases().filter(|case| names.contains(&case.name())).take(MOST);
-    quoted(of_name.map(|case| case.id.as_str()).collect())
+    let names = nearest_few(name, cases().map(|case| case.family_and_name().1), MOST);
+    let of_name = cases().filter(|case| names.contains(&case.family_and_name().1)).take(MOST);
+    quoted(of_name.map(Listed::id).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_protocol_has_it_may_have() {
+        for name in Protocol::embedded_names() {
+            let mut source = Source { name: Some(name.to_owned()), ..Source::default() };
+            let suites = source.outlined(&mut Filter::default()).ok().expect("it loads");
+            let requirements = suites[0].protocol.requirements.0.keys();
+            let ids = requirements.chain(suites[0].protocol.extension.readings.keys());
+            for id in ids.chain(suites[0].cases.iter().map(|case| &case.id)) {
+                assert!(source.may_have(id) && source.may_have(&id.to_ascii_lowercase()), "{name}: {id}");
+            }
+            assert!(!source.may_have("XX-NONE-1"), "{name}");
+        }
+    }
 }

@@ -257,9 +257,8 @@ fn collect(schema: &Value, root: &Value, depth: usize) -> Node {
     if let Some(condition) = map.get("if") {
         for (key, then) in [("then", true), ("else", false)] {
             let below = map.get(key).map(|branch| collect(branch, root, depth + 1)).unwrap_or_default();
-            if let Some(condition) = Some(condition).filter(|_| !below.is_empty()).and_then(standalone(root))
-            {
-                node.branches.push((condition, then, below));
+            if !below.is_empty() {
+                node.branches.push((standalone(condition, root), then, below));
             }
         }
     }
@@ -269,15 +268,23 @@ fn collect(schema: &Value, root: &Value, depth: usize) -> Node {
     node
 }
 
-/// Compiles a condition that may refer to the document's own schemas. One that does not compile has been reported with
-/// the message's schema.
-fn standalone<'r>(root: &'r Value) -> impl Fn(&Value) -> Option<Schema> + 'r {
-    move |condition| {
-        let mut condition = condition.clone();
-        if let (Some(map), Some(components)) = (condition.as_object_mut(), root.get("components")) {
-            map.insert("components".into(), components.clone());
-        }
-        Schema::new(&condition).ok()
+/// A condition that may refer to the document's own schemas. The message's schema, of which it is a part, has shown that it is one.
+fn standalone(condition: &Value, root: &Value) -> Schema {
+    let mut condition = condition.clone();
+    if refers(&condition)
+        && let (Some(map), Some(components)) = (condition.as_object_mut(), root.get("components"))
+    {
+        map.insert("components".into(), components.clone());
+    }
+    Schema::known_good(condition)
+}
+
+/// Whether a schema refers to another.
+fn refers(schema: &Value) -> bool {
+    match schema {
+        Value::Object(map) => map.iter().any(|(key, value)| key == "$ref" || refers(value)),
+        Value::Array(items) => items.iter().any(refers),
+        _ => false,
     }
 }
 

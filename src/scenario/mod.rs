@@ -6,6 +6,7 @@ pub mod file;
 pub mod frame;
 mod load;
 mod notes;
+mod outline;
 mod salvage;
 pub mod synthetic;
 pub mod turn;
@@ -16,6 +17,7 @@ pub mod write;
 use std::sync::Arc;
 
 pub use load::{embedded, embedded_files, from_documents, load};
+pub use outline::{Listed, Outline, outlines};
 
 pub use crate::source::duration;
 pub use crate::template;
