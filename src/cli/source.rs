@@ -376,7 +376,7 @@ mod tests {
     fn what_a_protocol_has_it_may_have() {
         for name in Protocol::embedded_names() {
             let mut source = Source { name: Some(name.to_owned()), ..Source::default() };
-            let suites = source.outlined(&mut Filter::default()).ok().expect("it loads");
+            let suites = source.outlined(&mut Filter::default()).expect("it loads");
             let requirements = suites[0].protocol.requirements.0.keys();
             let ids = requirements.chain(suites[0].protocol.extension.readings.keys());
             for id in ids.chain(suites[0].cases.iter().map(|case| &case.id)) {
