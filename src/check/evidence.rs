@@ -15,12 +15,11 @@ const SMALL: usize = 2 << 10;
 const QUOTED: usize = 200;
 
 /// A text of a frame, as far as a message quotes it.
-pub(super) fn clipped(mut text: String) -> String {
-    if let Some((end, _)) = text.char_indices().nth(QUOTED) {
-        text.truncate(end);
-        text.push('…');
+pub(super) fn clipped(text: &str) -> String {
+    match text.char_indices().nth(QUOTED) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
     }
-    text
 }
 
 /// The value as a verdict shows it: itself, or, where its text has more than 64 KiB or takes much more memory than its text,

@@ -267,7 +267,7 @@ impl Judge {
         let message = match at.get(body) {
             None => format!("{at} is missing: the frame has no type"),
             Some(Value::String(name)) => {
-                format!("the server may not send a message `{}`", clipped(name.clone()))
+                format!("the server may not send a message `{}`", clipped(name))
             }
             Some(other) => format!("{at} must be a string, not {}", crate::protocol::shorten(other)),
         };

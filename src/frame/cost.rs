@@ -21,6 +21,11 @@ pub(super) fn is_small(text: usize) -> bool {
     text <= SMALL
 }
 
+/// Whether a text of so many bytes is to be weighed before it is taken.
+pub(super) fn is_large(text: usize) -> bool {
+    text > LARGE
+}
+
 /// What a text of so many bytes may cost when it is parsed.
 pub(super) fn allowed(text: usize) -> usize {
     FLOOR + FACTOR * text
@@ -28,6 +33,9 @@ pub(super) fn allowed(text: usize) -> usize {
 
 /// Texts up to this size are small, in bytes: what they cost matters to nobody.
 const SMALL: usize = 64 << 10;
+
+/// Texts of more than this are large, in bytes.
+const LARGE: usize = 1 << 20;
 
 /// What may still be spent on a frame that is being parsed.
 pub(super) struct Purse {

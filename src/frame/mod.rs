@@ -8,6 +8,7 @@ mod error;
 mod parse;
 mod pointer;
 mod shown;
+mod weigh;
 
 pub(crate) use cost::cost;
 pub use error::{FrameError, Place};

@@ -6,6 +6,7 @@ use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
 use super::cost::{self, Purse, allowed};
+use super::weigh::Weigh;
 use super::{FrameError, Place};
 
 /// Bounds on one frame. A frame beyond them is a [`FrameError`], never a panic or a hang.
@@ -72,7 +73,15 @@ fn parse_any(text: &str, limits: &Limits) -> Result<Value, FrameError> {
     if text.len() > limits.max_bytes {
         return Err(FrameError::TooLarge { bytes: text.len(), limit: limits.max_bytes });
     }
-    let (broken, purse) = (Broken::default(), Purse::of(text.len()));
+    let broken = Broken::default();
+    if cost::is_large(text.len()) {
+        // What is refused in the end takes no memory before.
+        let purse = Purse::of(text.len());
+        let seed = Weigh(Node { depth_left: limits.max_depth, broken: &broken, purse: &purse });
+        let mut reader = serde_json::Deserializer::from_str(text);
+        seed.deserialize(&mut reader).map_err(|error| broken.explain(&error, limits, text.len()))?;
+    }
+    let purse = Purse::of(text.len());
     let mut reader = serde_json::Deserializer::from_str(text);
     let seed = Node { depth_left: limits.max_depth, broken: &broken, purse: &purse };
     seed.deserialize(&mut reader)
@@ -105,7 +114,7 @@ fn name_of(value: &Value) -> &'static str {
 
 /// The visitor's own reason, carried past `serde_json`'s error, which can hold only text.
 #[derive(Default)]
-struct Broken(Cell<Option<Reason>>);
+pub(super) struct Broken(Cell<Option<Reason>>);
 
 enum Reason {
     Depth,
@@ -148,15 +157,16 @@ impl Broken {
     }
 }
 
+/// Reads a value.
 #[derive(Clone, Copy)]
-struct Node<'b> {
+pub(super) struct Node<'b> {
     depth_left: usize,
     broken: &'b Broken,
-    purse: &'b Purse,
+    pub(super) purse: &'b Purse,
 }
 
 impl Node<'_> {
-    fn deeper<E: serde::de::Error>(self) -> Result<Self, E> {
+    pub(super) fn deeper<E: serde::de::Error>(self) -> Result<Self, E> {
         match self.depth_left.checked_sub(1) {
             Some(depth_left) => Ok(Self { depth_left, ..self }),
             None => Err(stopped(self.broken, Reason::Depth)),
@@ -164,7 +174,7 @@ impl Node<'_> {
     }
 
     /// Goes on where there was enough left.
-    fn paid<E: serde::de::Error>(&self, paid: bool) -> Result<(), E> {
+    pub(super) fn paid<E: serde::de::Error>(&self, paid: bool) -> Result<(), E> {
         if paid { Ok(()) } else { Err(stopped(self.broken, Reason::Cost)) }
     }
 }

@@ -190,14 +190,30 @@ impl Messages {
         let length = fits.ok_or(Breach::TooLong)?;
         let key = 2 + width;
         let header = if masked { key + 4 } else { key };
-        let Some(payload) = bytes.get(header..).and_then(|rest| rest.get(..length)) else { return Ok(None) };
-        let mut payload = payload.to_vec();
+        if bytes.get(header..).is_none_or(|rest| rest.len() < length) {
+            return Ok(None);
+        }
         let mask: Option<[u8; 4]> = bytes.get(key..header).and_then(|key| key.try_into().ok());
+        let mut payload = self.cut(header, length);
         if let Some(mask) = mask {
             apply(mask, &mut payload);
         }
-        self.done += header + length;
         Ok(Some(Frame { fin, rsv, opcode, mask, payload, length: None, form: Some(form) }))
+    }
+
+    /// The payload of a frame that has come whole. A large one is not copied: it goes with the buffer that it lies in.
+    fn cut(&mut self, header: usize, length: usize) -> Vec<u8> {
+        let begin = self.done + header;
+        let end = begin + length;
+        if length <= ROOM {
+            self.done = end;
+            return self.buffer[begin..end].to_vec();
+        }
+        let rest = self.buffer.split_off(end);
+        let mut payload = std::mem::replace(&mut self.buffer, rest);
+        self.done = 0;
+        payload.drain(..begin);
+        payload
     }
 
     fn message(&mut self, frame: Frame) -> Result<Option<Payload>, Breach> {
@@ -298,6 +314,27 @@ mod tests {
         for length in [0, 125, 126, 65535, 65536] {
             let long = "x".repeat(length);
             assert_eq!(read(&Frame::new(1, long.clone()).encode()), Ok(vec![text(&long)]), "{length}");
+        }
+    }
+
+    #[test]
+    fn large_messages_leave_what_is_around_them_alone() {
+        let long = "é".repeat(ROOM);
+        let bytes =
+            [Frame::new(1, "a"), Frame::new(1, long.as_str()), Frame::new(9, "p"), Frame::new(1, "z")];
+        let bytes = bytes.iter().flat_map(Frame::encode).collect::<Vec<u8>>();
+        for piece in [16 << 10, bytes.len() - 3, bytes.len()] {
+            let mut messages = Messages::new(Writer::Client, 1 << 20);
+            let mut found = Vec::new();
+            for part in bytes.chunks(piece) {
+                messages.feed(part);
+                while let Ok(Some(payload)) = messages.take() {
+                    found.push(payload);
+                }
+            }
+            let ping = Payload::Ping(b"p".as_slice().into());
+            assert_eq!(found, [text("a"), text(&long), ping, text("z")], "in pieces of {piece}");
+            assert!(messages.is_between_messages());
         }
     }
 

@@ -9,7 +9,7 @@ use crate::trace::Payload;
 /// Messages with more bytes are large.
 const LARGE: usize = 16 << 10;
 /// What may wait together, in units of 1 KiB: more than the largest message has.
-const UNITS: usize = 32 << 10;
+const UNITS: usize = 20 << 10;
 
 static ROOM: std::sync::LazyLock<Arc<Semaphore>> =
     std::sync::LazyLock::new(|| Arc::new(Semaphore::new(UNITS)));

@@ -7,7 +7,7 @@ use std::time::Instant;
 use tokio::sync::mpsc;
 
 use crate::run::case::client::{Client, Clients, Live};
-use crate::run::case::outcome::Abort;
+use crate::run::case::outcome::{Abort, Farewell};
 use crate::target::Vars;
 use crate::trace::Payload;
 use crate::wire::{ConnectError, Endpoint, Incoming, Link, LinkMode};
@@ -121,18 +121,19 @@ impl Connections {
     }
 
     /// Closes what is open still with this code, and waits until it has ended. Nothing of it is judged.
-    pub async fn close_all(&mut self, code: u16, until: Instant) {
+    pub async fn close_all(&mut self, code: u16, until: Instant) -> Farewell {
         let mut open = HashSet::new();
+        let mut farewell = Farewell::Returned;
         for client in self.clients.values_mut() {
             let polite = !client.has_ended() && !client.is_stalled() && client.is_understood();
             let number = client.number();
-            if let Some(link) = client.link().filter(|_| polite)
-                && link.close(Some(code), until.saturating_duration_since(Instant::now())).await.is_ok()
-            {
-                open.extend(number);
+            let Some(link) = client.link().filter(|_| polite) else { continue };
+            match link.close(Some(code), until.saturating_duration_since(Instant::now())).await {
+                Ok(()) => open.extend(number),
+                Err(_) => farewell = Farewell::Missed,
             }
         }
-        wait_for_ends(&mut self.receiver, open, until).await;
+        farewell.max(wait_for_ends(&mut self.receiver, open, until).await)
     }
 }
 
@@ -141,14 +142,17 @@ pub(crate) async fn wait_for_ends(
     receiver: &mut mpsc::Receiver<Incoming>,
     mut open: HashSet<u64>,
     until: Instant,
-) {
+) -> Farewell {
+    let mut farewell = Farewell::Returned;
     while !open.is_empty()
         && let Ok(Some(incoming)) = tokio::time::timeout_at(until.into(), receiver.recv()).await
     {
-        if matches!(incoming.payload, Payload::Close { .. } | Payload::End(_)) {
-            open.remove(&incoming.connection);
+        let ended = matches!(incoming.payload, Payload::End(_));
+        if (ended || matches!(incoming.payload, Payload::Close { .. })) && open.remove(&incoming.connection) {
+            farewell = farewell.max(if ended { Farewell::Missed } else { Farewell::Returned });
         }
     }
+    if open.is_empty() { farewell } else { Farewell::Missed }
 }
 
 impl Sessions {

@@ -24,6 +24,8 @@ pub(crate) struct CaseOutcome {
     /// What it saw.
     pub record: CaseRecord,
     pub loss: ConnectionLoss,
+    /// What came of the close frames behind its last step.
+    pub farewell: Farewell,
     /// What the launched server wrote meanwhile.
     pub log: Vec<LogLine>,
     /// Why failures that the baseline knows were taken out (by the doctor alone).
@@ -66,6 +68,16 @@ pub(crate) enum ConnectionLoss {
     Closed,
     /// One of them without.
     Cut,
+}
+
+/// What came of the close frames with which connections end that nobody needs any more.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Farewell {
+    /// The server returned each.
+    #[default]
+    Returned,
+    /// One was not returned: the server may be about to end.
+    Missed,
 }
 
 impl CaseEnd {
@@ -131,6 +143,7 @@ impl CaseOutcome {
         self.record.wire = round.record.wire;
         self.record.began = round.record.began;
         self.loss = self.loss.max(round.loss);
+        self.farewell = self.farewell.max(round.farewell);
         self.cause = round.cause;
         self.excused.merge(round.excused);
         self.failures.append(&mut round.failures);

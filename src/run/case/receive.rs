@@ -21,6 +21,13 @@ const LARGE: usize = 256 << 10;
 /// Whose large frame is judged.
 static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
+/// Does it on a thread of its own. Allocators keep memory for each thread: what one large frame needed, the next one finds again,
+/// whichever case it is for.
+fn on_a_thread<T: Send>(judge: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|scope| scope.spawn(judge).join())
+        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
 /// How a wait for something on a client's connection ended.
 pub(crate) enum Waited<T> {
     Done(T),
@@ -39,15 +46,22 @@ impl Interpreter<'_> {
     fn observe(&mut self, event: Event) -> Judged {
         // A large frame takes much more memory while it is judged than it has bytes: one at a time.
         let alone = (event.payload.length() > LARGE).then(|| ALONE.lock());
-        let PairJudged { mut judged, excused } = self.judges.observe(&event);
+        let PairJudged { mut judged, excused } = match &alone {
+            Some(_) => on_a_thread(|| self.judges.observe(&event)),
+            None => self.judges.observe(&event),
+        };
         self.note_activity(&event, judged.message);
         self.hold(&event.payload, judged.body.as_ref().map_or(0, cost));
-        drop(alone);
         self.log.push(event, judged.message);
         self.verdict.excuse(self.cx, excused);
         for violation in std::mem::take(&mut judged.violations) {
             self.verdict.violated(self.cx, &self.step.pointer, violation);
         }
+        // No step looks at what broke a MUST, or is too much to keep.
+        if alone.is_some() && self.verdict.is_broken() {
+            judged.body = None;
+        }
+        drop(alone);
         judged
     }
 

@@ -3,7 +3,7 @@
 //! Only what frameproof made up itself counts: UUIDs, and the cues of turns. No server says them by chance, and whoever else makes
 //! up the same owns it as well. So does the id of a session, where the server gave it to two cases that had not asked for it.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::protocol::clip;
@@ -50,6 +50,14 @@ impl Leak {
     }
 }
 
+/// A run that is under way.
+#[derive(Debug)]
+struct Bystander {
+    server_id: usize,
+    /// Of which kind the last leak was on its server since it began, whoever it was between.
+    near: Option<LeakKind>,
+}
+
 /// What the cases of a run have said that nobody else says, and what of it others heard.
 #[derive(Debug, Default)]
 pub struct LeakDetector(Mutex<Inner>);
@@ -58,7 +66,7 @@ pub struct LeakDetector(Mutex<Inner>);
 struct Inner {
     runs: u64,
     /// The runs of cases that are under way.
-    running: HashSet<u64>,
+    running: HashMap<u64, Bystander>,
     /// Who said it; several cases may play one script.
     marks: HashMap<String, Vec<Client>>,
     /// What a run heard of others, by its number.
@@ -77,7 +85,7 @@ impl LeakDetector {
         let mut inner = self.lock();
         inner.runs += 1;
         let run = inner.runs;
-        inner.running.insert(run);
+        inner.running.insert(run, Bystander { server_id, near: None });
         LeakProbe { all: Arc::clone(self), run, case: case.to_owned(), server_id }
     }
 }
@@ -144,7 +152,9 @@ impl LeakProbe {
             None if failures.iter().any(waited) => lost,
             None => return None,
         };
-        let kind = leaks.first().map(Leak::kind)?;
+        // What was lost may have gone to somebody who did not listen any more. Where no requirement is at stake it is tried again.
+        let near = if ids.is_empty() { self.near() } else { None };
+        let kind = leaks.first().map(Leak::kind).or(near)?;
         failures.retain(|failure| match first {
             Some(first) => !failure.frames.is_empty() && failure.frames.iter().all(|frame| *frame < first),
             None => !waited(failure),
@@ -152,8 +162,13 @@ impl LeakProbe {
         // Whatever else is wrong, that is why.
         failures.iter_mut().for_each(|failure| failure.cause = None);
         let logged = if first.is_some() { LoggedIn::OwnCase } else { LoggedIn::OtherCase };
-        failures.insert(0, failure(&leaks, logged, ids));
+        failures.insert(0, failure(kind, &leaks, logged, ids));
         Some(kind)
+    }
+
+    /// Of which kind a leak between any cases was while this run was under way.
+    fn near(&self) -> Option<LeakKind> {
+        self.all.lock().running.get(&self.run)?.near
     }
 
     /// What this run heard of others, and lost to them, so far.
@@ -194,7 +209,7 @@ enum LoggedIn {
 }
 
 /// What is reported of leaks.
-fn failure(leaks: &[Leak], logged: LoggedIn, ids: &[String]) -> Failure {
+fn failure(kind: LeakKind, leaks: &[Leak], logged: LoggedIn, ids: &[String]) -> Failure {
     let owed = !ids.is_empty();
     let told = leaks.iter().take(SHOWN).map(|leak| {
         let Leak { belongs_to, came_to, frame, text, given } = leak;
@@ -207,7 +222,10 @@ fn failure(leaks: &[Leak], logged: LoggedIn, ids: &[String]) -> Failure {
             format!("a frame of `{}` in {} came to `{}` in {} {shown}", other.0, other.1, came.0, came.1)
         }
     });
-    let told: Vec<String> = told.collect();
+    let mut told: Vec<String> = told.collect();
+    if told.is_empty() {
+        told.push("other cases met while this one waited in vain".to_owned());
+    }
     let more = leaks.len().saturating_sub(SHOWN);
     let more = if more > 0 { format!("; and {more} more") } else { String::new() };
     let listed = leaks.iter().map(|leak| {
@@ -223,7 +241,6 @@ fn failure(leaks: &[Leak], logged: LoggedIn, ids: &[String]) -> Failure {
             "No requirement forbids it: this case was run again, and the remaining cases run",
         ),
     };
-    let kind = leaks.first().map_or(LeakKind::Frame, Leak::kind);
     let message = format!(
         "{}: {}{more}. {done} one after the other now; `sessions = 1` in the target's table, or --jobs 1, declares that this is \
          intended",
@@ -253,7 +270,7 @@ impl Inner {
         let owners = self.marks.get(mark)?;
         let own = owners.len() >= OWNERS || owners.iter().any(|owner| owner.run == probe.run);
         let beside =
-            |owner: &&Client| owner.server_id == probe.server_id && self.running.contains(&owner.run);
+            |owner: &&Client| owner.server_id == probe.server_id && self.running.contains_key(&owner.run);
         if own { None } else { owners.iter().rev().find(beside).cloned() }
     }
 
@@ -267,6 +284,9 @@ impl Inner {
                 list.push(leak.clone());
             }
         };
+        for run in self.running.values_mut().filter(|run| run.server_id == leak.came_to.server_id) {
+            run.near = Some(leak.kind());
+        }
         push(self.lost.entry(leak.belongs_to.run).or_default());
         push(self.heard.entry(leak.came_to.run).or_default());
     }
@@ -306,7 +326,17 @@ mod tests {
         two.hears("bob", 4, "[[cue:same]]");
         assert!(two.attribute(&mut in_vain(), &[]).is_none(), "a case's own marks are no leak");
         two.hears("bob", 7, UUID);
-        assert!(three.attribute(&mut in_vain(), &[]).is_none());
+        assert!(three.attribute(&mut in_vain(), &["A-1".to_owned()]).is_none());
+        assert!(three.attribute(&mut wrong("x", vec![1]), &[]).is_none());
+        // Who knows to whom the answer went that never came.
+        let mut failures = in_vain();
+        assert_eq!(three.attribute(&mut failures, &[]), Some(LeakKind::Frame));
+        assert!(
+            messages(&failures)[0].contains("other cases met while this one waited in vain"),
+            "{failures:?}"
+        );
+        let later = all.begin("f/later", 0);
+        assert!(later.attribute(&mut in_vain(), &[]).is_none(), "nothing happened since it began");
         // What stood before the leak was found by the case itself.
         for (mut failures, stands) in [(Vec::new(), 0), (wrong("x", vec![9]), 0), (wrong("x", vec![2, 3]), 1)]
         {

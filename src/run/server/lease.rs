@@ -6,14 +6,28 @@ use std::time::Duration;
 
 use crate::results::death::Death;
 use crate::run::case::environment::CaseServer;
-use crate::run::case::outcome::CaseOutcome;
+use crate::run::case::outcome::{CaseOutcome, Farewell};
 use crate::run::server::handle::ServerHandle;
 
 /// How long the end of a process may take to show after its connections broke.
 const GRACE: Duration = Duration::from_secs(1);
-/// How often this is halved for a server that ends connections and lives, with a close frame or by cutting them: it need not be
-/// waited for each time. A server that dies cuts them first, and may need a while for the rest.
-const HALVED: [u32; 2] = [2, 1];
+/// How often this is halved for a server that lives on, by the [`Sign`]: it need not be waited for each time. A server that dies cuts
+/// its connections first, and may need a while for the rest.
+const HALVED: [u32; 3] = [2, 1, 6];
+
+/// What gives reason to look whether a server has ended.
+#[derive(Debug, Clone, Copy)]
+enum Sign {
+    /// Connections ended with a close frame.
+    Closed,
+    /// Connections ended without one.
+    Cut,
+    /// A close frame behind the last step was not returned.
+    Missed,
+}
+
+/// How often a death was waited for in vain in this run since the last one, by the sign.
+pub(crate) type FruitlessWaits = [AtomicU32; 3];
 
 /// What serves one case.
 pub(crate) struct Lease {
@@ -21,8 +35,7 @@ pub(crate) struct Lease {
     pub(crate) own: Option<ServerHandle>,
     /// A case has told of the server's death.
     pub(crate) reported: Arc<AtomicBool>,
-    /// How often a death was waited for in vain in this run since the last one, behind close frames and without.
-    pub(crate) fruitless_waits: Arc<[AtomicU32; 2]>,
+    pub(crate) fruitless_waits: Arc<FruitlessWaits>,
 }
 
 impl Lease {
@@ -35,8 +48,21 @@ impl Lease {
 
     /// Why the launched server is dead, if it is, and if a case gives reason to ask.
     pub async fn death(&self, outcome: &CaseOutcome) -> Option<Death> {
-        let instance = self.server.instance.as_ref().filter(|_| outcome.lost_connection())?;
-        let kind = usize::from(outcome.was_cut());
+        let sign = if outcome.was_cut() { Sign::Cut } else { Sign::Closed };
+        if outcome.lost_connection() { self.died(sign).await } else { None }
+    }
+
+    /// Waits for the end of a shared server that may be about to end since the case is over: none of the next case's making.
+    pub async fn await_end(&self, outcome: &CaseOutcome) {
+        if self.own.is_none() && outcome.end.death().is_none() && outcome.farewell == Farewell::Missed {
+            // Whoever is served next finds out.
+            self.died(Sign::Missed).await;
+        }
+    }
+
+    async fn died(&self, sign: Sign) -> Option<Death> {
+        let instance = self.server.instance.as_ref()?;
+        let kind = sign as usize;
         let fruitless_waits = self.fruitless_waits[kind].load(Ordering::Relaxed).min(HALVED[kind]);
         let died = instance.died_within(GRACE / 2_u32.pow(fruitless_waits)).await;
         match died {

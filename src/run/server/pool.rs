@@ -1,7 +1,7 @@
 //! Who serves the cases: a server started for the run, for a family, or for one case, or one that was there before.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::sync::Mutex;
@@ -14,7 +14,7 @@ use crate::results::death::Death;
 use crate::run::address::{complete, session_endpoint};
 use crate::run::case::environment::{CaseServer, Restarter};
 use crate::run::server::handle::ServerHandle;
-use crate::run::server::lease::Lease;
+use crate::run::server::lease::{FruitlessWaits, Lease};
 use crate::run::{RunError, RunOptions, Target};
 use crate::scenario::LoadedCase;
 use crate::scenario::case::Step;
@@ -37,7 +37,7 @@ pub(crate) struct ServerPool {
     shared: Mutex<Shared>,
     max_deaths: u32,
     /// How often a death was waited for that was none; see [`Lease`].
-    fruitless_waits: Arc<[AtomicU32; 2]>,
+    fruitless_waits: Arc<FruitlessWaits>,
 }
 
 struct Shared {

@@ -35,6 +35,7 @@ pub(crate) async fn run_on_server(
         let began = outcome.record.began.unwrap_or(clock);
         outcome.log = LogLine::of(&instance.log().between(began, Instant::now()), began);
     }
+    lease.await_end(&outcome).await;
     lease.finish().await;
     outcome
 }

@@ -37,6 +37,14 @@ fn frames() -> Vec<(&'static str, String)> {
             format!("{{\"{key}\":1,\"{key}\":2}}")
         }),
         ("a type of 15 MiB", format!("{{\"type\":\"{}\"}}", "t".repeat(15 << 20))),
+        // Not refused for what it costs, which is about the most that is taken.
+        (
+            "140,000 messages in one",
+            items(
+                &format!("{{\"type\":\"assistant.delta\",\"text\":\"{}\",\"id\":17}}", "x".repeat(60)),
+                70_000,
+            ),
+        ),
     ]
 }
 

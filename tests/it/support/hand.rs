@@ -1,9 +1,10 @@
 //! Servers made by hand for what they do wrong.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use futures_util::{SinkExt, StreamExt};
 use tokio_tungstenite::tungstenite::Message;
@@ -289,17 +290,19 @@ pub enum Tells {
 /// A chat server for the protocol that `frameproof init` writes; and how many clients it had at most at a time.
 pub fn chat(tells: Tells) -> (String, Arc<AtomicUsize>) {
     let most = Arc::new(AtomicUsize::new(0));
-    let (here, newest) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-    let (all, _) = tokio::sync::broadcast::channel::<String>(1024);
+    // Who is there, the last that came behind the others.
+    let here: Arc<Mutex<BTreeMap<usize, tokio::sync::mpsc::UnboundedSender<String>>>> = Arc::default();
+    let numbers = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&most);
     let url = serve(move |stream| {
-        let (all, here, most, newest) =
-            (all.clone(), Arc::clone(&here), Arc::clone(&counted), Arc::clone(&newest));
+        let (here, most, numbers) = (Arc::clone(&here), Arc::clone(&counted), Arc::clone(&numbers));
         async move {
             let Ok(mut socket) = tokio_tungstenite::accept_async(stream).await else { return };
-            most.fetch_max(here.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-            let number = newest.fetch_add(1, Ordering::SeqCst) + 1;
-            let mut news = all.subscribe();
+            let (sender, mut news) = tokio::sync::mpsc::unbounded_channel();
+            let number = numbers.fetch_add(1, Ordering::SeqCst);
+            let there = || here.lock().expect("nobody panics");
+            there().insert(number, sender);
+            most.fetch_max(there().len(), Ordering::SeqCst);
             let mut seq = 0;
             loop {
                 tokio::select! {
@@ -308,15 +311,22 @@ pub fn chat(tells: Tells) -> (String, Arc<AtomicUsize>) {
                             let welcome = Message::text(r#"{"type":"welcome","room":"lobby"}"#);
                             if socket.send(welcome).await.is_err() { break }
                         }
-                        Some(Ok(Message::Text(text))) if tells != Tells::Nobody => {
+                        Some(Ok(Message::Text(text))) => {
                             let text: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
-                            let _ = all.send(text["text"].to_string());
+                            let told = |(_, one): (&usize, &tokio::sync::mpsc::UnboundedSender<String>)| {
+                                // Whoever goes at this moment hears it no more.
+                                let _ = one.send(text["text"].to_string());
+                            };
+                            match tells {
+                                Tells::All => there().iter().for_each(told),
+                                Tells::TheLast => there().last_key_value().into_iter().for_each(told),
+                                Tells::Nobody => {}
+                            }
                         }
                         Some(Ok(_)) => {}
                         _ => break,
                     },
-                    Ok(text) = news.recv() => {
-                        if tells == Tells::TheLast && number != newest.load(Ordering::SeqCst) { continue }
+                    Some(text) = news.recv() => {
                         for (kind, text) in [("said", text), ("done", "\"\"".to_owned())] {
                             seq += 1;
                             let frame = format!(r#"{{"type":"{kind}","seq":{seq},"text":{text}}}"#);
@@ -325,7 +335,7 @@ pub fn chat(tells: Tells) -> (String, Arc<AtomicUsize>) {
                     }
                 }
             }
-            here.fetch_sub(1, Ordering::SeqCst);
+            there().remove(&number);
         }
     });
     (url, most)
