@@ -31,6 +31,8 @@ pub enum Command {
     Fuzz,
     /// `explore`.
     Explore,
+    /// `diff`.
+    Diff,
 }
 
 impl Exit {
@@ -56,6 +58,9 @@ impl Exit {
             (Self::Failed, Command::Doctor) => "something is missing",
             (Self::Failed, Command::Fuzz) => "a finding; with `--replay`: one that is not fixed",
             (Self::Failed, Command::Explore) => "a finding",
+            (Self::Passed, Command::Diff) => "the second run is not worse",
+            (Self::Failed, Command::Diff) => "it is worse",
+            (Self::Harness | Self::Nothing | Self::Interrupted, Command::Diff) => return None,
             (Self::Usage, _) => "usage, configuration or scenario error",
             (Self::Harness, Command::Fuzz | Command::Explore) => {
                 "target unreachable, it no longer accepts connections, or harness error"

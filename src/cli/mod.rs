@@ -2,6 +2,7 @@
 
 mod check;
 mod config;
+mod diff;
 mod doctor;
 mod explain;
 mod explore;
@@ -10,6 +11,7 @@ mod header;
 mod init;
 mod list;
 mod markdown;
+mod merge;
 mod model;
 mod places;
 mod reading;
@@ -20,6 +22,7 @@ mod screen;
 mod selftest;
 mod serve;
 mod server;
+mod shard;
 mod signals;
 mod source;
 mod subject;
@@ -158,6 +161,10 @@ enum Command {
     Check(check::Check),
     /// Print the console output or JUnit XML of a file that `run --json` wrote.
     Report(report::Report),
+    /// Put the shards of a run together: one verdict, one set of reports.
+    Merge(merge::Merge),
+    /// Compare two runs: what is newly failing, fixed, flaky, changed or slower.
+    Diff(diff::Diff),
     /// Write a small protocol with scenarios, to start from.
     Init(init::Init),
     /// Print a JSON Schema for editors.
@@ -187,6 +194,8 @@ pub fn main() -> ExitCode {
         Command::Selftest(command) => command.run(),
         Command::Check(command) => command.run(),
         Command::Report(command) => command.run(),
+        Command::Merge(command) => command.run(),
+        Command::Diff(command) => command.run(),
         Command::Init(command) => command.run(),
         Command::Schema(command) => command.run(),
         Command::Markdown(command) => command.run(),

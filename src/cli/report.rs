@@ -1,7 +1,7 @@
 //! `frameproof report`.
 
 use std::io::BufReader;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
@@ -19,6 +19,13 @@ pub(super) struct Report {
     /// Write JUnit XML instead of console output.
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
+    #[command(flatten)]
+    shown: Shown,
+}
+
+/// How much of a recorded run is shown on the console.
+#[derive(Debug, Args)]
+pub(super) struct Shown {
     /// Show the last line only.
     #[arg(long, short, conflicts_with = "verbose")]
     quiet: bool,
@@ -27,30 +34,43 @@ pub(super) struct Report {
     verbose: u8,
 }
 
-impl Report {
-    pub fn run(self) -> Result<Exit, Failure> {
-        let name = self.events.display();
-        let input = crate::input::open(&self.events).map_err(|error| unreadable(&self.events, &error))?;
-        let hint = "the file must be one that `frameproof run --json FILE` wrote";
-        let events =
-            json::read(BufReader::new(input)).map_err(|error| usage(format!("{name}: {error}"), hint))?;
-        if !events.iter().any(|event| matches!(event, RunEvent::RunStarted(_))) {
-            return Err(usage(format!("{name} holds no run"), hint));
-        }
-        if let Some(path) = &self.junit {
-            let text = junit::render(&events).map_err(|error| usage(error, ""))?;
-            file::write_atomically(path, &text).map_err(|error| usage(error, ""))?;
-            return Ok(Exit::Passed);
-        }
+/// The events of a file that `run --json` wrote: of one run or more.
+pub(super) fn read(path: &Path) -> Result<Vec<RunEvent>, Failure> {
+    let name = path.display();
+    let input = crate::input::open(path).map_err(|error| unreadable(path, &error))?;
+    let hint = "the file must be one that `frameproof run --json FILE` wrote";
+    let events =
+        json::read(BufReader::new(input)).map_err(|error| usage(format!("{name}: {error}"), hint))?;
+    if !events.iter().any(|event| matches!(event, RunEvent::RunStarted(_))) {
+        return Err(usage(format!("{name} holds no run"), hint));
+    }
+    Ok(events)
+}
+
+impl Shown {
+    /// Shows the events as the run did.
+    pub fn show(&self, events: &[RunEvent]) -> Result<(), Failure> {
         let verbosity = if self.quiet { -1 } else { i8::try_from(self.verbose).unwrap_or(i8::MAX) };
         let runs = events.iter().filter(|event| matches!(event, RunEvent::RunStarted(_))).count();
         let options =
             ConsoleOptions { progress: false, verbosity, overview: runs > 1, width: super::width() };
         let mut console = Console::new(anstream::stdout(), options);
-        for event in &events {
+        for event in events {
             console.event(event)?;
         }
-        console.finish()?;
+        Ok(console.finish()?)
+    }
+}
+
+impl Report {
+    pub fn run(self) -> Result<Exit, Failure> {
+        let events = read(&self.events)?;
+        if let Some(path) = &self.junit {
+            let text = junit::render(&events).map_err(|error| usage(error, ""))?;
+            file::write_atomically(path, &text).map_err(|error| usage(error, ""))?;
+            return Ok(Exit::Passed);
+        }
+        self.shown.show(&events)?;
         Ok(Exit::Passed)
     }
 }

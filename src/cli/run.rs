@@ -9,6 +9,7 @@ use super::config::{Config, Jobs};
 use super::fuzz::budget::Budget;
 use super::places::Files;
 use super::server::Server;
+use super::shard::Sharding;
 use super::signals::stop_on_signal;
 use super::source::{Filter, Source, Suite};
 use super::target::{Chosen, TargetChoice, cannot_launch, config_argument};
@@ -35,6 +36,8 @@ pub(super) struct Run {
     server: Server,
     #[command(flatten)]
     choice: TargetChoice,
+    #[command(flatten)]
+    sharding: Sharding,
     /// List the cases that would run, and run nothing.
     #[arg(long)]
     list: bool,
@@ -117,11 +120,12 @@ impl Run {
         if let Some(baseline) = &baseline {
             self.tell_mistyped(&suites, baseline);
         }
-        let suites = self.filter.select(suites)?;
+        let mut suites = self.filter.select(suites)?;
+        let all = suites.len() > 1;
+        let shards = self.sharding.select(&mut suites)?;
         if self.list {
             return super::list::cases(&suites.iter().map(Suite::from).collect::<Vec<_>>());
         }
-        let all = suites.len() > 1;
         if self.server.url.is_none() && chosen.is_none() {
             let name = if all { "frameproof" } else { &suites[0].protocol.name };
             self.junit.get_or_insert_with(|| format!("reports/{name}.junit.xml").into());
@@ -139,10 +143,14 @@ impl Run {
         let mut events = Vec::new();
         let mut shown = Ok(());
         let mut sink = |event: &RunEvent| {
-            if shown.is_ok() {
-                shown = console.event(event);
+            let mut event = event.clone();
+            if let RunEvent::RunStarted(started) = &mut event {
+                started.shard = shards.as_ref().and_then(|shards| shards.get(&started.protocol).copied());
             }
-            events.push(event.clone());
+            if shown.is_ok() {
+                shown = console.event(&event);
+            }
+            events.push(event);
         };
         let (mut codes, mut before_the_first) = (Vec::new(), false);
         let runtime = runtime()?;
@@ -245,7 +253,7 @@ impl Run {
         mut baseline: Option<Baseline>,
     ) -> Result<RunOptions, Failure> {
         if let Some(baseline) = &mut baseline {
-            baseline.partial = !self.filter.is_empty();
+            baseline.partial = !self.filter.is_empty() || self.sharding.is_given();
         }
         let trust = trust(self.server.ca_file.as_deref())?;
         let options = RunOptions::default();

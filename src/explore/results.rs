@@ -29,7 +29,8 @@ pub fn events(
     cases.push(walks(report));
     let summary = summary(report, &cases);
     let title = format!("{}, explored with {} walks", started.title, report.progress.walks);
-    let mut events = vec![RunEvent::RunStarted(RunStarted { cases: cases.len(), title, ..started })];
+    let started = RunStarted { cases: cases.len(), title, ..started };
+    let mut events = vec![RunEvent::RunStarted(Box::new(started))];
     events.extend(cases.into_iter().map(|case| RunEvent::CaseFinished(Box::new(case))));
     events.push(RunEvent::RunFinished(Box::new(summary)));
     events

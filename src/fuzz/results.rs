@@ -40,7 +40,8 @@ pub fn events(started: RunStarted, report: &CampaignReport, about: &Reported<'_>
     let summary = summary(report, &cases);
     let Progress { cases: run, sent, .. } = &report.progress;
     let title = format!("{}, fuzzed with {run} cases and {sent} messages", started.title);
-    let mut events = vec![RunEvent::RunStarted(RunStarted { cases: cases.len(), title, ..started })];
+    let started = RunStarted { cases: cases.len(), title, ..started };
+    let mut events = vec![RunEvent::RunStarted(Box::new(started))];
     events.extend(cases.into_iter().map(|case| RunEvent::CaseFinished(Box::new(case))));
     events.push(RunEvent::RunFinished(Box::new(summary)));
     events

@@ -98,7 +98,7 @@ fn events(bytes: &[u8], map: &dyn Fn(String) -> String) -> Vec<RunEvent> {
     let mut events = Vec::new();
     // Bytes that run out give empty texts and zeros: there is always a run.
     let mut make = || -> Result<()> {
-        events.push(RunEvent::RunStarted(maker.started()?));
+        events.push(RunEvent::RunStarted(Box::new(maker.started()?)));
         for _ in 0..maker.source.int_in_range(1..=3)? {
             events.push(RunEvent::CaseStarted { case: maker.text()?, attempt: 1 });
             events.push(RunEvent::CaseFinished(Box::new(maker.case()?)));
@@ -195,6 +195,7 @@ impl Maker<'_, '_> {
             target: self.text()?,
             started: self.text()?,
             seed: self.source.arbitrary()?,
+            shard: None,
             run_id: self.maybe()?,
             reading: self.text()?,
             cases: 1,

@@ -1,5 +1,6 @@
 //! Reports: pure functions of the events of a run.
 
+pub mod comparison;
 pub mod console;
 mod diff;
 pub mod escape;

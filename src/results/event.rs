@@ -45,7 +45,7 @@ impl Verdict {
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum RunEvent {
     /// A run begins.
-    RunStarted(RunStarted),
+    RunStarted(Box<RunStarted>),
     /// A case begins (an attempt of it).
     CaseStarted {
         /// `family/name`.
@@ -57,6 +57,23 @@ pub enum RunEvent {
     CaseFinished(Box<CaseReport>),
     /// A run is done.
     RunFinished(Box<Summary>),
+}
+
+/// The part of a run that was done by one of several processes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shard {
+    /// Which, from 1.
+    pub index: u32,
+    /// Of how many.
+    pub total: u32,
+    /// The protocol's cases in all of them together.
+    pub all: usize,
+}
+
+impl fmt::Display for Shard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.index, self.total)
+    }
 }
 
 /// What is run against what.
@@ -77,6 +94,9 @@ pub struct RunStarted {
     /// Tells the run from others on the same server; with the seed it gives the same messages. None: the server is started for the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<String>,
+    /// The part that this is, of a run with `--shard`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shard: Option<Shard>,
     /// The reading: `strict`, `default` or `lenient`.
     pub reading: String,
     /// How many cases are selected.

@@ -3,10 +3,12 @@
 pub mod baseline;
 pub mod cause;
 mod check;
+pub mod compare;
 pub mod death;
 pub mod event;
 pub mod excused;
 pub mod failure;
+pub mod merge;
 pub(crate) mod redact;
 pub mod reproduce;
 mod secret;

@@ -205,6 +205,8 @@ fn tried(command: &str, url: &str) -> String {
         .replace("cargo run --release --", "frameproof")
         .replace("ws://127.0.0.1:8765/ws", url)
         .replace("ws://localhost:8000/", "ws://127.0.0.1:1/")
+        .replace("${{ matrix.shard }}/4", "1/4")
+        .replace("--shard auto", "--shard 2/4")
         .replace("--time 10m", "--iterations 16");
     if let Some((before, _)) = command.split_once("--listen 127.0.0.1:") {
         command = format!("{before}--listen 127.0.0.1:0");

@@ -20,6 +20,7 @@ fn events(text: &str) -> Vec<RunEvent> {
         title: text.into(),
         target: text.into(),
         started: "2026-01-02T03:04:05Z".into(),
+        shard: None,
         run_id: None,
         seed: 42,
         reading: "default".into(),
@@ -76,7 +77,7 @@ fn events(text: &str) -> Vec<RunEvent> {
     ];
     let cases =
         verdicts.into_iter().map(|(name, verdict)| RunEvent::CaseFinished(Box::new(case(name, verdict))));
-    std::iter::once(RunEvent::RunStarted(started)).chain(cases).collect()
+    std::iter::once(RunEvent::RunStarted(Box::new(started))).chain(cases).collect()
 }
 
 const HOSTILE: &str =

@@ -33,6 +33,7 @@ mod run_options;
 mod scenario_errors;
 mod second_run;
 mod sessions;
+mod shards;
 mod silence;
 mod stories;
 mod support;

@@ -62,7 +62,7 @@ pub async fn run(
     let mut reports =
         ReportSink { secrets, causes: FailureGroups::default(), summary, sink, cued: CueResults::default() };
     let begins = started(&run, &target, &pool.url().await, cases.len());
-    reports.tell(&RunEvent::RunStarted(begins));
+    reports.tell(&RunEvent::RunStarted(Box::new(begins)));
     let leaked = tokio::select! {
         leaked = leak(&pool, &target, &run, start) => leaked,
         true = interrupted(&mut stop) => None,

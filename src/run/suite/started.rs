@@ -33,6 +33,7 @@ pub(crate) fn started(run: &RunContext, target: &Target, url: &str, cases: usize
         started: jiff::Timestamp::now().to_string(),
         seed: options.randomness.seed,
         run_id: run_id.map(|id| id.to_string()),
+        shard: None,
         reading: reading(protocol),
         cases,
         jobs: options.jobs,
