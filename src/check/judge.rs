@@ -15,10 +15,10 @@ use super::sessions::{Joined, Opened, Sessions};
 use super::tally::Tally;
 use super::{Limit, Outcome, Ruleset, Violation};
 use crate::frame::{self, Limits};
-use crate::protocol::{Counts, Protocol};
+use crate::protocol::{ConnectionEvent, Counts, Protocol, beginning_of, end_of};
 use crate::results::Check;
 use crate::source::Diagnostics;
-use crate::trace::{self, Direction, Event, Payload};
+use crate::trace::{self, Direction, Event, Payload, may_be_sent};
 
 /// Judges one case or one recording. Events go in in the order in which they were seen.
 ///
@@ -101,10 +101,7 @@ impl Judge {
         match &event.payload {
             Payload::Open { url } => {
                 self.disconnect(&event.client);
-                self.sessions.connection(&event.client);
-                if let Some(id) = Arc::clone(&self.rules.protocol).session_in(url) {
-                    self.sessions.join(&event.client, id);
-                }
+                self.open(event, index, url);
             }
             Payload::End(how) => {
                 let ids = &self.rules.protocol.extension.frames.object;
@@ -116,6 +113,7 @@ impl Judge {
                 if let Some(message) = broken.filter(|_| event.dir == Direction::Recv) {
                     self.tally.broken(&Check::Frame, ids, index, message.to_owned());
                 }
+                self.close(event, index, None, None);
                 self.disconnect(&event.client);
             }
             Payload::Text(text) => judged = self.text(event, index, text),
@@ -130,8 +128,12 @@ impl Judge {
                 self.requests.unread(conn.conn, event.dir);
                 self.show(event, index, conn, (None, None), &Value::Null);
             }
-            Payload::Raw(_) | Payload::Ping(_) | Payload::Pong(_) | Payload::Close { .. } => {
+            Payload::Raw(_) | Payload::Ping(_) | Payload::Pong(_) => {
                 self.sessions.connection(&event.client);
+            }
+            Payload::Close { code, reason } => {
+                self.sessions.connection(&event.client);
+                self.close(event, index, *code, Some(reason));
             }
         }
         judged.violations = self.take_violations();
@@ -185,6 +187,31 @@ impl Judge {
         let conn = self.learn_session(event, conn, message, &body);
         self.show(event, index, conn, (message, logged), &body);
         Judged { body: Some(body), message, violations: Vec::new() }
+    }
+
+    /// A connection begins, and that is shown: as the server's answer.
+    fn open(&mut self, event: &Event, index: u64, url: &str) {
+        let protocol = Arc::clone(&self.rules.protocol);
+        let mut conn = self.sessions.connection(&event.client);
+        if let Some(id) = protocol.session_in(url) {
+            conn = self.sessions.join(&event.client, id).unwrap_or(conn);
+        }
+        let opened = protocol.index_of_event(ConnectionEvent::Open);
+        let event = Event { dir: Direction::Recv, ..event.clone() };
+        self.show(&event, index, conn, (Some(opened), None), &beginning_of(url));
+    }
+
+    /// A side ends a connection, by a close frame or without one, and that is shown once.
+    fn close(&mut self, event: &Event, index: u64, code: Option<u16>, reason: Option<&str>) {
+        let protocol = Arc::clone(&self.rules.protocol);
+        if let Some(code) = code.filter(|code| event.dir == Direction::Recv && !may_be_sent(*code)) {
+            let message = format!("a close frame has the code {code}, which may not be sent (RFC 6455, 7.4)");
+            self.tally.broken(&Check::Frame, &protocol.extension.frames.object, index, message);
+        }
+        let Some(conn) = self.sessions.closes(&event.client, event.dir) else { return };
+        let by = if conn.closing.client { Direction::Send } else { event.dir };
+        let closed = protocol.index_of_event(ConnectionEvent::Close);
+        self.show(event, index, conn, (Some(closed), None), &end_of(code, reason, by));
     }
 
     fn take_violations(&mut self) -> Vec<Violation> {
@@ -340,7 +367,7 @@ fn observation<'a>(
     body: &'a Value,
     history: &'a History,
 ) -> Observation<'a> {
-    let Opened { conn, session: Joined { id: session, forgotten, unwatched } } = on;
+    let Opened { conn, session: Joined { id: session, forgotten, unwatched }, .. } = on;
     Observation {
         event: index,
         at: event.at,

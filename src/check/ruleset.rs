@@ -6,7 +6,7 @@ use super::Judge;
 use super::history::History;
 use super::monitor::{Monitor, registry};
 use crate::frame::Limits;
-use crate::protocol::{Matcher, Protocol};
+use crate::protocol::{ConnectionEvent, Matcher, Protocol};
 use crate::results::Check;
 use crate::source::Diagnostics;
 use crate::trace::Direction;
@@ -31,7 +31,7 @@ pub(super) struct Rule {
 /// Which monitors want which messages, by their place in the list of the judge.
 #[derive(Clone, Default)]
 pub(super) struct Dispatch {
-    /// By message of the protocol, its parts behind them.
+    /// By message of the protocol, its parts behind them, and behind these the events of connections.
     by_message: Vec<Vec<usize>>,
     /// Those that want messages of a direction that the protocol does not know.
     unknown: [Vec<usize>; 2],
@@ -64,7 +64,8 @@ impl Ruleset {
 
 impl Dispatch {
     pub fn new(protocol: &Protocol, rules: &[&Rule]) -> Self {
-        let mut by_message = vec![Vec::new(); protocol.messages.len() + protocol.parts().len()];
+        let known = protocol.messages.len() + protocol.parts().len() + ConnectionEvent::ALL.len();
+        let mut by_message = vec![Vec::new(); known];
         let mut unknown = [Vec::new(), Vec::new()];
         for (index, rule) in rules.iter().enumerate() {
             for interest in &rule.interests {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::bounded::{BoundedMap, Memory};
+use crate::trace::Direction;
 
 /// A connection of the trace, numbered from 0 in the order of opening.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -19,6 +20,14 @@ pub(crate) struct SessionId(pub u32);
 pub(super) struct Opened {
     pub conn: Conn,
     pub session: Joined,
+    pub closing: Closing,
+}
+
+/// Which sides have been seen to close a connection.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Closing {
+    pub client: bool,
+    pub server: bool,
 }
 
 /// A session as its connections know it.
@@ -47,9 +56,19 @@ impl Sessions {
         }
         let (conn, id) = (Conn(self.next_conn), SessionId(self.next_conn));
         self.next_conn += 1;
-        let opened = Opened { conn, session: Joined { id, forgotten: false, unwatched: false } };
+        let session = Joined { id, forgotten: false, unwatched: false };
+        let opened = Opened { conn, session, closing: Closing::default() };
         self.open.insert(Arc::clone(client), opened);
         opened
+    }
+
+    /// A side closes the client's connection. The result is the connection as it was before, if that is new of the side.
+    pub fn closes(&mut self, client: &str, dir: Direction) -> Option<Opened> {
+        let opened = self.open.get_mut(client)?;
+        let before = *opened;
+        let closing = &mut opened.closing;
+        let side = if dir == Direction::Send { &mut closing.client } else { &mut closing.server };
+        (!std::mem::replace(side, true)).then_some(before)
     }
 
     /// The client's connection is gone.

@@ -163,7 +163,10 @@ fn other(source: &mut Unstructured<'_>) -> Result<(Direction, Payload)> {
             3 | 4 => Payload::End(End::Closed),
             5 => Payload::Text("{oops".into()),
             6 => Payload::Binary([0u8].as_slice().into()),
-            _ => Payload::Close { code: Some(1000), reason: "".into() },
+            _ => Payload::Close {
+                code: *source.choose(&[Some(1000), None, Some(4410), Some(1005)])?,
+                reason: "".into(),
+            },
         },
     ))
 }

@@ -10,6 +10,7 @@ mod explore_rules;
 pub mod extension;
 mod fields;
 mod fuzz_rules;
+mod lifecycle;
 mod load;
 mod message;
 mod overlay;
@@ -35,6 +36,8 @@ pub use dialect::{Dialect, DialectChoice, Respelling, SpeltValue};
 pub use explore_rules::{Explore, ScriptedTurn, Shared};
 pub use extension::{Extension, OneOrMany, Pattern, ReadingName};
 pub use fuzz_rules::{FieldRule, Fuzzing, IdRule, Place, Refusal, Refusals, Situation};
+pub use lifecycle::{ConnectionEvent, END};
+pub(crate) use lifecycle::{beginning_of, end_of};
 pub use message::{Message, SchemaFinding};
 pub use pattern::{Matcher, is_subset};
 pub use requirement::{Level, Requirement, Requirements, RequirementsFile, Side};
@@ -294,7 +297,13 @@ impl Protocol {
         self.index_of(name, dir).ok_or_else(|| {
             let side = if dir == Direction::Send { "client" } else { "server" };
             let known = self.compiled.by_name[dir as usize].keys().map(String::as_str);
-            Diagnostic::new(format!("the {side} sends no message `{name}`")).suggest(name, known).into()
+            let error = Diagnostic::new(format!("the {side} sends no message `{name}`"));
+            if ConnectionEvent::ALL.iter().any(|event| event.name() == name) {
+                return error
+                    .hint("as an event of the connection, the patterns of invariants know it")
+                    .into();
+            }
+            error.suggest(name, known).into()
         })
     }
 }

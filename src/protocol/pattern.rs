@@ -21,6 +21,13 @@ pub struct Matcher {
     conditions: Arc<Conditions>,
 }
 
+/// Whether a pattern can mean an event of a connection that is no message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Events {
+    Known,
+    Unknown,
+}
+
 /// What a pattern says, in full.
 #[derive(Debug)]
 struct Conditions {
@@ -49,11 +56,23 @@ impl Matcher {
     /// An unknown message type, or a `where` that is no JSON Schema. The diagnostics have no place: the caller
     /// knows where the pattern stands.
     pub fn new(pattern: &Pattern, protocol: &Protocol) -> Result<Self, Diagnostics> {
+        Self::compiled(pattern, protocol, Events::Unknown)
+    }
+
+    /// The same for a pattern that can mean the beginning and the end of a connection, too: `open` and `close`.
+    ///
+    /// # Errors
+    /// As [`Matcher::new`].
+    pub fn of_connection(pattern: &Pattern, protocol: &Protocol) -> Result<Self, Diagnostics> {
+        Self::compiled(pattern, protocol, Events::Known)
+    }
+
+    fn compiled(pattern: &Pattern, protocol: &Protocol, events: Events) -> Result<Self, Diagnostics> {
         let conditions;
         let (types, conditions) = match pattern {
             Pattern::Type(one) => (Some(std::slice::from_ref(one)), &PatternWhere::default()),
             Pattern::Types(many) => (Some(many.as_slice()), &PatternWhere::default()),
-            Pattern::Any(alternatives) => return Self::any(&alternatives.any, protocol),
+            Pattern::Any(alternatives) => return Self::any(&alternatives.any, protocol, events),
             Pattern::Where(given) => {
                 conditions = given;
                 (given.types.as_ref().map(OneOrMany::as_slice), conditions)
@@ -65,7 +84,14 @@ impl Matcher {
         };
         let mut errors = Diagnostics::default();
         let messages: Option<Vec<usize>> = types.map(|types| {
-            types.iter().filter_map(|name| errors.take(protocol.pattern_named(name, direction))).collect()
+            let mut named = |name: &String| match protocol.event_named(name, direction) {
+                Some(event) if events == Events::Known => {
+                    event.verify(direction, conditions.with.as_ref(), &mut errors);
+                    Some(protocol.index_of_event(event))
+                }
+                _ => errors.take(protocol.pattern_named(name, direction)),
+            };
+            types.iter().filter_map(&mut named).collect()
         });
         let schema = conditions.schema.as_ref().and_then(|schema| match protocol.schema(schema) {
             Ok(schema) => Some(schema),
@@ -86,10 +112,10 @@ impl Matcher {
         errors.or(Self { possible, certain, conditions })
     }
 
-    fn any(patterns: &[Pattern], protocol: &Protocol) -> Result<Self, Diagnostics> {
+    fn any(patterns: &[Pattern], protocol: &Protocol, events: Events) -> Result<Self, Diagnostics> {
         let mut errors = Diagnostics::default();
-        let any: Vec<Self> =
-            patterns.iter().filter_map(|pattern| errors.take(Self::new(pattern, protocol))).collect();
+        let one = |pattern| Self::compiled(pattern, protocol, events);
+        let any: Vec<Self> = patterns.iter().filter_map(|pattern| errors.take(one(pattern))).collect();
         if patterns.is_empty() {
             errors.push(Diagnostic::new("`any` lists no pattern"));
         }

@@ -267,7 +267,9 @@ fn verify_references(protocol: &Protocol, api: &Document, errors: &mut Diagnosti
         }
     }
     for (at, pattern) in &refs.patterns {
-        if let Err(error) = Matcher::new(pattern, protocol) {
+        let of_monitor = at.starts_with("/invariants/");
+        let compile = if of_monitor { Matcher::of_connection } else { Matcher::new };
+        if let Err(error) = compile(pattern, protocol) {
             place_all(error, api, &format!("/x-frameproof{at}"), errors);
         }
     }

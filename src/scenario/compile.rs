@@ -17,11 +17,8 @@ use super::salvage::Gaps;
 use super::verbs::{VERBS, takes, taking};
 use super::verify::CLOSE;
 use super::{duration, template};
-use crate::protocol::Protocol;
+use crate::protocol::{END, Protocol};
 use crate::source::{Part, escape_token};
-
-/// What a step can ask of the end of a connection.
-const END: [&str; 4] = ["code", "reason", "clean", "by"];
 
 /// What is wrong with a step.
 #[derive(Debug)]

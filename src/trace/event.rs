@@ -69,6 +69,11 @@ pub enum Payload {
     End(End),
 }
 
+/// Whether RFC 6455 (7.4) lets a close frame have a code: one that is assigned, or of a library or an application.
+pub(crate) fn may_be_sent(code: u16) -> bool {
+    matches!(code, 1000..=1003 | 1007..=1014 | 3000..=4999)
+}
+
 impl Payload {
     /// How long what it holds is, in bytes.
     pub(crate) fn length(&self) -> usize {

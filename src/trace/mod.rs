@@ -8,6 +8,7 @@ mod file;
 mod read;
 mod write;
 
+pub(crate) use event::may_be_sent;
 pub use event::{Direction, End, Event, Payload};
 pub use file::TraceFile;
 pub use read::{Line, Reader, TraceError};

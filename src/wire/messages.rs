@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::frame::{Frame, LengthForm, MAX_CONTROL, apply};
-use crate::trace::Payload;
+use crate::trace::{Payload, may_be_sent};
 
 /// Who wrote the bytes: a client masks, a server does not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -256,7 +256,7 @@ fn close(payload: &[u8]) -> Result<Payload, Breach> {
         };
     };
     let code = u16::from_be_bytes([*high, *low]);
-    if !matches!(code, 1000..=1003 | 1007..=1014 | 3000..=4999) {
+    if !may_be_sent(code) {
         return Err(Breach::CloseCode(code));
     }
     let reason = std::str::from_utf8(reason).map_err(|_| Breach::Utf8)?;

@@ -6,6 +6,7 @@ mod agents;
 mod baselines;
 mod captures;
 mod cli;
+mod close_events;
 mod config_errors;
 mod dialects;
 mod docs;

@@ -24,7 +24,7 @@ impl<'p> MonitorBuilder<'p> {
     }
 
     pub fn pattern(&mut self, pattern: &Pattern) -> Result<Matcher, Diagnostics> {
-        let matcher = Matcher::new(pattern, self.protocol)?;
+        let matcher = Matcher::of_connection(pattern, self.protocol)?;
         self.interests.extend(matcher.alternatives().iter().cloned());
         Ok(matcher)
     }

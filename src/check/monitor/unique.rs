@@ -23,7 +23,7 @@ pub(super) struct Unique {
     identity: Option<Pointer>,
     values: BoundedMap<(String, u64)>,
     /// Indices from here on are those of parts of messages.
-    first_part: usize,
+    parts_of_messages: std::ops::Range<usize>,
     within: Option<rule::Within>,
     /// How many parts were looked at: each is one of its own.
     parts: u64,
@@ -39,6 +39,7 @@ struct List {
 
 impl Unique {
     pub fn new(rule: &rule::Unique, b: &mut MonitorBuilder<'_>) -> Result<Self, Diagnostics> {
+        let first_part = b.protocol.messages.len();
         Ok(Self {
             check: b.check.clone(),
             decides: rule.decides.clone(),
@@ -46,7 +47,7 @@ impl Unique {
             at: rule.at.clone(),
             identity: rule.identity.clone(),
             values: BoundedMap::default(),
-            first_part: b.protocol.messages.len(),
+            parts_of_messages: first_part..first_part + b.protocol.parts().len(),
             within: rule.within,
             parts: 0,
             list: List::default(),
@@ -76,7 +77,7 @@ impl Monitor for Unique {
         let Some(value) = self.at.get(seen.body).filter(|value| !value.is_null()).map(key_text) else {
             return;
         };
-        let is_part = seen.message.is_some_and(|message| message >= self.first_part);
+        let is_part = seen.message.is_some_and(|message| self.parts_of_messages.contains(&message));
         let in_message = self.within.map_or(is_part, |within| within == rule::Within::Message);
         if self.identity.is_none() && in_message {
             self.listed(&value, seen.event, tally);

@@ -11,7 +11,9 @@ use crate::source::schema::Schema;
 pub(super) fn unique(rule: &rule::Unique, c: &Compile<'_>, items: &Items) -> Vec<Finding> {
     let on = c.pattern(&rule.on);
     // Where a value counts, the value, and what it names.
-    let is_part = |item: &Item| item.message.is_some_and(|message| message >= c.0.messages.len());
+    let first_part = c.0.messages.len();
+    let parts = first_part..first_part + c.0.parts().len();
+    let is_part = |item: &Item| item.message.is_some_and(|message| parts.contains(&message));
     let names = |(index, item): (usize, &Item)| {
         let value = item.get(&rule.at).filter(|value| !value.is_null() && item.is(&on)).map(key)?;
         match &rule.identity {

@@ -9,12 +9,12 @@ mod replies;
 
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::frame::{self, Limits, Pointer};
 use crate::protocol::extension::At;
 use crate::protocol::rules::Rule;
-use crate::protocol::{Matcher, Pattern, Protocol};
+use crate::protocol::{ConnectionEvent, Matcher, Pattern, Protocol};
 use crate::trace::{Direction, Event, Payload};
 
 /// The event that a violation belongs to (none: a duty that is open at the end of all), and the requirements broken.
@@ -113,7 +113,8 @@ pub(super) struct Compile<'p>(pub &'p Protocol);
 
 impl Compile<'_> {
     pub fn pattern(&self, pattern: &Pattern) -> Matcher {
-        Matcher::new(pattern, self.0).unwrap_or_else(|errors| panic!("the pattern compiled before: {errors}"))
+        Matcher::of_connection(pattern, self.0)
+            .unwrap_or_else(|errors| panic!("the pattern compiled before: {errors}"))
     }
 
     pub fn optional(&self, pattern: Option<&Pattern>) -> Option<Matcher> {
@@ -158,6 +159,34 @@ pub(super) fn judge(rule: &Rule, protocol: &Protocol, items: &Items, settled: bo
     }
 }
 
+/// The beginning or the end of a connection; of its end, what each side shows first.
+fn lifecycle(
+    protocol: &Protocol,
+    items: &Items,
+    (event, index): (&Event, usize),
+    (conn, (session, unwatched)): (usize, (usize, bool)),
+) -> Option<Item> {
+    let closed = protocol.index_of_event(ConnectionEvent::Close);
+    let has_closed = |dir| {
+        items.all.iter().any(|item| item.conn == conn && item.message == Some(closed) && item.dir == dir)
+    };
+    let by_client = event.dir == Direction::Send || has_closed(Direction::Send);
+    let end = |code, reason: Option<&str>| {
+        let by = if by_client { "client" } else { "server" };
+        json!({ "code": code, "reason": reason, "clean": reason.is_some(), "by": by })
+    };
+    let (dir, message, body) = match &event.payload {
+        Payload::Open { url } => {
+            (Direction::Recv, protocol.index_of_event(ConnectionEvent::Open), json!({ "url": **url }))
+        }
+        _ if has_closed(event.dir) => return None,
+        Payload::Close { code, reason } => (event.dir, closed, end(*code, Some(reason))),
+        _ => (event.dir, closed, end(None, None)),
+    };
+    let (event, at) = (index as u64, event.at);
+    Some(Item { event, at, conn, session, unwatched, dir, message: Some(message), body, logged: None })
+}
+
 /// Reads a trace: who sent what on which connection and in which session.
 pub(super) fn read(protocol: &Protocol, events: &[Event]) -> Items {
     let c = Compile(protocol);
@@ -171,8 +200,16 @@ pub(super) fn read(protocol: &Protocol, events: &[Event]) -> Items {
     for (index, event) in events.iter().enumerate() {
         let (opens, ends) =
             (matches!(event.payload, Payload::Open { .. }), matches!(event.payload, Payload::End(_)));
+        let open = |conns: &[(String, usize)]| conns.iter().position(|(client, _)| *client == *event.client);
+        if let Payload::End(_) = event.payload
+            && let Some(at) = open(&conns)
+        {
+            let conn = conns[at].1;
+            let end = lifecycle(protocol, &items, (event, index), (conn, sessions[conn]));
+            items.all.extend(end);
+        }
         if opens || ends {
-            if let Some(at) = conns.iter().position(|(client, _)| *client == *event.client) {
+            if let Some(at) = open(&conns) {
                 items.ended[conns.remove(at).1] = Some(index as u64);
             }
             if ends {
@@ -201,6 +238,10 @@ pub(super) fn read(protocol: &Protocol, events: &[Event]) -> Items {
             && let Some(id) = protocol.session_in(url)
         {
             join(id, &mut sessions);
+        }
+        if matches!(event.payload, Payload::Open { .. } | Payload::Close { .. }) {
+            let seen = lifecycle(protocol, &items, (event, index), (conn, sessions[conn]));
+            items.all.extend(seen);
         }
         let item = |message, body, (session, unwatched), logged| Item {
             event: index as u64,

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::frame::cost;
+use crate::protocol::end_of;
 use crate::results::cause::ConnectionEnd;
 use crate::run::case::log::Part;
-use crate::trace::{End, Payload};
+use crate::trace::{Direction, End, Payload};
 use crate::wire::{Link, Standing};
 
 /// A client of a case. It keeps its name, session and newest event over reconnects.
@@ -166,12 +167,8 @@ impl ObservedEnd {
 
     /// What a step can ask of it.
     pub fn body(&self) -> Value {
-        json!({
-            "code": self.code,
-            "reason": self.reason,
-            "clean": self.reason.is_some(),
-            "by": if self.answers { "client" } else { "server" },
-        })
+        let by = if self.answers { Direction::Send } else { Direction::Recv };
+        end_of(self.code, self.reason.as_deref(), by)
     }
 
     pub fn describe(&self) -> String {

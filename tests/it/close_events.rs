@@ -1,0 +1,157 @@
+//! The beginning and the end of a connection in the patterns of monitors: live, and in recordings.
+
+use std::fs;
+use std::path::Path;
+
+use crate::support::{frameproof, hand, text};
+use futures_util::{SinkExt, StreamExt};
+use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+
+/// `bye` is answered by a close frame with 4000 that says why, and nothing else ends a connection before it.
+const INVARIANTS: &str = r#"
+x-frameproof:
+  invariants:
+    bye-closes:
+      about: bye is answered by a close frame with code 4000
+      monitor:
+        response:
+          first: { type: say, dir: send, with: { text: bye } }
+          then: { type: close, with: { code: 4000, clean: true, by: server } }
+          before: close
+          decides: [CH-4]
+    closes-with-a-reason:
+      about: a close frame of the server's says why
+      monitor: { holds: { on: { type: close, with: { by: server } }, schema: { properties: { reason: { type: string, minLength: 1 } } }, decides: [CH-5] } }
+    greets-first:
+      about: a connection begins with the greeting
+      monitor: { absence: { of: said, after: open, until: welcome, decides: [CH-1] } }
+"#;
+
+fn project(url: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let output = frameproof(folder.path(), &["init", ".", "--url", url]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    fs::write(folder.path().join("o.yaml"), INVARIANTS).expect("written");
+    folder
+}
+
+/// Exit code of `check`, and what it shows.
+fn check(folder: &Path, lines: &[Value]) -> (Option<i32>, String) {
+    let trace: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    fs::write(folder.join("t.ndjson"), trace).expect("written");
+    let output = frameproof(folder, &["check", "t.ndjson", "--protocol", "mychat", "--overlay", "o.yaml"]);
+    (output.status.code(), text(&output.stdout) + &text(&output.stderr))
+}
+
+#[test]
+fn recordings_are_judged_by_how_connections_end() {
+    let folder = project("ws://127.0.0.1:1");
+    let line = |dir: &str, body: Value| {
+        let mut line = json!({ "t_ms": 0, "client": "a", "dir": dir });
+        if let (Some(line), Value::Object(body)) = (line.as_object_mut(), body) {
+            line.extend(body);
+        }
+        line
+    };
+    let message = |dir: &str, body: Value| line(dir, json!({ "text": body.to_string() }));
+    let close =
+        |code: u16, reason: &str| line("recv", json!({ "kind": "close", "code": code, "reason": reason }));
+    let end = |how: &str| line("recv", json!({ "kind": "end", "how": how }));
+    let begun = [
+        line("send", json!({ "kind": "open", "url": "ws://h/" })),
+        message("send", json!({ "type": "hello" })),
+        message("recv", json!({ "type": "welcome", "room": "r" })),
+        message("send", json!({ "type": "say", "text": "bye" })),
+    ];
+    let own = line("send", json!({ "kind": "close", "code": 1000 }));
+    for (name, last, broken) in [
+        ("as it must be", vec![close(4000, "bye"), end("closed")], ""),
+        ("another code", vec![close(4001, "bye"), end("closed")], "CH-4"),
+        ("no reason", vec![close(4000, ""), end("closed")], "CH-5"),
+        ("no close frame", vec![end("eof")], "CH-4"),
+        // Our own close frame was first: its answer is not the server's to choose.
+        ("an answer to ours", vec![own, close(1000, ""), end("closed")], "CH-4"),
+        ("a code that nobody may send", vec![close(1005, "bye"), end("closed")], "may not be sent"),
+        ("an unassigned code", vec![close(5000, "bye"), end("closed")], "the code 5000"),
+    ] {
+        let lines = [&begun[..], &last[..]].concat();
+        let (code, shown) = check(folder.path(), &lines);
+        assert_eq!(code, Some(i32::from(!broken.is_empty())), "{name}\n{shown}");
+        assert!(shown.contains(broken), "{name}\n{shown}");
+        for id in ["CH-4", "CH-5"].into_iter().filter(|id| broken.starts_with("CH") && *id != broken) {
+            assert!(!shown.contains(&format!("VIOLATION {id}")), "{name}: {id}\n{shown}");
+        }
+    }
+    let early = [begun[0].clone(), message("recv", json!({ "type": "said", "text": "x", "seq": 1 }))];
+    let (code, shown) = check(folder.path(), &early);
+    assert!(code == Some(1) && shown.contains("CH-1"), "{shown}");
+}
+
+/// A server that answers `bye` by a close frame with this code.
+fn closing(code: u16) -> String {
+    hand::serve(move |stream| async move {
+        let Ok(mut socket) = tokio_tungstenite::accept_async(stream).await else { return };
+        while let Some(Ok(message)) = socket.next().await {
+            let Message::Text(request) = message else { continue };
+            if request.contains("hello") {
+                drop(socket.send(Message::text(r#"{"type":"welcome","room":"r1"}"#)).await);
+            } else if request.contains("bye") {
+                drop(socket.close(Some(CloseFrame { code: code.into(), reason: "bye".into() })).await);
+            }
+        }
+    })
+}
+
+#[test]
+fn a_live_server_is_judged_by_how_it_ends_a_connection() {
+    let case = "family: own\ncases:\n  - name: case\n    title: A case\n    covers: [CH-2]\n    steps:\n      - open: a\n      \
+                - send: { type: say, text: bye }\n      - expect: close\n";
+    for (code, expected) in [(4000, 0), (4001, 1)] {
+        let folder = project(&closing(code));
+        fs::write(folder.path().join("scenarios/first.yaml"), case).expect("written");
+        let output = frameproof(folder.path(), &["run", "--overlay", "o.yaml"]);
+        let shown = text(&output.stdout) + &text(&output.stderr);
+        assert_eq!(output.status.code(), Some(expected), "{shown}");
+        assert_eq!(shown.contains("CH-4 MUST"), expected == 1, "{shown}");
+    }
+}
+
+#[test]
+fn what_a_connection_does_not_have_is_refused() {
+    let folder = project("ws://127.0.0.1:1");
+    for (patch, error) in [
+        (
+            "{ monitor: { absence: { of: { type: close, with: { cod: 1 } }, after: open, decides: [CH-1] } }, about: a }",
+            "no `cod`",
+        ),
+        (
+            "{ monitor: { absence: { of: { type: open, dir: send }, after: close, decides: [CH-1] } }, about: a }",
+            "no `dir: send`",
+        ),
+        (
+            "{ monitor: { absence: { of: { type: close, dir: send, with: { code: 1 } }, after: open, decides: [CH-1] } }, about: a }",
+            "",
+        ),
+    ] {
+        fs::write(
+            folder.path().join("o.yaml"),
+            format!("x-frameproof: {{ invariants: {{ x: {patch} }} }}\n"),
+        )
+        .expect("written");
+        let output = frameproof(
+            folder.path(),
+            &["list", "--protocol", "mychat", "--scenario", "scenarios", "--overlay", "o.yaml"],
+        );
+        let shown = text(&output.stdout) + &text(&output.stderr);
+        assert_eq!(output.status.code() == Some(0), error.is_empty(), "{shown}");
+        assert!(shown.contains(error), "{shown}");
+    }
+    fs::write(folder.path().join("o.yaml"), "x-frameproof: { errors: { on: close } }\n").expect("written");
+    let output = frameproof(
+        folder.path(),
+        &["list", "--protocol", "mychat", "--scenario", "scenarios", "--overlay", "o.yaml"],
+    );
+    assert!(text(&output.stderr).contains("the patterns of invariants know it"), "{}", text(&output.stderr));
+}
