@@ -87,7 +87,7 @@ pub(crate) fn unreachable(
     }
     let silent = output.is_empty() && (step != STARTS || matches!(error, LaunchError::Exited { .. }));
     let mut finding = StepFinding::new(step, StepState::Problem, error.to_string(), &advice);
-    if let LaunchError::Connect(ConnectError::Http { status, body }) = error {
+    if let LaunchError::Connect(ConnectError::Http { status, body, .. }) = error {
         let status = crate::wire::named_status(status);
         finding.text = format!("the server answers the upgrade with HTTP {status}");
         finding.notes.push(format!("<- HTTP/1.1 {status}"));

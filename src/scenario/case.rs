@@ -142,6 +142,28 @@ pub struct Open {
     pub with: Option<Value>,
     /// The server may refuse the connection.
     pub may_refuse: bool,
+    /// What is different of the upgrade.
+    pub upgrade: Upgrade,
+}
+
+/// What an `open` changes of the upgrade request, and wants of its answer.
+#[derive(Debug, Clone, Default)]
+pub struct Upgrade {
+    /// Headers; none: without the one that the run sends.
+    pub headers: Vec<(String, Option<String>)>,
+    /// The sub-protocols that are offered.
+    pub protocols: Option<Vec<String>>,
+    /// The sub-protocol that the server must select.
+    pub selects: Option<Selected>,
+}
+
+/// A sub-protocol that a server must select.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Selected {
+    /// None at all.
+    None,
+    /// The one of this name.
+    Named(String),
 }
 
 /// The exchange with which a client begins.

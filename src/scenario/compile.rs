@@ -8,16 +8,16 @@ use serde_json::Value;
 
 use super::case::{
     Alive, Awaited, Case, Check, Common, Constraint, Cut, Ended, Expect, ExpectFile, Joined, Leniency, Never,
-    Open, Opening, Rejected, Relation, SendBinary, SendMessage, SendText, Step, Text, Unchanged, Verb,
-    WriteBytes, WriteFrame,
+    Open, Opening, Rejected, Relation, Selected, SendBinary, SendMessage, SendText, Step, Text, Unchanged,
+    Upgrade, Verb, WriteBytes, WriteFrame,
 };
 use super::file;
 use super::frame::unhex;
 use super::salvage::Gaps;
 use super::verbs::{VERBS, takes, taking};
-use super::verify::CLOSE;
+use super::verify::{CLOSE, REFUSAL, REFUSED};
 use super::{duration, template};
-use crate::protocol::{END, Protocol};
+use crate::protocol::{END, OneOrMany, Protocol};
 use crate::source::{Part, escape_token};
 
 /// What is wrong with a step.
@@ -116,6 +116,14 @@ impl Compiler<'_> {
                 },
                 with: given.with.take(),
                 may_refuse: given.may_refuse,
+                upgrade: Upgrade {
+                    headers: std::mem::take(&mut given.headers).into_iter().collect(),
+                    protocols: given.protocols.take(),
+                    selects: given.selects.take().map(|name| match name.as_str() {
+                        "none" => Selected::None,
+                        _ => Selected::Named(name),
+                    }),
+                },
             })
         } else if let Some(client) = given.close.take() {
             Verb::Close(client)
@@ -174,6 +182,9 @@ impl Compiler<'_> {
                 let message = "`count` does not go with `close`";
                 self.mistake(format!("{at}/count"), Part::Key, message, "a connection ends once");
             }
+            if names.as_slice().iter().any(|name| name == REFUSED) {
+                self.refusal(&names, given, at);
+            }
             Verb::Expect(Box::new(Expect {
                 by,
                 awaited: self.awaited(names.as_slice(), given, at),
@@ -226,15 +237,31 @@ impl Compiler<'_> {
         Some(Verb::Parallel(branches.map(steps).collect()))
     }
 
+    /// `expect: refused` waits for nothing: it looks at what the last `open` came to.
+    fn refusal(&mut self, names: &OneOrMany, given: &file::Step, at: &str) {
+        if names.as_slice().len() > 1 {
+            let hint = "the refusal of a connection is known when `open` is done";
+            self.mistake(format!("{at}/expect"), Part::Value, "`refused` stands alone", hint);
+        }
+        let pointless = ["within", "count", "past-errors", "keep"];
+        for name in given.modifiers().into_iter().filter(|name| pointless.contains(name)) {
+            let message = format!("`{name}` does not go with `refused`");
+            self.mistake(format!("{at}/{name}"), Part::Key, message, "nothing is waited for");
+        }
+    }
+
     fn awaited(&mut self, names: &[String], given: &mut file::Step, at: &str) -> Awaited {
         let schema = given.schema.take().map(|schema| self.constraint(schema, at, "where"));
         let with = given.with.take();
-        if let ([name], Some(Value::Object(with))) = (names, &with)
-            && name == CLOSE
-        {
-            for field in with.keys().filter(|field| !END.contains(&field.as_str())) {
-                let message = format!("the end of a connection has no `{field}`");
-                let hint = format!("it has {}", END.join(", "));
+        let fields: Option<(&[&str], &str)> = match names {
+            [name] if name == CLOSE => Some((&END, "the end of a connection")),
+            [name] if name == REFUSED => Some((&REFUSAL, "a refusal")),
+            _ => None,
+        };
+        if let (Some((fields, what)), Some(Value::Object(with))) = (fields, &with) {
+            for field in with.keys().filter(|field| !fields.contains(&field.as_str())) {
+                let message = format!("{what} has no `{field}`");
+                let hint = format!("it has {}", fields.join(", "));
                 self.mistake(format!("{at}/with/{}", escape_token(field)), Part::Key, message, hint);
             }
         }

@@ -204,9 +204,16 @@ pub struct Step {
     /// `open`: values for the opening's templates, and for the parameter of the address that names the session.
     /// `expect`, `never`: a part of the message, or of the end of the connection (`{ code: 4410 }`).
     pub with: Option<Value>,
-    /// `open`: the server may refuse the connection; it counts as closed then.
+    /// `open`: the server may refuse the connection; it counts as closed then, and `expect: refused` judges the refusal.
     #[serde(default)]
     pub may_refuse: bool,
+    /// `open`: headers of the upgrade request, in place of those that the run sends; null: without this one.
+    #[serde(default)]
+    pub headers: IndexMap<String, Option<String>>,
+    /// `open`: the sub-protocols that the client offers, in place of those that the run offers; `[]` offers none.
+    pub protocols: Option<Vec<String>>,
+    /// `open`: the sub-protocol that the server must select; `none`: it must select none. Another one breaks the step's `covers`.
+    pub selects: Option<String>,
     /// A JSON Schema. `expect`, `never`: of the message, or of the end of the connection; `joined`: of the text;
     /// `expect_file`: of the file's text, or null where there is none.
     #[serde(rename = "where")]
@@ -335,6 +342,9 @@ impl Step {
             ("with", self.with.is_some()),
             ("where", self.schema.is_some()),
             ("may-refuse", self.may_refuse),
+            ("headers", !self.headers.is_empty()),
+            ("protocols", self.protocols.is_some()),
+            ("selects", self.selects.is_some()),
             ("save", !self.save.is_empty()),
             ("within", self.within.is_some()),
             ("window", self.window.is_some()),

@@ -25,7 +25,7 @@ const fn verb(name: &'static str, value: &'static str, modifiers: &'static [&'st
 
 /// Every verb, in the order in which the documentation lists them.
 pub const VERBS: &[VerbInfo] = &[
-    verb("open", "NAME", &["session", "opening", "with", "may-refuse"]),
+    verb("open", "NAME", &["session", "opening", "with", "may-refuse", "headers", "protocols", "selects"]),
     verb("close", "NAME", &[]),
     verb("drop", "NAME", &["after", "noticed"]),
     verb("stall", "NAME", &[]),

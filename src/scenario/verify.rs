@@ -20,6 +20,10 @@ const BUILT_IN: &[&str] = &["cue", "calls", "tools", "uuid", "uid", "session", "
 /// Names that an `expect` knows beside message types.
 pub(crate) const TURN_END: &str = "turn-end";
 pub(crate) const CLOSE: &str = "close";
+/// What `expect` calls the refusal of a connection.
+pub(crate) const REFUSED: &str = "refused";
+/// What a step can ask of a refusal.
+pub(super) const REFUSAL: [&str; 3] = ["status", "headers", "body"];
 
 /// Longest text that a flood may make, in bytes.
 const MAX_FLOOD: u64 = 64 << 20;
@@ -278,7 +282,7 @@ impl Checker<'_> {
     fn names(&mut self, step: &Step, at: &str) {
         for (field, names) in [("expect", &step.expect), ("never", &step.never)] {
             for name in names.iter().flat_map(|names| names.as_slice()) {
-                if name == TURN_END || name == CLOSE {
+                if name == TURN_END || name == CLOSE || (name == REFUSED && field == "expect") {
                     continue;
                 }
                 if let Err(errors) = self.protocol.message_named(name, Direction::Recv) {

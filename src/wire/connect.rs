@@ -76,6 +76,8 @@ pub enum ConnectError {
     Http {
         /// The status code.
         status: u16,
+        /// The headers, their names in lower case.
+        headers: Vec<(String, String)>,
         /// The beginning of the body.
         body: String,
     },
@@ -101,6 +103,15 @@ pub enum ConnectError {
 
 pub(super) type Stream = MaybeTlsStream<TcpStream>;
 
+/// A connection behind its upgrade.
+pub(super) struct Upgraded {
+    pub stream: Stream,
+    /// What came right behind the upgrade's answer.
+    pub ahead: Vec<u8>,
+    /// The sub-protocol that the server selected.
+    pub selected: Option<String>,
+}
+
 /// A URL as it may be shown: without user name, password and query, which may hold secrets.
 pub fn shown(url: &str) -> String {
     let bare = url.split(['?', '#']).next().unwrap_or_default();
@@ -125,7 +136,10 @@ impl ConnectError {
     #[must_use]
     pub fn masked(self, mask: &dyn Fn(String) -> String) -> Self {
         match self {
-            Self::Http { status, body } => Self::Http { status, body: mask(body) },
+            Self::Http { status, headers, body } => {
+                let headers = headers.into_iter().map(|(name, value)| (name, mask(value))).collect();
+                Self::Http { status, headers, body: mask(body) }
+            }
             other => other,
         }
     }
@@ -177,12 +191,22 @@ impl Endpoint {
         Ok((uri, host, port))
     }
 
-    /// Connects and upgrades, and gives the bare stream, with what came right behind the upgrade's answer.
-    pub(super) async fn connect(&self) -> Result<(Stream, Vec<u8>), ConnectError> {
+    /// The same with a header of the upgrade request; none: without it.
+    #[must_use]
+    pub fn with_header(mut self, name: &str, value: Option<String>) -> Self {
+        self.headers.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
+        self.headers.extend(value.map(|value| (name.to_owned(), value)));
+        self
+    }
+
+    /// Connects and upgrades.
+    pub(super) async fn connect(&self) -> Result<Upgraded, ConnectError> {
         let until = Instant::now() + self.deadline;
         let stream = self.by(until, self.dial(), ConnectError::Silence).await?;
-        let socket = self.by(until, self.upgrade(Ahead::new(stream)), ConnectError::Unanswered).await?;
-        Ok(socket.into_inner().into_parts())
+        let (socket, selected) =
+            self.by(until, self.upgrade(Ahead::new(stream)), ConnectError::Unanswered).await?;
+        let (stream, ahead) = socket.into_inner().into_parts();
+        Ok(Upgraded { stream, ahead, selected })
     }
 
     async fn by<T>(
@@ -209,7 +233,7 @@ impl Endpoint {
     async fn upgrade<S: AsyncRead + AsyncWrite + Unpin>(
         &self,
         stream: S,
-    ) -> Result<WebSocketStream<S>, ConnectError> {
+    ) -> Result<(WebSocketStream<S>, Option<String>), ConnectError> {
         let (uri, ..) = self.parts()?;
         let mut request = uri.into_client_request().map_err(classify)?;
         for (name, value) in &self.headers {
@@ -229,7 +253,8 @@ impl Endpoint {
             let reason = format!("it agrees to an extension that was not asked for: {name} (RFC 6455, 4.1)");
             return Err(ConnectError::NotWebSocket(reason));
         }
-        Ok(socket)
+        let selected = response.headers().get("sec-websocket-protocol");
+        Ok((socket, selected.map(|name| String::from_utf8_lossy(name.as_bytes()).into_owned())))
     }
 
     fn bad_header(&self, name: &str) -> ConnectError {
@@ -267,7 +292,13 @@ fn classify(error: Error) -> ConnectError {
         Error::Http(response) => {
             let body = response.body().as_deref().unwrap_or_default();
             let body: String = String::from_utf8_lossy(body).chars().take(MAX_BODY).collect();
-            ConnectError::Http { status: response.status().as_u16(), body: body.trim().to_owned() }
+            let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+            let headers = response.headers().iter();
+            ConnectError::Http {
+                status: response.status().as_u16(),
+                headers: headers.map(|(name, value)| (name.as_str().to_owned(), text(value))).collect(),
+                body: body.trim().to_owned(),
+            }
         }
         Error::Url(UrlError::UnableToConnect(address)) => ConnectError::Refused(address),
         Error::Io(error) => ConnectError::Broken(error.to_string()),

@@ -40,6 +40,11 @@ impl Link {
         Ok(Self { connection, mode })
     }
 
+    /// The sub-protocol that the server selected.
+    pub fn selected(&self) -> Option<&str> {
+        self.connection.selected()
+    }
+
     async fn frame(&mut self, frame: Frame, deadline: Duration) -> Result<(), String> {
         if self.mode == LinkMode::Messages && self.connection.standing() == Standing::Closed {
             return Err("nothing can be sent behind a close frame".to_owned());

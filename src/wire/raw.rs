@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
-use super::connect::Stream;
+use super::connect::{Stream, Upgraded};
 use super::frame::Frame;
 use super::messages::{Breach, Messages, Writer};
 use super::room::{Lane, Room};
@@ -48,6 +48,7 @@ pub struct RawConnection {
     shared: Arc<Shared>,
     reader: JoinHandle<()>,
     stall: watch::Sender<bool>,
+    selected: Option<String>,
 }
 
 struct Shared {
@@ -74,7 +75,7 @@ impl RawConnection {
         number: u64,
         queue: mpsc::Sender<Incoming>,
     ) -> Result<Self, ConnectError> {
-        let (stream, ahead) = endpoint.connect().await?;
+        let Upgraded { stream, ahead, selected } = endpoint.connect().await?;
         let (read, write) = tokio::io::split(stream);
         // What is written may be as long as the case wants it.
         let mirror = Messages::new(Writer::Client, usize::MAX);
@@ -90,7 +91,12 @@ impl RawConnection {
         let reader =
             Reader { stream: read, messages, number, queue, stalled, shared: shared_too, lane: None };
         let reader = tokio::spawn(reader.run());
-        Ok(Self { shared, reader, stall })
+        Ok(Self { shared, reader, stall, selected })
+    }
+
+    /// The sub-protocol that the server selected.
+    pub fn selected(&self) -> Option<&str> {
+        self.selected.as_deref()
     }
 
     /// Writes a frame as it is. See [`RawConnection::write`].

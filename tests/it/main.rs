@@ -45,4 +45,5 @@ mod target_sessions;
 mod target_silence;
 mod target_trouble;
 mod tls;
+mod upgrade;
 mod waiting;

@@ -20,6 +20,8 @@ pub(crate) struct Client {
     blame: EndBlame,
     /// A failure says that the server answers no more on the newest connection: it is not asked again.
     silence_reported: bool,
+    /// How its newest connection was refused, if it was.
+    refusal: Option<Value>,
     pub inbox: Inbox,
     pub turn: TurnView,
 }
@@ -261,6 +263,7 @@ impl Client {
             conn: Conn::Left(None),
             blame: EndBlame::Unexplained,
             silence_reported: false,
+            refusal: None,
             inbox: Inbox::default(),
             turn: TurnView::default(),
         }
@@ -273,6 +276,7 @@ impl Client {
         self.conn = live.map_or_else(|| Conn::Left(Some(ObservedEnd::default())), Conn::Live);
         self.blame = EndBlame::Unexplained;
         self.silence_reported = false;
+        self.refusal = None;
         self.turn.since_send.clear();
     }
 
@@ -282,6 +286,20 @@ impl Client {
         self.conn = Conn::Left(ended);
         self.inbox.clear();
         self.turn.over = false;
+    }
+
+    /// The server has refused the connection, in this way.
+    pub fn note_refusal(&mut self, how: Value) {
+        self.refusal = Some(how);
+    }
+
+    pub fn refusal(&self) -> Option<&Value> {
+        self.refusal.as_ref()
+    }
+
+    /// The sub-protocol that the server selected for the connection.
+    pub fn selected(&self) -> Option<&str> {
+        self.live()?.link.selected()
     }
 
     pub fn session(&self) -> &str {

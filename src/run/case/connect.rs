@@ -6,7 +6,7 @@ use crate::protocol::extension::Join;
 use crate::run::address::session_endpoint;
 use crate::run::case::interpreter::{Abort, Interpreter};
 use crate::run::case::variables::Scope;
-use crate::scenario::case::Step;
+use crate::scenario::case::{Step, Upgrade};
 use crate::trace::Payload;
 use crate::wire::{ConnectError, Endpoint, LinkMode};
 
@@ -18,6 +18,7 @@ impl Interpreter<'_> {
         name: &str,
         session: Option<&str>,
         with: Option<&Value>,
+        upgrade: &Upgrade,
     ) -> Result<(), ConnectError> {
         let known = self.conns.get(name).map(|client| client.session().to_owned());
         let session = session.map(str::to_owned).or(known).unwrap_or_else(|| "main".to_owned());
@@ -29,6 +30,7 @@ impl Interpreter<'_> {
             endpoint.url = endpoint.url.replace(&format!("{{{parameter}}}"), &id);
             self.conns.sessions.set_id(&session, id);
         }
+        let endpoint = altered(endpoint, upgrade);
         let is_raw = self.cx.loaded.case.steps.iter().any(Step::is_raw);
         let mode = if is_raw { LinkMode::Raw } else { LinkMode::Messages };
         self.conns.connect(name, session, &endpoint, mode).await?;
@@ -70,4 +72,14 @@ impl Interpreter<'_> {
         }
         self.capabilities.missing(self.cx).map_or(Ok(()), |reason| Err(Abort::NotApplicable(reason)))
     }
+}
+
+/// An endpoint with what an `open` says of the upgrade.
+fn altered(endpoint: Endpoint, upgrade: &Upgrade) -> Endpoint {
+    let offer = upgrade.protocols.as_ref().map(|names| {
+        let names = (!names.is_empty()).then(|| names.join(", "));
+        ("Sec-WebSocket-Protocol", names)
+    });
+    let headers = upgrade.headers.iter().map(|(name, value)| (name.as_str(), value.clone()));
+    headers.chain(offer).fold(endpoint, |endpoint, (name, value)| endpoint.with_header(name, value))
 }

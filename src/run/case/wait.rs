@@ -12,6 +12,7 @@ use crate::results::event::Way;
 use crate::run::case::client::{EndBlame, Looked, Received};
 use crate::run::case::interpreter::{Abort, Interpreter};
 use crate::run::case::patience::Patience;
+use crate::scenario::REFUSED;
 use crate::scenario::case::{Awaited, Constraint};
 use crate::source::schema::Schema;
 use crate::trace::Direction;
@@ -175,6 +176,7 @@ impl Interpreter<'_> {
         for name in names {
             match name.as_str() {
                 "close" => wanted.close = true,
+                REFUSED => {}
                 "turn-end" => wanted.turn_end = Some(self.cx.protocol.roles().turn_end.clone()),
                 name => {
                     let message = self.cx.protocol.message_named(name, Direction::Recv);

@@ -35,6 +35,11 @@ pub fn upgrade(stream: &mut TcpStream) {
 /// The same, with lines of its own in the answer.
 pub fn upgrade_with(stream: &mut TcpStream, lines: &str) {
     let (headers, _) = request(stream);
+    accept(stream, &headers, lines);
+}
+
+/// Takes an upgrade whose headers have been read.
+pub fn accept(stream: &mut TcpStream, headers: &[String], lines: &str) {
     let key = headers.iter().find_map(|line| {
         let (name, value) = line.split_once(':')?;
         name.eq_ignore_ascii_case("sec-websocket-key").then(|| value.trim().to_owned())

@@ -2,21 +2,43 @@
 
 use std::time::Instant;
 
+use serde_json::{Map, Value, json};
+
 use crate::results::Check;
 use crate::results::cause::Cause;
-use crate::run::case::client::{Client, Reading};
+use crate::run::case::client::{Client, Reading, Received, Taken};
 use crate::run::case::context::StepScope;
 use crate::run::case::exchange::ExchangeKind;
+use crate::run::case::fail::Evidence;
 use crate::run::case::interpreter::{Abort, Interpreter};
 use crate::run::case::receive::Waited;
 use crate::run::case::unanswered::Awaiting;
-use crate::scenario::case::{Cut, Open, Opening};
+use crate::scenario::case::{Cut, Expect, Open, Opening, Selected, Upgrade};
 use crate::trace::{End, Payload};
-use crate::wire::ConnectError;
+use crate::wire::{ConnectError, named_status};
 
 /// Why a case that restarts the server is left out.
 pub(crate) const NO_RESTART: &str =
     "it restarts the server, which needs a server that frameproof starts itself";
+
+/// A refusal as steps judge it. A connection that broke during the upgrade has no status.
+fn refusal(error: &ConnectError) -> Value {
+    let ConnectError::Http { status, headers, body } = error else {
+        return json!({ "status": null, "headers": {}, "body": "" });
+    };
+    let mut named = Map::new();
+    for (name, value) in headers {
+        let before = named.get(name).and_then(Value::as_str).map(|before| format!("{before}, {value}"));
+        named.insert(name.clone(), before.unwrap_or_else(|| value.clone()).into());
+    }
+    json!({ "status": status, "headers": named, "body": body })
+}
+
+/// How a refusal is told.
+fn told(refusal: &Value) -> String {
+    let status = refusal["status"].as_u64().and_then(|status| u16::try_from(status).ok());
+    status.map_or("no HTTP answer".to_owned(), |status| format!("HTTP {}", named_status(status)))
+}
 
 impl Interpreter<'_> {
     pub(crate) async fn restart(&mut self) -> Result<(), Abort> {
@@ -49,9 +71,11 @@ impl Interpreter<'_> {
         }
         self.step.client.clone_from(&name);
         let with = verb.with.as_ref().map(|with| self.expand(with, None)).transpose()?;
-        if let Err(error) = self.connect(&name, verb.session.as_deref(), with.as_ref()).await {
+        let upgrade = self.upgrade_of(&verb.upgrade)?;
+        if let Err(error) = self.connect(&name, verb.session.as_deref(), with.as_ref(), &upgrade).await {
             let refused = matches!(error, ConnectError::Http { .. } | ConnectError::Broken(_));
             if refused && verb.may_refuse {
+                self.client(&name)?.note_refusal(refusal(&error));
                 return Ok(());
             }
             // A server that is there and does not do what it should is a verdict in any case.
@@ -60,6 +84,7 @@ impl Interpreter<'_> {
             }
             return Err(Abort::Error(error.to_string()));
         }
+        self.selected(&name, &upgrade, cx)?;
         let openings = &self.cx.protocol.extension.openings;
         let opening = match &verb.opening {
             Opening::None => return Ok(()),
@@ -70,6 +95,62 @@ impl Interpreter<'_> {
         self.exchange(&name, &steps, with.as_ref(), ExchangeKind::Opening).await?;
         self.client(&name)?.set_opened();
         self.check_capabilities(&name)
+    }
+
+    /// What an `open` says of the upgrade, with its templates filled in.
+    fn upgrade_of(&mut self, upgrade: &Upgrade) -> Result<Upgrade, Abort> {
+        let mut filled = upgrade.clone();
+        let headers = filled.headers.iter_mut().filter_map(|(_, value)| value.as_mut());
+        for text in headers.chain(filled.protocols.iter_mut().flatten()) {
+            if let Value::String(value) = self.expand(&Value::String(text.clone()), None)? {
+                *text = value;
+            }
+        }
+        Ok(filled)
+    }
+
+    /// The server has selected the sub-protocol that the step wants.
+    fn selected(&mut self, name: &str, upgrade: &Upgrade, cx: &StepScope<'_>) -> Result<(), Abort> {
+        let selected = self.client(name)?.selected().map(str::to_owned);
+        let wanted = match &upgrade.selects {
+            None => return Ok(()),
+            Some(Selected::None) => None,
+            Some(Selected::Named(wanted)) => Some(wanted),
+        };
+        if selected.as_ref() == wanted {
+            return Ok(());
+        }
+        let told =
+            |name: Option<&String>| name.map_or("no sub-protocol".to_owned(), |name| format!("`{name}`"));
+        let message = format!("the server selects {}, not {}", told(selected.as_ref()), told(wanted));
+        self.fail_step(cx.blame, message, None, None)
+    }
+
+    /// `expect: refused`: the server has refused the connection, in the way that the step says.
+    pub(crate) fn expect_refusal(&mut self, verb: &Expect, cx: &StepScope<'_>) -> Result<(), Abort> {
+        let (client, blame) = (cx.client, cx.blame);
+        let wanted = self.wanted(&verb.awaited)?;
+        let expected = self.asked_for(&verb.awaited)?;
+        let last = self.log.last_index();
+        let Some(body) = self.client(client)?.refusal().cloned() else {
+            self.client(client)?.inbox.taken = Taken::Missed;
+            self.vars.miss(verb.save.keys());
+            let message = "the server took the connection, where a refusal was expected";
+            return self.fail_with(Check::Step, blame, message, Evidence { expected, ..Evidence::default() });
+        };
+        if !wanted.fits(&body) {
+            let message =
+                format!("the server refused the connection with {}, but not as expected", told(&body));
+            let evidence = Evidence { expected, actual: Some(body), frames: Vec::new() };
+            self.client(client)?.inbox.taken = Taken::Missed;
+            self.vars.miss(verb.save.keys());
+            return self.fail_with(Check::Step, blame, message, evidence);
+        }
+        let received = Received::made(last, body);
+        if self.save(verb, &received, cx)? {
+            self.client(client)?.inbox.taken = Taken::Message(Box::new(received));
+        }
+        Ok(())
     }
 
     /// Keeps why an opening failed: cases that fail for the same reason are told together.

@@ -12,6 +12,7 @@ use crate::run::case::fail::Evidence;
 use crate::run::case::interpreter::{Abort, Interpreter};
 use crate::run::case::patience::Patience;
 use crate::run::case::wait::{OnError, WaitOutcome, is_error};
+use crate::scenario::REFUSED;
 use crate::scenario::case::{self, Awaited, Expect, Relation};
 use crate::scenario::file::Joined;
 use crate::source::schema::{Problem, Violation};
@@ -33,6 +34,9 @@ const LISTED: usize = 100;
 impl Interpreter<'_> {
     pub(crate) async fn expect(&mut self, verb: &Expect, cx: &StepScope<'_>) -> Result<(), Abort> {
         let (client, names) = (cx.client, &verb.awaited.names);
+        if names.iter().any(|name| name == REFUSED) {
+            return self.expect_refusal(verb, cx);
+        }
         let mut wanted = self.wanted(&verb.awaited)?;
         wanted.keep = verb.keep;
         let deadline = self.deadline(verb.within);
@@ -44,13 +48,8 @@ impl Interpreter<'_> {
         for _ in 0..verb.count {
             match self.wait(client, &wanted, &mut patience, on_error).await? {
                 WaitOutcome::Found(received) | WaitOutcome::Closed(received) => {
-                    for (name, at) in &verb.save {
-                        let Some(value) = at.get(&received.body).cloned() else {
-                            let blame = self.absent(cx, names, cx.blame);
-                            let message = format!("it has no {at}, to be saved as `{name}`");
-                            return self.fail_step(&blame, message, Some(&*received), None);
-                        };
-                        self.vars.set(name, value);
+                    if !self.save(verb, &received, cx)? {
+                        return Ok(());
                     }
                     self.client(client)?.inbox.taken = Taken::Message(received);
                 }
@@ -79,8 +78,26 @@ impl Interpreter<'_> {
         Ok(())
     }
 
+    /// Keeps the values that a step saves. `false`: one lacks, which the step was held against.
+    pub(crate) fn save(
+        &mut self,
+        verb: &Expect,
+        received: &Received,
+        cx: &StepScope<'_>,
+    ) -> Result<bool, Abort> {
+        for (name, at) in &verb.save {
+            let Some(value) = at.get(&received.body).cloned() else {
+                let blame = self.absent(cx, &verb.awaited.names, cx.blame);
+                let message = format!("it has no {at}, to be saved as `{name}`");
+                return self.fail_step(&blame, message, Some(received), None).map(|()| false);
+            };
+            self.vars.set(name, value);
+        }
+        Ok(true)
+    }
+
     /// What a step asks for of a message beside its type, for the report.
-    fn asked_for(&mut self, awaited: &Awaited) -> Result<Option<Value>, Abort> {
+    pub(crate) fn asked_for(&mut self, awaited: &Awaited) -> Result<Option<Value>, Abort> {
         if awaited.with.is_none() && awaited.schema.is_none() {
             return Ok(None);
         }

@@ -1,0 +1,100 @@
+//! What an `open` says of its upgrade, and what becomes of a refusal.
+
+use std::fs;
+use std::io::Write;
+use std::net::TcpListener;
+
+use crate::support::{frameproof, hand, text};
+
+/// Reads the request of each upgrade: without the token of the tests it is refused; `two` is selected where it is offered.
+fn guarded() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("ws://{}/", listener.local_addr().expect("an address"));
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let (headers, _) = hand::request(&stream);
+            let lower = headers.join("\n").to_ascii_lowercase();
+            if lower.contains("x-token: wrong") {
+                let _ = stream.write_all(
+                    b"HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Bearer\r\nContent-Length: 9\r\n\r\nno token!",
+                );
+                continue;
+            }
+            let selected = if lower.contains("one, two") { "Sec-WebSocket-Protocol: two\r\n" } else { "" };
+            hand::accept(&mut stream, &headers, selected);
+            // The connection stays open until the client goes.
+            std::thread::spawn(move || std::io::copy(&mut stream, &mut std::io::sink()));
+        }
+    });
+    url
+}
+
+/// Exit code and output of a case with these steps.
+fn run(steps: &str) -> (Option<i32>, String) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let url = guarded();
+    let output = frameproof(folder.path(), &["init", ".", "--url", &url]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let case = format!(
+        "family: own\ncases:\n  - name: case\n    title: A case\n    covers: [CH-2]\n    settle: false\n    steps:\n{steps}"
+    );
+    fs::write(folder.path().join("scenarios/first.yaml"), case).expect("written");
+    let output = frameproof(folder.path(), &["run"]);
+    (output.status.code(), text(&output.stdout) + &text(&output.stderr))
+}
+
+const REFUSED: &str = "      - { open: a, opening: none, may-refuse: true, headers: { X-Token: wrong } }\n";
+
+#[test]
+fn a_refusal_is_judged() {
+    for (step, code, shown) in [
+        ("- expect: refused", 0, ""),
+        (
+            "- expect: refused\n        with: { status: 401, headers: { www-authenticate: Bearer }, body: no token! }\n        \
+             save: { status: /status }\n      - assert: { equal: ['{{status}}', 401] }\n      - check: { properties: { status: { const: 401 } } }",
+            0,
+            "",
+        ),
+        (
+            "- expect: refused\n        with: { status: 403 }",
+            1,
+            "refused the connection with HTTP 401 Unauthorized, but not as",
+        ),
+        (
+            "- expect: refused\n        where: { properties: { body: { const: x } } }",
+            1,
+            "but not as expected",
+        ),
+        ("- expect: refused\n        with: { code: 403 }", 2, "a refusal has no `code`"),
+        ("- expect: refused\n        within: 1s", 2, "`within` does not go with `refused`"),
+        ("- expect: [refused, welcome]", 2, "`refused` stands alone"),
+    ] {
+        let (found, output) = run(&format!("{REFUSED}      {step}\n"));
+        assert_eq!(found, Some(code), "{step}\n{output}");
+        assert!(output.contains(shown), "{step}\n{output}");
+    }
+    let (code, output) =
+        run("      - { open: a, opening: none }\n      - expect: refused\n        covers: [CH-1]\n");
+    assert_eq!(code, Some(1), "{output}");
+    assert!(output.contains("took the connection, where a refusal was expected"), "{output}");
+    assert!(output.contains("CH-1 MUST"), "{output}");
+}
+
+#[test]
+fn the_selected_sub_protocol_is_judged() {
+    let offer = "protocols: [one, two], opening: none";
+    for (open, code, shown) in [
+        (format!("{offer}, selects: two"), 0, ""),
+        (format!("{offer}, selects: one"), 1, "selects `two`, not `one`"),
+        (format!("{offer}, selects: none"), 1, "selects `two`, not no sub-protocol"),
+        ("opening: none, selects: none".to_owned(), 0, ""),
+        ("opening: none, protocols: [], selects: none".to_owned(), 0, ""),
+        ("opening: none, selects: two".to_owned(), 1, "selects no sub-protocol, not `two`"),
+        // What is offered and not selected is a verdict in any case.
+        ("opening: none, protocols: [three]".to_owned(), 1, "selects none of the sub-protocols"),
+    ] {
+        let (found, output) = run(&format!("      - {{ open: a, {open} }}\n"));
+        assert_eq!(found, Some(code), "{open}\n{output}");
+        assert!(output.contains(shown), "{open}\n{output}");
+    }
+}
