@@ -26,6 +26,7 @@ mod shard;
 mod signals;
 mod source;
 mod subject;
+mod supervise;
 mod target;
 
 use std::fmt::Display;
@@ -172,11 +173,15 @@ enum Command {
     /// Print a table of the documentation.
     #[command(hide = true)]
     Markdown(markdown::Markdown),
+    /// End launched servers when frameproof is gone.
+    #[command(hide = true)]
+    Supervise(supervise::Supervise),
 }
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    supervise::offer();
     match arguments.color {
         Color::Auto => {}
         Color::Always => anstream::ColorChoice::Always.write_global(),
@@ -199,6 +204,7 @@ pub fn main() -> ExitCode {
         Command::Init(command) => command.run(),
         Command::Schema(command) => command.run(),
         Command::Markdown(command) => command.run(),
+        Command::Supervise(command) => command.run(),
     };
     let (errors, exit) = match result {
         Ok(exit) => return ExitCode::from(exit.code()),

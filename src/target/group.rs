@@ -1,30 +1,61 @@
 //! Process groups: signalling a server with all that it started, and knowing which are alive.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 
+use super::supervisor::Supervisor;
+
 /// The process groups that were started and not yet ended. Whoever ends the program in a hurry kills them first.
 #[derive(Debug, Default)]
-pub struct Groups(Mutex<BTreeSet<i32>>);
+pub struct Groups(Mutex<Alive>);
+
+#[derive(Debug, Default)]
+struct Alive {
+    leaders: BTreeSet<i32>,
+    /// Ends them if this program cannot. None: it was not needed yet, or cannot be had.
+    supervisor: Option<Supervisor>,
+}
 
 impl Groups {
+    fn alive(&self) -> MutexGuard<'_, Alive> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A server is about to be launched, with this scratch folder: from now on nothing of it outlives this program.
+    pub(super) fn prepare(&self, scratch: &Path) {
+        let mut alive = self.alive();
+        if alive.supervisor.is_none() {
+            alive.supervisor = Supervisor::start();
+        }
+        if let Some(supervisor) = &mut alive.supervisor {
+            supervisor.folder(scratch);
+        }
+    }
+
     pub(super) fn add(&self, leader: u32) {
-        if let Ok(leader) = i32::try_from(leader) {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(leader);
+        let Ok(leader) = i32::try_from(leader) else { return };
+        let mut alive = self.alive();
+        alive.leaders.insert(leader);
+        if let Some(supervisor) = &mut alive.supervisor {
+            supervisor.add(leader);
         }
     }
 
     pub(super) fn remove(&self, leader: u32) {
-        if let Ok(leader) = i32::try_from(leader) {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&leader);
+        let Ok(leader) = i32::try_from(leader) else { return };
+        let mut alive = self.alive();
+        alive.leaders.remove(&leader);
+        if let Some(supervisor) = &mut alive.supervisor {
+            supervisor.remove(leader);
         }
     }
 
     /// Kills all that are left.
     pub fn kill_all(&self) {
-        let left = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let left = std::mem::take(&mut self.alive().leaders);
         for leader in left {
             signal(leader.unsigned_abs(), Signal::KILL);
         }

@@ -14,6 +14,7 @@ use super::log::{Log, capture};
 use super::process::{Exited, Running};
 use super::setup::{answers, call, fill};
 use super::spec::{Spec, Vars};
+use super::supervisor::PREFIX;
 use crate::results::death::Death;
 use crate::trace::Payload;
 use crate::wire::{Endpoint, Link, LinkMode, Trust};
@@ -63,7 +64,10 @@ impl Instance {
         trust: &Trust,
     ) -> Result<Arc<Self>, LaunchFailure> {
         let system = |error: std::io::Error| LaunchError::System(format!("no scratch folder: {error}"));
-        let scratch = tempfile::Builder::new().prefix("frameproof-").tempdir().map_err(system)?;
+        let scratch = tempfile::Builder::new().prefix(PREFIX).tempdir().map_err(system)?;
+        if spec.is_launched() {
+            spec.groups.prepare(scratch.path());
+        }
         let mut vars = Vars::new();
         vars.insert("scratch".into(), scratch.path().display().to_string());
         vars.extend(model.map(|model| ("model".to_owned(), model.to_owned())));

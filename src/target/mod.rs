@@ -14,6 +14,7 @@ mod process;
 mod reader;
 mod setup;
 mod spec;
+mod supervisor;
 
 pub use config::{Fresh, Per, ProcessConfig, Ready, SetupConfig, TargetConfig, Time, ToolConfig};
 pub use error::{LaunchError, LaunchFailure};
@@ -21,3 +22,4 @@ pub use group::Groups;
 pub use instance::Instance;
 pub use log::{Line, Log};
 pub use spec::{Call, Process, Spec, SpecError, Vars};
+pub use supervisor::{supervise, supervised_by};

@@ -5,5 +5,6 @@ mod findings;
 mod process;
 mod server;
 mod signals;
+mod survivors;
 mod text;
 mod wire;
