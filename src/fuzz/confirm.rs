@@ -176,7 +176,7 @@ impl Confirmer {
 
 /// A note on a case that failed and is no finding, and why not.
 pub(super) fn no_finding(index: u64, print: &Fingerprint, why: &str) -> Note {
-    let (oracle, what) = (print.oracle, print.what());
+    let (oracle, what) = (print.oracle, &print.signature);
     Note {
         kind: format!("{oracle} {what}"),
         text: format!("case {index} failed, but {why}: not a finding. {oracle}: {what}"),

@@ -170,10 +170,10 @@ pub fn steps(program: &Program) -> usize {
 /// The name of a finding's case: letters, digits and hyphens.
 pub fn name_of(fingerprint: &Fingerprint) -> String {
     use std::hash::{Hash, Hasher};
-    let Fingerprint { oracle, requirements, state, signature, .. } = fingerprint;
+    let Fingerprint { oracle, requirements, state, .. } = fingerprint;
     let mut hasher = rustc_hash::FxHasher::default();
     // Names of files must not change with the order of oracles.
-    (oracle.name(), requirements, state, signature).hash(&mut hasher);
+    (oracle.name(), requirements, state, fingerprint.identity()).hash(&mut hasher);
     format!("{oracle}-{:08x}", hasher.finish() as u32)
 }
 
@@ -199,6 +199,7 @@ mod tests {
                 requirements: ids.iter().map(|id| (*id).to_owned()).collect(),
                 state: "opened".to_owned(),
                 signature: "x".to_owned(),
+                mutations: None,
                 crash: None,
             },
             verdict: Verdict::Failed,
@@ -253,6 +254,7 @@ mod tests {
             requirements: vec!["A-1".to_owned()],
             state: "opened".to_owned(),
             signature: "x".to_owned(),
+            mutations: None,
             crash: None,
         };
         assert_eq!(name_of(&print), "refused-4aecbcb2");

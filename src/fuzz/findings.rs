@@ -90,7 +90,7 @@ impl Findings {
 
     /// Whether a finding shows this, in whichever state: the last words of a crash identify it.
     pub fn shows(&self, print: &Fingerprint) -> bool {
-        let same = |known: &Fingerprint| known.oracle == print.oracle && known.signature == print.signature;
+        let same = |known: &Fingerprint| known.oracle == print.oracle && known.identity() == print.identity();
         let identified = print.crash.as_ref().is_some_and(CrashKind::has_words);
         self.is_known(print) || identified && self.known.iter().any(same)
     }

@@ -1,5 +1,7 @@
 //! Fingerprints: which failures may be of the same defect.
 
+use std::collections::BTreeSet;
+
 use super::crashes::CrashKind;
 use super::generate::mutate::DEEP;
 use super::input::Input;
@@ -24,8 +26,10 @@ pub struct Fingerprint {
     pub requirements: Vec<String>,
     /// The state in which the case begins.
     pub state: String,
-    /// The message without its values; unless it is about a frame, also the mutations of the inputs.
+    /// The message without its values.
     pub signature: String,
+    /// The mutations of the inputs; none where the failure is not of the inputs: it is about a frame, or precedes them.
+    pub mutations: Option<Vec<String>>,
     /// How the target crashed, if that is what it is.
     pub crash: Option<CrashKind>,
 }
@@ -37,7 +41,14 @@ impl Fingerprint {
     /// Of the target itself, and of no requirement.
     fn of_target(signature: String) -> Self {
         let state = OPENED.to_owned();
-        Self { oracle: Oracle::Target, requirements: Vec::new(), state, signature, crash: None }
+        Self {
+            oracle: Oracle::Target,
+            requirements: Vec::new(),
+            state,
+            signature,
+            mutations: None,
+            crash: None,
+        }
     }
 
     /// Of a server that crashed in this way.
@@ -46,16 +57,19 @@ impl Fingerprint {
         Self { crash: Some(crash.clone()), ..Self::of_target(crash.to_string()) }
     }
 
-    /// The signature without the mutations of the inputs.
-    pub fn what(&self) -> &str {
-        self.signature.rsplit_once(" [").map_or(&self.signature, |(what, _)| what)
+    /// The signature with the mutations of the inputs.
+    pub(super) fn identity(&self) -> String {
+        match &self.mutations {
+            Some(mutations) => format!("{} [{}]", self.signature, mutations.join(" ")),
+            None => self.signature.clone(),
+        }
     }
 
     /// What it is about. Of RFC 6455 many things can be broken in one way, and no requirement distinguishes them; nor does one
     /// distinguish crashes.
     pub(super) fn subject(&self) -> Subject {
         let signature = match self.oracle {
-            Oracle::Framing | Oracle::Target => self.signature.clone(),
+            Oracle::Framing | Oracle::Target => self.identity(),
             _ => String::new(),
         };
         (self.oracle, self.requirements.clone(), signature)
@@ -68,7 +82,7 @@ impl Fingerprint {
         let nameless = self.requirements.is_empty() && wanted.requirements.is_empty();
         let alike = match wanted.oracle {
             Oracle::Target => self.may_be_crash(wanted),
-            _ => self.what() == wanted.what(),
+            _ => self.signature == wanted.signature,
         };
         self.oracle == wanted.oracle && (shared || nameless && alike)
     }
@@ -96,13 +110,16 @@ pub fn fingerprints(
     for (index, failure) in judged {
         let at = outcome.failed_at.get(index).map_or("", String::as_str);
         let oracle = oracle_of(failure, at, rendered);
-        let mut signature = signature(failure);
         // A wrong frame says itself what is wrong, whatever the inputs were; what fails before the first input was caused by none.
-        if !oracle.is_about_a_frame() && oracle != Oracle::Setup {
-            signature += &mutations(program);
-        }
-        let requirements = failure.requirements.clone();
-        let print = Fingerprint { oracle, requirements, state: state.clone(), signature, crash: None };
+        let is_of_inputs = !oracle.is_about_a_frame() && oracle != Oracle::Setup;
+        let print = Fingerprint {
+            oracle,
+            requirements: failure.requirements.clone(),
+            state: state.clone(),
+            signature: signature(failure),
+            mutations: is_of_inputs.then(|| mutations(program)),
+            crash: None,
+        };
         found.push((print, Some(failure.clone())));
     }
     // A case without a server says nothing.
@@ -169,13 +186,10 @@ fn signature(failure: &Failure) -> String {
     format!("{check} {}", without_values(failure.core())).trim().to_owned()
 }
 
-/// The mutations of the inputs.
-fn mutations(program: &Program) -> String {
-    let mut kinds: Vec<&str> =
-        program.inputs.iter().map(|input| input.mutation.as_str()).filter(|how| *how != "-").collect();
-    kinds.sort_unstable();
-    kinds.dedup();
-    format!(" [{}]", kinds.join(" "))
+/// The mutations of the inputs, each once.
+fn mutations(program: &Program) -> Vec<String> {
+    let mutations = program.inputs.iter().map(|input| &input.mutation).filter(|how| *how != "-");
+    mutations.cloned().collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 #[cfg(test)]
@@ -274,7 +288,22 @@ mod tests {
                 failed_at: vec![at.to_owned()],
             };
             let found = fingerprints(&program("bom"), &rendered, &outcome);
-            assert_eq!(found[0].0.signature, expected, "{check}");
+            assert_eq!(found[0].0.identity(), expected, "{check}");
         }
+    }
+
+    #[test]
+    fn a_message_with_brackets_is_no_list_of_mutations() {
+        let print = |signature: &str| Fingerprint {
+            oracle: Oracle::Schema,
+            requirements: Vec::new(),
+            state: OPENED.to_owned(),
+            signature: signature.to_owned(),
+            mutations: None,
+            crash: None,
+        };
+        assert!(!print("schema is not one of [a]").is_same_defect(&print("schema is not one of [b]")));
+        let mutated = |how: &str| Fingerprint { mutations: Some(vec![how.to_owned()]), ..print("step x") };
+        assert!(mutated("bom").is_same_defect(&mutated("deep")), "shrinking may change the mutations");
     }
 }

@@ -52,6 +52,7 @@ impl JointFinding {
                 requirements: Vec::new(),
                 state: OPENED.to_owned(),
                 signature: "the target's memory grew; no case alone makes it grow".to_owned(),
+                mutations: None,
                 crash: None,
             },
             verdict: Verdict::Failed,

@@ -57,10 +57,10 @@ impl RunContext {
             is_reference,
             quiet: options.timing.quiet.or(reference.map(Variant::quiet)),
             // A server that was there before may remember the last run.
-            run_id: options.randomness.run_id.unwrap_or(match is_reference {
-                true => RunId::default(),
-                false => RunId::fresh(),
-            }),
+            run_id: options
+                .randomness
+                .run_id
+                .unwrap_or_else(|| if is_reference { RunId::default() } else { RunId::fresh() }),
             executions: Arc::default(),
             leaks: None,
             activity: Arc::default(),

@@ -234,12 +234,10 @@ fn failure(kind: LeakKind, leaks: &[Leak], logged: LoggedIn, ids: &[String]) -> 
             "belongs_to": leak.belongs_to.name, "of": leak.belongs_to.case, "text": leak.text,
         })
     });
-    let (verdict, done) = match owed {
-        true => (Verdict::Failed, "The remaining cases run"),
-        false => (
-            Verdict::Warned,
-            "No requirement forbids it: this case was run again, and the remaining cases run",
-        ),
+    let (verdict, done) = if owed {
+        (Verdict::Failed, "The remaining cases run")
+    } else {
+        (Verdict::Warned, "No requirement forbids it: this case was run again, and the remaining cases run")
     };
     let message = format!(
         "{}: {}{more}. {done} one after the other now; `sessions = 1` in the target's table, or --jobs 1, declares that this is \
