@@ -65,6 +65,8 @@ pub(super) struct Config {
     pub junit: Option<PathBuf>,
     /// Where to write the run's events as JSON lines.
     pub json: Option<PathBuf>,
+    /// Where to write the run as one page of HTML.
+    pub html: Option<PathBuf>,
     /// Servers under test by name, for `--target`.
     #[serde(default)]
     pub target: IndexMap<String, TargetConfig>,
@@ -213,6 +215,7 @@ impl Config {
             &mut self.trace,
             &mut self.junit,
             &mut self.json,
+            &mut self.html,
         ];
         let paths = single.into_iter().flatten().chain(&mut self.scenario).chain(&mut self.overlay);
         paths.for_each(|path| *path = folder.join(&*path));

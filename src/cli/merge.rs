@@ -7,7 +7,7 @@ use clap::Args;
 use super::report::{Shown, read};
 use super::{Failure, usage};
 use crate::exit::{self, Exit};
-use crate::report::{file, json, junit};
+use crate::report::{file, html, json, junit};
 use crate::results::event::RunEvent;
 use crate::results::merge;
 
@@ -24,6 +24,9 @@ pub(super) struct Merge {
     /// Write the events of the whole run as JSON lines.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Write one page of HTML, with a sequence diagram of each failure.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     #[command(flatten)]
     shown: Shown,
 }
@@ -45,6 +48,9 @@ impl Merge {
         if let Some(path) = &self.json {
             let text: String = events.iter().map(|event| json::line(event) + "\n").collect();
             file::write_atomically(path, &text).map_err(|error| usage(error, ""))?;
+        }
+        if let Some(path) = &self.html {
+            file::write_atomically(path, &html::render(&events)).map_err(|error| usage(error, ""))?;
         }
         self.shown.show(&events)?;
         let codes = events.iter().filter_map(|event| match event {

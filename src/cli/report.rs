@@ -8,7 +8,7 @@ use clap::Args;
 use super::{Failure, unreadable, usage};
 use crate::exit::Exit;
 use crate::report::console::{Console, ConsoleOptions};
-use crate::report::{file, json, junit};
+use crate::report::{file, html, json, junit};
 use crate::results::event::RunEvent;
 
 /// Make a report from a file that `run --json` wrote.
@@ -19,6 +19,9 @@ pub(super) struct Report {
     /// Write JUnit XML instead of console output.
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
+    /// Write one page of HTML instead of console output, with a sequence diagram of each failure.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     #[command(flatten)]
     shown: Shown,
 }
@@ -68,6 +71,11 @@ impl Report {
         if let Some(path) = &self.junit {
             let text = junit::render(&events).map_err(|error| usage(error, ""))?;
             file::write_atomically(path, &text).map_err(|error| usage(error, ""))?;
+        }
+        if let Some(path) = &self.html {
+            file::write_atomically(path, &html::render(&events)).map_err(|error| usage(error, ""))?;
+        }
+        if self.junit.is_some() || self.html.is_some() {
             return Ok(Exit::Passed);
         }
         self.shown.show(&events)?;

@@ -16,7 +16,7 @@ use super::target::{Chosen, TargetChoice, cannot_launch, config_argument};
 use super::{Failure, harness, runtime, usage};
 use crate::exit::{self, Exit};
 use crate::report::console::{Console, ConsoleOptions};
-use crate::report::{file, json, junit};
+use crate::report::{file, html, json, junit};
 use crate::results::baseline::{self, Baseline};
 use crate::results::event::{CaseReport, RunEvent};
 use crate::results::reproduce::Reproduce;
@@ -84,6 +84,10 @@ pub(super) struct Run {
     /// (reports/frameproof.jsonl for all).
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Write one page of HTML, with a sequence diagram of each failure. Default against the reference server: reports/NAME.html
+    /// (reports/frameproof.html for all).
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// Defaults for these options. Default: frameproof.toml of the working folder, if it exists.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -130,9 +134,10 @@ impl Run {
             let name = if all { "frameproof" } else { &suites[0].protocol.name };
             self.junit.get_or_insert_with(|| format!("reports/{name}.junit.xml").into());
             self.json.get_or_insert_with(|| format!("reports/{name}.jsonl").into());
+            self.html.get_or_insert_with(|| format!("reports/{name}.html").into());
         }
         let target = self.server.target(chosen.as_ref())?;
-        let outputs = [&self.junit, &self.json, &self.trace, &self.baseline_write];
+        let outputs = [&self.junit, &self.json, &self.html, &self.trace, &self.baseline_write];
         for path in outputs.into_iter().flatten() {
             file::check_writable(path).map_err(unwritable)?;
         }
@@ -245,6 +250,7 @@ impl Run {
         self.trace = self.trace.take().or(config.trace);
         self.junit = self.junit.take().or(config.junit);
         self.json = self.json.take().or(config.json);
+        self.html = self.html.take().or(config.html);
     }
 
     fn options(
@@ -311,6 +317,7 @@ impl Run {
         };
         write(&self.junit, &|| junit::render(events))?;
         write(&self.json, &|| Ok(events.iter().map(|event| json::line(event) + "\n").collect()))?;
+        write(&self.html, &|| Ok(html::render(events)))?;
         write(&self.baseline_write, &|| {
             let reports = events.iter().filter_map(|event| match event {
                 RunEvent::CaseFinished(report) => Some((**report).clone()),

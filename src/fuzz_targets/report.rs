@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::schema_frames::anything;
 use crate::report::console::{Console, ConsoleOptions};
-use crate::report::{escape, json as lines, junit};
+use crate::report::{escape, html, json as lines, junit};
 use crate::results::Check;
 use crate::results::event::{
     CaseReport, Failure, FrameRecord, LogLine, RequirementResult, RequirementText, RunEvent, RunStarted,
@@ -16,7 +16,7 @@ use crate::results::event::{
 };
 use crate::results::excused::ExcusedList;
 
-/// Whatever texts a run's events hold, JUnit XML has only characters that XML allows, the console none that a terminal
+/// Whatever texts a run's events hold, JUnit XML has only characters that XML allows, the page no element and no control character of theirs, the console none that a terminal
 /// would act on but its own, and JSON lines give the same events again. `fuzz/` and the tests parse the XML besides.
 pub fn report(bytes: &[u8]) {
     let events = events(bytes, &identity);
@@ -28,6 +28,11 @@ pub fn report(bytes: &[u8]) {
     let illegal =
         |c: char| (c < ' ' && !matches!(c, '\t' | '\n' | '\r')) || matches!(c, '\u{fffe}' | '\u{ffff}');
     assert_eq!(xml.chars().find(|c| illegal(*c)), None, "XML must not hold this");
+
+    let page = html::render(&events);
+    let shown = |c: char| !c.is_control() || matches!(c, '\n' | '\t');
+    assert!(page.chars().all(shown), "no control character reaches a page");
+    assert_eq!(page.matches("<script").count(), 1, "no text is an element");
 
     for verbosity in [-1, 0, 2] {
         let shown = console(&events, verbosity);
@@ -184,6 +189,7 @@ impl Maker<'_, '_> {
     fn started(&mut self) -> Result<RunStarted> {
         let text = RequirementText {
             level: self.text()?,
+            area: self.text()?,
             text: self.text()?,
             source: self.text()?,
             reading: self.maybe()?,
@@ -228,6 +234,7 @@ impl Maker<'_, '_> {
             ms: 1.0,
             client,
             way,
+            kind: None,
             text,
             ambient: false,
             cut: 0,

@@ -10,8 +10,8 @@ use anstyle::{AnsiColor, Style};
 pub(crate) use case::wrapped;
 
 use super::escape::terminal;
-use super::often;
 use super::table::Table;
+use super::{often, verdict_of};
 use crate::exit::Exit;
 use crate::results::event::{CaseReport, RunEvent, RunStarted, Summary, Verdict};
 
@@ -400,19 +400,7 @@ impl<W: Write> Console<W> {
             many => parts.push(format!("{many} stale baseline entries")),
         }
         let stopped = summary.stopped.map(|why| format!(", stopped: {why}")).unwrap_or_default();
-        let verdict = match summary.exit_code {
-            3 | 130 => "no verdict",
-            0 if count(Verdict::Known) > 0 => "conformant except for known failures",
-            0 => "conformant",
-            4 => "no case was judged",
-            // The server is not to blame.
-            _ if count(Verdict::Failed) + count(Verdict::Error) == 0
-                && !summary.stale_baseline.is_empty() =>
-            {
-                "the baseline is stale"
-            }
-            _ => "not conformant",
-        };
+        let verdict = verdict_of(summary);
         writeln!(
             self.out,
             "{style}{verdict}{style:#}: {}, {} in {:.2} s{stopped}",

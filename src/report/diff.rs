@@ -4,9 +4,34 @@ use serde_json::Value;
 use similar::DiffOp;
 use similar::algorithms::{Capture, Replace, myers};
 
+use crate::results::Check;
+use crate::results::event::Failure;
+
+/// What was expected against what came, as far as that was asked for.
+pub(super) struct Comparison {
+    /// As [`lines`] gives them.
+    pub lines: Vec<(char, String)>,
+    /// There is more in what came that nobody asked for.
+    pub more: bool,
+    /// The schema of a step's `where`.
+    pub schema: Option<Value>,
+}
+
+/// Compares a failure's values. A step asks for a part of a message only; the rest is no difference.
+pub(super) fn compare(failure: &Failure, expected: &Value, actual: &Value) -> Comparison {
+    let mut expected = expected.clone();
+    let mut shown = (actual.clone(), false);
+    let mut schema = None;
+    if failure.check == Check::Step && actual.is_object() {
+        schema = expected.as_object_mut().and_then(|expected| expected.shift_remove("where"));
+        shown = asked_for(&expected, actual);
+    }
+    Comparison { lines: lines(&expected, &shown.0), more: shown.1, schema }
+}
+
 /// The part of a value that an expected part of it speaks of, and whether there is more: what nobody asked for is no
 /// difference.
-pub(super) fn asked_for(expected: &Value, actual: &Value) -> (Value, bool) {
+fn asked_for(expected: &Value, actual: &Value) -> (Value, bool) {
     match (expected, actual) {
         (Value::Object(expected), Value::Object(actual)) => {
             let mut more = actual.keys().any(|key| !expected.contains_key(key));
@@ -25,7 +50,7 @@ pub(super) fn asked_for(expected: &Value, actual: &Value) -> (Value, bool) {
 }
 
 /// A line of a difference: `-` expected, `+` actual, ` ` both.
-pub(super) fn lines(expected: &Value, actual: &Value) -> Vec<(char, String)> {
+fn lines(expected: &Value, actual: &Value) -> Vec<(char, String)> {
     let are_texts = expected.is_string() && actual.is_string();
     let text = |value: &Value| match value {
         Value::String(text) if are_texts => text.clone(),

@@ -112,6 +112,9 @@ pub struct RunStarted {
 pub struct RequirementText {
     /// `MUST`, `SHOULD` or `MAY`.
     pub level: String,
+    /// The area that it belongs to, for grouping.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub area: String,
     /// One sentence.
     pub text: String,
     /// Where the document says it.
@@ -219,6 +222,9 @@ pub struct FrameRecord {
     /// Where it goes.
     #[serde(rename = "dir")]
     pub way: Way,
+    /// The message's type, where it is one of the protocol's: `welcome`; of a reply, what it answers: `list.result`.
+    #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
     /// What: the frame's text as it was (cut at a bound), or a description.
     pub text: String,
     /// The protocol lets this come at any time: a heartbeat, for example.

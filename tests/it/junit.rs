@@ -12,8 +12,13 @@ use frameproof::results::event::{
 use proptest::prelude::*;
 
 fn events(text: &str) -> Vec<RunEvent> {
-    let requirement =
-        RequirementText { level: "MUST".into(), text: text.into(), source: text.into(), reading: None };
+    let requirement = RequirementText {
+        level: "MUST".into(),
+        area: text.into(),
+        text: text.into(),
+        source: text.into(),
+        reading: None,
+    };
     let started = RunStarted {
         version: "0".into(),
         protocol: "minichat".into(),
@@ -61,6 +66,7 @@ fn events(text: &str) -> Vec<RunEvent> {
             ms: 1.0,
             client: text.into(),
             way: Way::ToClient,
+            kind: None,
             text: text.into(),
             cut: 0,
         }],

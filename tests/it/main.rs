@@ -19,6 +19,7 @@ mod fuzz_corpus;
 mod fuzz_deaths;
 mod fuzz_targets;
 mod hostile;
+mod html;
 mod junit;
 mod layers;
 mod live_fuzz;

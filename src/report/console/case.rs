@@ -5,7 +5,7 @@ use std::io::Write;
 use serde_json::Value;
 
 use super::{CYAN, Console, DIM, GREEN, RED, look};
-use crate::report::diff;
+use crate::report::diff::{self, Comparison};
 use crate::report::escape::terminal;
 use crate::results::Check;
 use crate::results::event::{CaseReport, Failure, FrameRecord, ShownFrame};
@@ -63,17 +63,11 @@ impl<W: Write> Console<W> {
         writeln!(self.out, "    {word:<8} {value}")
     }
 
-    /// Expected against actual. A step asks for a part of a message only; the rest is no difference.
+    /// Expected against actual.
     fn difference(&mut self, failure: &Failure, expected: &Value, actual: &Value) -> std::io::Result<()> {
-        let mut expected = expected.clone();
-        let mut shown = (actual.clone(), false);
-        let mut schema = None;
-        if failure.check == Check::Step && actual.is_object() {
-            schema = expected.as_object_mut().and_then(|expected| expected.shift_remove("where"));
-            shown = diff::asked_for(&expected, actual);
-        }
+        let Comparison { lines, more, schema } = diff::compare(failure, expected, actual);
         writeln!(self.out, "    {RED}- expected{RED:#}  {GREEN}+ came{GREEN:#}")?;
-        for (sign, line) in diff::lines(&expected, &shown.0) {
+        for (sign, line) in lines {
             let style = match sign {
                 '-' => RED,
                 '+' => GREEN,
@@ -82,7 +76,7 @@ impl<W: Write> Console<W> {
             let line = self.clip(&line, 6);
             writeln!(self.out, "    {style}{sign} {line}{style:#}")?;
         }
-        if shown.1 {
+        if more {
             writeln!(self.out, "    {DIM}  … other fields are not compared{DIM:#}")?;
         }
         match schema {

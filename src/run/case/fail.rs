@@ -107,6 +107,6 @@ impl Interpreter<'_> {
             _ => ConnectionLoss::Closed,
         });
         let loss = losses.max().unwrap_or_default();
-        CaseOutcome { loss, record: log.finish(), ..verdict.finish() }
+        CaseOutcome { loss, record: log.finish(&cx.protocol), ..verdict.finish() }
     }
 }

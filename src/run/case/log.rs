@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::protocol::Protocol;
 use crate::results::event::{FrameRecord, Way};
 use crate::run::case::client::ObservedEnd;
 use crate::run::case::context::CaseContext;
@@ -214,9 +215,13 @@ impl CaseLog {
     }
 
     /// What is kept of it.
-    pub fn finish(self) -> CaseRecord {
+    pub fn finish(self, protocol: &Protocol) -> CaseRecord {
+        let line = |entry: LogEntry| {
+            let message = entry.message.and_then(|message| protocol.messages.get(message));
+            FrameRecord { kind: message.map(|message| message.name.clone()), ..entry.line }
+        };
         CaseRecord {
-            wire: self.entries.into_iter().map(|entry| entry.line).collect(),
+            wire: self.entries.into_iter().map(line).collect(),
             trace: self.trace.unwrap_or_default(),
             step_starts: self.step_starts,
             began: Some(self.start),
@@ -264,6 +269,7 @@ fn wire_line(index: u64, event: &Event) -> FrameRecord {
         ms: event.at.as_secs_f64() * 1e3,
         client: event.client.to_string(),
         way,
+        kind: None,
         ambient: false,
         cut: text.len() - shown,
         text: text[..shown].to_owned(),

@@ -14,6 +14,7 @@ pub(crate) fn started(run: &RunContext, target: &Target, url: &str, cases: usize
         let reading = requirement.reading.as_deref().and_then(|id| protocol.answer_taken(id));
         let text = RequirementText {
             level: requirement.level.to_string(),
+            area: requirement.area.clone(),
             text: requirement.text.clone(),
             source: requirement.source.clone(),
             reading,

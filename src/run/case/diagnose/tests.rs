@@ -80,6 +80,7 @@ fn entries(words: &str) -> Vec<LogEntry> {
             ms: at as f64 * 10.0,
             client: "alice".to_owned(),
             way,
+            kind: None,
             text: String::new(),
             ambient: matches!(kind, "beat" | "tick"),
             cut: 0,

@@ -1,0 +1,71 @@
+//! What the model was told to do, in words.
+
+use crate::cue::{Cue, Step};
+
+use super::clip;
+
+/// Steps that are told of one cue.
+const STEPS: usize = 12;
+/// Characters of what is said.
+const SAID: usize = 80;
+
+/// The cue in a frame's text, in words. None: there is none that can be read.
+pub(super) fn words(text: &str) -> Option<String> {
+    let cue = Cue::find(text).ok().flatten()?;
+    let more = cue.turn.len().saturating_sub(STEPS);
+    let mut steps: Vec<String> = cue.turn.iter().take(STEPS).map(step).collect();
+    if more > 0 {
+        steps.push(format!("{more} more"));
+    }
+    if steps.is_empty() {
+        steps.push("says nothing".to_owned());
+    }
+    Some(steps.join(", then "))
+}
+
+fn step(step: &Step) -> String {
+    let quoted = |parts: &[String], every: Option<u64>| {
+        let pace = every.map_or_else(String::new, |ms| format!(" every {ms} ms"));
+        let text = parts.concat();
+        let pieces =
+            if parts.len() > 1 { format!(" in {} pieces{pace}", parts.len()) } else { String::new() };
+        format!("“{}”{pieces}", clip::name(&text, SAID))
+    };
+    match step {
+        Step::Say { say, every_ms } => format!("says {}", quoted(say, *every_ms)),
+        Step::Think { think, every_ms } => format!("thinks {}", quoted(think, *every_ms)),
+        Step::Call { call } => {
+            let arguments = serde_json::to_string(&call.args).unwrap_or_default();
+            format!("calls {} {}", clip::name(&call.name, SAID), clip::name(&arguments, SAID))
+        }
+        Step::Pause { pause_ms } => format!("waits {pause_ms} ms"),
+        Step::Fail { fail } => {
+            format!("fails with HTTP {} “{}”", fail.status, clip::name(&fail.message, SAID))
+        }
+        Step::Hang { .. } => "hangs until it is cancelled".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cues_are_told_in_words() {
+        let text = r#"{"text":"Please. [[cue:eyJ2IjoxLCJ0dXJuIjpbeyJoYW5nIjp0cnVlfV19]]"}"#;
+        assert_eq!(words(text).as_deref(), Some("hangs until it is cancelled"));
+        let turn = serde_json::json!([
+            { "say": ["a", "b"], "every_ms": 5 }, { "call": { "name": "ls", "args": { "at": "/" } } }, { "pause_ms": 3 },
+            { "fail": { "status": 429, "message": "busy" } },
+        ]);
+        let cue = Cue::new(serde_json::from_value(turn).expect("a turn"));
+        assert_eq!(
+            words(&cue.encode()).as_deref(),
+            Some(
+                "says “ab” in 2 pieces every 5 ms, then calls ls {\"at\":\"/\"}, then waits 3 ms, then fails with HTTP 429 “busy”"
+            )
+        );
+        assert_eq!(words("[[cue:no]]"), None);
+        assert_eq!(words("hello"), None);
+    }
+}

@@ -1,0 +1,31 @@
+//! One page that needs nothing else: no network, no second file, no JavaScript. For whoever has to find out who said what when.
+//!
+//! All text passes `escape::lines` at the end, in one place, and what has a meaning in HTML is escaped by the templates.
+
+mod bars;
+mod cases;
+mod clip;
+mod cue;
+mod failures;
+mod links;
+mod matrix;
+mod page;
+mod rows;
+mod runs;
+mod sequence;
+mod story;
+mod summary;
+
+use super::escape;
+use crate::results::event::RunEvent;
+use links::Links;
+
+/// Renders the events of a run, or of several.
+#[must_use]
+pub fn render(events: &[RunEvent]) -> String {
+    let runs = runs::runs(events);
+    let links = Links::new(&runs);
+    let page = page::page(&runs, &links).into_string();
+    // Nothing of our own is changed by it.
+    escape::lines(&page).into_owned()
+}
