@@ -106,7 +106,7 @@ mod tests {
             let mut command = Command::new("sh");
             command.args(["-c", word]).process_group(0).spawn().expect("it starts")
         };
-        let (mut left, mut over) = (child("trap '' TERM; sleep 600 & sleep 600"), child("sleep 600"));
+        let (mut left, mut over) = (child("trap '' TERM; sleep 600 & sleep 600"), child("exec sleep 600"));
         let base = tempfile::tempdir().expect("a folder");
         let folders = [PREFIX, "mine-"].map(|name| base.path().join(format!("{name}x")));
         for folder in &folders {
