@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::report::{Shown, read};
+use super::report::{Shown, check_distinct, read};
 use super::{Failure, usage};
 use crate::exit::{self, Exit};
 use crate::report::{file, html, json, junit};
@@ -33,6 +33,8 @@ pub(super) struct Merge {
 
 impl Merge {
     pub fn run(self) -> Result<Exit, Failure> {
+        let outputs = [&self.junit, &self.json, &self.html];
+        check_distinct(&self.files, outputs.into_iter().flatten())?;
         let files = self.files.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
         let events = merge::merge(files).map_err(|error| {
             let hint = "give the --json file of each shard of one run, each once";

@@ -50,6 +50,26 @@ pub(super) fn read(path: &Path) -> Result<Vec<RunEvent>, Failure> {
     Ok(events)
 }
 
+/// Refuses to write over what is read, and to write two things to one file.
+pub(super) fn check_distinct<'p>(
+    inputs: impl IntoIterator<Item = &'p PathBuf>,
+    outputs: impl IntoIterator<Item = &'p PathBuf>,
+) -> Result<(), Failure> {
+    let place = |path: &PathBuf| std::fs::canonicalize(path).ok().or_else(|| std::path::absolute(path).ok());
+    // What is no file, such as /dev/null, takes as much as it is given.
+    let is_file = |path: &&PathBuf| std::fs::metadata(path).map_or(true, |found| found.is_file());
+    let mut known: Vec<Option<PathBuf>> = inputs.into_iter().filter(is_file).map(place).collect();
+    for path in outputs.into_iter().filter(is_file) {
+        let own = place(path);
+        if known.contains(&own) {
+            let message = format!("{} would be overwritten", path.display());
+            return Err(usage(message, "it is named twice: give each report a file of its own"));
+        }
+        known.push(own);
+    }
+    Ok(())
+}
+
 impl Shown {
     /// Shows the events as the run did.
     pub fn show(&self, events: &[RunEvent]) -> Result<(), Failure> {
@@ -67,6 +87,7 @@ impl Shown {
 
 impl Report {
     pub fn run(self) -> Result<Exit, Failure> {
+        check_distinct([&self.events], [&self.junit, &self.html].into_iter().flatten())?;
         let events = read(&self.events)?;
         if let Some(path) = &self.junit {
             let text = junit::render(&events).map_err(|error| usage(error, ""))?;

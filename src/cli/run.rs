@@ -8,6 +8,7 @@ use clap::Args;
 use super::config::{Config, Jobs};
 use super::fuzz::budget::Budget;
 use super::places::Files;
+use super::report::check_distinct;
 use super::server::Server;
 use super::shard::Sharding;
 use super::signals::stop_on_signal;
@@ -138,6 +139,7 @@ impl Run {
         }
         let target = self.server.target(chosen.as_ref())?;
         let outputs = [&self.junit, &self.json, &self.html, &self.trace, &self.baseline_write];
+        check_distinct([], outputs.into_iter().flatten())?;
         for path in outputs.into_iter().flatten() {
             file::check_writable(path).map_err(unwritable)?;
         }

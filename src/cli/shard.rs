@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::Args;
+use sha2::{Digest, Sha256};
 
 use super::source::Suite;
 use super::{Failure, unreadable, usage};
@@ -108,8 +109,12 @@ impl Sharding {
             .resolve(&environment)
             .map_err(|error| usage(error, "write the part and the number: --shard 2/4"))?;
         let known = self.shard_by.as_deref().map(durations).transpose()?.unwrap_or_default();
-        let all = suites.iter().map(|suite| (suite.protocol.name.clone(), suite.cases.len()));
-        let shards = all.map(|(name, all)| (name, Shard { index, total, all })).collect();
+        let of = |suite: &Suite| {
+            let (all, selection) =
+                (suite.cases.len(), digest(suite.cases.iter().map(|case| case.id.as_str())));
+            (suite.protocol.name.clone(), Shard { index, total, all, selection })
+        };
+        let shards = suites.iter().map(of).collect();
         let keys: Vec<Key> = suites
             .iter()
             .flat_map(|suite| suite.cases.iter().map(|case| (suite.protocol.name.clone(), case.id.clone())))
@@ -127,6 +132,14 @@ impl Sharding {
         }
         Ok(Some(shards))
     }
+}
+
+/// A number that stands for a selection of cases, whatever their order; it is exact in JavaScript, too.
+fn digest<'c>(ids: impl Iterator<Item = &'c str>) -> u64 {
+    let mut ids: Vec<&str> = ids.collect();
+    ids.sort_unstable();
+    let digest = Sha256::digest(ids.join("\n"));
+    digest.iter().take(6).fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
 /// Protocol and case.

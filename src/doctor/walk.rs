@@ -344,7 +344,12 @@ impl<'w> Walk<'w> {
         self.tell(finding);
         if let Some(others) = not_offered.filter(|_| goes_on) {
             const STEP: &str = "are the tools known?";
-            self.tell(StepFinding::new(STEP, StepState::Unknown, others.text(), NotOffered::ADVICE));
+            // Many cases call an open tool; another may be one that the server offers in other requests.
+            let state = match others.is_mapped || others.has("open") {
+                true => StepState::Problem,
+                false => StepState::Unknown,
+            };
+            self.tell(StepFinding::new(STEP, state, others.text(), NotOffered::ADVICE));
         }
         goes_on
     }

@@ -61,8 +61,9 @@ pub fn show(found: &Comparison, quiet: bool, out: &mut impl Write) -> Result<()>
     let (before, after) = found.seconds;
     writeln!(
         out,
-        "{style}{word}{style:#}{counts}; {} cases in both, {before:.2} s before, {after:.2} s after",
-        found.common
+        "{style}{word}{style:#}{counts}; {} {} in both, {before:.2} s before, {after:.2} s after",
+        found.common,
+        if found.common == 1 { "case" } else { "cases" }
     )
 }
 

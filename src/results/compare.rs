@@ -135,7 +135,9 @@ fn state(reports: &[&CaseReport]) -> State {
 fn reasons(reports: &[&CaseReport]) -> Vec<String> {
     let mut reasons: Vec<String> = Vec::new();
     for report in reports {
-        let own = report.failures.iter().map(|failure| &failure.message).chain(&report.reason);
+        let earlier = report.earlier.iter().flatten();
+        let own = report.failures.iter().chain(earlier).map(|failure| &failure.message);
+        let own = own.chain(&report.reason);
         for message in own {
             if !reasons.iter().any(|known| same(known, message)) {
                 reasons.push(message.clone());
@@ -168,7 +170,11 @@ pub fn compare(before: &[RunEvent], after: &[RunEvent]) -> Comparison {
             None => found.first(case, now),
         }
     }
-    found.gone.extend(before.cases.keys().filter(|case| !after.cases.contains_key(*case)).cloned());
+    let gone = before
+        .cases
+        .iter()
+        .filter(|(case, then)| !after.cases.contains_key(*case) && state(then) != State::Silent);
+    found.gone.extend(gone.map(|(case, _)| case.clone()));
     let lost = before.requirements.keys().filter(|id| before.exercises(id) && !after.exercises(id));
     found.lost = lost.map(|id| (*id).to_owned()).collect();
     let gained = after.requirements.keys().filter(|id| after.exercises(id) && !before.exercises(id));
@@ -188,7 +194,8 @@ impl Comparison {
             State::Failing => self.failing.push(difference),
             State::Warned => self.warned.push(difference),
             State::Flaky => self.flaky.push(difference),
-            State::Good | State::Silent => self.new.push(case.to_owned()),
+            State::Good => self.new.push(case.to_owned()),
+            State::Silent => {}
         }
     }
 

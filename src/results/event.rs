@@ -68,6 +68,9 @@ pub struct Shard {
     pub total: u32,
     /// The protocol's cases in all of them together.
     pub all: usize,
+    /// A digest of their ids: shards with the same one are parts of the same selection.
+    #[serde(default)]
+    pub selection: u64,
 }
 
 impl fmt::Display for Shard {
@@ -258,7 +261,9 @@ impl CaseReport {
         let mut next = 0;
         let mut shown = Vec::new();
         for (place, line) in lines.into_iter().enumerate() {
-            let marked = failures.iter().any(|failure| failure.frames.contains(&line.index));
+            // The wire log of a flaky case is that of the attempt that passed.
+            let shows = |failure: &Failure| failure.frames.contains(&line.index);
+            let marked = self.verdict != Verdict::Flaky && failures.iter().any(shows);
             if marked || (place >= from && !line.ambient) {
                 shown.push(ShownFrame { line, marked, gap: place != next });
                 next = place + 1;

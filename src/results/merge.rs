@@ -6,6 +6,7 @@ use crate::exit::Exit;
 use crate::results::event::{
     CaseReport, RequirementResult, RunEvent, RunStarted, Shard, StopReason, Summary, Verdict,
 };
+use crate::text::normalize;
 
 /// Why shards do not make one run. Files are meant by their places in the list, from 0.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -22,8 +23,11 @@ pub enum MergeError {
     /// One of another number of shards, of another version, protocol, seed, or reading.
     #[error("{2} of its run of {1} is {3}, and {4} in the first file")]
     Other(usize, String, &'static str, String, String),
-    /// The same shard as in another file.
-    #[error("it is shard {1}, like another file")]
+    /// One of another selection of cases.
+    #[error("its run of {1} is of other cases than in the first file: was it run with the same filters?")]
+    OtherCases(usize, String),
+    /// The same shard twice.
+    #[error("it is shard {1}, which was there before")]
     Doubled(usize, Shard),
     /// A case that another file has, too.
     #[error("the case {1} is in another file, too")]
@@ -44,6 +48,7 @@ impl MergeError {
             | Self::Cut(file, _)
             | Self::Whole(file, _)
             | Self::Other(file, ..)
+            | Self::OtherCases(file, _)
             | Self::Doubled(file, _)
             | Self::Again(file, _) => Some(*file),
             Self::Missing(_) | Self::Incomplete(..) => None,
@@ -77,6 +82,8 @@ pub fn merge(files: Vec<Vec<RunEvent>>) -> Result<Vec<RunEvent>, MergeError> {
         parts.extend(own.into_iter().map(|part| (file, part)));
     }
     check_shards(&parts)?;
+    // Who stopped has not begun with the protocols that come later.
+    let has_stopped = parts.iter().any(|(_, part)| part.summary.stopped.is_some());
     let mut protocols: Vec<(String, Vec<(usize, Part)>)> = Vec::new();
     for (file, part) in parts {
         match protocols.iter_mut().find(|(name, _)| *name == part.started.protocol) {
@@ -87,7 +94,7 @@ pub fn merge(files: Vec<Vec<RunEvent>>) -> Result<Vec<RunEvent>, MergeError> {
     let mut events = Vec::new();
     for (name, mut parts) in protocols {
         parts.sort_by_key(|(_, part)| part.shard.index);
-        events.extend(together(&name, parts)?);
+        events.extend(together(&name, parts, has_stopped)?);
     }
     Ok(events)
 }
@@ -127,13 +134,15 @@ fn split(file: usize, events: Vec<RunEvent>) -> Result<Vec<Part>, MergeError> {
 }
 
 /// What has to be the same in all shards, by the words for it.
-fn common(part: &Part) -> [(&'static str, String); 4] {
+fn common(part: &Part) -> [(&'static str, String); 5] {
     let started = &part.started;
     [
         ("the number of shards", part.shard.total.to_string()),
         ("the version of frameproof", started.version.clone()),
         ("the seed", started.seed.to_string()),
         ("the reading", started.reading.clone()),
+        // But for ports and the like.
+        ("the server", normalize(&started.target)),
     ]
 }
 
@@ -152,28 +161,32 @@ fn check_alike(file: usize, own: &[Part], first: Option<&(usize, Part)>) -> Resu
 
 fn check_shards(parts: &[(usize, Part)]) -> Result<(), MergeError> {
     let mut of: BTreeMap<u32, usize> = BTreeMap::new();
+    let mut seen = BTreeSet::new();
     for (file, part) in parts {
         let known = of.entry(part.shard.index).or_insert(*file);
-        if known != file {
+        if known != file || !seen.insert((part.shard.index, part.started.protocol.as_str())) {
             return Err(MergeError::Doubled(*file, part.shard));
         }
     }
     let total = parts.first().map_or(0, |(_, part)| part.shard.total);
     let missing = (1..=total).filter(|index| !of.contains_key(index));
-    let missing: Vec<Shard> = missing.map(|index| Shard { index, total, all: 0 }).collect();
+    let missing: Vec<Shard> = missing.map(|index| Shard { index, total, all: 0, selection: 0 }).collect();
     if missing.is_empty() { Ok(()) } else { Err(MergeError::Missing(missing)) }
 }
 
 /// The shards of one protocol's run, in their order.
-fn together(name: &str, parts: Vec<(usize, Part)>) -> Result<Vec<RunEvent>, MergeError> {
+fn together(name: &str, parts: Vec<(usize, Part)>, has_stopped: bool) -> Result<Vec<RunEvent>, MergeError> {
     let mut owners: BTreeMap<String, usize> = BTreeMap::new();
     let (mut reports, mut summaries) = (Vec::new(), Vec::new());
     let mut whole: Option<RunStarted> = None;
-    let all = parts.first().map_or(0, |(_, part)| part.shard.all);
+    let (all, selection) = parts.first().map_or((0, 0), |(_, part)| (part.shard.all, part.shard.selection));
     for (file, part) in parts {
         if part.shard.all != all {
             let (own, first) = (part.shard.all.to_string(), all.to_string());
             return Err(MergeError::Other(file, name.to_owned(), "the number of cases", own, first));
+        }
+        if part.shard.selection != selection {
+            return Err(MergeError::OtherCases(file, name.to_owned()));
         }
         for report in &part.reports {
             if *owners.entry(report.case.clone()).or_insert(file) != file {
@@ -193,7 +206,7 @@ fn together(name: &str, parts: Vec<(usize, Part)>) -> Result<Vec<RunEvent>, Merg
     }
     let summary = sum(summaries);
     let missing = all.saturating_sub(owners.len());
-    if missing > 0 && summary.stopped.is_none() {
+    if missing > 0 && !has_stopped {
         return Err(MergeError::Incomplete(name.to_owned(), missing, all));
     }
     let begin = whole.map(|whole| RunEvent::RunStarted(Box::new(whole)));
@@ -260,7 +273,7 @@ mod tests {
             started: format!("2026-01-0{index}"),
             seed: 1,
             run_id: None,
-            shard: Some(Shard { index, total: 2, all: 3 }),
+            shard: Some(Shard { index, total: 2, all: 3, selection: 7 }),
             reading: "default".to_owned(),
             cases: cases.len(),
             jobs: 8,
@@ -328,6 +341,14 @@ mod tests {
         }
         let whole = merge(vec![first(), whole]).expect_err("no shard");
         assert_eq!(whole, MergeError::Whole(1, "p".to_owned()));
+        let mut other = second();
+        if let RunEvent::RunStarted(started) = &mut other[0] {
+            started.shard = started.shard.map(|shard| Shard { selection: 8, ..shard });
+        }
+        let other = merge(vec![first(), other]).expect_err("other filters");
+        assert_eq!(other, MergeError::OtherCases(1, "p".to_owned()));
+        let same = merge(vec![first(), [second(), second()].concat()]).expect_err("twice in one file");
+        assert!(matches!(same, MergeError::Doubled(1, _)), "{same}");
         let mut seed = second();
         if let RunEvent::RunStarted(started) = &mut seed[0] {
             started.seed = 7;

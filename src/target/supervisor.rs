@@ -90,9 +90,12 @@ pub fn supervise(pipe: impl BufRead) {
     groups.iter().for_each(|leader| signal(*leader, Signal::KILL));
     let ours =
         |folder: &PathBuf| folder.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PREFIX));
+    let until = Instant::now() + PATIENCE;
     for folder in folders.iter().filter(|folder| ours(folder)) {
-        // It is gone already where frameproof ended in order.
-        let _ = std::fs::remove_dir_all(folder);
+        // It is gone already where frameproof ended in order; who is being killed may still write there.
+        while std::fs::remove_dir_all(folder).is_err() && folder.exists() && Instant::now() < until {
+            std::thread::sleep(POLL);
+        }
     }
 }
 

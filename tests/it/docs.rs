@@ -174,7 +174,7 @@ const OWN_SERVER: &str = r#"["python3", "-m", "myserver", "--port", "{{port}}"]"
 
 fn defective_server() -> String {
     format!(
-        r#"["{}", "serve", "minicodex", "--fault", "deny-has-no-kind", "--listen", "127.0.0.1:{{{{port}}}}"]"#,
+        r#"["{}", "serve", "minicodex", "--fault", "args-json-of-another-call", "--listen", "127.0.0.1:{{{{port}}}}"]"#,
         env!("CARGO_BIN_EXE_frameproof")
     )
 }

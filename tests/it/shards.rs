@@ -86,7 +86,7 @@ fn shards_that_do_not_fit_are_refused() {
     fs::write(folder.path().join("cut.jsonl"), cut[..cut.len() - 1].join("\n")).expect("written");
     for (files, expected) in [
         (&["one.jsonl"][..], "shard 2/2 is missing"),
-        (&["one.jsonl", "two.jsonl", "two.jsonl"], "it is shard 2/2, like another file"),
+        (&["one.jsonl", "two.jsonl", "two.jsonl"], "it is shard 2/2, which was there before"),
         (&["one.jsonl", "whole.jsonl"], "whole.jsonl: its run of codey is not a shard"),
         (&["one.jsonl", "cut.jsonl"], "cut.jsonl: it ends in the middle of the run of codey"),
         (&["one.jsonl", "other.jsonl"], "other.jsonl: the number of cases of its run of codey is"),
@@ -96,6 +96,20 @@ fn shards_that_do_not_fit_are_refused() {
         assert_eq!((code, shown.as_str()), (Some(2), ""), "{files:?} {errors}");
         assert!(errors.contains(expected) && errors.contains("= help: "), "{files:?}: {errors}");
     }
+    let (code, _, errors) = run(folder.path(), &["merge", "one.jsonl", "two.jsonl", "--json", "one.jsonl"]);
+    assert_eq!(code, Some(2), "{errors}");
+    assert!(errors.contains("one.jsonl would be overwritten"), "{errors}");
+    let (code, _, errors) = run(folder.path(), &["run", "codey", "--json", "x", "--junit", "./x"]);
+    assert_eq!(code, Some(2), "{errors}");
+    assert!(errors.contains("x would be overwritten"), "{errors}");
+    // As many cases of another kind are other cases.
+    let other = fs::read_to_string(folder.path().join("two.jsonl")).expect("written");
+    let digest =
+        other.split("\"selection\":").nth(1).and_then(|rest| rest.split('}').next()).expect("a digest");
+    fs::write(folder.path().join("digest.jsonl"), other.replace(digest, "5")).expect("written");
+    let (code, _, errors) = run(folder.path(), &["merge", "one.jsonl", "digest.jsonl"]);
+    assert_eq!(code, Some(2), "{errors}");
+    assert!(errors.contains("is of other cases than in the first file"), "{errors}");
     for (bad, expected) in [("3/2", "no part of a whole"), ("auto/x", "no part of a whole")] {
         let (code, _, errors) = run(folder.path(), &["run", "codey", "--shard", bad]);
         assert_eq!(code, Some(2), "{errors}");
@@ -192,6 +206,10 @@ fn two_runs_are_compared() {
     let (code, shown, _) = run(folder.path(), &["diff", "bad.jsonl", "bad.jsonl", "-q"]);
     assert_eq!(code, Some(0), "{shown}");
     assert!(shown.starts_with("the same; "), "{shown}");
+    run(folder.path(), &["run", "codey", "ping/*", "-q", "--json", "codey.jsonl", "--junit", "x.xml"]);
+    let (code, _, errors) = run(folder.path(), &["diff", "good.jsonl", "codey.jsonl"]);
+    assert_eq!(code, Some(2), "{errors}");
+    assert!(errors.contains("nothing in common: minicodex and codey"), "{errors}");
     let (code, _, errors) = run(folder.path(), &["diff", "good.jsonl", "x.xml"]);
     assert_eq!(code, Some(2), "{errors}");
     assert!(errors.contains("x.xml: line 1 is not an event of a run"), "{errors}");

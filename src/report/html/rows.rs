@@ -5,6 +5,8 @@ use crate::results::event::{CaseReport, Failure, LogLine, ShownFrame};
 /// The last frames that are drawn, and the most, with those that show the failure.
 const LAST: usize = 24;
 const MOST: usize = 48;
+/// Bytes of JSON on lines of their own; what is shown is cut at less.
+const MOST_INDENTED: usize = 1 << 18;
 /// Lines of the server's log.
 const LINES: usize = 40;
 
@@ -55,6 +57,10 @@ pub(super) fn indented(text: &str) -> Option<String> {
             quoted = escaped || c != '"';
             escaped = c == '\\' && !escaped;
             continue;
+        }
+        // Deep nesting makes long lines of blanks: what is cut off later need not be made.
+        if out.len() > MOST_INDENTED {
+            break;
         }
         let line = |out: &mut String, depth: usize| {
             out.push('\n');

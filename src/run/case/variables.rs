@@ -58,6 +58,7 @@ impl Variables {
         scope: &Scope<'_>,
         with: Option<&Value>,
     ) -> Result<Value, String> {
+        self.asked_missed = false;
         template::expand(value, &mut |name| self.lookup(name, scope, with)).map_err(|error| error.to_string())
     }
 

@@ -60,8 +60,11 @@ impl ModelUse {
         let tools = protocol.extension.tools.iter();
         let needed =
             tools.filter(|(_, tool)| tool.target != TargetTool::Absent && !offered.contains(&tool.name));
-        let classes: Vec<_> = needed.map(|(class, tool)| (class.clone(), tool.name.clone())).collect();
-        (!offered.is_empty() && !classes.is_empty()).then_some(NotOffered { offered, classes })
+        let needed: Vec<_> = needed.collect();
+        let is_mapped = needed.iter().any(|(_, tool)| tool.target != TargetTool::AsDescribed);
+        let classes: Vec<_> =
+            needed.into_iter().map(|(class, tool)| (class.clone(), tool.name.clone())).collect();
+        (!offered.is_empty() && !classes.is_empty()).then_some(NotOffered { offered, classes, is_mapped })
     }
 }
 
@@ -70,6 +73,8 @@ pub(crate) struct NotOffered {
     offered: BTreeSet<String>,
     /// Class and name of each.
     classes: Vec<(String, String)>,
+    /// The target names one of them itself.
+    pub is_mapped: bool,
 }
 
 impl NotOffered {

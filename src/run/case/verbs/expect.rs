@@ -49,6 +49,7 @@ impl Interpreter<'_> {
             match self.wait(client, &wanted, &mut patience, on_error).await? {
                 WaitOutcome::Found(received) | WaitOutcome::Closed(received) => {
                     if !self.save(verb, &received, cx)? {
+                        self.client(client)?.inbox.taken = Taken::Missed;
                         return Ok(());
                     }
                     self.client(client)?.inbox.taken = Taken::Message(received);
@@ -89,6 +90,8 @@ impl Interpreter<'_> {
             let Some(value) = at.get(&received.body).cloned() else {
                 let blame = self.absent(cx, &verb.awaited.names, cx.blame);
                 let message = format!("it has no {at}, to be saved as `{name}`");
+                // What follows is not judged by an older message, and not held against the scenario.
+                self.vars.miss(verb.save.keys());
                 return self.fail_step(&blame, message, Some(received), None).map(|()| false);
             };
             self.vars.set(name, value);
