@@ -9,9 +9,10 @@ use tokio::runtime::Runtime;
 
 use super::config::Jobs;
 use super::fuzz::budget::Budget;
+use super::reports::Reports;
 use super::screen::Screen;
 use super::signals::stop_on_signal;
-use super::subject::{Found, Generator, Reports, Subject, check_folder, heading};
+use super::subject::{Found, Generator, Subject, check_folder, heading};
 use super::{Failure, harness, runtime};
 use crate::exit::{self, Exit};
 use crate::explore::campaign::{self, ExploreEvent, ExploreOptions};
@@ -94,7 +95,11 @@ impl Explore {
     }
 
     fn reports(&self) -> Reports<'_> {
-        Reports { junit: self.outputs.junit.as_deref(), json: self.outputs.json.as_deref() }
+        Reports {
+            junit: self.outputs.junit.as_deref(),
+            json: self.outputs.json.as_deref(),
+            ..Reports::default()
+        }
     }
 
     fn seed(&self) -> u64 {
@@ -119,7 +124,9 @@ impl Explore {
         }
         let scenario = |name: &str| self.subject.scenario(&folder, name);
         let events = results::events(started, &report, &scenario);
-        self.reports().write(&events, "the exploration itself is over; its findings are above")?;
+        self.reports().write(&events, |error| {
+            harness(error, "the exploration itself is over; its findings are above")
+        })?;
         if !self.outputs.quiet {
             writeln!(out, "\n{}", show::coverage(&report.coverage, &report.never))?;
         }

@@ -13,9 +13,10 @@ use replay::again;
 use tokio::runtime::Runtime;
 
 use super::config::Jobs;
+use super::reports::Reports;
 use super::screen::Screen;
 use super::signals::stop_on_signal;
-use super::subject::{Found, Generator, Reports, Subject, check_folder, heading};
+use super::subject::{Found, Generator, Subject, check_folder, heading};
 use super::{Failure, harness, runtime, usage};
 use crate::exit::{self, Exit};
 use crate::fuzz::campaign::{self, CampaignOptions};
@@ -127,7 +128,11 @@ impl Fuzz {
     }
 
     fn reports(&self) -> Reports<'_> {
-        Reports { junit: self.outputs.junit.as_deref(), json: self.outputs.json.as_deref() }
+        Reports {
+            junit: self.outputs.junit.as_deref(),
+            json: self.outputs.json.as_deref(),
+            ..Reports::default()
+        }
     }
 
     fn seed(&self) -> u64 {
@@ -155,7 +160,8 @@ impl Fuzz {
         let exit = exit_of(&report);
         let scenario = |name: &str| self.subject.scenario(&folder, name);
         let events = results::events(started, &report, &Reported { is_launched, scenario: &scenario });
-        self.reports().write(&events, "the campaign itself is over; its findings are above")?;
+        self.reports()
+            .write(&events, |error| harness(error, "the campaign itself is over; its findings are above"))?;
         if !self.outputs.quiet {
             writeln!(out, "\n{}", show::coverage(&report.coverage))?;
         }

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::report::{Shown, check_distinct, read};
+use super::reports::Reports;
 use super::{Failure, usage};
 use crate::exit::{self, Exit};
-use crate::report::{file, html, json, junit};
 use crate::results::event::RunEvent;
 use crate::results::merge;
 
@@ -43,17 +43,8 @@ impl Merge {
                 None => usage(error, hint),
             }
         })?;
-        if let Some(path) = &self.junit {
-            let text = junit::render(&events).map_err(|error| usage(error, ""))?;
-            file::write_atomically(path, &text).map_err(|error| usage(error, ""))?;
-        }
-        if let Some(path) = &self.json {
-            let text: String = events.iter().map(|event| json::line(event) + "\n").collect();
-            file::write_atomically(path, &text).map_err(|error| usage(error, ""))?;
-        }
-        if let Some(path) = &self.html {
-            file::write_atomically(path, &html::render(&events)).map_err(|error| usage(error, ""))?;
-        }
+        let [junit, json, html] = outputs.map(Option::as_deref);
+        Reports { junit, json, html }.write(&events, |error| usage(error, ""))?;
         self.shown.show(&events)?;
         let codes = events.iter().filter_map(|event| match event {
             RunEvent::RunFinished(summary) => Some(summary.exit_code),

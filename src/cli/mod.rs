@@ -16,6 +16,7 @@ mod model;
 mod places;
 mod reading;
 mod report;
+mod reports;
 mod run;
 mod schema;
 mod screen;

@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
+use super::reports::Reports;
 use super::{Failure, unreadable, usage};
 use crate::exit::Exit;
 use crate::report::console::{Console, ConsoleOptions};
-use crate::report::{file, html, json, junit};
+use crate::report::json;
 use crate::results::event::RunEvent;
 
 /// Make a report from a file that `run --json` wrote.
@@ -89,13 +90,8 @@ impl Report {
     pub fn run(self) -> Result<Exit, Failure> {
         check_distinct([&self.events], [&self.junit, &self.html].into_iter().flatten())?;
         let events = read(&self.events)?;
-        if let Some(path) = &self.junit {
-            let text = junit::render(&events).map_err(|error| usage(error, ""))?;
-            file::write_atomically(path, &text).map_err(|error| usage(error, ""))?;
-        }
-        if let Some(path) = &self.html {
-            file::write_atomically(path, &html::render(&events)).map_err(|error| usage(error, ""))?;
-        }
+        let (junit, html) = (self.junit.as_deref(), self.html.as_deref());
+        Reports { junit, html, ..Reports::default() }.write(&events, |error| usage(error, ""))?;
         if self.junit.is_some() || self.html.is_some() {
             return Ok(Exit::Passed);
         }

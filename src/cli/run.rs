@@ -9,6 +9,7 @@ use super::config::{Config, Jobs};
 use super::fuzz::budget::Budget;
 use super::places::Files;
 use super::report::check_distinct;
+use super::reports::Reports;
 use super::server::Server;
 use super::shard::Sharding;
 use super::signals::stop_on_signal;
@@ -17,7 +18,7 @@ use super::target::{Chosen, TargetChoice, cannot_launch, config_argument};
 use super::{Failure, harness, runtime, usage};
 use crate::exit::{self, Exit};
 use crate::report::console::{Console, ConsoleOptions};
-use crate::report::{file, html, json, junit};
+use crate::report::file;
 use crate::results::baseline::{self, Baseline};
 use crate::results::event::{CaseReport, RunEvent};
 use crate::results::reproduce::Reproduce;
@@ -311,22 +312,16 @@ impl Run {
     }
 
     fn write(&self, events: &[RunEvent]) -> Result<(), Failure> {
-        let write = |path: &Option<PathBuf>, text: &dyn Fn() -> Result<String, String>| {
-            let Some(path) = path else { return Ok(()) };
-            text()
-                .and_then(|text| file::write_atomically(path, &text))
-                .map_err(|error| harness(error, "the run itself is over; its verdict is above"))
-        };
-        write(&self.junit, &|| junit::render(events))?;
-        write(&self.json, &|| Ok(events.iter().map(|event| json::line(event) + "\n").collect()))?;
-        write(&self.html, &|| Ok(html::render(events)))?;
-        write(&self.baseline_write, &|| {
-            let reports = events.iter().filter_map(|event| match event {
-                RunEvent::CaseFinished(report) => Some((**report).clone()),
-                _ => None,
-            });
-            Ok(baseline::write(&reports.collect::<Vec<CaseReport>>(), self.strict))
-        })
+        let failure = |error| harness(error, "the run itself is over; its verdict is above");
+        let (junit, json, html) = (self.junit.as_deref(), self.json.as_deref(), self.html.as_deref());
+        Reports { junit, json, html }.write(events, failure)?;
+        let Some(path) = &self.baseline_write else { return Ok(()) };
+        let reports = events.iter().filter_map(|event| match event {
+            RunEvent::CaseFinished(report) => Some((**report).clone()),
+            _ => None,
+        });
+        let text = baseline::write(&reports.collect::<Vec<CaseReport>>(), self.strict);
+        file::write_atomically(path, &text).map_err(failure)
     }
 }
 

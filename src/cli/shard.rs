@@ -1,16 +1,15 @@
 //! `--shard`: the part of the cases that is this process's, where several run one suite.
 
 use std::collections::{HashMap, HashSet};
-use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::Args;
 use sha2::{Digest, Sha256};
 
+use super::report::read;
 use super::source::Suite;
-use super::{Failure, unreadable, usage};
-use crate::report::json;
+use super::{Failure, usage};
 use crate::results::event::{RunEvent, Shard};
 
 /// Which part, of how many, and how they are balanced.
@@ -147,10 +146,7 @@ type Key = (String, String);
 
 /// The seconds that each case took in an earlier run.
 fn durations(path: &Path) -> Result<HashMap<Key, f64>, Failure> {
-    let hint = "--shard-by takes a file that `frameproof run --json FILE` wrote";
-    let input = crate::input::open(path).map_err(|error| unreadable(path, &error))?;
-    let events = json::read(BufReader::new(input))
-        .map_err(|error| usage(format!("{}: {error}", path.display()), hint))?;
+    let events = read(path)?;
     let mut protocol = String::new();
     let mut known = HashMap::new();
     for event in events {
@@ -163,6 +159,7 @@ fn durations(path: &Path) -> Result<HashMap<Key, f64>, Failure> {
         }
     }
     if known.is_empty() {
+        let hint = "--shard-by takes a file that `frameproof run --json FILE` wrote";
         return Err(usage(format!("{} has no case", path.display()), hint));
     }
     Ok(known)

@@ -8,14 +8,14 @@ use tokio::runtime::Runtime;
 
 use super::config::{Config, Jobs};
 use super::places::Files;
-use super::run::{cannot_run, trust, unwritable};
+use super::run::{cannot_run, trust};
 use super::server::Server;
 use super::source::{Filter, Source, Suite, quote};
 use super::target::{Chosen, TargetChoice, config_argument};
-use super::{Failure, harness, usage};
+use super::{Failure, usage};
 use crate::protocol::Protocol;
-use crate::report::{escape, file, json, junit};
-use crate::results::event::{RunEvent, RunStarted};
+use crate::report::escape;
+use crate::results::event::RunStarted;
 use crate::results::reproduce::Reproduce;
 use crate::run::testbed::Testbed;
 use crate::run::{Randomness, RunOptions, Timing};
@@ -170,33 +170,5 @@ pub(super) fn check_folder(option: &str, path: Option<&Path>) -> Result<(), Fail
             format!("{} is not a folder", path.display()),
             &format!("{option} takes a folder: each finding is a file in it"),
         )),
-    }
-}
-
-/// The reports of a campaign.
-pub(super) struct Reports<'r> {
-    pub junit: Option<&'r Path>,
-    pub json: Option<&'r Path>,
-}
-
-impl Reports<'_> {
-    /// Rather now than after the campaign.
-    pub fn check(&self) -> Result<(), Failure> {
-        let mut paths = [self.junit, self.json].into_iter().flatten();
-        paths.try_for_each(|path| file::check_writable(path).map_err(unwritable))
-    }
-
-    /// Writes them. `hint`: what is there without them.
-    pub fn write(&self, events: &[RunEvent], hint: &str) -> Result<(), Failure> {
-        let write = |path: &Path, text: Result<String, String>| {
-            text.and_then(|text| file::write_atomically(path, &text)).map_err(|error| harness(error, hint))
-        };
-        if let Some(path) = self.junit {
-            write(path, junit::render(events))?;
-        }
-        if let Some(path) = self.json {
-            write(path, Ok(events.iter().map(|event| json::line(event) + "\n").collect()))?;
-        }
-        Ok(())
     }
 }

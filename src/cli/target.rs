@@ -162,11 +162,8 @@ impl Chosen {
         let mut errors = Diagnostics::default();
         for suite in suites {
             for (class, tool) in &self.config.tools {
-                let classes: Vec<&str> = suite.protocol.extension.tools.keys().map(String::as_str).collect();
-                if !classes.contains(&class.as_str()) {
-                    let at = format!("{}/tools/{}", table(&self.spec.name), escape_token(class));
-                    let error = Diagnostic::new(format!("there is no class of tools `{class}`"));
-                    errors.push(error.at(&self.document, &at, Part::Key).suggest(class, classes));
+                let at = format!("{}/tools/{}", table(&self.spec.name), escape_token(class));
+                if !self.has_class(class, &at, Part::Key, &suite.protocol, &mut errors) {
                     continue;
                 }
                 self.arguments(class, tool, &suite.protocol, &mut errors);
@@ -176,12 +173,11 @@ impl Chosen {
                 }
             }
             for (index, class) in self.config.without_tools.iter().enumerate() {
-                let classes: Vec<&str> = suite.protocol.extension.tools.keys().map(String::as_str).collect();
                 let at = format!("{}/without-tools/{index}", table(&self.spec.name));
-                if !classes.contains(&class.as_str()) {
-                    let error = Diagnostic::new(format!("there is no class of tools `{class}`"));
-                    errors.push(error.at(&self.document, &at, Part::Value).suggest(class, classes));
-                } else if self.config.tools.contains_key(class) {
+                if !self.has_class(class, &at, Part::Value, &suite.protocol, &mut errors) {
+                    continue;
+                }
+                if self.config.tools.contains_key(class) {
                     let error = Diagnostic::new(format!("the class `{class}` has a tool in `tools`"));
                     let hint = "remove it from one of the two";
                     errors.push(error.at(&self.document, &at, Part::Value).hint(hint));
@@ -191,6 +187,25 @@ impl Chosen {
             }
         }
         Ok(errors.or(())?)
+    }
+
+    /// The protocol has tools of the class that stands at a place; else that is wrong.
+    fn has_class(
+        &self,
+        class: &str,
+        at: &str,
+        part: Part,
+        protocol: &Protocol,
+        errors: &mut Diagnostics,
+    ) -> bool {
+        let tools = &protocol.extension.tools;
+        let is_known = tools.contains_key(class);
+        if !is_known {
+            let error = Diagnostic::new(format!("there is no class of tools `{class}`"));
+            let classes = tools.keys().map(String::as_str);
+            errors.push(error.at(&self.document, at, part).suggest(class, classes));
+        }
+        is_known
     }
 
     /// Templates in a tool's arguments name what the class takes.

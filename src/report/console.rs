@@ -131,8 +131,7 @@ impl<W: Write> Console<W> {
                 None => self.unjudged.push((reason, vec![case.case.clone()])),
             }
         }
-        let notable =
-            matches!(case.verdict, Verdict::Failed | Verdict::Error | Verdict::Warned | Verdict::Flaky);
+        let notable = case.is_notable();
         if self.options.verbosity >= 1 || (notable && self.options.verbosity >= 0) {
             self.clear_progress()?;
             if notable {
@@ -196,8 +195,7 @@ impl<W: Write> Console<W> {
         if let Some(reason) = &case.reason {
             writeln!(self.out, "  {}", case::wrapped(self.options.width, reason, 2, 4))?;
         }
-        let failures =
-            if case.verdict == Verdict::Flaky { case.earlier.concat() } else { case.failures.clone() };
+        let failures = case.telling();
         for failure in &failures {
             self.failure(failure, case)?;
         }

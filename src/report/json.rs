@@ -13,6 +13,11 @@ pub fn line(event: &RunEvent) -> String {
     serde_json::to_string(event).unwrap_or_default()
 }
 
+/// All of them, a line each.
+pub fn render(events: &[RunEvent]) -> String {
+    events.iter().map(|event| line(event) + "\n").collect()
+}
+
 /// Longest line that is read, in bytes.
 const MAX_LINE: u64 = 64 << 20;
 

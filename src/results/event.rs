@@ -250,6 +250,16 @@ pub struct ShownFrame<'c> {
 }
 
 impl CaseReport {
+    /// Whether something went wrong that no baseline knows.
+    pub fn is_notable(&self) -> bool {
+        matches!(self.verdict, Verdict::Failed | Verdict::Error | Verdict::Warned | Verdict::Flaky)
+    }
+
+    /// The failures that tell why: of a flaky case those of earlier attempts.
+    pub fn telling(&self) -> Vec<Failure> {
+        if self.verdict == Verdict::Flaky { self.earlier.concat() } else { self.failures.clone() }
+    }
+
     /// The last `count` lines of the wire log that are not ambient, and those that show the failures wherever they are, in the
     /// order of time: two clients' lines were noted as they were looked at.
     pub fn last_frames(&self, count: usize, failures: &[Failure]) -> Vec<ShownFrame<'_>> {

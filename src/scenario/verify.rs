@@ -33,9 +33,7 @@ struct Checker<'c> {
     document: &'c Document,
     variables: BTreeSet<String>,
     clients: BTreeSet<String>,
-    /// Names of the case's further turns.
-    turns: BTreeSet<String>,
-    /// How many calls its turn and its further turns have, by their names.
+    /// How many calls the case's turn (none) and its further turns have, by their names.
     calls: BTreeMap<Option<String>, usize>,
     /// The case has no `turn` of its own.
     turnless: bool,
@@ -56,14 +54,12 @@ pub(super) fn case(
     let mut variables: BTreeSet<String> = BUILT_IN.iter().map(|name| (*name).to_owned()).collect();
     variables.extend(case.vars.keys().cloned());
     variables.extend(case.sweep.clone());
-    let turns = case.turns.keys().cloned().collect();
     let turnless = case.turn.is_none() && gaps.words.is_empty();
     let count = |turn: &[TurnStep]| turn.iter().filter(|step| step.call.is_some()).count();
     let own = case.turn.iter().map(|turn| (None, count(turn)));
     let calls = own.chain(case.turns.iter().map(|(name, turn)| (Some(name.clone()), count(turn)))).collect();
     let clients = BTreeSet::new();
-    let mut checker =
-        Checker { protocol, document, variables, clients, turns, calls, turnless, gaps, errors };
+    let mut checker = Checker { protocol, document, variables, clients, calls, turnless, gaps, errors };
     if case.name.is_empty()
         || !case.name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
     {
@@ -212,9 +208,9 @@ impl Checker<'_> {
         } else if name == "cue" && self.turnless {
             Diagnostic::new("this case has no `turn` for `{{cue}}`")
                 .hint("add `turn: [{ say: hello }]` beside `steps`: what the model is to do")
-        } else if let Some(turn) = name.strip_prefix("cue.").filter(|turn| !self.turns.contains(*turn)) {
+        } else if let Some(turn) = name.strip_prefix("cue.").filter(|turn| !self.has_turn(turn)) {
             Diagnostic::new(format!("the case has no turn `{turn}` among its `turns`"))
-                .suggest(turn, self.turns.iter().map(String::as_str))
+                .suggest(turn, self.calls.keys().flatten().map(String::as_str))
         } else if name.strip_prefix("calls").is_some_and(|path| !self.has_call(path)) {
             Diagnostic::new(format!("`{name}` names no call of the case's turns"))
                 .hint("`{{calls.0.args}}` has the arguments of the first call in `turn`, `{{calls.NAME.0.args}}` in the turn NAME of `turns`")
@@ -232,10 +228,14 @@ impl Checker<'_> {
         self.errors.push(Diagnostic { place: Some((self.document.clone(), span)), ..diagnostic });
     }
 
+    fn has_turn(&self, name: &str) -> bool {
+        self.calls.keys().flatten().any(|turn| turn == name)
+    }
+
     /// `.0`, `.NAME.0`, and `.name` or `.args` behind it.
     fn has_call(&self, path: &str) -> bool {
         let mut parts = path.split('.').skip(1).peekable();
-        let turn = parts.next_if(|part| self.turns.contains(*part)).map(str::to_owned);
+        let turn = parts.next_if(|part| self.has_turn(part)).map(str::to_owned);
         let count = self.calls.get(&turn).copied().unwrap_or_default();
         let index = parts.next().and_then(|index| index.parse::<usize>().ok());
         index.is_some_and(|index| index < count)

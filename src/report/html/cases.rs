@@ -7,7 +7,6 @@ use super::clip;
 use super::clip::sentence;
 use super::links::Links;
 use super::runs::Run;
-use super::story::is_notable;
 use crate::results::event::CaseReport;
 
 /// Requirements that a case's row names.
@@ -38,7 +37,7 @@ fn table(run: &Run<'_>, open: bool, links: &Links) -> Markup {
 fn row(case: &CaseReport, links: &Links) -> Markup {
     let id = links.case(case);
     // What went wrong is told above, and has its place there.
-    let own = (!is_notable(case)).then_some(id);
+    let own = (!case.is_notable()).then_some(id);
     html! {
         tr.item id=[own] data-verdict=(look(case.verdict).class) tabindex="-1" {
             td { (badge(case.verdict)) }
@@ -46,7 +45,7 @@ fn row(case: &CaseReport, links: &Links) -> Markup {
                 a.case href={ "#" (id) } { (sentence(&case.case)) }
                 p.title { (sentence(&case.title)) }
                 @if let Some(known) = &case.known { p.why { "known: " (sentence(known)) } }
-                @if let Some(reason) = case.reason.as_ref().filter(|_| !is_notable(case)) { p.why { (sentence(reason)) } }
+                @if let Some(reason) = case.reason.as_ref().filter(|_| !case.is_notable()) { p.why { (sentence(reason)) } }
             }
             td.ids {
                 @for id in case.covers.iter().take(NAMED) {

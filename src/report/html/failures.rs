@@ -9,7 +9,7 @@ use super::links::Links;
 use super::rows::rows;
 use super::runs::Run;
 use super::sequence;
-use super::story::{Story, failures};
+use super::story::Story;
 use crate::report::diff::{self, Comparison};
 use crate::report::escape;
 use crate::results::Check;
@@ -63,7 +63,7 @@ struct Article<'s, 'e> {
 impl Article<'_, '_> {
     fn render(&self, depth: Depth) -> Markup {
         let case = self.story.first;
-        let failures = failures(case);
+        let failures = case.telling();
         let shown = if depth == Depth::Full { FAILURES } else { 1 };
         let id = self.links.case(case);
         html! {

@@ -9,7 +9,6 @@ use super::clip;
 use super::clip::sentence;
 use super::links::Links;
 use super::runs::Run;
-use super::story::is_notable;
 use crate::report::often;
 use crate::results::event::{CaseReport, RequirementResult, Verdict};
 
@@ -175,7 +174,7 @@ impl<'e> Table<'_, 'e> {
         for case in cases {
             let reason = match &case.reason {
                 Some(reason) if case.verdict.says_nothing() => reason.clone(),
-                _ if is_notable(case) => format!("{} failed before it came to it", case.case),
+                _ if case.is_notable() => format!("{} failed before it came to it", case.case),
                 _ => continue,
             };
             if !reasons.contains(&reason) {

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use super::runs::Run;
-use crate::results::event::{CaseReport, Failure, Verdict};
+use crate::results::event::CaseReport;
 
 /// Cases that went wrong for the same reason.
 pub(super) struct Story<'e> {
@@ -14,17 +14,12 @@ pub(super) struct Story<'e> {
     pub others: Vec<&'e CaseReport>,
 }
 
-/// Whether a case has something to tell.
-pub(super) fn is_notable(case: &CaseReport) -> bool {
-    matches!(case.verdict, Verdict::Failed | Verdict::Error | Verdict::Warned | Verdict::Flaky)
-}
-
 /// What went wrong: the worst first, then what most cases suffer from.
 pub(super) fn stories<'e>(runs: &[Run<'e>]) -> Vec<Story<'e>> {
     let mut stories: Vec<Story<'e>> = Vec::new();
     for (run, cases) in runs.iter().map(|run| &run.cases).enumerate() {
         let (first, others): (Vec<&CaseReport>, Vec<&CaseReport>) =
-            cases.iter().filter(|case| is_notable(case)).partition(|case| case.same_as.is_none());
+            cases.iter().filter(|case| case.is_notable()).partition(|case| case.same_as.is_none());
         let begin = stories.len();
         stories.extend(first.into_iter().map(|first| Story { run, first, others: Vec::new() }));
         for case in others {
@@ -40,9 +35,4 @@ pub(super) fn stories<'e>(runs: &[Run<'e>]) -> Vec<Story<'e>> {
     }
     stories.sort_by_key(|story| (Reverse(story.first.verdict), story.run, Reverse(story.others.len())));
     stories
-}
-
-/// The failures that tell why: of a flaky case those of earlier attempts.
-pub(super) fn failures(case: &CaseReport) -> Vec<Failure> {
-    if case.verdict == Verdict::Flaky { case.earlier.concat() } else { case.failures.clone() }
 }
