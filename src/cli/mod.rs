@@ -82,6 +82,10 @@ fn usage(message: impl Display, hint: &str) -> Failure {
     Failure::Usage(diagnostic(message, hint).into())
 }
 
+fn unwritable(error: String) -> Failure {
+    usage(error, "reports are written to a temporary file beside their place and renamed")
+}
+
 fn harness(message: impl Display, hint: &str) -> Failure {
     Failure::Harness(diagnostic(message, hint).into())
 }

@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-use super::Failure;
-use super::run::unwritable;
+use super::{Failure, unwritable};
 use crate::report::{file, html, json, junit};
 use crate::results::event::RunEvent;
 

@@ -142,7 +142,7 @@ impl Run {
         let outputs = [&self.junit, &self.json, &self.html, &self.trace, &self.baseline_write];
         check_distinct([], outputs.into_iter().flatten())?;
         for path in outputs.into_iter().flatten() {
-            file::check_writable(path).map_err(unwritable)?;
+            file::check_writable(path).map_err(super::unwritable)?;
         }
         let verbosity = if self.quiet { -1 } else { i8::try_from(self.verbose).unwrap_or(i8::MAX) };
         let progress = std::io::stdout().is_terminal();
@@ -323,10 +323,6 @@ impl Run {
         let text = baseline::write(&reports.collect::<Vec<CaseReport>>(), self.strict);
         file::write_atomically(path, &text).map_err(failure)
     }
-}
-
-pub(super) fn unwritable(error: String) -> Failure {
-    usage(error, "reports are written to a temporary file beside their place and renamed")
 }
 
 pub(super) fn cannot_run(error: &RunError, target: &Target, chosen: Option<&Chosen>) -> Failure {
