@@ -9,6 +9,7 @@ use tokio::runtime::Runtime;
 
 use super::config::Jobs;
 use super::fuzz::budget::Budget;
+use super::report::check_distinct;
 use super::reports::Reports;
 use super::screen::Screen;
 use super::signals::stop_on_signal;
@@ -72,12 +73,8 @@ struct Outputs {
     /// Write findings to this folder, as scenarios. Default: reports/explore-NAME.
     #[arg(long, value_name = "DIR")]
     save: Option<PathBuf>,
-    /// Write JUnit XML.
-    #[arg(long, value_name = "FILE")]
-    junit: Option<PathBuf>,
-    /// Write the exploration as JSON lines, like the events of a run.
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    reports: Reports,
     /// Show the last line only.
     #[arg(long, short)]
     quiet: bool,
@@ -88,18 +85,13 @@ impl Explore {
         let found = self.subject.find(&GENERATOR)?;
         self.extent.seed = self.extent.seed.or(found.seed);
         check_folder("--save", self.outputs.save.as_deref())?;
-        self.reports().check()?;
+        let name = format!("explore-{}", found.protocol.name);
+        self.outputs.reports = std::mem::take(&mut self.outputs.reports).named(&name);
+        check_distinct([], self.outputs.reports.paths())?;
+        self.outputs.reports.check()?;
         let runtime = runtime()?;
         let testbed = self.subject.open(&runtime, &found, self.seed())?;
         self.explore(&runtime, testbed, &found)
-    }
-
-    fn reports(&self) -> Reports<'_> {
-        Reports {
-            junit: self.outputs.junit.as_deref(),
-            json: self.outputs.json.as_deref(),
-            ..Reports::default()
-        }
     }
 
     fn seed(&self) -> u64 {
@@ -124,7 +116,7 @@ impl Explore {
         }
         let scenario = |name: &str| self.subject.scenario(&folder, name);
         let events = results::events(started, &report, &scenario);
-        self.reports().write(&events, |error| {
+        self.outputs.reports.write(&events, |error| {
             harness(error, "the exploration itself is over; its findings are above")
         })?;
         if !self.outputs.quiet {

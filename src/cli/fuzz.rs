@@ -13,6 +13,7 @@ use replay::again;
 use tokio::runtime::Runtime;
 
 use super::config::Jobs;
+use super::report::check_distinct;
 use super::reports::Reports;
 use super::screen::Screen;
 use super::signals::stop_on_signal;
@@ -102,12 +103,8 @@ struct Bounds {
 /// Where the campaign is reported.
 #[derive(Debug, Args)]
 struct Outputs {
-    /// Write JUnit XML.
-    #[arg(long, value_name = "FILE")]
-    junit: Option<PathBuf>,
-    /// Write the campaign as JSON lines, like the events of a run.
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    reports: Reports,
     /// Show the last line only.
     #[arg(long, short)]
     quiet: bool,
@@ -118,20 +115,15 @@ impl Fuzz {
         let found = self.subject.find(&GENERATOR)?;
         self.extent.seed = self.extent.seed.or(found.seed);
         check_folder("--findings", self.folders.findings.as_deref())?;
-        self.reports().check()?;
+        let name = format!("fuzz-{}", found.protocol.name);
+        self.outputs.reports = std::mem::take(&mut self.outputs.reports).named(&name);
+        check_distinct([], self.outputs.reports.paths())?;
+        self.outputs.reports.check()?;
         let runtime = runtime()?;
         let testbed = self.subject.open(&runtime, &found, self.seed())?;
         match &self.folders.replay {
             Some(folder) => runtime.block_on(again(testbed, folder, DEADLINE * 3, self.seed())),
             None => self.campaign(&runtime, testbed, &found),
-        }
-    }
-
-    fn reports(&self) -> Reports<'_> {
-        Reports {
-            junit: self.outputs.junit.as_deref(),
-            json: self.outputs.json.as_deref(),
-            ..Reports::default()
         }
     }
 
@@ -160,7 +152,8 @@ impl Fuzz {
         let exit = exit_of(&report);
         let scenario = |name: &str| self.subject.scenario(&folder, name);
         let events = results::events(started, &report, &Reported { is_launched, scenario: &scenario });
-        self.reports()
+        self.outputs
+            .reports
             .write(&events, |error| harness(error, "the campaign itself is over; its findings are above"))?;
         if !self.outputs.quiet {
             writeln!(out, "\n{}", show::coverage(&report.coverage))?;

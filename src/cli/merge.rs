@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::report::{Shown, check_distinct, read};
+use super::report::{Shown, check_distinct, name, read};
 use super::reports::Reports;
 use super::{Failure, usage};
 use crate::exit::{self, Exit};
@@ -18,23 +18,14 @@ pub(super) struct Merge {
     /// The files that `run --shard I/N --json FILE` wrote: all N of them.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Write JUnit XML.
-    #[arg(long, value_name = "FILE")]
-    junit: Option<PathBuf>,
-    /// Write the events of the whole run as JSON lines.
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Write one page of HTML, with a sequence diagram of each failure.
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
+    #[command(flatten)]
+    reports: Reports,
     #[command(flatten)]
     shown: Shown,
 }
 
 impl Merge {
     pub fn run(self) -> Result<Exit, Failure> {
-        let outputs = [&self.junit, &self.json, &self.html];
-        check_distinct(&self.files, outputs.into_iter().flatten())?;
         let files = self.files.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
         let events = merge::merge(files).map_err(|error| {
             let hint = "give the --json file of each shard of one run, each once";
@@ -43,8 +34,9 @@ impl Merge {
                 None => usage(error, hint),
             }
         })?;
-        let [junit, json, html] = outputs.map(Option::as_deref);
-        Reports { junit, json, html }.write(&events, |error| usage(error, ""))?;
+        let reports = self.reports.named(name(&events));
+        check_distinct(&self.files, reports.paths())?;
+        reports.write(&events, |error| usage(error, ""))?;
         self.shown.show(&events)?;
         let codes = events.iter().filter_map(|event| match event {
             RunEvent::RunFinished(summary) => Some(summary.exit_code),

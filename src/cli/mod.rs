@@ -1,6 +1,7 @@
 //! The command line: one file a subcommand. Arguments in, exit code out; no logic.
 
 mod check;
+mod completions;
 mod config;
 mod diff;
 mod doctor;
@@ -10,6 +11,7 @@ mod fuzz;
 mod header;
 mod init;
 mod list;
+mod man;
 mod markdown;
 mod merge;
 mod model;
@@ -175,6 +177,10 @@ enum Command {
     Init(init::Init),
     /// Print a JSON Schema for editors.
     Schema(schema::Schema),
+    /// Print a shell's completions.
+    Completions(completions::Completions),
+    /// Print the manual page, or write that of each subcommand.
+    Man(man::Man),
     /// Print a table of the documentation.
     #[command(hide = true)]
     Markdown(markdown::Markdown),
@@ -208,6 +214,8 @@ pub fn main() -> ExitCode {
         Command::Diff(command) => command.run(),
         Command::Init(command) => command.run(),
         Command::Schema(command) => command.run(),
+        Command::Completions(command) => command.run(),
+        Command::Man(command) => command.run(),
         Command::Markdown(command) => command.run(),
         Command::Supervise(command) => command.run(),
     };

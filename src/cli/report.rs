@@ -17,12 +17,8 @@ use crate::results::event::RunEvent;
 pub(super) struct Report {
     /// The file that `run --json` wrote.
     events: PathBuf,
-    /// Write JUnit XML instead of console output.
-    #[arg(long, value_name = "FILE")]
-    junit: Option<PathBuf>,
-    /// Write one page of HTML instead of console output, with a sequence diagram of each failure.
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
+    #[command(flatten)]
+    reports: Reports,
     #[command(flatten)]
     shown: Shown,
 }
@@ -49,6 +45,18 @@ pub(super) fn read(path: &Path) -> Result<Vec<RunEvent>, Failure> {
         return Err(usage(format!("{name} holds no run"), hint));
     }
     Ok(events)
+}
+
+/// What reports of these events are called: after the protocol, if there is one.
+pub(super) fn name(events: &[RunEvent]) -> &str {
+    let mut names = events.iter().filter_map(|event| match event {
+        RunEvent::RunStarted(started) => Some(started.protocol.as_str()),
+        _ => None,
+    });
+    let first = names.next().unwrap_or("frameproof");
+    // The name may come from a file of somebody else's.
+    let is_plain = first.chars().all(|c| c.is_alphanumeric() || c == '-' || c == '_');
+    if is_plain && !first.is_empty() && names.all(|name| name == first) { first } else { "frameproof" }
 }
 
 /// Refuses to write over what is read, and to write two things to one file.
@@ -88,11 +96,11 @@ impl Shown {
 
 impl Report {
     pub fn run(self) -> Result<Exit, Failure> {
-        check_distinct([&self.events], [&self.junit, &self.html].into_iter().flatten())?;
         let events = read(&self.events)?;
-        let (junit, html) = (self.junit.as_deref(), self.html.as_deref());
-        Reports { junit, html, ..Reports::default() }.write(&events, |error| usage(error, ""))?;
-        if self.junit.is_some() || self.html.is_some() {
+        let reports = self.reports.named(name(&events));
+        check_distinct([&self.events], reports.paths())?;
+        reports.write(&events, |error| usage(error, ""))?;
+        if reports.paths().next().is_some() || reports.annotations.is_some() {
             return Ok(Exit::Passed);
         }
         self.shown.show(&events)?;

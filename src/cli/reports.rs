@@ -1,34 +1,139 @@
 //! The reports of a run, of a campaign, or of recorded events.
 
-use std::path::Path;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
 
 use super::{Failure, unwritable};
-use crate::report::{file, html, json, junit};
+use crate::report::annotations::{self, Places};
+use crate::report::{file, html, json, junit, markdown};
 use crate::results::event::RunEvent;
 
-/// Where they go.
-#[derive(Default)]
-pub(super) struct Reports<'r> {
-    pub junit: Option<&'r Path>,
-    pub json: Option<&'r Path>,
-    pub html: Option<&'r Path>,
+/// GitLab's report of code quality, by its usual name.
+const CODE_QUALITY: &str = "gl-code-quality-report.json";
+
+/// Which reports, and where they go.
+#[derive(Debug, Clone, Default, Args)]
+pub(super) struct Reports {
+    /// Write JUnit XML.
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
+    /// Write the events as JSON lines, from which every other report can be made.
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Write one page of HTML, with a sequence diagram of each failure.
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Write a summary in Markdown.
+    #[arg(long, value_name = "FILE")]
+    pub summary: Option<PathBuf>,
+    /// Write all of these to a folder: NAME.junit.xml, NAME.jsonl, NAME.html and NAME.md.
+    #[arg(long, value_name = "DIR")]
+    pub report_dir: Option<PathBuf>,
+    /// Mark failures where this CI shows them: annotations and the job's summary on GitHub, a report of code quality
+    /// (gl-code-quality-report.json) on GitLab.
+    #[arg(long, value_name = "CI")]
+    pub annotations: Option<Annotations>,
 }
 
-impl Reports<'_> {
+/// Whose marks to write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Annotations {
+    /// GitHub's or GitLab's, if their environment variables are set.
+    Auto,
+    /// Workflow commands, and the file that GITHUB_STEP_SUMMARY names.
+    Github,
+    /// A report of code quality.
+    Gitlab,
+}
+
+impl Annotations {
+    /// Which, in this environment.
+    fn found(self) -> Option<Self> {
+        let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| value == "true");
+        match self {
+            Self::Auto if is_set("GITHUB_ACTIONS") => Some(Self::Github),
+            Self::Auto if is_set("GITLAB_CI") => Some(Self::Gitlab),
+            Self::Auto => None,
+            named => Some(named),
+        }
+    }
+}
+
+impl Reports {
+    /// Where those go that are written to a folder, and are not said to go elsewhere.
+    pub fn named(mut self, name: &str) -> Self {
+        if let Some(folder) = self.report_dir.clone() {
+            self.summary.get_or_insert_with(|| folder.join(format!("{name}.md")));
+            self.usual(&folder, name);
+        }
+        self
+    }
+
+    /// Writes what a program, CI and a person read to this folder, unless it is said to go elsewhere.
+    pub fn usual(&mut self, folder: &Path, name: &str) {
+        self.junit.get_or_insert_with(|| folder.join(format!("{name}.junit.xml")));
+        self.json.get_or_insert_with(|| folder.join(format!("{name}.jsonl")));
+        self.html.get_or_insert_with(|| folder.join(format!("{name}.html")));
+    }
+
+    /// The files.
+    pub fn paths(&self) -> impl Iterator<Item = &PathBuf> {
+        [&self.junit, &self.json, &self.html, &self.summary].into_iter().flatten()
+    }
+
     /// Whether there is a place for each: rather now than after the campaign.
     pub fn check(&self) -> Result<(), Failure> {
-        let mut paths = [self.junit, self.json, self.html].into_iter().flatten();
-        paths.try_for_each(|path| file::check_writable(path).map_err(unwritable))
+        self.paths().try_for_each(|path| file::check_writable(path).map_err(unwritable))
     }
 
     /// Writes them. `failure`: what it means that one cannot be written.
     pub fn write(&self, events: &[RunEvent], failure: impl Fn(String) -> Failure) -> Result<(), Failure> {
-        let write = |path: Option<&Path>, text: &dyn Fn() -> Result<String, String>| {
+        let write = |path: &Option<PathBuf>, text: &dyn Fn() -> Result<String, String>| {
             let Some(path) = path else { return Ok(()) };
             text().and_then(|text| file::write_atomically(path, &text)).map_err(&failure)
         };
-        write(self.junit, &|| junit::render(events))?;
-        write(self.json, &|| Ok(json::render(events)))?;
-        write(self.html, &|| Ok(html::render(events)))
+        write(&self.junit, &|| junit::render(events))?;
+        write(&self.json, &|| Ok(json::render(events)))?;
+        write(&self.html, &|| Ok(html::render(events)))?;
+        write(&self.summary, &|| Ok(markdown::render(events)))?;
+        match self.annotations.and_then(Annotations::found) {
+            Some(Annotations::Github) => github(events).map_err(failure),
+            Some(Annotations::Gitlab) => {
+                let path = self.report_dir.as_deref().unwrap_or(Path::new("")).join(CODE_QUALITY);
+                write(&Some(path), &|| Ok(annotations::gitlab(events, &places("CI_PROJECT_DIR"))))
+            }
+            Some(Annotations::Auto) | None => Ok(()),
+        }
     }
+}
+
+/// Prints the commands that GitHub's runner obeys, and adds to the job's summary if there is one.
+fn github(events: &[RunEvent]) -> Result<(), String> {
+    let marks = annotations::github(events, &places("GITHUB_WORKSPACE"));
+    // As they are: they hold nothing of a server's that a runner would obey.
+    let mut out = std::io::stdout();
+    let shown = out.write_all(marks.as_bytes()).and_then(|()| out.flush());
+    shown.map_err(|error| format!("the annotations cannot be written: {error}"))?;
+    let Some(path) = std::env::var_os("GITHUB_STEP_SUMMARY").filter(|path| !path.is_empty()) else {
+        return Ok(());
+    };
+    let added = std::fs::OpenOptions::new()
+        .append(true)
+        .create(true)
+        .open(&path)
+        .and_then(|mut file| file.write_all(markdown::render(events).as_bytes()));
+    added.map_err(|error| {
+        format!("the job's summary ({}) cannot be written: {error}", Path::new(&path).display())
+    })
+}
+
+/// What can be marked from here. `root`: the environment variable that names the repository's folder.
+fn places(root: &str) -> Places {
+    let here = std::env::current_dir().unwrap_or_default();
+    let root = std::env::var_os(root).map(PathBuf::from);
+    let folder = root.and_then(|root| here.strip_prefix(root).ok().map(Path::to_owned)).unwrap_or_default();
+    let configuration = PathBuf::from("frameproof.toml");
+    Places { folder, configuration: configuration.exists().then_some(configuration) }
 }

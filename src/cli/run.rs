@@ -78,18 +78,8 @@ pub(super) struct Run {
     /// Write every frame as NDJSON.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// Write JUnit XML. Default against the reference server: reports/NAME.junit.xml
-    /// (reports/frameproof.junit.xml for all).
-    #[arg(long, value_name = "FILE")]
-    junit: Option<PathBuf>,
-    /// Write the run's events as JSON lines. Default against the reference server: reports/NAME.jsonl
-    /// (reports/frameproof.jsonl for all).
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Write one page of HTML, with a sequence diagram of each failure. Default against the reference server: reports/NAME.html
-    /// (reports/frameproof.html for all).
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
+    #[command(flatten)]
+    reports: Reports,
     /// Defaults for these options. Default: frameproof.toml of the working folder, if it exists.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -132,18 +122,16 @@ impl Run {
         if self.list {
             return super::list::cases(&suites.iter().map(Suite::from).collect::<Vec<_>>());
         }
+        let name = if all { "frameproof" } else { &suites[0].protocol.name };
+        self.reports = std::mem::take(&mut self.reports).named(name);
         if self.server.url.is_none() && chosen.is_none() {
-            let name = if all { "frameproof" } else { &suites[0].protocol.name };
-            self.junit.get_or_insert_with(|| format!("reports/{name}.junit.xml").into());
-            self.json.get_or_insert_with(|| format!("reports/{name}.jsonl").into());
-            self.html.get_or_insert_with(|| format!("reports/{name}.html").into());
+            self.reports.usual(Path::new("reports"), name);
         }
         let target = self.server.target(chosen.as_ref())?;
-        let outputs = [&self.junit, &self.json, &self.html, &self.trace, &self.baseline_write];
-        check_distinct([], outputs.into_iter().flatten())?;
-        for path in outputs.into_iter().flatten() {
-            file::check_writable(path).map_err(super::unwritable)?;
-        }
+        let others = || [&self.trace, &self.baseline_write].into_iter().flatten();
+        check_distinct([], self.reports.paths().chain(others()))?;
+        self.reports.check()?;
+        others().try_for_each(|path| file::check_writable(path).map_err(super::unwritable))?;
         let verbosity = if self.quiet { -1 } else { i8::try_from(self.verbose).unwrap_or(i8::MAX) };
         let progress = std::io::stdout().is_terminal();
         let console = ConsoleOptions { progress, verbosity, overview: all, width: super::width() };
@@ -251,9 +239,9 @@ impl Run {
         self.seed = self.seed.or(config.seed);
         self.strict |= config.strict.unwrap_or(false);
         self.trace = self.trace.take().or(config.trace);
-        self.junit = self.junit.take().or(config.junit);
-        self.json = self.json.take().or(config.json);
-        self.html = self.html.take().or(config.html);
+        self.reports.junit = self.reports.junit.take().or(config.junit);
+        self.reports.json = self.reports.json.take().or(config.json);
+        self.reports.html = self.reports.html.take().or(config.html);
     }
 
     fn options(
@@ -313,8 +301,7 @@ impl Run {
 
     fn write(&self, events: &[RunEvent]) -> Result<(), Failure> {
         let failure = |error| harness(error, "the run itself is over; its verdict is above");
-        let (junit, json, html) = (self.junit.as_deref(), self.json.as_deref(), self.html.as_deref());
-        Reports { junit, json, html }.write(events, failure)?;
+        self.reports.write(events, failure)?;
         let Some(path) = &self.baseline_write else { return Ok(()) };
         let reports = events.iter().filter_map(|event| match event {
             RunEvent::CaseFinished(report) => Some((**report).clone()),

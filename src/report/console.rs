@@ -10,9 +10,9 @@ use anstyle::{AnsiColor, Style};
 pub(crate) use case::wrapped;
 
 use super::escape::terminal;
+use super::runs;
 use super::table::Table;
-use super::{often, verdict_of};
-use crate::exit::Exit;
+use super::{cases, counts, often, verdict_of};
 use crate::results::event::{CaseReport, RunEvent, RunStarted, Summary, Verdict};
 
 /// Cases named of a group that failed for the same reason.
@@ -300,8 +300,6 @@ impl<W: Write> Console<W> {
             "not applicable",
             "seconds",
         ]);
-        let codes = self.runs.iter().map(|(_, summary)| summary.exit_code);
-        let mut total = Summary { exit_code: Exit::heaviest(codes).code(), ..Summary::default() };
         for (name, summary) in &self.runs {
             let count =
                 |wanted| summary.requirements.values().filter(|result| result.verdict == wanted).count();
@@ -315,17 +313,11 @@ impl<W: Write> Console<W> {
                 count(Verdict::NotApplicable).to_string(),
                 format!("{:.2}", summary.seconds),
             ]);
-            summary
-                .cases
-                .iter()
-                .for_each(|(verdict, count)| *total.cases.entry(*verdict).or_default() += count);
-            total.seconds += summary.seconds;
-            total.stopped = total.stopped.or(summary.stopped);
         }
         if self.options.verbosity >= 0 {
             writeln!(self.out, "\n{}", table.text())?;
         }
-        self.closing(&total)
+        self.closing(&runs::sum(self.runs.iter().map(|(_, summary)| summary)))
     }
 
     fn requirements(&mut self, summary: &Summary) -> std::io::Result<()> {
@@ -374,42 +366,8 @@ impl<W: Write> Console<W> {
     }
 
     fn closing(&mut self, summary: &Summary) -> std::io::Result<()> {
-        let count = |verdict| summary.cases.get(&verdict).copied().unwrap_or(0);
-        let total: usize = summary.cases.values().sum();
         let style = if summary.exit_code == 0 { GREEN } else { RED };
-        let mut parts =
-            vec![format!("{} passed", count(Verdict::Passed)), format!("{} failed", count(Verdict::Failed))];
-        let rest = [
-            (Verdict::Error, "errors"),
-            (Verdict::Warned, "warned"),
-            (Verdict::Flaky, "flaky"),
-            (Verdict::Known, "known to fail"),
-            (Verdict::NotApplicable, "not applicable"),
-        ];
-        parts.extend(rest.iter().filter(|(verdict, _)| count(*verdict) > 0).map(|(verdict, word)| {
-            match (count(*verdict), *verdict) {
-                (1, Verdict::Error) => "1 error".to_owned(),
-                (count, _) => format!("{count} {word}"),
-            }
-        }));
-        match summary.stale_baseline.len() {
-            0 => {}
-            1 => parts.push("1 stale baseline entry".to_owned()),
-            many => parts.push(format!("{many} stale baseline entries")),
-        }
-        let stopped = summary.stopped.map(|why| format!(", stopped: {why}")).unwrap_or_default();
-        let verdict = verdict_of(summary);
-        writeln!(
-            self.out,
-            "{style}{verdict}{style:#}: {}, {} in {:.2} s{stopped}",
-            cases(total),
-            parts.join(", "),
-            summary.seconds
-        )?;
+        writeln!(self.out, "{style}{}{style:#}: {}", verdict_of(summary), counts(summary))?;
         self.out.flush()
     }
-}
-
-fn cases(count: usize) -> String {
-    if count == 1 { "1 case".to_owned() } else { format!("{count} cases") }
 }

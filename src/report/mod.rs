@@ -1,5 +1,6 @@
 //! Reports: pure functions of the events of a run.
 
+pub mod annotations;
 pub mod comparison;
 pub mod console;
 mod diff;
@@ -10,6 +11,9 @@ pub mod fuzz;
 pub mod html;
 pub mod json;
 pub mod junit;
+pub mod markdown;
+mod runs;
+mod story;
 pub mod table;
 
 use crate::results::event::{Summary, Verdict};
@@ -33,4 +37,36 @@ pub fn verdict_of(summary: &Summary) -> &'static str {
         }
         _ => "not conformant",
     }
+}
+
+/// How many cases there were, by what became of them, and the time that they took.
+fn counts(summary: &Summary) -> String {
+    let count = |verdict| summary.cases.get(&verdict).copied().unwrap_or(0);
+    let mut parts =
+        vec![format!("{} passed", count(Verdict::Passed)), format!("{} failed", count(Verdict::Failed))];
+    let rest = [
+        (Verdict::Error, "errors"),
+        (Verdict::Warned, "warned"),
+        (Verdict::Flaky, "flaky"),
+        (Verdict::Known, "known to fail"),
+        (Verdict::NotApplicable, "not applicable"),
+    ];
+    parts.extend(rest.iter().filter(|(verdict, _)| count(*verdict) > 0).map(|(verdict, word)| {
+        match (count(*verdict), *verdict) {
+            (1, Verdict::Error) => "1 error".to_owned(),
+            (count, _) => format!("{count} {word}"),
+        }
+    }));
+    match summary.stale_baseline.len() {
+        0 => {}
+        1 => parts.push("1 stale baseline entry".to_owned()),
+        many => parts.push(format!("{many} stale baseline entries")),
+    }
+    let stopped = summary.stopped.map(|why| format!(", stopped: {why}")).unwrap_or_default();
+    let total = cases(summary.cases.values().sum());
+    format!("{total}, {} in {:.2} s{stopped}", parts.join(", "), summary.seconds)
+}
+
+fn cases(count: usize) -> String {
+    if count == 1 { "1 case".to_owned() } else { format!("{count} cases") }
 }

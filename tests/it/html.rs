@@ -6,7 +6,9 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use frameproof::report::annotations::{self, Places};
 use frameproof::report::html::render;
+use frameproof::report::markdown;
 use frameproof::results::Check;
 use frameproof::results::event::{
     CaseReport, Failure, FrameRecord, LogLine, RequirementResult, RequirementText, RunEvent, RunStarted,
@@ -134,6 +136,42 @@ fn structure(page: &str) -> Vec<String> {
         }
     }
     found
+}
+
+#[test]
+fn what_ci_is_told_is_text_too() {
+    let events = events(HOSTILE);
+    let rendered = markdown::render(&events);
+    // What stands between fences is shown as it is.
+    let mut fenced = false;
+    let mut is_fenced = |line: &&str| {
+        let fence = line.starts_with("```");
+        fenced ^= fence;
+        fenced || fence
+    };
+    let summary: String = rendered.lines().filter(|line| !is_fenced(line)).collect();
+    assert!(!rendered.contains("::error") && !fenced, "{rendered}");
+    assert!(
+        !summary.contains("<script") && !summary.contains("<img") && !summary.contains("::error"),
+        "{summary}"
+    );
+    let places = Places::default();
+    let commands = annotations::github(&events, &places);
+    for line in commands.lines() {
+        let rest =
+            line.strip_prefix("::error ").or_else(|| line.strip_prefix("::warning ")).expect("a command");
+        assert!(!rest.contains("::error") && !rest.contains("##["), "{line}");
+    }
+    let issues: Vec<serde_json::Value> =
+        serde_json::from_str(&annotations::gitlab(&events, &places)).expect("a list");
+    assert_eq!(issues.len(), commands.lines().count());
+}
+
+#[test]
+fn a_summary_is_as_long_as_github_takes() {
+    let long = "\u{202e}<&*x ".repeat(100_000);
+    let shown = markdown::render(&events(&long));
+    assert!(shown.len() < markdown::MAX_BYTES && shown.contains("CH-1"), "{}", shown.len());
 }
 
 #[test]

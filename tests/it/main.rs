@@ -5,6 +5,7 @@
 mod agents;
 mod baselines;
 mod captures;
+mod ci;
 mod cli;
 mod close_events;
 mod config_errors;

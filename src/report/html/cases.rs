@@ -6,7 +6,7 @@ use super::bars::{badge, look};
 use super::clip;
 use super::clip::sentence;
 use super::links::Links;
-use super::runs::Run;
+use crate::report::runs::Run;
 use crate::results::event::CaseReport;
 
 /// Requirements that a case's row names.

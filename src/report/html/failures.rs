@@ -7,11 +7,11 @@ use super::bars::{badge, look};
 use super::clip::{self, sentence};
 use super::links::Links;
 use super::rows::rows;
-use super::runs::Run;
 use super::sequence;
-use super::story::Story;
 use crate::report::diff::{self, Comparison};
 use crate::report::escape;
+use crate::report::runs::Run;
+use crate::report::story::Story;
 use crate::results::Check;
 use crate::results::event::{CaseReport, Failure, RunStarted};
 

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::runs::Run;
+use crate::report::runs::Run;
 use crate::results::event::CaseReport;
 
 /// The place of each case and requirement.

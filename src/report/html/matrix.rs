@@ -8,8 +8,8 @@ use super::bars::{Look, VERDICTS, badge, look};
 use super::clip;
 use super::clip::sentence;
 use super::links::Links;
-use super::runs::Run;
 use crate::report::often;
+use crate::report::runs::Run;
 use crate::results::event::{CaseReport, RequirementResult, Verdict};
 
 /// Cases that are named of a requirement.

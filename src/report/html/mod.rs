@@ -11,12 +11,11 @@ mod links;
 mod matrix;
 mod page;
 mod rows;
-mod runs;
 mod sequence;
-mod story;
 mod summary;
 
 use super::escape;
+use crate::report::runs;
 use crate::results::event::RunEvent;
 use links::Links;
 

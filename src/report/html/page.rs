@@ -7,9 +7,9 @@ use sha2::{Digest, Sha256};
 
 use super::bars::{VERDICTS, look};
 use super::links::Links;
-use super::runs::Run;
-use super::story::{self, stories};
 use super::{cases, failures, matrix, sequence, summary};
+use crate::report::runs::Run;
+use crate::report::story::{self, stories};
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");

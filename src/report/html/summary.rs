@@ -7,32 +7,12 @@ use maud::{Markup, html};
 use super::bars::{Look, bar, look};
 use super::clip;
 use super::clip::sentence;
-use super::runs::Run;
-use crate::exit::Exit;
+use crate::report::runs::{Run, total};
 use crate::report::{often, verdict_of};
 use crate::results::event::{Summary, Verdict};
 
 /// Facts that are listed of each kind.
 const LISTED: usize = 50;
-
-/// All runs in one.
-fn total(runs: &[Run<'_>]) -> Option<Summary> {
-    let summaries: Vec<&Summary> = runs.iter().filter_map(|run| run.summary).collect();
-    if summaries.len() < runs.len() || summaries.is_empty() {
-        return None;
-    }
-    let mut total = Summary {
-        exit_code: Exit::heaviest(summaries.iter().map(|summary| summary.exit_code)).code(),
-        ..Summary::default()
-    };
-    for summary in summaries {
-        summary.cases.iter().for_each(|(verdict, count)| *total.cases.entry(*verdict).or_default() += count);
-        total.stale_baseline.extend(summary.stale_baseline.iter().cloned());
-        total.stopped = total.stopped.or(summary.stopped);
-        total.seconds += summary.seconds;
-    }
-    Some(total)
-}
 
 /// How many there are of what.
 fn several(runs: &[Run<'_>]) -> String {
