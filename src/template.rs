@@ -145,6 +145,27 @@ fn collect(value: &Value, found: &mut Vec<String>) {
     }
 }
 
+/// The variables that a value's templates name, each with whether it is needed: it has no fallback.
+pub fn mentions(value: &Value) -> Vec<(String, bool)> {
+    let mut found: Vec<(String, bool)> = names(value).into_iter().map(|name| (name, true)).collect();
+    fallible(value, &mut found);
+    found
+}
+
+/// The variables that have a fallback.
+fn fallible(value: &Value, found: &mut Vec<(String, bool)>) {
+    match value {
+        Value::String(text) => {
+            let inner = text.split(OPEN).skip(1).filter_map(|after| after.split_once(CLOSE));
+            let named = inner.filter_map(|(expression, _)| expression.split_once('|'));
+            found.extend(named.map(|(name, _)| (name.trim().to_owned(), false)));
+        }
+        Value::Array(items) => items.iter().for_each(|item| fallible(item, found)),
+        Value::Object(map) => map.values().for_each(|value| fallible(value, found)),
+        _ => {}
+    }
+}
+
 /// Where in a source text the first template that names a variable stands, braces included.
 pub fn find(text: &str, name: &str) -> Option<std::ops::Range<usize>> {
     let mut from = 0;
@@ -202,5 +223,7 @@ mod tests {
         assert_eq!(find(text, "nope").map(|found| &text[found]), Some("{{ nope }}"));
         assert_eq!(find(text, "a"), None);
         assert_eq!(names(&json!(["{{a + 1}}", "x{{ b.c }}y", "{{d|1}}"])), ["a", "b.c"]);
+        let mentioned = mentions(&json!({ "x": "{{a}}", "y": ["{{ b.c | 1 }}"] }));
+        assert_eq!(mentioned, [("a".to_owned(), true), ("b.c".to_owned(), false)]);
     }
 }

@@ -22,6 +22,10 @@ pub struct Extension {
     pub discriminator: Pointer,
     /// Messages that do not say what they are but what they answer, as in JSON-RPC.
     pub replies: Option<Replies>,
+    /// Messages of the server that the client answers, by a name of your own: `reply` and `refuse` in scenarios. Their ids are the
+    /// server's: that a request of the client's bears the same one means nothing.
+    #[serde(default)]
+    pub requests: IndexMap<String, super::Requests>,
     /// Which requirements a frame breaks that is no message of the protocol at all.
     #[serde(default)]
     pub frames: FrameRules,
@@ -236,6 +240,20 @@ pub struct Exchange {
     /// Values to keep as template variables: name to JSON Pointer.
     #[serde(default)]
     pub save: IndexMap<String, Pointer>,
+    /// The expected message is a request of the server's (see `requests`): it is answered by this result.
+    #[serde(
+        default,
+        deserialize_with = "super::server_requests::given",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub reply: Option<Value>,
+    /// The same: it is answered by this error.
+    #[serde(
+        default,
+        deserialize_with = "super::server_requests::given",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub refuse: Option<Value>,
     /// The message may be left out: then `covers` is broken, but the exchange goes on.
     #[serde(default)]
     pub optional: bool,

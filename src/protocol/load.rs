@@ -11,7 +11,9 @@ use super::extension::{Extension, MessageExtension, ReadingName};
 use super::path::Path;
 use super::references::{check_references, components_of, resolve};
 use super::requirement::{Requirements, RequirementsFile};
-use super::{Compiled, DialectChoice, Dialects, LoadOptions, Message, PartOf, Protocol, Roles, overlay};
+use super::{
+    Compiled, DialectChoice, Dialects, LoadOptions, Message, PartOf, Protocol, Roles, ServerRequest, overlay,
+};
 use crate::source::schema::Schema;
 use crate::source::{Diagnostic, Diagnostics, Document, Part, decode, decode_value, escape_token, read};
 use crate::trace::Direction;
@@ -198,6 +200,7 @@ fn compile_with(
         is_shipped: api.is_shipped(),
     };
     protocol.compiled.roles = Roles::of(&protocol);
+    protocol.compiled.requests = ServerRequest::all(&protocol);
     if !protocol.is_shipped {
         super::verify::verify(&protocol, api, &document, &mut errors);
     }

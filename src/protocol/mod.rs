@@ -21,8 +21,10 @@ mod refs;
 mod requirement;
 mod roles;
 pub mod rules;
+mod server_requests;
 mod verify;
 mod verify_generated;
+mod verify_requests;
 
 #[cfg(test)]
 mod tests;
@@ -42,6 +44,9 @@ pub use message::{Message, SchemaFinding};
 pub use pattern::{Matcher, is_subset};
 pub use requirement::{Level, Requirement, Requirements, RequirementsFile, Side};
 pub use roles::{Place as RolePlace, Roles};
+pub(crate) use server_requests::given;
+pub use server_requests::{Answer, AnswerKind, Lack, Requests, ServerRequest};
+pub(crate) use verify_requests::mistakes as answer_mistakes;
 
 use crate::frame::json_within;
 use crate::source::schema::Schema;
@@ -91,6 +96,8 @@ struct Compiled {
     parts: Vec<PartOf>,
     /// What messages mean in a conversation.
     roles: Roles,
+    /// What the server asks of clients.
+    requests: Vec<ServerRequest>,
     /// The schemas of patterns by their text: every case has monitors of its own, on the same schemas.
     schemas: std::sync::Mutex<FxHashMap<String, Schema>>,
     /// Message indices by name, for each direction.

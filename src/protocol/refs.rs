@@ -2,6 +2,7 @@
 
 use indexmap::IndexMap;
 
+use super::Requests;
 use super::explore_rules::{Explore, ScriptedTurn, Shared};
 use super::extension::{
     At, Capability, Errors, Exchange, Extension, FrameRules, Invariant, Log, Pattern, Replies, Session,
@@ -105,6 +106,7 @@ refer!(At { parts: [on], ids: [], other: [at] });
 refer!(Extension {
     parts: [
         replies,
+        requests,
         frames,
         session,
         openings,
@@ -124,7 +126,12 @@ refer!(Extension {
 refer!(Replies { parts: [], ids: [unmatched], other: [id, result, error] });
 refer!(FrameRules { parts: [], ids: [object, message, schema], other: [] });
 refer!(Session { parts: [id], ids: [], other: [join] });
-refer!(Exchange { parts: [], ids: [covers], other: [send, expect, with, schema, echo, save, optional, or] });
+refer!(Exchange {
+    parts: [],
+    ids: [covers],
+    other: [send, expect, with, schema, echo, save, reply, refuse, optional, or]
+});
+refer!(Requests { parts: [message, resolved], ids: [], other: [id, reply, refuse] });
 refer!(Log { parts: [on], ids: [], other: [id, volatile] });
 refer!(Errors { parts: [on], ids: [], other: [code] });
 refer!(Turn { parts: [before, end], ids: [covers], other: [start, quiet_ms] });

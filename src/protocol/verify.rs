@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::path::Path;
 use super::refs::Refs;
 use super::verify_generated::{verify_explore, verify_fuzzing};
+use super::verify_requests::verify_requests;
 use super::{Matcher, Protocol};
 use crate::source::{Diagnostic, Diagnostics, Document, Part, check_keywords, escape_token};
 
@@ -45,6 +46,7 @@ pub(super) fn verify(protocol: &Protocol, api: &Document, document: &Value, erro
     }
     verify_fallbacks(protocol, api, errors);
     verify_echoes(protocol, api, errors);
+    verify_requests(protocol, api, errors);
 }
 
 /// `or` names an opening that has none itself.

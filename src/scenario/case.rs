@@ -10,6 +10,7 @@ use super::file;
 pub use super::file::{Restart, TurnStep};
 use super::frame::RawFrame;
 use crate::frame::Pointer;
+use crate::protocol::Answer;
 use crate::source::schema::Schema;
 
 /// A case.
@@ -261,6 +262,8 @@ pub struct Expect {
     pub awaited: Awaited,
     /// Values to keep: variable to place.
     pub save: IndexMap<String, Pointer>,
+    /// How each of them is answered: they are requests of the server's.
+    pub answer: Option<Answer>,
     /// For how long, if not for the run's deadline.
     pub within: Option<Duration>,
     /// How many of them.

@@ -15,10 +15,11 @@ use super::file;
 use super::frame::unhex;
 use super::salvage::Gaps;
 use super::verbs::{VERBS, takes, taking};
-use super::verify::{CLOSE, REFUSAL, REFUSED};
+use super::verify::{CLOSE, REFUSAL, REFUSED, TURN_END};
 use super::{duration, template};
-use crate::protocol::{END, OneOrMany, Protocol};
+use crate::protocol::{Answer, END, OneOrMany, Protocol, answer_mistakes};
 use crate::source::{Part, escape_token};
+use crate::trace::Direction;
 
 /// What is wrong with a step.
 #[derive(Debug)]
@@ -189,6 +190,7 @@ impl Compiler<'_> {
                 by,
                 awaited: self.awaited(names.as_slice(), given, at),
                 save: std::mem::take(&mut given.save),
+                answer: self.answer(names.as_slice(), given, at),
                 within: self.time(given.within.take(), &format!("{at}/within")),
                 count: given.count.unwrap_or(1),
                 past_errors: given.past_errors,
@@ -248,6 +250,29 @@ impl Compiler<'_> {
             let message = format!("`{name}` does not go with `refused`");
             self.mistake(format!("{at}/{name}"), Part::Key, message, "nothing is waited for");
         }
+    }
+
+    /// How a request of the server's is answered.
+    fn answer(&mut self, names: &[String], given: &mut file::Step, at: &str) -> Option<Answer> {
+        let answer = match Answer::of(given.reply.take(), given.refuse.take()) {
+            Ok(answer) => answer?,
+            Err(message) => {
+                self.mistake(format!("{at}/refuse"), Part::Key, message, "leave out one of them");
+                return None;
+            }
+        };
+        // Names that the protocol does not know have been told.
+        let known = |name: &String| {
+            self.protocol.index_of(name, Direction::Recv).is_some()
+                || [CLOSE, REFUSED, TURN_END].contains(&name.as_str())
+        };
+        let names: Vec<String> = names.iter().filter(|name| known(name)).cloned().collect();
+        if !names.is_empty() {
+            for (message, hint) in answer_mistakes(self.protocol, &names, &answer) {
+                self.mistake(format!("{at}/{}", answer.kind().name()), Part::Key, message, hint);
+            }
+        }
+        Some(answer)
     }
 
     fn awaited(&mut self, names: &[String], given: &mut file::Step, at: &str) -> Awaited {

@@ -221,6 +221,13 @@ pub struct Step {
     /// Values of the message, or of the end of the connection, to keep: variable to JSON Pointer.
     #[serde(default)]
     pub save: IndexMap<String, Pointer>,
+    /// `expect`: the message is a request of the server's (see `requests` in the protocol), which is answered by this result. Without it and
+    /// `refuse` it is not answered.
+    #[serde(default, deserialize_with = "crate::protocol::given", skip_serializing_if = "Option::is_none")]
+    pub reply: Option<Value>,
+    /// `expect`: the message is a request of the server's, which is answered by this error, such as `{ code, message }`.
+    #[serde(default, deserialize_with = "crate::protocol::given", skip_serializing_if = "Option::is_none")]
+    pub refuse: Option<Value>,
     /// `expect`, `expect_file`: how long to wait, such as `500ms` or `3s`. Default: the step deadline of the run.
     #[schemars(extend("x-hint" = NEEDS_UNIT))]
     pub within: Option<String>,
@@ -346,6 +353,8 @@ impl Step {
             ("protocols", self.protocols.is_some()),
             ("selects", self.selects.is_some()),
             ("save", !self.save.is_empty()),
+            ("reply", self.reply.is_some()),
+            ("refuse", self.refuse.is_some()),
             ("within", self.within.is_some()),
             ("window", self.window.is_some()),
             ("count", self.count.is_some()),

@@ -43,6 +43,8 @@ pub const VERBS: &[VerbInfo] = &[
             "with",
             "where",
             "save",
+            "reply",
+            "refuse",
             "within",
             "count",
             "past-errors",

@@ -359,6 +359,8 @@ impl Checker<'_> {
             ("send", &step.send),
             ("with", &step.with),
             ("where", &step.schema),
+            ("reply", &step.reply),
+            ("refuse", &step.refuse),
             ("after", &step.after),
             ("check", &step.check),
         ];

@@ -93,6 +93,8 @@ pub fn spoken(
         put("expect", step.expect.as_ref().map(|names| json!(names)));
         put("with", step.with.as_ref().map(own));
         put("where", step.schema.as_ref().map(own));
+        put("reply", step.reply.as_ref().map(own));
+        put("refuse", step.refuse.as_ref().map(own));
         if step.expect.is_some() {
             let covers = if step.covers.is_empty() { blame } else { &step.covers };
             put("covers", (!covers.is_empty()).then(|| json!(covers)));

@@ -13,7 +13,7 @@ fn read(file: &str) -> String {
 }
 
 /// The fenced blocks of a Markdown text whose opening line is exactly this.
-fn blocks(markdown: &str, opening: &str) -> Vec<String> {
+pub fn blocks(markdown: &str, opening: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut lines = markdown.lines();
     while let Some(line) = lines.next() {

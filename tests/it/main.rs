@@ -32,6 +32,7 @@ mod own_protocol;
 mod protocols;
 mod raw_frames;
 mod reference;
+mod requests;
 mod run_options;
 mod scenario_errors;
 mod second_run;

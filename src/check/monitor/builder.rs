@@ -25,8 +25,13 @@ impl<'p> MonitorBuilder<'p> {
 
     pub fn pattern(&mut self, pattern: &Pattern) -> Result<Matcher, Diagnostics> {
         let matcher = Matcher::of_connection(pattern, self.protocol)?;
-        self.interests.extend(matcher.alternatives().iter().cloned());
+        self.matcher(&matcher);
         Ok(matcher)
+    }
+
+    /// A pattern that has been compiled.
+    pub fn matcher(&mut self, matcher: &Matcher) {
+        self.interests.extend(matcher.alternatives().iter().cloned());
     }
 
     pub fn optional(&mut self, pattern: Option<&Pattern>) -> Result<Option<Matcher>, Diagnostics> {

@@ -23,6 +23,7 @@ mod relation;
 mod replay;
 mod response;
 mod series;
+mod server_requests;
 mod states;
 mod unique;
 

@@ -3,7 +3,7 @@
 use super::{
     Monitor, MonitorBuilder, absence, agreement, bracket, cadence, concatenation, constant, correlation,
     dialogue, echo, existence, holds, increasing, increments, precedence, projection, proportion, relation,
-    replay, response, series, states, unique,
+    replay, response, series, server_requests, states, unique,
 };
 use crate::protocol::rules::Rule;
 use crate::protocol::{Matcher, Protocol};
@@ -37,6 +37,7 @@ pub(in crate::check) fn build(
         Rule::Projection(rule) => Box::new(projection::Projection::new(rule, b)?),
         Rule::Cadence(rule) => Box::new(cadence::Cadence::new(rule, b)?),
         Rule::Echo(rule) => Box::new(echo::Echo::new(rule, b)?),
+        Rule::ServerRequests(rule) => Box::new(server_requests::ServerRequests::new(rule, b)?),
         Rule::Series(rule) => Box::new(series::Series::new(rule, b)?),
         Rule::Increments(rule) => Box::new(increments::Increments::new(rule, b)?),
         Rule::Concatenation(rule) => Box::new(concatenation::Concatenation::new(rule, b)?),

@@ -153,6 +153,7 @@ pub(super) fn judge(rule: &Rule, protocol: &Protocol, items: &Items, settled: bo
         Rule::Dialogue(rule) => pieces::dialogue(rule, c, items),
         Rule::Echo(rule) => replies::echo(rule, c, items),
         Rule::Correlation(rule) => replies::correlation(rule, c, items, settled),
+        Rule::ServerRequests(rule) => replies::server_requests(rule, protocol, items, settled),
         Rule::Agreement(rule) => history::agreement(rule, items, settled),
         Rule::Replay(rule) => history::replay(rule, c, items, settled),
         Rule::Projection(rule) => history::projection(rule, c, items),

@@ -157,3 +157,60 @@ fn refused<'r>(
     oldest.into_iter().for_each(|one| one.insteads += 1);
     None
 }
+
+/// What a message does about the server's requests, with the id that it names.
+#[derive(Clone, Copy, PartialEq)]
+enum Act {
+    Asks,
+    Answers,
+    Resolves,
+}
+
+pub(super) fn server_requests(
+    rule: &rule::ServerRequests,
+    protocol: &Protocol,
+    items: &Items,
+    settled: bool,
+) -> Vec<Finding> {
+    let is_meant = |name: &String| rule.of.as_ref().is_none_or(|of| of.as_slice().contains(name));
+    let kinds: Vec<_> = protocol.server_requests().iter().filter(|one| is_meant(&one.name)).collect();
+    let act = |item: &Item| {
+        let (act, id) = if item.dir == Direction::Send {
+            (Act::Answers, kinds.iter().find_map(|kind| kind.answered_by(&item.body)))
+        } else if let Some(kind) = kinds.iter().find(|kind| item.is(&kind.matcher)) {
+            (Act::Asks, item.get(&kind.id))
+        } else {
+            let resolved = kinds.iter().filter_map(|kind| kind.resolved.as_ref()).find(|(on, _)| item.is(on));
+            (Act::Resolves, resolved.and_then(|(_, at)| item.get(at)))
+        };
+        Some((act, id?.to_string()))
+    };
+    let mut found = Vec::new();
+    for (index, item) in items.iter() {
+        let Some((own, id)) = act(item) else { continue };
+        let same =
+            items.before_on_conn(index).filter_map(|(_, other)| act(other)).filter(|(_, other)| *other == id);
+        let same: Vec<Act> = same.map(|(act, _)| act).collect();
+        // The newest comes first.
+        let asked = same.iter().position(|act| *act == Act::Asks);
+        let since = &same[..asked.unwrap_or(0)];
+        let ids = match (own, asked) {
+            (Act::Asks, Some(_)) if since.is_empty() => &rule.reused,
+            (Act::Answers, None) => &rule.answered_unasked,
+            (Act::Resolves, None) => &rule.resolved_unasked,
+            (Act::Answers, _) if since.contains(&own) => &rule.answered_twice,
+            (Act::Resolves, _) if since.contains(&own) => &rule.resolved_twice,
+            _ => continue,
+        };
+        found.push((Some(item.event), ids.clone()));
+    }
+    for (index, item) in items.iter().filter(|(_, item)| settled && items.is_open(item.conn)) {
+        let Some((Act::Asks, id)) = act(item) else { continue };
+        let after = items.after_on_conn(index).filter_map(&act).filter(|(_, other)| *other == id);
+        let after: Vec<Act> = after.map(|(act, _)| act).collect();
+        if after.contains(&Act::Answers) && !after.contains(&Act::Resolves) && !after.contains(&Act::Asks) {
+            found.push((Some(item.event), rule.unresolved.clone()));
+        }
+    }
+    found
+}

@@ -9,6 +9,7 @@ mod log;
 mod pattern;
 mod pieces;
 mod refs;
+mod requests;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,6 +18,7 @@ pub use content::*;
 pub use log::*;
 pub use pattern::*;
 pub use pieces::*;
+pub use requests::*;
 
 /// The kind of a monitor and its parameters.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -30,6 +32,8 @@ pub enum Rule {
     Replay(Replay),
     /// Replies belong to requests.
     Correlation(Correlation),
+    /// Requests of the server are answered and resolved once.
+    ServerRequests(ServerRequests),
     /// A field follows a state machine.
     States(States),
     /// One message comes only after another.

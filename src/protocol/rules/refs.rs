@@ -3,7 +3,7 @@
 use super::{
     Absence, Agreement, Bracket, Cadence, Concatenation, Constant, Correlation, Dialogue, Echo, Existence,
     Fact, Fold, Holds, Increasing, Increments, Precedence, Projection, Proportion, Relation, Replay,
-    Response, Rule, Series, States, Unique,
+    Response, Rule, Series, ServerRequests, States, Unique,
 };
 use crate::protocol::refs::{Refer, Refs, refer};
 
@@ -53,6 +53,11 @@ refer!(Fact { parts: [when, fold], ids: [decides], other: [at] });
 refer!(Concatenation { parts: [piece, whole], ids: [decides], other: [key, loose] });
 refer!(Echo { parts: [request, reply], ids: [decides], other: [id, asked, told] });
 refer!(Series { parts: [on], ids: [complete, json], other: [key, part, total, text, same] });
+refer!(ServerRequests {
+    parts: [],
+    ids: [reused, resolved_twice, resolved_unasked, unresolved, answered_twice, answered_unasked],
+    other: [of]
+});
 refer!(Increments { parts: [on], ids: [decides], other: [at, key] });
 
 impl Refer for Fold {
@@ -110,4 +115,5 @@ kinds! {
     Echo "echo",
     Series "series",
     Dialogue "dialogue",
+    ServerRequests "server-requests",
 }

@@ -62,7 +62,11 @@ impl Interpreter<'_> {
             }
             let wanted = self.wanted_of(step)?.answering(step.echo.as_ref(), &sent);
             if step.optional {
-                last = self.optional(client, &wanted, &step.covers).await?.or(last);
+                let taken = self.optional(client, &wanted, &step.covers).await?;
+                if let Some(received) = &taken {
+                    self.answer_exchange(client, step, received).await?;
+                }
+                last = taken.or(last);
                 continue;
             }
             let mut patience = Patience::for_silence(self.deadline(None));
@@ -73,6 +77,7 @@ impl Interpreter<'_> {
                         let value = at.get(&received.body).cloned().unwrap_or(Value::Null);
                         self.vars.set(name, value);
                     }
+                    self.answer_exchange(client, step, &received).await?;
                     last = Some(*received);
                 }
                 WaitOutcome::Closed(_) => {}
@@ -166,15 +171,16 @@ impl Interpreter<'_> {
             let answer = |state: &mut Client| {
                 while let Some(received) = state.inbox.queue.pop_front() {
                     if wanted.matches(&received) {
-                        return Some(());
+                        return Some(received);
                     }
                     kept.push(received);
                 }
                 None
             };
             let why = match self.wait_until(client, until, answer).await? {
-                Waited::Done(()) => {
+                Waited::Done(received) => {
                     self.verdict.exercise(&step.covers);
+                    self.answer_exchange(client, step, &received).await?;
                     continue;
                 }
                 Waited::Ended(ended) => {

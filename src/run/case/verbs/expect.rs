@@ -52,6 +52,9 @@ impl Interpreter<'_> {
                         self.client(client)?.inbox.taken = Taken::Missed;
                         return Ok(());
                     }
+                    if let Some(answer) = &verb.answer {
+                        self.answer(client, answer, &received, cx.blame).await?;
+                    }
                     self.client(client)?.inbox.taken = Taken::Message(received);
                 }
                 WaitOutcome::Ended(message) => {

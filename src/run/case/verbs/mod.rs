@@ -1,5 +1,6 @@
 //! What each verb of a step does: one file a kind of verb.
 
+pub(crate) mod answer;
 pub(crate) mod connection;
 pub(crate) mod expect;
 pub(crate) mod file;

@@ -1,0 +1,51 @@
+//! Answers to requests of the server's: `reply` and `refuse`.
+
+use serde_json::{Map, Value};
+
+use crate::protocol::Answer;
+use crate::protocol::extension::Exchange;
+use crate::run::case::client::Received;
+use crate::run::case::exchange::Purpose;
+use crate::run::case::interpreter::{Abort, Interpreter};
+
+impl Interpreter<'_> {
+    /// Answers a request of the server's that a client has received. One that cannot be answered breaks `blame`.
+    pub(crate) async fn answer(
+        &mut self,
+        client: &str,
+        answer: &Answer,
+        received: &Received,
+        blame: &[String],
+    ) -> Result<(), Abort> {
+        let protocol = self.cx.protocol.clone();
+        let kind = answer.kind();
+        let request = protocol.server_request(received.message, &received.body);
+        let Some((request, form)) = request.and_then(|request| Some((request, request.template(kind)?)))
+        else {
+            let message = "it is no request that can be answered as the protocol says";
+            return self.fail_step(blame, message, Some(received), None);
+        };
+        let Some(id) = request.id.get(&received.body).filter(|id| !id.is_null()).cloned() else {
+            let message = format!("it has no {}, by which it is to be answered", request.id);
+            return self.fail_step(blame, message, Some(received), None);
+        };
+        let given = self.expand(answer.given(), None)?;
+        let with = Map::from_iter([("id".to_owned(), id), (kind.name().to_owned(), given)]);
+        let message = self.expand(form, Some(&Value::Object(with)))?;
+        // It belongs to what is under way.
+        self.send_json(client, message, Purpose::Housekeeping).await
+    }
+
+    /// The same for a step of an exchange that the protocol declares.
+    pub(crate) async fn answer_exchange(
+        &mut self,
+        client: &str,
+        step: &Exchange,
+        received: &Received,
+    ) -> Result<(), Abort> {
+        match Answer::of(step.reply.clone(), step.refuse.clone()) {
+            Ok(Some(answer)) => Box::pin(self.answer(client, &answer, received, &step.covers)).await,
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! Requests of the server, answered by scenarios and openings: two protocols as data only, and servers made by hand.
+
+use std::fs;
+use std::path::Path;
+
+use crate::docs::blocks;
+use crate::support::{frameproof, hand, text};
+use futures_util::{SinkExt, StreamExt};
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::Message;
+
+/// What is wrong with a server.
+#[derive(Clone, Copy, PartialEq)]
+enum Flaw {
+    None,
+    AsksTwiceWithOneId,
+    ResolvesTwice,
+    ResolvesAnother,
+    ResolvesNothing,
+    AsksWithoutId,
+}
+
+type Socket = WebSocketStream<TcpStream>;
+
+async fn say(socket: &mut Socket, messages: &[Value]) -> Option<()> {
+    for message in messages {
+        socket.send(Message::text(message.to_string())).await.ok()?;
+    }
+    Some(())
+}
+
+async fn hear(socket: &mut Socket) -> Option<Value> {
+    loop {
+        if let Message::Text(text) = socket.next().await?.ok()? {
+            return serde_json::from_str(&text).ok();
+        }
+    }
+}
+
+/// Speaks the protocol of desk.yaml. Its ids are the number 7 and the text "7", which are two.
+async fn desk(stream: TcpStream, flaw: Flaw) -> Option<()> {
+    let socket = &mut tokio_tungstenite::accept_async(stream).await.ok()?;
+    let attest = json!({ "type": "attest", "request_id": 7 });
+    let mut ask = json!({ "type": "ask", "request_id": "7", "question": "may I?" });
+    if flaw == Flaw::AsksWithoutId {
+        ask["request_id"].take();
+    }
+    while let Some(message) = hear(socket).await {
+        let answered = &message["request_id"];
+        let answers = match message["type"].as_str() {
+            Some("hello") => vec![attest.clone()],
+            Some("go") if flaw == Flaw::AsksTwiceWithOneId => vec![ask.clone(), ask.clone()],
+            Some("go") => vec![ask.clone()],
+            Some("response") if *answered == 7 && message["data"]["token"] == "t" => {
+                vec![json!({ "type": "resolved", "request_id": 7 }), json!({ "type": "welcome" })]
+            }
+            Some("response") if *answered == "7" => {
+                let resolved = json!({ "type": "resolved", "request_id": "7" });
+                let said = message.get("data").or(message.get("error")).cloned();
+                let outcome = json!({ "type": "outcome", "said": said });
+                match flaw {
+                    Flaw::ResolvesTwice => vec![resolved.clone(), resolved, outcome],
+                    Flaw::ResolvesAnother => {
+                        vec![resolved, json!({ "type": "resolved", "request_id": 8 }), outcome]
+                    }
+                    Flaw::ResolvesNothing => vec![outcome],
+                    _ => vec![resolved, outcome],
+                }
+            }
+            Some("look") => vec![json!({ "type": "looked" })],
+            _ => vec![json!({ "type": "error", "message": "no such request" })],
+        };
+        say(socket, &answers).await?;
+    }
+    Some(())
+}
+
+/// Speaks the protocol of rpc.yaml: its own requests have the ids that the client's have.
+async fn rpc(stream: TcpStream) -> Option<()> {
+    let socket = &mut tokio_tungstenite::accept_async(stream).await.ok()?;
+    while let Some(message) = hear(socket).await {
+        let id = message["id"].clone();
+        let Some("work") = message["method"].as_str() else {
+            say(socket, &[json!({ "id": id, "error": { "code": -32601, "message": "unknown" } })]).await?;
+            continue;
+        };
+        say(socket, &[json!({ "id": id, "method": "approval/command", "params": {} })]).await?;
+        let answer = hear(socket).await?;
+        let said = answer.get("result").or(answer.get("error")).cloned();
+        let is_answer = answer["id"] == id && answer.get("method").is_none();
+        let resolved = json!({ "method": "request/resolved", "params": { "requestId": id } });
+        say(socket, &[resolved, json!({ "id": id, "result": { "said": said, "taken": is_answer } })]).await?;
+    }
+    Some(())
+}
+
+/// A folder with a protocol, its `requests` from the guide.
+fn project(name: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/requests");
+    let read = |file: &str| fs::read_to_string(own.join(file)).expect(file);
+    let guide =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/protocols.md")).expect("it");
+    let [desk, rpc] = &blocks(&guide, "yaml requests")[..] else { panic!("two examples") };
+    let requests = if name == "desk" { desk } else { rpc };
+    let requests: String = requests.lines().map(|line| format!("  {line}\n")).collect();
+    fs::create_dir(folder.path().join(name)).expect("a folder");
+    let write =
+        |file: &str, text: &str| fs::write(folder.path().join(name).join(file), text).expect("written");
+    write("asyncapi.yaml", &(read(&format!("{name}.yaml")) + &requests));
+    write("requirements.yaml", &read(&format!("{name}-requirements.yaml")));
+    folder
+}
+
+/// Runs a case of these steps: the exit code, and what is shown.
+fn run(folder: &Path, name: &str, url: &str, steps: &str) -> (Option<i32>, String) {
+    let steps: String = steps.lines().map(|line| format!("      {line}\n")).collect();
+    let file = format!("family: m\ncases:\n  - name: a\n    title: t\n    steps:\n{steps}");
+    fs::write(folder.join("m.yaml"), file).expect("written");
+    let arguments = ["run", "--protocol", name, "--scenario", "m.yaml", "--url", url, "--trace", "t.ndjson"];
+    let output = frameproof(folder, &arguments);
+    (output.status.code(), text(&output.stdout) + &text(&output.stderr))
+}
+
+fn desk_url(flaw: Flaw) -> String {
+    hand::serve(move |stream| async move {
+        let _ = desk(stream, flaw).await;
+    })
+}
+
+const ASKED: &str = "- open: alice\n- send: { type: go, request_id: 7 }\n";
+
+#[test]
+fn the_server_s_requests_are_answered_and_refused() {
+    let folder = project("desk");
+    let url = desk_url(Flaw::None);
+    for (answer, said) in [
+        ("reply: { decision: accept }", "{ decision: accept }"),
+        ("reply: [1, '{{uid}}']", "[1, '{{uid}}']"),
+        ("reply: null", "null"),
+        ("refuse: { message: not now }", "not now"),
+    ] {
+        let steps = format!(
+            "{ASKED}- {{ expect: ask, {answer} }}\n- {{ expect: outcome, covers: [DK-8], with: {{ said: {said} }} }}"
+        );
+        let (code, shown) = run(folder.path(), "desk", &url, &steps);
+        assert_eq!(code, Some(0), "{answer}: {shown}");
+        let output = frameproof(folder.path(), &["check", "t.ndjson", "--protocol", "desk"]);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stdout));
+    }
+    // Neither: it is not answered.
+    let (code, shown) = run(folder.path(), "desk", &url, &format!("{ASKED}- expect: ask\n- never: outcome"));
+    assert_eq!(code, Some(0), "{shown}");
+}
+
+#[test]
+fn what_a_server_does_wrong_with_its_requests_is_named() {
+    let folder = project("desk");
+    for (flaw, id, told) in [
+        (Flaw::AsksTwiceWithOneId, "DK-2", "the id \"7\" is that of a request that is open"),
+        (Flaw::ResolvesTwice, "DK-3", "the request with the id \"7\" is resolved a second time"),
+        (Flaw::ResolvesAnother, "DK-4", "no request with the id 8 was made on this connection"),
+        (Flaw::ResolvesNothing, "DK-5", "the request with the id \"7\" was answered and never resolved"),
+        (Flaw::AsksWithoutId, "DK-8", "it has no /request_id, by which it is to be answered"),
+    ] {
+        let answered =
+            "- { expect: ask, reply: { decision: accept }, covers: [DK-8] }\n- expect: outcome".to_owned();
+        // An answer may be on its way when the second question comes.
+        let unanswered = "- { expect: ask, covers: [DK-8] }\n- never: outcome".to_owned();
+        let rest = if flaw == Flaw::AsksTwiceWithOneId { unanswered } else { answered };
+        let steps = ASKED.to_owned() + &rest;
+        let (code, shown) = run(folder.path(), "desk", &desk_url(flaw), &steps);
+        let failed: Vec<&str> = shown.lines().filter(|line| line.starts_with("  FAIL DK-")).collect();
+        assert!(code == Some(1) && failed.len() == 1 && failed[0].contains(id), "{id}: {shown}");
+        assert!(shown.contains(told), "{shown}");
+    }
+}
+
+#[test]
+fn recordings_are_judged_in_both_directions() {
+    let folder = project("desk");
+    let line =
+        |dir: &str, body: &Value| json!({ "t_ms": 0, "client": "a", "dir": dir, "text": body.to_string() });
+    let ask = json!({ "type": "ask", "request_id": 1, "question": "?" });
+    let answer = |id: Value| json!({ "type": "response", "request_id": id, "success": true, "data": {} });
+    for (answers, violated) in [
+        (vec![answer(json!(1))], None),
+        (vec![answer(json!(1)), answer(json!(1))], Some("DK-6")),
+        (vec![answer(json!("1"))], Some("DK-7")),
+        // The client's own request with this id is another one.
+        (vec![json!({ "type": "go", "request_id": 1 })], None),
+    ] {
+        let lines =
+            std::iter::once(line("recv", &ask)).chain(answers.iter().map(|answer| line("send", answer)));
+        let lines: String = lines.map(|line| format!("{line}\n")).collect();
+        fs::write(folder.path().join("r.ndjson"), lines).expect("written");
+        let output = frameproof(folder.path(), &["check", "r.ndjson", "--protocol", "desk"]);
+        let shown = text(&output.stdout);
+        assert_eq!(output.status.code(), Some(i32::from(violated.is_some())), "{shown}");
+        assert!(violated.is_none_or(|id| shown.contains(id)), "{shown}");
+    }
+}
+
+#[test]
+fn ids_of_both_sides_do_not_meet_in_json_rpc() {
+    let folder = project("rpc");
+    let url = hand::serve(|stream| async move {
+        let _ = rpc(stream).await;
+    });
+    for (id, answer, said) in [
+        ("1", "reply: { decision: accept }", "{ decision: accept }"),
+        ("'1'", "refuse: { code: -32000, message: no }", "{ code: -32000, message: no }"),
+    ] {
+        let steps = format!(
+            "- open: alice\n- send: {{ id: {id}, method: work }}\n- {{ expect: approval/command, {answer} }}\n\
+             - {{ expect: request/resolved, with: {{ params: {{ requestId: {id} }} }} }}\n\
+             - {{ expect: work.result, covers: [RP-3], with: {{ id: {id}, result: {{ said: {said}, taken: true }} }} }}"
+        );
+        let (code, shown) = run(folder.path(), "rpc", &url, &steps);
+        assert_eq!(code, Some(0), "{shown}");
+        let output = frameproof(folder.path(), &["check", "t.ndjson", "--protocol", "rpc"]);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stdout));
+    }
+}
+
+#[test]
+fn answers_that_cannot_be_given_are_refused_at_their_place() {
+    let folder = project("desk");
+    let steps = [
+        "- open: alice",
+        "- { expect: welcome, reply: {} }",
+        "- { expect: [ask, turn-end], refuse: { message: no } }",
+        "- { expect: ask, reply: {}, refuse: { message: no } }",
+        "- { expect: ask, refuse: { mesage: no } }",
+        "- { expect: ask, reply: { a: '{{nobody}}' } }",
+        "- { never: ask, reply: {} }",
+    ];
+    let (code, shown) = run(folder.path(), "desk", "ws://127.0.0.1:1", &steps.join("\n"));
+    assert_eq!(code, Some(2), "{shown}");
+    for (told, place) in [
+        ("`welcome` is no request of the server's: there is nothing to answer", "m.yaml:7:28"),
+        ("`x-frameproof.requests` has `attest`, `ask`", "m.yaml:7:28"),
+        ("`turn-end` is no request of the server's", "m.yaml:8:36"),
+        ("a request gets one answer: `reply` or `refuse`", "m.yaml:9:35"),
+        ("`refuse` has no `message`, which the answer to `ask` has", "m.yaml:10:24"),
+        ("the answer to `ask` has no place for `mesage`", "m.yaml:10:24"),
+        ("undefined variable `nobody`", "m.yaml:11:"),
+        ("`reply` does not go with `never`", "m.yaml:12:"),
+    ] {
+        assert!(shown.contains(told) && shown.contains(place), "{told} at {place}: {shown}");
+    }
+}
+
+#[test]
+fn descriptions_of_requests_are_checked() {
+    let folder = project("desk");
+    let overlay = "x-frameproof:\n  requests:\n    others: { message: asks, id: /request_id, reply: { type: response, of: 'x-{{id}}' }, \
+                   refuse: { request_id: '{{id}}', why: '{{reason}}' } }\n    silent: { message: ask, id: /request_id, reply: null }\n  \
+                   openings: { hello: [{ send: { type: hello } }, { expect: welcome, reply: {} }] }\n  \
+                   invariants: { questions: { monitor: { server-requests: { of: question } } } }\n";
+    fs::write(folder.path().join("o.yaml"), overlay).expect("written");
+    let arguments = ["list", "--protocol", "desk", "--overlay", "o.yaml"];
+    let output = frameproof(folder.path(), &arguments);
+    let shown = text(&output.stdout) + &text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{shown}");
+    for told in [
+        "the server sends no message `asks`",
+        "the answer does not say which request it answers",
+        "undefined variable `reason`",
+        "nothing says how the requests `silent` are answered",
+        "`welcome` is no request of the server's",
+        "`x-frameproof.requests` has no `question`",
+    ] {
+        assert!(shown.contains(told), "{told}: {shown}");
+    }
+}
