@@ -31,6 +31,7 @@ mod source;
 mod subject;
 mod supervise;
 mod target;
+mod watch;
 
 use std::fmt::Display;
 use std::io::Write as _;
@@ -149,6 +150,8 @@ struct Arguments {
 enum Command {
     /// Run a protocol's suite against your server or its reference server.
     Run(Box<run::Run>),
+    /// Run the suite again whenever a file changes, what failed first.
+    Watch(Box<watch::Watch>),
     /// Check a server step by step and report what is missing.
     Doctor(Box<doctor::Doctor>),
     /// Fuzz a server with inputs from the protocol's schemas; findings are scenarios.
@@ -200,6 +203,7 @@ pub fn main() -> ExitCode {
     }
     let result = match arguments.command {
         Command::Run(command) => command.run(),
+        Command::Watch(command) => command.run(),
         Command::Doctor(command) => command.run(),
         Command::Fuzz(command) => command.run(),
         Command::Explore(command) => command.run(),

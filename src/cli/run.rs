@@ -42,7 +42,7 @@ pub(super) struct Run {
     sharding: Sharding,
     /// List the cases that would run, and run nothing.
     #[arg(long)]
-    list: bool,
+    pub list: bool,
     /// Cases that run at the same time. Default: 8.
     #[arg(long, short, value_name = "N")]
     jobs: Option<Jobs>,
@@ -95,6 +95,31 @@ pub(super) struct Run {
 }
 
 impl Run {
+    /// The files that a run writes, as the command line names them.
+    pub fn outputs(&self) -> impl Iterator<Item = &PathBuf> {
+        self.reports.paths().chain([&self.trace, &self.baseline_write].into_iter().flatten())
+    }
+
+    /// Where its events go.
+    pub fn events(&self) -> Option<&Path> {
+        self.reports.json.as_deref()
+    }
+
+    /// The configuration that the command line names.
+    pub fn config(&self) -> Option<&Path> {
+        self.config.as_deref()
+    }
+
+    /// Whether warnings count as failures.
+    pub fn is_strict(&self) -> bool {
+        self.strict
+    }
+
+    /// Whether the command line says which cases are run.
+    pub fn is_filtered(&self) -> bool {
+        !self.filter.is_empty()
+    }
+
     pub fn run(mut self) -> Result<Exit, Failure> {
         let config = Config::read(self.config.as_deref())?;
         let named = self.source.name.clone().filter(|word| Source::is_embedded(word));

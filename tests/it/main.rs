@@ -50,3 +50,4 @@ mod target_trouble;
 mod tls;
 mod upgrade;
 mod waiting;
+mod watch;

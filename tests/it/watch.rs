@@ -1,0 +1,111 @@
+//! The loop of somebody who mends a server.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+const BINARY: &str = env!("CARGO_BIN_EXE_frameproof");
+
+/// The server under test: one with a fault, or without.
+fn server(fault: &str) -> String {
+    format!("#!/bin/sh\nexec {BINARY} serve minicodex {fault} --listen 127.0.0.1:$1\n")
+}
+
+struct Watched {
+    child: Child,
+    lines: BufReader<ChildStdout>,
+}
+
+impl Watched {
+    fn start(folder: &Path, arguments: &[&str]) -> Self {
+        let mut child = Command::new(BINARY)
+            .arg("watch")
+            .args(arguments)
+            .current_dir(folder)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("frameproof");
+        let lines = BufReader::new(child.stdout.take().expect("its output"));
+        Self { child, lines }
+    }
+
+    /// What is shown up to a line that has this, and with it.
+    fn until(&mut self, part: &str) -> String {
+        let mut shown = String::new();
+        loop {
+            let mut line = String::new();
+            assert!(self.lines.read_line(&mut line).expect("text") > 0, "no line has {part:?}:\n{shown}");
+            shown += &line;
+            if line.contains(part) {
+                return shown;
+            }
+        }
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let target = "[target.mine]\nprotocol = \"minicodex\"\nurl = \"ws://127.0.0.1:{{port}}/ws\"\nports = { port = 0 }\n\
+                  command = [\"sh\", \"server.sh\", \"{{port}}\"]\ncwd = \".\"\n";
+    fs::write(folder.path().join("frameproof.toml"), target).expect("written");
+    fs::write(folder.path().join("server.sh"), server("--fault executes-denied")).expect("written");
+    folder
+}
+
+#[test]
+fn a_change_runs_what_failed_and_then_everything() {
+    let folder = folder();
+    let mut watched = Watched::start(folder.path(), &["--target", "mine"]);
+    let first = watched.until("waiting for a change");
+    assert!(first.starts_with("watching ") && first.contains("MC-APR-8"), "{first}");
+    assert!(first.contains("not conformant: 189 cases"), "{first}");
+    // What is made is no change; what is written is.
+    fs::create_dir(folder.path().join("target")).expect("made");
+    fs::write(folder.path().join("target/made"), "").expect("written");
+    fs::write(folder.path().join("server.sh"), server("")).expect("written");
+    let second = watched.until("waiting for a change");
+    assert!(second.contains("server.sh changed; ") && !second.contains("target/made"), "{second}");
+    let (failed, all) = second.split_once("What failed passes now; all cases:").expect(&second);
+    assert!(failed.contains("\nconformant: ") && !failed.contains("189 cases"), "{second}");
+    assert!(all.contains("conformant: 189 cases"), "{second}");
+    rustix::process::kill_process(
+        rustix::process::Pid::from_child(&watched.child),
+        rustix::process::Signal::TERM,
+    )
+    .expect("a signal");
+    assert_eq!(watched.child.wait().expect("its end").code(), Some(130));
+}
+
+#[test]
+fn a_server_that_writes_beside_itself_is_run_to_the_end() {
+    let folder = folder();
+    let writes = format!("echo $$ > state.txt\n{}", server("").trim_start_matches("#!/bin/sh\n"));
+    fs::write(folder.path().join("server.sh"), writes).expect("written");
+    let mut watched = Watched::start(folder.path(), &["--target", "mine", "handshake/*"]);
+    let shown = watched.until("waiting for a change");
+    assert!(shown.contains("state.txt changes in each run"), "{shown}");
+    assert!(shown.contains("conformant: "), "{shown}");
+}
+
+#[test]
+fn mistakes_are_told_at_once() {
+    let folder = folder();
+    for (arguments, told) in [
+        (&["--target", "mine", "--path", "nowhere"][..], "nowhere"),
+        (&["--target", "mine", "--list"], "--list does not go with watch"),
+        (&["--target", "mine", "--ignore", "[", "x"], "--ignore"),
+    ] {
+        let output = Command::new(BINARY).arg("watch").args(arguments).current_dir(folder.path()).output();
+        let output = output.expect("frameproof");
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(2) && errors.contains(told), "{arguments:?}: {errors}");
+    }
+}
