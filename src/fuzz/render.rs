@@ -33,12 +33,13 @@ impl Program {
             mutate::is_tolerable(&input.mutation) || matches!(input.obligation, Obligation::MustClose { .. })
         });
         let extension = &protocol.extension;
-        if unpredictable {
-            return extension.invariants.keys().collect();
-        }
         // A reading may have left one out.
-        let known = |name: &&String| extension.invariants.contains_key(name.as_str());
-        extension.fuzzing.suspend.iter().filter(known).collect()
+        let suspended = extension.fuzzing.suspend.iter();
+        let (invariants, rules) = (&extension.invariants, &extension.client);
+        if unpredictable {
+            return invariants.keys().chain(suspended.filter(|name| rules.contains_key(*name))).collect();
+        }
+        suspended.filter(|name| invariants.contains_key(*name) || rules.contains_key(*name)).collect()
     }
 
     /// The scenario's case.

@@ -26,6 +26,10 @@ pub struct Extension {
     /// server's: that a request of the client's bears the same one means nothing.
     #[serde(default)]
     pub requests: IndexMap<String, super::Requests>,
+    /// What clients do by themselves when a message of the server's comes, by a name of your own: in openings, scenarios and
+    /// generated cases alike. A scenario's `suspend` can name one.
+    #[serde(default)]
+    pub client: IndexMap<String, super::Automatic>,
     /// Which requirements a frame breaks that is no message of the protocol at all.
     #[serde(default)]
     pub frames: FrameRules,

@@ -12,7 +12,8 @@ use super::path::Path;
 use super::references::{check_references, components_of, resolve};
 use super::requirement::{Requirements, RequirementsFile};
 use super::{
-    Compiled, DialectChoice, Dialects, LoadOptions, Message, PartOf, Protocol, Roles, ServerRequest, overlay,
+    ClientRule, Compiled, DialectChoice, Dialects, LoadOptions, Message, PartOf, Protocol, Roles,
+    ServerRequest, overlay,
 };
 use crate::source::schema::Schema;
 use crate::source::{Diagnostic, Diagnostics, Document, Part, decode, decode_value, escape_token, read};
@@ -182,9 +183,11 @@ fn compile_with(
     for answered in dialect.iter().flat_map(|(_, dialect)| &dialect.answers) {
         readings.insert(answered.clone(), ReadingName::Lenient);
     }
-    let written = api.value.pointer("/x-frameproof/invariants").and_then(Value::as_object);
-    let written = written.into_iter().flat_map(Map::keys);
-    let left_out = written.filter(|name| !extension.invariants.contains_key(*name)).cloned().collect();
+    let written = ["/x-frameproof/invariants", "/x-frameproof/client"];
+    let written = written.iter().filter_map(|at| api.value.pointer(at).and_then(Value::as_object));
+    let is_there =
+        |name: &String| extension.invariants.contains_key(name) || extension.client.contains_key(name);
+    let left_out = written.flat_map(Map::keys).filter(|name| !is_there(name)).cloned().collect();
     let mut protocol = Protocol {
         dialects: Dialects { spoken: dialect, alternatives: Vec::new() },
         compiled: Compiled { parts, by_name, left_out, ..Compiled::default() },
@@ -201,6 +204,7 @@ fn compile_with(
     };
     protocol.compiled.roles = Roles::of(&protocol);
     protocol.compiled.requests = ServerRequest::all(&protocol);
+    protocol.compiled.client = ClientRule::all(&protocol);
     if !protocol.is_shipped {
         super::verify::verify(&protocol, api, &document, &mut errors);
     }

@@ -3,6 +3,7 @@
 
 mod address;
 mod annotation;
+mod client_rules;
 mod deciders;
 mod dialect;
 mod embedded;
@@ -33,6 +34,7 @@ use rustc_hash::FxHashMap;
 use serde_json::Value;
 
 pub use annotation::Counts;
+pub use client_rules::{Act as ClientAct, Automatic, ClientRule};
 pub use deciders::{Decider, Deciders};
 pub use dialect::{Dialect, DialectChoice, Respelling, SpeltValue};
 pub use explore_rules::{Explore, ScriptedTurn, Shared};
@@ -98,11 +100,13 @@ struct Compiled {
     roles: Roles,
     /// What the server asks of clients.
     requests: Vec<ServerRequest>,
+    /// What clients do by themselves.
+    client: Vec<ClientRule>,
     /// The schemas of patterns by their text: every case has monitors of its own, on the same schemas.
     schemas: std::sync::Mutex<FxHashMap<String, Schema>>,
     /// Message indices by name, for each direction.
     by_name: [FxHashMap<String, usize>; 2],
-    /// The invariants of the document that a reading or an overlay leaves out.
+    /// The invariants and the rules for clients of the document that a reading or an overlay leaves out.
     left_out: Vec<String>,
 }
 
@@ -280,10 +284,17 @@ impl Protocol {
         &self.compiled.parts
     }
 
-    /// Whether there is an invariant of a name to suspend: one that a reading or an overlay leaves out counts, too.
-    pub(crate) fn may_suspend(&self, invariant: &str) -> bool {
-        self.extension.invariants.contains_key(invariant)
-            || self.compiled.left_out.iter().any(|name| name == invariant)
+    /// Whether there is an invariant or a rule for clients of a name to suspend: one that a reading or an overlay leaves out counts, too.
+    pub(crate) fn may_suspend(&self, name: &str) -> bool {
+        self.extension.invariants.contains_key(name)
+            || self.extension.client.contains_key(name)
+            || self.compiled.left_out.iter().any(|known| known == name)
+    }
+
+    /// What is wrong with a name that is none of those.
+    pub(crate) fn unknown_to_suspend(&self, name: &str) -> Diagnostic {
+        let known = self.extension.invariants.keys().chain(self.extension.client.keys());
+        Diagnostic::new(format!("unknown invariant `{name}`")).suggest(name, known.map(String::as_str))
     }
 
     /// Which messages have a part to play in every conversation.

@@ -160,6 +160,12 @@ impl Matcher {
         (!self.conditions.of_any_type).then_some(&self.conditions.messages)
     }
 
+    /// Whether a message of the server's can match, by its index.
+    pub fn may_be(&self, message: usize) -> bool {
+        let mut received = self.alternatives().iter().filter(|one| one.direction() == Direction::Recv);
+        received.any(|one| one.messages().is_none_or(|messages| messages.contains(&message)))
+    }
+
     /// Whether messages of this direction can match.
     pub fn direction(&self) -> Direction {
         self.conditions.direction

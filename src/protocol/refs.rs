@@ -2,13 +2,13 @@
 
 use indexmap::IndexMap;
 
-use super::Requests;
 use super::explore_rules::{Explore, ScriptedTurn, Shared};
 use super::extension::{
     At, Capability, Errors, Exchange, Extension, FrameRules, Invariant, Log, Pattern, Replies, Session,
     State, Turn,
 };
 use super::fuzz_rules::{FieldRule, Fuzzing, IdRule, Refusal, Refusals, Situation};
+use super::{Automatic, Requests};
 use crate::source::escape_token;
 
 /// References, each with its place below the one where the collection began.
@@ -107,6 +107,7 @@ refer!(Extension {
     parts: [
         replies,
         requests,
+        client,
         frames,
         session,
         openings,
@@ -131,6 +132,7 @@ refer!(Exchange {
     ids: [covers],
     other: [send, expect, with, schema, echo, save, reply, refuse, optional, or]
 });
+refer!(Automatic { parts: [message, on], ids: [], other: [send, reply, refuse] });
 refer!(Requests { parts: [message, resolved], ids: [], other: [id, reply, refuse] });
 refer!(Log { parts: [on], ids: [], other: [id, volatile] });
 refer!(Errors { parts: [on], ids: [], other: [code] });

@@ -28,7 +28,7 @@ pub struct Roles {
     pub seen: Vec<(String, Place)>,
     /// What a session is doing, by name.
     pub phases: IndexMap<String, Matcher>,
-    /// The client's messages of openings.
+    /// The client's messages of openings, and those that it sends by itself.
     pub opening: Vec<usize>,
     /// The server's messages of openings.
     pub greeting: Vec<usize>,
@@ -57,6 +57,10 @@ impl Roles {
         let is_ambient = |name: &String| extension.ambient.contains(name);
         let greeting: Vec<usize> =
             extension.openings.values().flat_map(|steps| answers(protocol, steps)).collect();
+        let automatic = extension.client.values().filter_map(|rule| rule.send.as_ref());
+        let automatic = automatic.filter_map(|body| protocol.message_of(body, Direction::Send));
+        let opening = extension.openings.values().flat_map(|steps| requests(protocol, steps));
+        let opening = opening.chain(automatic).collect();
         let mut aside = greeting.clone();
         aside.extend(answers(protocol, extension.barrier.as_deref().unwrap_or_default()));
         aside.extend(extension.state.iter().flat_map(|state| answers(protocol, &state.query)));
@@ -69,7 +73,7 @@ impl Roles {
             capabilities: announced.collect(),
             seen: seen.filter_map(|(name, at)| Some((name.clone(), place(at)?))).collect(),
             phases: phases.filter_map(|(name, on)| Some((name.clone(), matcher(on)?))).collect(),
-            opening: extension.openings.values().flat_map(|steps| requests(protocol, steps)).collect(),
+            opening,
             greeting,
             aside,
             turn_start: protocol.message_of(&extension.turn.start, Direction::Send),

@@ -160,10 +160,7 @@ impl ServerRequest {
 
     /// Whether a message of the server's may be one of these requests, whatever it contains.
     pub fn may_be(&self, message: usize) -> bool {
-        let alternatives = self.matcher.alternatives().iter();
-        alternatives
-            .filter(|one| one.direction() == Direction::Recv)
-            .any(|one| one.messages().is_none_or(|messages| messages.contains(&message)))
+        self.matcher.may_be(message)
     }
 
     /// The id that a client's message answers, where it has one of the forms of an answer.

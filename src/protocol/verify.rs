@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::client_rules::verify_client;
 use super::path::Path;
 use super::refs::Refs;
 use super::verify_generated::{verify_explore, verify_fuzzing};
@@ -47,6 +48,7 @@ pub(super) fn verify(protocol: &Protocol, api: &Document, document: &Value, erro
     verify_fallbacks(protocol, api, errors);
     verify_echoes(protocol, api, errors);
     verify_requests(protocol, api, errors);
+    verify_client(protocol, api, errors);
 }
 
 /// `or` names an opening that has none itself.

@@ -33,8 +33,7 @@ pub(super) fn verify_fuzzing(protocol: &Protocol, api: &Document, errors: &mut D
     }
     for name in &fuzzing.suspend {
         if !protocol.may_suspend(name) {
-            let known = protocol.extension.invariants.keys().map(String::as_str);
-            let unknown = Diagnostic::new(format!("unknown invariant `{name}`")).suggest(name, known);
+            let unknown = protocol.unknown_to_suspend(name);
             errors.push(unknown.at(api, &format!("{at}/suspend"), Part::Value));
         }
     }

@@ -75,6 +75,15 @@ fn verify_exchange(protocol: &Protocol, step: &Exchange, api: &Document, at: &st
         Ok(None) => {}
         Ok(Some(answer)) => {
             let key = answer.kind().name();
+            if let Some(rule) = protocol.answering_rule(names, &[]) {
+                let error =
+                    Diagnostic::new(format!("`x-frameproof.client.{}` answers it already", rule.name));
+                errors.push(error.hint("a request gets one answer").at(
+                    api,
+                    &format!("{at}/{key}"),
+                    Part::Key,
+                ));
+            }
             for (message, hint) in mistakes(protocol, names, &answer) {
                 errors.push(Diagnostic::new(message).hint(hint).at(api, &format!("{at}/{key}"), Part::Key));
             }

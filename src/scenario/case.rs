@@ -36,7 +36,7 @@ pub struct Case {
     pub max_growth: Option<u32>,
     /// Whether the clients settle when the steps are done.
     pub settle: bool,
-    /// Invariants that are not judged in it.
+    /// Invariants that are not judged in it, and rules for clients that are not followed.
     pub suspend: Vec<String>,
     /// The steps.
     pub steps: Vec<Step>,

@@ -33,7 +33,7 @@ pub(super) struct Mistake {
 
 /// Compiles a case. Where there are mistakes, steps are missing from it. `gaps`: what is missing of it to begin with.
 pub(super) fn case(given: file::Case, protocol: &Protocol, gaps: &Gaps) -> (Case, Vec<Mistake>) {
-    let mut compiler = Compiler { protocol, mistakes: Vec::new() };
+    let mut compiler = Compiler { protocol, suspended: given.suspend.clone(), mistakes: Vec::new() };
     let steps = given.steps.into_iter().enumerate();
     let whole = steps.filter(|(index, step)| step.verbs().len() == 1 || !gaps.steps.contains(index));
     let steps = whole.filter_map(|(index, step)| compiler.step(step, &format!("/steps/{index}"))).collect();
@@ -56,6 +56,7 @@ pub(super) fn case(given: file::Case, protocol: &Protocol, gaps: &Gaps) -> (Case
 
 struct Compiler<'p> {
     protocol: &'p Protocol,
+    suspended: Vec<String>,
     mistakes: Vec<Mistake>,
 }
 
@@ -267,6 +268,11 @@ impl Compiler<'_> {
                 || [CLOSE, REFUSED, TURN_END].contains(&name.as_str())
         };
         let names: Vec<String> = names.iter().filter(|name| known(name)).cloned().collect();
+        if let Some(rule) = self.protocol.answering_rule(&names, &self.suspended) {
+            let message = format!("clients answer it by themselves (`x-frameproof.client.{}`)", rule.name);
+            let hint = format!("add `suspend: [{}]` to the case", rule.name);
+            self.mistake(format!("{at}/{}", answer.kind().name()), Part::Key, message, hint);
+        }
         if !names.is_empty() {
             for (message, hint) in answer_mistakes(self.protocol, &names, &answer) {
                 self.mistake(format!("{at}/{}", answer.kind().name()), Part::Key, message, hint);

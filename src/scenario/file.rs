@@ -58,7 +58,8 @@ pub struct Case {
     /// `false`: do not settle (see the protocol's `barrier`) when the steps are done.
     #[serde(default = "yes")]
     pub settle: bool,
-    /// Invariants that this case breaks on purpose and that are not judged in it.
+    /// Invariants that this case breaks on purpose and that are not judged in it, and rules of the protocol's `client` that are not
+    /// followed in it.
     #[serde(default)]
     pub suspend: Vec<String>,
     /// The steps.

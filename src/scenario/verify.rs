@@ -83,11 +83,7 @@ pub(super) fn case(
     }
     for (index, name) in case.suspend.iter().enumerate() {
         if !protocol.may_suspend(name) {
-            let known = protocol.extension.invariants.keys().map(String::as_str);
-            checker.push(
-                Diagnostic::new(format!("unknown invariant `{name}`")).suggest(name, known),
-                &format!("{at}/suspend/{index}"),
-            );
+            checker.push(protocol.unknown_to_suspend(name), &format!("{at}/suspend/{index}"));
         }
     }
     for (index, step) in case.turn.iter().flatten().enumerate() {

@@ -5,8 +5,10 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 /// Keys whose value is written in one line, as JSON.
-const FLAT: &[&str] =
-    &["send", "with", "where", "covers", "expect", "save", "say", "call", "suspend", "codes", "frame"];
+const FLAT: &[&str] = &[
+    "send", "with", "where", "covers", "expect", "save", "say", "call", "suspend", "codes", "frame", "reply",
+    "refuse",
+];
 
 /// A scenario file of a family with these cases, under comment lines.
 pub fn file(comments: &[String], family: &str, cases: &[Value]) -> String {

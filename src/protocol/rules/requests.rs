@@ -24,7 +24,8 @@ pub struct ServerRequests {
     /// Broken when at the end, after settling, a request that the client has answered is not resolved, on a connection that is still open.
     #[serde(default)]
     pub unresolved: Ids,
-    /// Broken by a second answer of the client's to a request. For recordings of clients: a scenario may do it on purpose.
+    /// Broken by a second answer of the client's to a request. For recordings of clients: scenarios and the fuzzer may do it on purpose, so
+    /// that it belongs to an invariant of its own, which `suspend` names there.
     #[serde(default)]
     pub answered_twice: Ids,
     /// Broken by an answer of the client's to a request which was not made on this connection. As `answered-twice`.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::run::case::automatic::Automatic;
 use crate::run::case::capabilities::Capabilities;
 use crate::run::case::client::Client;
 use crate::run::case::connections::Connections;
@@ -26,6 +27,7 @@ pub(crate) struct Interpreter<'r> {
     pub step: StepContext,
     pub settling: Settling,
     pub capabilities: Capabilities,
+    pub automatic: Automatic,
 }
 
 impl<'r> Interpreter<'r> {
@@ -39,6 +41,7 @@ impl<'r> Interpreter<'r> {
             step: StepContext::default(),
             settling: Settling::default(),
             capabilities: Capabilities::of(cx),
+            automatic: Automatic::default(),
             cx,
         }
     }

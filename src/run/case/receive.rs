@@ -138,17 +138,19 @@ impl Interpreter<'_> {
         {
             self.receive(incoming);
         }
+        self.act_by_rules().await?;
         Ok(true)
     }
 
     /// Takes in what has come where much is waiting: a server whose answers nobody reads would stop reading itself.
-    pub fn make_room(&mut self) -> Result<(), Abort> {
+    pub async fn make_room(&mut self) -> Result<(), Abort> {
         while !self.verdict.is_pending()
             && self.conns.is_crowded()
             && let Some(incoming) = self.conns.received()
         {
             self.receive(incoming);
         }
+        self.act_by_rules().await?;
         self.go_on()
     }
 
@@ -233,6 +235,9 @@ impl Interpreter<'_> {
         self.capabilities.announced(roles, seen);
         if let Some(id) = id {
             self.join_session(name, received.event, id);
+        }
+        if !self.verdict.is_pending() {
+            self.note_automatic(name, &received);
         }
         // What broke a MUST is not offered to the steps.
         if let Some(client) = self.conns.get_mut(name).filter(|_| !self.verdict.is_pending()) {

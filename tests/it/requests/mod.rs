@@ -1,5 +1,6 @@
 //! Requests of the server, answered by scenarios and openings: two protocols as data only, and servers made by hand.
 
+use std::collections::VecDeque;
 use std::fs;
 use std::path::Path;
 
@@ -20,6 +21,8 @@ enum Flaw {
     ResolvesAnother,
     ResolvesNothing,
     AsksWithoutId,
+    /// No flaw: it wants a pong before it says anything.
+    Pings,
 }
 
 type Socket = WebSocketStream<TcpStream>;
@@ -47,7 +50,12 @@ async fn desk(stream: TcpStream, flaw: Flaw) -> Option<()> {
     if flaw == Flaw::AsksWithoutId {
         ask["request_id"].take();
     }
-    while let Some(message) = hear(socket).await {
+    let (mut pings, mut earlier) = (0, VecDeque::new());
+    loop {
+        let message = match earlier.pop_front() {
+            Some(message) => message,
+            None => hear(socket).await?,
+        };
         let answered = &message["request_id"];
         let answers = match message["type"].as_str() {
             Some("hello") => vec![attest.clone()],
@@ -72,9 +80,17 @@ async fn desk(stream: TcpStream, flaw: Flaw) -> Option<()> {
             Some("look") => vec![json!({ "type": "looked" })],
             _ => vec![json!({ "type": "error", "message": "no such request" })],
         };
+        if flaw == Flaw::Pings {
+            pings += 1;
+            say(socket, &[json!({ "type": "ping", "n": pings })]).await?;
+            let pong = json!({ "type": "pong", "n": pings });
+            // What was sent before is answered after.
+            while let Some(other) = hear(socket).await.filter(|heard| *heard != pong) {
+                earlier.push_back(other);
+            }
+        }
         say(socket, &answers).await?;
     }
-    Some(())
 }
 
 /// Speaks the protocol of rpc.yaml: its own requests have the ids that the client's have.
@@ -116,11 +132,23 @@ fn project(name: &str) -> tempfile::TempDir {
 
 /// Runs a case of these steps: the exit code, and what is shown.
 fn run(folder: &Path, name: &str, url: &str, steps: &str) -> (Option<i32>, String) {
+    run_with(folder, name, url, steps, &[], "")
+}
+
+/// The same with more arguments, and with fields of the case.
+fn run_with(
+    folder: &Path,
+    name: &str,
+    url: &str,
+    steps: &str,
+    more: &[&str],
+    fields: &str,
+) -> (Option<i32>, String) {
     let steps: String = steps.lines().map(|line| format!("      {line}\n")).collect();
-    let file = format!("family: m\ncases:\n  - name: a\n    title: t\n    steps:\n{steps}");
+    let file = format!("family: m\ncases:\n  - name: a\n    title: t\n{fields}    steps:\n{steps}");
     fs::write(folder.join("m.yaml"), file).expect("written");
     let arguments = ["run", "--protocol", name, "--scenario", "m.yaml", "--url", url, "--trace", "t.ndjson"];
-    let output = frameproof(folder, &arguments);
+    let output = frameproof(folder, &[&arguments, more].concat());
     (output.status.code(), text(&output.stdout) + &text(&output.stderr))
 }
 
@@ -272,6 +300,78 @@ fn descriptions_of_requests_are_checked() {
         "nothing says how the requests `silent` are answered",
         "`welcome` is no request of the server's",
         "`x-frameproof.requests` has no `question`",
+    ] {
+        assert!(shown.contains(told), "{told}: {shown}");
+    }
+}
+
+const OVERLAY: &[&str] = &["--overlay", "o.yaml"];
+
+/// The client answers pings and questions by itself.
+fn project_with_rules() -> tempfile::TempDir {
+    let folder = project("desk");
+    let rules = "x-frameproof:\n  client:\n    keep-alive: { on: ping, send: { type: pong, n: '{{message.n}}' } }\n    \
+                 grant: { message: ask, reply: { to: '{{message.question}}' } }\n";
+    fs::write(folder.path().join("o.yaml"), rules).expect("written");
+    folder
+}
+
+#[test]
+fn clients_answer_by_themselves_unless_a_case_suspends_it() {
+    let folder = project_with_rules();
+    let url = desk_url(Flaw::Pings);
+    let run = |steps: &str, fields: &str| run_with(folder.path(), "desk", &url, steps, OVERLAY, fields);
+    let outcome = "- { expect: outcome, covers: [DK-8], with: { said: { to: may I? } } }";
+    let (code, shown) = run(&format!("{ASKED}{outcome}"), "");
+    assert_eq!(code, Some(0), "{shown}");
+    let trace = fs::read_to_string(folder.path().join("t.ndjson")).expect("the trace");
+    assert!(trace.contains(r#"{\"type\":\"pong\",\"n\":1}"#), "{trace}");
+    // The scenario answers in place of the rule.
+    let own = "- { expect: ask, reply: { to: me } }\n- { expect: outcome, covers: [DK-8], with: { said: { to: me } } }";
+    let (code, shown) = run(&format!("{ASKED}{own}"), "    suspend: [grant]\n");
+    assert_eq!(code, Some(0), "{shown}");
+    // Nobody answers: the server waits.
+    let (code, shown) = run(&format!("{ASKED}- never: outcome"), "    suspend: [grant]\n");
+    assert_eq!(code, Some(0), "{shown}");
+    let (code, shown) = run(&format!("{ASKED}{outcome}"), "    suspend: [keep-alive]\n");
+    assert!(code != Some(0), "{shown}");
+    // Generated cases have such clients, too.
+    let arguments = ["explore", "--protocol", "desk", "--url", &url, "--walks", "3", "--moves", "6"];
+    let output = frameproof(folder.path(), &[&arguments, OVERLAY].concat());
+    let shown = text(&output.stdout) + &text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{shown}");
+}
+
+#[test]
+fn rules_for_clients_are_checked() {
+    let folder = project_with_rules();
+    let run = |steps: &str, fields: &str| {
+        run_with(folder.path(), "desk", "ws://127.0.0.1:1", steps, OVERLAY, fields)
+    };
+    let (code, shown) = run("- open: alice\n- { expect: ask, reply: {} }", "");
+    assert_eq!(code, Some(2), "{shown}");
+    for told in [
+        "clients answer it by themselves (`x-frameproof.client.grant`)",
+        "add `suspend: [grant]` to the case",
+        "m.yaml:7:24",
+    ] {
+        assert!(shown.contains(told), "{told}: {shown}");
+    }
+    let (code, shown) = run("- open: alice", "    suspend: [gramt]\n");
+    assert!(code == Some(2) && shown.contains("did you mean `grant`?"), "{shown}");
+    let rules = "x-frameproof:\n  client:\n    twice: { on: ping, message: ping, send: { type: pong } }\n    \
+                 nothing: { message: ping }\n    both: { message: ask, reply: {}, send: { type: pong } }\n    \
+                 greet: { message: welcome, reply: {} }\n    attest: { message: attest, reply: {} }\n    questions: { message: ping, send: {} }\n";
+    fs::write(folder.path().join("o.yaml"), rules).expect("written");
+    let (code, shown) = run("- open: alice", "");
+    assert_eq!(code, Some(2), "{shown}");
+    for told in [
+        "a rule for clients says once which messages it is for",
+        "a rule for clients says one thing that they do",
+        "`welcome` is no request of the server's",
+        "`x-frameproof.client.attest` answers it already",
+        "an invariant is called `questions`, too",
+        "o.yaml:",
     ] {
         assert!(shown.contains(told), "{told}: {shown}");
     }

@@ -17,23 +17,37 @@ impl Interpreter<'_> {
         received: &Received,
         blame: &[String],
     ) -> Result<(), Abort> {
+        let Some(message) = self.answer_to(answer, received, None)? else {
+            let request = self.cx.protocol.server_request(received.message, &received.body);
+            let message = match request {
+                Some(request) => format!("it has no {}, by which it is to be answered", request.id),
+                None => "it is no request that can be answered as the protocol says".to_owned(),
+            };
+            return self.fail_step(blame, message, Some(received), None);
+        };
+        // It belongs to what is under way.
+        self.send_json(client, message, Purpose::Housekeeping).await
+    }
+
+    /// The message that answers a request. `None`: it is no request, or has no id. `with`: names that come before the case's.
+    pub(crate) fn answer_to(
+        &mut self,
+        answer: &Answer,
+        received: &Received,
+        with: Option<&Value>,
+    ) -> Result<Option<Value>, Abort> {
         let protocol = self.cx.protocol.clone();
         let kind = answer.kind();
         let request = protocol.server_request(received.message, &received.body);
         let Some((request, form)) = request.and_then(|request| Some((request, request.template(kind)?)))
         else {
-            let message = "it is no request that can be answered as the protocol says";
-            return self.fail_step(blame, message, Some(received), None);
+            return Ok(None);
         };
-        let Some(id) = request.id.get(&received.body).filter(|id| !id.is_null()).cloned() else {
-            let message = format!("it has no {}, by which it is to be answered", request.id);
-            return self.fail_step(blame, message, Some(received), None);
-        };
-        let given = self.expand(answer.given(), None)?;
+        let id = request.id.get(&received.body).filter(|id| !id.is_null());
+        let Some(id) = id.cloned() else { return Ok(None) };
+        let given = self.expand(answer.given(), with)?;
         let with = Map::from_iter([("id".to_owned(), id), (kind.name().to_owned(), given)]);
-        let message = self.expand(form, Some(&Value::Object(with)))?;
-        // It belongs to what is under way.
-        self.send_json(client, message, Purpose::Housekeeping).await
+        self.expand(form, Some(&Value::Object(with))).map(Some)
     }
 
     /// The same for a step of an exchange that the protocol declares.

@@ -59,7 +59,7 @@ impl Interpreter<'_> {
             // Whoever waits for the answer finds the connection ended and says so.
             self.client(client)?.note_broken();
         }
-        self.make_room()
+        self.make_room().await
     }
 
     pub(crate) async fn binary(&mut self, verb: &SendBinary, cx: &StepScope<'_>) -> Result<(), Abort> {

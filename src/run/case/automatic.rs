@@ -1,0 +1,88 @@
+//! What clients do by themselves, as the protocol's `client` says.
+
+use std::collections::VecDeque;
+
+use serde_json::{Value, json};
+
+use crate::protocol::ClientAct;
+use crate::run::case::client::Received;
+use crate::run::case::interpreter::{Abort, Interpreter};
+use crate::trace::{Direction, Payload};
+
+/// Messages that have come and that a client answers by itself, in their order.
+#[derive(Default)]
+pub(crate) struct Automatic {
+    due: VecDeque<Due>,
+}
+
+struct Due {
+    client: String,
+    /// The connection on which the message came.
+    number: u64,
+    /// Index of the rule.
+    rule: usize,
+    received: Received,
+}
+
+impl Interpreter<'_> {
+    /// Notes that a message is to be answered by a rule, if there is one that the case has not suspended.
+    pub(crate) fn note_automatic(&mut self, name: &str, received: &Received) {
+        let suspended = &self.cx.loaded.case.suspend;
+        let rule = self.cx.protocol.client_rules().iter().position(|rule| {
+            !suspended.contains(&rule.name)
+                && rule.matcher.matches(received.message, Direction::Recv, &received.body)
+        });
+        let number = self.conns.get(name).and_then(|client| client.number());
+        if let (Some(rule), Some(number)) = (rule, number) {
+            let received = received.clone();
+            self.automatic.due.push_back(Due { client: name.to_owned(), number, rule, received });
+        }
+    }
+
+    /// Clients do by themselves what is due.
+    pub(crate) async fn act_by_rules(&mut self) -> Result<(), Abort> {
+        while let Some(due) = self.automatic.due.pop_front() {
+            let outer = std::mem::replace(&mut self.step.client, due.client.clone());
+            let message = self.message_of(&due);
+            self.step.client = outer;
+            if let Some(message) = message? {
+                self.send_aside(&due.client, due.number, message).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What a rule sends. `None`: the message is no request that can be answered.
+    fn message_of(&mut self, due: &Due) -> Result<Option<Value>, Abort> {
+        let protocol = self.cx.protocol.clone();
+        let body = &due.received.body;
+        let with = json!({ "message": body });
+        let Some(rule) = protocol.client_rules().get(due.rule) else { return Ok(None) };
+        let message = match &rule.act {
+            ClientAct::Send(message) => self.expand(message, Some(&with)).map(Some),
+            ClientAct::Answer(answer) => self.answer_to(answer, &due.received, Some(&with)),
+        };
+        message.map_err(|abort| match abort {
+            Abort::Error(error) => Abort::Error(format!("`x-frameproof.client.{}`: {error}", rule.name)),
+            other => other,
+        })
+    }
+
+    /// Sends a message that belongs to no step. A connection that is gone, or on which half a frame was written, has none.
+    async fn send_aside(&mut self, name: &str, number: u64, mut message: Value) -> Result<(), Abort> {
+        let deadline = self.deadline(None);
+        self.cx.protocol.spell(&mut message);
+        let client = self.client(name)?;
+        if client.number() != Some(number) || client.has_ended() || !client.is_understood() {
+            return Ok(());
+        }
+        let Some(link) = client.link() else { return Ok(()) };
+        let text = message.to_string();
+        let sent = link.text(text.clone(), deadline).await;
+        self.record(name, Payload::Text(text.into()));
+        if sent.is_err() {
+            self.client(name)?.note_broken();
+        }
+        Ok(())
+    }
+}
