@@ -48,7 +48,7 @@ faults! {
     AlwaysIsShared "always-is-shared" "always holds for every connection." ["AL-AP-3"];
     RemembersDenials "remembers-denials" "A command that was denied once is denied for good, and not asked for." ["AL-AP-2"];
     RunsBeforeAnswer "runs-before-answer" "A command runs before it is approved." ["AL-AP-4"];
-    RunsWhileAsking "runs-while-asking" "A command runs 250 ms after it was asked for, and nothing tells of it." ["AL-AP-19", "AL-AP-4", "AL-AP-7", "AL-AP-8"];
+    RunsWhileAsking "runs-while-asking" "A command runs 250 ms after it was asked for, and nothing tells of it." ["AL-AP-19", "AL-AP-4", "AL-AP-5", "AL-AP-7", "AL-AP-8"];
     YesIsNo "yes-is-no" "An approved command does not run." ["AL-AP-5"];
     TrimsArguments "trims-arguments" "White space at the ends of arguments is lost." ["AL-AP-5"];
     YesIsAlways "yes-is-always" "yes approves the same command for good." ["AL-AP-6"];
