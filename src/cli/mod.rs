@@ -26,6 +26,7 @@ mod selftest;
 mod serve;
 mod server;
 mod shard;
+mod side_by_side;
 mod signals;
 mod source;
 mod subject;

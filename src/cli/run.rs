@@ -12,6 +12,7 @@ use super::report::check_distinct;
 use super::reports::Reports;
 use super::server::Server;
 use super::shard::Sharding;
+use super::side_by_side::{SuiteRun, side_by_side};
 use super::signals::stop_on_signal;
 use super::source::{Filter, Source, Suite};
 use super::target::{Chosen, TargetChoice, cannot_launch, config_argument};
@@ -22,7 +23,7 @@ use crate::report::file;
 use crate::results::baseline::{self, Baseline};
 use crate::results::event::{CaseReport, RunEvent};
 use crate::results::reproduce::Reproduce;
-use crate::run::{self, Attempts, Randomness, RunError, RunId, RunOptions, Target, Timing};
+use crate::run::{Attempts, Randomness, RunError, RunId, RunOptions, Target, Timing};
 use crate::scenario;
 use crate::wire::Trust;
 
@@ -176,24 +177,40 @@ impl Run {
         let (mut codes, mut before_the_first) = (Vec::new(), false);
         let runtime = runtime()?;
         let stopped = stop_on_signal(&runtime, chosen.as_ref());
+        let mut prepared = Vec::new();
         for Suite { protocol, cases } in suites {
             if all {
                 self.source.name = Some(protocol.name.clone());
             }
             let options = self.options(chosen.as_ref(), baseline.clone())?;
-            let run = run::run(protocol, cases, target.clone(), options, &mut sink, stopped.clone());
-            let summary = match runtime.block_on(run) {
-                Ok(summary) => summary,
-                // The reports say so, too: whoever waits for them finds them.
-                Err(RunError::Interrupted) => {
-                    before_the_first = true;
-                    break;
+            prepared.push(SuiteRun {
+                protocol,
+                cases,
+                target: target.clone(),
+                options,
+                stopped: stopped.clone(),
+            });
+        }
+        // Each has a reference server of its own. A run that ends with the first failure begins no suite behind it.
+        let at_once = if self.fail_fast.is_some() { 1 } else { prepared.len() };
+        while !prepared.is_empty() {
+            let rest = prepared.split_off(at_once.min(prepared.len()));
+            let results = side_by_side(&runtime, std::mem::replace(&mut prepared, rest), &mut sink);
+            for result in results {
+                match result {
+                    Ok(summary) => {
+                        codes.push(summary.exit_code);
+                        if summary.stopped.is_some() {
+                            prepared.clear();
+                        }
+                    }
+                    // The reports say so, too: whoever waits for them finds them.
+                    Err(RunError::Interrupted) => {
+                        before_the_first = true;
+                        prepared.clear();
+                    }
+                    Err(error) => return Err(cannot_run(&error, &target, chosen.as_ref())),
                 }
-                Err(error) => return Err(cannot_run(&error, &target, chosen.as_ref())),
-            };
-            codes.push(summary.exit_code);
-            if summary.stopped.is_some() {
-                break;
             }
         }
         shown = shown.and_then(|()| console.finish());

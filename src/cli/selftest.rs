@@ -69,6 +69,9 @@ impl Selftest {
     }
 
     fn options(&self) -> RunOptions {
-        RunOptions { jobs: usize::from(self.jobs.0), ..RunOptions::default() }
+        let mut options = RunOptions { jobs: usize::from(self.jobs.0), ..RunOptions::default() };
+        // A fault that strikes once would be gone the second time; a legal style has nothing to hide.
+        options.attempts.again_if_late = self.styles;
+        options
     }
 }

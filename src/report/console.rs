@@ -48,7 +48,7 @@ pub struct Console<W> {
     unjudged: Vec<(String, Vec<String>)>,
     progress_shown: bool,
     /// The runs that are done.
-    runs: Vec<(String, Summary)>,
+    runs: Vec<(RunStarted, Summary)>,
 }
 
 const BOLD: Style = Style::new().bold();
@@ -275,8 +275,7 @@ impl<W: Write> Console<W> {
             self.requirements(summary)?;
         }
         if self.options.overview {
-            let name = self.started.as_ref().map(|started| started.protocol.clone());
-            self.runs.push((name.unwrap_or_default(), summary.clone()));
+            self.runs.extend(self.started.clone().map(|started| (started, summary.clone())));
             return Ok(());
         }
         self.closing(summary)
@@ -300,11 +299,11 @@ impl<W: Write> Console<W> {
             "not applicable",
             "seconds",
         ]);
-        for (name, summary) in &self.runs {
+        for (started, summary) in &self.runs {
             let count =
                 |wanted| summary.requirements.values().filter(|result| result.verdict == wanted).count();
             table.row([
-                terminal(name).into_owned(),
+                terminal(&started.protocol).into_owned(),
                 summary.cases.values().sum::<usize>().to_string(),
                 count(Verdict::Passed).to_string(),
                 count(Verdict::Failed).to_string(),
@@ -317,7 +316,7 @@ impl<W: Write> Console<W> {
         if self.options.verbosity >= 0 {
             writeln!(self.out, "\n{}", table.text())?;
         }
-        self.closing(&runs::sum(self.runs.iter().map(|(_, summary)| summary)))
+        self.closing(&runs::sum(self.runs.iter().map(|(started, summary)| (started, summary))))
     }
 
     fn requirements(&mut self, summary: &Summary) -> std::io::Result<()> {

@@ -61,6 +61,8 @@ pub struct Attempts {
     pub fail_fast: Option<usize>,
     /// How often a launched server that dies is launched again.
     pub max_deaths: u32,
+    /// Run a failed case again if this process itself was late meanwhile.
+    pub again_if_late: bool,
 }
 
 /// How long things may take.
@@ -119,7 +121,7 @@ impl Default for Limits {
 
 impl Default for Attempts {
     fn default() -> Self {
-        Self { repeat: 1, retries: 0, fail_fast: None, max_deaths: 5 }
+        Self { repeat: 1, retries: 0, fail_fast: None, max_deaths: 5, again_if_late: true }
     }
 }
 

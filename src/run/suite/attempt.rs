@@ -1,10 +1,11 @@
 //! One case of a suite, and again while it fails and retries are left.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::results::event::{CaseReport, Failure, Verdict};
 use crate::run::context::RunContext;
+use crate::run::loop_lag::LoopLag;
 use crate::run::options::CaseOptions;
 use crate::run::server::pool::ServerPool;
 use crate::run::server::serve::run_on_server;
@@ -20,13 +21,21 @@ pub(crate) struct SuiteContext {
     pub start: Instant,
 }
 
+/// What became of a case.
+pub(crate) struct Attempted {
+    pub report: CaseReport,
+    pub trace: Vec<Event>,
+    /// The longest that this process was late meanwhile.
+    pub late: Duration,
+}
+
 /// Runs a case, and again while it fails and retries are left.
 pub(crate) async fn run_attempts(
     shared: Arc<SuiteContext>,
     loaded: Arc<LoadedCase>,
     round: u32,
     hasty: bool,
-) -> (CaseReport, Vec<Event>) {
+) -> Attempted {
     let SuiteContext { run, pool, start } = &*shared;
     let mut options = run.case_options(0);
     if hasty {
@@ -34,7 +43,8 @@ pub(crate) async fn run_attempts(
     }
     let began = start.elapsed().as_secs_f64();
     let mut earlier: Vec<Vec<Failure>> = Vec::new();
-    let mut traces = Vec::new();
+    let mut trace = Vec::new();
+    let lag = LoopLag::new();
     loop {
         let attempt = earlier.len() as u32;
         let seed = run.options.randomness.seed.wrapping_add(u64::from(round) << 32);
@@ -42,7 +52,7 @@ pub(crate) async fn run_attempts(
         options.salt = run.next_salt(&loaded.id, round, attempt);
         let clock = Instant::now();
         let mut outcome = run_on_server(pool, run, &loaded, CaseOptions { seed, ..options }).await;
-        traces.append(&mut outcome.record.trace);
+        trace.append(&mut outcome.record.trace);
         let verdict = verdict_of(&outcome, run.options.strict);
         let failed = matches!(verdict, Verdict::Failed | Verdict::Error);
         if failed && attempt < run.options.attempts.retries {
@@ -51,7 +61,8 @@ pub(crate) async fn run_attempts(
         }
         let verdict = if !failed && !earlier.is_empty() { Verdict::Flaky } else { verdict };
         let seconds = clock.elapsed().as_secs_f64();
-        return (report(&loaded, outcome, verdict, earlier, began, seconds, run), traces);
+        let report = report(&loaded, outcome, verdict, earlier, began, seconds, run);
+        return Attempted { report, trace, late: lag.worst() };
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 use tokio::task::{Id, JoinError, JoinSet};
@@ -12,8 +12,9 @@ use crate::results::event::{CaseReport, RunEvent, StopReason, Verdict};
 use crate::run::case::execute::not_applicable_reason;
 use crate::run::case::outcome::{CaseEnd, CaseOutcome};
 use crate::run::isolation::leaks;
-use crate::run::suite::attempt::{SuiteContext, run_attempts};
+use crate::run::suite::attempt::{Attempted, SuiteContext, run_attempts};
 use crate::run::suite::interrupt::interrupted;
+use crate::run::suite::late::LateCases;
 use crate::run::suite::report::{panicked, report};
 use crate::run::suite::short_deadlines::{QueuedCase, ShortDeadlines};
 use crate::run::suite::sink::ReportSink;
@@ -31,6 +32,14 @@ struct Running {
     hasty: bool,
 }
 
+/// Cases that are run again before they are judged.
+#[derive(Default)]
+struct SecondLooks {
+    /// What cases came to that met others.
+    disturbed: HashMap<(String, u32), CaseReport>,
+    late: LateCases,
+}
+
 /// What is left, what runs, and what waits for a second look.
 pub(crate) struct Dispatcher<'s> {
     shared: Arc<SuiteContext>,
@@ -41,11 +50,10 @@ pub(crate) struct Dispatcher<'s> {
     queue: VecDeque<QueuedCase>,
     /// What comes when the queue is empty: repeating a suite needs no more room than running it.
     later: Box<dyn Iterator<Item = QueuedCase> + Send>,
-    tasks: JoinSet<(CaseReport, Vec<Event>)>,
+    tasks: JoinSet<Attempted>,
     running: HashMap<Id, Running>,
     short: ShortDeadlines,
-    /// What cases came to that met others, which are run again alone.
-    disturbed: HashMap<(String, u32), CaseReport>,
+    second: SecondLooks,
     /// Why no further case begins.
     stopped: Option<StopReason>,
     /// The server says nothing to anybody: the rest is not run.
@@ -61,7 +69,7 @@ pub(crate) struct SuiteEnd<'s> {
     pub stopped: Option<StopReason>,
     pub complete: bool,
     /// What is to be said of how they were run.
-    pub hint: Option<String>,
+    pub hints: Vec<String>,
 }
 
 impl<'s> Dispatcher<'s> {
@@ -91,7 +99,7 @@ impl<'s> Dispatcher<'s> {
             tasks: JoinSet::new(),
             running: HashMap::new(),
             short: ShortDeadlines::default(),
-            disturbed: HashMap::new(),
+            second: SecondLooks::default(),
             stopped: None,
             server_is_mute: false,
         }
@@ -150,12 +158,12 @@ impl<'s> Dispatcher<'s> {
     /// Begins as many cases as may run side by side.
     fn begin(&mut self) {
         if self.queue.is_empty() {
-            self.queue.extend(self.later.by_ref().take(QUEUED));
+            self.queue.extend(self.second.later.by_ref().take(QUEUED));
         }
         while self.may_begin()
             && let Some((case, round)) = self.queue.pop_front()
         {
-            let attempt = if self.disturbed.contains_key(&(case.id.clone(), round)) { 2 } else { 1 };
+            let attempt = if self.second.disturbed.contains_key(&(case.id.clone(), round)) { 2 } else { 1 };
             self.reports.tell(&RunEvent::CaseStarted { case: case.id.clone(), attempt });
             let hasty = self.short.is_on();
             let task =
@@ -164,20 +172,21 @@ impl<'s> Dispatcher<'s> {
         }
     }
 
-    fn ended(&mut self, done: Result<(Id, (CaseReport, Vec<Event>)), JoinError>) {
+    fn ended(&mut self, done: Result<(Id, Attempted), JoinError>) {
         let id = done.as_ref().map_or_else(JoinError::id, |(id, _)| *id);
         let Some(one) = self.running.remove(&id) else { return };
         let run = &self.shared.run;
-        let (report, events) = match done {
+        let alone = |report| Attempted { report, trace: Vec::new(), late: Duration::ZERO };
+        let Attempted { report, trace, late } = match done {
             Ok((_, done)) => done,
-            Err(error) if error.is_cancelled() => (self.not_run(&one.case), Vec::new()),
-            Err(_) => panicked(&one.case, run),
+            Err(error) if error.is_cancelled() => alone(self.not_run(&one.case)),
+            Err(_) => alone(panicked(&one.case, run)),
         };
-        self.record(events);
+        self.record(trace);
         if report.failures.iter().any(|failure| failure.check == Check::Leak) {
             self.jobs = 1;
         }
-        self.judge(one, report);
+        self.judge(one, report, late);
     }
 
     /// Writes the events of a case to the trace. The verdict does not hang on it.
@@ -191,15 +200,21 @@ impl<'s> Dispatcher<'s> {
     }
 
     /// Enters a report, unless the case is to be run again; and draws the conclusions for the others.
-    fn judge(&mut self, Running { case, round, hasty }: Running, mut report: CaseReport) {
+    fn judge(&mut self, Running { case, round, hasty }: Running, mut report: CaseReport, late: Duration) {
         let run = &self.shared.run;
         let key = (case.id.clone(), round);
-        if let Some(first) = self.disturbed.remove(&key) {
+        if let Some(first) = self.second.disturbed.remove(&key) {
             leaks::warn(&mut report, first, run.options.strict);
         } else if leaks::is_disturbed(&report) {
-            self.disturbed.insert(key, report);
+            self.second.disturbed.insert(key, report);
             self.queue.push_back((case, round));
             return;
+        }
+        if run.options.attempts.again_if_late && !hasty && self.stopped.is_none() {
+            match self.second.late.settle(&key, report, late) {
+                Some(stands) => report = stands,
+                None => return self.queue.push_back((case, round)),
+            }
         }
         let stands = if hasty { self.short.keep((case, round), report) } else { Some(report) };
         stands.into_iter().for_each(|report| self.reports.enter(report));
@@ -218,8 +233,9 @@ impl<'s> Dispatcher<'s> {
     /// Enters what was held back, and what was not run.
     pub fn finish(mut self) -> SuiteEnd<'s> {
         self.short.reports().into_iter().for_each(|report| self.reports.enter(report));
+        self.second.late.reports().into_iter().for_each(|report| self.reports.enter(report));
         if self.stopped.is_some() {
-            self.disturbed.drain().for_each(|(_, report)| self.reports.enter(report));
+            self.second.disturbed.drain().for_each(|(_, report)| self.reports.enter(report));
         } else {
             // Of a mute server: elsewhere nothing is left.
             while let Some((case, _)) = self.queue.pop_front() {
@@ -231,7 +247,12 @@ impl<'s> Dispatcher<'s> {
         let trace = self.trace.and_then(|file| file.map_or(Ok(()), TraceFile::finish));
         SuiteEnd {
             complete: self.stopped.is_none() && !self.server_is_mute,
-            hint: self.short.hint(&self.shared.run.options.timing),
+            hints: self
+                .short
+                .hint(&self.shared.run.options.timing)
+                .into_iter()
+                .chain(self.second.late.hint())
+                .collect(),
             reports: self.reports,
             trace,
             stopped: self.stopped,

@@ -3,6 +3,7 @@
 pub(crate) mod attempt;
 pub(crate) mod dispatcher;
 pub(crate) mod interrupt;
+pub(crate) mod late;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod short_deadlines;

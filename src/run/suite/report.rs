@@ -10,7 +10,6 @@ use crate::run::context::RunContext;
 use crate::run::isolation::markers::CUE;
 use crate::run::triage::activity::ActivityLevel;
 use crate::scenario::LoadedCase;
-use crate::trace::Event;
 
 /// Lines of the wire log that a report keeps of a failed case.
 const WIRE_LINES: usize = 400;
@@ -88,8 +87,8 @@ pub(crate) fn report(
 }
 
 /// The report of a case in which frameproof itself broke: a defect of ours must not pass as a pass.
-pub(crate) fn panicked(loaded: &LoadedCase, run: &RunContext) -> (CaseReport, Vec<Event>) {
+pub(crate) fn panicked(loaded: &LoadedCase, run: &RunContext) -> CaseReport {
     let reason = "frameproof itself broke in this case; please report it, with the command below".to_owned();
     let outcome = CaseOutcome::error(reason);
-    (report(loaded, outcome, Verdict::Error, Vec::new(), 0.0, 0.0, run), Vec::new())
+    report(loaded, outcome, Verdict::Error, Vec::new(), 0.0, 0.0, run)
 }

@@ -83,7 +83,7 @@ pub async fn run(
     let mut suite = Dispatcher::new(Arc::clone(&shared), reports, trace, &cases, jobs);
     let until = time_limit(&options, &target, cases.len()).map(|limit| start + limit);
     suite.run(&mut stop, until).await;
-    let SuiteEnd { mut reports, trace, stopped, complete, hint } = suite.finish();
+    let SuiteEnd { mut reports, trace, stopped, complete, hints } = suite.finish();
     let again = options.reproduce.run();
     for report in deaths::reports(shared.pool.unreported_crashes().await, &again, start.elapsed()) {
         reports.enter(report);
@@ -92,7 +92,7 @@ pub async fn run(
     let ReportSink { summary, sink, cued, .. } = reports;
     let mut summary = summary.summary(stopped, complete, start.elapsed());
     summary.hints.extend(asked::hint(&target, &asked, cued, &shared.run));
-    summary.hints.extend(hint);
+    summary.hints.extend(hints);
     if let Err(error) = trace {
         // What was judged is judged all the same.
         summary.hints.push(RunError::no_trace(&options, error).to_string());
