@@ -158,7 +158,7 @@ impl<'s> Dispatcher<'s> {
     /// Begins as many cases as may run side by side.
     fn begin(&mut self) {
         if self.queue.is_empty() {
-            self.queue.extend(self.second.later.by_ref().take(QUEUED));
+            self.queue.extend(self.later.by_ref().take(QUEUED));
         }
         while self.may_begin()
             && let Some((case, round)) = self.queue.pop_front()
