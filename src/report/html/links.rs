@@ -16,16 +16,17 @@ pub(super) struct Links {
 
 impl Links {
     pub fn new(runs: &[Run<'_>]) -> Self {
-        let mut taken = HashSet::new();
+        let (mut taken, mut numbers) = (HashSet::new(), HashMap::new());
         let mut links = Self { cases: HashMap::new(), named: HashMap::new(), requirements: HashMap::new() };
         for (index, run) in runs.iter().enumerate() {
             for case in &run.cases {
                 let plain = format!("case={}/{}", plain(&run.started.protocol), plain(&case.case));
                 // With --repeat, a case comes again.
-                let mut numbers = 2_u64..;
+                let number = numbers.entry(plain.clone()).or_insert(1_u64);
                 let mut id = plain.clone();
                 while !taken.insert(id.clone()) {
-                    id = format!("{plain}~{}", numbers.next().unwrap_or_default());
+                    *number += 1;
+                    id = format!("{plain}~{number}");
                 }
                 links.named.entry((index, case.case.clone())).or_insert_with(|| id.clone());
                 links.cases.insert(std::ptr::from_ref(*case), id);

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
+
 use crate::protocol::Protocol;
 use crate::results::event::{FrameRecord, Way};
 use crate::run::case::client::ObservedEnd;
@@ -43,9 +45,20 @@ pub(crate) struct LogEntry {
     pub message: Option<usize>,
     /// It asks or says something: what no library sends by itself.
     pub word: bool,
+    /// It is a request that was sent.
+    pub asks: Option<Box<Request>>,
     /// It begins a connection.
     pub connected: bool,
     pub part: Part,
+}
+
+/// A request, by what its reply will be known.
+#[derive(Debug, Clone)]
+pub(crate) struct Request {
+    /// The correlation id.
+    pub id: Value,
+    /// Its type.
+    pub kind: Option<String>,
 }
 
 /// The part that a message plays in the conversation.
@@ -88,8 +101,8 @@ impl CaseLog {
         Event { at, case: Some(Arc::clone(&self.case)), client: client.into(), dir, payload }
     }
 
-    /// Takes in the next event, which is of this message of the protocol. The result is its number.
-    pub fn push(&mut self, event: Event, message: Option<usize>) -> u64 {
+    /// Takes in the next event, which is of this message of the protocol, and of this request. The result is its number.
+    pub fn push(&mut self, event: Event, message: Option<usize>, asks: Option<Request>) -> u64 {
         let index = self.next_index();
         let word = match event.payload {
             Payload::Text(_) | Payload::Binary(_) => true,
@@ -98,7 +111,8 @@ impl CaseLog {
         };
         let connected = matches!(event.payload, Payload::Open { .. });
         let line = wire_line(index, &event);
-        self.entries.push(LogEntry { line, message, word, connected, part: Part::default() });
+        let asks = asks.map(Box::new);
+        self.entries.push(LogEntry { line, message, word, asks, connected, part: Part::default() });
         if let (Some(texts), Payload::Text(text), Direction::Recv) =
             (&mut self.texts, &event.payload, event.dir)
         {

@@ -11,7 +11,7 @@ use crate::results::Check;
 use crate::results::event::{Failure, Verdict};
 use crate::run::case::client::{Client, ObservedEnd, Received};
 use crate::run::case::interpreter::{Abort, Interpreter};
-use crate::run::case::log::Part;
+use crate::run::case::log::{Part, Request};
 use crate::run::triage::activity::ActivityLevel;
 use crate::trace::{Direction, Event, Payload};
 use crate::wire::Incoming;
@@ -52,7 +52,8 @@ impl Interpreter<'_> {
         };
         self.note_activity(&event, judged.message);
         self.hold(&event.payload, judged.body.as_ref().map_or(0, cost));
-        self.log.push(event, judged.message);
+        let asks = self.asks(&event, judged.body.as_ref());
+        self.log.push(event, judged.message, asks);
         self.verdict.excuse(self.cx, excused);
         for violation in std::mem::take(&mut judged.violations) {
             self.verdict.violated(self.cx, &self.step.pointer, violation);
@@ -63,6 +64,13 @@ impl Interpreter<'_> {
         }
         drop(alone);
         judged
+    }
+
+    /// The request that is sent, if it is one that will have a reply.
+    fn asks(&self, event: &Event, body: Option<&Value>) -> Option<Request> {
+        let replies = self.cx.protocol.extension.replies.as_ref().filter(|_| event.dir == Direction::Send)?;
+        let id = replies.id.get(body?).filter(|id| !id.is_null())?.clone();
+        Some(Request { id, kind: self.cx.protocol.type_of(body?).map(str::to_owned) })
     }
 
     /// Counts what is held of a message, and fails the case where it is more than there is room for.

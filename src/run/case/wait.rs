@@ -8,7 +8,6 @@ use crate::frame::Pointer;
 use crate::protocol::extension::Exchange;
 use crate::protocol::{Matcher, Protocol, is_subset};
 use crate::results::cause::Statement;
-use crate::results::event::Way;
 use crate::run::case::client::{EndBlame, Looked, Received};
 use crate::run::case::interpreter::{Abort, Interpreter};
 use crate::run::case::patience::Patience;
@@ -295,11 +294,8 @@ impl Interpreter<'_> {
         if let Some(asked) = echo.or_else(|| wanted.with.as_ref().and_then(|with| replies.id.get(with))) {
             return asked != id;
         }
-        let request = self.log.of_client(client).rev().find_map(|entry| {
-            let is_sent = entry.line.way == Way::ToServer;
-            let body: Value = serde_json::from_str(&entry.line.text).ok().filter(|_| is_sent)?;
-            (replies.id.get(&body) == Some(id)).then(|| self.cx.protocol.type_of(&body).map(str::to_owned))?
-        });
+        let mut requests = self.log.of_client(client).rev().filter_map(|entry| entry.asks.as_deref());
+        let request = requests.find(|asked| asked.id == *id).and_then(|asked| asked.kind.as_deref());
         let reply = request.map(|request| format!("{request}.result"));
         reply.is_some_and(|reply| {
             !wanted.names.contains(&reply) && wanted.names.iter().all(|name| name.ends_with(".result"))

@@ -87,7 +87,7 @@ fn entries(words: &str) -> Vec<LogEntry> {
         };
         let word = !matches!(kind, "pong" | "close");
         let part = Part { ends_turn: kind == "end", refuses: kind == "refused", ambient: line.ambient };
-        LogEntry { line, message: index(kind), word, connected: false, part }
+        LogEntry { line, message: index(kind), word, asks: None, connected: false, part }
     };
     words.split(' ').enumerate().map(of).collect()
 }
