@@ -27,6 +27,7 @@ pub mod results;
 pub mod run;
 pub mod scenario;
 pub mod selftest;
+pub mod shortage;
 pub mod source;
 pub mod synthesis;
 pub mod target;

@@ -1,5 +1,6 @@
 //! The command line: one file a subcommand. Arguments in, exit code out; no logic.
 
+mod admission;
 mod check;
 mod completions;
 mod config;
@@ -43,6 +44,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::exit::{self, Exit};
 use crate::report::escape::{Safe, styled};
+use crate::shortage;
 use crate::source::{Diagnostic, Diagnostics};
 
 /// Everything that ends a command early.
@@ -54,6 +56,8 @@ enum Failure {
     Harness(Diagnostics),
     /// Nothing selected: [`Exit::Nothing`].
     Nothing(Diagnostics),
+    /// This machine lacks something, which was noted: [`Exit::Harness`].
+    Shortage,
     /// Ended by a signal before there was anything to report: [`Exit::Interrupted`].
     Interrupted,
     /// The reader of our output is gone, which is no failure.
@@ -68,6 +72,7 @@ impl From<Diagnostics> for Failure {
 
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {
+        shortage::note(&error);
         if error.kind() == std::io::ErrorKind::BrokenPipe {
             Self::BrokenPipe
         } else {
@@ -230,18 +235,44 @@ pub fn main() -> ExitCode {
         Err(Failure::Usage(errors)) => (errors, Exit::Usage),
         Err(Failure::Harness(errors)) => (errors, Exit::Harness),
         Err(Failure::Nothing(errors)) => (errors, Exit::Nothing),
+        Err(Failure::Shortage) => (Diagnostics(Vec::new()), Exit::Harness),
         Err(Failure::Interrupted) => {
             (Diagnostic::new("interrupted before the first case").into(), Exit::Interrupted)
         }
     };
+    let (errors, exit) = with_shortage(errors, exit);
     let color = anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never;
     // Nothing is left to do when standard error is gone, too.
     let _ = writeln!(anstream::stderr(), "{}", styled(&errors.render(color)));
     ExitCode::from(exit.code())
 }
 
+/// What failed for want of something is no mistake of the user's, whatever it looks like.
+fn with_shortage(mut errors: Diagnostics, exit: Exit) -> (Diagnostics, Exit) {
+    let Some(shortage) = shortage::seen() else { return (errors, exit) };
+    errors.0.push(Diagnostic::new(shortage.to_string()).hint(shortage.advice()));
+    (errors, Exit::Harness)
+}
+
+/// Says once that a server which goes on lacks something.
+async fn tell_shortage() {
+    let shortage = shortage::came().await;
+    let advice = "connections wait until others end; `ulimit -n 4096` before the start allows more";
+    let _ = writeln!(anstream::stderr(), "warning: {shortage}; {advice}");
+    std::future::pending::<()>().await;
+}
+
+/// Descriptors without which nothing is begun.
+const RESERVE: usize = 16;
+
 /// A runtime for commands that talk to a network.
 fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    runtime.map_err(|error| harness(format!("no runtime: {error}"), ""))
+    // The runtime takes some of its descriptors in a way that panics where there are none.
+    let reserve: std::io::Result<Vec<_>> = (0..RESERVE).map(|_| std::fs::File::open("/dev/null")).collect();
+    let builder = || tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = reserve.map(drop).and_then(|()| builder());
+    runtime.map_err(|error| match shortage::note_start(&error) {
+        Some(_) => Failure::Shortage,
+        None => harness(format!("no runtime: {error}"), ""),
+    })
 }

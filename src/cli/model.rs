@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex};
 
 use clap::Args;
 
-use super::{Failure, runtime, usage};
+use super::admission::Admission;
+use super::{Failure, runtime, tell_shortage, usage};
 use crate::exit::Exit;
 use crate::model::{self, Observer, Options, Record};
 
@@ -30,6 +31,8 @@ pub(super) struct Model {
     /// The address to listen on; port 0 uses a free port.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
     listen: SocketAddr,
+    #[command(flatten)]
+    admission: Admission,
     /// Write each request and its end as a line of JSON, without headers and keys.
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
@@ -38,7 +41,8 @@ pub(super) struct Model {
 impl Model {
     pub fn run(self) -> Result<Exit, Failure> {
         let observer = self.log.map(log).transpose()?;
-        let options = Options { listen: self.listen, observer };
+        let (guard, most) = (Some(self.admission.guard()), self.admission.most());
+        let options = Options { listen: self.listen, observer, guard, most };
         let mut out = anstream::stdout();
         runtime()?.block_on(async {
             let started = model::start(options).await;
@@ -50,6 +54,7 @@ impl Model {
             tokio::select! {
                 _ = tokio::signal::ctrl_c() => {}
                 _ = terminate.recv() => {}
+                () = tell_shortage() => {}
             }
             model.stop().await;
             Ok(Exit::Passed)

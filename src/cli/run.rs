@@ -358,6 +358,7 @@ pub(super) fn cannot_run(error: &RunError, target: &Target, chosen: Option<&Chos
     let hint = error.advice(target);
     match error {
         RunError::Interrupted => Failure::Interrupted,
+        _ if error.is_shortage() => Failure::Shortage,
         RunError::Reference(start) => super::serve::cannot_start(start),
         _ if error.is_misconfigured() => usage(error, &hint),
         RunError::Launch(failure) => cannot_launch(failure, &hint, chosen),

@@ -13,6 +13,7 @@ use super::config::Jobs;
 use super::source::{Filter, Source};
 use crate::exit::Exit;
 use crate::run::RunOptions;
+use crate::shortage;
 
 /// Test the suite itself: against every fault, faults at certain moments, mutated messages, or every legal style.
 #[derive(Debug, Args)]
@@ -57,7 +58,7 @@ pub(super) struct Selftest {
 impl Selftest {
     pub fn run(mut self) -> Result<Exit, Failure> {
         let suites = self.source.suites(&mut Filter::default())?;
-        if self.styles {
+        let exit = if self.styles {
             self.styles(&suites)
         } else if self.triggers {
             self.triggers(&suites)
@@ -65,7 +66,9 @@ impl Selftest {
             self.wire(&suites)
         } else {
             self.faults(&suites)
-        }
+        };
+        // What was not run has found nothing.
+        if shortage::seen().is_some() { Err(Failure::Shortage) } else { exit }
     }
 
     fn options(&self) -> RunOptions {

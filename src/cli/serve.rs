@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 
 use clap::Args;
 
-use super::{Failure, harness, runtime, usage};
+use super::admission::Admission;
+use super::{Failure, harness, runtime, tell_shortage, usage};
 use crate::exit::Exit;
 use crate::reference::{self, StartError, Trigger, Variant};
 
@@ -19,6 +20,8 @@ pub(super) struct Serve {
     /// The address to listen on; port 0 uses a free port.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
     listen: SocketAddr,
+    #[command(flatten)]
+    admission: Admission,
     /// The fault to have, `NAME` or `NAME@TRIGGER`; `--list-faults` shows them, `--list-triggers` the triggers.
     #[arg(long, value_name = "NAME")]
     fault: Option<String>,
@@ -49,7 +52,13 @@ impl Serve {
             return self.list(&mut out);
         }
         let variant = Variant { fault: self.fault, styles: self.style, ..Variant::default() };
-        let options = reference::Options { listen: self.listen, variant, dialect: self.dialect };
+        let options = reference::Options {
+            listen: self.listen,
+            variant,
+            dialect: self.dialect,
+            guard: Some(self.admission.guard()),
+            most: self.admission.most(),
+        };
         runtime()?.block_on(async {
             let mut server =
                 reference::start(&self.name, &options).await.map_err(|error| cannot_start(&error))?;
@@ -59,6 +68,7 @@ impl Serve {
             tokio::select! {
                 _ = tokio::signal::ctrl_c() => {}
                 _ = terminate.recv() => {}
+                () = tell_shortage() => {}
                 () = server.ended() => {
                     return Err(harness("the server has died of its fault", "start it again"));
                 }

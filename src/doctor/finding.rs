@@ -67,7 +67,7 @@ pub(crate) fn unreachable(
     sink: &mut (dyn FnMut(&StepFinding) + Send),
 ) -> Result<bool, RunError> {
     let advice = error.advice(target);
-    if error.is_misconfigured() {
+    if error.is_misconfigured() || error.is_shortage() {
         return Err(error);
     }
     let (error, output) = match error {

@@ -25,6 +25,7 @@ use crate::run::triage::model_use::{Count, Missing, ModelUse, NotOffered};
 use crate::run::{RunError, RunOptions, Target};
 use crate::scenario::LoadedCase;
 use crate::scenario::synthetic::Builder;
+use crate::shortage;
 
 /// How long a guarded call may stand without an end before that counts as asking, in milliseconds.
 const ASKS_MS: u64 = 1500;
@@ -70,8 +71,10 @@ pub async fn doctor(
         format!("{} accepts connections", crate::wire::shown(&pool.url().await)),
         "",
     ));
-    walk.conversation(&asked, has_model).await;
-    let good = walk.good && walk.lives_on(LATE).await;
+    let good = tokio::select! {
+        good = walk.all(&asked, has_model) => good,
+        shortage = shortage::came() => return Err(RunError::Shortage(shortage)),
+    };
     pool.stop().await;
     Ok(good)
 }
@@ -116,6 +119,11 @@ impl<'w> Walk<'w> {
         finding.log = LogLine::of_itself(&fallen.output);
         self.tell(finding);
         false
+    }
+
+    async fn all(&mut self, asked: &ModelUse, has_model: bool) -> bool {
+        self.conversation(asked, has_model).await;
+        self.good && self.lives_on(LATE).await
     }
 
     async fn conversation(&mut self, asked: &ModelUse, has_model: bool) {

@@ -18,6 +18,7 @@ use super::walk::{Farewell, Walk};
 use crate::protocol::Protocol;
 use crate::results::event::{Failure, Verdict};
 use crate::run::testbed::Testbed;
+use crate::shortage::{self, Shortage};
 use crate::synthesis::runner::Runner;
 use crate::trace::{Direction, Payload};
 
@@ -81,6 +82,8 @@ pub enum ExploreEnd {
     Interrupted,
     /// The target takes no connections any more.
     Refusing(String),
+    /// This machine had no more of something for frameproof itself.
+    Shortage(Shortage),
 }
 
 /// What came of an exploration.
@@ -187,6 +190,7 @@ pub async fn explore(
     tokio::select! {
         () = exploration.all() => {}
         () = stopped => exploration.report.ended = ExploreEnd::Interrupted,
+        shortage = shortage::came() => exploration.report.ended = ExploreEnd::Shortage(shortage),
     }
     exploration.finish().await
 }

@@ -11,7 +11,7 @@ use crate::results::event::{
 pub fn exit_of(report: &ExploreReport) -> Exit {
     match &report.ended {
         ExploreEnd::Interrupted => Exit::Interrupted,
-        ExploreEnd::Refusing(_) => Exit::Harness,
+        ExploreEnd::Refusing(_) | ExploreEnd::Shortage(_) => Exit::Harness,
         ExploreEnd::Done if !report.findings.is_empty() => Exit::Failed,
         ExploreEnd::Done if report.progress.walks == 0 => Exit::Nothing,
         ExploreEnd::Done => Exit::Passed,

@@ -21,6 +21,7 @@ use super::source::ProgramSource;
 use crate::results::death::Death;
 use crate::results::event::Verdict;
 use crate::run::testbed::Testbed;
+use crate::shortage;
 
 /// Cases between two looks at a launched target, and between two reports of progress.
 const ROUND: u64 = 16;
@@ -70,6 +71,8 @@ struct Campaign<'c> {
 struct Totals {
     /// Cases run.
     cases: u64,
+    /// Those in which an input was sent.
+    fuzzed: u64,
     /// Messages sent.
     sent: u64,
     /// How often each requirement was exercised.
@@ -104,6 +107,7 @@ pub async fn campaign(
     tokio::select! {
         () = campaign.run(corpus) => {}
         () = interrupted(&mut stop) => campaign.ended = CampaignEnd::Interrupted,
+        shortage = shortage::came() => campaign.ended = CampaignEnd::Shortage(shortage),
         () = passed(end) => cut = true,
     }
     campaign.finish(cut).await
@@ -221,6 +225,7 @@ impl<'c> Campaign<'c> {
     fn progress(&self) -> Progress {
         Progress {
             cases: self.totals.cases,
+            fuzzed: self.totals.fuzzed,
             sent: self.totals.sent,
             time: self.budget.elapsed(),
             corpus: self.feedback.corpus.len(),
@@ -237,6 +242,7 @@ impl<'c> Campaign<'c> {
     fn learn(&mut self, execution: Option<&Execution>) {
         let Some(execution) = execution else { return };
         self.totals.cases += 1;
+        self.totals.fuzzed += u64::from(execution.has_sent_input());
         self.totals.sent += execution.sent() as u64;
         let report = &execution.outcome.report;
         if report.verdict == Verdict::Passed {
@@ -323,9 +329,13 @@ impl<'c> Campaign<'c> {
 
     /// The report; what was being looked into is kept as far as that has come.
     async fn finish(mut self, cut: bool) -> CampaignReport {
-        self.investigator.finish();
+        let is_short = matches!(self.ended, CampaignEnd::Shortage(_));
+        // What was being looked into may be for want of what this machine lacks.
+        if !is_short {
+            self.investigator.finish();
+        }
         // Whoever interrupts it may have ended the server, too.
-        if self.ended != CampaignEnd::Interrupted {
+        if self.ended != CampaignEnd::Interrupted && !is_short {
             for how in self.investigator.take_crashes().await {
                 self.investigator.record_late_crash(&how);
             }

@@ -6,12 +6,15 @@ use std::time::Duration;
 use super::feedback::Coverage;
 use super::finding::Finding;
 use super::program::Program;
+use crate::shortage::Shortage;
 
 /// Where a campaign is.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Progress {
     /// Cases run.
     pub cases: u64,
+    /// Those of them in which an input was sent: before it, all that is sent is valid.
+    pub fuzzed: u64,
     /// Messages sent.
     pub sent: u64,
     /// Since the beginning.
@@ -45,6 +48,8 @@ pub enum CampaignEnd {
     Interrupted,
     /// The target refuses connections.
     Refusing(String),
+    /// This machine had no more of something for frameproof itself.
+    Shortage(Shortage),
 }
 
 /// What came of a campaign.

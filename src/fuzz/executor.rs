@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 
+use super::feedback::start_of;
 use super::fingerprint::{Fingerprint, fingerprints};
 use super::program::Program;
 use super::render::Rendered;
@@ -146,6 +147,14 @@ impl Execution {
     /// Whether it shows the defect: the same oracle, and a requirement that it says is broken.
     pub fn reproduces(&self, wanted: &Fingerprint) -> bool {
         self.fingerprints().iter().any(|print| print.is_same_defect(wanted))
+    }
+
+    /// Whether it came as far as to send an input, and not only what leads there.
+    pub fn has_sent_input(&self) -> bool {
+        let Some(first) = self.rendered.places.first() else { return false };
+        let sent =
+            |event: &Event| event.dir == Direction::Send && !matches!(event.payload, Payload::Open { .. });
+        start_of(&self.outcome, first).is_some_and(|at| self.outcome.trace.iter().skip(at).any(sent))
     }
 
     /// Messages that were sent.

@@ -148,7 +148,8 @@ impl Feedback {
     }
 }
 
-fn start_of(outcome: &CaseRun, place: &str) -> Option<usize> {
+/// Where in the trace of a case the step at a place began, if it did.
+pub(super) fn start_of(outcome: &CaseRun, place: &str) -> Option<usize> {
     let mut marks = outcome.marks.iter();
     marks.find(|(pointer, _)| is_below(pointer, place)).map(|(_, at)| (*at).min(outcome.trace.len()))
 }

@@ -20,10 +20,10 @@ pub struct Reported<'r> {
 pub fn exit_of(report: &CampaignReport) -> Exit {
     match &report.ended {
         CampaignEnd::Interrupted => Exit::Interrupted,
-        CampaignEnd::Refusing(_) => Exit::Harness,
+        CampaignEnd::Refusing(_) | CampaignEnd::Shortage(_) => Exit::Harness,
         CampaignEnd::Done if !report.findings.is_empty() => Exit::Failed,
         // Where every opening fails, nothing is fuzzed.
-        CampaignEnd::Done if report.progress.cases == 0 || report.progress.sent == 0 => Exit::Nothing,
+        CampaignEnd::Done if report.progress.fuzzed == 0 => Exit::Nothing,
         CampaignEnd::Done => Exit::Passed,
     }
 }
@@ -84,7 +84,7 @@ fn failed(found: &Finding, about: &Reported<'_>) -> CaseReport {
 /// An oracle that found nothing: passed, if it was asked at all.
 fn without_finding(oracle: Oracle, report: &CampaignReport, about: &Reported<'_>) -> CaseReport {
     let reason = match oracle {
-        _ if report.progress.cases == 0 => Some("no case was run"),
+        _ if report.progress.fuzzed == 0 => Some("nothing was fuzzed"),
         Oracle::Memory if !about.is_launched => Some("frameproof did not launch the server"),
         _ => None,
     };
@@ -95,11 +95,12 @@ fn without_finding(oracle: Oracle, report: &CampaignReport, about: &Reported<'_>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shortage::Shortage;
     use std::collections::BTreeMap;
 
     fn report(cases: u64, ended: CampaignEnd) -> CampaignReport {
         CampaignReport {
-            progress: Progress { cases, sent: 3 * cases, ..Progress::default() },
+            progress: Progress { cases, fuzzed: cases, sent: 3 * cases, ..Progress::default() },
             findings: Vec::new(),
             unconfirmed: 0,
             coverage: BTreeMap::new(),
@@ -116,12 +117,13 @@ mod tests {
             (0, CampaignEnd::Done, 4),
             (9, CampaignEnd::Interrupted, 130),
             (0, CampaignEnd::Refusing("x".to_owned()), 3),
+            (9, CampaignEnd::Shortage(Shortage::Descriptors), 3),
         ] {
             assert_eq!(exit_of(&report(cases, ended.clone())).code(), expected, "{cases} {ended:?}");
         }
         let mut unfuzzed = report(9, CampaignEnd::Done);
-        unfuzzed.progress.sent = 0;
-        assert_eq!(exit_of(&unfuzzed), Exit::Nothing, "no input was sent");
+        unfuzzed.progress.fuzzed = 0;
+        assert_eq!(exit_of(&unfuzzed), Exit::Nothing, "messages were sent, but no input");
     }
 
     #[test]

@@ -8,16 +8,20 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::record::Observer;
 use super::service::Service;
+use crate::shortage;
+use crate::wire::guard::{Guard, TURNED_AWAY, no_room, turn_away};
 
-/// Connections at once; further ones wait in the listener's queue.
+/// Connections at once, if nothing else is said.
 const CONNECTIONS: usize = 1024;
 /// How long a connection may take for the head of its next request, its idle time included.
 const HEAD: Duration = Duration::from_secs(300);
+/// How long nothing is accepted after an error.
+const PAUSE: Duration = Duration::from_millis(20);
 /// Bytes of a request's head, or of an unread part of its body, that are kept.
 const BUFFER: usize = 64 * 1024;
 
@@ -28,11 +32,15 @@ pub struct Options {
     pub listen: SocketAddr,
     /// Who is told of each request.
     pub observer: Option<Observer>,
+    /// Who may connect; none: everybody.
+    pub guard: Option<Guard>,
+    /// Most connections at a time.
+    pub most: usize,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { listen: SocketAddr::from(([127, 0, 0, 1], 0)), observer: None }
+        Self { listen: SocketAddr::from(([127, 0, 0, 1], 0)), observer: None, guard: None, most: CONNECTIONS }
     }
 }
 
@@ -71,38 +79,42 @@ impl Model {
 /// # Errors
 /// The address cannot be listened on.
 pub async fn start(options: Options) -> Result<Model, StartError> {
-    let fail = |error| StartError { address: options.listen, error };
+    let fail = |error| {
+        shortage::note(&error);
+        StartError { address: options.listen, error }
+    };
     let listener = TcpListener::bind(options.listen).await.map_err(fail)?;
     let address = listener.local_addr().map_err(fail)?;
     let (stop, stopped) = watch::channel(false);
-    let service = Arc::new(Service::new(options.observer));
-    let task = tokio::spawn(accept(listener, service, stopped));
+    let service = Arc::new(Service::new(options.observer, options.guard));
+    let task = tokio::spawn(accept(listener, service, options.most, stopped));
     Ok(Model { address, stop, task })
 }
 
-async fn accept(listener: TcpListener, service: Arc<Service>, mut stopped: watch::Receiver<bool>) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
+async fn accept(
+    listener: TcpListener,
+    service: Arc<Service>,
+    most: usize,
+    mut stopped: watch::Receiver<bool>,
+) {
     let mut connections = JoinSet::new();
     loop {
-        let accepted = async {
-            // The semaphore is never closed.
-            let place = Arc::clone(&places).acquire_owned().await.ok();
-            (listener.accept().await, place)
-        };
         tokio::select! {
-            (accepted, place) = accepted => {
-                if accepted.is_err() {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) if connections.len() < most => {
+                    connections.spawn(connection(stream, Arc::clone(&service)));
+                }
+                Ok((stream, _)) if connections.len() < most.saturating_add(TURNED_AWAY) => {
+                    connections.spawn(async move { turn_away(stream, &no_room()).await });
+                }
+                // It is cut.
+                Ok(_) => {}
+                Err(error) => {
+                    shortage::note(&error);
                     // Where this process has no more files, it must not turn round and round.
-                    tokio::time::sleep(Duration::from_millis(20)).await;
+                    tokio::time::sleep(PAUSE).await;
                 }
-                if let Ok((stream, _)) = accepted {
-                    let service = Arc::clone(&service);
-                    connections.spawn(async move {
-                        connection(stream, service).await;
-                        drop(place);
-                    });
-                }
-            }
+            },
             Some(_) = connections.join_next() => {}
             // An error means that the handle is gone, which stops the model too.
             _ = stopped.changed() => break,

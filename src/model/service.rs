@@ -24,6 +24,7 @@ use super::record::{Asked, CueState, Exchange, Observer};
 use super::reply::{Reply, key};
 use super::request::{Ask, response_id};
 use crate::cue::Step;
+use crate::wire::guard::Guard;
 
 /// The largest body of a request in bytes: Anthropic's own limit, and far above what a conversation in a test has.
 const LARGEST_BODY: usize = 32 * 1024 * 1024;
@@ -41,6 +42,8 @@ const CREATED: i64 = 1_700_000_000;
 /// Answers requests.
 pub(super) struct Service {
     observer: Option<Observer>,
+    /// Who may ask; none: everybody.
+    guard: Option<Guard>,
     requests: AtomicU64,
 }
 
@@ -128,8 +131,8 @@ fn keys(headers: &HeaderMap) -> Vec<String> {
 }
 
 impl Service {
-    pub fn new(observer: Option<Observer>) -> Self {
-        Self { observer, requests: AtomicU64::new(0) }
+    pub fn new(observer: Option<Observer>, guard: Option<Guard>) -> Self {
+        Self { observer, guard, requests: AtomicU64::new(0) }
     }
 
     /// Answers a request; the client's going away drops this, or what it left running, wherever it is.
@@ -138,7 +141,13 @@ impl Service {
         let mut exchange = Exchange::new(id, self.observer.clone());
         let endpoint = Endpoint::of(request.uri().path());
         let head = Head::of(&request, endpoint.as_ref());
+        let denied = self.guard.as_ref().and_then(|guard| guard.admit(request.headers()).err());
         let result = match endpoint {
+            _ if denied.is_some() => {
+                exchange.asked(|| head.asked(id));
+                let why = denied.map(|denied| denied.to_string()).unwrap_or_default();
+                Err(ApiError::new(403, why))
+            }
             Some(Endpoint::Play(api)) if request.method() == "POST" => {
                 match read(request).await.and_then(|body| Ask::read(api, body)) {
                     Ok(ask) => match play(&head, api, ask, exchange).await {

@@ -14,6 +14,7 @@ mod server;
 mod socket;
 mod styles;
 mod tinyvex;
+mod upgrade;
 mod variant;
 
 use std::sync::Arc;

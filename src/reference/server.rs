@@ -2,24 +2,21 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::future::join_all;
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
-use tokio_tungstenite::tungstenite::handshake::server::{ErrorResponse, Request, Response};
-use tokio_tungstenite::tungstenite::http::StatusCode;
-use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 
 use super::engine::{Setup, Trigger};
 use super::faults::frames::{self, FaultyFrames};
 use super::faults::triggered::{self, TriggeredServer};
 use super::styles::wire::WireStyles;
+use super::upgrade::upgrade;
 use super::variant::{Variant, chosen, fault_and_trigger};
 use super::{ConnectionHandler, Entry, Make, Socket, entry, names};
 use crate::source::nearest;
-use crate::wire::READ_BUFFER;
 use crate::wire::accept::{Acceptor, pair};
+use crate::wire::guard::{Guard, TURNED_AWAY, no_room, turn_away};
 use crate::wire::relay::{Interceptor, Mutation, relay};
 
 /// How to start a reference server.
@@ -31,11 +28,21 @@ pub struct Options {
     pub variant: Variant,
     /// How it spells the protocol's messages; none: as the document does.
     pub dialect: Option<String>,
+    /// Who may connect; none: everybody.
+    pub guard: Option<Guard>,
+    /// Most connections at a time.
+    pub most: usize,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { listen: SocketAddr::from(([127, 0, 0, 1], 0)), variant: Variant::default(), dialect: None }
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            variant: Variant::default(),
+            dialect: None,
+            guard: None,
+            most: usize::MAX,
+        }
     }
 }
 
@@ -144,7 +151,9 @@ impl Server {
 pub async fn start(protocol: &str, options: &Options) -> Result<Server, StartError> {
     let entry = entry(protocol).ok_or_else(|| StartError::UnknownProtocol(protocol.to_owned()))?;
     let make = spoken(entry, options.dialect.as_deref())?;
-    let served = Served::new(protocol, entry, make, &options.variant)?;
+    let guard = options.guard.clone().map(Arc::new);
+    let served =
+        Served { guard, most: options.most, ..Served::new(protocol, entry, make, &options.variant)? };
     let failed = |error| StartError::Listen { address: options.listen, error };
     let acceptor = Acceptor::listen(options.listen).map_err(failed)?;
     let address = acceptor.address().map_err(failed)?;
@@ -170,6 +179,9 @@ struct Served {
     frames: Option<Arc<FaultyFrames>>,
     styles: Option<WireStyles>,
     mutation: Option<Arc<Mutation>>,
+    guard: Option<Arc<Guard>>,
+    /// Most connections at a time.
+    most: usize,
     /// Ends the server.
     death: Arc<Notify>,
 }
@@ -213,7 +225,8 @@ impl Served {
         });
         let frames = frames.map(|fault| Arc::new(FaultyFrames::new(*fault)));
         let styles = WireStyles::new(&variant.styles, variant.seed);
-        Ok(Self { path: entry.path, make, frames, styles, mutation: variant.mutation.clone(), death })
+        let mutation = variant.mutation.clone();
+        Ok(Self { path: entry.path, make, frames, styles, mutation, guard: None, most: usize::MAX, death })
     }
 
     /// What stands before the connection with this number, from the client on. `None`: it is not served.
@@ -238,9 +251,15 @@ async fn accept(
     loop {
         tokio::select! {
             (stream, number) = acceptor.next() => {
-                // A connection that is not served is cut.
-                if let Some(interceptors) = served.interceptors(number) {
-                    acceptor.spawn(connection(stream, Arc::clone(&handler), served.path, interceptors));
+                let others = acceptor.count();
+                if others < served.most {
+                    // A connection that is not served is cut.
+                    if let Some(interceptors) = served.interceptors(number) {
+                        let (handler, guard) = (Arc::clone(&handler), served.guard.clone());
+                        acceptor.spawn(connection(stream, handler, served.path, guard, interceptors));
+                    }
+                } else if others < served.most.saturating_add(TURNED_AWAY) {
+                    acceptor.spawn(async move { turn_away(stream, &no_room()).await });
                 }
             }
             () = served.death.notified() => break,
@@ -263,6 +282,7 @@ async fn connection(
     mut stream: TcpStream,
     handler: Arc<dyn ConnectionHandler>,
     address: &str,
+    guard: Option<Arc<Guard>>,
     interceptors: Vec<Box<dyn Interceptor>>,
 ) {
     let mut relays = Vec::new();
@@ -271,34 +291,12 @@ async fn connection(
         let Ok((near, far)) = pair().await else { return };
         relays.push(relay(std::mem::replace(&mut stream, far), near, interceptor));
     }
-    tokio::join!(serve(stream, handler, address), join_all(relays));
+    tokio::join!(serve(stream, handler, address, guard.as_deref()), join_all(relays));
 }
 
-/// Whether a path is the address's: each `{…}` of that is one part. Whether it may be empty is the dialect's affair. A document
-/// whose address is `/` leaves the path open.
-fn is_served(address: &str, path: &str) -> bool {
-    let fits = |(due, came): (&str, &str)| due.starts_with('{') || due == came;
-    let same = address.split('/').count() == path.split('/').count();
-    address == "/" || (same && address.split('/').zip(path.split('/')).all(fits))
-}
-
-async fn serve(stream: TcpStream, handler: Arc<dyn ConnectionHandler>, address: &str) {
+async fn serve(stream: TcpStream, handler: Arc<dyn ConnectionHandler>, address: &str, guard: Option<&Guard>) {
     let _ = stream.set_nodelay(true);
-    let mut path = String::new();
-    #[allow(clippy::result_large_err, reason = "the library's own callback type")]
-    let note = |request: &Request, response: Response| {
-        path = request.uri().path_and_query().map(ToString::to_string).unwrap_or_default();
-        if is_served(address, request.uri().path()) {
-            return Ok(response);
-        }
-        let mut refused = ErrorResponse::new(Some(format!("nothing is served here, but at {address}\n")));
-        *refused.status_mut() = StatusCode::NOT_FOUND;
-        Err(refused)
-    };
-    let config = WebSocketConfig::default().read_buffer_size(READ_BUFFER);
-    let handshake = tokio_tungstenite::accept_hdr_async_with_config(stream, note, Some(config));
-    // Ten seconds: a client that has not finished its upgrade by then never will.
-    if let Ok(Ok(socket)) = tokio::time::timeout(Duration::from_secs(10), handshake).await {
+    if let Some((socket, path)) = upgrade(stream, address, guard).await {
         handler.serve(Socket::new(socket), path).await;
     }
 }
@@ -322,23 +320,6 @@ mod tests {
             }
         }
         answer
-    }
-
-    #[test]
-    fn a_path_is_served_where_the_document_says_so() {
-        for (address, path, served) in [
-            ("/ws", "/ws", true),
-            ("/ws", "/", false),
-            ("/ws", "/ws/", false),
-            ("/ws", "/ws/a", false),
-            ("/ws/{id}", "/ws/a-1", true),
-            ("/ws/{id}", "/ws/", true),
-            ("/ws/{id}", "/ws", false),
-            ("/ws/{id}", "/ws/a/b", false),
-            ("/", "/anything", true),
-        ] {
-            assert_eq!(is_served(address, path), served, "{address} {path}");
-        }
     }
 
     #[tokio::test(flavor = "multi_thread")]

@@ -96,6 +96,9 @@ pub fn summary(report: &ExploreReport) -> String {
     match &report.ended {
         ExploreEnd::Done => {}
         ExploreEnd::Interrupted => text.push_str("; interrupted"),
+        ExploreEnd::Shortage(shortage) => {
+            let _ = write!(text, "; {shortage}: {}", shortage.advice());
+        }
         ExploreEnd::Refusing(why) => {
             let _ = write!(text, "; the target no longer accepts connections: {}", terminal(why));
         }

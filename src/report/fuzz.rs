@@ -157,6 +157,9 @@ pub fn summary(report: &CampaignReport) -> String {
     match &report.ended {
         CampaignEnd::Done => {}
         CampaignEnd::Interrupted => text.push_str("; interrupted"),
+        CampaignEnd::Shortage(shortage) => {
+            let _ = write!(text, "; {shortage}: {}", shortage.advice());
+        }
         CampaignEnd::Refusing(why) => {
             let _ = write!(text, "; the target no longer accepts connections: {}", terminal(why));
         }

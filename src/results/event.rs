@@ -306,6 +306,8 @@ pub enum StopReason {
     Interrupted,
     /// Its time was up.
     Time,
+    /// This machine had no more of something for frameproof itself.
+    Shortage,
 }
 
 impl fmt::Display for StopReason {
@@ -314,6 +316,7 @@ impl fmt::Display for StopReason {
             Self::FailFast => "fail-fast",
             Self::Interrupted => "interrupted",
             Self::Time => "time is up",
+            Self::Shortage => "this machine lacks something",
         })
     }
 }

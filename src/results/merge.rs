@@ -255,7 +255,8 @@ fn graver(one: Option<StopReason>, other: Option<StopReason>) -> Option<StopReas
         None => 0,
         Some(StopReason::FailFast) => 1,
         Some(StopReason::Time) => 2,
-        Some(StopReason::Interrupted) => 3,
+        Some(StopReason::Shortage) => 3,
+        Some(StopReason::Interrupted) => 4,
     };
     if weight(&other) > weight(&one) { other } else { one }
 }

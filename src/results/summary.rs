@@ -145,7 +145,9 @@ impl SummaryBuilder {
             Exit::Interrupted
         } else if count(Verdict::Failed) > 0 || !stale.is_empty() {
             Exit::Failed
-        } else if count(Verdict::Error) > 0 || stopped == Some(StopReason::Time) {
+        } else if count(Verdict::Error) > 0
+            || matches!(stopped, Some(StopReason::Time | StopReason::Shortage))
+        {
             Exit::Harness
         } else if self.cases.keys().all(|verdict| verdict.says_nothing()) && !self.cases.is_empty() {
             Exit::Nothing

@@ -5,6 +5,7 @@ use std::path::Path;
 use crate::reference;
 use crate::results::redact::Secrets;
 use crate::run::{RunOptions, Target};
+use crate::shortage::Shortage;
 use crate::source::Diagnostics;
 use crate::target::{LaunchError, LaunchFailure};
 use crate::wire::ConnectError;
@@ -24,6 +25,9 @@ pub enum RunError {
     /// The protocol cannot be judged by.
     #[error(transparent)]
     Protocol(#[from] Diagnostics),
+    /// This machine has no more of something.
+    #[error("{0}")]
+    Shortage(Shortage),
     /// Stopped before the first case.
     #[error("interrupted before the first case")]
     Interrupted,
@@ -49,7 +53,22 @@ impl RunError {
             Self::Trace { .. } => {
                 "the trace is written to a temporary file in the same folder and renamed".to_owned()
             }
+            Self::Shortage(shortage) => shortage.advice().to_owned(),
             Self::Reference(_) | Self::Protocol(_) | Self::Interrupted => String::new(),
+        }
+    }
+
+    /// Whether it is for want of something that this machine lacks, and not of the server's or the user's making.
+    pub fn is_shortage(&self) -> bool {
+        let connect = |error: &ConnectError| matches!(error, ConnectError::Shortage(_));
+        match self {
+            Self::Shortage(_) => true,
+            Self::Target(error) => connect(error),
+            Self::Launch(failure) => match &failure.error {
+                LaunchError::Connect(error) => connect(error),
+                error => matches!(error, LaunchError::Shortage(_)),
+            },
+            _ => false,
         }
     }
 
@@ -100,6 +119,7 @@ fn connect(error: &ConnectError, target: &Target) -> String {
         None => "--timeout-scale 3".to_owned(),
     };
     match error {
+        ConnectError::Shortage(shortage) => shortage.advice().to_owned(),
         ConnectError::Http { status: 401 | 403, .. } => match name {
             Some(name) => format!(
                 "give the server's credentials, in [target.{name}]: bearer = \"env:TOKEN\", or header = [\"Name: env:VARIABLE\"]"

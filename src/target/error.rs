@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::config::TargetConfig;
 use super::log::Line;
+use crate::shortage::{self, Shortage};
 use crate::source::escape_token;
 use crate::wire::ConnectError;
 
@@ -41,6 +42,9 @@ pub enum LaunchError {
     /// A fixed port is taken.
     #[error("port {0} is in use already")]
     PortInUse(u16),
+    /// This machine has no more of something that is needed to launch it.
+    #[error("{0}")]
+    Shortage(Shortage),
     /// No free port is left, or no folder can be made.
     #[error("{0}")]
     System(String),
@@ -75,6 +79,11 @@ pub enum LaunchError {
 }
 
 impl LaunchError {
+    /// What the system does not give us, and why.
+    pub(super) fn system(what: &str, error: &std::io::Error) -> Self {
+        shortage::note(error).map_or_else(|| Self::System(format!("{what}: {error}")), Self::Shortage)
+    }
+
     /// What to do about it.
     pub fn hint(&self) -> &'static str {
         match self {
@@ -91,6 +100,7 @@ impl LaunchError {
                 "end what listens there, or let frameproof choose: `ports = { port = 0 }`, `{{port}}` in url and command; \
                  --attach tests what is running"
             }
+            Self::Shortage(shortage) => shortage.advice(),
             Self::System(_) | Self::Template { .. } => "",
             Self::Model(_) => "`model = \"127.0.0.1:0\"` takes a free port",
             Self::Setup { .. } => {
@@ -131,7 +141,9 @@ impl LaunchError {
             Self::Setup { .. } if config.setup.len() == 1 => Some("/setup/0/url".to_owned()),
             Self::Setup { .. } => Some("/setup".to_owned()),
             Self::Connect(_) => url(),
-            Self::System(_) | Self::Template { .. } | Self::Fell(_) | Self::Dead(_) => None,
+            Self::Shortage(_) | Self::System(_) | Self::Template { .. } | Self::Fell(_) | Self::Dead(_) => {
+                None
+            }
         }
     }
 
@@ -154,7 +166,7 @@ impl LaunchError {
             // How it ended is told with its last words.
             Self::Exited { process, how } => Self::Exited { process, how: mask(how) },
             Self::Fell(text) => Self::Fell(mask(text)),
-            other @ Self::PortInUse(_) => other,
+            other @ (Self::PortInUse(_) | Self::Shortage(_)) => other,
         }
     }
 }

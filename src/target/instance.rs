@@ -16,6 +16,7 @@ use super::setup::{answers, call, fill};
 use super::spec::{Spec, Vars};
 use super::supervisor::PREFIX;
 use crate::results::death::Death;
+use crate::shortage;
 use crate::trace::Payload;
 use crate::wire::{Endpoint, Link, LinkMode, Trust};
 
@@ -63,7 +64,7 @@ impl Instance {
         model: Option<&str>,
         trust: &Trust,
     ) -> Result<Arc<Self>, LaunchFailure> {
-        let system = |error: std::io::Error| LaunchError::System(format!("no scratch folder: {error}"));
+        let system = |error: std::io::Error| LaunchError::system("no scratch folder", &error);
         let scratch = tempfile::Builder::new().prefix(PREFIX).tempdir().map_err(system)?;
         if spec.is_launched() {
             spec.groups.prepare(scratch.path());
@@ -319,6 +320,9 @@ impl Instance {
             let is_ready = if let Some(address) = &ready.tcp {
                 let address = fill(address, &vars)?;
                 let tried = tokio::time::timeout(TRY, tokio::net::TcpStream::connect(&address)).await;
+                if let Ok(Err(error)) = &tried {
+                    shortage::note(error);
+                }
                 matches!(tried, Ok(Ok(_)))
             } else if let Some(url) = &ready.http {
                 answers(&fill(url, &vars)?, TRY, &self.trust).await
@@ -382,9 +386,9 @@ fn ports(spec: &Spec) -> Result<Vec<(String, u16)>, LaunchError> {
         let listener =
             TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).map_err(|error| match error.kind() {
                 std::io::ErrorKind::AddrInUse => LaunchError::PortInUse(*port),
-                _ => LaunchError::System(format!("port {port} cannot be used: {error}")),
+                _ => LaunchError::system(&format!("port {port} cannot be used"), &error),
             })?;
-        let system = |error: std::io::Error| LaunchError::System(format!("no free port: {error}"));
+        let system = |error: std::io::Error| LaunchError::system("no free port", &error);
         found.push((name.clone(), listener.local_addr().map_err(system)?.port()));
         held.push(listener);
     }

@@ -16,6 +16,7 @@ use super::group::{self, Groups};
 use super::log::Log;
 use super::setup::fill;
 use super::spec::{Process, Vars};
+use crate::shortage;
 
 /// How often it is looked whether the rest of a group is gone. There is no event for that.
 const POLL: Duration = Duration::from_millis(10);
@@ -52,6 +53,8 @@ pub(super) struct Exit {
     pub success: bool,
     /// `exited with status 1`, `was ended by signal 9`.
     pub how: String,
+    /// Nothing that it started was left: its number may be another's by now.
+    group_is_gone: bool,
 }
 
 impl Running {
@@ -78,6 +81,9 @@ impl Running {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let since = Instant::now();
         let mut child = command.spawn().map_err(|error| {
+            if let Some(shortage) = shortage::note_start(&error) {
+                return LaunchError::Shortage(shortage);
+            }
             let missing = error.kind() == std::io::ErrorKind::NotFound && !folder.is_dir();
             let reason = match missing && folder != Path::new("") {
                 true => format!("its working folder {} does not exist", folder.display()),
@@ -100,9 +106,15 @@ impl Running {
         let stdin = child.stdin.take();
         let (ended, exit) = watch::channel(None);
         let (was_read, read) = watch::channel(false);
+        let watched = Arc::clone(groups);
         tokio::spawn(async move {
             let how = child.wait().await;
-            ended.send_replace(Some(describe(how)));
+            // What is left of its group is still ours; when nothing is, its number may soon be another's.
+            let group_is_gone = !group::is_alive(leader);
+            if group_is_gone {
+                watched.remove(leader);
+            }
+            ended.send_replace(Some(Exit { group_is_gone, ..describe(how) }));
             let read = futures_util::future::join_all([out, error].into_iter().flatten());
             let _ = tokio::time::timeout(LAST_WORDS, read).await;
             was_read.send_replace(true);
@@ -136,7 +148,7 @@ impl Running {
     pub async fn end_of(mut exited: Exited) -> Exit {
         let exit = exited.exit.wait_for(Option::is_some).await.ok().and_then(|exit| exit.clone());
         let _ = exited.read.wait_for(|read| *read).await;
-        exit.unwrap_or(Exit { success: false, how: "is gone".to_owned() })
+        exit.unwrap_or(Exit { success: false, how: "is gone".to_owned(), group_is_gone: false })
     }
 
     /// Memory that the whole group has resident, in bytes.
@@ -144,9 +156,15 @@ impl Running {
         group::memory(self.leader)
     }
 
+    fn signal(&self, signal: Signal) {
+        if !self.exit().is_some_and(|exit| exit.group_is_gone) {
+            group::signal(self.leader, signal);
+        }
+    }
+
     /// Asks the whole group to end.
     pub fn terminate(&self) {
-        group::signal(self.leader, Signal::TERM);
+        self.signal(Signal::TERM);
     }
 
     /// Waits for the group to end, and kills what is left of it after `patience`.
@@ -156,31 +174,33 @@ impl Running {
         while group::is_alive(self.leader) && Instant::now() < until && self.exit().is_some() {
             tokio::time::sleep(POLL).await;
         }
-        group::signal(self.leader, Signal::KILL);
+        self.signal(Signal::KILL);
         // After SIGKILL it ends at once, but for a process that hangs in the kernel.
         let _ = tokio::time::timeout(ORPHANS, self.ended()).await;
     }
 
     /// Kills the whole group and waits for its leader's end.
     pub async fn kill(self) {
-        group::signal(self.leader, Signal::KILL);
+        self.signal(Signal::KILL);
         let _ = tokio::time::timeout(ORPHANS, self.ended()).await;
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        group::signal(self.leader, Signal::KILL);
+        self.signal(Signal::KILL);
         self.groups.remove(self.leader);
     }
 }
 
 fn describe(status: std::io::Result<ExitStatus>) -> Exit {
-    let Ok(status) = status else { return Exit { success: false, how: "is gone".to_owned() } };
+    let Ok(status) = status else {
+        return Exit { success: false, how: "is gone".to_owned(), group_is_gone: false };
+    };
     let how = match (status.code(), status.signal()) {
         (Some(code), _) => format!("exited with status {code}"),
         (None, Some(signal)) => format!("was ended by signal {signal}"),
         (None, None) => "ended".to_owned(),
     };
-    Exit { success: status.success(), how }
+    Exit { success: status.success(), how, group_is_gone: false }
 }

@@ -8,6 +8,7 @@ use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
 use super::error::LaunchError;
 use super::spec::{Call, Vars};
+use crate::shortage;
 use crate::template;
 use crate::wire::Trust;
 
@@ -131,6 +132,9 @@ fn tried(
 
 /// What went wrong, as a user can act on it.
 fn told(error: ureq::Error) -> String {
+    if let ureq::Error::Io(error) = &error {
+        shortage::note(error);
+    }
     let error = match error {
         ureq::Error::Io(error) if error.kind() == std::io::ErrorKind::InvalidData => error,
         ureq::Error::Rustls(error) => std::io::Error::new(std::io::ErrorKind::InvalidData, error),

@@ -7,6 +7,8 @@ use std::net::SocketAddr;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 
+use crate::shortage;
+
 /// Send buffer of an accepted connection in bytes: small, so that a client that does not read is noticed soon.
 const SEND_BUFFER: u32 = 16 * 1024;
 /// Connections that may wait to be accepted.
@@ -28,7 +30,8 @@ impl Acceptor {
     /// # Errors
     /// The address cannot be had.
     pub fn listen(address: SocketAddr) -> io::Result<Self> {
-        Ok(Self { listener: listen(address)?, connections: JoinSet::new(), accepted: 0 })
+        let listener = shortage::heed(listen(address))?;
+        Ok(Self { listener, connections: JoinSet::new(), accepted: 0 })
     }
 
     /// Where it listens.
@@ -49,12 +52,20 @@ impl Acceptor {
                         return (stream, self.accepted);
                     }
                     // The client is gone already; or this process has no more files, and must not turn round and round.
-                    Err(_) => tokio::time::sleep(PAUSE).await,
+                    Err(error) => {
+                        shortage::note(&error);
+                        tokio::time::sleep(PAUSE).await;
+                    }
                 },
                 // Those that are done are taken away.
                 Some(_) = self.connections.join_next() => {}
             }
         }
+    }
+
+    /// Connections that are being served.
+    pub fn count(&self) -> usize {
+        self.connections.len()
     }
 
     /// Serves a connection beside the others.
@@ -82,7 +93,10 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 /// # Errors
 /// The system has no more ports or files.
 pub async fn pair() -> io::Result<(TcpStream, TcpStream)> {
-    let listener = listen(SocketAddr::from(([127, 0, 0, 1], 0)))?;
-    let (near, far) = tokio::join!(TcpStream::connect(listener.local_addr()?), listener.accept());
-    Ok((near?, far?.0))
+    let pair = async {
+        let listener = listen(SocketAddr::from(([127, 0, 0, 1], 0)))?;
+        let (near, far) = tokio::join!(TcpStream::connect(listener.local_addr()?), listener.accept());
+        Ok((near?, far?.0))
+    };
+    shortage::heed(pair.await)
 }

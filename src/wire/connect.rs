@@ -14,6 +14,7 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, client_async_with_confi
 
 use super::ahead::Ahead;
 use super::tls::{self, Trust};
+use crate::shortage::{self, Shortage};
 
 /// How much of a refusing server's answer is quoted, in characters.
 const MAX_BODY: usize = 400;
@@ -99,6 +100,9 @@ pub enum ConnectError {
     /// The connection broke while it was being opened.
     #[error("the connection broke during the upgrade: {0}")]
     Broken(String),
+    /// This machine has no more of something: the server has no part in it.
+    #[error("{0}")]
+    Shortage(Shortage),
 }
 
 pub(super) type Stream = MaybeTlsStream<TcpStream>;
@@ -267,13 +271,15 @@ const RECEIVE_BUFFER: u32 = 64 << 10;
 
 async fn dial(host: &str, port: u16) -> Result<TcpStream, ConnectError> {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
-    let addresses = tokio::net::lookup_host((bare, port))
-        .await
-        .map_err(|error| ConnectError::Unresolved { host: host.to_owned(), reason: error.to_string() })?;
+    let addresses =
+        tokio::net::lookup_host((bare, port)).await.map_err(|error| match shortage::note(&error) {
+            Some(shortage) => ConnectError::Shortage(shortage),
+            None => ConnectError::Unresolved { host: host.to_owned(), reason: error.to_string() },
+        })?;
     let mut last = ConnectError::Unresolved { host: host.to_owned(), reason: "no address".to_owned() };
     for address in addresses {
         let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() };
-        let socket = socket.map_err(|error| ConnectError::Broken(error.to_string()))?;
+        let socket = socket.map_err(|error| broken(&error))?;
         // What a system does not grant is no matter: a stalled client is then felt later.
         _ = socket.set_recv_buffer_size(RECEIVE_BUFFER);
         match socket.connect(address).await {
@@ -281,10 +287,18 @@ async fn dial(host: &str, port: u16) -> Result<TcpStream, ConnectError> {
             Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
                 last = ConnectError::Refused(address.to_string());
             }
-            Err(error) => last = ConnectError::Broken(error.to_string()),
+            Err(error) => last = broken(&error),
         }
     }
     Err(last)
+}
+
+/// A connection that the system breaks, or does not give us.
+fn broken(error: &std::io::Error) -> ConnectError {
+    match shortage::note(error) {
+        Some(shortage) => ConnectError::Shortage(shortage),
+        None => ConnectError::Broken(error.to_string()),
+    }
 }
 
 fn classify(error: Error) -> ConnectError {
@@ -301,7 +315,7 @@ fn classify(error: Error) -> ConnectError {
             }
         }
         Error::Url(UrlError::UnableToConnect(address)) => ConnectError::Refused(address),
-        Error::Io(error) => ConnectError::Broken(error.to_string()),
+        Error::Io(error) => broken(&error),
         // The stream was over before the answer was: as much of a break as a reset.
         Error::Protocol(ProtocolError::HandshakeIncomplete) => {
             ConnectError::Broken("the server ended it before its answer was complete".to_owned())

@@ -4,6 +4,7 @@ pub mod accept;
 mod ahead;
 mod connect;
 pub mod frame;
+pub mod guard;
 mod incoming;
 mod link;
 mod messages;

@@ -20,7 +20,7 @@ const FLOORS: &[&[&str]] = &[
     &["results"],
     &["trace"],
     &["frame", "source", "cue", "template", "text", "output", "exit"],
-    &["input"],
+    &["input", "shortage"],
 ];
 
 fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) {

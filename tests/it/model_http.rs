@@ -186,7 +186,7 @@ fn nonsense_is_refused_and_harms_nobody() {
     let mut stream = model.open();
     write!(
         stream,
-        "POST /v1/messages HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 99999999\r\n\r\n"
+        "POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 99999999\r\n\r\n"
     )
     .expect("sent");
     let mut bytes = Vec::new();
@@ -195,7 +195,7 @@ fn nonsense_is_refused_and_harms_nobody() {
     assert_eq!((answer.status, &answer.json()["error"]["type"]), (413, &json!("request_too_large")));
     // One that is not announced is refused when it gets there.
     let mut stream = model.open();
-    write!(stream, "POST /v1/messages HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+    write!(stream, "POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
         .expect("sent");
     let chunk = [format!("{:x}\r\n", 1 << 20).into_bytes(), vec![b' '; 1 << 20], b"\r\n".to_vec()].concat();
     let mut head = [0; 12];

@@ -9,6 +9,7 @@ use crate::exit::Exit;
 use crate::fuzz::Testbed;
 use crate::fuzz::replay::{Fate, Replay, exit_of, replay};
 use crate::report::escape;
+use crate::shortage;
 
 /// Runs the findings of a folder again, and shows what became of each.
 pub(super) async fn again(
@@ -20,6 +21,9 @@ pub(super) async fn again(
     let all = replay(&target, folder, deadline, seed).await;
     let all = all.map_err(|error| usage(error, "--replay takes the folder of --findings"))?;
     target.close().await;
+    if shortage::seen().is_some() {
+        return Err(Failure::Shortage);
+    }
     if all.is_empty() {
         return Err(nothing(
             format!("{} holds no findings (*.yaml)", folder.display()),

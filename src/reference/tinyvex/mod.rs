@@ -28,6 +28,7 @@ use styles::Style;
 use crate::reference::engine::Canceller;
 use crate::reference::engine::Setup;
 use crate::reference::engine::notes::Notes;
+use crate::shortage;
 
 /// What a server does otherwise than the plain one.
 type Behaviour = crate::reference::engine::Behaviour<Defect, Style>;
@@ -67,7 +68,7 @@ struct State {
 impl Service {
     /// A server on a journal of its own.
     pub(super) fn new(setup: &Setup) -> Self {
-        let data = tempfile::Builder::new().prefix("frameproof-").tempdir().ok();
+        let data = shortage::heed(tempfile::Builder::new().prefix("frameproof-").tempdir()).ok();
         Self::on(Behaviour::new(setup), Spelling::Acp, data.map(Arc::new))
     }
 
@@ -78,7 +79,7 @@ impl Service {
     }
 
     fn on(behaviour: Behaviour, spelling: Spelling, data: Option<Arc<TempDir>>) -> Self {
-        let store = data.as_ref().and_then(|folder| Store::open(folder.path()).ok());
+        let store = data.as_ref().and_then(|folder| shortage::heed(Store::open(folder.path())).ok());
         let core = store.map(|store| {
             let state = State {
                 store,

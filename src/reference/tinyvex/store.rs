@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::rpc::{INTERNAL, REJECTED, Refusal, invalid, refuse};
+use crate::shortage;
 
 /// Values that a stream keeps for a resume; an older `lastSeq` has expired.
 pub(super) const WINDOW: u64 = 16;
@@ -215,6 +216,10 @@ impl Store {
 
     /// Writes a transaction down, then carries it out.
     fn commit(&mut self, changes: Vec<Change>) -> io::Result<()> {
+        shortage::heed(self.written(changes))
+    }
+
+    fn written(&mut self, changes: Vec<Change>) -> io::Result<()> {
         if changes.is_empty() {
             return Ok(());
         }

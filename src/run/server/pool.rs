@@ -93,7 +93,8 @@ impl ServerPool {
         let model = match target {
             Target::Configured(spec) => match spec.model.listen {
                 Some(listen) => {
-                    let started = model::start(model::Options { listen, observer }).await;
+                    let started =
+                        model::start(model::Options { listen, observer, ..model::Options::default() }).await;
                     let failed = |error: model::StartError| LaunchError::Model(error.to_string());
                     Some(started.map_err(|error| LaunchFailure::from(failed(error)))?)
                 }

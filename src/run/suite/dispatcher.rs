@@ -20,6 +20,7 @@ use crate::run::suite::short_deadlines::{QueuedCase, ShortDeadlines};
 use crate::run::suite::sink::ReportSink;
 use crate::run::triage::groups::FailureGroups;
 use crate::scenario::LoadedCase;
+use crate::shortage;
 use crate::trace::{Event, TraceFile};
 
 /// Cases that are in the queue at a time, unless some come back to it.
@@ -132,12 +133,19 @@ impl<'s> Dispatcher<'s> {
                     self.stopped = Some(StopReason::Interrupted);
                     self.tasks.shutdown().await;
                 }
+                _ = shortage::came(), if self.stopped.is_none() => self.stop_for_shortage().await,
                 () = &mut until, if self.stopped.is_none() => {
                     self.stopped = Some(StopReason::Time);
                     self.tasks.shutdown().await;
                 }
             }
         }
+    }
+
+    /// What runs may fail for want of what this machine lacks: it is not judged.
+    async fn stop_for_shortage(&mut self) {
+        self.stopped = Some(StopReason::Shortage);
+        self.tasks.shutdown().await;
     }
 
     /// Nothing is left but what runs with patience.
@@ -183,6 +191,10 @@ impl<'s> Dispatcher<'s> {
             Err(_) => alone(panicked(&one.case, run)),
         };
         self.record(trace);
+        // Unless it has passed all the same, the server may not be to blame.
+        if shortage::seen().is_some() && report.verdict != Verdict::Passed {
+            return;
+        }
         if report.failures.iter().any(|failure| failure.check == Check::Leak) {
             self.jobs = 1;
         }

@@ -28,6 +28,7 @@ use crate::run::triage::model_use as asked;
 use crate::run::triage::model_use::{CueResults, ModelUse};
 use crate::run::{RunError, RunOptions, Target};
 use crate::scenario::LoadedCase;
+use crate::shortage;
 use crate::trace::TraceFile;
 
 /// Runs the cases and reports each event to `sink` as it happens. Once `stop` turns true no further case begins, those that
@@ -70,7 +71,7 @@ pub async fn run(
     if leaked.is_some() {
         reports.causes.before(&run.activity, start.elapsed());
     }
-    if let Some(report) = leaked.flatten() {
+    if let Some(report) = leaked.flatten().filter(|_| shortage::seen().is_none()) {
         if report.failures.iter().any(|failure| failure.check == Check::Leak) {
             jobs = 1;
         }
@@ -102,6 +103,9 @@ pub async fn run(
         summary.hints.push(
             "the time for the run was up: what was not run is not judged; --time gives it more".to_owned(),
         );
+    }
+    if let Some(shortage) = shortage::seen().filter(|_| summary.stopped == Some(StopReason::Shortage)) {
+        summary.hints.push(format!("{shortage}; what was not run is not judged: {}", shortage.advice()));
     }
     sink(&RunEvent::RunFinished(Box::new(summary.clone())));
     Ok(summary)

@@ -1,9 +1,12 @@
 //! Servers and files that mean harm, against the real binary: each is a row of a table, and what it costs is measured.
 
+mod admission;
 mod files;
 mod findings;
 mod process;
+mod served;
 mod server;
+mod shortage;
 mod signals;
 mod survivors;
 mod text;

@@ -34,12 +34,16 @@ impl Measured {
 
 /// Runs the binary in a folder and watches it.
 pub fn measured(folder: &Path, arguments: &[&str]) -> Measured {
+    measured_within(folder, Command::new(env!("CARGO_BIN_EXE_frameproof")).args(arguments))
+}
+
+/// Runs a command that becomes the binary in a folder, and watches it.
+pub fn measured_within(folder: &Path, command: &mut Command) -> Measured {
     let began = Instant::now();
     let streams =
         ["out", "err"].map(|name| tempfile::Builder::new().prefix(name).tempfile().expect("a file"));
     let [out, err] = streams.each_ref().map(|file| Stdio::from(file.reopen().expect("a file")));
-    let mut child = Command::new(env!("CARGO_BIN_EXE_frameproof"))
-        .args(arguments)
+    let mut child = command
         .current_dir(folder)
         .env("NO_COLOR", "1")
         .stdin(Stdio::null())

@@ -48,7 +48,7 @@ impl Model {
         let length = body.len();
         write!(
             stream,
-            "{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer {KEY}\r\nx-api-key: {KEY}\r\n\
+            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer {KEY}\r\nx-api-key: {KEY}\r\n\
              Content-Type: application/json\r\nContent-Length: {length}\r\n{headers}\r\n{body}"
         )
         .expect("sent");

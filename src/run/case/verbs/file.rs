@@ -10,6 +10,7 @@ use crate::run::case::client::Received;
 use crate::run::case::context::StepScope;
 use crate::run::case::interpreter::{Abort, Interpreter};
 use crate::scenario::case::ExpectFile;
+use crate::shortage;
 use crate::source::schema::Schema;
 
 /// Longest file that is read, in bytes.
@@ -66,7 +67,10 @@ fn read(folder: &Path, path: &str) -> Result<Value, String> {
     if !real.is_file() {
         return Err(format!("`{path}` is not a file"));
     }
-    let Ok(file) = std::fs::File::open(real) else { return Ok(Value::Null) };
+    let file = match std::fs::File::open(real) {
+        Ok(file) => file,
+        Err(error) => return shortage::note(&error).map_or(Ok(Value::Null), |short| Err(short.to_string())),
+    };
     let mut bytes = Vec::new();
     file.take(MAX_FILE + 1)
         .read_to_end(&mut bytes)

@@ -1,0 +1,165 @@
+//! What this machine has no more of for frameproof itself. No server is to blame for what follows from it, so whoever meets a
+//! shortage notes it here, and whoever judges looks here first.
+
+use std::fmt;
+use std::io;
+use std::sync::LazyLock;
+
+use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
+use tokio::sync::watch;
+
+/// What there is no more of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shortage {
+    /// File descriptors of this process.
+    Descriptors,
+    /// File descriptors of the whole system.
+    SystemDescriptors,
+    /// Memory.
+    Memory,
+    /// Processes or threads.
+    Processes,
+    /// Room on the disk.
+    Disk,
+}
+
+/// The first that was noted. What a process lacks it lacks everywhere, so that there is one for all of it.
+static FIRST: LazyLock<watch::Sender<Option<Shortage>>> = LazyLock::new(|| watch::Sender::new(None));
+
+impl Shortage {
+    /// The shortage that an error tells of.
+    #[must_use]
+    pub fn of(error: &io::Error) -> Option<Self> {
+        match errno(error)? {
+            Errno::MFILE => Some(Self::Descriptors),
+            Errno::NFILE => Some(Self::SystemDescriptors),
+            Errno::NOMEM | Errno::NOBUFS => Some(Self::Memory),
+            Errno::NOSPC | Errno::DQUOT => Some(Self::Disk),
+            _ => None,
+        }
+    }
+
+    /// The same of an error with which a process or thread does not start.
+    #[must_use]
+    pub fn of_start(error: &io::Error) -> Option<Self> {
+        // Elsewhere it means: later.
+        let is_full = errno(error) == Some(Errno::AGAIN);
+        Self::of(error).or(is_full.then_some(Self::Processes))
+    }
+
+    /// What to do about it.
+    #[must_use]
+    pub fn advice(self) -> &'static str {
+        match self {
+            Self::Descriptors => {
+                "allow more in this shell (`ulimit -n 4096`), or run fewer cases at the same time (--jobs 2)"
+            }
+            Self::SystemDescriptors => "end other programs, or run fewer cases at the same time (--jobs 2)",
+            Self::Memory => {
+                "end other programs, allow more (`ulimit -v`), or run fewer cases at the same time (--jobs 2)"
+            }
+            Self::Processes => {
+                "end other programs, allow more (`ulimit -u`), or run fewer cases at the same time (--jobs 2)"
+            }
+            Self::Disk => "make room where temporary files are kept (TMPDIR)",
+        }
+    }
+}
+
+impl fmt::Display for Shortage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Descriptors => {
+                f.write_str("frameproof itself has no file descriptor left")?;
+                let most = getrlimit(Resource::Nofile).current;
+                return most.map_or(Ok(()), |most| write!(f, ": this process may have {most}"));
+            }
+            Self::SystemDescriptors => "this machine has no file descriptor left for frameproof",
+            Self::Memory => "this machine has no memory left for frameproof",
+            Self::Processes => "this machine has no process or thread left for frameproof",
+            Self::Disk => "this machine has no room on its disk left for frameproof",
+        })
+    }
+}
+
+/// The system's number of an error, also of one that was wrapped to name a path.
+fn errno(error: &io::Error) -> Option<Errno> {
+    let mut inner = error.get_ref().map(|inner| inner as &(dyn std::error::Error + 'static));
+    let mut found = Errno::from_io_error(error);
+    while let (None, Some(error)) = (found, inner) {
+        found = error.downcast_ref().and_then(Errno::from_io_error);
+        inner = error.source();
+    }
+    found
+}
+
+/// Notes the shortage that an error of this process tells of, if it does.
+pub fn note(error: &io::Error) -> Option<Shortage> {
+    Shortage::of(error).inspect(|shortage| keep(*shortage))
+}
+
+/// Hands on what the system has answered, and notes the shortage that it tells of, if it does.
+///
+/// # Errors
+/// Those of the result.
+pub fn heed<T>(result: io::Result<T>) -> io::Result<T> {
+    if let Err(error) = &result {
+        note(error);
+    }
+    result
+}
+
+/// The same of an error with which a process or thread does not start.
+pub fn note_start(error: &io::Error) -> Option<Shortage> {
+    Shortage::of_start(error).inspect(|shortage| keep(*shortage))
+}
+
+fn keep(shortage: Shortage) {
+    FIRST.send_if_modified(|first| {
+        let is_first = first.is_none();
+        first.get_or_insert(shortage);
+        is_first
+    });
+}
+
+/// The first shortage that was noted.
+#[must_use]
+pub fn seen() -> Option<Shortage> {
+    *FIRST.borrow()
+}
+
+/// Waits for the first shortage.
+pub async fn came() -> Shortage {
+    let mut first = FIRST.subscribe();
+    loop {
+        if let Some(shortage) = *first.borrow_and_update() {
+            return shortage;
+        }
+        // The sender is never gone.
+        let _ = first.changed().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shortage_is_known_by_its_number_wherever_it_is_wrapped() {
+        let full = |number: i32| io::Error::from_raw_os_error(number);
+        #[derive(Debug, thiserror::Error)]
+        #[error("at a path")]
+        struct Wrapped(#[source] io::Error);
+        let number = Errno::MFILE.raw_os_error();
+        assert_eq!(Shortage::of(&full(number)), Some(Shortage::Descriptors));
+        assert_eq!(Shortage::of(&io::Error::other(Wrapped(full(number)))), Some(Shortage::Descriptors));
+        assert_eq!(Shortage::of(&full(Errno::CONNREFUSED.raw_os_error())), None);
+        let again = full(Errno::AGAIN.raw_os_error());
+        assert_eq!(
+            (Shortage::of(&again), Shortage::of_start(&again)),
+            (None, Some(Shortage::Processes)),
+            "elsewhere it means: later"
+        );
+    }
+}

@@ -1,0 +1,116 @@
+//! What this machine has no more of is never the server's fault, and never a pass.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use super::process::{measured, measured_within};
+use super::served::Served;
+use super::server::{Behaviour, frame, said};
+use crate::support::hand;
+use crate::support::target::BINARY;
+
+/// A command line of the binary in a shell that allows so many descriptors.
+fn limited(descriptors: u32, arguments: &[&str]) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -n \"$0\" && exec \"$@\"", &descriptors.to_string(), BINARY]).args(arguments);
+    command
+}
+
+#[test]
+fn a_lack_of_descriptors_is_named_as_ours_by_every_command() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for command in [
+        &["run", "minicodex", "--junit", "j.xml"][..],
+        &["run", "tinyvex", "--html", "p.html"],
+        &["fuzz", "minicodex", "--iterations", "64"],
+        &["explore", "minicodex", "--walks", "8"],
+        &["selftest", "minicodex", "--fault", "executes-denied"],
+    ] {
+        // From hardly enough to begin to almost enough for all cases at a time.
+        for descriptors in [4, 20, 24] {
+            let ran = measured_within(folder.path(), &mut limited(descriptors, command));
+            let name = format!("{command:?} with {descriptors} descriptors");
+            assert_eq!(ran.code, Some(3), "{name}: {}", ran.shown());
+            assert!(ran.shown().contains("no file descriptor left"), "{name}: {}", ran.shown());
+            assert!(ran.shown().contains("ulimit -n"), "{name}: {}", ran.shown());
+            assert!(!ran.out.contains("FAIL") && !ran.out.contains("WARN"), "{name}: {}", ran.out);
+            assert!(ran.took < Duration::from_secs(40), "{name}: {:?}", ran.took);
+        }
+    }
+}
+
+/// Seconds of the processor that a process has used.
+#[cfg(target_os = "linux")]
+fn used(process: u32) -> f64 {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).expect("it lives");
+    let fields: Vec<&str> = stat.rsplit_once(") ").expect("a name").1.split(' ').collect();
+    let ticks = |at: usize| fields[at].parse::<f64>().expect("a number");
+    (ticks(11) + ticks(12)) / 100.0
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_server_without_descriptors_waits_for_some_and_says_so() {
+    for command in [&["serve", "minicodex"][..], &["model"]] {
+        let mut served = Served::of(&mut limited(32, command));
+        let connections: Vec<TcpStream> = (0..60).map(|_| served.connect()).collect();
+        let mut told = String::new();
+        let mut errors = BufReader::new(served.child.stderr.take().expect("a pipe"));
+        errors.read_line(&mut told).expect("told");
+        assert!(told.contains("no file descriptor left") && told.contains("ulimit -n"), "{told}");
+        let (before, began) = (used(served.child.id()), Instant::now());
+        // A server that turns round and round uses all of this time.
+        std::thread::sleep(Duration::from_secs(1));
+        let share = (used(served.child.id()) - before) / began.elapsed().as_secs_f64();
+        assert!(share < 0.5, "{command:?} uses {share} of a processor");
+        drop(connections);
+        // Those who come when the others are gone are served.
+        let answer = served.answer("GET /nowhere HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n");
+        assert!(answer.starts_with("HTTP/1.1 404"), "{command:?}: {answer}");
+    }
+}
+
+/// A server at which every opening fails, each time in another way, so that no replay confirms the one before.
+fn fails_by_turns() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("ws://{}/ws", listener.local_addr().expect("an address"));
+    let ends = [
+        frame(8, &1001u16.to_be_bytes()),
+        said("[]"),
+        said("{}"),
+        frame(8, &1011u16.to_be_bytes()),
+        said("x"),
+    ];
+    std::thread::spawn(move || {
+        for (mut stream, end) in listener.incoming().flatten().zip(ends.into_iter().cycle()) {
+            hand::upgrade_with(&mut stream, "");
+            // The client's first message shows that something is sent all the same.
+            let _ = stream.read(&mut [0; 1024]);
+            let _ = stream.write_all(&end);
+        }
+    });
+    url
+}
+
+#[test]
+fn a_campaign_that_fuzzed_nothing_is_no_pass() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let url = fails_by_turns();
+    let arguments =
+        ["fuzz", "minicodex", "--url", &url, "--iterations", "16", "-j", "1", "--json", "e.jsonl"];
+    let ran = measured(folder.path(), &arguments);
+    assert!(ran.out.contains("0 findings in 16 cases"), "{}", ran.shown());
+    assert!(!ran.out.contains(" and 0 messages"), "{}", ran.shown());
+    assert_eq!(ran.code, Some(4), "{}", ran.shown());
+    assert!(ran.err.contains("nothing was fuzzed"), "{}", ran.err);
+    let events = std::fs::read_to_string(folder.path().join("e.jsonl")).expect("written");
+    let cases = events.lines().filter(|line| line.contains(r#""event":"case-finished""#));
+    let passed: Vec<&str> = cases.filter(|line| line.contains(r#""verdict":"passed""#)).collect();
+    assert_eq!(passed, [""; 0]);
+    // Given up before the first case was over.
+    let mute = Behaviour::says(Vec::new()).serve();
+    let ran = measured(folder.path(), &["fuzz", "minicodex", "--url", &mute, "--time", "1ms"]);
+    assert!(matches!(ran.code, Some(1 | 3 | 4)), "{}", ran.shown());
+}
