@@ -15,9 +15,12 @@ use super::sessions::{Joined, Opened, Sessions};
 use super::tally::Tally;
 use super::{Limit, Outcome, Ruleset, Violation};
 use crate::frame::{self, Limits};
-use crate::protocol::{ConnectionEvent, Counts, Protocol, beginning_of, end_of};
+use crate::protocol::{
+    Bundle, BundleLevel, BundleVerdict, ConnectionEvent, Counts, Protocol, beginning_of, end_of,
+};
 use crate::results::Check;
 use crate::source::Diagnostics;
+use crate::source::schema::Violation as Violated;
 use crate::trace::{self, Direction, Event, Payload, may_be_sent};
 
 /// Judges one case or one recording. Events go in in the order in which they were seen.
@@ -166,8 +169,12 @@ impl Judge {
                 return Judged::default();
             }
         };
-        let Identity { message, answers, lost } =
+        let Identity { message, answers, lost, request } =
             self.requests.identify(&protocol, conn.conn, event.dir, &body);
+        if received && let Some(bundle) = protocol.bundle() {
+            // What the server has generated is about what is on the wire.
+            self.vendor(&protocol, bundle, request.as_deref(), &body, index);
+        }
         protocol.read_spelling(message, &mut body);
         let logged = self.history.logged(message, event.dir, &body);
         if received {
@@ -218,7 +225,7 @@ impl Judge {
         let mut violations = self.tally.take_violations();
         for violation in &mut violations {
             let invariant = violation.invariant(&self.rules.protocol);
-            violation.warns = invariant.is_some_and(|invariant| invariant.warns);
+            violation.warns |= invariant.is_some_and(|invariant| invariant.warns);
         }
         violations
     }
@@ -277,6 +284,41 @@ impl Judge {
             let violation = self.tally.list(Violation { event: Some(index), ..violation });
             // The frame is the same for all: where it is large, the first has it.
             if let Some(violation) = violation.filter(|_| number == 0 || shared) {
+                violation.actual = Some(evidence(body));
+            }
+        }
+    }
+
+    /// Judges a message by the schemas that the server has generated.
+    fn vendor(
+        &mut self,
+        protocol: &Protocol,
+        bundle: &Bundle,
+        request: Option<&str>,
+        body: &Value,
+        index: u64,
+    ) {
+        let name = protocol.type_of(body);
+        let verdict = match name {
+            Some(name) => bundle.message(name, body),
+            None => bundle.reply(&protocol.extension, request, body),
+        };
+        let told = match verdict {
+            BundleVerdict::Unjudged | BundleVerdict::Valid => return,
+            BundleVerdict::Unknown => {
+                let name = clipped(name.unwrap_or_default());
+                vec![format!("the server's own schemas have no message `{name}`")]
+            }
+            BundleVerdict::Refused(place, violations) => {
+                let told = |one: &Violated| format!("the server's own schema {place} refuses this: {one}");
+                violations.iter().map(told).collect()
+            }
+        };
+        for (number, message) in told.into_iter().enumerate() {
+            let warns = bundle.level == BundleLevel::Warning;
+            let violation = Violation::new(&Check::VendorSchema, &[], message);
+            let violation = self.tally.list(Violation { event: Some(index), warns, ..violation });
+            if let Some(violation) = violation.filter(|_| number == 0) {
                 violation.actual = Some(evidence(body));
             }
         }

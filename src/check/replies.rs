@@ -23,13 +23,20 @@ pub(super) struct Identity {
     pub answers: Option<bool>,
     /// It is a reply to a request that may have been forgotten.
     pub lost: bool,
+    /// Of a reply, what its request said that it is.
+    pub request: Option<String>,
 }
 
 impl Requests {
     /// Tells what a message is, and remembers it where it asks for a reply.
     pub fn identify(&mut self, protocol: &Protocol, conn: Conn, dir: Direction, body: &Value) -> Identity {
         let Some(replies) = &protocol.extension.replies else {
-            return Identity { message: protocol.message_of(body, dir), answers: None, lost: false };
+            return Identity {
+                message: protocol.message_of(body, dir),
+                answers: None,
+                lost: false,
+                request: None,
+            };
         };
         let id = replies.id.get(body);
         if protocol.is_reply(body) {
@@ -44,7 +51,7 @@ impl Requests {
                 // The other side may take a reply to nothing for a bad request, and say so.
                 self.unread(conn, dir);
             }
-            return Identity { message, answers: (!lost).then_some(answered), lost };
+            return Identity { message, answers: (!lost).then_some(answered), lost, request };
         }
         if let Some(id) = id {
             // A client may leave out what the request is, on purpose: it is answered all the same.
@@ -52,7 +59,7 @@ impl Requests {
             let bytes = name.len();
             self.open[dir as usize].insert(conn.0, Some(&id.to_string()), name, bytes);
         }
-        Identity { message: protocol.message_of(body, dir), answers: None, lost: false }
+        Identity { message: protocol.message_of(body, dir), answers: None, lost: false, request: None }
     }
 
     /// A message that cannot be read here went this way: whoever receives it may read a request in it, with whatever id, and answer

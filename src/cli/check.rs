@@ -39,6 +39,9 @@ pub(super) struct Check {
     /// The largest number of violations shown in full.
     #[arg(long, value_name = "N", default_value_t = 50)]
     show: usize,
+    /// A folder of JSON Schemas that the server has generated of itself: what it sends is judged by them, too.
+    #[arg(long, value_name = "DIR")]
+    schemas: Option<PathBuf>,
 }
 
 impl Check {
@@ -51,6 +54,7 @@ impl Check {
             overlay: self.overlay.clone(),
             reading: self.reading,
             dialect: self.dialect.clone(),
+            schemas: self.schemas.clone(),
             scenario: Vec::new(),
         };
         let bare = source.bare()?;

@@ -110,6 +110,7 @@ impl Said<'_> {
     pub fn check(&self, source: &Source, files: Files<'_>) -> Diagnostics {
         let paths = source.scenario.iter().map(|path| ("scenario", path.as_path()));
         let paths = paths.chain(source.overlay.iter().map(|path| ("overlay", path.as_path())));
+        let paths = paths.chain(source.schemas.iter().map(|path| ("schemas", path.as_path())));
         let paths = paths.chain(files.baseline.map(|path| ("baseline", path)));
         let paths = paths.chain(files.ca_file.map(|path| ("ca-file", path)));
         let mut errors: Vec<Diagnostic> = paths.filter_map(|(key, path)| self.missing(key, path)).collect();

@@ -33,6 +33,10 @@ pub(super) struct Source {
     /// How the server spells the protocol's messages: `own` (as in the document), a dialect of the protocol, or `auto`.
     #[arg(long, value_name = "DIALECT")]
     pub dialect: Option<String>,
+    /// A folder of JSON Schemas that the server under test has generated of itself: what it sends is judged by them, too. The protocol
+    /// says how it is read (`schemas`).
+    #[arg(long, value_name = "DIR")]
+    pub schemas: Option<PathBuf>,
 }
 
 /// A protocol and its cases.
@@ -108,7 +112,11 @@ impl Source {
         if let Some(name) = &self.name {
             return Ok(vec![Protocol::embedded(name, &self.load_options())?]);
         }
-        let given = [("scenario", !self.scenario.is_empty()), ("overlay", !self.overlay.is_empty())];
+        let given = [
+            ("scenario", !self.scenario.is_empty()),
+            ("overlay", !self.overlay.is_empty()),
+            ("schemas", self.schemas.is_some()),
+        ];
         if let Some((flag, _)) = given.iter().find(|(_, given)| *given) {
             return Err(self.which(&format!("--{flag} (`{flag}` in frameproof.toml) belongs to one")));
         }
@@ -123,7 +131,7 @@ impl Source {
         if self.overlay.is_empty() {
             return Ok(None);
         }
-        let mut bare = Self { overlay: Vec::new(), ..self.clone() };
+        let mut bare = Self { overlay: Vec::new(), schemas: None, ..self.clone() };
         bare.protocol(&mut Filter::default()).map(Some)
     }
 
@@ -154,7 +162,7 @@ impl Source {
     fn load_options(&self) -> LoadOptions {
         let reading = self.reading.map(ReadingName::from).unwrap_or_default();
         let dialect = self.dialect.as_deref().map(DialectChoice::from).unwrap_or_default();
-        LoadOptions { reading, dialect, overlays: self.overlay.clone() }
+        LoadOptions { reading, dialect, overlays: self.overlay.clone(), schemas: self.schemas.clone() }
     }
 
     /// The protocols with all their cases.
@@ -203,7 +211,8 @@ impl Source {
         }
         let paths = self.protocol.iter().map(|path| ("protocol", path));
         let paths = paths.chain(self.scenario.iter().map(|path| ("scenario", path)));
-        for (flag, path) in paths.chain(self.overlay.iter().map(|path| ("overlay", path))) {
+        let paths = paths.chain(self.overlay.iter().map(|path| ("overlay", path)));
+        for (flag, path) in paths.chain(self.schemas.iter().map(|path| ("schemas", path))) {
             text += &format!(" --{flag} {}", quote(&path.display().to_string()));
         }
         match self.reading {

@@ -244,6 +244,7 @@ fn apply(config: &TargetConfig, source: &mut Source, filter: &mut Filter) {
     if source.overlay.is_empty() {
         source.overlay.clone_from(&config.overlay);
     }
+    source.schemas = source.schemas.take().or_else(|| config.schemas.clone());
     source.reading = source.reading.or(config.reading.map(Into::into));
     source.dialect = source.dialect.take().or_else(|| config.dialect.clone());
 }

@@ -151,7 +151,7 @@ fn echoes_deep_input(program: &Program, failure: &Failure, trace: &[Event]) -> b
 fn oracle_of(failure: &Failure, at: &str, rendered: &Rendered) -> Oracle {
     match failure.check {
         Check::Step | Check::Connection => oracle_of_step(at, rendered),
-        Check::Schema => Oracle::Schema,
+        Check::Schema | Check::VendorSchema => Oracle::Schema,
         Check::Message => Oracle::Message,
         Check::Frame => Oracle::Frame,
         Check::Limit => Oracle::Limit,

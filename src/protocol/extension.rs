@@ -30,6 +30,8 @@ pub struct Extension {
     /// generated cases alike. A scenario's `suspend` can name one.
     #[serde(default)]
     pub client: IndexMap<String, super::Automatic>,
+    /// How a folder of JSON Schemas is read that the server under test generates (`--schemas DIR`).
+    pub schemas: Option<super::BundleRules>,
     /// Which requirements a frame breaks that is no message of the protocol at all.
     #[serde(default)]
     pub frames: FrameRules,

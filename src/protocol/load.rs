@@ -12,7 +12,7 @@ use super::path::Path;
 use super::references::{check_references, components_of, resolve};
 use super::requirement::{Requirements, RequirementsFile};
 use super::{
-    ClientRule, Compiled, DialectChoice, Dialects, LoadOptions, Message, PartOf, Protocol, Roles,
+    Bundle, ClientRule, Compiled, DialectChoice, Dialects, LoadOptions, Message, PartOf, Protocol, Roles,
     ServerRequest, overlay,
 };
 use crate::source::schema::Schema;
@@ -66,7 +66,13 @@ pub(super) fn compile(
     let mut errors = Diagnostics::default();
     let overlays = options.overlays.iter().filter_map(|path| errors.take(Document::read(path))).collect();
     let overlays: Vec<Document> = errors.or(overlays)?;
-    compile_all(name, api, catalogue, options.reading, &options.dialect, &overlays)
+    let mut protocol = compile_all(name, api, catalogue, options.reading, &options.dialect, &overlays)?;
+    if let Some(folder) = &options.schemas {
+        let bundle = Arc::new(Bundle::load(folder, &protocol)?);
+        // Nobody else has it yet.
+        Arc::get_mut(&mut protocol).into_iter().for_each(|protocol| protocol.set_bundle(&bundle));
+    }
+    Ok(protocol)
 }
 
 /// Compiles the protocol in the dialect that is chosen; where none is, in its own spelling, with the others at hand.

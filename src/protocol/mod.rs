@@ -3,6 +3,8 @@
 
 mod address;
 mod annotation;
+mod bundle;
+mod bundle_rules;
 mod client_rules;
 mod deciders;
 mod dialect;
@@ -34,6 +36,8 @@ use rustc_hash::FxHashMap;
 use serde_json::Value;
 
 pub use annotation::Counts;
+pub use bundle::{Bundle, BundleVerdict};
+pub use bundle_rules::{AnswerSchemas, BundleLevel, BundleRules};
 pub use client_rules::{Act as ClientAct, Automatic, ClientRule};
 pub use deciders::{Decider, Deciders};
 pub use dialect::{Dialect, DialectChoice, Respelling, SpeltValue};
@@ -102,6 +106,8 @@ struct Compiled {
     requests: Vec<ServerRequest>,
     /// What clients do by themselves.
     client: Vec<ClientRule>,
+    /// The schemas that the server under test has generated, if the user has given them.
+    bundle: Option<std::sync::Arc<Bundle>>,
     /// The schemas of patterns by their text: every case has monitors of its own, on the same schemas.
     schemas: std::sync::Mutex<FxHashMap<String, Schema>>,
     /// Message indices by name, for each direction.
@@ -143,6 +149,8 @@ pub struct LoadOptions {
     pub dialect: DialectChoice,
     /// JSON Merge Patches on the document, applied last, in order.
     pub overlays: Vec<std::path::PathBuf>,
+    /// A folder of JSON Schemas that the server under test has generated; see [`BundleRules`].
+    pub schemas: Option<std::path::PathBuf>,
 }
 
 /// Schemas that are kept; past that they are compiled each time.
@@ -188,6 +196,20 @@ impl Protocol {
             self.dialects.alternatives.iter_mut().filter_map(|(_, one)| std::sync::Arc::get_mut(one))
         {
             protocol.set_tool(class, name, target);
+        }
+    }
+
+    /// The schemas that the server under test has generated, if the user has given them.
+    pub fn bundle(&self) -> Option<&Bundle> {
+        self.compiled.bundle.as_deref()
+    }
+
+    /// Judges by a bundle of schemas, too, whichever dialect is spoken.
+    fn set_bundle(&mut self, bundle: &std::sync::Arc<Bundle>) {
+        self.compiled.bundle = Some(std::sync::Arc::clone(bundle));
+        let others = self.dialects.alternatives.iter_mut();
+        for protocol in others.filter_map(|(_, one)| std::sync::Arc::get_mut(one)) {
+            protocol.set_bundle(bundle);
         }
     }
 

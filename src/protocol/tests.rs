@@ -6,8 +6,12 @@ use super::*;
 fn every_shipped_protocol_loads_in_every_reading() {
     for name in Protocol::embedded_names() {
         for reading in [ReadingName::Strict, ReadingName::Default, ReadingName::Lenient] {
-            let options =
-                LoadOptions { reading, dialect: DialectChoice::default(), overlays: Vec::<PathBuf>::new() };
+            let options = LoadOptions {
+                reading,
+                dialect: DialectChoice::default(),
+                overlays: Vec::<PathBuf>::new(),
+                schemas: None,
+            };
             if let Err(errors) = Protocol::embedded(name, &options) {
                 panic!("{name}, {reading:?}:\n{errors}");
             }

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::bundle_rules::verify_bundle_rules;
 use super::client_rules::verify_client;
 use super::path::Path;
 use super::refs::Refs;
@@ -49,6 +50,7 @@ pub(super) fn verify(protocol: &Protocol, api: &Document, document: &Value, erro
     verify_echoes(protocol, api, errors);
     verify_requests(protocol, api, errors);
     verify_client(protocol, api, errors);
+    verify_bundle_rules(protocol, api, errors);
 }
 
 /// `or` names an opening that has none itself.

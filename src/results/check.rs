@@ -22,6 +22,8 @@ pub enum Check {
     Message,
     /// Every message of the server satisfies its schema.
     Schema,
+    /// Every message of the server satisfies the schema that the server has generated itself.
+    VendorSchema,
     /// Every reply of the server answers an open request.
     Reply,
     /// A bound: on what a server may send, or on what a monitor remembers.
@@ -41,12 +43,13 @@ const INVARIANT: &str = "invariant:";
 
 impl Check {
     /// The checks that are built in.
-    const BUILT_IN: [Self; 10] = [
+    const BUILT_IN: [Self; 11] = [
         Self::Step,
         Self::Connection,
         Self::Frame,
         Self::Message,
         Self::Schema,
+        Self::VendorSchema,
         Self::Reply,
         Self::Limit,
         Self::Memory,
@@ -63,6 +66,7 @@ impl Check {
             Self::Frame => "frame",
             Self::Message => "message",
             Self::Schema => "schema",
+            Self::VendorSchema => "vendor-schema",
             Self::Reply => "reply",
             Self::Limit => "limit",
             Self::Memory => "memory",

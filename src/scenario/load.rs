@@ -188,7 +188,7 @@ mod tests {
             let dialects = default.extension.dialects.keys().cloned().map(DialectChoice::Named);
             for dialect in [DialectChoice::Own, DialectChoice::Auto].into_iter().chain(dialects) {
                 for reading in [ReadingName::Strict, ReadingName::Default, ReadingName::Lenient] {
-                    let options = LoadOptions { reading, dialect: dialect.clone(), overlays: Vec::new() };
+                    let options = LoadOptions { reading, dialect: dialect.clone(), ..LoadOptions::default() };
                     let shipped = Protocol::embedded(name, &options).expect("it loads");
                     let protocol = Protocol::load(&root.join("protocols").join(name), &options);
                     let protocol = protocol.unwrap_or_else(|errors| panic!("{errors}"));

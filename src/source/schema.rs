@@ -213,6 +213,15 @@ impl Violation {
     }
 }
 
+impl std::fmt::Display for Violation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if !self.at.is_empty() {
+            write!(f, "{} ", self.at)?;
+        }
+        write!(f, "{}", self.problem)
+    }
+}
+
 impl std::fmt::Display for Problem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

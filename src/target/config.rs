@@ -84,6 +84,8 @@ pub struct TargetConfig {
     /// Merge patches on the protocol, for known deviations.
     #[serde(default)]
     pub overlay: Vec<PathBuf>,
+    /// A folder of JSON Schemas that the server has generated of itself: what it sends is judged by them, too.
+    pub schemas: Option<PathBuf>,
     /// Which answer applies where the protocol's document is ambiguous.
     pub reading: Option<ReadingName>,
     /// How it spells the protocol's messages: `own`, a dialect of the protocol, or `auto` (the default).
@@ -223,6 +225,7 @@ impl TargetConfig {
     #[must_use]
     pub fn relative_to(mut self, folder: &Path) -> Self {
         let paths = self.scenario.iter_mut().chain(&mut self.overlay).chain(&mut self.baseline);
+        let paths = paths.chain(&mut self.schemas);
         paths.for_each(|path| *path = folder.join(&*path));
         if let Some(protocol) = &mut self.protocol
             && protocol.contains(['/', '.'])

@@ -376,3 +376,118 @@ fn rules_for_clients_are_checked() {
         assert!(shown.contains(told), "{told}: {shown}");
     }
 }
+
+/// How the bundle of the RPC protocol is read.
+const BUNDLE: &str = "x-frameproof:\n  schemas:\n    about: rpc --schemas DIR\n    received: [Server.json]\n    requests: [Client.json]\n    \
+                      answers: { named-at: /properties/params, named: '{name}Params', schemas: ['v2/{name}Response.json'] }\n    \
+                      error: 'Error.json#/definitions/E'\n";
+
+/// A folder of schemas such as a server generates.
+fn bundle(folder: &Path, said: &Value) {
+    fs::create_dir_all(folder.join("b/v2")).expect("a folder");
+    let write = |file: &str, schema: &Value| {
+        fs::write(folder.join("b").join(file), schema.to_string()).expect("written")
+    };
+    let method = |name: &str| json!({ "properties": { "method": { "enum": [name] }, "params": { "$ref": "#/definitions/P" } } });
+    let any = json!({ "P": { "type": "object" } });
+    write(
+        "Server.json",
+        &json!({ "definitions": any, "oneOf": [method("approval/command"), method("request/resolved")] }),
+    );
+    let work = json!({ "properties": { "method": { "const": "work" }, "params": { "anyOf": [{ "$ref": "#/definitions/WorkParams" }, { "type": "null" }] } } });
+    write("Client.json", &json!({ "definitions": { "WorkParams": {} }, "oneOf": [work] }));
+    write("v2/WorkResponse.json", &json!({ "required": ["said"], "properties": { "said": said } }));
+    write(
+        "Error.json",
+        &json!({ "definitions": { "E": { "properties": { "error": { "required": ["code"] } } } } }),
+    );
+}
+
+#[test]
+fn the_server_s_own_schemas_judge_what_it_sends() {
+    let folder = project("rpc");
+    fs::write(folder.path().join("o.yaml"), BUNDLE).expect("written");
+    fs::write(folder.path().join("w.yaml"), format!("{BUNDLE}    level: warning\n")).expect("written");
+    let url = hand::serve(|stream| async move {
+        let _ = rpc(stream).await;
+    });
+    let steps = "- open: alice\n- send: { id: 1, method: work }\n- { expect: approval/command, reply: {} }\n- expect: work.result";
+    let run = |overlay: &str| {
+        run_with(
+            folder.path(),
+            "rpc",
+            &url,
+            steps,
+            &["--overlay", overlay, "--schemas", "b", "--json", "r.jsonl"],
+            "",
+        )
+    };
+    bundle(folder.path(), &json!({ "type": "object" }));
+    let (code, shown) = run("o.yaml");
+    assert_eq!(code, Some(0), "{shown}");
+    bundle(folder.path(), &json!({ "type": "string" }));
+    let told = "the server's own schema v2/WorkResponse.json refuses this: /said must be of type string";
+    let (code, shown) = run("o.yaml");
+    assert!(code == Some(1) && shown.contains(told), "{shown}");
+    let events = fs::read_to_string(folder.path().join("r.jsonl")).expect("the events");
+    assert!(events.contains(r#""check":"vendor-schema""#), "{events}");
+    let (code, shown) = run("w.yaml");
+    assert!(code == Some(0) && shown.contains(told), "{shown}");
+    let arguments = ["check", "t.ndjson", "--protocol", "rpc", "--overlay", "o.yaml", "--schemas", "b"];
+    let output = frameproof(folder.path(), &arguments);
+    assert!(output.status.code() == Some(1) && text(&output.stdout).contains(told), "{output:?}");
+}
+
+#[test]
+fn what_is_no_bundle_is_refused() {
+    let folder = project("rpc");
+    fs::write(folder.path().join("o.yaml"), BUNDLE).expect("written");
+    bundle(folder.path(), &json!({}));
+    let list = |arguments: &[&str]| {
+        let output = frameproof(
+            folder.path(),
+            &[&["run", "--protocol", "rpc", "--scenario", "m.yaml", "--url", "ws://127.0.0.1:1"], arguments]
+                .concat(),
+        );
+        (output.status.code(), text(&output.stderr))
+    };
+    let write =
+        |file: &str, text: &str| fs::write(folder.path().join("b").join(file), text).expect("written");
+    let given = ["--overlay", "o.yaml", "--schemas", "b"];
+    for (arguments, told) in [
+        (&["--schemas", "b"][..], "does not say how a bundle of schemas is read"),
+        (&["--overlay", "o.yaml", "--schemas", "nope"][..], "the bundle of schemas nope is not there"),
+        (&["--overlay", "o.yaml", "--schemas", "o.yaml"][..], "o.yaml is not a folder"),
+        (&["--overlay", "o.yaml", "--schemas", "rpc"][..], "rpc is no bundle for this protocol: Server.json"),
+    ] {
+        let (code, shown) = list(arguments);
+        assert!(code == Some(2) && shown.contains(told), "{told}: {code:?} {shown}");
+    }
+    for (file, schema, told) in [
+        ("Server.json", "{", "is no JSON"),
+        ("Server.json", "{ \"oneOf\": 3 }", "is no JSON Schema: /oneOf"),
+        ("Server.json", "{ \"oneOf\": [{}] }", "no schema there has a constant `/method`"),
+        (
+            "Server.json",
+            "{ \"properties\": { \"method\": { \"const\": \"other\" } } }",
+            "has none of the messages of rpc",
+        ),
+        (
+            "v2/WorkResponse.json",
+            "{ \"$ref\": \"#/definitions/None\" }",
+            "v2/WorkResponse.json does not compile",
+        ),
+    ] {
+        bundle(folder.path(), &json!({}));
+        write(file, schema);
+        let (code, shown) = list(&given);
+        assert!(
+            code == Some(2) && shown.contains(told) && shown.contains("rpc --schemas DIR"),
+            "{told}: {code:?} {shown}"
+        );
+    }
+    fs::write(folder.path().join("o.yaml"), BUNDLE.replace("Server.json", "../rpc/Server.json"))
+        .expect("written");
+    let (code, shown) = list(&given);
+    assert!(code == Some(2) && shown.contains("this names no file within the bundle"), "{shown}");
+}
