@@ -8,6 +8,7 @@ mod served;
 mod server;
 mod shortage;
 mod signals;
+mod slow;
 mod survivors;
 mod text;
 mod wire;
