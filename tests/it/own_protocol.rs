@@ -249,3 +249,22 @@ fn a_protocol_that_ships_can_be_copied() {
     let (code, shown) = run(folder.path(), &["init", "x", "--from", "codelap"]);
     assert!(code == Some(2) && shown.contains("codelab"), "{shown}");
 }
+
+/// It needs a server that is installed from a registry; here it is loaded, and its baseline and catalogue are looked at.
+#[test]
+fn the_example_of_codex_loads() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/codex");
+    let output = frameproof(&folder, &["run", "--target", "codex", "--list"]);
+    let (cases, errors) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{errors}");
+    assert!(
+        cases.lines().last().is_some_and(|last| last.ends_with(" cases")) && cases.lines().count() > 300,
+        "{cases}"
+    );
+    // Every entry of the baseline names a case and a requirement that there are.
+    assert!(!errors.contains("known.yaml"), "{errors}");
+    let arguments = ["list", "--protocol", "protocol", "--scenario", "scenarios", "--requirements"];
+    let listed = text(&frameproof(&folder, &arguments).stdout);
+    let ids = listed.lines().filter(|line| line.starts_with("CX-"));
+    assert!(ids.count() > 350, "{listed}");
+}

@@ -1,0 +1,29 @@
+#!/bin/sh
+# Starts `codex app-server` in the scratch folder of a run: with a home, a CODEX_HOME and a working folder of its own, and with
+# the scripted model for a provider. Usage: start.sh PORT MODEL-URL SCRATCH
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+codex=${CODEX_BIN:-$here/node_modules/.bin/codex}
+if [ ! -x "$codex" ]; then
+    echo "there is no $codex: run \`npm install\` in $here first, or set CODEX_BIN" >&2
+    exit 127
+fi
+# A login shell in a full home takes seconds for each command.
+export HOME="$3/home" CODEX_HOME="$3/codex" OPENAI_API_KEY=any
+mkdir -p "$HOME" "$CODEX_HOME" "$3/work"
+cat > "$CODEX_HOME/config.toml" <<EOF
+model = "gpt-5"
+model_provider = "scripted"
+approval_policy = "on-request"
+sandbox_mode = "read-only"
+
+[model_providers.scripted]
+name = "scripted"
+base_url = "$2/v1"
+wire_api = "responses"
+# A failing model is asked again only once, so that a failing turn ends soon.
+request_max_retries = 0
+stream_max_retries = 1
+EOF
+cd "$3/work"
+exec "$codex" app-server --listen "ws://127.0.0.1:$1"
