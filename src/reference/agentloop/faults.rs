@@ -78,7 +78,7 @@ faults! {
     NoPatch "no-patch" "The request for a patch has no applyPatch." ["AL-AP-16"];
     PatchHasNoText "patch-has-no-text" "applyPatch has no patch." ["AL-AP-16"];
     PatchEverywhere "patch-everywhere" "Every request has an applyPatch, be it empty." ["AL-AP-17"];
-    AsksAllAtOnce "asks-all-at-once" "Two commands are asked for at the same time." ["AL-AP-18", "AL-AP-4"];
+    AsksAllAtOnce "asks-all-at-once" "Two commands are asked for at the same time." ["AL-AP-18"];
     RunsWhenGone "runs-when-gone" "A waiting command runs when its client goes away." ["AL-AP-19"];
     GoneRunsLate "gone-runs-late" "A waiting command runs 250 ms after its client has gone." ["AL-AP-19"];
     RefusesExplanation "refuses-explanation" "An approval_response with applyPatch and explanation is refused." ["AL-AP-22"];
