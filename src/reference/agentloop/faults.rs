@@ -130,7 +130,7 @@ faults! {
     ErrorWithoutMessage "error-without-message" "error has a code and no message." ["AL-ERR-1"];
     TakesAnyId "takes-any-id" "user_input with a number as id starts a turn." ["AL-ERR-2"];
     SilentOnBadJson "silent-on-bad-json" "Text that is no JSON is ignored." ["AL-ERR-3"];
-    ClosesOnBadJson "closes-on-bad-json" "Text that is no JSON ends the connection." ["AL-ERR-3", "AL-UI-1"];
+    ClosesOnBadJson "closes-on-bad-json" "Text that is no JSON ends the connection." ["AL-ERR-3", "AL-UI-1", "AL-UI-9"];
     SilentOnUnknownType "silent-on-unknown-type" "A message of an unknown type is ignored." ["AL-ERR-4"];
     RefusesTwice "refuses-twice" "A message of an unknown type is answered by two errors." ["AL-ERR-4"];
     SilentUninitialised "silent-uninitialised" "A server whose agent is not initialised does not answer." ["AL-ERR-5"];

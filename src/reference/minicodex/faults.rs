@@ -126,6 +126,6 @@ faults! {
     SnapshotStatusLags "snapshot-status-lags" "A snapshot calls a run that awaits an approval running." ["MC-SNP-4"];
     EventIdAsFloat "event-id-as-float" "event_id is written as a float." ["MC-ENV-7"];
     OutputTwice "output-twice" "A call's output is sent twice." ["MC-TI-13"];
-    OthersMissAnnouncements "others-miss-announcements" "approval_pending goes to one client only." ["MC-FAN-1"];
+    OthersMissAnnouncements "others-miss-announcements" "approval_pending goes to one client only." ["MC-APR-1", "MC-FAN-1"];
     BackpressureMisspelt "backpressure-misspelt" "backpressure has an unlisted state." ["MC-BP-1"];
 }
