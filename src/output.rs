@@ -1,7 +1,10 @@
 //! A file on its way to its place: there whole or not at all; what is no file is written through.
+//!
+//! On Linux a file has no name until it is finished, so that nothing of it is left however this process ends.
 
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Component, Path, PathBuf};
 
 /// Symbolic links that are followed one after another.
 const LINKS: usize = 40;
@@ -13,8 +16,18 @@ pub struct Output(To);
 
 #[derive(Debug)]
 enum To {
-    Rename { file: std::io::BufWriter<tempfile::NamedTempFile>, place: PathBuf },
-    Through(std::io::BufWriter<std::fs::File>),
+    Place { file: Unfinished, place: PathBuf },
+    Through(BufWriter<File>),
+}
+
+/// A regular file beside its place.
+#[derive(Debug)]
+enum Unfinished {
+    /// The system forgets it when it is closed.
+    #[cfg(target_os = "linux")]
+    Nameless(BufWriter<File>),
+    /// Where the file system knows no such files.
+    Named(BufWriter<tempfile::NamedTempFile>),
 }
 
 /// What a path leads to.
@@ -34,12 +47,9 @@ impl Output {
         match place(path)? {
             Place::Special => {
                 let file = std::fs::OpenOptions::new().append(true).open(path)?;
-                Ok(Self(To::Through(std::io::BufWriter::new(file))))
+                Ok(Self(To::Through(BufWriter::new(file))))
             }
-            Place::File(place) => {
-                let file = std::io::BufWriter::new(temporary(&place)?);
-                Ok(Self(To::Rename { file, place }))
-            }
+            Place::File(place) => Ok(Self(To::Place { file: Unfinished::beside(&place)?, place })),
         }
     }
 
@@ -51,7 +61,22 @@ impl Output {
         match place(path)? {
             // To open one can mean to wait, or to disturb.
             Place::Special => Ok(()),
-            Place::File(place) => temporary(&place).map(drop),
+            Place::File(place) => Unfinished::beside(&place).map(drop),
+        }
+    }
+
+    /// That no symbolic link on the way leads out of the working folder. Whoever names a path elsewhere knows where it is; a link in a
+    /// folder of files that somebody else has written may lead anywhere.
+    ///
+    /// # Errors
+    /// It does; or the file system's.
+    pub fn check_links(path: &Path) -> std::io::Result<()> {
+        match leads_out(path, &std::env::current_dir()?)? {
+            Some(there) => Err(std::io::Error::other(format!(
+                "a symbolic link leads out of this folder, to {}; --follow-links permits it",
+                there.display()
+            ))),
+            None => Ok(()),
         }
     }
 
@@ -61,40 +86,110 @@ impl Output {
     /// The file system's.
     pub fn finish(self) -> std::io::Result<()> {
         match self.0 {
-            To::Rename { file, place } => {
-                let file = file.into_inner().map_err(std::io::IntoInnerError::into_error)?;
-                file.persist(&place).map(drop).map_err(|error| error.error)
-            }
+            To::Place { file, place } => file.finish(&place),
             To::Through(mut file) => file.flush(),
         }
     }
 }
 
+/// Writes a file that is there whole or not at all, in the place of whatever stands there: a symbolic link is replaced. Missing folders
+/// are made.
+///
+/// # Errors
+/// The file system's.
+pub fn replace(path: &Path, text: &str) -> std::io::Result<()> {
+    let mut file = Unfinished::beside(path)?;
+    file.writer().write_all(text.as_bytes())?;
+    file.finish(path)
+}
+
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         match &mut self.0 {
-            To::Rename { file, .. } => file.write(bytes),
+            To::Place { file, .. } => file.writer().write(bytes),
             To::Through(file) => file.write(bytes),
         }
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
         match &mut self.0 {
-            To::Rename { file, .. } => file.flush(),
+            To::Place { file, .. } => file.writer().flush(),
             To::Through(file) => file.flush(),
         }
     }
 }
 
-/// A file beside the place, as any other file is made: whoever collects reports may be another user.
-fn temporary(place: &Path) -> std::io::Result<tempfile::NamedTempFile> {
-    let folder = folder(place);
-    std::fs::create_dir_all(folder)?;
+impl Unfinished {
+    /// Made as any other file is made: whoever collects reports may be another user.
+    fn beside(place: &Path) -> std::io::Result<Self> {
+        let folder = folder(place);
+        std::fs::create_dir_all(folder)?;
+        #[cfg(target_os = "linux")]
+        if let Some(file) = nameless(folder) {
+            return Ok(Self::Nameless(BufWriter::new(file)));
+        }
+        Ok(Self::Named(BufWriter::new(names().tempfile_in(folder)?)))
+    }
+
+    fn writer(&mut self) -> &mut dyn Write {
+        match self {
+            #[cfg(target_os = "linux")]
+            Self::Nameless(file) => file,
+            Self::Named(file) => file,
+        }
+    }
+
+    fn finish(self, place: &Path) -> std::io::Result<()> {
+        match self {
+            #[cfg(target_os = "linux")]
+            Self::Nameless(file) => {
+                let file = file.into_inner().map_err(std::io::IntoInnerError::into_error)?;
+                match link(&file, place) {
+                    // What stands there is replaced at once: by way of a name, which only a rename takes away.
+                    Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+                        let named = names().make_in(folder(place), |name| link(&file, name))?;
+                        named.persist(place).map(drop).map_err(|error| error.error)
+                    }
+                    other => other,
+                }
+            }
+            Self::Named(file) => {
+                let file = file.into_inner().map_err(std::io::IntoInnerError::into_error)?;
+                file.persist(place).map(drop).map_err(|error| error.error)
+            }
+        }
+    }
+}
+
+fn names() -> tempfile::Builder<'static, 'static> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(".frameproof-");
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    builder.tempfile_in(folder)
+    builder
+}
+
+/// A file without a name. None: the file system has none, or it could not be given one later.
+#[cfg(target_os = "linux")]
+fn nameless(folder: &Path) -> Option<File> {
+    use rustix::fs::{CWD, Mode, OFlags, openat};
+    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+    let file = openat(CWD, folder, flags, Mode::from_raw_mode(0o666)).ok()?;
+    let file = File::from(file);
+    own_name(&file).exists().then_some(file)
+}
+
+/// Under which this process finds an open file of its own.
+#[cfg(target_os = "linux")]
+fn own_name(file: &File) -> PathBuf {
+    use std::os::fd::AsRawFd;
+    PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
+}
+
+#[cfg(target_os = "linux")]
+fn link(file: &File, name: &Path) -> std::io::Result<()> {
+    use rustix::fs::{AtFlags, CWD, linkat};
+    Ok(linkat(CWD, own_name(file), CWD, name, AtFlags::SYMLINK_FOLLOW)?)
 }
 
 fn folder(path: &Path) -> &Path {
@@ -119,6 +214,47 @@ fn place(path: &Path) -> std::io::Result<Place> {
         at = folder(&at).join(std::fs::read_link(&at)?);
     }
     Err(std::io::Error::other("too many symbolic links"))
+}
+
+/// Where a path leads that by its words lies below a folder, and does not. `here`: the folder, without links in it. A path that begins
+/// with `..` is looked at from where these end; an absolute one elsewhere is taken by its word.
+fn leads_out(path: &Path, here: &Path) -> std::io::Result<Option<PathBuf>> {
+    let mut base = here.to_owned();
+    for word in path.components() {
+        match word {
+            Component::CurDir => {}
+            Component::ParentDir => drop(base.pop()),
+            _ => break,
+        }
+    }
+    let written = here.join(path);
+    if !by_words(&written).starts_with(&base) {
+        return Ok(None);
+    }
+    let there = match (written.canonicalize(), place(&written)) {
+        (Ok(there), _) => there,
+        (Err(_), Ok(Place::File(place))) => {
+            let real = |above: &Path| Some(above.canonicalize().ok()?.join(place.strip_prefix(above).ok()?));
+            by_words(&place.ancestors().find_map(real).unwrap_or(place.clone()))
+        }
+        // A pipe, by the name that a process has for it.
+        (Err(_), Ok(Place::Special)) => PathBuf::from("an open file of a process"),
+        (Err(_), Err(error)) => return Err(error),
+    };
+    Ok((!there.starts_with(&base)).then_some(there))
+}
+
+/// An absolute path without `.` and `..`.
+fn by_words(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for word in path.components() {
+        match word {
+            Component::CurDir => {}
+            Component::ParentDir => drop(plain.pop()),
+            other => plain.push(other),
+        }
+    }
+    plain
 }
 
 #[cfg(all(test, unix))]
@@ -170,6 +306,74 @@ mod tests {
         write(&null, "text").expect("written");
         assert!(null.symlink_metadata().expect("there").is_symlink());
         assert!(Path::new("/dev/null").metadata().expect("there").file_type().is_char_device());
+    }
+
+    #[test]
+    fn a_link_that_leads_out_of_the_folder_is_known() {
+        let base = tempfile::tempdir().expect("a folder");
+        let base = base.path().canonicalize().expect("there");
+        let here = base.join("here");
+        std::fs::create_dir_all(here.join("sub")).expect("made");
+        let link = |name: &str, to: &str| std::os::unix::fs::symlink(to, here.join(name)).expect("linked");
+        for (name, to) in [
+            ("out", "../elsewhere"),
+            ("folder", ".."),
+            ("chain", "sub/second"),
+            ("sub/second", "/dev/null"),
+            ("inside", "sub/file"),
+            ("around", "../here/sub/file"),
+        ] {
+            link(name, to);
+        }
+        let told = |path: &str| leads_out(Path::new(path), &here).expect("looked at");
+        assert_eq!(told("out"), Some(base.join("elsewhere")));
+        assert_eq!(told("./sub/../out"), Some(base.join("elsewhere")));
+        assert_eq!(told("folder/x/y"), Some(base.join("x/y")));
+        assert_eq!(told("folder"), Some(base.clone()), "a folder that is there");
+        assert_eq!(told("chain"), Some(PathBuf::from("/dev/null")));
+        assert_eq!(told(&here.join("out").display().to_string()), Some(base.join("elsewhere")));
+        for inside in ["inside", "around", "new", "new/er", "sub/new", "sub", "."] {
+            assert_eq!(told(inside), None, "{inside}");
+        }
+        // Named by who writes the command.
+        for elsewhere in ["../x", "/dev/null", "/dev/stdout", "sub/../../x"] {
+            assert_eq!(told(elsewhere), None, "{elsewhere}");
+        }
+        std::os::unix::fs::symlink("/dev/null", base.join("beside")).expect("linked");
+        assert_eq!(told("../beside"), Some(PathBuf::from("/dev/null")));
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn what_is_not_finished_has_no_name() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("file");
+        if nameless(folder.path()).is_none() {
+            return;
+        }
+        for text in ["one", "two"] {
+            let mut output = Output::create(&path).expect("begun");
+            output.write_all(text.as_bytes()).expect("written");
+            let there = std::fs::read_dir(folder.path()).expect("folder").count();
+            assert_eq!(there, usize::from(text == "two"), "only what was finished before");
+            output.finish().expect("written");
+            assert_eq!(std::fs::read_to_string(&path).expect("there"), text);
+            assert_eq!(std::fs::read_dir(folder.path()).expect("folder").count(), 1);
+        }
+    }
+
+    #[test]
+    fn a_link_is_replaced_where_nothing_is_to_be_followed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (path, other) = (folder.path().join("file"), folder.path().join("other"));
+        std::fs::write(&other, "kept").expect("written");
+        std::os::unix::fs::symlink(&other, &path).expect("linked");
+        replace(&path, "new").expect("written");
+        assert!(!path.symlink_metadata().expect("there").is_symlink());
+        assert_eq!(
+            [&path, &other].map(|path| std::fs::read_to_string(path).expect("there")),
+            ["new", "kept"]
+        );
     }
 
     #[test]

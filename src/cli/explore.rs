@@ -19,7 +19,7 @@ use crate::exit::{self, Exit};
 use crate::explore::campaign::{self, ExploreEvent, ExploreOptions};
 use crate::explore::finding::Finding;
 use crate::explore::results::{self, exit_of};
-use crate::report::{explore as show, file};
+use crate::report::explore as show;
 use crate::run::testbed::Testbed;
 
 /// How long an answer may take, before `--timeout-scale`: a scripted model answers at once.
@@ -106,6 +106,7 @@ impl Explore {
         }
         let default = || format!("reports/explore-{}", found.protocol.name).into();
         let folder = self.outputs.save.clone().unwrap_or_else(default);
+        self.outputs.reports.check_links(&folder)?;
         let mut screen = Screen::new(self.outputs.quiet);
         let mut sink = |event: ExploreEvent<'_>| self.event(&mut screen, &event, &folder);
         let stopped = stop_on_signal(runtime, found.chosen.as_ref());
@@ -160,9 +161,8 @@ impl Explore {
 
 /// Writes a finding to its file, and says which that is.
 fn keep(found: &Finding, scenario: &str, folder: &Path) -> Result<String, String> {
-    std::fs::create_dir_all(folder)
-        .map_err(|error| format!("{} cannot be written: {error}", folder.display()))?;
     let path = folder.join(found.file_name());
-    file::write_atomically(&path, scenario)?;
+    crate::output::replace(&path, scenario)
+        .map_err(|error| format!("{} cannot be written: {error}", path.display()))?;
     Ok(path.display().to_string())
 }

@@ -141,6 +141,7 @@ impl Fuzz {
         }
         let default = || format!("reports/fuzz-{}", found.protocol.name).into();
         let folder = self.folders.findings.clone().unwrap_or_else(default);
+        self.outputs.reports.check_links(&folder)?;
         let mut screen = Screen::new(self.outputs.quiet);
         let mut sink = |event: CampaignEvent<'_>| self.event(&mut screen, &event, &folder);
         let stopped = stop_on_signal(runtime, found.chosen.as_ref());
@@ -193,6 +194,7 @@ impl Fuzz {
         let (corpus, skipped) =
             corpus.map_err(|error| usage(error, "check the path and its permissions"))?.unwrap_or_default();
         if let Some(folder) = &self.folders.corpus {
+            self.outputs.reports.check_links(folder)?;
             // Rather now than after the campaign.
             let made = std::fs::create_dir_all(folder);
             made.map_err(|error| {

@@ -36,6 +36,7 @@ impl Merge {
         })?;
         let reports = self.reports.named(name(&events));
         check_distinct(&self.files, reports.paths())?;
+        reports.check()?;
         reports.write(&events, |error| usage(error, ""))?;
         self.shown.show(&events)?;
         let codes = events.iter().filter_map(|event| match event {

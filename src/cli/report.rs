@@ -99,6 +99,7 @@ impl Report {
         let events = read(&self.events)?;
         let reports = self.reports.named(name(&events));
         check_distinct([&self.events], reports.paths())?;
+        reports.check()?;
         reports.write(&events, |error| usage(error, ""))?;
         if reports.paths().next().is_some() || reports.annotations.is_some() {
             return Ok(Exit::Passed);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 
-use super::{Failure, unwritable};
+use super::{Failure, unwritable, usage};
 use crate::report::annotations::{self, Places};
 use crate::report::{file, html, json, junit, markdown};
 use crate::results::event::RunEvent;
@@ -35,6 +35,9 @@ pub(super) struct Reports {
     /// (gl-code-quality-report.json) on GitLab.
     #[arg(long, value_name = "CI")]
     pub annotations: Option<Annotations>,
+    /// Write reports, traces, baselines, findings and corpora also where a symbolic link leads out of the working folder.
+    #[arg(long)]
+    pub follow_links: bool,
 }
 
 /// Whose marks to write.
@@ -85,7 +88,25 @@ impl Reports {
 
     /// Whether there is a place for each: rather now than after the campaign.
     pub fn check(&self) -> Result<(), Failure> {
-        self.paths().try_for_each(|path| file::check_writable(path).map_err(unwritable))
+        let quality = self.code_quality();
+        self.paths().chain(&quality).try_for_each(|path| self.check_place(path))
+    }
+
+    /// Whether something else can be written here.
+    pub fn check_place(&self, path: &Path) -> Result<(), Failure> {
+        self.check_links(path)?;
+        file::check_writable(path).map_err(unwritable)
+    }
+
+    /// That a file or folder is where its path says, unless it may be anywhere.
+    pub fn check_links(&self, path: &Path) -> Result<(), Failure> {
+        if self.follow_links { Ok(()) } else { file::check_links(path).map_err(leading_out) }
+    }
+
+    /// Where the report of code quality goes, if there is to be one.
+    fn code_quality(&self) -> Option<PathBuf> {
+        let wanted = self.annotations.and_then(Annotations::found) == Some(Annotations::Gitlab);
+        wanted.then(|| self.report_dir.as_deref().unwrap_or(Path::new("")).join(CODE_QUALITY))
     }
 
     /// Writes them. `failure`: what it means that one cannot be written.
@@ -98,15 +119,16 @@ impl Reports {
         write(&self.json, &|| Ok(json::render(events)))?;
         write(&self.html, &|| Ok(html::render(events)))?;
         write(&self.summary, &|| Ok(markdown::render(events)))?;
+        write(&self.code_quality(), &|| Ok(annotations::gitlab(events, &places("CI_PROJECT_DIR"))))?;
         match self.annotations.and_then(Annotations::found) {
             Some(Annotations::Github) => github(events).map_err(failure),
-            Some(Annotations::Gitlab) => {
-                let path = self.report_dir.as_deref().unwrap_or(Path::new("")).join(CODE_QUALITY);
-                write(&Some(path), &|| Ok(annotations::gitlab(events, &places("CI_PROJECT_DIR"))))
-            }
-            Some(Annotations::Auto) | None => Ok(()),
+            _ => Ok(()),
         }
     }
+}
+
+fn leading_out(error: String) -> Failure {
+    usage(error, "name the place itself, or remove the link: files of strangers may hold links to anywhere")
 }
 
 /// Prints the commands that GitHub's runner obeys, and adds to the job's summary if there is one.

@@ -157,7 +157,7 @@ impl Run {
         let others = || [&self.trace, &self.baseline_write].into_iter().flatten();
         check_distinct([], self.reports.paths().chain(others()))?;
         self.reports.check()?;
-        others().try_for_each(|path| file::check_writable(path).map_err(super::unwritable))?;
+        others().try_for_each(|path| self.reports.check_place(path))?;
         let verbosity = if self.quiet { -1 } else { i8::try_from(self.verbose).unwrap_or(i8::MAX) };
         let progress = std::io::stdout().is_terminal();
         let console = ConsoleOptions { progress, verbosity, overview: all, width: super::width() };

@@ -21,6 +21,7 @@ use super::{Failure, harness, out, report, runtime, usage};
 use crate::exit::Exit;
 use crate::report::escape::terminal;
 use crate::results::event::{RunEvent, Verdict};
+use crate::target::Groups;
 
 /// An editor writes a file in several steps, and a build many files: what changes within this time of each other is one change.
 const TOGETHER: Duration = Duration::from_millis(150);
@@ -88,8 +89,8 @@ impl Watch {
                 )
             })?;
         }
-        let folder =
-            tempfile::tempdir().map_err(|error| harness(error, "no temporary folder can be made"))?;
+        let groups = Groups::default();
+        let folder = groups.scratch().map_err(|error| harness(error, "no temporary folder can be made"))?;
         let events = self.run.events().map_or_else(|| folder.path().join("events.jsonl"), Path::to_owned);
         let runtime = runtime()?;
         let session = Session {

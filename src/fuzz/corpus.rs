@@ -91,10 +91,7 @@ pub fn store(folder: &Path, program: &Program) -> Result<(), String> {
     text.hash(&mut hasher);
     let path = folder.join(format!("{:016x}.json", hasher.finish()));
     let cannot = |error: std::io::Error| format!("{} cannot be written: {error}", path.display());
-    std::fs::create_dir_all(folder).map_err(cannot)?;
-    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(cannot)?;
-    std::io::Write::write_all(&mut file, text.as_bytes()).map_err(cannot)?;
-    file.persist(&path).map(drop).map_err(|error| cannot(error.error))
+    crate::output::replace(&path, &text).map_err(cannot)
 }
 
 #[cfg(test)]

@@ -154,10 +154,7 @@ impl Finding {
     pub fn write(&self, folder: &Path, scenario: &str) -> Result<PathBuf, String> {
         let path = folder.join(self.file_name());
         let cannot = |error: std::io::Error| format!("{} cannot be written: {error}", path.display());
-        std::fs::create_dir_all(folder).map_err(cannot)?;
-        let mut file = tempfile::NamedTempFile::new_in(folder).map_err(cannot)?;
-        std::io::Write::write_all(&mut file, scenario.as_bytes()).map_err(cannot)?;
-        file.persist(&path).map_err(|error| cannot(error.error))?;
+        crate::output::replace(&path, scenario).map_err(cannot)?;
         Ok(path)
     }
 }

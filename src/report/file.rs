@@ -27,6 +27,14 @@ pub fn check_writable(path: &Path) -> Result<(), String> {
     Output::check(path).map_err(|error| cannot(path, &error))
 }
 
+/// That no symbolic link on the way to a report leads out of the working folder.
+///
+/// # Errors
+/// The path, and where it leads.
+pub fn check_links(path: &Path) -> Result<(), String> {
+    Output::check_links(path).map_err(|error| cannot(path, &error))
+}
+
 fn cannot(path: &Path, error: &std::io::Error) -> String {
     format!("{} cannot be written: {error}", path.display())
 }

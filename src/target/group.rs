@@ -1,12 +1,12 @@
 //! Process groups: signalling a server with all that it started, and knowing which are alive.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
+use tempfile::{Builder, TempDir};
 
-use super::supervisor::Supervisor;
+use super::supervisor::{PREFIX, Supervisor};
 
 /// The process groups that were started and not yet ended. Whoever ends the program in a hurry kills them first.
 #[derive(Debug, Default)]
@@ -24,15 +24,23 @@ impl Groups {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A server is about to be launched, with this scratch folder: from now on nothing of it outlives this program.
-    pub(super) fn prepare(&self, scratch: &Path) {
+    /// Makes a scratch folder, for a server that is about to be launched, say. Neither it nor any group that is added later outlives this
+    /// program.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn scratch(&self) -> std::io::Result<TempDir> {
         let mut alive = self.alive();
         if alive.supervisor.is_none() {
             alive.supervisor = Supervisor::start();
         }
+        let base = std::path::absolute(std::env::temp_dir())?;
+        let name = format!("{PREFIX}{}", uuid::Uuid::new_v4().simple());
+        // Told before it is there: this program may end at any moment.
         if let Some(supervisor) = &mut alive.supervisor {
-            supervisor.folder(scratch);
+            supervisor.folder(&base.join(&name));
         }
+        Builder::new().prefix(&name).rand_bytes(0).tempdir_in(base)
     }
 
     pub(super) fn add(&self, leader: u32) {

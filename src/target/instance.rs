@@ -14,7 +14,6 @@ use super::log::{Log, capture};
 use super::process::{Exited, Running};
 use super::setup::{answers, call, fill};
 use super::spec::{Spec, Vars};
-use super::supervisor::PREFIX;
 use crate::results::death::Death;
 use crate::shortage;
 use crate::trace::Payload;
@@ -65,10 +64,7 @@ impl Instance {
         trust: &Trust,
     ) -> Result<Arc<Self>, LaunchFailure> {
         let system = |error: std::io::Error| LaunchError::system("no scratch folder", &error);
-        let scratch = tempfile::Builder::new().prefix(PREFIX).tempdir().map_err(system)?;
-        if spec.is_launched() {
-            spec.groups.prepare(scratch.path());
-        }
+        let scratch = spec.groups.scratch().map_err(system)?;
         let mut vars = Vars::new();
         vars.insert("scratch".into(), scratch.path().display().to_string());
         vars.extend(model.map(|model| ("model".to_owned(), model.to_owned())));

@@ -16,12 +16,11 @@ pub(super) use styles::STYLES;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tempfile::TempDir;
 use tokio::task::JoinSet;
 
 use faults::Defect;
 use spelling::Spelling;
-use store::Store;
+use store::{Disk, Store};
 use streams::Streams;
 use styles::Style;
 
@@ -37,8 +36,8 @@ type Behaviour = crate::reference::engine::Behaviour<Defect, Style>;
 pub(super) struct Service {
     behaviour: Behaviour,
     spelling: Spelling,
-    /// The folder of the database. It goes when the last server on it does.
-    data: Option<Arc<TempDir>>,
+    /// The file of the database. It goes when the last server on it does.
+    data: Option<Disk>,
     /// None where the database cannot be opened: then no connection is served.
     core: Option<Arc<Core>>,
     players: Mutex<JoinSet<()>>,
@@ -68,8 +67,8 @@ struct State {
 impl Service {
     /// A server on a journal of its own.
     pub(super) fn new(setup: &Setup) -> Self {
-        let data = shortage::heed(tempfile::Builder::new().prefix("frameproof-").tempdir()).ok();
-        Self::on(Behaviour::new(setup), Spelling::Acp, data.map(Arc::new))
+        let data = shortage::heed(Disk::new()).ok();
+        Self::on(Behaviour::new(setup), Spelling::Acp, data)
     }
 
     /// The same, with ACP spelt as its snake_case port does.
@@ -78,8 +77,8 @@ impl Service {
         Self::on(behaviour, Spelling::SnakeCase, data)
     }
 
-    fn on(behaviour: Behaviour, spelling: Spelling, data: Option<Arc<TempDir>>) -> Self {
-        let store = data.as_ref().and_then(|folder| shortage::heed(Store::open(folder.path())).ok());
+    fn on(behaviour: Behaviour, spelling: Spelling, data: Option<Disk>) -> Self {
+        let store = data.as_ref().and_then(|disk| shortage::heed(Store::open(disk)).ok());
         let core = store.map(|store| {
             let state = State {
                 store,

@@ -1,12 +1,13 @@
 //! What outlives the process: threads, counters, sessions with their history, and the log of every stream.
 //!
 //! A journal: each line is one transaction, a JSON array of changes, written before it is carried out in memory. A line that has been
-//! written survives the end of the process, as a line that was cut by it does not count.
+//! written is there when the server is started again; a line that was cut does not count. The file has no name, so that it goes with the
+//! process, however that ends.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, BufWriter, Seek, SeekFrom, Write};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -55,9 +56,23 @@ enum Change {
     Log { key: String, seq: u64, journal: String, value: String },
 }
 
+/// The file of a journal, which servers that follow one another share.
+#[derive(Clone)]
+pub(super) struct Disk(Arc<Mutex<File>>);
+
+impl Disk {
+    /// An empty one.
+    pub fn new() -> io::Result<Self> {
+        Ok(Self(Arc::new(Mutex::new(tempfile::tempfile()?))))
+    }
+
+    fn file(&self) -> MutexGuard<'_, File> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 struct Journal {
-    file: File,
-    path: PathBuf,
+    disk: Disk,
     /// Its length, and its length after it was last written anew.
     length: u64,
     compacted: u64,
@@ -72,12 +87,12 @@ pub(super) enum Topic {
 }
 
 impl Store {
-    /// Opens the journal in a folder.
-    pub fn open(folder: &Path) -> io::Result<Self> {
-        let path = folder.join("tinyvex.journal");
-        let mut file = OpenOptions::new().read(true).append(true).create(true).open(&path)?;
+    /// Reads the journal.
+    pub fn open(disk: &Disk) -> io::Result<Self> {
+        let mut file = disk.file();
+        file.seek(SeekFrom::Start(0))?;
         let (mut tables, mut length, mut line) = (Tables::default(), 0, Vec::new());
-        let mut reader = BufReader::new(&mut file);
+        let mut reader = BufReader::new(&mut *file);
         loop {
             line.clear();
             reader.read_until(b'\n', &mut line)?;
@@ -87,7 +102,7 @@ impl Store {
             length += line.len() as u64;
         }
         file.set_len(length)?;
-        Ok(Self { tables, journal: Journal { file, path, length, compacted: length } })
+        Ok(Self { tables, journal: Journal { disk: disk.clone(), length, compacted: length } })
     }
 
     // ---- reading ------------------------------------------------------------------------------------------------
@@ -280,11 +295,13 @@ impl Journal {
     fn append(&mut self, changes: &[Change]) -> io::Result<()> {
         let mut line = serde_json::to_vec(changes)?;
         line.push(b'\n');
-        if let Err(error) = self.file.write_all(&line) {
-            self.file.set_len(self.length)?;
+        let mut file = self.disk.file();
+        let before = file.seek(SeekFrom::End(0))?;
+        if let Err(error) = file.write_all(&line) {
+            file.set_len(before)?;
             return Err(error);
         }
-        self.length += line.len() as u64;
+        self.length = before + line.len() as u64;
         Ok(())
     }
 
@@ -294,14 +311,15 @@ impl Journal {
 
     /// Puts a journal of what there is now in the place of the grown one.
     fn rewrite(&mut self, tables: &Tables) -> io::Result<()> {
-        let mut fresh = tempfile::NamedTempFile::new_in(self.path.parent().unwrap_or(Path::new(".")))?;
+        let mut fresh = BufWriter::new(tempfile::tempfile()?);
         for change in tables.changes() {
             serde_json::to_writer(&mut fresh, &[change])?;
             fresh.write_all(b"\n")?;
         }
-        self.file = fresh.persist(&self.path)?;
-        self.length = self.file.seek(SeekFrom::End(0))?;
+        let mut fresh = fresh.into_inner().map_err(io::IntoInnerError::into_error)?;
+        self.length = fresh.stream_position()?;
         self.compacted = self.length;
+        *self.disk.file() = fresh;
         Ok(())
     }
 }
@@ -320,32 +338,32 @@ mod tests {
 
     #[test]
     fn what_was_committed_is_there_after_opening_again() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let mut store = Store::open(folder.path()).expect("a journal");
+        let disk = Disk::new().expect("a file");
+        let mut store = Store::open(&disk).expect("a journal");
         assert_eq!(append(&mut store, "x"), json!({ "id": "m1" }));
         assert!(store.mutate("failHalfway", &json!({ "threadId": "t" }), false).is_err());
         store.log("k", 1, "j", &json!([1])).expect("logged");
         drop(store);
-        let store = Store::open(folder.path()).expect("a journal");
+        let store = Store::open(&disk).expect("a journal");
         assert_eq!(store.messages("t"), json!([{ "id": "m1", "text": "x" }]));
         assert_eq!(store.stream("k"), Some((1, "j".to_owned(), json!([1]))));
     }
 
     #[test]
     fn a_line_that_was_cut_does_not_count() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let mut store = Store::open(folder.path()).expect("a journal");
+        let disk = Disk::new().expect("a file");
+        let mut store = Store::open(&disk).expect("a journal");
         append(&mut store, "x");
-        store.journal.file.write_all(b"[{\"Append\":{\"thread\":\"t\",\"te").expect("written");
-        let mut store = Store::open(folder.path()).expect("a journal");
+        disk.file().write_all(b"[{\"Append\":{\"thread\":\"t\",\"te").expect("written");
+        let mut store = Store::open(&disk).expect("a journal");
         assert_eq!(append(&mut store, "y"), json!({ "id": "m2" }));
-        assert_eq!(Store::open(folder.path()).expect("a journal").count("t"), 2);
+        assert_eq!(Store::open(&disk).expect("a journal").count("t"), 2);
     }
 
     #[test]
     fn a_journal_that_is_written_anew_says_the_same() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let mut store = Store::open(folder.path()).expect("a journal");
+        let disk = Disk::new().expect("a file");
+        let mut store = Store::open(&disk).expect("a journal");
         append(&mut store, "x");
         store.set_counter("c", 3).expect("set");
         store.add_session("s").expect("added");
@@ -355,7 +373,7 @@ mod tests {
         }
         store.journal.rewrite(&store.tables).expect("written anew");
         assert_eq!(append(&mut store, "y"), json!({ "id": "m2" }));
-        let store = Store::open(folder.path()).expect("a journal");
+        let store = Store::open(&disk).expect("a journal");
         assert_eq!((store.count("t"), store.counter("c"), store.has_session("s")), (2, 3, true));
         assert_eq!(store.history("s"), json!([{ "n": 1 }]));
         assert_eq!(store.stream("k"), Some((WINDOW + 2, "j".to_owned(), json!(WINDOW + 2))));
@@ -364,8 +382,8 @@ mod tests {
 
     #[test]
     fn the_log_is_a_window() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let mut store = Store::open(folder.path()).expect("a journal");
+        let disk = Disk::new().expect("a file");
+        let mut store = Store::open(&disk).expect("a journal");
         for seq in 1..=WINDOW + 2 {
             store.log("k", seq, "j", &json!(seq)).expect("logged");
         }

@@ -42,6 +42,56 @@ fn what_never_ends_is_refused_at_once() {
     }
 }
 
+/// What is written by each command that writes, with the option that names where.
+const WRITTEN: [&[&str]; 9] = [
+    &["run", "minicodex", "handshake/*", "--junit", "PATH"],
+    &["run", "minicodex", "handshake/*", "--html", "PATH"],
+    &["run", "minicodex", "handshake/*", "--trace", "PATH"],
+    &["run", "minicodex", "handshake/*", "--baseline-write", "PATH"],
+    &["run", "minicodex", "handshake/*", "--annotations", "gitlab", "--report-dir", "FOLDER"],
+    &["report", "events.jsonl", "--summary", "PATH"],
+    &["merge", "events.jsonl", "--junit", "PATH"],
+    &["fuzz", "minicodex", "--iterations", "1", "--corpus", "FOLDER"],
+    &["explore", "minicodex", "--walks", "1", "--save", "FOLDER"],
+];
+
+#[test]
+fn what_a_link_leads_out_of_the_folder_is_not_written_unless_asked_for() {
+    let base = tempfile::tempdir().expect("a folder");
+    let folder = base.path().join("checkout");
+    let elsewhere = base.path().join("elsewhere");
+    for each in [&folder, &elsewhere] {
+        std::fs::create_dir(each).expect("made");
+    }
+    let ran =
+        measured(&folder, &["run", "minicodex", "handshake/*", "--shard", "1/1", "--json", "events.jsonl"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.shown());
+    std::os::unix::fs::symlink("../elsewhere/file", folder.join("link")).expect("linked");
+    std::os::unix::fs::symlink("../elsewhere", folder.join("there")).expect("linked");
+    for arguments in WRITTEN {
+        let said = |path: &str| -> Vec<String> {
+            arguments.iter().map(|word| word.replace("PATH", path).replace("FOLDER", "there")).collect()
+        };
+        for path in ["link", "there/deeper/file"] {
+            let said = said(path);
+            let said: Vec<&str> = said.iter().map(String::as_str).collect();
+            let ran = measured(&folder, &said);
+            assert_eq!(ran.code, Some(2), "{said:?}: {}", ran.shown());
+            assert!(ran.err.contains("a symbolic link leads out of this folder"), "{said:?}: {}", ran.err);
+            assert_eq!(std::fs::read_dir(&elsewhere).expect("a folder").count(), 0, "{said:?}");
+        }
+        let asked = said("link");
+        let asked: Vec<&str> = asked.iter().map(String::as_str).chain(["--follow-links"]).collect();
+        let ran = measured(&folder, &asked);
+        assert_eq!(ran.code, Some(0), "{asked:?}: {}", ran.shown());
+        assert!(folder.join("link").symlink_metadata().expect("there").is_symlink());
+        for entry in std::fs::read_dir(&elsewhere).expect("a folder").flatten() {
+            let path = entry.path();
+            let _ = std::fs::remove_file(&path).or_else(|_| std::fs::remove_dir_all(&path));
+        }
+    }
+}
+
 #[test]
 fn repeating_for_ever_needs_no_queue() {
     let folder = tempfile::tempdir().expect("a folder");

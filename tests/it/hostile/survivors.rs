@@ -16,9 +16,51 @@ fn scratch_folders(temporary: &Path) -> Vec<String> {
     found.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
+/// Files that were on their way to their places.
+fn half_written(folder: &Path) -> Vec<String> {
+    scratch_folders(folder).into_iter().filter(|name| name.starts_with(".frameproof-")).collect()
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn nothing_is_left_of_a_reference_server_or_of_a_trace() {
+    let times = times();
+    let (folder, temporary) =
+        (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    let mut written = 0;
+    for time in 0..times {
+        let mut child = Command::new(BINARY)
+            .args(["run", "tinyvex", "--repeat", "1000", "--junit", "j.xml", "--trace", "t.ndjson"])
+            .current_dir(folder.path())
+            .env("TMPDIR", temporary.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("it runs");
+        std::thread::sleep(Duration::from_millis(20 + time * 389 % 900));
+        // What has no name yet is found by who has it open.
+        let open = std::fs::read_dir(format!("/proc/{}/fd", child.id())).expect("Linux").flatten();
+        let open = open.filter_map(|entry| std::fs::read_link(entry.path()).ok());
+        written += usize::from(open.filter(|to| to.starts_with(temporary.path())).count() > 0);
+        child.kill().expect("killed");
+        child.wait().expect("it ends");
+        assert_eq!(scratch_folders(temporary.path()), [""; 0], "time {time}");
+        // The folder of the reports that a run of a reference server has anyway.
+        let left: Vec<String> =
+            scratch_folders(folder.path()).into_iter().filter(|name| name != "reports").collect();
+        assert_eq!(left, [""; 0], "time {time}");
+    }
+    assert!(written > 0, "it was never ended in the midst of anything");
+}
+
+fn times() -> u64 {
+    std::env::var("FRAMEPROOF_KILLS").ok().and_then(|times| times.parse().ok()).unwrap_or(TIMES)
+}
+
 #[test]
 fn nothing_outlives_frameproof_however_it_ends() {
-    let times = std::env::var("FRAMEPROOF_KILLS").ok().and_then(|times| times.parse().ok()).unwrap_or(TIMES);
+    let times = times();
     let mark = format!("mark-{}-survivors", std::process::id());
     // The shell and its child ignore SIGTERM, and hold no pipe of frameproof's.
     let config = SERVED.replace("MARKED", &mark).replace(
@@ -42,10 +84,19 @@ fn nothing_outlives_frameproof_however_it_ends() {
             .expect("it runs");
         // From before the launch to the midst of the cases, at another moment each time.
         std::thread::sleep(Duration::from_millis(20 + time * 389 % 900));
-        launched += usize::from(!left_over(&mark).is_empty());
-        laid_down += usize::from(!scratch_folders(temporary.path()).is_empty());
+        let (is_launched, is_laid_down) =
+            (!left_over(&mark).is_empty(), !scratch_folders(temporary.path()).is_empty());
+        launched += usize::from(is_launched);
+        laid_down += usize::from(is_laid_down);
         Command::new("kill").args([signal, &child.id().to_string()]).status().expect("kill runs");
-        child.wait().expect("it ends");
+        let status = child.wait().expect("it ends");
+        let report = folder.path().join("j.xml");
+        // Before anything is laid down it may not have begun to listen to signals.
+        if signal != "-KILL" && is_laid_down {
+            assert_eq!(status.code(), Some(130), "{signal}, time {time}");
+            assert!(report.is_file(), "{signal}, time {time}: no report");
+        }
+        let _ = std::fs::remove_file(&report);
         let until = Instant::now() + PATIENCE;
         while Instant::now() < until
             && !(left_over(&mark).is_empty() && scratch_folders(temporary.path()).is_empty())
@@ -54,6 +105,7 @@ fn nothing_outlives_frameproof_however_it_ends() {
         }
         assert_eq!(left_over(&mark), [], "{signal}, time {time}");
         assert_eq!(scratch_folders(temporary.path()), [""; 0], "{signal}, time {time}");
+        assert_eq!(half_written(folder.path()), [""; 0], "{signal}, time {time}");
     }
     assert!(launched > 0 && laid_down > 0, "it was never ended in the midst of anything");
 }
