@@ -109,14 +109,14 @@ impl<'w> Walk<'w> {
 
     /// Whether the server outlives the steps so far. Between two of them nobody would notice its end: it is launched again.
     async fn lives_on(&mut self, patience: Duration) -> bool {
-        let Some(fallen) = self.pool.crashes_within(patience).await.into_iter().next() else { return true };
-        let text = format!("the server ended after a client had disconnected: {}", fallen.how);
-        let advice = match fallen.output.is_empty() {
+        let Some(crash) = self.pool.crashes_within(patience).await.into_iter().next() else { return true };
+        let text = format!("the server ended after a client had disconnected: {}", crash.how);
+        let advice = match crash.output.is_empty() {
             true => "what does it do when a client leaves? It wrote no output",
             false => "what does it do when a client leaves? Its last lines of output are below",
         };
         let mut finding = StepFinding::new("does it stay alive?", StepState::Problem, text, advice);
-        finding.log = LogLine::of_itself(&fallen.output);
+        finding.log = LogLine::of_itself(&crash.output);
         self.tell(finding);
         false
     }

@@ -1,7 +1,7 @@
 //! Short walks, each for one move.
 
 use super::table::Table;
-use super::walk::{Act, Actor, Farewell, Move, Walk};
+use super::walk::{Act, Actor, ClosingChecks, Move, Walk};
 use crate::protocol::Protocol;
 
 /// For each act the shortest walk that makes it, and the name under which it is left out if that fails.
@@ -23,7 +23,7 @@ pub(super) fn each_alone(protocol: &Protocol, table: &Table) -> Vec<(String, Wal
             }
             _ => vec![vec![by(Actor::Alice, act.clone())]],
         };
-        let walks = walks.into_iter().map(|moves| Walk { moves, farewell: Farewell::Brief });
+        let walks = walks.into_iter().map(|moves| Walk { moves, closing: ClosingChecks::Brief });
         let walks = walks.filter(|walk| walk.is_valid(protocol, table));
         all.extend(walks.map(|walk| (act.to_string(), walk)));
     }

@@ -14,7 +14,7 @@ use super::finding::{Finding, Source};
 use super::generate;
 use super::shrink::shrink;
 use super::table::Table;
-use super::walk::{Farewell, Walk};
+use super::walk::{ClosingChecks, Walk};
 use crate::protocol::Protocol;
 use crate::results::event::{Failure, Verdict};
 use crate::run::testbed::Testbed;
@@ -118,7 +118,7 @@ impl Replayer {
 
     /// A walk without the moves that are not legal where they stand.
     pub fn repaired(&self, walk: Walk) -> Walk {
-        Walk::repaired(walk.moves, walk.farewell, self.protocol(), &self.table)
+        Walk::repaired(walk.moves, walk.closing, self.protocol(), &self.table)
     }
 
     /// Runs a walk. `None`: it is no scenario.
@@ -204,7 +204,7 @@ impl Exploration<'_> {
 
     /// Tries each move alone, and leaves out what cannot be done. `false`: not even an empty walk succeeds.
     async fn each_move_alone(&mut self) -> bool {
-        let empty = Walk { moves: Vec::new(), farewell: Farewell::Full };
+        let empty = Walk { moves: Vec::new(), closing: ClosingChecks::Full };
         if !self.try_alone(vec![(String::new(), empty)]).await.is_empty() {
             if self.report.ended == ExploreEnd::Done && self.report.findings.is_empty() {
                 self.note(

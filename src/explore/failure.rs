@@ -78,7 +78,7 @@ impl Execution {
         match origin {
             Some(Origin::Opening) => 0,
             Some(Origin::Move(index)) => *index,
-            Some(Origin::Farewell) | None if self.outcome.broke().is_none() => self.walk.moves.len(),
+            Some(Origin::Closing) | None if self.outcome.broke().is_none() => self.walk.moves.len(),
             _ => 0,
         }
     }

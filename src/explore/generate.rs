@@ -2,7 +2,7 @@
 
 use super::model::Model;
 use super::table::Table;
-use super::walk::{Act, Actor, Farewell, Move, Walk};
+use super::walk::{Act, Actor, ClosingChecks, Move, Walk};
 use crate::protocol::Protocol;
 use crate::synthesis::rng::SeededRng;
 
@@ -23,7 +23,7 @@ pub fn walk(protocol: &Protocol, table: &Table, seed: u64, index: u64, most: usi
         model.apply(&step);
         moves.push(step);
     }
-    Walk { moves, farewell: Farewell::Full }
+    Walk { moves, closing: ClosingChecks::Full }
 }
 
 fn next(rng: &mut SeededRng, model: &Model<'_>, table: &Table) -> Option<Move> {
@@ -31,7 +31,7 @@ fn next(rng: &mut SeededRng, model: &Model<'_>, table: &Table) -> Option<Move> {
         let by = match rng.below(10) {
             0..=4 => Actor::Alice,
             5..=7 => Actor::Bob,
-            _ => Actor::Witness,
+            _ => Actor::Bystander,
         };
         // Nobody does anything before it has come.
         let act = if model.is_connected(by) {
@@ -111,7 +111,7 @@ mod tests {
             for index in 0..20 {
                 let mut moves = walk(protocol, table, 5, index, 25).moves;
                 moves.retain(|_| rng.chance(60));
-                let left = Walk::repaired(moves, Farewell::Brief, protocol, table);
+                let left = Walk::repaired(moves, ClosingChecks::Brief, protocol, table);
                 assert!(left.is_valid(protocol, table), "{left:?}");
             }
         });
@@ -128,7 +128,7 @@ mod tests {
                 vec![step(Actor::Bob, Act::Leave)],
                 vec![step(Actor::Bob, Act::Turn("clean".to_owned(), crate::explore::walk::Text::Plain))],
             ] {
-                let made = Walk { moves, farewell: Farewell::Brief };
+                let made = Walk { moves, closing: ClosingChecks::Brief };
                 assert!(!made.is_valid(protocol, table), "{made:?}");
             }
         });
@@ -142,7 +142,7 @@ mod tests {
                 let step = |act| Move { by: Actor::Alice, act, watched: false };
                 let turn = step(Act::Turn("clean".to_owned(), crate::explore::walk::Text::Plain));
                 let enter = step(Act::Enter(name.clone()));
-                let walk = |moves| Walk { moves, farewell: Farewell::Brief };
+                let walk = |moves| Walk { moves, closing: ClosingChecks::Brief };
                 let left = vec![enter.clone(), step(Act::Exit(None)), turn.clone()];
                 assert!(walk(left).is_valid(protocol, table), "{name}");
                 assert!(!walk(vec![enter, turn]).is_valid(protocol, table), "{name}");

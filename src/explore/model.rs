@@ -1,7 +1,7 @@
 //! The expected state of sessions and clients during a walk: what is legal, and what comes of it.
 
 use super::table::{Ends, Loses, Table};
-use super::walk::{Act, Actor, Farewell, Move, Walk};
+use super::walk::{Act, Actor, ClosingChecks, Move, Walk};
 use crate::protocol::{Protocol, Situation};
 
 /// The state of a session at rest, in tables.
@@ -147,15 +147,15 @@ impl<'m> Model<'m> {
 
     /// Whether a move can be watched by the other session: it is there, and does nothing that changes by itself.
     fn can_be_watched(&self, by: Actor, act: &Act) -> bool {
-        let is_still = match self.situation(Actor::Witness) {
+        let is_still = match self.situation(Actor::Bystander) {
             Some((state, _)) => Table::ends(state) != Ends::ByItself,
             None => true,
         };
         let acts = matches!(act, Act::Turn(..) | Act::Scripted(_) | Act::Exit(_) | Act::Wait);
         self.table.has_state
             && self.table.is_isolated
-            && by != Actor::Witness
-            && self.is_connected(Actor::Witness)
+            && by != Actor::Bystander
+            && self.is_connected(Actor::Bystander)
             && is_still
             && acts
     }
@@ -224,7 +224,7 @@ impl<'m> Model<'m> {
 impl Walk {
     /// The walk without the moves that are not legal where they stand.
     #[must_use]
-    pub fn repaired(moves: Vec<Move>, farewell: Farewell, protocol: &Protocol, table: &Table) -> Self {
+    pub fn repaired(moves: Vec<Move>, closing: ClosingChecks, protocol: &Protocol, table: &Table) -> Self {
         let mut model = Model::new(protocol, table);
         let legal = |mut step: Move| {
             step.watched = step.watched && model.can_be_watched(step.by, &step.act);
@@ -235,11 +235,11 @@ impl Walk {
             legal.then_some(step)
         };
         let moves = moves.into_iter().filter_map(legal).collect();
-        Self { moves, farewell }
+        Self { moves, closing }
     }
 
     /// Whether every move is legal where it stands.
     pub fn is_valid(&self, protocol: &Protocol, table: &Table) -> bool {
-        Self::repaired(self.moves.clone(), self.farewell, protocol, table) == *self
+        Self::repaired(self.moves.clone(), self.closing, protocol, table) == *self
     }
 }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::model::{Model, Phase};
 use super::scripts;
 use super::table::{Ends, Loses, Table};
-use super::walk::{ALICE, Act, Actor, Farewell, Loss, Move, Walk};
+use super::walk::{ALICE, Act, Actor, ClosingChecks, Loss, Move, Walk};
 use crate::protocol::Protocol;
 use crate::protocol::extension::Exchange;
 use crate::synthesis::exchanges::{Speaker, opening, spoken};
@@ -28,7 +28,7 @@ pub enum Origin {
     /// The move of this number, from 0.
     Move(usize),
     /// What is asked afterwards.
-    Farewell,
+    Closing,
 }
 
 /// A walk ready to run.
@@ -50,8 +50,8 @@ impl Walk {
             writer.origin = Origin::Move(index);
             writer.step_of(step);
         }
-        writer.origin = Origin::Farewell;
-        writer.farewell(self.farewell);
+        writer.origin = Origin::Closing;
+        writer.closing(self.closing);
         let text = json!(writer.steps).to_string();
         let mut case = json!({ "name": name, "title": title });
         let mut turns = scripts::all(protocol);
@@ -125,7 +125,7 @@ impl<'w> Writer<'w> {
         self.model.apply(step);
         self.after(step, &seeing);
         if step.watched {
-            self.wrap(from, Actor::Witness.name(), &self.protocol.extension.fuzzing.isolated);
+            self.wrap(from, Actor::Bystander.name(), &self.protocol.extension.fuzzing.isolated);
         }
     }
 
@@ -209,7 +209,7 @@ impl<'w> Writer<'w> {
     fn open(&mut self, by: Actor) {
         self.opening(by.name(), self.table.session_name(by), None);
         self.settle(by);
-        if by == Actor::Witness && self.table.is_isolated && *self.model.phase(by) == Phase::Rest {
+        if by == Actor::Bystander && self.table.is_isolated && *self.model.phase(by) == Phase::Rest {
             self.turn(by.name(), "{{secret}} {{cue.clean}}");
             self.settle(by);
         }
@@ -276,11 +276,11 @@ impl<'w> Writer<'w> {
         self.step(with_covers(json!({ "expect": TURN_END, "as": actor.name() }), covers));
     }
 
-    fn farewell(&mut self, farewell: Farewell) {
+    fn closing(&mut self, closing: ClosingChecks) {
         for step in self.model.leaving() {
             self.step_of(&step);
         }
-        if farewell == Farewell::Brief {
+        if closing == ClosingChecks::Brief {
             return;
         }
         let clean = Act::Turn(model_scripts::CLEAN.to_owned(), super::walk::Text::Plain);

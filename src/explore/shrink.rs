@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::campaign::Replayer;
 use super::failure::{Execution, Fingerprint};
-use super::walk::{Act, Farewell, Loss, Move, Text, Walk};
+use super::walk::{Act, ClosingChecks, Loss, Move, Text, Walk};
 
 /// Most replays of one finding.
 const MOST: usize = 400;
@@ -92,8 +92,8 @@ impl Work<'_> {
     async fn up_to_the_failure(&mut self) {
         let walk = self.best.walk.clone();
         let done = (self.best.moves_done() + 1).min(walk.moves.len());
-        let first = Walk { moves: walk.moves[..done].to_vec(), farewell: Farewell::Brief };
-        let brief = Walk { farewell: Farewell::Brief, ..walk };
+        let first = Walk { moves: walk.moves[..done].to_vec(), closing: ClosingChecks::Brief };
+        let brief = Walk { closing: ClosingChecks::Brief, ..walk };
         self.try_all(vec![first, brief]).await;
     }
 

@@ -115,7 +115,7 @@ impl Table {
         match actor {
             Actor::Alice => 0,
             Actor::Bob => usize::from(!self.is_shared),
-            Actor::Witness => 2,
+            Actor::Bystander => 2,
         }
     }
 

@@ -7,7 +7,7 @@ pub const ALICE: &str = "alice";
 /// A second client, of the same session where there is such a thing.
 pub const BOB: &str = "bob";
 /// The client of another session, which must not be disturbed.
-pub const WITNESS: &str = "witness";
+pub const BYSTANDER: &str = "witness";
 
 /// Who does something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -16,20 +16,20 @@ pub enum Actor {
     Alice,
     /// [`BOB`].
     Bob,
-    /// [`WITNESS`].
-    Witness,
+    /// [`BYSTANDER`].
+    Bystander,
 }
 
 impl Actor {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Alice, Self::Bob, Self::Witness];
+    pub const ALL: [Self; 3] = [Self::Alice, Self::Bob, Self::Bystander];
 
     /// The client's name in the scenario.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Alice => ALICE,
             Self::Bob => BOB,
-            Self::Witness => WITNESS,
+            Self::Bystander => BYSTANDER,
         }
     }
 }
@@ -140,7 +140,7 @@ impl fmt::Display for Move {
 
 /// What is asked after the moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Farewell {
+pub enum ClosingChecks {
     /// States are left; a clean turn works on each connection, and on a fresh one.
     Full,
     /// States are left.
@@ -153,7 +153,7 @@ pub struct Walk {
     /// What is done, in order.
     pub moves: Vec<Move>,
     /// What is asked afterwards.
-    pub farewell: Farewell,
+    pub closing: ClosingChecks,
 }
 
 impl Walk {
@@ -164,6 +164,6 @@ impl Walk {
             let way = matches!(&step.act, Act::Exit(Some(_)) | Act::Reopen(_, Some(_)));
             10 + usize::from(step.watched) + usize::from(text) + usize::from(way)
         };
-        self.moves.iter().map(of).sum::<usize>() + usize::from(self.farewell == Farewell::Full) * 25
+        self.moves.iter().map(of).sum::<usize>() + usize::from(self.closing == ClosingChecks::Full) * 25
     }
 }

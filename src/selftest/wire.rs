@@ -1,4 +1,4 @@
-//! Mutants of the wire: the suite against a correct server whose messages are spoilt on their way. What survives is a hole.
+//! Mutants of the wire: the suite against a correct server whose messages are mutated on their way. What survives is a hole.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ pub struct Mutant {
     pub fate: Fate,
     /// Requirements found broken.
     pub by: BTreeSet<String>,
-    /// How many messages were spoilt.
+    /// How many messages were mutated.
     pub hits: u64,
 }
 

@@ -163,7 +163,7 @@ impl Conversation {
             _ => Uuid::new_v4().to_string(),
         };
         let mut frame = json!({ "id": id, "type": kind, "payload": payload });
-        spoil(&mut frame, kind, self.behaviour());
+        apply_frame_fault(&mut frame, kind, self.behaviour());
         variants::shape_frame(self.behaviour(), &mut frame, kind);
         let text = frame.to_string();
         let message = match self.behaviour().striking() {
@@ -313,7 +313,7 @@ impl Conversation {
 }
 
 /// What a defect makes of a frame.
-fn spoil(frame: &mut Value, kind: &str, behaviour: &Behaviour) {
+fn apply_frame_fault(frame: &mut Value, kind: &str, behaviour: &Behaviour) {
     let mut lose = |name: &str| {
         frame.as_object_mut().map(|frame| frame.remove(name));
     };

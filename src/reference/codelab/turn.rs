@@ -128,7 +128,7 @@ impl Turn {
         chunk.replace("<<results>>", &self.results.join(between)).replace("<<text>>", &self.said)
     }
 
-    fn spoil(&self, mut chunks: Vec<String>) -> Vec<String> {
+    fn apply_chunk_faults(&self, mut chunks: Vec<String>) -> Vec<String> {
         match self.session.behaviour.striking() {
             Some(Defect::SaysAllAtOnce) => chunks = vec![chunks.concat()],
             Some(Defect::SwapsTokens) if chunks.len() > 2 => chunks.swap(0, 1),
@@ -205,7 +205,7 @@ impl Agent for Turn {
     /// Chunks are tokens.
     fn chunks(&mut self, _speech: Speech, chunks: Vec<String>) -> Vec<String> {
         self.texts -= 1;
-        let chunks = self.spoil(chunks.iter().map(|chunk| self.fill(chunk)).collect());
+        let chunks = self.apply_chunk_faults(chunks.iter().map(|chunk| self.fill(chunk)).collect());
         super::variants::recut(&self.session.behaviour, chunks)
     }
 

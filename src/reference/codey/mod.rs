@@ -3,8 +3,8 @@
 mod command;
 mod connection;
 mod faults;
+mod frame_faults;
 mod session;
-mod spoil;
 mod styles;
 mod tool;
 mod turn;

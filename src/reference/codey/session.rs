@@ -10,7 +10,7 @@ use tokio_tungstenite::tungstenite::Message;
 
 use super::Behaviour;
 use super::faults::Defect;
-use super::spoil::spoil;
+use super::frame_faults::apply_frame_fault;
 use super::styles::Style;
 use super::variants;
 use crate::reference::engine::Canceller;
@@ -127,7 +127,7 @@ impl Session {
 
     pub fn send(&self, frame: Value) {
         for frame in variants::shape(&self.behaviour, frame) {
-            spoil(&self.behaviour, frame).into_iter().for_each(|message| {
+            apply_frame_fault(&self.behaviour, frame).into_iter().for_each(|message| {
                 self.outbox.send(message);
             });
         }

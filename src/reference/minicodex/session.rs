@@ -245,7 +245,7 @@ impl Session {
         event["run_id"] = json!(run_id);
         event["ts"] = json!(now());
         shape_event(self, &mut event, &kind);
-        self.spoil_event(&mut event, &kind);
+        self.apply_frame_fault(&mut event, &kind);
         inner.log.push_back((id, event.clone()));
         // One more than the window: the newest events that a client at the edge of it has not seen.
         while inner.log.len() > REPLAY_WINDOW {
@@ -271,7 +271,7 @@ impl Session {
         inner.last_event
     }
 
-    fn spoil_event(&self, event: &mut Value, kind: &str) {
+    fn apply_frame_fault(&self, event: &mut Value, kind: &str) {
         match self.behaviour.striking() {
             Some(Defect::EventIdAsText) => event["event_id"] = json!(event["event_id"].to_string()),
             Some(Defect::EventIdAsFloat) => event["event_id"] = json!(event["event_id"].as_f64()),

@@ -7,7 +7,7 @@ use std::time::Instant;
 use tokio::sync::mpsc;
 
 use crate::run::case::client::{Client, Clients, Live};
-use crate::run::case::outcome::{Abort, Farewell};
+use crate::run::case::outcome::{Abort, CloseHandshake};
 use crate::target::Vars;
 use crate::trace::Payload;
 use crate::wire::{ConnectError, Endpoint, Incoming, Link, LinkMode};
@@ -121,19 +121,19 @@ impl Connections {
     }
 
     /// Closes what is open still with this code, and waits until it has ended. Nothing of it is judged.
-    pub async fn close_all(&mut self, code: u16, until: Instant) -> Farewell {
+    pub async fn close_all(&mut self, code: u16, until: Instant) -> CloseHandshake {
         let mut open = HashSet::new();
-        let mut farewell = Farewell::Returned;
+        let mut close_handshake = CloseHandshake::Completed;
         for client in self.clients.values_mut() {
             let polite = !client.has_ended() && !client.is_stalled() && client.is_understood();
             let number = client.number();
             let Some(link) = client.link().filter(|_| polite) else { continue };
             match link.close(Some(code), until.saturating_duration_since(Instant::now())).await {
                 Ok(()) => open.extend(number),
-                Err(_) => farewell = Farewell::Missed,
+                Err(_) => close_handshake = CloseHandshake::Missed,
             }
         }
-        farewell.max(wait_for_ends(&mut self.receiver, open, until).await)
+        close_handshake.max(wait_for_ends(&mut self.receiver, open, until).await)
     }
 }
 
@@ -142,17 +142,18 @@ pub(crate) async fn wait_for_ends(
     receiver: &mut mpsc::Receiver<Incoming>,
     mut open: HashSet<u64>,
     until: Instant,
-) -> Farewell {
-    let mut farewell = Farewell::Returned;
+) -> CloseHandshake {
+    let mut close_handshake = CloseHandshake::Completed;
     while !open.is_empty()
         && let Ok(Some(incoming)) = tokio::time::timeout_at(until.into(), receiver.recv()).await
     {
         let ended = matches!(incoming.payload, Payload::End(_));
         if (ended || matches!(incoming.payload, Payload::Close { .. })) && open.remove(&incoming.connection) {
-            farewell = farewell.max(if ended { Farewell::Missed } else { Farewell::Returned });
+            close_handshake =
+                close_handshake.max(if ended { CloseHandshake::Missed } else { CloseHandshake::Completed });
         }
     }
-    if open.is_empty() { farewell } else { Farewell::Missed }
+    if open.is_empty() { close_handshake } else { CloseHandshake::Missed }
 }
 
 impl Sessions {

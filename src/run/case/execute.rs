@@ -88,8 +88,8 @@ async fn run_round(cx: &CaseContext<'_>, round: u32, total: &mut CaseOutcome) ->
         interpreter.vars.set(name, round);
     }
     let abort = run_steps(&mut interpreter).await.err();
-    let farewell = interpreter.close_all().await;
-    let mut outcome = CaseOutcome { farewell, ..interpreter.finish() };
+    let close_handshake = interpreter.close_all().await;
+    let mut outcome = CaseOutcome { close_handshake, ..interpreter.finish() };
     if let Some(name) = sweep {
         outcome.failures.iter_mut().for_each(|failure| failure.in_round(name, round));
     }

@@ -25,7 +25,7 @@ pub(crate) struct CaseOutcome {
     pub record: CaseRecord,
     pub loss: ConnectionLoss,
     /// What came of the close frames behind its last step.
-    pub farewell: Farewell,
+    pub close_handshake: CloseHandshake,
     /// What the launched server wrote meanwhile.
     pub log: Vec<LogLine>,
     /// Why failures that the baseline knows were taken out (by the doctor alone).
@@ -72,10 +72,10 @@ pub(crate) enum ConnectionLoss {
 
 /// What came of the close frames with which connections end that nobody needs any more.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Farewell {
+pub(crate) enum CloseHandshake {
     /// The server returned each.
     #[default]
-    Returned,
+    Completed,
     /// One was not returned: the server may be about to end.
     Missed,
 }
@@ -143,7 +143,7 @@ impl CaseOutcome {
         self.record.wire = round.record.wire;
         self.record.began = round.record.began;
         self.loss = self.loss.max(round.loss);
-        self.farewell = self.farewell.max(round.farewell);
+        self.close_handshake = self.close_handshake.max(round.close_handshake);
         self.cause = round.cause;
         self.excused.merge(round.excused);
         self.failures.append(&mut round.failures);

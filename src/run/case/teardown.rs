@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 
 use crate::run::case::connections::wait_for_ends;
 use crate::run::case::interpreter::Interpreter;
-use crate::run::case::outcome::Farewell;
+use crate::run::case::outcome::CloseHandshake;
 use crate::wire::{Incoming, Link};
 
 /// How long a server may take to return the close frame before the connection is cut: it has no reason to wait.
@@ -17,7 +17,7 @@ const NORMAL: u16 = 1000;
 
 impl Interpreter<'_> {
     /// Closes what is open still, with code 1000.
-    pub(crate) async fn close_all(&mut self) -> Farewell {
+    pub(crate) async fn close_all(&mut self) -> CloseHandshake {
         self.conns.close_all(NORMAL, Instant::now() + PATIENCE).await
     }
 }

@@ -58,7 +58,7 @@ struct Bystander {
     near: Option<LeakKind>,
 }
 
-/// What the cases of a run have said that nobody else says, and what of it others heard.
+/// What the cases of a run have said that nobody else says, and what of it others received.
 #[derive(Debug, Default)]
 pub struct LeakDetector(Mutex<Inner>);
 
@@ -69,8 +69,8 @@ struct Inner {
     running: HashMap<u64, Bystander>,
     /// Who said it; several cases may play one script.
     marks: HashMap<String, Vec<Client>>,
-    /// What a run heard of others, by its number.
-    heard: HashMap<u64, Vec<Leak>>,
+    /// What a run received of others, by its number.
+    received: HashMap<u64, Vec<Leak>>,
     /// What a run under way lost to others, by its number.
     lost: HashMap<u64, Vec<Leak>>,
 }
@@ -139,16 +139,16 @@ impl LeakProbe {
         inner.own(session, self.client(client));
     }
 
-    /// Replaces failures that a leak explains, where this run heard another, or waited in vain for what another heard, by one
-    /// that names both; which kind it is. What the run found before it heard anything foreign stands. `ids`: the requirements that
+    /// Replaces failures that a leak explains, where this run received another, or waited in vain for what another received, by one
+    /// that names both; which kind it is. What the run found before it received anything foreign stands. `ids`: the requirements that
     /// a leak breaks; where there are none it is a warning, and the case is to run again alone.
     pub fn attribute(&self, failures: &mut Vec<Failure>, ids: &[String]) -> Option<LeakKind> {
-        let (heard, lost) = self.take();
+        let (received, lost) = self.take();
         let waited = |failure: &Failure| matches!(failure.cause, Some(Cause::Silence(_)));
-        let first = heard.first().map(|leak| leak.frame);
+        let first = received.first().map(|leak| leak.frame);
         let leaks = match first {
-            Some(_) => heard,
-            // Others heard it: only what it waited for in vain can be missing for that.
+            Some(_) => received,
+            // Others received it: only what it waited for in vain can be missing for that.
             None if failures.iter().any(waited) => lost,
             None => return None,
         };
@@ -171,11 +171,11 @@ impl LeakProbe {
         self.all.lock().running.get(&self.run)?.near
     }
 
-    /// What this run heard of others, and lost to them, so far.
+    /// What this run received of others, and lost to them, so far.
     pub fn take(&self) -> (Vec<Leak>, Vec<Leak>) {
         let mut inner = self.all.lock();
-        let heard = inner.heard.remove(&self.run).unwrap_or_default();
-        (heard, inner.lost.remove(&self.run).unwrap_or_default())
+        let received = inner.received.remove(&self.run).unwrap_or_default();
+        (received, inner.lost.remove(&self.run).unwrap_or_default())
     }
 }
 
@@ -183,7 +183,7 @@ impl Drop for LeakProbe {
     fn drop(&mut self) {
         let mut inner = self.all.lock();
         inner.running.remove(&self.run);
-        inner.heard.remove(&self.run);
+        inner.received.remove(&self.run);
         inner.lost.remove(&self.run);
     }
 }
@@ -286,7 +286,7 @@ impl Inner {
             run.near = Some(leak.kind());
         }
         push(self.lost.entry(leak.belongs_to.run).or_default());
-        push(self.heard.entry(leak.came_to.run).or_default());
+        push(self.received.entry(leak.came_to.run).or_default());
     }
 }
 

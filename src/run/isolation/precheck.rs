@@ -143,7 +143,7 @@ mod tests {
             line(2, SPEAKER, Way::ToClient, "frameproof-says "),
             line(3, SPEAKER, Way::ToClient, "over"),
         ];
-        for (heard, expected) in [
+        for (received, expected) in [
             (vec![], vec![]),
             // A heartbeat, and what has nothing to do with the turn.
             (
@@ -168,7 +168,7 @@ mod tests {
             (vec![line(4, LISTENER, Way::ToServer, "frameproof-says ")], vec![]),
         ] {
             let mut outcome = CaseOutcome::default();
-            outcome.record.wire = [own.to_vec(), heard].concat();
+            outcome.record.wire = [own.to_vec(), received].concat();
             assert_eq!(leaks(&mut outcome, &[]), !expected.is_empty());
             let frames = outcome.failures.first().map(|failure| failure.frames.clone()).unwrap_or_default();
             assert_eq!(frames, expected);

@@ -10,9 +10,9 @@ use crate::run::server::pool::Crash;
 use crate::text::normalize;
 
 /// A report for each kind of death.
-pub(crate) fn reports(fallen: Vec<Crash>, reproduce: &str, now: Duration) -> Vec<CaseReport> {
+pub(crate) fn reports(crashes: Vec<Crash>, reproduce: &str, now: Duration) -> Vec<CaseReport> {
     let mut kinds: Vec<(DeathKind, Crash, usize)> = Vec::new();
-    for one in fallen {
+    for one in crashes {
         let kind = one.how.kind(normalize);
         match kinds.iter_mut().find(|(known, ..)| *known == kind) {
             Some((_, _, count)) => *count += 1,

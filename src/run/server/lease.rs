@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::results::death::Death;
 use crate::run::case::environment::CaseServer;
-use crate::run::case::outcome::{CaseOutcome, Farewell};
+use crate::run::case::outcome::{CaseOutcome, CloseHandshake};
 use crate::run::server::handle::ServerHandle;
 
 /// How long the end of a process may take to show after its connections broke.
@@ -54,7 +54,10 @@ impl Lease {
 
     /// Waits for the end of a shared server that may be about to end since the case is over: none of the next case's making.
     pub async fn await_end(&self, outcome: &CaseOutcome) {
-        if self.own.is_none() && outcome.end.death().is_none() && outcome.farewell == Farewell::Missed {
+        if self.own.is_none()
+            && outcome.end.death().is_none()
+            && outcome.close_handshake == CloseHandshake::Missed
+        {
             // Whoever is served next finds out.
             self.died(Sign::Missed).await;
         }

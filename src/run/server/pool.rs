@@ -67,13 +67,13 @@ impl Shared {
     async fn note_death(&mut self, before: Option<&str>) -> Option<Death> {
         let Some(ServerHandle::Launched(instance)) = &self.server else { return None };
         let how = instance.died().await?;
-        let fallen = Crash {
+        let crash = Crash {
             how: how.clone(),
             output: instance.log().tail(LAST_LINES),
             before: before.map(str::to_owned),
             reported: Arc::clone(&self.reported),
         };
-        self.crashes.push(fallen);
+        self.crashes.push(crash);
         Some(how)
     }
 
@@ -232,9 +232,9 @@ impl ServerPool {
     pub async fn unreported_crashes(&self) -> Vec<Crash> {
         let mut shared = self.shared.lock().await;
         shared.note_death(None).await;
-        let mut fallen = std::mem::take(&mut shared.crashes);
-        fallen.retain(|fallen| !fallen.reported.load(Ordering::Relaxed));
-        fallen
+        let mut crashes = std::mem::take(&mut shared.crashes);
+        crashes.retain(|crash| !crash.reported.load(Ordering::Relaxed));
+        crashes
     }
 
     /// Memory that the launched server which cases share has resident, in bytes.

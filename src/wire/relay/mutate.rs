@@ -1,4 +1,4 @@
-//! Mutants of the wire: a correct server's messages, one of them spoilt in one way.
+//! Mutants of the wire: a correct server's messages, one of them mutated in one way.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -11,7 +11,7 @@ fn text(frame: &Value) -> Message {
 }
 
 /// The messages that a frame becomes: itself, unless there is a defect.
-pub(super) fn spoil(behaviour: &Behaviour, frame: Value) -> Vec<Message> {
+pub(super) fn apply_frame_fault(behaviour: &Behaviour, frame: Value) -> Vec<Message> {
     let Some(defect) = behaviour.striking() else { return vec![text(&frame)] };
     let kind = frame["type"].as_str().unwrap_or_default().to_owned();
     let mut frame = frame;
