@@ -163,6 +163,14 @@ impl<V> BoundedMap<V> {
         self.lacking.is_some_and(|lacking| place <= lacking)
     }
 
+    /// All that is known of a place, in the order in which it was used last.
+    pub fn each(&mut self, place: u32) -> impl Iterator<Item = &mut V> {
+        self.places
+            .get_mut(&place)
+            .into_iter()
+            .flat_map(|known| known.values_mut().map(|kept| &mut kept.value))
+    }
+
     /// All that is known, by place, in the order in which it was used last.
     pub fn iter(&self) -> impl Iterator<Item = (u32, Option<&str>, &V)> {
         self.places.iter().flat_map(|(place, known)| {

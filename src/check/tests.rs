@@ -11,6 +11,7 @@ use crate::frame::Limits;
 use crate::protocol::{LoadOptions, Protocol};
 use crate::trace::{Direction, Event, Payload};
 
+mod keys;
 mod replies;
 
 /// A protocol whose client sends `ask` and whose server sends `say`, `done`, `work`, `output` and `log`.

@@ -27,6 +27,7 @@ pub mod rules;
 mod server_requests;
 mod verify;
 mod verify_generated;
+mod verify_keys;
 mod verify_requests;
 
 #[cfg(test)]

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
+use super::key::{Keys, Part};
 use super::{Monitor, MonitorBuilder, Observation};
 use crate::check::bounded::{BoundedMap, Memory};
 use crate::check::sessions::Conn;
 use crate::check::tally::Tally;
-use crate::check::values::key_text;
-use crate::frame::Pointer;
 use crate::protocol::Matcher;
 use crate::protocol::rules::{self as rule, Scope};
 use crate::results::Check;
@@ -24,7 +23,7 @@ pub(super) struct Absence {
     until: Option<Matcher>,
     owed: Option<Matcher>,
     unless: Option<Matcher>,
-    key: Option<Pointer>,
+    keys: Keys,
     scopes: BoundedMap<Extent>,
     /// With `until-anywhere`: when the last `until` came in each session.
     ended: BoundedMap<u64>,
@@ -81,7 +80,7 @@ impl Absence {
             until: b.optional(rule.until.as_ref())?,
             owed: b.optional(rule.owed.as_ref())?,
             unless: b.optional(rule.unless.as_ref())?,
-            key: rule.key.clone(),
+            keys: Keys::new(rule.key.as_ref(), b)?,
             rule: Arc::new(rule.clone()),
             scopes: BoundedMap::default(),
             ended: BoundedMap::default(),
@@ -109,13 +108,10 @@ impl Monitor for Absence {
             Scope::Connection => seen.conn.0,
             Scope::Session => seen.session.0,
         };
-        let key = match &self.key {
-            None => None,
-            Some(at) => match at.get(seen.body) {
-                Some(key) => Some(key_text(key)),
-                None => return,
-            },
-        };
+        let key = self.keys.of(seen, Part::begins(seen.is(&self.after)));
+        if key.is_none() && self.keys.tell_apart() {
+            return;
+        }
         let key = key.as_deref();
         let (of, after) = (seen.is(&self.of), seen.is(&self.after));
         let (until, owed) = (seen.is_any(self.until.as_ref()), seen.is_any(self.owed.as_ref()));
@@ -157,12 +153,13 @@ impl Monitor for Absence {
     }
 
     fn closed(&mut self, conn: Conn, _findings: &mut Tally) {
+        self.keys.closed(conn);
         if self.rule.scope == Scope::Connection {
             self.scopes.leave(conn.0);
         }
     }
 
     fn memory(&self) -> Memory {
-        self.scopes.memory() + self.ended.memory()
+        self.keys.memory() + self.scopes.memory() + self.ended.memory()
     }
 }

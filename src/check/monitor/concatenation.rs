@@ -1,13 +1,13 @@
 //! Pieces add up to a whole.
 
+use super::key::{Keys, Part};
 use super::{Monitor, MonitorBuilder, Observation};
 use crate::check::bounded::{BoundedMap, Memory};
 use crate::check::sessions::Conn;
 use crate::check::tally::Tally;
-use crate::check::values::key_text;
 use crate::frame::Pointer;
 use crate::protocol::Matcher;
-use crate::protocol::rules::{self as rule, Key};
+use crate::protocol::rules as rule;
 use crate::results::Check;
 use crate::source::Diagnostics;
 
@@ -22,7 +22,7 @@ pub(super) struct Concatenation {
     loose: bool,
     piece: (Matcher, Pointer),
     whole: (Matcher, Pointer),
-    keys: Option<(Pointer, Pointer)>,
+    keys: Keys,
     open: BoundedMap<Text>,
 }
 
@@ -42,10 +42,7 @@ impl Concatenation {
             loose: rule.loose,
             piece: b.place(&rule.piece)?,
             whole: b.place(&rule.whole)?,
-            keys: rule.key.as_ref().map(|key| match key {
-                Key::Same(at) => (at.clone(), at.clone()),
-                Key::Each(piece, whole) => (piece.clone(), whole.clone()),
-            }),
+            keys: Keys::new(rule.key.as_ref(), b)?,
             open: BoundedMap::default(),
         })
     }
@@ -62,12 +59,11 @@ fn is_akin(pieces: &str, whole: &str) -> bool {
 
 impl Monitor for Concatenation {
     fn observe(&mut self, seen: &Observation<'_>, tally: &mut Tally) {
-        let key = |at: Option<&Pointer>| at.and_then(|at| at.get(seen.body)).map(key_text);
+        let (of_piece, of_whole) = (self.keys.of(seen, Part::Begins), self.keys.of(seen, Part::Follows));
         if seen.is(&self.piece.0)
             && let Some(piece) = self.piece.1.get(seen.body).and_then(serde_json::Value::as_str)
         {
-            let (place, key) = (seen.conn.0, key(self.keys.as_ref().map(|keys| &keys.0)));
-            let key = key.as_deref();
+            let (place, key) = (seen.conn.0, of_piece.as_deref());
             if !self.open.has(place, key) {
                 let unsure = self.open.may_have_forgotten(place);
                 self.open.insert(place, key, Text { unsure, ..Text::default() }, 0);
@@ -83,8 +79,7 @@ impl Monitor for Concatenation {
         }
         if seen.is(&self.whole.0)
             && let Some(whole) = self.whole.1.get(seen.body).and_then(serde_json::Value::as_str)
-            && let Some(Text { text, unsure: false }) =
-                self.open.remove(seen.conn.0, key(self.keys.as_ref().map(|keys| &keys.1)).as_deref())
+            && let Some(Text { text, unsure: false }) = self.open.remove(seen.conn.0, of_whole.as_deref())
         {
             tally.exercise(&self.decides);
             let holds = if self.loose { is_akin(&text, whole) } else { text == whole };
@@ -100,11 +95,12 @@ impl Monitor for Concatenation {
     }
 
     fn closed(&mut self, conn: Conn, _findings: &mut Tally) {
+        self.keys.closed(conn);
         self.open.leave(conn.0);
     }
 
     fn memory(&self) -> Memory {
-        self.open.memory()
+        self.open.memory() + self.keys.memory()
     }
 }
 

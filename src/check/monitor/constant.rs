@@ -1,13 +1,12 @@
 //! A value stays the same.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
+use super::key::{Keys, Part};
 use super::{Monitor, MonitorBuilder, Observation};
 use crate::check::bounded::{BoundedMap, Memory, bytes_of};
 use crate::check::sessions::Conn;
 use crate::check::tally::Tally;
-use crate::check::values::key_text;
 use crate::frame::Pointer;
 use crate::protocol::Matcher;
 use crate::protocol::rules::{self as rule, Scope};
@@ -21,6 +20,7 @@ pub(super) struct Constant {
     rule: Arc<rule::Constant>,
     places: Vec<(Matcher, Pointer)>,
     restarts: Option<Matcher>,
+    keys: Keys,
     values: BoundedMap<(serde_json::Value, u64)>,
 }
 
@@ -29,6 +29,7 @@ impl Constant {
         Ok(Self {
             check: b.check.clone(),
             places: b.places(&rule.values)?,
+            keys: Keys::new(rule.key.as_ref(), b)?,
             restarts: b.optional(rule.restarts.as_ref())?,
             rule: Arc::new(rule.clone()),
             values: BoundedMap::default(),
@@ -42,6 +43,7 @@ impl Monitor for Constant {
             Scope::Connection => seen.conn.0,
             Scope::Session => seen.session.0,
         };
+        let key = self.keys.of(seen, Part::Follows);
         if seen.is_any(self.restarts.as_ref()) {
             self.values.leave(place);
         }
@@ -50,16 +52,13 @@ impl Monitor for Constant {
                 continue;
             }
             let Some(value) = at.get(seen.body).filter(|value| !value.is_null()) else { continue };
-            let key = match &self.rule.key {
-                None => Cow::Borrowed(""),
-                Some(at) => match at.get(seen.body) {
-                    Some(key) => key_text(key),
-                    None => return,
-                },
+            let key = match &key {
+                None if self.keys.tell_apart() => return,
+                key => key.as_deref().unwrap_or_default(),
             };
-            match self.values.get(place, Some(&key)) {
+            match self.values.get(place, Some(key)) {
                 None => {
-                    self.values.insert(place, Some(&key), (value.clone(), seen.event), bytes_of(value));
+                    self.values.insert(place, Some(key), (value.clone(), seen.event), bytes_of(value));
                 }
                 Some((first, event)) => {
                     tally.exercise(&self.rule.decides);
@@ -80,12 +79,13 @@ impl Monitor for Constant {
     }
 
     fn closed(&mut self, conn: Conn, _findings: &mut Tally) {
+        self.keys.closed(conn);
         if self.rule.scope == Scope::Connection {
             self.values.leave(conn.0);
         }
     }
 
     fn memory(&self) -> Memory {
-        self.values.memory()
+        self.values.memory() + self.keys.memory()
     }
 }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use super::key::{Keys, Part};
 use super::{End, Monitor, MonitorBuilder, Observation};
 use crate::check::Violation;
 use crate::check::bounded::Memory;
 use crate::check::sessions::Conn;
 use crate::check::tally::Tally;
-use crate::frame::Pointer;
 use crate::protocol::Matcher;
 use crate::protocol::rules as rule;
 use crate::results::Check;
@@ -30,7 +30,7 @@ pub(super) struct Correlation {
     optional: Option<Matcher>,
     reply: Matcher,
     instead: Option<Matcher>,
-    id: Pointer,
+    ids: Keys,
     requests: FxHashMap<Conn, Asked>,
     /// Requests with an id that were answered on connections that are gone.
     answered: u64,
@@ -91,7 +91,7 @@ impl Correlation {
             optional: b.optional(rule.optional.as_ref())?,
             reply: b.pattern(&rule.reply)?,
             instead: b.optional(rule.instead.as_ref())?,
-            id: rule.id.clone(),
+            ids: Keys::new(Some(&rule.id), b)?,
             rule: Arc::new(rule.clone()),
             requests: FxHashMap::default(),
             answered: 0,
@@ -99,16 +99,10 @@ impl Correlation {
         })
     }
 
-    fn id_of(&self, seen: &Observation<'_>) -> Option<String> {
-        // As JSON, so that 1 and "1" differ.
-        self.id.get(seen.body).filter(|id| !id.is_null()).map(ToString::to_string)
-    }
-
-    fn answered(&mut self, seen: &Observation<'_>, is_reply: bool, tally: &mut Tally) {
-        let id = self.id_of(seen);
+    fn answered(&mut self, seen: &Observation<'_>, id: Option<String>, is_reply: bool, tally: &mut Tally) {
         let Asked { requests, lacking, .. } = self.requests.entry(seen.conn).or_default();
         let (rule, check) = (&self.rule, &self.check);
-        let what = |id: &str| format!("the answer with {} {id}", self.id);
+        let what = |id: &str| format!("the answer with {} {id}", rule.id);
         let found = match &id {
             // An id may be used again once it is answered: the open request is meant, otherwise the newest.
             Some(id) => {
@@ -194,7 +188,7 @@ impl Correlation {
                     request.replies += 1;
                     let asked = request.id.clone().unwrap_or_default();
                     let event = request.event;
-                    let message = format!("the answer lacks {} {asked} of its request", self.id);
+                    let message = format!("the answer lacks {} {asked} of its request", rule.id);
                     if let Some(violation) = tally.broken(check, &rule.echo, seen.event, message) {
                         violation.related = Some(event);
                     }
@@ -217,22 +211,22 @@ fn may_be_answered(requests: &mut VecDeque<Request>) -> bool {
 
 impl Monitor for Correlation {
     fn observe(&mut self, seen: &Observation<'_>, tally: &mut Tally) {
-        if seen.is(&self.reply) {
-            self.answered(seen, true, tally);
-        } else if seen.is_any(self.instead.as_ref()) {
-            self.answered(seen, false, tally);
+        let (is_reply, is_instead) = (seen.is(&self.reply), seen.is_any(self.instead.as_ref()));
+        let id = self.ids.id(seen, Part::begins(!is_reply && !is_instead));
+        if is_reply || is_instead {
+            self.answered(seen, id, is_reply, tally);
         } else {
             let optional = !seen.is(&self.request);
             if optional && !seen.is_any(self.optional.as_ref()) {
                 return;
             }
-            let id = self.id_of(seen);
             let request = Request { id, event: seen.event, optional, replies: 0, insteads: 0 };
             self.forgotten += self.requests.entry(seen.conn).or_default().push(request);
         }
     }
 
     fn closed(&mut self, conn: Conn, _findings: &mut Tally) {
+        self.ids.closed(conn);
         // What was still to come on it, nobody can tell.
         let asked = self.requests.remove(&conn).unwrap_or_default();
         let answered = asked
@@ -252,7 +246,7 @@ impl Monitor for Correlation {
             tally.exercise(&self.rule.missing);
             if request.is_open() {
                 let id = request.id.clone().unwrap_or_default();
-                let message = format!("the request with {} {id} was never answered", self.id);
+                let message = format!("the request with {} {id} was never answered", self.rule.id);
                 tally.push(Violation {
                     event: Some(request.event),
                     ..Violation::new(&self.check, &self.rule.missing, message)
@@ -263,6 +257,6 @@ impl Monitor for Correlation {
 
     fn memory(&self) -> Memory {
         let entries = self.requests.values().map(|asked| asked.requests.len()).sum();
-        Memory { entries, forgotten: self.forgotten }
+        Memory { entries, forgotten: self.forgotten } + self.ids.memory()
     }
 }

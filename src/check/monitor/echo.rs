@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::key::{Keys, Part};
 use super::{Monitor, MonitorBuilder, Observation};
 use crate::check::bounded::{BoundedMap, Memory, bytes_of};
 use crate::check::sessions::Conn;
@@ -20,6 +21,7 @@ pub(super) struct Echo {
     rule: Arc<rule::Echo>,
     request: Matcher,
     reply: Matcher,
+    ids: Keys,
     open: BoundedMap<(Value, u64)>,
 }
 
@@ -29,6 +31,7 @@ impl Echo {
             check: b.check.clone(),
             request: b.pattern(&rule.request)?,
             reply: b.pattern(&rule.reply)?,
+            ids: Keys::new(Some(&rule.id), b)?,
             rule: Arc::new(rule.clone()),
             open: BoundedMap::default(),
         })
@@ -37,10 +40,9 @@ impl Echo {
 
 impl Monitor for Echo {
     fn observe(&mut self, seen: &Observation<'_>, tally: &mut Tally) {
-        let Some(id) = self.rule.id.get(seen.body).map(Value::to_string) else { return };
-        if seen.is(&self.request)
-            && let Some(asked) = self.rule.asked.get(seen.body)
-        {
+        let asks = seen.is(&self.request);
+        let Some(id) = self.ids.id(seen, Part::begins(asks)) else { return };
+        if asks && let Some(asked) = self.rule.asked.get(seen.body) {
             self.open.insert(seen.conn.0, Some(&id), (asked.clone(), seen.event), bytes_of(asked));
         } else if seen.is(&self.reply)
             && let Some((asked, event)) = self.open.remove(seen.conn.0, Some(&id))
@@ -65,10 +67,11 @@ impl Monitor for Echo {
     }
 
     fn closed(&mut self, conn: Conn, _findings: &mut Tally) {
+        self.ids.closed(conn);
         self.open.leave(conn.0);
     }
 
     fn memory(&self) -> Memory {
-        self.open.memory()
+        self.open.memory() + self.ids.memory()
     }
 }

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 
+use super::key::{Keys, Part};
 use super::{End, Monitor, MonitorBuilder, Observation};
 use crate::check::Violation;
+use crate::check::bounded::{BoundedMap, Memory};
 use crate::check::sessions::Conn;
 use crate::check::tally::Tally;
 use crate::protocol::Matcher;
@@ -13,7 +15,7 @@ use crate::protocol::rules as rule;
 use crate::results::Check;
 use crate::source::Diagnostics;
 
-/// Memory: one stretch a connection, and which of them are exempt.
+/// Memory: a window of the stretches, by connection and key, and which connections are exempt. A stretch that is forgotten is not judged.
 #[derive(Clone)]
 pub(super) struct Existence {
     bounds: Bounds,
@@ -23,7 +25,8 @@ pub(super) struct Existence {
     with: Option<Matcher>,
     without: Option<Matcher>,
     unless: Option<Matcher>,
-    stretches: FxHashMap<Conn, Stretch>,
+    keys: Keys,
+    stretches: BoundedMap<Stretch>,
     /// Connections that `unless` came on.
     exempt: FxHashSet<Conn>,
 }
@@ -46,6 +49,30 @@ struct Stretch {
     judged: bool,
 }
 
+/// What a message means for a stretch.
+struct Seen {
+    event: u64,
+    of: bool,
+    to: bool,
+    with: bool,
+    without: bool,
+}
+
+impl Stretch {
+    fn take(&mut self, seen: &Seen, bounds: &Bounds, tally: &mut Tally) {
+        self.count = self.count.saturating_add(u32::from(seen.of));
+        self.with |= seen.with;
+        self.without |= seen.without;
+        if seen.to {
+            self.ended = Some(seen.event);
+        }
+        if bounds.is_over(self) {
+            bounds.judge(self, tally);
+            self.judged = true;
+        }
+    }
+}
+
 impl Existence {
     pub fn new(rule: &rule::Existence, b: &mut MonitorBuilder<'_>) -> Result<Self, Diagnostics> {
         Ok(Self {
@@ -56,7 +83,8 @@ impl Existence {
             without: b.optional(rule.without.as_ref())?,
             unless: b.optional(rule.unless.as_ref())?,
             bounds: Bounds { check: b.check.clone(), rule: Arc::new(rule.clone()) },
-            stretches: FxHashMap::default(),
+            keys: Keys::new(rule.key.as_ref(), b)?,
+            stretches: BoundedMap::default(),
             exempt: FxHashSet::default(),
         })
     }
@@ -100,42 +128,50 @@ impl Monitor for Existence {
         if seen.is_any(self.unless.as_ref()) {
             self.exempt.insert(seen.conn);
         }
-        if seen.is(&self.from) && !self.exempt.contains(&seen.conn) {
+        let from = seen.is(&self.from);
+        let key = self.keys.of(seen, Part::begins(from));
+        let (place, key) = (seen.conn.0, key.as_deref());
+        // Of which stretch it is, nobody can tell.
+        let nameless = key.is_none() && self.keys.tell_apart();
+        if from && !nameless && !self.exempt.contains(&seen.conn) {
             let next = Stretch { began: seen.event, ..Stretch::default() };
-            if let Some(last) = self.stretches.insert(seen.conn, next) {
+            if let Some(last) = self.stretches.insert(place, key, next, 0) {
                 self.bounds.judge(&last, tally);
             }
         }
-        let (of, to) = (seen.is(&self.of), seen.is(&self.to));
-        let (with, without) = (seen.is_any(self.with.as_ref()), seen.is_any(self.without.as_ref()));
-        let Some(stretch) = self.stretches.get_mut(&seen.conn) else { return };
-        stretch.count = stretch.count.saturating_add(u32::from(of));
-        stretch.with |= with;
-        stretch.without |= without;
-        if to {
-            stretch.ended = Some(seen.event);
-        }
-        if self.bounds.is_over(stretch) {
-            self.bounds.judge(stretch, tally);
-            stretch.judged = true;
+        let seen = Seen {
+            event: seen.event,
+            of: seen.is(&self.of) && !nameless,
+            to: seen.is(&self.to),
+            with: seen.is_any(self.with.as_ref()),
+            without: seen.is_any(self.without.as_ref()),
+        };
+        if nameless {
+            self.stretches.each(place).for_each(|stretch| stretch.take(&seen, &self.bounds, tally));
+        } else if let Some(stretch) = self.stretches.get(place, key) {
+            stretch.take(&seen, &self.bounds, tally);
         }
     }
 
     fn closed(&mut self, conn: Conn, tally: &mut Tally) {
         self.exempt.remove(&conn);
+        self.keys.closed(conn);
         // What lacks may have been under way, for it may come shortly after the end.
-        if let Some(stretch) =
-            self.stretches.remove(&conn).filter(|stretch| stretch.count >= self.bounds.rule.min)
-        {
+        let stretches = self.stretches.take(conn.0).map(|(_, stretch)| stretch);
+        for stretch in stretches.filter(|stretch| stretch.count >= self.bounds.rule.min) {
             self.bounds.judge(&stretch, tally);
         }
     }
 
     fn finish(&mut self, end: &End<'_>, tally: &mut Tally) {
-        for stretch in std::mem::take(&mut self.stretches).values() {
+        for (.., stretch) in self.stretches.iter() {
             if end.settled || stretch.count >= self.bounds.rule.min {
                 self.bounds.judge(stretch, tally);
             }
         }
+    }
+
+    fn memory(&self) -> Memory {
+        self.stretches.memory() + self.keys.memory()
     }
 }

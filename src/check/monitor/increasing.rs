@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use super::key::{Keys, Part};
 use super::{Monitor, MonitorBuilder, Observation};
 use crate::check::bounded::{BoundedMap, Memory};
 use crate::check::sessions::Conn;
 use crate::check::tally::Tally;
-use crate::check::values::{counter, key_text};
+use crate::check::values::counter;
 use crate::frame::Pointer;
 use crate::protocol::Matcher;
 use crate::protocol::rules as rule;
@@ -21,6 +22,7 @@ pub(super) struct Increasing {
     on: Matcher,
     at: Pointer,
     restarts: Option<Matcher>,
+    keys: Keys,
     /// The ids of `repeat` that `order` has not.
     repeat_only: Vec<String>,
     newest: BoundedMap<(i128, u64)>,
@@ -32,6 +34,7 @@ impl Increasing {
             check: b.check.clone(),
             on: b.pattern(&rule.on)?,
             at: rule.at.clone(),
+            keys: Keys::new(rule.key.as_ref(), b)?,
             restarts: b.optional(rule.restarts.as_ref())?,
             repeat_only: rule.repeat.iter().filter(|id| !rule.order.contains(id)).cloned().collect(),
             rule: Arc::new(rule.clone()),
@@ -42,7 +45,7 @@ impl Increasing {
 
 impl Monitor for Increasing {
     fn observe(&mut self, seen: &Observation<'_>, tally: &mut Tally) {
-        let key = self.rule.key.as_ref().and_then(|at| at.get(seen.body)).map(key_text);
+        let key = self.keys.of(seen, Part::Follows);
         let key = key.as_deref();
         if seen.is_any(self.restarts.as_ref()) {
             match key {
@@ -90,9 +93,10 @@ impl Monitor for Increasing {
 
     fn closed(&mut self, conn: Conn, _findings: &mut Tally) {
         self.newest.leave(conn.0);
+        self.keys.closed(conn);
     }
 
     fn memory(&self) -> Memory {
-        self.newest.memory()
+        self.newest.memory() + self.keys.memory()
     }
 }

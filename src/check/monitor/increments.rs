@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use super::key::{Keys, Part};
 use super::{End, Monitor, MonitorBuilder, Observation};
 use crate::check::Violation;
 use crate::check::bounded::{BoundedMap, Memory};
 use crate::check::sessions::Conn;
 use crate::check::tally::Tally;
-use crate::check::values::key_text;
 use crate::protocol::Matcher;
 use crate::protocol::rules as rule;
 use crate::results::Check;
@@ -28,6 +28,7 @@ pub(super) struct Increments {
     rule: Arc<rule::Increments>,
     on: Matcher,
     texts: BoundedMap<Text>,
+    keys: Keys,
 }
 
 #[derive(Clone)]
@@ -46,7 +47,9 @@ struct Text {
 impl Increments {
     pub fn new(rule: &rule::Increments, b: &mut MonitorBuilder<'_>) -> Result<Self, Diagnostics> {
         let on = b.pattern(&rule.on)?;
-        Ok(Self { check: b.check.clone(), on, rule: Arc::new(rule.clone()), texts: BoundedMap::default() })
+        let keys = Keys::new(Some(&rule.key), b)?;
+        let (check, texts) = (b.check.clone(), BoundedMap::default());
+        Ok(Self { check, on, rule: Arc::new(rule.clone()), texts, keys })
     }
 
     /// Judges a text that is over.
@@ -66,12 +69,13 @@ impl Increments {
 
 impl Monitor for Increments {
     fn observe(&mut self, seen: &Observation<'_>, tally: &mut Tally) {
+        let key = self.keys.of(seen, Part::Follows);
         if !seen.is(&self.on) {
             return;
         }
         let piece = self.rule.at.get(seen.body).and_then(serde_json::Value::as_str);
-        let (Some(piece), Some(key)) = (piece, self.rule.key.get(seen.body)) else { return };
-        let (place, key) = (seen.conn.0, key_text(key));
+        let (Some(piece), Some(key)) = (piece, key) else { return };
+        let place = seen.conn.0;
         let sure = !self.texts.may_have_forgotten(place);
         let Some(text) = self.texts.get(place, Some(&key)) else {
             let newest = if sure { piece.to_owned() } else { String::new() };
@@ -99,6 +103,7 @@ impl Monitor for Increments {
     }
 
     fn closed(&mut self, conn: Conn, tally: &mut Tally) {
+        self.keys.closed(conn);
         for (_, text) in self.texts.take(conn.0) {
             self.judge(&text, tally);
         }
@@ -109,6 +114,6 @@ impl Monitor for Increments {
     }
 
     fn memory(&self) -> Memory {
-        self.texts.memory()
+        self.texts.memory() + self.keys.memory()
     }
 }

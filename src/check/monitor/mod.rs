@@ -14,6 +14,7 @@ mod existence;
 mod holds;
 mod increasing;
 mod increments;
+mod key;
 mod observation;
 mod precedence;
 mod projection;

@@ -2,14 +2,13 @@
 
 use std::borrow::Cow;
 
+use super::key::{Keys, Part};
 use super::{Monitor, MonitorBuilder, Observation};
 use crate::check::bounded::{BoundedMap, Memory};
 use crate::check::sessions::Conn;
 use crate::check::tally::Tally;
-use crate::check::values::key_text;
-use crate::frame::Pointer;
 use crate::protocol::Matcher;
-use crate::protocol::rules::{self as rule, Key, Scope};
+use crate::protocol::rules::{self as rule, Scope};
 use crate::results::Check;
 use crate::source::Diagnostics;
 
@@ -24,24 +23,21 @@ pub(super) struct Precedence {
     decides: Vec<String>,
     first: Matcher,
     then: Matcher,
-    keys: Option<(Pointer, Pointer)>,
+    keys: Keys,
     scope: Scope,
     seen: BoundedMap<()>,
 }
 
 impl Precedence {
     pub fn new(rule: &rule::Precedence, b: &mut MonitorBuilder<'_>) -> Result<Self, Diagnostics> {
-        let keys = rule.key.as_ref().map(|key| match key {
-            Key::Same(at) => (at.clone(), at.clone()),
-            Key::Each(first, then) => (first.clone(), then.clone()),
-        });
+        let keys = Keys::new(rule.key.as_ref(), b)?;
         Ok(Self {
             check: b.check.clone(),
             decides: rule.decides.clone(),
             first: b.pattern(&rule.first)?,
             then: b.pattern(&rule.then)?,
             // Keys are unique in a session, so what another connection saw counts.
-            scope: if keys.is_some() { Scope::Session } else { rule.scope },
+            scope: if keys.tell_apart() { Scope::Session } else { rule.scope },
             keys,
             seen: BoundedMap::default(),
         })
@@ -55,17 +51,17 @@ impl Precedence {
     }
 
     /// The key of a message, empty where none is needed; `None`: one is needed and lacks.
-    fn key<'v>(&self, seen: &Observation<'v>, first: bool) -> Option<Cow<'v, str>> {
-        let Some((of_first, of_then)) = &self.keys else { return Some(Cow::Borrowed("")) };
-        (if first { of_first } else { of_then }).get(seen.body).map(key_text)
+    fn key<'v>(&mut self, seen: &Observation<'v>, part: Part) -> Option<Cow<'v, str>> {
+        if self.keys.tell_apart() { self.keys.of(seen, part) } else { Some(Cow::Borrowed("")) }
     }
 }
 
 impl Monitor for Precedence {
     fn observe(&mut self, seen: &Observation<'_>, tally: &mut Tally) {
         let place = self.place(seen);
+        let (first, then) = (self.key(seen, Part::Begins), self.key(seen, Part::Follows));
         if seen.is(&self.then)
-            && let Some(key) = self.key(seen, false)
+            && let Some(key) = then
         {
             let came = self.seen.has(place, Some(&key));
             let lost = self.seen.may_have_forgotten(place)
@@ -80,19 +76,20 @@ impl Monitor for Precedence {
             }
         }
         if seen.is(&self.first)
-            && let Some(key) = self.key(seen, true)
+            && let Some(key) = first
         {
             self.seen.insert(place, Some(&key), (), 0);
         }
     }
 
     fn closed(&mut self, conn: Conn, _findings: &mut Tally) {
+        self.keys.closed(conn);
         if self.scope == Scope::Connection {
             self.seen.leave(conn.0);
         }
     }
 
     fn memory(&self) -> Memory {
-        self.seen.memory()
+        self.seen.memory() + self.keys.memory()
     }
 }

@@ -3,13 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::key::{Keys, Part};
 use super::{End, Monitor, MonitorBuilder, Observation};
 use crate::check::Violation;
 use crate::check::bounded::{BoundedMap, Memory};
 use crate::check::sessions::Conn;
 use crate::check::tally::Tally;
-use crate::check::values::key_text;
-use crate::frame::Pointer;
 use crate::protocol::Matcher;
 use crate::protocol::rules as rule;
 use crate::results::Check;
@@ -24,7 +23,7 @@ pub(super) struct Response {
     then: Matcher,
     unless: Option<Matcher>,
     before: Option<Matcher>,
-    key: Option<Pointer>,
+    keys: Keys,
     open: BoundedMap<(u64, Duration)>,
     /// Keys that `unless` came for: no later `first` of theirs owes anything.
     released: BoundedMap<()>,
@@ -38,7 +37,7 @@ impl Response {
             then: b.pattern(&rule.then)?,
             unless: b.optional(rule.unless.as_ref())?,
             before: b.optional(rule.before.as_ref())?,
-            key: rule.key.clone(),
+            keys: Keys::new(rule.key.as_ref(), b)?,
             rule: Arc::new(rule.clone()),
             open: BoundedMap::default(),
             released: BoundedMap::default(),
@@ -48,7 +47,7 @@ impl Response {
 
 impl Monitor for Response {
     fn observe(&mut self, seen: &Observation<'_>, tally: &mut Tally) {
-        let key = self.key.as_ref().and_then(|at| at.get(seen.body)).map(key_text);
+        let key = self.keys.of(seen, Part::begins(seen.is(&self.first)));
         let (place, key) = (seen.conn.0, key.as_deref());
         if seen.is(&self.then) && self.open.remove(place, key).is_some() {
             tally.exercise(&self.rule.decides);
@@ -78,12 +77,13 @@ impl Monitor for Response {
     }
 
     fn closed(&mut self, conn: Conn, _findings: &mut Tally) {
+        self.keys.closed(conn);
         self.open.leave(conn.0);
         self.released.leave(conn.0);
     }
 
     fn memory(&self) -> Memory {
-        self.open.memory() + self.released.memory()
+        self.keys.memory() + self.open.memory() + self.released.memory()
     }
 
     fn finish(&mut self, end: &End<'_>, tally: &mut Tally) {

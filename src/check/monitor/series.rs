@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::key::{Keys, Part};
 use super::{End, Monitor, MonitorBuilder, Observation};
 use crate::check::Violation;
 use crate::check::bounded::{BoundedMap, Memory, bytes_of};
 use crate::check::sessions::Conn;
 use crate::check::tally::Tally;
-use crate::check::values::key_text;
 use crate::protocol::Matcher;
 use crate::protocol::rules as rule;
 use crate::results::Check;
@@ -27,6 +27,7 @@ pub(super) struct Series {
     check: Check,
     rule: Arc<rule::Series>,
     on: Matcher,
+    keys: Keys,
     open: BoundedMap<Whole>,
 }
 
@@ -47,6 +48,7 @@ impl Series {
         Ok(Self {
             check: b.check.clone(),
             on: b.pattern(&rule.on)?,
+            keys: Keys::new(Some(&rule.key), b)?,
             rule: Arc::new(rule.clone()),
             open: BoundedMap::of_bytes(4 * MAX_BYTES),
         })
@@ -79,18 +81,16 @@ fn take(whole: &mut Whole, part: u64, text: &str, same: &[Value]) -> Result<(), 
 
 impl Monitor for Series {
     fn observe(&mut self, seen: &Observation<'_>, tally: &mut Tally) {
+        let key = self.keys.of(seen, Part::Follows);
         if !seen.is(&self.on) {
             return;
         }
         let rule = &self.rule;
         let number = |at: &crate::frame::Pointer| at.get(seen.body).and_then(Value::as_u64);
         // What lacks its parts breaks its schema.
-        let (Some(key), Some(part), Some(total), Some(text)) = (
-            rule.key.get(seen.body).map(key_text),
-            number(&rule.part),
-            number(&rule.total),
-            rule.text.get(seen.body).and_then(Value::as_str),
-        ) else {
+        let (Some(key), Some(part), Some(total), Some(text)) =
+            (key, number(&rule.part), number(&rule.total), rule.text.get(seen.body).and_then(Value::as_str))
+        else {
             return;
         };
         let same = self.same(seen.body);
@@ -132,11 +132,12 @@ impl Monitor for Series {
     }
 
     fn closed(&mut self, conn: Conn, _findings: &mut Tally) {
+        self.keys.closed(conn);
         self.open.leave(conn.0);
     }
 
     fn memory(&self) -> Memory {
-        self.open.memory()
+        self.open.memory() + self.keys.memory()
     }
 
     fn finish(&mut self, end: &End<'_>, tally: &mut Tally) {

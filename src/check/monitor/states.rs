@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use super::key::{Keys, Part};
 use super::{Monitor, MonitorBuilder, Observation};
 use crate::check::bounded::{BoundedMap, Memory};
 use crate::check::sessions::Conn;
@@ -23,6 +24,7 @@ pub(super) struct States {
     rule: Arc<rule::States>,
     on: Matcher,
     known: Vec<(Matcher, Pointer)>,
+    keys: Keys,
     states: BoundedMap<(String, u64)>,
     /// Keys that a session has shown before.
     seen_keys: BoundedMap<()>,
@@ -36,6 +38,7 @@ impl States {
             check: b.check.clone(),
             on: b.pattern(&rule.on)?,
             known: b.places(&rule.known)?,
+            keys: Keys::new(Some(&rule.key), b)?,
             rule: Arc::new(rule.clone()),
             states: BoundedMap::default(),
             seen_keys: BoundedMap::default(),
@@ -68,6 +71,7 @@ impl States {
 
 impl Monitor for States {
     fn observe(&mut self, seen: &Observation<'_>, tally: &mut Tally) {
+        let key = self.keys.of(seen, Part::Follows);
         for (on, at) in &self.known {
             if seen.is(on)
                 && let Some(key) = at.get(seen.body).filter(|key| !key.is_null())
@@ -78,12 +82,8 @@ impl Monitor for States {
         if !seen.is(&self.on) {
             return;
         }
-        let (Some(key), Some(state)) =
-            (self.rule.key.get(seen.body), self.rule.at.get(seen.body).and_then(|state| state.as_str()))
-        else {
-            return;
-        };
-        let key = key_text(key);
+        let state = self.rule.at.get(seen.body).and_then(|state| state.as_str());
+        let (Some(key), Some(state)) = (key, state) else { return };
         let next = (state.to_owned(), seen.event);
         let previous = self.states.insert(seen.conn.0, Some(&key), next, state.len());
         match previous {
@@ -122,11 +122,12 @@ impl Monitor for States {
     }
 
     fn closed(&mut self, conn: Conn, _findings: &mut Tally) {
+        self.keys.closed(conn);
         self.states.leave(conn.0);
         self.active.remove(&conn);
     }
 
     fn memory(&self) -> Memory {
-        self.states.memory() + self.seen_keys.memory()
+        self.keys.memory() + self.states.memory() + self.seen_keys.memory()
     }
 }

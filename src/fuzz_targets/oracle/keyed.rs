@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::keys::Keys;
 use super::order::place;
 use super::{Compile, Finding, Item, Items, key};
 use crate::frame::Pointer;
@@ -45,7 +46,8 @@ pub(super) fn unique(rule: &rule::Unique, c: &Compile<'_>, items: &Items) -> Vec
 
 pub(super) fn constant(rule: &rule::Constant, c: &Compile<'_>, items: &Items) -> Vec<Finding> {
     let (places, restarts) = (c.places(&rule.values), c.optional(rule.restarts.as_ref()));
-    let owner = |item: &Item| rule.key.as_ref().map(|at| item.key(at));
+    let keys = Keys::optional(rule.key.as_ref(), c, items, |_| false);
+    let owner = |item: &Item| rule.key.as_ref().map(|_| keys.of(item));
     let values = |item: &Item| -> Vec<Value> {
         if owner(item).is_some_and(|owner| owner.is_none()) {
             return Vec::new();
@@ -75,9 +77,10 @@ pub(super) fn constant(rule: &rule::Constant, c: &Compile<'_>, items: &Items) ->
 
 pub(super) fn states(rule: &rule::States, c: &Compile<'_>, items: &Items) -> Vec<Finding> {
     let (on, known) = (c.pattern(&rule.on), c.places(&rule.known));
+    let keys = Keys::new(&rule.key, c, items, |_| false);
     let state_of = |item: &Item| {
         let state = item.text(&rule.at).filter(|_| item.is(&on))?.to_owned();
-        Some((item.key(&rule.key)?, state))
+        Some((keys.of(item)?, state))
     };
     let is_end = |state: &str| rule.transitions.get(state).is_some_and(Vec::is_empty);
     let shows = |item: &Item, wanted: &str| {

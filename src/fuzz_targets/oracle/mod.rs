@@ -3,6 +3,7 @@
 
 mod history;
 mod keyed;
+mod keys;
 mod order;
 mod pieces;
 mod replies;
@@ -22,6 +23,8 @@ pub(super) type Finding = (Option<u64>, Vec<String>);
 
 /// One message, or one part of one, with where it belongs.
 pub(super) struct Item {
+    /// Its place in the trace.
+    pub index: usize,
     pub event: u64,
     pub at: Duration,
     /// Number of the connection, in the order of opening.
@@ -185,7 +188,18 @@ fn lifecycle(
         _ => (event.dir, closed, end(None, None)),
     };
     let (event, at) = (index as u64, event.at);
-    Some(Item { event, at, conn, session, unwatched, dir, message: Some(message), body, logged: None })
+    Some(Item {
+        index: 0,
+        event,
+        at,
+        conn,
+        session,
+        unwatched,
+        dir,
+        message: Some(message),
+        body,
+        logged: None,
+    })
 }
 
 /// Reads a trace: who sent what on which connection and in which session.
@@ -245,6 +259,7 @@ pub(super) fn read(protocol: &Protocol, events: &[Event]) -> Items {
             items.all.extend(seen);
         }
         let item = |message, body, (session, unwatched), logged| Item {
+            index: 0,
             event: index as u64,
             at: event.at,
             conn,
@@ -290,5 +305,6 @@ pub(super) fn read(protocol: &Protocol, events: &[Event]) -> Items {
             }
         }
     }
+    items.all.iter_mut().enumerate().for_each(|(index, item)| item.index = index);
     items
 }

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::keys::Keys;
 use super::{Compile, Finding, Item, Items, whole};
 use crate::protocol::Matcher;
-use crate::protocol::rules::{self as rule, Key, Scope};
+use crate::protocol::rules::{self as rule, Scope};
 
 /// Connection or session of an item.
 pub(super) fn place(item: &Item, scope: Scope) -> usize {
@@ -18,7 +19,8 @@ pub(super) fn place(item: &Item, scope: Scope) -> usize {
 
 pub(super) fn increasing(rule: &rule::Increasing, c: &Compile<'_>, items: &Items) -> Vec<Finding> {
     let (on, restarts) = (c.pattern(&rule.on), c.optional(rule.restarts.as_ref()));
-    let key = |item: &Item| rule.key.as_ref().and_then(|at| item.key(at));
+    let keys = Keys::optional(rule.key.as_ref(), c, items, |_| false);
+    let key = |item: &Item| keys.of(item);
     let number = |item: &Item| item.get(&rule.at).filter(|shown| shown.is_number() && item.is(&on)).cloned();
     let counter = |item: &Item| number(item).as_ref().and_then(whole);
     let mut found = Vec::new();
@@ -57,17 +59,15 @@ pub(super) fn increasing(rule: &rule::Increasing, c: &Compile<'_>, items: &Items
 
 pub(super) fn precedence(rule: &rule::Precedence, c: &Compile<'_>, items: &Items) -> Vec<Finding> {
     let (first, then) = (c.pattern(&rule.first), c.pattern(&rule.then));
-    let keys = rule.key.as_ref().map(|key| match key {
-        Key::Same(at) => (at, at),
-        Key::Each(first, then) => (first, then),
-    });
+    let side = |begins| rule.key.as_ref().map(|key| Keys::new(key, c, items, |_| begins));
+    let keys = side(true).zip(side(false));
     // Keys name one thing in a session, wherever it was seen.
     let scope = if keys.is_some() { Scope::Session } else { rule.scope };
     let mut found = Vec::new();
     for (index, item) in items.iter().filter(|(_, item)| item.is(&then)) {
-        let wanted = match keys {
+        let wanted = match &keys {
             None => None,
-            Some((_, at)) => match item.key(at) {
+            Some((_, then)) => match then.of(item) {
                 Some(key) => Some(key),
                 None => continue,
             },
@@ -75,7 +75,9 @@ pub(super) fn precedence(rule: &rule::Precedence, c: &Compile<'_>, items: &Items
         let came = items.before(index).any(|(_, other)| {
             other.is(&first)
                 && place(other, scope) == place(item, scope)
-                && keys.is_none_or(|(at, _)| other.key(at).is_some() && other.key(at) == wanted)
+                && keys
+                    .as_ref()
+                    .is_none_or(|(first, _)| first.of(other).is_some() && first.of(other) == wanted)
         });
         if !(came || item.unwatched && scope == Scope::Session) {
             found.push((Some(item.event), rule.decides.clone()));
@@ -87,7 +89,8 @@ pub(super) fn precedence(rule: &rule::Precedence, c: &Compile<'_>, items: &Items
 pub(super) fn absence(rule: &rule::Absence, c: &Compile<'_>, items: &Items) -> Vec<Finding> {
     let (of, after, until) = (c.pattern(&rule.of), c.pattern(&rule.after), c.optional(rule.until.as_ref()));
     let (owed, unless) = (c.optional(rule.owed.as_ref()), c.optional(rule.unless.as_ref()));
-    let key = |item: &Item| rule.key.as_ref().map(|at| item.key(at));
+    let keys = Keys::optional(rule.key.as_ref(), c, items, |item| item.is(&after));
+    let key = |item: &Item| rule.key.as_ref().map(|_| keys.of(item));
     let paired = |item: &Item| key(item).is_none_or(|key| key.is_some());
     let mut found = Vec::new();
     for (index, item) in items.iter().filter(|(_, item)| item.is(&of) && paired(item)) {
@@ -206,7 +209,8 @@ fn is_within(
 pub(super) fn response(rule: &rule::Response, c: &Compile<'_>, items: &Items, settled: bool) -> Vec<Finding> {
     let (first, then) = (c.pattern(&rule.first), c.pattern(&rule.then));
     let (unless, before) = (c.optional(rule.unless.as_ref()), c.optional(rule.before.as_ref()));
-    let key = |item: &Item| rule.key.as_ref().and_then(|at| item.key(at));
+    let keys = Keys::optional(rule.key.as_ref(), c, items, |item| item.is(&first));
+    let key = |item: &Item| keys.of(item);
     let mut found = Vec::new();
     let now = items.iter().map(|(_, item)| item.at).max().unwrap_or_default();
     let old = |item: &Item| now.saturating_sub(item.at) >= Duration::from_millis(rule.lasting_ms);
@@ -246,10 +250,15 @@ pub(super) fn existence(
 ) -> Vec<Finding> {
     let (of, from, to) = (c.pattern(&rule.of), c.pattern(&rule.from), c.pattern(&rule.to));
     let (with, without) = (c.optional(rule.with.as_ref()), c.optional(rule.without.as_ref()));
+    let keys = Keys::optional(rule.key.as_ref(), c, items, |item| item.is(&from));
+    let named = |item: &Item| rule.key.is_none() || keys.of(item).is_some();
     let mut found = Vec::new();
-    for (index, item) in items.iter().filter(|(_, item)| item.is(&from)) {
-        let rest: Vec<&Item> = items.after_on_conn(index).take_while(|other| !other.is(&from)).collect();
-        let another = items.after_on_conn(index).any(|other| other.is(&from));
+    for (index, item) in items.iter().filter(|(_, item)| item.is(&from) && named(item)) {
+        let begins = |other: &&Item| other.is(&from) && keys.of(other) == keys.of(item) && named(other);
+        let rest = items.after_on_conn(index).take_while(|other| !begins(other));
+        let rest: Vec<&Item> =
+            rest.filter(|other| !named(other) || keys.of(other) == keys.of(item)).collect();
+        let another = items.after_on_conn(index).any(|other| begins(&other));
         let stretch: Vec<&Item> = std::iter::once(item).chain(rest).collect();
         let any = |stretch: &[&Item], matcher: &Matcher| stretch.iter().any(|other| other.is(matcher));
         // Whether the rule is about a stretch, as far as it is seen, and how many there are in it.
@@ -257,7 +266,7 @@ pub(super) fn existence(
             let end = stretch.iter().rev().find(|other| other.is(&to))?;
             let about = with.as_ref().is_none_or(|with| any(stretch, with));
             let about = about && !without.as_ref().is_some_and(|without| any(stretch, without));
-            let count = stretch.iter().filter(|other| other.is(&of)).count() as u64;
+            let count = stretch.iter().filter(|other| other.is(&of) && named(other)).count() as u64;
             about.then_some((end.event, count))
         };
         // Too many are too many whatever follows; too few only when nothing can follow any more.

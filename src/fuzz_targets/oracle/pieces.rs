@@ -2,23 +2,22 @@
 
 use serde_json::Value;
 
+use super::keys::Keys;
 use super::{Compile, Finding, Item, Items};
 use crate::protocol::is_subset;
-use crate::protocol::rules::{self as rule, Key};
+use crate::protocol::rules as rule;
 
 pub(super) fn concatenation(rule: &rule::Concatenation, c: &Compile<'_>, items: &Items) -> Vec<Finding> {
     let (piece, whole) = (c.place(&rule.piece), c.place(&rule.whole));
-    let keys = rule.key.as_ref().map(|key| match key {
-        Key::Same(at) => (at, at),
-        Key::Each(piece, whole) => (piece, whole),
-    });
+    let side = |begins| Keys::optional(rule.key.as_ref(), c, items, |_| begins);
+    let (of_piece, of_whole) = (side(true), side(false));
     let whole_of = |item: &Item| {
         let text = item.text(&whole.1).filter(|_| item.is(&whole.0))?.to_owned();
-        Some((keys.and_then(|(_, at)| item.key(at)), text))
+        Some((of_whole.of(item), text))
     };
     let piece_of = |item: &Item| {
         let text = item.text(&piece.1).filter(|_| item.is(&piece.0))?.to_owned();
-        Some((keys.and_then(|(at, _)| item.key(at)), text))
+        Some((of_piece.of(item), text))
     };
     let mut found = Vec::new();
     for (index, item) in items.iter() {
@@ -54,8 +53,9 @@ pub(super) fn concatenation(rule: &rule::Concatenation, c: &Compile<'_>, items: 
 
 pub(super) fn increments(rule: &rule::Increments, c: &Compile<'_>, items: &Items) -> Vec<Finding> {
     let on = c.pattern(&rule.on);
+    let keys = Keys::new(&rule.key, c, items, |_| false);
     let piece =
-        |item: &Item| Some((item.key(&rule.key)?, item.text(&rule.at).filter(|_| item.is(&on))?.to_owned()));
+        |item: &Item| Some((keys.of(item)?, item.text(&rule.at).filter(|_| item.is(&on))?.to_owned()));
     let mut found = Vec::new();
     for (index, item) in items.iter() {
         let Some((own, _)) = piece(item) else { continue };
@@ -90,12 +90,13 @@ struct Piece {
 
 pub(super) fn series(rule: &rule::Series, c: &Compile<'_>, items: &Items, settled: bool) -> Vec<Finding> {
     let on = c.pattern(&rule.on);
+    let keys = Keys::new(&rule.key, c, items, |_| false);
     let piece = |item: &Item| {
         let number = |at| item.get(at).and_then(Value::as_u64);
         let same = rule.same.iter().map(|at| item.get(at).cloned().unwrap_or_default()).collect();
         let (part, total) = (number(&rule.part)?, number(&rule.total)?);
         let text = item.text(&rule.text).filter(|_| item.is(&on))?.to_owned();
-        Some((item.key(&rule.key)?, Piece { event: item.event, part, total, text, same }))
+        Some((keys.of(item)?, Piece { event: item.event, part, total, text, same }))
     };
     let mut found = Vec::new();
     let mut done: Vec<(usize, String)> = Vec::new();

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::keys::Keys;
 use super::{Compile, Finding, Item, Items};
 use crate::protocol::Protocol;
 use crate::protocol::rules as rule;
@@ -32,14 +33,15 @@ pub(super) fn identify(
 
 pub(super) fn echo(rule: &rule::Echo, c: &Compile<'_>, items: &Items) -> Vec<Finding> {
     let (request, reply) = (c.pattern(&rule.request), c.pattern(&rule.reply));
+    let ids = Keys::ids(&rule.id, c, items, |item| item.is(&request));
     let asks = |item: &Item| item.is(&request) && item.get(&rule.asked).is_some();
     let mut found = Vec::new();
     for (index, item) in items.iter().filter(|(_, item)| item.is(&reply) && !asks(item)) {
-        let Some(id) = item.get(&rule.id).map(Value::to_string) else { continue };
+        let Some(id) = ids.of(item) else { continue };
         let mut same = items
             .before_on_conn(index)
             .map(|(_, other)| other)
-            .filter(|other| other.get(&rule.id).map(Value::to_string).as_ref() == Some(&id));
+            .filter(|other| ids.of(other).as_ref() == Some(&id));
         let newest = same.find(|other| asks(other) || other.is(&reply));
         if let Some(asked) = newest.filter(|other| asks(other))
             && asked.get(&rule.asked) != item.get(&rule.told)
@@ -73,7 +75,8 @@ pub(super) fn correlation(
 ) -> Vec<Finding> {
     let (request, reply) = (c.pattern(&rule.request), c.pattern(&rule.reply));
     let (instead, optional) = (c.optional(rule.instead.as_ref()), c.optional(rule.optional.as_ref()));
-    let id = |item: &Item| item.get(&rule.id).filter(|id| !id.is_null()).map(Value::to_string);
+    let ids = Keys::ids(&rule.id, c, items, |item| !item.is(&reply) && !item.is_any(instead.as_ref()));
+    let id = |item: &Item| ids.of(item);
     let mut found = Vec::new();
     for conn in 0..items.ended.len() {
         let mut asked: Vec<Asked> = Vec::new();

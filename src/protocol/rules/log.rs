@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::Key;
 use crate::frame::Pointer;
 use crate::protocol::extension::{At, Ids, Pattern};
 
@@ -17,7 +18,7 @@ pub struct Increasing {
     /// The counter.
     pub at: Pointer,
     /// What has the counter: one for each value of this on a connection. None: the connection has it.
-    pub key: Option<Pointer>,
+    pub key: Option<Key>,
     /// Broken when a value is smaller than an earlier one.
     pub order: Ids,
     /// Broken when a value comes twice.
@@ -79,8 +80,8 @@ pub struct Correlation {
     pub optional: Option<Pattern>,
     /// The replies (received).
     pub reply: Pattern,
-    /// The correlation id, the same pointer on both sides.
-    pub id: Pointer,
+    /// The correlation id. Ids of another JSON type are other ids, and null is none.
+    pub id: Key,
     /// Replies that end the wait for `reply` without being one, for example an error.
     pub instead: Option<Pattern>,
     /// Broken when a reply has no id although every open request had one.

@@ -5,6 +5,7 @@
 //! event logs need. Each kind is implemented in the file of its name in `check/monitor/`.
 
 mod content;
+mod key;
 mod log;
 mod pattern;
 mod pieces;
@@ -15,6 +16,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use content::*;
+pub use key::*;
 pub use log::*;
 pub use pattern::*;
 pub use pieces::*;

@@ -4,7 +4,7 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Scope;
+use super::{Key, Scope};
 use crate::frame::Pointer;
 use crate::protocol::extension::{At, Ids, OneOrMany, Pattern};
 
@@ -15,7 +15,7 @@ pub struct States {
     /// The messages that bear the state.
     pub on: Pattern,
     /// What has the state, for example a run's id.
-    pub key: Pointer,
+    pub key: Key,
     /// The state.
     pub at: Pointer,
     /// Each state and the states that may follow it. One without successors is terminal.
@@ -45,23 +45,13 @@ pub struct Precedence {
     pub first: Pattern,
     /// What may then come.
     pub then: Pattern,
-    /// What pairs them, in each; none: any `first` will do. One pointer for both, or one for each.
+    /// What pairs them; none: any `first` will do.
     pub key: Option<Key>,
     /// Where `first` may have been seen.
     #[serde(default)]
     pub scope: Scope,
     /// Broken otherwise.
     pub decides: Ids,
-}
-
-/// A key's place: the same in both messages, or one for each.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
-pub enum Key {
-    /// The same pointer in both.
-    Same(Pointer),
-    /// First and second message.
-    Each(Pointer, Pointer),
 }
 
 /// `of` does not come after `after` and before `until`, for the same key.
@@ -74,8 +64,8 @@ pub struct Absence {
     pub after: Pattern,
     /// Where it ends; none: never.
     pub until: Option<Pattern>,
-    /// What pairs `after`, `of` and `until`; a message without the key is not paired.
-    pub key: Option<Pointer>,
+    /// What pairs `after` with the others; a message without the key is not paired.
+    pub key: Option<Key>,
     /// Where `after` and `until` may have been seen.
     #[serde(default)]
     pub scope: Scope,
@@ -135,14 +125,14 @@ pub struct Response {
     /// How long the trace must go on behind `first` until its end says that `then` never came, in milliseconds.
     #[serde(default)]
     pub lasting_ms: u64,
-    /// What pairs `first`, `then` and `unless`.
-    pub key: Option<Pointer>,
+    /// What pairs `first` with `then` and `unless`.
+    pub key: Option<Key>,
     /// Broken otherwise.
     pub decides: Ids,
 }
 
 /// How often `of` comes in each stretch from `from` to `to`, on each connection that saw the stretch whole. The
-/// stretch is counted when the next one begins or the case has settled, so `of` may come shortly after `to`.
+/// stretch is counted when the next one (of its key) begins or the case has settled, so `of` may come shortly after `to`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Existence {
@@ -152,6 +142,9 @@ pub struct Existence {
     pub from: Pattern,
     /// Ends a stretch. One that does not end is not judged.
     pub to: Pattern,
+    /// What tells the stretches of a connection apart, which may then overlap. An `of` or `from` without the key is not counted; any
+    /// other message without it concerns all stretches.
+    pub key: Option<Key>,
     /// Judge only stretches in which this came.
     pub with: Option<Pattern>,
     /// Judge only stretches in which this did not come.
@@ -201,8 +194,8 @@ pub enum Within {
 pub struct Constant {
     /// The places of the value; the first one seen is compared with all later ones.
     pub values: Vec<At>,
-    /// What the value belongs to; a pointer that must stand in every message of `values`.
-    pub key: Option<Pointer>,
+    /// What the value belongs to; every message of `values` must have it.
+    pub key: Option<Key>,
     /// Where it must be the same.
     #[serde(default)]
     pub scope: Scope,

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::Key;
 use crate::frame::Pointer;
 use crate::protocol::extension::{Ids, Pattern};
 
@@ -15,8 +16,8 @@ pub struct Echo {
     pub request: Pattern,
     /// The replies (received).
     pub reply: Pattern,
-    /// The correlation id, the same pointer on both sides.
-    pub id: Pointer,
+    /// The correlation id. Ids of another JSON type are other ids, and null is none.
+    pub id: Key,
     /// The value in the request.
     pub asked: Pointer,
     /// The value in the reply.
@@ -32,7 +33,7 @@ pub struct Series {
     /// The pieces.
     pub on: Pattern,
     /// What the pieces of one value have in common.
-    pub key: Pointer,
+    pub key: Key,
     /// A piece's number, counted from 0 or from 1.
     pub part: Pointer,
     /// How many there are.
@@ -59,7 +60,7 @@ pub struct Increments {
     /// The text of a piece.
     pub at: Pointer,
     /// What the pieces of one text have in common.
-    pub key: Pointer,
+    pub key: Key,
     /// Broken otherwise. Exercised from the second piece on.
     pub decides: Ids,
 }

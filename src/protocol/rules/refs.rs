@@ -7,7 +7,7 @@ use super::{
 };
 use crate::protocol::refs::{Refer, Refs, refer};
 
-refer!(Increasing { parts: [on, restarts], ids: [order, repeat, written], other: [at, key] });
+refer!(Increasing { parts: [on, restarts, key], ids: [order, repeat, written], other: [at] });
 refer!(Agreement { parts: [], ids: [content, complete], other: [] });
 refer!(Replay {
     parts: [resume, refused, resets, joined],
@@ -15,9 +15,9 @@ refer!(Replay {
     other: []
 });
 refer!(Correlation {
-    parts: [request, optional, reply, instead],
+    parts: [request, optional, reply, instead, id],
     ids: [echo, foreign, twice, both, unsolicited, invented, missing],
-    other: [id]
+    other: []
 });
 refer!(Dialogue {
     parts: [history, question, piece, over, unsure],
@@ -25,40 +25,40 @@ refer!(Dialogue {
     other: [text, asked, answered]
 });
 refer!(States {
-    parts: [on, known],
+    parts: [on, known, key],
     ids: [transition, start, terminal, overlap],
-    other: [key, at, transitions, initial]
+    other: [at, transitions, initial]
 });
-refer!(Precedence { parts: [first, then], ids: [decides], other: [key, scope] });
+refer!(Precedence { parts: [first, then, key], ids: [decides], other: [scope] });
 refer!(Absence {
-    parts: [of, after, until, owed, unless],
+    parts: [of, after, until, owed, unless, key],
     ids: [decides],
-    other: [key, scope, until_anywhere]
+    other: [scope, until_anywhere]
 });
 refer!(Bracket {
     parts: [open, close, inside, joined, middle, exempt],
     ids: [before, after],
     other: [counted]
 });
-refer!(Response { parts: [first, then, unless, before], ids: [decides], other: [key, lasting_ms] });
-refer!(Existence { parts: [of, from, to, with, without, unless], ids: [decides], other: [min, max] });
+refer!(Response { parts: [first, then, unless, before, key], ids: [decides], other: [lasting_ms] });
+refer!(Existence { parts: [of, from, to, key, with, without, unless], ids: [decides], other: [min, max] });
 refer!(Unique { parts: [on], ids: [decides], other: [at, identity, within] });
-refer!(Constant { parts: [values, restarts], ids: [decides], other: [key, scope] });
+refer!(Constant { parts: [values, restarts, key], ids: [decides], other: [scope] });
 refer!(Cadence { parts: [on], ids: [decides], other: [period, factor] });
 refer!(Holds { parts: [on], ids: [decides], other: [schema, json] });
 refer!(Relation { parts: [on], ids: [decides], other: [left, is, right] });
 refer!(Proportion { parts: [on], ids: [decides], other: [value, part, minus, whole, factor, tolerance] });
 refer!(Projection { parts: [on, facts], ids: [], other: [cursor] });
 refer!(Fact { parts: [when, fold], ids: [decides], other: [at] });
-refer!(Concatenation { parts: [piece, whole], ids: [decides], other: [key, loose] });
-refer!(Echo { parts: [request, reply], ids: [decides], other: [id, asked, told] });
-refer!(Series { parts: [on], ids: [complete, json], other: [key, part, total, text, same] });
+refer!(Concatenation { parts: [piece, whole, key], ids: [decides], other: [loose] });
+refer!(Echo { parts: [request, reply, id], ids: [decides], other: [asked, told] });
+refer!(Series { parts: [on, key], ids: [complete, json], other: [part, total, text, same] });
 refer!(ServerRequests {
     parts: [],
     ids: [reused, resolved_twice, resolved_unasked, unresolved, answered_twice, answered_unasked],
     other: [of]
 });
-refer!(Increments { parts: [on], ids: [decides], other: [at, key] });
+refer!(Increments { parts: [on, key], ids: [decides], other: [at] });
 
 impl Refer for Fold {
     fn refer<'r>(&'r self, refs: &mut Refs<'r>) {
