@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::bounded::Memory;
 use super::evidence::{clipped, evidence, is_small};
 use super::history::{History, Logged};
-use super::monitor::{End, Monitor, Observation};
+use super::monitor::{End, Monitor, Observation, Pace};
 use super::replies::{Identity, Requests};
 use super::ruleset::{Dispatch, Rule};
 use super::sessions::{Joined, Opened, Sessions};
@@ -41,8 +41,8 @@ pub struct Judge {
     history: History,
     requests: Requests,
     seen: Seen,
-    /// The longest of the delays that were told.
-    delays: Duration,
+    /// The longest of the delays that were told, and the scale of times.
+    pace: Pace,
     tally: Tally,
     /// For each message of the protocol, what it gave an occasion to break.
     counts: Vec<Counts>,
@@ -89,7 +89,7 @@ impl Judge {
             history: rules.history.clone(),
             requests: Requests::default(),
             seen: Seen::default(),
-            delays: Duration::ZERO,
+            pace: Pace::default(),
             tally: Tally::default(),
             counts: rules.protocol.messages.iter().map(|_| Counts::default()).collect(),
             rules: Arc::clone(rules),
@@ -145,7 +145,12 @@ impl Judge {
 
     /// Tells that the times of events may be off by this much from now on: whoever measures them was kept waiting.
     pub fn delayed(&mut self, delays: Duration) {
-        self.delays = self.delays.max(delays);
+        self.pace.delays = self.pace.delays.max(delays);
+    }
+
+    /// Tells that the times of the protocol are to be taken as so many times longer.
+    pub fn scaled(&mut self, scale: f64) {
+        self.pace.scale = scale;
     }
 
     fn text(&mut self, event: &Event, index: u64, text: &str) -> Judged {
@@ -240,8 +245,8 @@ impl Judge {
         body: &Value,
     ) {
         self.seen.newest = self.seen.newest.max(event.at);
-        let (delays, session) = (self.delays, on.session.id);
-        let seen = observation(on, (event, index), delays, message, body, &self.history);
+        let (pace, session) = (self.pace, on.session.id);
+        let seen = observation(on, (event, index), pace, message, body, &self.history);
         let whole = Observation { logged, ..seen };
         for monitor in self.dispatch.wanting(message, event.dir) {
             self.monitors[*monitor].observe(&whole, &mut self.tally);
@@ -257,7 +262,7 @@ impl Judge {
                 continue;
             }
             for element in part.elements(body) {
-                let seen = observation(on, (event, index), delays, Some(number), &element, &self.history);
+                let seen = observation(on, (event, index), pace, Some(number), &element, &self.history);
                 for monitor in wanted {
                     self.monitors[*monitor].observe(&seen, &mut self.tally);
                 }
@@ -368,9 +373,9 @@ impl Judge {
     /// Ends the trace. `settled`: everything that the server had to say has been seen, so that duties that are
     /// still open are broken.
     pub fn finish(mut self, settled: bool) -> Outcome {
+        let end = End { settled, newest: self.seen.newest, pace: self.pace, history: &self.history };
         for monitor in &mut self.monitors {
-            monitor
-                .finish(&End { settled, newest: self.seen.newest, history: &self.history }, &mut self.tally);
+            monitor.finish(&end, &mut self.tally);
         }
         for (message, counts) in self.rules.protocol.messages.iter().zip(&self.counts) {
             message.counted(counts).for_each(|(ids, times)| self.tally.exercise_often(ids, times));
@@ -404,7 +409,7 @@ impl Judge {
 fn observation<'a>(
     on: Opened,
     (event, index): (&Event, u64),
-    delays: Duration,
+    pace: Pace,
     message: Option<usize>,
     body: &'a Value,
     history: &'a History,
@@ -413,7 +418,7 @@ fn observation<'a>(
     Observation {
         event: index,
         at: event.at,
-        delays,
+        pace,
         conn,
         session,
         forgotten,

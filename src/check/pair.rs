@@ -65,6 +65,14 @@ impl JudgePair {
         }
     }
 
+    /// As [`Judge::scaled`].
+    pub fn scaled(&mut self, scale: f64) {
+        self.adapted.scaled(scale);
+        if let Some(bare) = &mut self.bare {
+            bare.scaled(scale);
+        }
+    }
+
     /// As [`Judge::finish`].
     pub fn finish(self, settled: bool) -> PairJudged<Outcome> {
         let judged = self.adapted.finish(settled);

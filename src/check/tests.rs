@@ -13,6 +13,7 @@ use crate::trace::{Direction, Event, Payload};
 
 mod keys;
 mod replies;
+mod times;
 
 /// A protocol whose client sends `ask` and whose server sends `say`, `done`, `work`, `output` and `log`.
 pub(super) fn protocol(extension: &Value) -> Arc<Protocol> {

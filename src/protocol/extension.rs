@@ -53,6 +53,10 @@ pub struct Extension {
     /// A correlated query that is answered after everything sent before it: the way to know, without
     /// waiting, that nothing more is to come. Used to settle a case and by `never`.
     pub barrier: Option<Vec<Exchange>>,
+    /// Lengths of time by name: `immediately: 250ms`. `within` of monitors and of steps can name them, and an overlay can say what they
+    /// are for a server. `--timeout-scale` scales them.
+    #[serde(default)]
+    pub times: IndexMap<String, String>,
     /// What can be seen of the server's state, for the `unchanged` step.
     pub state: Option<State>,
     /// What the live fuzzer must know. Without it, it knows no state but the first and no duty but to survive.
@@ -84,7 +88,7 @@ pub struct Extension {
 impl Extension {
     /// Whether an invariant is about when messages come.
     pub fn is_timed(&self) -> bool {
-        self.invariants.values().any(|invariant| matches!(invariant.monitor, super::rules::Rule::Cadence(_)))
+        self.invariants.values().any(|invariant| invariant.monitor.is_timed())
     }
 }
 

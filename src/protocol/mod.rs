@@ -25,6 +25,7 @@ mod requirement;
 mod roles;
 pub mod rules;
 mod server_requests;
+mod times;
 mod verify;
 mod verify_generated;
 mod verify_keys;
@@ -53,6 +54,7 @@ pub use requirement::{Level, Requirement, Requirements, RequirementsFile, Side};
 pub use roles::{Place as RolePlace, Roles};
 pub(crate) use server_requests::given;
 pub use server_requests::{Answer, AnswerKind, Lack, Requests, ServerRequest};
+pub use times::Time;
 pub(crate) use verify_requests::mistakes as answer_mistakes;
 
 use crate::frame::json_within;

@@ -4,6 +4,9 @@ use std::fmt;
 
 use crate::source::escape_token;
 
+/// Where the invariants are, by name.
+pub(super) const INVARIANTS: &str = "/x-frameproof/invariants";
+
 /// A place in a document, as the way to it.
 #[derive(Clone, Copy)]
 pub(super) enum Path<'p> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::extension::{PatternDirection, PatternWhere};
-use super::{OneOrMany, Pattern, Protocol};
+use super::{ConnectionEvent, OneOrMany, Pattern, Protocol};
 use crate::frame::field;
 use crate::source::schema::Schema;
 use crate::source::{Diagnostic, Diagnostics};
@@ -65,6 +65,14 @@ impl Matcher {
     /// As [`Matcher::new`].
     pub fn of_connection(pattern: &Pattern, protocol: &Protocol) -> Result<Self, Diagnostics> {
         Self::compiled(pattern, protocol, Events::Known)
+    }
+
+    /// An event of a connection, whatever the protocol's messages are called.
+    pub(crate) fn of_event(event: ConnectionEvent, direction: Direction, protocol: &Protocol) -> Self {
+        let messages = vec![protocol.index_of_event(event)];
+        let possible = messages.iter().copied().collect();
+        let conditions = Conditions { direction, messages, ..Conditions::default() };
+        Self { possible, certain: possible, conditions: Arc::new(conditions) }
     }
 
     fn compiled(pattern: &Pattern, protocol: &Protocol, events: Events) -> Result<Self, Diagnostics> {

@@ -4,16 +4,14 @@ use serde_json::Value;
 
 use super::bundle_rules::verify_bundle_rules;
 use super::client_rules::verify_client;
-use super::path::Path;
+use super::path::{INVARIANTS, Path};
 use super::refs::Refs;
+use super::times::verify_times;
 use super::verify_generated::{verify_explore, verify_fuzzing};
 use super::verify_keys::verify_keys;
 use super::verify_requests::verify_requests;
 use super::{Matcher, Protocol};
 use crate::source::{Diagnostic, Diagnostics, Document, Part, check_keywords, escape_token};
-
-/// Where the invariants are, by name.
-pub(super) const INVARIANTS: &str = "/x-frameproof/invariants";
 
 /// Checks ids, patterns and examples.
 pub(super) fn verify(protocol: &Protocol, api: &Document, document: &Value, errors: &mut Diagnostics) {
@@ -281,6 +279,7 @@ fn verify_references(protocol: &Protocol, api: &Document, errors: &mut Diagnosti
         }
     }
     verify_keys(protocol, api, errors);
+    verify_times(protocol, api, errors);
 }
 
 fn verify_id(protocol: &Protocol, api: &Document, id: &str, at: Path<'_>, errors: &mut Diagnostics) {

@@ -1,7 +1,7 @@
 //! The keys of monitors.
 
 use super::Protocol;
-use super::verify::INVARIANTS;
+use super::path::INVARIANTS;
 use crate::source::{Diagnostic, Diagnostics, Document, Part, escape_token};
 
 /// A key must say where it stands, and nothing that the monitor would not look at.

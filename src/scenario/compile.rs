@@ -14,9 +14,9 @@ use super::case::{
 use super::file;
 use super::frame::unhex;
 use super::salvage::Gaps;
+use super::template;
 use super::verbs::{VERBS, takes, taking};
 use super::verify::{CLOSE, REFUSAL, REFUSED, TURN_END};
-use super::{duration, template};
 use crate::protocol::{Answer, END, OneOrMany, Protocol, answer_mistakes};
 use crate::source::{Part, escape_token};
 use crate::trace::Direction;
@@ -300,10 +300,10 @@ impl Compiler<'_> {
     }
 
     fn time(&mut self, text: Option<String>, at: &str) -> Option<Duration> {
-        match duration(&text?) {
+        match self.protocol.time(&text?) {
             Ok(time) => Some(time),
-            Err(message) => {
-                self.mistake(at.to_owned(), Part::Value, message, "");
+            Err(error) => {
+                self.mistake(at.to_owned(), Part::Value, error.message, error.hint.unwrap_or_default());
                 None
             }
         }

@@ -229,10 +229,10 @@ pub struct Step {
     /// `expect`: the message is a request of the server's, which is answered by this error, such as `{ code, message }`.
     #[serde(default, deserialize_with = "crate::protocol::given", skip_serializing_if = "Option::is_none")]
     pub refuse: Option<Value>,
-    /// `expect`, `expect_file`: how long to wait, such as `500ms` or `3s`. Default: the step deadline of the run.
+    /// `expect`, `expect_file`: how long to wait, such as `500ms` or `3s`, or one of the protocol's `times`. Default: the step deadline of the run.
     #[schemars(extend("x-hint" = NEEDS_UNIT))]
     pub within: Option<String>,
-    /// `never`: how long to watch instead of using the barrier.
+    /// `never`: how long to watch instead of using the barrier: `500ms`, or one of the protocol's `times`.
     #[schemars(extend("x-hint" = NEEDS_UNIT))]
     pub window: Option<String>,
     /// `expect`: this many of them (of messages: a connection ends once). `send`, `raw`, `frame`, `bytes`: this many times, back to back. From 1 (the default) to 100,000.

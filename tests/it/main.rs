@@ -47,6 +47,7 @@ mod target_launch;
 mod target_sessions;
 mod target_silence;
 mod target_trouble;
+mod times;
 mod tls;
 mod upgrade;
 mod waiting;

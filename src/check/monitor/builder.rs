@@ -1,9 +1,12 @@
 //! What a monitor is built with.
 
+use std::time::Duration;
+
 use crate::frame::Pointer;
-use crate::protocol::{Matcher, Pattern, Protocol, extension};
+use crate::protocol::{ConnectionEvent, Matcher, Pattern, Protocol, Time, extension};
 use crate::results::Check;
 use crate::source::Diagnostics;
+use crate::trace::Direction;
 
 /// Compiles patterns and remembers them as interests.
 pub(in crate::check) struct MonitorBuilder<'p> {
@@ -32,6 +35,19 @@ impl<'p> MonitorBuilder<'p> {
     /// A pattern that has been compiled.
     pub fn matcher(&mut self, matcher: &Matcher) {
         self.interests.extend(matcher.alternatives().iter().cloned());
+    }
+
+    /// The end of a connection, whoever makes it.
+    pub fn end(&mut self) -> [Matcher; 2] {
+        let of = |dir| Matcher::of_event(ConnectionEvent::Close, dir, self.protocol);
+        let both = [Direction::Recv, Direction::Send].map(of);
+        both.iter().for_each(|one| self.matcher(one));
+        both
+    }
+
+    /// A time of the protocol's.
+    pub fn time(&self, time: Option<&Time>) -> Result<Option<Duration>, Diagnostics> {
+        Ok(time.map(|time| self.protocol.time(&time.0)).transpose()?)
     }
 
     pub fn optional(&mut self, pattern: Option<&Pattern>) -> Result<Option<Matcher>, Diagnostics> {

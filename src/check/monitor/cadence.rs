@@ -15,8 +15,6 @@ use crate::source::Diagnostics;
 
 /// What a busy machine may add to a gap: a CI runner on two cores was seen to stall this long.
 const SLACK: Duration = Duration::from_millis(250);
-/// Most that measured delays add to it: what is later than that is late on any machine.
-const MOST: Duration = Duration::from_millis(1250);
 
 /// Memory: one time a connection.
 #[derive(Clone)]
@@ -52,7 +50,7 @@ impl Monitor for Cadence {
         let period = Duration::from_millis(period);
         // As numbers, which do not overflow: the period is the server's to say, the factor the protocol file's.
         let longest = period.as_secs_f64() * self.rule.factor.max(1.0);
-        let slack = SLACK + seen.delays.min(MOST);
+        let slack = SLACK + seen.pace.slack();
         if gap.as_secs_f64() > longest && gap > period.saturating_add(slack) {
             let message = format!("{gap:.0?} after the last one, but {period:?} was announced");
             if let Some(violation) = tally.broken(&self.check, &self.rule.decides, seen.event, message) {

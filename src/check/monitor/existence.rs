@@ -1,11 +1,12 @@
 //! How often a message comes between two others.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustc_hash::FxHashSet;
 
 use super::key::{Keys, Part};
-use super::{End, Monitor, MonitorBuilder, Observation};
+use super::{End, Monitor, MonitorBuilder, Observation, Pace};
 use crate::check::Violation;
 use crate::check::bounded::{BoundedMap, Memory};
 use crate::check::sessions::Conn;
@@ -35,6 +36,7 @@ pub(super) struct Existence {
 #[derive(Clone)]
 struct Bounds {
     check: Check,
+    within: Option<Duration>,
     rule: Arc<rule::Existence>,
 }
 
@@ -42,7 +44,11 @@ struct Bounds {
 struct Stretch {
     began: u64,
     ended: Option<u64>,
+    since: Duration,
+    /// How many there are, if what may have been late counts.
     count: u32,
+    /// How many came in time for sure.
+    sure: u32,
     with: bool,
     without: bool,
     /// It has been reported: nothing more is.
@@ -52,6 +58,8 @@ struct Stretch {
 /// What a message means for a stretch.
 struct Seen {
     event: u64,
+    at: Duration,
+    pace: Pace,
     of: bool,
     to: bool,
     with: bool,
@@ -60,7 +68,13 @@ struct Seen {
 
 impl Stretch {
     fn take(&mut self, seen: &Seen, bounds: &Bounds, tally: &mut Tally) {
-        self.count = self.count.saturating_add(u32::from(seen.of));
+        if seen.of {
+            let (longest, shortest) =
+                bounds.within.map_or((Duration::MAX, Duration::MAX), |time| seen.pace.late_after(time));
+            let passed = seen.at.saturating_sub(self.since);
+            self.count = self.count.saturating_add(u32::from(passed <= longest));
+            self.sure = self.sure.saturating_add(u32::from(passed <= shortest));
+        }
         self.with |= seen.with;
         self.without |= seen.without;
         if seen.to {
@@ -82,7 +96,11 @@ impl Existence {
             with: b.optional(rule.with.as_ref())?,
             without: b.optional(rule.without.as_ref())?,
             unless: b.optional(rule.unless.as_ref())?,
-            bounds: Bounds { check: b.check.clone(), rule: Arc::new(rule.clone()) },
+            bounds: Bounds {
+                check: b.check.clone(),
+                within: b.time(rule.within.as_ref())?,
+                rule: Arc::new(rule.clone()),
+            },
             keys: Keys::new(rule.key.as_ref(), b)?,
             stretches: BoundedMap::default(),
             exempt: FxHashSet::default(),
@@ -93,7 +111,7 @@ impl Existence {
 impl Bounds {
     /// Whether it is a stretch that the rule is about and more came than may come: nothing can mend that.
     fn is_over(&self, stretch: &Stretch) -> bool {
-        self.concerns(stretch) && self.rule.max.is_some_and(|most| stretch.count > most)
+        self.concerns(stretch) && self.rule.max.is_some_and(|most| stretch.sure > most)
     }
 
     fn concerns(&self, stretch: &Stretch) -> bool {
@@ -105,15 +123,17 @@ impl Bounds {
     fn judge(&self, stretch: &Stretch, tally: &mut Tally) {
         let Some(ended) = stretch.ended.filter(|_| self.concerns(stretch)) else { return };
         tally.exercise(&self.rule.decides);
-        let count = stretch.count;
-        if count < self.rule.min || self.is_over(stretch) {
+        let over = self.is_over(stretch);
+        let count = if over { stretch.sure } else { stretch.count };
+        if over || count < self.rule.min {
             let wanted = match (self.rule.min, self.rule.max) {
                 (min, Some(max)) if min == max => format!("{min}"),
                 (0, Some(max)) => format!("at most {max}"),
                 (min, None) => format!("at least {min}"),
                 (min, Some(max)) => format!("{min} to {max}"),
             };
-            let message = format!("it came {count} times between two events that allow {wanted}");
+            let time = self.within.map(|time| format!(" within {time:?}")).unwrap_or_default();
+            let message = format!("it came {count} times{time} between two events that allow {wanted}");
             tally.push(Violation {
                 event: Some(ended),
                 related: Some(stretch.began),
@@ -134,13 +154,15 @@ impl Monitor for Existence {
         // Of which stretch it is, nobody can tell.
         let nameless = key.is_none() && self.keys.tell_apart();
         if from && !nameless && !self.exempt.contains(&seen.conn) {
-            let next = Stretch { began: seen.event, ..Stretch::default() };
+            let next = Stretch { began: seen.event, since: seen.at, ..Stretch::default() };
             if let Some(last) = self.stretches.insert(place, key, next, 0) {
                 self.bounds.judge(&last, tally);
             }
         }
         let seen = Seen {
             event: seen.event,
+            at: seen.at,
+            pace: seen.pace,
             of: seen.is(&self.of) && !nameless,
             to: seen.is(&self.to),
             with: seen.is_any(self.with.as_ref()),

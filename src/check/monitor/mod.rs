@@ -33,7 +33,7 @@ use super::sessions::Conn;
 use super::tally::Tally;
 
 pub(super) use builder::MonitorBuilder;
-pub(super) use observation::{End, Observation};
+pub(super) use observation::{End, Observation, Pace};
 
 /// A property that is checked event by event.
 pub(crate) trait Monitor: Fresh + Send + Sync {

@@ -15,8 +15,8 @@ pub(crate) struct Observation<'a> {
     pub event: u64,
     /// Since the start of the trace.
     pub at: Duration,
-    /// Times may be off by this much: whoever measured them was kept waiting.
-    pub delays: Duration,
+    /// How exactly times are known, and how long they may be.
+    pub pace: Pace,
     /// Its connection.
     pub conn: Conn,
     /// The session of that connection as far as it is known.
@@ -50,6 +50,37 @@ impl Observation<'_> {
     }
 }
 
+/// Most that measured delays add to a time: what is later than that is late on any machine.
+const MOST_DELAYS: Duration = Duration::from_millis(1250);
+
+/// How times are judged.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pace {
+    /// They may be off by this much: whoever measured them was kept waiting.
+    pub delays: Duration,
+    /// The factor that a slow machine is given.
+    pub scale: f64,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self { delays: Duration::ZERO, scale: 1.0 }
+    }
+}
+
+impl Pace {
+    /// What measured delays add to a time.
+    pub fn slack(self) -> Duration {
+        self.delays.min(MOST_DELAYS)
+    }
+
+    /// A time that the protocol names: what is later than the first is late for sure, what is not later than the second is not.
+    pub fn late_after(self, time: Duration) -> (Duration, Duration) {
+        let time = Duration::try_from_secs_f64(time.as_secs_f64() * self.scale).unwrap_or(Duration::MAX);
+        (time.saturating_add(self.slack()), time.saturating_sub(self.slack()))
+    }
+}
+
 /// The end of a trace.
 pub(crate) struct End<'a> {
     /// Everything that the server had to say has been received, so that duties still open are broken;
@@ -57,6 +88,8 @@ pub(crate) struct End<'a> {
     pub settled: bool,
     /// When the newest message was seen.
     pub newest: Duration,
+    /// How times are judged.
+    pub pace: Pace,
     /// The sessions' logs.
     pub history: &'a History,
 }

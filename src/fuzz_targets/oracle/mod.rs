@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::frame::{self, Limits, Pointer};
 use crate::protocol::extension::At;
 use crate::protocol::rules::Rule;
-use crate::protocol::{ConnectionEvent, Matcher, Pattern, Protocol};
+use crate::protocol::{ConnectionEvent, Matcher, Pattern, Protocol, Time};
 use crate::trace::{Direction, Event, Payload};
 
 /// The event that a violation belongs to (none: a duty that is open at the end of all), and the requirements broken.
@@ -122,6 +122,10 @@ impl Compile<'_> {
 
     pub fn optional(&self, pattern: Option<&Pattern>) -> Option<Matcher> {
         pattern.map(|pattern| self.pattern(pattern))
+    }
+
+    pub fn time(&self, time: &Time) -> Duration {
+        self.0.time(&time.0).unwrap_or_else(|error| panic!("the time was read before: {error:?}"))
     }
 
     pub fn place(&self, place: &At) -> (Matcher, Pointer) {

@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::keys::Keys;
 use super::{Compile, Finding, Item, Items, whole};
-use crate::protocol::Matcher;
 use crate::protocol::rules::{self as rule, Scope};
+use crate::protocol::{ConnectionEvent, Matcher};
 
 /// Connection or session of an item.
 pub(super) fn place(item: &Item, scope: Scope) -> usize {
@@ -214,6 +214,8 @@ pub(super) fn response(rule: &rule::Response, c: &Compile<'_>, items: &Items, se
     let mut found = Vec::new();
     let now = items.iter().map(|(_, item)| item.at).max().unwrap_or_default();
     let old = |item: &Item| now.saturating_sub(item.at) >= Duration::from_millis(rule.lasting_ms);
+    let within = rule.within.as_ref().map(|time| c.time(time));
+    let closed = c.0.index_of_event(ConnectionEvent::Close);
     for (index, item) in items.iter().filter(|(_, item)| item.is(&first)) {
         let own = key(item);
         let excuses = |other: &Item| own.is_some() && other.is_any(unless.as_ref()) && key(other) == own;
@@ -228,11 +230,20 @@ pub(super) fn response(rule: &rule::Response, c: &Compile<'_>, items: &Items, se
         let settles = |other: &&Item| {
             released(other) || other.is_any(before.as_ref()) || (other.is(&first) && key(other) == own)
         };
-        match items.after_on_conn(index).find(settles) {
+        let late = |at: Duration| within.is_some_and(|within| at.saturating_sub(item.at) > within);
+        let ends = |other: &Item| within.is_some() && other.message == Some(closed);
+        match items.after_on_conn(index).find(|other| settles(other) || ends(other)) {
+            Some(other) if other.is(&then) && key(other) == own => {
+                found.extend(late(other.at).then(|| (Some(other.event), rule.decides.clone())));
+            }
             Some(other) if !released(other) && other.is_any(before.as_ref()) => {
                 found.push((Some(other.event), rule.decides.clone()));
             }
-            Some(_) => {}
+            Some(other) => found.extend(late(other.at).then(|| (Some(item.event), rule.decides.clone()))),
+            None if within.is_some() => {
+                let told = items.is_open(item.conn) && late(now);
+                found.extend(told.then(|| (Some(item.event), rule.decides.clone())));
+            }
             None if settled && before.is_none() && items.is_open(item.conn) && old(item) => {
                 found.push((Some(item.event), rule.decides.clone()));
             }
@@ -251,6 +262,7 @@ pub(super) fn existence(
     let (of, from, to) = (c.pattern(&rule.of), c.pattern(&rule.from), c.pattern(&rule.to));
     let (with, without) = (c.optional(rule.with.as_ref()), c.optional(rule.without.as_ref()));
     let keys = Keys::optional(rule.key.as_ref(), c, items, |item| item.is(&from));
+    let within = rule.within.as_ref().map(|time| c.time(time));
     let named = |item: &Item| rule.key.is_none() || keys.of(item).is_some();
     let mut found = Vec::new();
     for (index, item) in items.iter().filter(|(_, item)| item.is(&from) && named(item)) {
@@ -266,7 +278,10 @@ pub(super) fn existence(
             let end = stretch.iter().rev().find(|other| other.is(&to))?;
             let about = with.as_ref().is_none_or(|with| any(stretch, with));
             let about = about && !without.as_ref().is_some_and(|without| any(stretch, without));
-            let count = stretch.iter().filter(|other| other.is(&of) && named(other)).count() as u64;
+            let timely =
+                |other: &Item| within.is_none_or(|within| other.at.saturating_sub(item.at) <= within);
+            let counts = |other: &&&Item| other.is(&of) && named(other) && timely(other);
+            let count = stretch.iter().filter(counts).count() as u64;
             about.then_some((end.event, count))
         };
         // Too many are too many whatever follows; too few only when nothing can follow any more.

@@ -15,6 +15,8 @@ mod requests;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::Time;
+
 pub use content::*;
 pub use key::*;
 pub use log::*;
@@ -72,6 +74,22 @@ pub enum Rule {
     Series(Series),
     /// A shown history has what was said.
     Dialogue(Dialogue),
+}
+
+impl Rule {
+    /// The time that the monitor allows, if it allows one: where it stands below the monitor.
+    pub fn within(&self) -> Option<(&'static str, &Time)> {
+        match self {
+            Self::Response(rule) => Some(("response/within", rule.within.as_ref()?)),
+            Self::Existence(rule) => Some(("existence/within", rule.within.as_ref()?)),
+            _ => None,
+        }
+    }
+
+    /// Whether the monitor is about when messages come.
+    pub fn is_timed(&self) -> bool {
+        matches!(self, Self::Cadence(_)) || self.within().is_some()
+    }
 }
 
 /// How far a monitor's memory reaches.

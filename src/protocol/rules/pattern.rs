@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Key, Scope};
 use crate::frame::Pointer;
+use crate::protocol::Time;
 use crate::protocol::extension::{At, Ids, OneOrMany, Pattern};
 
 /// A field follows a state machine, on each connection, keyed by an id. Repeats of a state are allowed.
@@ -122,6 +123,9 @@ pub struct Response {
     pub unless: Option<Pattern>,
     /// The moment at which it must have come; none: the end of the trace.
     pub before: Option<Pattern>,
+    /// How long after `first` it may come, such as `250ms`, or one of the protocol's `times`. The end of the trace or of the connection
+    /// breaks the duty only if this time is over by then.
+    pub within: Option<Time>,
     /// How long the trace must go on behind `first` until its end says that `then` never came, in milliseconds.
     #[serde(default)]
     pub lasting_ms: u64,
@@ -145,6 +149,8 @@ pub struct Existence {
     /// What tells the stretches of a connection apart, which may then overlap. An `of` or `from` without the key is not counted; any
     /// other message without it concerns all stretches.
     pub key: Option<Key>,
+    /// Count only what comes so long after `from`: `250ms`, or one of the protocol's `times`.
+    pub within: Option<Time>,
     /// Judge only stretches in which this came.
     pub with: Option<Pattern>,
     /// Judge only stretches in which this did not come.

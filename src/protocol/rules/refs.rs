@@ -40,8 +40,12 @@ refer!(Bracket {
     ids: [before, after],
     other: [counted]
 });
-refer!(Response { parts: [first, then, unless, before, key], ids: [decides], other: [lasting_ms] });
-refer!(Existence { parts: [of, from, to, key, with, without, unless], ids: [decides], other: [min, max] });
+refer!(Response { parts: [first, then, unless, before, key], ids: [decides], other: [within, lasting_ms] });
+refer!(Existence {
+    parts: [of, from, to, key, with, without, unless],
+    ids: [decides],
+    other: [within, min, max]
+});
 refer!(Unique { parts: [on], ids: [decides], other: [at, identity, within] });
 refer!(Constant { parts: [values, restarts, key], ids: [decides], other: [scope] });
 refer!(Cadence { parts: [on], ids: [decides], other: [period, factor] });

@@ -31,11 +31,9 @@ impl CaseJudges {
     pub fn new(cx: &CaseContext<'_>) -> Self {
         // Who scales deadlines knows of delays.
         let scale = (cx.run.options.timing.scale - 1.0).clamp(0.0, 1000.0);
-        Self {
-            judges: cx.run.rules.judge(cx.run.options.limits.frame, &cx.loaded.case.suspend),
-            lag: cx.protocol.extension.is_timed().then(LoopLag::new),
-            slow: SLOW.mul_f64(scale),
-        }
+        let mut judges = cx.run.rules.judge(cx.run.options.limits.frame, &cx.loaded.case.suspend);
+        judges.scaled(cx.run.options.timing.scale);
+        Self { judges, lag: cx.protocol.extension.is_timed().then(LoopLag::new), slow: SLOW.mul_f64(scale) }
     }
 
     /// Takes the next event.
