@@ -19,15 +19,15 @@ impl Protocol {
     ///
     /// # Errors
     /// It is neither. Without a place.
-    pub fn time(&self, text: &str) -> Result<Duration, Diagnostic> {
+    pub fn time(&self, text: &str) -> Result<Duration, Diagnostics> {
         let times = &self.extension.times;
         match times.get(text) {
-            Some(time) => duration(time).map_err(Diagnostic::new),
+            Some(time) => duration(time).map_err(|error| Diagnostic::new(error).into()),
             None => duration(text).map_err(|error| {
                 let known = times.keys().map(String::as_str);
                 let named =
                     if times.is_empty() { "" } else { ", or the name of one of the protocol's `times`" };
-                Diagnostic::new(format!("{error}{named}")).suggest(text, known)
+                Diagnostic::new(format!("{error}{named}")).suggest(text, known).into()
             }),
         }
     }
@@ -50,7 +50,7 @@ pub(super) fn verify_times(protocol: &Protocol, api: &Document, errors: &mut Dia
             && let Err(error) = protocol.time(&time.0)
         {
             let at = format!("{INVARIANTS}/{}/monitor/{field}", escape_token(name));
-            errors.push(error.at(api, &at, Part::Value));
+            errors.0.extend(error.0.into_iter().map(|one| one.at(api, &at, Part::Value)));
         }
     }
 }

@@ -302,8 +302,10 @@ impl Compiler<'_> {
     fn time(&mut self, text: Option<String>, at: &str) -> Option<Duration> {
         match self.protocol.time(&text?) {
             Ok(time) => Some(time),
-            Err(error) => {
-                self.mistake(at.to_owned(), Part::Value, error.message, error.hint.unwrap_or_default());
+            Err(errors) => {
+                for error in errors.0 {
+                    self.mistake(at.to_owned(), Part::Value, error.message, error.hint.unwrap_or_default());
+                }
                 None
             }
         }

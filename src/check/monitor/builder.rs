@@ -47,7 +47,7 @@ impl<'p> MonitorBuilder<'p> {
 
     /// A time of the protocol's.
     pub fn time(&self, time: Option<&Time>) -> Result<Option<Duration>, Diagnostics> {
-        Ok(time.map(|time| self.protocol.time(&time.0)).transpose()?)
+        time.map(|time| self.protocol.time(&time.0)).transpose()
     }
 
     pub fn optional(&mut self, pattern: Option<&Pattern>) -> Result<Option<Matcher>, Diagnostics> {

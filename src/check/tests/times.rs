@@ -50,7 +50,7 @@ fn a_duty_is_met_in_time() {
     let frame = |name: &str| json!({ "type": name, "id": 1 });
     let asked = (1000, frame("ask"));
     let found = |frames: &[(u64, Value)], scale: f64, delays: u64| {
-        let found = judged(&protocol, &[&[asked.clone()], frames].concat(), scale, delays);
+        let found = judged(&protocol, &[std::slice::from_ref(&asked), frames].concat(), scale, delays);
         assert!(found.len() <= 1, "{found:?}");
         found.into_iter().next()
     };
