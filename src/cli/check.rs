@@ -9,15 +9,16 @@ use clap::Args;
 
 use super::source::{Filter, Reading, Source};
 use super::{Failure, nothing, unreadable, usage};
-use crate::check::{Exercised, JudgePair, PairJudged, RulesetPair, Violation};
+use crate::check::{Exercised, JudgePair, Limit, PairJudged, RulesetPair, Violation};
 use crate::exit::Exit;
 use crate::frame::Limits;
 use crate::protocol::Protocol;
+use crate::report::check::{BlockOptions, Blocks, Seen};
 use crate::report::escape::terminal;
 use crate::report::often;
 use crate::results::excused::{ExcusedDeviation, ExcusedList};
 use crate::scenario::LoadedCase;
-use crate::trace::{Event, Payload, Reader};
+use crate::trace::Reader;
 
 /// Judge a recorded trace.
 #[derive(Debug, Args)]
@@ -36,9 +37,12 @@ pub(super) struct Check {
     /// The dialect of the recorded server. Default: the document's own.
     #[arg(long, value_name = "DIALECT")]
     dialect: Option<String>,
-    /// The largest number of violations shown in full.
+    /// The most requirements whose violations are shown.
     #[arg(long, value_name = "N", default_value_t = 50)]
     show: usize,
+    /// Show each violation's message, and frames whole.
+    #[arg(long, short)]
+    verbose: bool,
     /// A folder of JSON Schemas that the server has generated of itself: what it sends is judged by them, too.
     #[arg(long, value_name = "DIR")]
     schemas: Option<PathBuf>,
@@ -63,10 +67,14 @@ impl Check {
         let name = self.trace.display().to_string();
         if name == "-" {
             let reader = Reader::new("standard input", std::io::stdin().lock());
-            return judge(&protocol, bare.as_ref(), &cases, reader, self.show);
+            return judge(&protocol, bare.as_ref(), &cases, reader, self.options());
         }
         let file = crate::input::open(&self.trace).map_err(|error| unreadable(&self.trace, &error))?;
-        judge(&protocol, bare.as_ref(), &cases, Reader::new(&name, BufReader::new(file)), self.show)
+        judge(&protocol, bare.as_ref(), &cases, Reader::new(&name, BufReader::new(file)), self.options())
+    }
+
+    fn options(&self) -> BlockOptions {
+        BlockOptions { most: self.show, verbose: self.verbose, width: super::width() }
     }
 }
 
@@ -80,17 +88,23 @@ fn judge(
     bare: Option<&Arc<Protocol>>,
     cases: &[LoadedCase],
     reader: Reader<impl std::io::BufRead>,
-    show: usize,
+    options: BlockOptions,
 ) -> Result<Exit, Failure> {
     // The one used last stands last.
     let mut judges: Vec<(Option<Arc<str>>, JudgePair)> = Vec::new();
     let rules = RulesetPair::compile(protocol, bare)?;
-    let mut out = super::out();
-    let mut tally = Tally { show, bare: bare.cloned(), ..Tally::default() };
+    let mut out = anstream::stdout();
+    let mut tally = Tally::new(options, bare.cloned());
     let mut events = 0u64;
     for event in reader {
-        let hint = "`frameproof schema trace` describes a line";
-        let event = event.map_err(|error| usage(error, hint))?;
+        let event = match event {
+            Ok(event) => event,
+            Err(error) => {
+                // What was found before it is not lost.
+                tally.blocks.write(&mut out, protocol)?;
+                return Err(usage(error, "`frameproof schema trace` describes a line"));
+            }
+        };
         events += 1;
         if judges.last().is_none_or(|(case, _)| *case != event.case) {
             let known = judges.iter().position(|(case, _)| *case == event.case);
@@ -104,7 +118,7 @@ fn judge(
                 }
             };
             if judges.len() >= MAX_OPEN {
-                tally.finish(&mut out, protocol, judges.remove(0).1)?;
+                tally.finish(protocol, judges.remove(0).1);
             }
             judges.push(next);
         }
@@ -112,15 +126,16 @@ fn judge(
         let PairJudged { judged, excused } = pair.observe(&event);
         tally.excuse(excused, Some(events));
         for violation in &judged.violations {
-            tally.add(&mut out, protocol, violation, Some((events, &event)))?;
+            tally.add(protocol, violation, Some((events, &event)));
         }
     }
     if events == 0 {
         return Err(nothing("the trace is empty", "is the file complete?"));
     }
     for (_, judge) in judges {
-        tally.finish(&mut out, protocol, judge)?;
+        tally.finish(protocol, judge);
     }
+    tally.blocks.write(&mut out, protocol)?;
     tally.tell_excused(&mut out)?;
     tally.close(&mut out, protocol, events)
 }
@@ -128,36 +143,50 @@ fn judge(
 /// Most different deviations that are listed as excused.
 const MAX_EXCUSED: usize = 200;
 
-#[derive(Default)]
 struct Tally {
     /// The protocol without its overlay, if it has one.
     bare: Option<Arc<Protocol>>,
-    show: usize,
-    shown: usize,
+    blocks: Blocks,
     violations: u64,
     fails: bool,
     broken: BTreeMap<String, u64>,
     exercised: Exercised,
+    limits: Vec<Limit>,
     /// Each with the frame that it was seen in first, from 1.
     excused: ExcusedList<Option<u64>>,
 }
 
 impl Tally {
+    fn new(options: BlockOptions, bare: Option<Arc<Protocol>>) -> Self {
+        Self {
+            bare,
+            blocks: Blocks::new(options),
+            violations: 0,
+            fails: false,
+            broken: BTreeMap::new(),
+            exercised: Exercised::new(),
+            limits: Vec::new(),
+            excused: ExcusedList::default(),
+        }
+    }
+
     /// Ends a case. A recording may end at any moment: what is open then is not judged.
-    fn finish(&mut self, out: &mut impl Write, protocol: &Protocol, pair: JudgePair) -> std::io::Result<()> {
+    fn finish(&mut self, protocol: &Protocol, pair: JudgePair) {
         let PairJudged { judged, excused } = pair.finish(false);
         let crate::check::Outcome { violations, exercised, limits } = judged;
         for limit in limits {
-            writeln!(out, "LIMIT {}", terminal(&limit.to_string()))?;
+            match self.limits.iter_mut().find(|known| known.check == limit.check) {
+                Some(known) => known.forgotten += limit.forgotten,
+                None => self.limits.push(limit),
+            }
         }
         self.excuse(excused, None);
         for violation in &violations {
-            self.add(out, protocol, violation, None)?;
+            self.add(protocol, violation, None);
         }
         for (id, count) in exercised {
             *self.exercised.entry(id).or_default() += count;
         }
-        Ok(())
     }
 
     /// Notes what breaks the bare protocol and not the adapted one.
@@ -181,67 +210,36 @@ impl Tally {
             let first =
                 place.map_or_else(|| "at the end".to_owned(), |frame| format!("first in frame {frame}"));
             let often = often(*count);
-            writeln!(out, "  {ids} {} ({often}, {first})", terminal(message))?;
+            writeln!(out, "  {} {} ({often}, {first})", terminal(&ids), terminal(message))?;
         }
         Ok(())
     }
 
-    fn add(
-        &mut self,
-        out: &mut impl Write,
-        protocol: &Protocol,
-        violation: &Violation,
-        seen: Option<(u64, &Event)>,
-    ) -> std::io::Result<()> {
+    fn add(&mut self, protocol: &Protocol, violation: &Violation, seen: Seen<'_>) {
         let fails = !violation.warns && protocol.requirements.fails(&violation.requirements);
         self.fails |= fails;
         self.violations += 1;
         for id in &violation.requirements {
             *self.broken.entry(id.clone()).or_default() += 1;
         }
-        self.shown += 1;
-        if self.shown > self.show {
-            return Ok(());
-        }
-        let word = if fails { "FAIL" } else { "WARN" };
-        let place = seen.map_or_else(
-            || "at the end".to_owned(),
-            |(number, event)| {
-                let case = event.case.as_ref().map(|case| format!("case {case}, ")).unwrap_or_default();
-                let ms = event.at.as_secs_f64() * 1e3;
-                format!("frame {number} of the trace, {case}{ms:.1} ms, client {}", event.client)
-            },
-        );
-        writeln!(out, "{word} {}: {}", terminal(&place), terminal(&violation.told(protocol)))?;
-        if let Some((_, Event { payload: Payload::Text(text), .. })) = seen {
-            writeln!(out, "     {}", terminal(&crate::protocol::clip(text)))?;
-        }
-        if violation.warns && protocol.requirements.fails(&violation.requirements) {
-            let reading = format!("{:?}", protocol.reading).to_lowercase();
-            writeln!(out, "     no failure: the {reading} reading tolerates it")?;
-        }
-        for id in &violation.requirements {
-            let Some(known) = protocol.requirements.get(id) else { continue };
-            writeln!(out, "     {id} {} {} ({})", known.level, known.text, known.source)?;
-            if let Some(reading) = known.reading.as_deref().and_then(|reading| protocol.answer_taken(reading))
-            {
-                writeln!(out, "       reading {}", terminal(&reading))?;
-            }
-        }
-        Ok(())
+        self.blocks.add(protocol, violation, fails, seen);
     }
 
     fn close(&self, out: &mut impl Write, protocol: &Protocol, events: u64) -> Result<Exit, Failure> {
-        if self.shown > self.show {
-            writeln!(out, "… and {} more", self.shown - self.show)?;
+        for limit in &self.limits {
+            writeln!(out, "LIMIT {}", terminal(&limit.to_string()))?;
         }
         let exercised = self.exercised.keys().filter(|id| protocol.requirements.get(id).is_some()).count();
         let verdict = if self.fails { "not conformant" } else { "conformant as far as it goes" };
+        let counted =
+            |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
         writeln!(
             out,
-            "{verdict}: {events} events, {} violations of {} requirements, {exercised} requirements exercised",
-            self.violations,
-            self.broken.len()
+            "{verdict}: {}, {} of {}, {} exercised",
+            counted(usize::try_from(events).unwrap_or(usize::MAX), "event"),
+            counted(usize::try_from(self.violations).unwrap_or(usize::MAX), "violation"),
+            counted(self.broken.len(), "requirement"),
+            counted(exercised, "requirement")
         )?;
         Ok(if self.fails { Exit::Failed } else { Exit::Passed })
     }

@@ -39,6 +39,9 @@ const BUDGET: Duration = Duration::from_secs(60);
 const GENERATOR: Generator =
     Generator { command: "fuzz", inputs: "inputs are made from the protocol's schemas", run: "a campaign" };
 
+/// How a finding is shown: with its file, and the columns of the terminal.
+type Shown = fn(&Finding, Option<&str>, Option<usize>) -> String;
+
 /// Fuzz a live server.
 #[derive(Debug, Args)]
 #[command(after_long_help = exit::help(exit::Command::Fuzz))]
@@ -106,8 +109,11 @@ struct Outputs {
     #[command(flatten)]
     reports: Reports,
     /// Show the last line only.
-    #[arg(long, short)]
+    #[arg(long, short, conflicts_with = "verbose")]
     quiet: bool,
+    /// Show the messages of a finding whole.
+    #[arg(long, short)]
+    verbose: bool,
 }
 
 impl Fuzz {
@@ -172,9 +178,10 @@ impl Fuzz {
 
     /// Shows an event, and keeps programs and findings.
     fn event(&self, screen: &mut Screen, event: &CampaignEvent<'_>, folder: &Path) {
-        let mut found = |found: &Finding, scenario: &str, show: fn(&Finding, Option<&str>) -> String| {
+        let width = super::width().filter(|_| !self.outputs.verbose);
+        let mut found = |found: &Finding, scenario: &str, show: Shown| {
             let kept = screen.kept(found.write(folder, scenario)).map(|path| path.display().to_string());
-            screen.finding(|| show(found, kept.as_deref()));
+            screen.finding(|| show(found, kept.as_deref(), width));
         };
         match event {
             CampaignEvent::Finding(finding, scenario) => found(finding, scenario, show::finding),

@@ -21,8 +21,12 @@ impl Screen {
     /// Shows how far the campaign is, in place of the line before.
     pub fn progress(&self, line: impl FnOnce() -> String) {
         if self.is_terminal {
+            let width =
+                terminal_size::terminal_size_of(std::io::stderr()).map(|(width, _)| usize::from(width.0));
+            // A line that wraps would not be cleared.
+            let line: String = line().chars().take(width.unwrap_or(80).saturating_sub(1)).collect();
             // Standard error: what is piped stays clean. A terminal that is gone shows nothing.
-            let _ = write!(anstream::stderr(), "\r\u{1b}[2K{}", line());
+            let _ = write!(anstream::stderr(), "\r\u{1b}[2K{line}");
         }
     }
 

@@ -7,6 +7,7 @@ use std::io::Write;
 
 use anstyle::{AnsiColor, Style};
 
+pub(super) use case::painted;
 pub(crate) use case::wrapped;
 
 use super::escape::terminal;
@@ -52,11 +53,11 @@ pub struct Console<W> {
 }
 
 const BOLD: Style = Style::new().bold();
-const DIM: Style = Style::new().dimmed();
-const RED: Style = AnsiColor::Red.on_default().bold();
+pub(super) const DIM: Style = Style::new().dimmed();
+pub(super) const RED: Style = AnsiColor::Red.on_default().bold();
 const GREEN: Style = AnsiColor::Green.on_default().bold();
-const YELLOW: Style = AnsiColor::Yellow.on_default().bold();
-const CYAN: Style = AnsiColor::Cyan.on_default();
+pub(super) const YELLOW: Style = AnsiColor::Yellow.on_default().bold();
+pub(super) const CYAN: Style = AnsiColor::Cyan.on_default();
 
 fn look(verdict: Verdict) -> (Style, &'static str) {
     match verdict {
@@ -196,9 +197,7 @@ impl<W: Write> Console<W> {
             writeln!(self.out, "  {}", case::wrapped(self.options.width, reason, 2, 4))?;
         }
         let failures = case.telling();
-        for failure in &failures {
-            self.failure(failure, case)?;
-        }
+        self.failures(&failures, case)?;
         self.wire(case, &failures)?;
         self.output(case)?;
         if case.embedded {
@@ -236,7 +235,12 @@ impl<W: Write> Console<W> {
         if !summary.excused.is_empty() {
             writeln!(self.out, "\n{YELLOW}excused by the overlay:{YELLOW:#}")?;
         }
-        for one in &summary.excused {
+        let mut excused: Vec<_> = summary.excused.iter().collect();
+        // They are found in another order each time.
+        excused.sort_by(|one, other| {
+            (&one.requirements, &one.message).cmp(&(&other.requirements, &other.message))
+        });
+        for one in excused {
             let ids =
                 if one.requirements.is_empty() { String::new() } else { one.requirements.join(" ") + " " };
             writeln!(
@@ -254,6 +258,9 @@ impl<W: Write> Console<W> {
     fn run_finished(&mut self, summary: &Summary) -> std::io::Result<()> {
         self.clear_progress()?;
         if self.options.verbosity >= 0 {
+            // Cases end in another order each time.
+            self.groups.iter_mut().for_each(|(_, cases)| cases[1..].sort());
+            self.groups.sort_by(|(_, one), (_, other)| one.first().cmp(&other.first()));
             for (_, cases) in self.groups.iter().filter(|(_, cases)| cases.len() > 1) {
                 let more = cases.len().saturating_sub(1 + NAMED);
                 let more = if more > 0 { format!(" and {more} more") } else { String::new() };

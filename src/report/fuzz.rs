@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
+use super::brief;
 use super::escape::terminal;
 use crate::fuzz::events::{CampaignEnd, CampaignReport, Progress};
 use crate::fuzz::feedback::Coverage;
 use crate::fuzz::finding::{Evidence, Finding};
+use crate::fuzz::input::{Action, Input};
 use crate::fuzz::oracle::Oracle;
 use crate::fuzz::program::OPENED;
 use crate::results::event::Verdict;
@@ -28,9 +30,12 @@ pub fn progress(progress: &Progress) -> String {
 
 /// Inputs of a finding that are shown; the file has all.
 const SHOWN: usize = 6;
+/// Columns that a step gets however narrow the terminal is.
+const NARROWEST: usize = 40;
 
 /// A finding, in a few lines: what it breaks, its steps, how sure it is, and where it is kept.
-pub fn finding(found: &Finding, file: Option<&str>) -> String {
+/// `width`: columns of the terminal, within which each step keeps what matters of it; `None`: steps are whole.
+pub fn finding(found: &Finding, file: Option<&str>, width: Option<usize>) -> String {
     let mut text = heading(found, found.first());
     let (case, steps, replays) =
         (found.first().case, counted(found.steps, "step"), counted(found.replays, "replay"));
@@ -45,16 +50,7 @@ pub fn finding(found: &Finding, file: Option<&str>) -> String {
     }
     let inputs = &found.first().program.inputs;
     for input in inputs.iter().take(SHOWN) {
-        let shown: String =
-            serde_json::to_string(&input.action).unwrap_or_default().chars().take(160).collect();
-        let _ = writeln!(
-            text,
-            "     {} {} ({}): {}",
-            terminal(&input.client),
-            terminal(&input.command),
-            terminal(&input.mutation),
-            terminal(&shown)
-        );
+        let _ = writeln!(text, "     {}", step(input, width));
     }
     if inputs.len() > SHOWN {
         let _ = writeln!(text, "     \u{2026} and {} more, in the file", inputs.len() - SHOWN);
@@ -70,8 +66,23 @@ pub fn finding(found: &Finding, file: Option<&str>) -> String {
     text
 }
 
+/// One step, in a line.
+fn step(input: &Input, width: Option<usize>) -> String {
+    let Input { client, command, mutation, .. } = input;
+    let head = format!("{} {} ({}): ", terminal(client), terminal(command), terminal(mutation));
+    let shown = match &input.action {
+        Action::Send(value) => value.to_string(),
+        Action::Text(text) => text.clone(),
+        // Steps always serialise.
+        Action::Steps(steps) => serde_json::to_string(steps).unwrap_or_default(),
+    };
+    let room = width.map(|width| width.saturating_sub(5 + head.chars().count()).max(NARROWEST));
+    let pieces = brief::line(brief::Shown { kind: None, text: &shown, cut: 0 }, room, &[]);
+    pieces.into_iter().fold(head, |line, piece| line + &piece.text)
+}
+
 /// What the steps of a finding were seen last to break, too.
-pub fn joined(found: &Finding, file: Option<&str>) -> String {
+pub fn joined(found: &Finding, file: Option<&str>, _width: Option<usize>) -> String {
     let mut text = heading(found, found.last());
     let steps = counted(found.steps, "step");
     let _ =

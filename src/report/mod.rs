@@ -1,8 +1,11 @@
 //! Reports: pure functions of the events of a run.
 
 pub mod annotations;
+mod brief;
+pub mod check;
 pub mod comparison;
 pub mod console;
+mod cue;
 mod diff;
 pub mod escape;
 pub mod explore;

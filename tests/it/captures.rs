@@ -161,3 +161,45 @@ fn an_invariant_with_the_name_of_a_built_in_check_changes_no_verdict() {
     // No invariant's subject is told as that of a built-in check.
     assert!(!shown.contains(": A: "), "{shown}");
 }
+
+/// A block for each requirement, however often it is broken, with the count; `-v` shows each.
+#[test]
+fn repeated_violations_are_told_once_with_their_count() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let capture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/captures/agentloop.ndjson");
+    let capture = std::fs::read_to_string(capture).expect("a capture");
+    let session =
+        |number: usize| capture.replace("{\"t_ms\"", &format!("{{\"case\":\"s/{number}\",\"t_ms\""));
+    let trace: String = (0..9).map(session).collect();
+    std::fs::write(folder.path().join("t.ndjson"), trace).expect("written");
+    let check = |more: &[&str]| {
+        let output =
+            frameproof(folder.path(), &[&["check", "t.ndjson", "--protocol", "agentloop"], more].concat());
+        assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    let shown = check(&[]);
+    assert!(shown.contains("153 events, 36 violations of 4 requirements"), "{shown}");
+    let heads = |shown: &str| {
+        shown
+            .lines()
+            .filter(|line| {
+                line.contains("frame ")
+                    && line.len() > 4
+                    && (line.starts_with("FAIL") || line.starts_with("WARN"))
+            })
+            .count()
+    };
+    assert_eq!(heads(&shown), AGENTLOOP.len(), "{shown}");
+    let counts: Vec<&str> =
+        shown.lines().filter(|line| line.trim_start().starts_with("9 times, also in frames ")).collect();
+    assert_eq!(counts.len(), AGENTLOOP.len(), "{shown}");
+    assert!(counts[0].contains("20, 37, 54"), "{shown}");
+    let all = check(&["-v"]);
+    assert_eq!(heads(&all), AGENTLOOP.len(), "{all}");
+    assert_eq!(all.lines().filter(|line| line.starts_with("     also frame ")).count(), 32, "{all}");
+    // The most blocks that are wanted; what is left out is counted.
+    let one = check(&["--show", "1"]);
+    assert!(heads(&one) == 1 && one.contains("… and 27 more of other requirements"), "{one}");
+    assert_eq!(shown, check(&[]), "the same each time");
+}

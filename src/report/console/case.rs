@@ -2,9 +2,11 @@
 
 use std::io::Write;
 
+use anstyle::Style;
 use serde_json::Value;
 
-use super::{CYAN, Console, DIM, GREEN, RED, look};
+use super::{BOLD, CYAN, Console, DIM, GREEN, RED, look};
+use crate::report::brief::{Before, Emphasis, Piece};
 use crate::report::diff::{self, Comparison};
 use crate::report::escape::terminal;
 use crate::results::Check;
@@ -12,13 +14,37 @@ use crate::results::event::{CaseReport, Failure, FrameRecord, ShownFrame};
 
 /// Frames shown of a failed case.
 const FRAMES: usize = 12;
-/// Lines that a frame gets which shows the failure.
-const MARKED: usize = 12;
+/// Lines that a frame gets which is shown whole.
+const WHOLE: usize = 64;
 /// Columns that a line gets however narrow the terminal is.
 const NARROWEST: usize = 40;
 
 impl<W: Write> Console<W> {
-    pub(super) fn failure(&mut self, failure: &Failure, case: &CaseReport) -> std::io::Result<()> {
+    /// What is wrong: each requirement's violation once, with how many more of it there are.
+    pub(super) fn failures(&mut self, failures: &[Failure], case: &CaseReport) -> std::io::Result<()> {
+        let like = |one: &Failure, other: &Failure| {
+            !one.requirements.is_empty()
+                && (&one.requirements, one.verdict) == (&other.requirements, other.verdict)
+        };
+        for (at, failure) in failures.iter().enumerate() {
+            let is_told = failures[..at].iter().any(|told| like(told, failure));
+            if is_told && self.options.verbosity < 1 {
+                continue;
+            }
+            self.failure(failure, case)?;
+            let more = failures[at + 1..].iter().filter(|other| like(failure, other)).count();
+            if more > 0 && !is_told && self.options.verbosity < 1 {
+                writeln!(
+                    self.out,
+                    "    {DIM}and {} more in this case, shown by -v{DIM:#}",
+                    more_of(more, failure)
+                )?;
+            }
+        }
+        Ok(())
+    }
+
+    fn failure(&mut self, failure: &Failure, case: &CaseReport) -> std::io::Result<()> {
         let (style, _) = look(failure.verdict);
         let message = self.wrapped(&failure.message, 2, 4);
         writeln!(self.out, "  {style}{message}{style:#}")?;
@@ -91,18 +117,21 @@ impl<W: Write> Console<W> {
             return Ok(());
         }
         writeln!(self.out, "  {DIM}on the wire:{DIM:#}")?;
+        let mut before = Before::default();
         for ShownFrame { line, marked: mark, gap } in case.last_frames(FRAMES, failures) {
             if gap {
                 writeln!(self.out, "    {DIM}  …{DIM:#}")?;
             }
             let (style, sign) = if mark { (RED, '>') } else { (DIM, ' ') };
+            let shown_by = |failure: &&Failure| mark && failure.frames.contains(&line.index);
+            let failures: Vec<&Failure> = failures.iter().filter(shown_by).collect();
             writeln!(
                 self.out,
-                "    {style}{sign}{style:#} {DIM}{:>8.1} ms{DIM:#} {:<8} {} {style}{}{style:#}",
+                "    {style}{sign}{style:#} {DIM}{:>8.1} ms{DIM:#} {:<8} {} {}",
                 line.ms,
                 terminal(&line.client),
                 line.way,
-                self.frame(line, mark)
+                self.frame(line, &mut before, &failures, style)
             )?;
         }
         Ok(())
@@ -125,27 +154,31 @@ impl<W: Write> Console<W> {
         Ok(())
     }
 
-    /// The text of a line of the wire log, with a mark where the report holds no more of it. What shows the failure is not
-    /// cut at the edge of the terminal.
-    fn frame(&self, line: &FrameRecord, mark: bool) -> String {
-        let before = 22 + terminal(&line.client).chars().count().max(8);
-        let text = if mark { self.folded(&line.text, before) } else { self.clip(&line.text, before) };
-        match line.cut {
-            0 => text,
-            _ if text.ends_with('…') => text,
-            cut => format!("{text}… (+{cut} bytes)"),
+    /// A line of the wire log: in one line what matters of it, or whole with `-v`.
+    fn frame<'c>(
+        &self,
+        line: &'c FrameRecord,
+        before: &mut Before<'c>,
+        failures: &[&Failure],
+        style: Style,
+    ) -> String {
+        let columns = 22 + terminal(&line.client).chars().count().max(8);
+        if self.options.verbosity > 0 {
+            let more = if line.cut > 0 { format!("… (+{} bytes)", line.cut) } else { String::new() };
+            return format!("{style}{}{style:#}", self.folded(&format!("{}{more}", line.text), columns));
         }
+        let room = self.options.width.map(|width| width.saturating_sub(columns).max(NARROWEST));
+        painted(&before.line(line, room, failures), style)
     }
 
-    /// Text on as many lines as it takes behind so many columns, at most `MARKED`; on one in a pipe.
+    /// Text on as many lines as it takes behind so many columns, at most `WHOLE`; on one in a pipe.
     fn folded(&self, text: &str, before: usize) -> String {
         let shown = terminal(text);
         let Some(width) = self.options.width else { return shown.into_owned() };
         let room = width.saturating_sub(before).max(NARROWEST);
         let all: Vec<char> = shown.chars().collect();
-        let mut lines: Vec<String> =
-            all.chunks(room).take(MARKED).map(|line| line.iter().collect()).collect();
-        if all.len() > MARKED * room
+        let mut lines: Vec<String> = all.chunks(room).take(WHOLE).map(|line| line.iter().collect()).collect();
+        if all.len() > WHOLE * room
             && let Some(last) = lines.last_mut()
         {
             last.pop();
@@ -168,6 +201,26 @@ impl<W: Write> Console<W> {
         }
         text.chars().take(room - 1).chain(['…']).collect()
     }
+}
+
+fn more_of(count: usize, failure: &Failure) -> String {
+    let ids = failure.requirements.join(" ");
+    format!("{count} {} of {}", if count == 1 { "violation" } else { "violations" }, terminal(&ids))
+}
+
+/// A line with what matters in it: where nothing stands out, the line as a whole has this style.
+pub(in crate::report) fn painted(pieces: &[Piece], style: Style) -> String {
+    let violates = pieces.iter().any(|piece| piece.emphasis == Emphasis::Violating);
+    let paint = |piece: &Piece| {
+        let style = match piece.emphasis {
+            Emphasis::Violating => RED,
+            Emphasis::Changed => BOLD,
+            Emphasis::Plain if violates => Style::new(),
+            Emphasis::Plain => style,
+        };
+        format!("{style}{}{style:#}", piece.text)
+    };
+    pieces.iter().map(paint).collect()
 }
 
 /// Whether a value is a frame that the wire log shows as one of the failure.

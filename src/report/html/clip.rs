@@ -6,18 +6,18 @@ use std::borrow::Cow;
 const SENTENCE: usize = 1_000;
 
 /// The beginning of a text, with what is missing counted.
-pub(super) fn clipped(text: &str, most: usize) -> Cow<'_, str> {
+pub(crate) fn clipped(text: &str, most: usize) -> Cow<'_, str> {
     let Some((end, _)) = text.char_indices().nth(most) else { return Cow::Borrowed(text) };
     Cow::Owned(format!("{}… (+{} bytes)", &text[..end], text.len() - end))
 }
 
 /// A sentence, a title, a command.
-pub(super) fn sentence(text: &str) -> Cow<'_, str> {
+pub(crate) fn sentence(text: &str) -> Cow<'_, str> {
     clipped(text, SENTENCE)
 }
 
 /// A name within so many characters: its end is left out.
-pub(super) fn name(text: &str, most: usize) -> Cow<'_, str> {
+pub(crate) fn name(text: &str, most: usize) -> Cow<'_, str> {
     if text.chars().nth(most).is_none() {
         return Cow::Borrowed(text);
     }

@@ -4,8 +4,7 @@
 
 mod bars;
 mod cases;
-mod clip;
-mod cue;
+pub(super) mod clip;
 mod failures;
 mod links;
 mod matrix;

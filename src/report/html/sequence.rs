@@ -2,8 +2,9 @@
 
 use maud::{Markup, html};
 
+use super::clip;
 use super::rows::{Row, indented};
-use super::{clip, cue};
+use crate::report::cue;
 use crate::results::event::{FrameRecord, LogLine, ShownFrame, Way};
 
 /// Lifelines of clients; more share the last.

@@ -2,7 +2,7 @@
 
 use crate::cue::{Cue, Step};
 
-use super::clip;
+use super::html::clip;
 
 /// Steps that are told of one cue.
 const STEPS: usize = 12;
