@@ -3,6 +3,8 @@
 //! The scenario side encodes it, the reference servers and the scripted model decode and play it.
 //! See `docs/scenarios.md`.
 
+pub(crate) mod words;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};

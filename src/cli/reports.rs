@@ -40,6 +40,31 @@ pub(super) struct Reports {
     pub follow_links: bool,
 }
 
+/// Which cases show their frames.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub(super) struct Frames {
+    /// Whose frames --html and --json have: those of the cases that failed, or of all.
+    #[arg(long, value_name = "WHICH", value_enum, default_value_t)]
+    html_frames: Which,
+}
+
+/// The cases that show their frames.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+enum Which {
+    /// Those in which something is wrong.
+    #[default]
+    Failed,
+    /// All.
+    All,
+}
+
+impl Frames {
+    /// Whether those of passed cases are wanted, too.
+    pub fn are_all(self) -> bool {
+        self.html_frames == Which::All
+    }
+}
+
 /// Whose marks to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Annotations {

@@ -9,7 +9,7 @@ use super::config::{Config, Jobs};
 use super::fuzz::budget::Budget;
 use super::places::Files;
 use super::report::check_distinct;
-use super::reports::Reports;
+use super::reports::{Frames, Reports};
 use super::server::Server;
 use super::shard::Sharding;
 use super::side_by_side::{SuiteRun, side_by_side};
@@ -23,7 +23,7 @@ use crate::report::file;
 use crate::results::baseline::{self, Baseline};
 use crate::results::event::{CaseReport, RunEvent};
 use crate::results::reproduce::Reproduce;
-use crate::run::{Attempts, Randomness, RunError, RunId, RunOptions, Target, Timing};
+use crate::run::{Attempts, Kept, Randomness, RunError, RunId, RunOptions, Target, Timing};
 use crate::scenario;
 use crate::wire::Trust;
 
@@ -81,6 +81,8 @@ pub(super) struct Run {
     trace: Option<PathBuf>,
     #[command(flatten)]
     reports: Reports,
+    #[command(flatten)]
+    frames: Frames,
     /// Defaults for these options. Default: frameproof.toml of the working folder, if it exists.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -315,7 +317,7 @@ impl Run {
             randomness: Randomness { seed: self.seed(), run_id: self.run_id },
             strict: self.strict,
             baseline,
-            trace: self.trace.clone(),
+            kept: Kept { trace: self.trace.clone(), frames: self.frames.are_all() },
             reproduce: self.reproduce(chosen),
             prompts: chosen.map(|chosen| chosen.prompts.clone()).unwrap_or_default(),
             bare: self.source.bare()?,

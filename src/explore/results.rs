@@ -1,10 +1,14 @@
 //! An exploration as the events of a run, for JUnit and JSON, and its exit code.
 
 use super::campaign::{ExploreEnd, ExploreReport};
+use super::coverage;
 use super::finding::Finding;
+use super::model::REST;
+use super::walk::Move;
 use crate::exit::Exit;
 use crate::results::event::{
-    CaseReport, RequirementResult, RunEvent, RunStarted, StopReason, Summary, Verdict,
+    CaseReport, Coverage, GeneratedStep, RequirementResult, RunEvent, RunStarted, StopReason, Summary,
+    Verdict,
 };
 
 /// How `frameproof explore` ends.
@@ -51,7 +55,24 @@ fn failed(found: &Finding, scenario: &dyn Fn(&str) -> (String, String)) -> CaseR
         verdict: Verdict::Failed,
         file,
         line: 1,
+        steps: found.walk.moves.iter().map(step).collect(),
         ..report
+    }
+}
+
+/// A move, as reports show it.
+fn step(made: &Move) -> GeneratedStep {
+    GeneratedStep { client: made.by.name().to_owned(), what: made.act.to_string(), text: String::new() }
+}
+
+/// Moves and states as a table: at rest first.
+fn table(coverage: &coverage::Coverage) -> Coverage {
+    let mut states: Vec<&str> = coverage.states().into_iter().collect();
+    states.sort_by_key(|state| (*state != REST, *state));
+    let counts = |act: &str| states.iter().map(|state| coverage.count(state, act)).collect();
+    Coverage {
+        commands: coverage.acts().into_iter().map(|act| (act.to_owned(), counts(act))).collect(),
+        states: states.iter().map(|state| (*state).to_owned()).collect(),
     }
 }
 
@@ -78,6 +99,7 @@ fn summary(report: &ExploreReport, cases: &[CaseReport]) -> Summary {
     let mut summary = Summary {
         seconds: report.progress.time.as_secs_f64(),
         exit_code: exit_of(report).code(),
+        coverage: Some(table(&report.coverage)),
         ..Summary::default()
     };
     if report.ended == ExploreEnd::Interrupted {

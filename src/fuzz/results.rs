@@ -1,11 +1,17 @@
 //! A campaign as the events of a run, for JUnit and JSON, and its exit code.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::events::{CampaignEnd, CampaignReport, Progress};
+use super::feedback;
 use super::finding::{Finding, blank_report};
+use super::input::{Action, Input};
 use super::oracle::Oracle;
+use super::program::OPENED;
 use crate::exit::Exit;
 use crate::results::event::{
-    CaseReport, RequirementResult, RunEvent, RunStarted, StopReason, Summary, Verdict,
+    CaseReport, Coverage, GeneratedStep, RequirementResult, RunEvent, RunStarted, StopReason, Summary,
+    Verdict,
 };
 
 /// What the events of a campaign say besides its report.
@@ -51,6 +57,7 @@ fn summary(report: &CampaignReport, cases: &[CaseReport]) -> Summary {
     let mut summary = Summary {
         seconds: report.progress.time.as_secs_f64(),
         exit_code: exit_of(report).code(),
+        coverage: Some(table(&report.coverage)),
         ..Summary::default()
     };
     if report.ended == CampaignEnd::Interrupted {
@@ -78,7 +85,45 @@ fn failed(found: &Finding, about: &Reported<'_>) -> CaseReport {
         failure.step = None;
         failure.verdict = failure.verdict.max(Verdict::Failed);
     }
-    CaseReport { case: format!("fuzz/{}", found.name), verdict: Verdict::Failed, file, line: 1, ..report }
+    let steps = found.first().program.inputs.iter().map(step).collect();
+    CaseReport {
+        case: format!("fuzz/{}", found.name),
+        verdict: Verdict::Failed,
+        file,
+        line: 1,
+        steps,
+        ..report
+    }
+}
+
+/// An input, as reports show it.
+fn step(input: &Input) -> GeneratedStep {
+    let text = match &input.action {
+        Action::Send(value) => value.to_string(),
+        Action::Text(text) => text.clone(),
+        // Steps always serialise.
+        Action::Steps(steps) => serde_json::to_string(steps).unwrap_or_default(),
+    };
+    GeneratedStep {
+        client: input.client.clone(),
+        what: format!("{} ({})", input.command, input.mutation),
+        text,
+    }
+}
+
+/// States and commands as a table: the state after the opening first; without what is no command.
+fn table(coverage: &feedback::Coverage) -> Coverage {
+    let mut states: BTreeSet<&str> = coverage.values().flat_map(BTreeMap::keys).map(String::as_str).collect();
+    states.remove(OPENED);
+    let states: Vec<&str> = std::iter::once(OPENED).chain(states).collect();
+    let commands = coverage.iter().filter(|(command, _)| *command != "wait" && !command.contains(" | "));
+    let counts = |by: &BTreeMap<String, u64>| {
+        states.iter().map(|state| by.get(*state).copied().unwrap_or(0)).collect()
+    };
+    Coverage {
+        commands: commands.map(|(command, by)| (command.clone(), counts(by))).collect(),
+        states: states.iter().map(|state| (*state).to_owned()).collect(),
+    }
 }
 
 /// An oracle that found nothing: passed, if it was asked at all.
@@ -96,7 +141,6 @@ fn without_finding(oracle: Oracle, report: &CampaignReport, about: &Reported<'_>
 mod tests {
     use super::*;
     use crate::shortage::Shortage;
-    use std::collections::BTreeMap;
 
     fn report(cases: u64, ended: CampaignEnd) -> CampaignReport {
         CampaignReport {

@@ -11,8 +11,8 @@ use crate::report::console::{Console, ConsoleOptions};
 use crate::report::{escape, html, json as lines, junit};
 use crate::results::Check;
 use crate::results::event::{
-    CaseReport, Failure, FrameRecord, LogLine, RequirementResult, RequirementText, RunEvent, RunStarted,
-    StepPlace, StopReason, Summary, Verdict, Way,
+    Call, CaseReport, Coverage, Failure, FrameRecord, GeneratedStep, LogLine, RequirementResult,
+    RequirementText, RunEvent, RunStarted, StepPlace, StopReason, Summary, Verdict, Way,
 };
 use crate::results::excused::ExcusedList;
 
@@ -238,7 +238,17 @@ impl Maker<'_, '_> {
             text,
             ambient: false,
             cut: 0,
+            states: vec!["turn begins".to_owned()],
         };
+        let call = Call {
+            ms: 1.0,
+            ended: Some(2.0),
+            request: self.text()?,
+            played: self.text()?,
+            status: Some(200),
+            cancelled: false,
+        };
+        let step = GeneratedStep { client: self.text()?, what: self.text()?, text: self.text()? };
         Ok(CaseReport {
             case: self.text()?,
             title: self.text()?,
@@ -258,6 +268,8 @@ impl Maker<'_, '_> {
             known: self.maybe()?,
             log: vec![LogLine { ms: 1.0, process: self.text()?, error: false, text: self.text()? }],
             log_omitted: 0,
+            model: vec![call],
+            steps: vec![step],
             cause: None,
             cued: false,
             embedded: false,
@@ -276,6 +288,7 @@ impl Maker<'_, '_> {
             stale_baseline: vec![self.text()?],
             hints: Vec::new(),
             excused: ExcusedList::default(),
+            coverage: Some(Coverage { states: vec![self.text()?], commands: vec![(self.text()?, vec![1])] }),
             stopped: *self.source.choose(&[
                 None,
                 Some(StopReason::FailFast),

@@ -5,7 +5,6 @@ mod brief;
 pub mod check;
 pub mod comparison;
 pub mod console;
-mod cue;
 mod diff;
 pub mod escape;
 pub mod explore;

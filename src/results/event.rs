@@ -7,6 +7,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::results::cause::Cause;
+pub use crate::results::evidence::{Call, FrameRecord, GeneratedStep, LogLine, ShownFrame, Way};
 use crate::results::excused::ExcusedList;
 pub use crate::results::failure::{Failure, StepPlace};
 
@@ -155,7 +156,7 @@ pub struct CaseReport {
     pub earlier: Vec<Vec<Failure>>,
     /// How often each requirement was exercised, by id.
     pub exercised: BTreeMap<String, u64>,
-    /// The wire log: all of it for a failed case up to a bound, else empty.
+    /// The wire log up to a bound: of a failed case, or of every case where that is wanted; else empty.
     pub wire: Vec<FrameRecord>,
     /// Frames left out at the beginning of `wire`.
     pub wire_omitted: usize,
@@ -165,6 +166,12 @@ pub struct CaseReport {
     /// Lines left out at the beginning of `log`.
     #[serde(default)]
     pub log_omitted: usize,
+    /// What the scripted model was asked with this case's cues, where the wire log is kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub model: Vec<Call>,
+    /// Of a finding: its steps, shrunk.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<GeneratedStep>,
     /// The root cause, where many cases can have the same: why the opening failed, or in which way the server fell silent.
     #[serde(rename = "opening", default)]
     pub cause: Option<Cause>,
@@ -187,66 +194,6 @@ pub struct CaseReport {
     pub reproduce: String,
     /// The baseline entry that excuses its failures, if one does.
     pub known: Option<String>,
-}
-
-/// Where a line of the wire log goes. Reports write it as an arrow.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Way {
-    /// The client sent it.
-    #[serde(rename = "->")]
-    ToServer,
-    /// The client received it.
-    #[serde(rename = "<-")]
-    ToClient,
-    /// It tells of the connection itself.
-    #[serde(rename = "--")]
-    Connection,
-}
-
-impl fmt::Display for Way {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::ToServer => "->",
-            Self::ToClient => "<-",
-            Self::Connection => "--",
-        })
-    }
-}
-
-/// One line of the wire log.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct FrameRecord {
-    /// Index in the case's wire log, from 0.
-    pub index: u64,
-    /// Milliseconds since the case began.
-    pub ms: f64,
-    /// The client.
-    pub client: String,
-    /// Where it goes.
-    #[serde(rename = "dir")]
-    pub way: Way,
-    /// The message's type, where it is one of the protocol's: `welcome`; of a reply, what it answers: `list.result`.
-    #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
-    pub kind: Option<String>,
-    /// What: the frame's text as it was (cut at a bound), or a description.
-    pub text: String,
-    /// The protocol lets this come at any time: a heartbeat, for example.
-    #[serde(default)]
-    pub ambient: bool,
-    /// Bytes cut off the end of `text`.
-    #[serde(default)]
-    pub cut: usize,
-}
-
-/// A line of the wire log that is worth showing.
-#[derive(Debug, Clone, Copy)]
-pub struct ShownFrame<'c> {
-    /// The line.
-    pub line: &'c FrameRecord,
-    /// It shows the failure.
-    pub marked: bool,
-    /// Lines before it, and after the one shown before it, are left out.
-    pub gap: bool,
 }
 
 impl CaseReport {
@@ -281,19 +228,6 @@ impl CaseReport {
         }
         shown
     }
-}
-
-/// A line that a launched process wrote.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct LogLine {
-    /// Milliseconds since the case began, or since the first line where they belong to no case.
-    pub ms: f64,
-    /// The process.
-    pub process: String,
-    /// It was written to standard error.
-    pub error: bool,
-    /// The text.
-    pub text: String,
 }
 
 /// Why a run ended before all its cases had run.
@@ -336,12 +270,24 @@ pub struct Summary {
     /// What else is worth knowing about the failures, in sentences.
     #[serde(default)]
     pub hints: Vec<String>,
+    /// Of a campaign: how often each command was tried in each state.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub coverage: Option<Coverage>,
     /// Why it ended early.
     pub stopped: Option<StopReason>,
     /// Seconds.
     pub seconds: f64,
     /// The exit code that follows from it.
     pub exit_code: u8,
+}
+
+/// How often each command was tried in each state.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Coverage {
+    /// The states, in the order in which they are shown.
+    pub states: Vec<String>,
+    /// Each command, with its counts in the order of the states.
+    pub commands: Vec<(String, Vec<u64>)>,
 }
 
 /// One requirement over the whole run.

@@ -6,6 +6,7 @@ mod check;
 pub mod compare;
 pub mod death;
 pub mod event;
+pub mod evidence;
 pub mod excused;
 pub mod failure;
 pub mod merge;

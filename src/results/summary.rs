@@ -160,6 +160,7 @@ impl SummaryBuilder {
             stale_baseline: stale,
             excused: self.excused_by_overlay,
             hints: untried.into_iter().map(|entry| format!("the baseline's entry {entry}")).collect(),
+            coverage: None,
             stopped,
             seconds: time.as_secs_f64(),
             exit_code: exit.code(),

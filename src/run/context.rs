@@ -10,6 +10,7 @@ use crate::reference::Variant;
 use crate::run::options::{CaseOptions, Retention};
 use crate::run::run_id::RunId;
 use crate::run::triage::activity::ServerActivity;
+use crate::run::triage::model_calls::ModelCalls;
 use crate::run::{LeakDetector, RunOptions, Target};
 use crate::source::Diagnostics;
 
@@ -37,6 +38,8 @@ pub(crate) struct RunContext {
     pub leaks: Option<Arc<LeakDetector>>,
     /// What the server was seen to do over all cases.
     pub activity: Arc<ServerActivity>,
+    /// What the scripted model was asked.
+    pub calls: Arc<ModelCalls>,
 }
 
 impl RunContext {
@@ -64,6 +67,7 @@ impl RunContext {
             executions: Arc::default(),
             leaks: None,
             activity: Arc::default(),
+            calls: Arc::default(),
             options: Arc::new(options),
         })
     }
@@ -86,7 +90,7 @@ impl RunContext {
         CaseOptions {
             step_deadline: self.options.timing.step_deadline,
             longest_step: None,
-            retention: if self.options.trace.is_some() { Retention::Trace } else { Retention::Report },
+            retention: if self.options.kept.trace.is_some() { Retention::Trace } else { Retention::Report },
             seed,
             salt: self.run_id.salt(0),
         }

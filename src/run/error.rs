@@ -87,7 +87,7 @@ impl RunError {
     }
 
     pub(crate) fn no_trace(options: &RunOptions, error: std::io::Error) -> Self {
-        let path = options.trace.as_deref().unwrap_or(Path::new("")).display().to_string();
+        let path = options.kept.trace.as_deref().unwrap_or(Path::new("")).display().to_string();
         Self::Trace { path, error }
     }
 

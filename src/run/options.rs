@@ -31,14 +31,23 @@ pub struct RunOptions {
     pub strict: bool,
     /// Known failures.
     pub baseline: Option<Baseline>,
-    /// Where to write the trace of the run.
-    pub trace: Option<PathBuf>,
+    /// What is kept of cases.
+    pub kept: Kept,
     /// Bounds on what the target may send.
     pub limits: Limits,
     /// Whose certificates count, for `wss://`.
     pub trust: Trust,
     /// The command that does the same again.
     pub reproduce: Reproduce,
+}
+
+/// What is kept of cases, beside the frames of those that fail.
+#[derive(Debug, Clone, Default)]
+pub struct Kept {
+    /// Every frame, in a trace that is written here.
+    pub trace: Option<PathBuf>,
+    /// The frames of cases that pass, in their reports.
+    pub frames: bool,
 }
 
 /// Where everything random comes from: the same seed and run id give the same messages.
@@ -149,7 +158,7 @@ impl Default for RunOptions {
             bare: None,
             strict: false,
             baseline: None,
-            trace: None,
+            kept: Kept::default(),
             limits: Limits::default(),
             trust: Trust::default(),
             reproduce: Reproduce::default(),

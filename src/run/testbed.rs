@@ -55,7 +55,7 @@ impl Testbed {
         options.attempts.max_deaths = u32::MAX;
         let secrets = target.secrets();
         let mut run = RunContext::new(&protocol, &target, options)?;
-        let opened = ServerPool::open(&protocol, &target, &run.options, None).await;
+        let opened = ServerPool::open(&protocol, &target, &run.options, Some(run.calls.observer(None))).await;
         let pool = opened.map_err(|error| error.redacted(&secrets))?;
         detect_dialect(&pool, &target, &mut run).await;
         let url = pool.url().await;

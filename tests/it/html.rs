@@ -2,25 +2,25 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Read as _;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::io::{Read as _, Write as _};
+use std::path::Path;
+use std::sync::OnceLock;
 
 use frameproof::report::annotations::{self, Places};
 use frameproof::report::html::render;
 use frameproof::report::markdown;
 use frameproof::results::Check;
 use frameproof::results::event::{
-    CaseReport, Failure, FrameRecord, LogLine, RequirementResult, RequirementText, RunEvent, RunStarted,
-    StepPlace, Summary, Verdict, Way,
+    Call, CaseReport, Coverage, Failure, FrameRecord, GeneratedStep, LogLine, RequirementResult,
+    RequirementText, RunEvent, RunStarted, StepPlace, Summary, Verdict, Way,
 };
 
 use crate::support::{Served, frameproof, hand, text};
 
-const HOSTILE: &str = "</pre></title><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\"> \
+pub(crate) const HOSTILE: &str = "</pre></title><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\"> \
      ]]>--><!-- ' \" & &amp; \u{0}\u{1b}[31m\u{7}\r\u{202e}\u{2066}\u{200b}\u{fffe}\u{85} ##[error]x ::error::y javascript:owned()";
 
-fn started(text: &str) -> RunStarted {
+pub(crate) fn started(text: &str) -> RunStarted {
     let requirement = RequirementText {
         level: text.into(),
         area: text.into(),
@@ -44,7 +44,7 @@ fn started(text: &str) -> RunStarted {
     }
 }
 
-fn frame(index: u64, way: Way, text: &str) -> FrameRecord {
+pub(crate) fn frame(index: u64, way: Way, text: &str) -> FrameRecord {
     let kind = index.is_multiple_of(2).then(|| text.to_owned());
     FrameRecord {
         index,
@@ -55,10 +55,11 @@ fn frame(index: u64, way: Way, text: &str) -> FrameRecord {
         text: text.into(),
         ambient: false,
         cut: 7,
+        states: vec![text.into()],
     }
 }
 
-fn case(name: &str, verdict: Verdict, text: &str) -> CaseReport {
+pub(crate) fn case(name: &str, verdict: Verdict, text: &str) -> CaseReport {
     let step =
         StepPlace { file: text.into(), line: 3, column: 1, source: text.into(), pointer: String::new() };
     let failure = Failure::new(Check::Step, Verdict::Failed, text)
@@ -79,6 +80,15 @@ fn case(name: &str, verdict: Verdict, text: &str) -> CaseReport {
         earlier: vec![vec![failure]],
         wire: (0..6).map(|index| frame(index, ways[index as usize % 3], text)).collect(),
         log: vec![LogLine { ms: 1.5, process: text.into(), error: true, text: text.into() }],
+        model: vec![Call {
+            ms: 1.2,
+            ended: Some(4.0),
+            request: text.into(),
+            played: text.into(),
+            status: Some(200),
+            cancelled: false,
+        }],
+        steps: vec![GeneratedStep { client: text.into(), what: text.into(), text: text.into() }],
         reproduce: text.into(),
         known: Some(text.into()),
         embedded: true,
@@ -86,7 +96,7 @@ fn case(name: &str, verdict: Verdict, text: &str) -> CaseReport {
     }
 }
 
-fn events(text: &str) -> Vec<RunEvent> {
+pub(crate) fn events(text: &str) -> Vec<RunEvent> {
     let verdicts = [
         Verdict::Passed,
         Verdict::Failed,
@@ -109,6 +119,10 @@ fn events(text: &str) -> Vec<RunEvent> {
         ]),
         hints: vec![text.to_owned()],
         stale_baseline: vec![text.to_owned()],
+        coverage: Some(Coverage {
+            states: vec![text.to_owned(), "~".to_owned()],
+            commands: vec![(text.to_owned(), vec![0, 7])],
+        }),
         exit_code: 1,
         ..Summary::default()
     };
@@ -207,6 +221,7 @@ fn a_thousand_failures_are_less_than_5_mb() {
             client: "alice".into(),
             kind: Some("said".into()),
             cut: 0,
+            states: Vec::new(),
             ..frame(index, ways[index as usize % 2], &body)
         };
         let plain = CaseReport {
@@ -224,7 +239,7 @@ fn a_thousand_failures_are_less_than_5_mb() {
     assert!(page.contains("The frames are left out, so that the page stays small."));
 }
 
-fn written(folder: &Path, file: &str) -> String {
+pub(crate) fn written(folder: &Path, file: &str) -> String {
     fs::read_to_string(folder.join(file)).expect(file)
 }
 
@@ -247,6 +262,9 @@ fn the_page_is_made_again_from_the_events() {
         "this frame shows the failure",
         ">accepted</text>",
         "<b>model</b> ",
+        "▶ </span>turn begins</b>",
+        "◆ </span>starting</b>",
+        "<rect class=\"busy\"",
         "frameproof run minicodex --fault acks-twice --seed 1 --case abort/",
         "more cases with the same cause",
     ] {
@@ -263,62 +281,93 @@ fn a_run_of_all_has_one_page_beside_its_other_reports() {
     assert!(page.contains(": conformant</title>") && page.contains("Nothing failed"), "{}", &page[..2_000]);
 }
 
-/// A browser, if there is one.
-fn chromium() -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    let names = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
-    let mut found = std::env::split_paths(&path).flat_map(|folder| names.map(|name| folder.join(name)));
-    found.find(|file| file.is_file())
-}
-
-/// What a browser makes of a page, and what it tells meanwhile.
-fn browsed(browser: &Path, folder: &Path, page: &str) -> (String, String) {
-    let mut child = Command::new(browser)
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"])
-        .args(["--virtual-time-budget=2000", "--enable-logging=stderr", "--dump-dom"])
-        .arg(format!("--user-data-dir={}", folder.join("profile").display()))
-        .arg(format!("file://{}", folder.join(page).display()))
-        .stdout(Stdio::piped())
-        .stderr(fs::File::create(folder.join("log")).expect("a log"))
-        .spawn()
-        .expect("the browser runs");
-    let mut dom = String::new();
-    child.stdout.take().expect("a pipe").read_to_string(&mut dom).expect("text");
-    child.wait().expect("it ends");
-    (dom, written(folder, "log"))
-}
-
+/// The frames of passed cases are on the page only where that is wanted, and then in the events, too.
 #[test]
-fn a_browser_runs_our_script_and_none_of_a_servers() {
-    let Some(browser) = chromium() else {
-        eprintln!("SKIPPED: there is no Chromium");
-        return;
-    };
+fn frames_of_passed_cases_are_kept_on_request() {
     let folder = tempfile::tempdir().expect("a folder");
-    let server = Served::start(&["minicodex"]);
-    // What a page would have to ask for is asked of nobody.
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-    listener.set_nonblocking(true).expect("a socket");
-    let port = listener.local_addr().expect("an address").port();
-    let url = hand::altered(&server.url, |text| {
-        let said = r#"{"type":"</pre><script>document.title='owned'</script>","x":"\u202e"#;
-        text.replacen("{\"type\":\"", said, 1)
-    });
-    let run = ["run", "minicodex", "--url", &url, "--case", "abort/*", "--html", "run.html", "--quiet"];
-    assert_eq!(frameproof(folder.path(), &run).status.code(), Some(1));
-    let image =
-        format!("<img src='http://127.0.0.1:{port}/'><link rel=stylesheet href='http://127.0.0.1:{port}/'>");
-    fs::write(folder.path().join("made.html"), render(&events(&format!("{HOSTILE}{image}"))))
-        .expect("written");
-    for page in ["run.html", "made.html"] {
-        let (dom, log) = browsed(&browser, folder.path(), page);
-        assert!(dom.contains("</html>"), "{page}: {log}");
-        assert!(!dom.contains("<title>owned"), "{page}: a script of the server's ran");
-        assert!(
-            dom.contains("<form id=\"filter\" role=\"search\">"),
-            "{page}: our script has not run: {log}"
-        );
-        assert!(!log.contains("CONSOLE"), "{page}: {log}");
+    let run = |name: &str, more: &[&str]| {
+        let (page, lines) = (format!("{name}.html"), format!("{name}.jsonl"));
+        let run = ["run", "minicodex", "--case", "approval/*", "--quiet", "--html", &page, "--json", &lines];
+        let output = frameproof(folder.path(), &[&run[..], more].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        let again = frameproof(folder.path(), &["report", &lines, "--html", "again.html"]);
+        assert_eq!(again.status.code(), Some(0), "{}", text(&again.stderr));
+        let page = written(folder.path(), &page);
+        assert_eq!(page, written(folder.path(), "again.html"), "{name}");
+        page
+    };
+    let (brief, all) = (run("brief", &[]), run("all", &["--html-frames", "all"]));
+    let cases = brief
+        .matches("data-verdict=\"passed\"><td>")
+        .count()
+        .max(all.matches("<details class=\"diagram\"").count());
+    assert!(cases >= 15, "{cases}");
+    assert_eq!(brief.matches("class=\"sequence").count(), 0);
+    assert_eq!(all.matches("class=\"sequence").count(), cases);
+    for part in [">awaiting-approval</b>", "▶ </span>turn begins</b>", ">approval_pending</text>"] {
+        assert!(all.contains(part) && !brief.contains(part), "{part}");
     }
-    assert!(listener.accept().is_err(), "a page has asked for something");
+}
+
+/// Where the scripted model of a run listens.
+static MODEL: OnceLock<String> = OnceLock::new();
+
+/// Asks the model what the text tells it, as a server does.
+fn ask(text: &str) {
+    let Some((_, cue)) = text.split_once("[[cue:") else { return };
+    let Some((cue, _)) = cue.split_once("]]") else { return };
+    let body = serde_json::json!({ "model": "m", "messages": [{ "role": "user", "content": format!("[[cue:{cue}]]") }] });
+    let (address, body) = (MODEL.get().expect("an address"), body.to_string());
+    let mut stream = std::net::TcpStream::connect(address).expect("the model");
+    let head = format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\n"
+    );
+    write!(stream, "{head}Content-Length: {}\r\n\r\n{body}", body.len()).expect("sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+}
+
+/// A server that asks the scripted model has it as a lifeline, with what was asked and what was played, and when.
+#[test]
+fn the_model_has_a_lifeline_where_it_was_asked() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port");
+    MODEL.set(free.to_string()).expect("once");
+    let server = Served::start(&["minicodex", "--fault", "acks-twice"]);
+    let url = hand::altered(&server.url, |text| {
+        if text.contains("\"user_text\"") {
+            ask(text);
+        }
+        text.to_owned()
+    });
+    let config = format!("[target.mine]\nprotocol = 'minicodex'\nurl = '{url}'\nmodel = '{free}'\n");
+    fs::write(folder.path().join("frameproof.toml"), config).expect("written");
+    let run = [
+        "run",
+        "--target",
+        "mine",
+        "--case",
+        "streaming/two-turns",
+        "--html",
+        "run.html",
+        "--json",
+        "run.jsonl",
+    ];
+    let output = frameproof(folder.path(), &run);
+    assert_eq!(output.status.code(), Some(1), "{}{}", text(&output.stdout), text(&output.stderr));
+    let page = written(folder.path(), "run.html");
+    for part in [
+        "sequence of-1 with-model",
+        "Clients: alice, the server and the scripted model",
+        ">POST /v1/chat/completions</text>",
+        ">200 answer</text>",
+        "the model answers: 200 answer",
+        "<b>model</b> says “",
+    ] {
+        assert!(page.contains(part), "{part} is not on the page");
+    }
+    let again = frameproof(folder.path(), &["report", "run.jsonl", "--html", "again.html"]);
+    assert_eq!(again.status.code(), Some(0), "{}", text(&again.stderr));
+    assert_eq!(page, written(folder.path(), "again.html"));
 }

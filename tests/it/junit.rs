@@ -69,6 +69,7 @@ fn events(text: &str) -> Vec<RunEvent> {
             kind: None,
             text: text.into(),
             cut: 0,
+            states: Vec::new(),
         }],
         reproduce: "frameproof run".into(),
         ..CaseReport::default()

@@ -4,6 +4,7 @@
 
 mod agents;
 mod baselines;
+mod browser;
 mod captures;
 mod ci;
 mod cli;

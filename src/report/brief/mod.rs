@@ -7,9 +7,8 @@ use std::borrow::Cow;
 
 use rustc_hash::FxHashMap;
 
-use super::cue;
 use super::escape::terminal;
-use crate::cue::{CLOSE, OPEN};
+use crate::cue::{CLOSE, OPEN, words};
 use crate::results::event::{Failure, FrameRecord, Way};
 use tree::Node;
 
@@ -125,7 +124,7 @@ fn cut(shown: &Shown<'_>, room: Option<usize>) -> Piece {
 
 /// A text with its cue in words.
 fn in_words(text: &str) -> Cow<'_, str> {
-    let Some(words) = cue::words(text) else { return Cow::Borrowed(text) };
+    let Some(words) = words::words(text) else { return Cow::Borrowed(text) };
     let Some((before, rest)) = text.split_once(OPEN) else { return Cow::Borrowed(text) };
     let after = rest.split_once(CLOSE).map_or("", |(_, after)| after);
     Cow::Owned(format!("{before}[[the model {words}]]{after}"))

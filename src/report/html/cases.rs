@@ -6,6 +6,8 @@ use super::bars::{badge, look};
 use super::clip;
 use super::clip::sentence;
 use super::links::Links;
+use super::rows::rows;
+use super::sequence;
 use crate::report::runs::Run;
 use crate::results::event::CaseReport;
 
@@ -45,6 +47,12 @@ fn row(case: &CaseReport, links: &Links) -> Markup {
                 a.case href={ "#" (id) } { (sentence(&case.case)) }
                 p.title { (sentence(&case.title)) }
                 @if let Some(known) = &case.known { p.why { "known: " (sentence(known)) } }
+                @if own.is_some() && !case.wire.is_empty() {
+                    details.diagram {
+                        summary { "Who said what when" }
+                        (sequence::diagram(&rows(case, &[])))
+                    }
+                }
                 @if let Some(reason) = case.reason.as_ref().filter(|_| !case.is_notable()) { p.why { (sentence(reason)) } }
             }
             td.ids {

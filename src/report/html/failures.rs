@@ -13,12 +13,15 @@ use crate::report::escape;
 use crate::report::runs::Run;
 use crate::report::story::Story;
 use crate::results::Check;
-use crate::results::event::{CaseReport, Failure, RunStarted};
+use crate::results::event::{CaseReport, Failure, GeneratedStep, RunStarted};
 
 /// Bytes of evidence on a page; what comes then is told in brief.
 const EVIDENCE: usize = 3_000_000;
 /// Failures of a case that are shown.
 const FAILURES: usize = 12;
+/// Steps of a finding, and characters of each.
+const STEPS: usize = 50;
+const STEP: usize = 1_000;
 /// Lines of a difference, and characters of each.
 const LINES: usize = 160;
 const LINE: usize = 400;
@@ -78,6 +81,7 @@ impl Article<'_, '_> {
                 @if let Some(reason) = &case.reason { p.reason { (sentence(reason)) } }
                 @for failure in failures.iter().take(shown) { (self.failure(failure, depth)) }
                 @if failures.len() > shown { p.muted { "and " (failures.len() - shown) " more in this case" } }
+                @if !case.steps.is_empty() { (steps(&case.steps)) }
                 @if depth == Depth::Full { (self.wire(&failures)) }
                 @else {
                     p.muted { "The frames are left out, so that the page stays small. " code { "frameproof report FILE -v" } " has them." }
@@ -150,6 +154,22 @@ impl Article<'_, '_> {
                 }
             }
         }
+    }
+}
+
+/// The steps of a finding, shrunk.
+fn steps(steps: &[GeneratedStep]) -> Markup {
+    html! {
+        h4 { "Steps" }
+        ol.steps {
+            @for step in steps.iter().take(STEPS) {
+                li {
+                    b { (clip::name(&step.client, 40)) } " " (clip::name(&step.what, 120))
+                    @if !step.text.is_empty() { pre.value { (clip::clipped(&step.text, STEP)) } }
+                }
+            }
+        }
+        @if steps.len() > STEPS { p.muted { "and " (steps.len() - STEPS) " more, in the scenario" } }
     }
 }
 

@@ -4,8 +4,10 @@
 
 mod bars;
 mod cases;
-pub(super) mod clip;
+mod clip;
 mod failures;
+mod heat;
+mod lifelines;
 mod links;
 mod matrix;
 mod page;

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 use super::bars::{VERDICTS, look};
 use super::links::Links;
-use super::{cases, failures, matrix, sequence, summary};
+use super::{cases, failures, heat, matrix, sequence, summary};
 use crate::report::runs::Run;
 use crate::report::story::{self, stories};
 
@@ -43,10 +43,11 @@ pub(super) fn page(runs: &[Run<'_>], links: &Links) -> Markup {
                 a.skip href="#failures" { "Skip to the failures" }
                 (sequence::definitions())
                 (summary::summary(runs))
-                (tools(&stories))
+                (tools(&stories, heat::is_there(runs)))
                 main {
                     (failures::section(&stories, runs, links))
                     (summary::notes(runs))
+                    (heat::section(runs))
                     (matrix::section(runs, links))
                     (cases::section(runs, links))
                 }
@@ -58,11 +59,12 @@ pub(super) fn page(runs: &[Run<'_>], links: &Links) -> Markup {
 }
 
 /// The bar that stays: where to go, and the filter, which needs the script.
-fn tools(stories: &[story::Story<'_>]) -> Markup {
+fn tools(stories: &[story::Story<'_>], has_coverage: bool) -> Markup {
     html! {
         nav.tools aria-label="Page" {
             ul {
                 li { a href="#failures" { "Failures " span.count { (stories.len()) } } }
+                @if has_coverage { li { a href="#coverage" { "States" } } }
                 li { a href="#requirements" { "Requirements" } }
                 li { a href="#cases" { "Cases" } }
             }

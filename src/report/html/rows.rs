@@ -1,21 +1,69 @@
 //! What happened in a case, in the order of time: frames, and what the server wrote meanwhile.
 
-use crate::results::event::{CaseReport, Failure, LogLine, ShownFrame};
+use std::collections::{HashMap, HashSet};
+
+use crate::results::event::{Call, CaseReport, Failure, LogLine, ShownFrame};
 
 /// The last frames that are drawn, and the most, with those that show the failure.
 const LAST: usize = 24;
 const MOST: usize = 48;
 /// Bytes of JSON on lines of their own; what is shown is cut at less.
 const MOST_INDENTED: usize = 1 << 18;
-/// Lines of the server's log.
+/// Lines of the server's log, and requests to the model.
 const LINES: usize = 40;
 
 /// One row of a diagram.
 pub(super) enum Row<'c> {
-    Frame(ShownFrame<'c>),
+    Frame(ShownFrame<'c>, Busy),
     /// Lines of the wire log are left out here.
     Gap,
     Log(&'c LogLine),
+    /// The server asks the model, and has its answer, at this time in milliseconds.
+    Asked(&'c Call),
+    Answered(&'c Call, f64),
+}
+
+/// Whether a turn is under way before a frame and after it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Busy {
+    pub before: bool,
+    pub after: bool,
+}
+
+/// Whether a turn is under way at each frame of a case, those that are not shown included.
+fn busy(case: &CaseReport) -> HashMap<u64, Busy> {
+    let mut lines: Vec<_> = case.wire.iter().collect();
+    lines.sort_by(|one, other| one.ms.total_cmp(&other.ms));
+    let mut turns: HashSet<&str> = HashSet::new();
+    let mut found = HashMap::new();
+    for line in lines {
+        let before = !turns.is_empty();
+        for state in &line.states {
+            match state.as_str() {
+                "turn begins" => {
+                    turns.insert(&line.client);
+                }
+                "turn ends" => {
+                    turns.remove(line.client.as_str());
+                }
+                _ => {}
+            }
+        }
+        found.insert(line.index, Busy { before, after: !turns.is_empty() });
+    }
+    found
+}
+
+/// What happens beside the frames, in the order of time.
+fn beside(case: &CaseReport) -> Vec<(f64, Row<'_>)> {
+    let log = &case.log[case.log.len().saturating_sub(LINES)..];
+    let mut beside: Vec<(f64, Row<'_>)> = log.iter().map(|line| (line.ms, Row::Log(line))).collect();
+    for call in &case.model[case.model.len().saturating_sub(LINES)..] {
+        beside.push((call.ms, Row::Asked(call)));
+        beside.extend(call.ended.map(|at| (at, Row::Answered(call, at))));
+    }
+    beside.sort_by(|one, other| one.0.total_cmp(&other.0));
+    beside
 }
 
 /// The rows of a case.
@@ -26,22 +74,24 @@ pub(super) fn rows<'c>(case: &'c CaseReport, failures: &[Failure]) -> Vec<Row<'c
         frames.drain(MOST / 2..frames.len() - MOST / 2);
         frames[MOST / 2].gap = true;
     }
-    let log = &case.log[case.log.len().saturating_sub(LINES)..];
-    let mut lines = log.iter().peekable();
-    let mut rows = Vec::with_capacity(frames.len() + log.len());
+    let beside = beside(case);
+    let busy = busy(case);
+    let mut rows = Vec::with_capacity(frames.len() + beside.len());
+    let mut beside = beside.into_iter().peekable();
     if case.wire_omitted > 0 && frames.first().is_some_and(|first| !first.gap) {
         rows.push(Row::Gap);
     }
     for frame in frames {
-        while let Some(line) = lines.next_if(|line| line.ms < frame.line.ms) {
-            rows.push(Row::Log(line));
+        while let Some((_, row)) = beside.next_if(|(ms, _)| *ms < frame.line.ms) {
+            rows.push(row);
         }
         if frame.gap {
             rows.push(Row::Gap);
         }
-        rows.push(Row::Frame(frame));
+        let state = busy.get(&frame.line.index).copied().unwrap_or_default();
+        rows.push(Row::Frame(frame, state));
     }
-    rows.extend(lines.map(Row::Log));
+    rows.extend(beside.map(|(_, row)| row));
     rows
 }
 
@@ -138,9 +188,11 @@ mod tests {
         .expect("a failure");
         let told = |rows: &[Row<'_>]| -> Vec<String> {
             let told = |row: &Row<'_>| match row {
-                Row::Frame(frame) => frame.line.index.to_string(),
+                Row::Frame(frame, _) => frame.line.index.to_string(),
                 Row::Gap => "gap".to_owned(),
                 Row::Log(line) => format!("log {}", line.ms),
+                Row::Asked(call) => format!("asked {}", call.ms),
+                Row::Answered(_, at) => format!("answered {at}"),
             };
             rows.iter().map(told).collect()
         };
@@ -150,5 +202,32 @@ mod tests {
         let many = told(&rows(&case, &[failure]));
         assert_eq!(many.len(), MOST + 3);
         assert_eq!((many[0].as_str(), many[MOST / 2].as_str()), ("0", "gap"));
+    }
+
+    #[test]
+    fn turns_and_requests_to_the_model_stand_at_their_time() {
+        let line = |index: u64, client: &str, states: &[&str]| json!({ "index": index, "ms": index, "client": client, "dir": "<-", "text": "{}", "states": states });
+        let call = |ms: f64, ended: Option<f64>| json!({ "ms": ms, "ended": ended, "request": "r", "played": "p", "status": 200 });
+        let case: CaseReport = serde_json::from_value(json!({
+            "case": "a/b", "title": "", "file": "", "line": 1, "verdict": "failed", "seconds": 1.0, "started": 0.0,
+            "reproduce": "", "failures": [], "earlier": [], "exercised": {}, "wire_omitted": 0,
+            "wire": [line(0, "a", &[]), line(1, "a", &["turn begins"]), line(2, "b", &["turn begins", "running"]),
+                line(3, "a", &["turn ends"]), line(4, "b", &["turn ends"]), line(5, "b", &[])],
+            "model": [call(1.5, Some(3.5)), call(9.0, None)],
+        }))
+        .expect("a report");
+        let told = |row: &Row<'_>| match row {
+            Row::Frame(frame, busy) => {
+                format!("{} {}{}", frame.line.index, u8::from(busy.before), u8::from(busy.after))
+            }
+            Row::Asked(call) => format!("asked {}", call.ms),
+            Row::Answered(_, at) => format!("answered {at}"),
+            Row::Gap | Row::Log(_) => String::new(),
+        };
+        let told: Vec<String> = rows(&case, &[]).iter().map(told).collect();
+        assert_eq!(
+            told,
+            ["0 00", "1 01", "asked 1.5", "2 11", "3 11", "answered 3.5", "4 10", "5 00", "asked 9"]
+        );
     }
 }

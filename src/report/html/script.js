@@ -50,6 +50,15 @@
     if (found.hasAttribute('tabindex')) found.focus({ preventScroll: true });
   }
 
+  function step(by) {
+    var stories = items.filter(function (item) { return item.classList.contains('story') && !item.hidden; });
+    if (!stories.length) return;
+    var at = stories.indexOf(document.activeElement.closest('.story'));
+    var next = stories[at < 0 ? (by > 0 ? 0 : stories.length - 1) : Math.min(Math.max(at + by, 0), stories.length - 1)];
+    next.scrollIntoView();
+    next.focus({ preventScroll: true });
+  }
+
   form.hidden = false;
   form.addEventListener('submit', function (event) { event.preventDefault(); });
   text.addEventListener('input', apply);
@@ -62,6 +71,9 @@
     } else if (event.key === 'Escape' && event.target === text) {
       text.value = '';
       apply();
+    } else if ((event.key === 'j' || event.key === 'k') && !/^(INPUT|SELECT|BUTTON)$/.test(event.target.tagName) &&
+        !event.ctrlKey && !event.metaKey && !event.altKey) {
+      step(event.key === 'j' ? 1 : -1);
     }
   });
   document.querySelectorAll('pre.command').forEach(function (command) {

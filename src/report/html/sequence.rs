@@ -3,16 +3,16 @@
 use maud::{Markup, html};
 
 use super::clip;
-use super::rows::{Row, indented};
-use crate::report::cue;
-use crate::results::event::{FrameRecord, LogLine, ShownFrame, Way};
+use super::lifelines::{Lifelines, NAME, percent};
+use super::rows::{Busy, Row, indented};
+use crate::cue::words;
+use crate::results::event::{Call, FrameRecord, LogLine, ShownFrame, Way};
 
-/// Lifelines of clients; more share the last.
-const CLIENTS: usize = 8;
-/// Characters of a frame that is opened, of a label and of a client's name.
+/// Characters of a frame that is opened, of a label, of a state and of what the model says.
 const FRAME: usize = 5_000;
 const LABEL: usize = 40;
-const NAME: usize = 16;
+const STATE: usize = 40;
+const PLAYED: usize = 300;
 /// Frames that show the failure which are open from the beginning.
 const OPEN: usize = 3;
 
@@ -30,76 +30,6 @@ pub(super) fn definitions() -> Markup {
     }
 }
 
-/// The lifelines: the clients in the order in which they come, and the server.
-struct Lifelines<'c>(Vec<&'c str>);
-
-impl<'c> Lifelines<'c> {
-    fn new(rows: &[Row<'c>]) -> Self {
-        let mut clients: Vec<&str> = Vec::new();
-        for row in rows {
-            if let Row::Frame(ShownFrame { line, .. }) = row
-                && !clients.contains(&line.client.as_str())
-                && clients.len() < CLIENTS
-            {
-                clients.push(&line.client);
-            }
-        }
-        Self(clients)
-    }
-
-    /// The place of the lifeline with this number, in percent.
-    fn x(&self, number: usize) -> f64 {
-        (number as f64 + 0.5) / (self.0.len() as f64 + 1.0) * 100.0
-    }
-
-    fn server(&self) -> f64 {
-        self.x(self.0.len())
-    }
-
-    fn client(&self, name: &str) -> f64 {
-        let last = self.0.len().saturating_sub(1);
-        self.x(self.0.iter().position(|client| *client == name).unwrap_or(last))
-    }
-
-    fn lines(&self) -> Markup {
-        html! {
-            @for number in 0..=self.0.len() {
-                @let x = percent(self.x(number));
-                line.life x1=(x) x2=(x) y1="0" y2="100%" {}
-            }
-        }
-    }
-
-    /// As they go on behind a text.
-    fn behind(&self) -> Markup {
-        html! { svg.behind width="100%" height="100%" aria-hidden="true" { (self.lines()) } }
-    }
-
-    fn heads(&self) -> Markup {
-        let names: Vec<_> = self.0.iter().map(|name| clip::name(name, NAME)).collect();
-        let names = names.join(", ");
-        html! {
-            div.row.heads {
-                span.ms { "ms" }
-                svg.lane width="100%" height="34" role="img" aria-label={ "Clients: " (names) ", and the server" } {
-                    @for (number, name) in self.0.iter().chain(&["server"]).enumerate() {
-                        @let x = percent(self.x(number));
-                        line.life x1=(x) x2=(x) y1="26" y2="34" {}
-                        svg x=(x) y="0" overflow="visible" {
-                            rect.party.server[number == self.0.len()] x="-52" y="1" width="104" height="25" rx="6" {}
-                            text.name x="0" y="18" text-anchor="middle" { (clip::name(name, NAME)) }
-                        }
-                    }
-                }
-            }
-        }
-    }
-}
-
-fn percent(x: f64) -> String {
-    format!("{x:.2}%")
-}
-
 /// The diagram. Empty where nothing was said.
 pub(super) fn diagram(rows: &[Row<'_>]) -> Markup {
     let lifelines = Lifelines::new(rows);
@@ -108,15 +38,21 @@ pub(super) fn diagram(rows: &[Row<'_>]) -> Markup {
         marked += usize::from(frame.marked);
         frame.marked && marked <= OPEN
     };
+    let mut busy = false;
     html! {
-        div class={ "sequence of-" (lifelines.0.len()) } role="group" aria-label="Sequence diagram" {
+        div class=(lifelines.class()) role="group" aria-label="Sequence diagram" {
             div.lanes {
                 (lifelines.heads())
                 @for row in rows {
                     @match row {
-                        Row::Frame(frame) => (self::frame(frame, opens(frame), &lifelines)),
-                        Row::Gap => div.row.gap { span.ms { "⋮" } p { (lifelines.behind()) span { "frames left out" } } },
-                        Row::Log(line) => (log(line, &lifelines)),
+                        Row::Frame(frame, state) => {
+                            (self::frame(frame, opens(frame), *state, &lifelines))
+                            @let () = busy = state.after;
+                        },
+                        Row::Gap => div.row.gap { span.ms { "⋮" } p { (lifelines.behind(busy)) span { "frames left out" } } },
+                        Row::Log(line) => (log(line, busy, &lifelines)),
+                        Row::Asked(call) => (asked(call, busy, &lifelines)),
+                        Row::Answered(call, at) => (answered(call, *at, busy, &lifelines)),
                     }
                 }
             }
@@ -134,10 +70,10 @@ fn label(line: &FrameRecord) -> String {
 
 /// What the model is told to do. What a server repeats of it is not told again.
 fn told(line: &FrameRecord) -> Option<String> {
-    (line.way == Way::ToServer).then(|| cue::words(&line.text)).flatten()
+    (line.way == Way::ToServer).then(|| words::words(&line.text)).flatten()
 }
 
-fn frame(shown: &ShownFrame<'_>, open: bool, lifelines: &Lifelines<'_>) -> Markup {
+fn frame(shown: &ShownFrame<'_>, open: bool, busy: Busy, lifelines: &Lifelines<'_>) -> Markup {
     let line = shown.line;
     let (client, server) = (lifelines.client(&line.client), lifelines.server());
     let (from, to, arrow, words) = match line.way {
@@ -155,7 +91,7 @@ fn frame(shown: &ShownFrame<'_>, open: bool, lifelines: &Lifelines<'_>) -> Marku
             summary.row {
                 span.ms { @if shown.marked { b.mark aria-hidden="true" { "✗ " } } (format!("{:.1}", line.ms)) }
                 svg.lane width="100%" height="34" aria-hidden="true" {
-                    (lifelines.lines())
+                    (lifelines.lines(busy.before))
                     line class=(arrow) x1=(percent(from)) x2=(percent(to)) y1="25" y2="25" marker-end=[head] {}
                     text.label x=(percent(f64::midpoint(from, to))) y="17" text-anchor="middle" { (label(line)) }
                 }
@@ -164,7 +100,13 @@ fn frame(shown: &ShownFrame<'_>, open: bool, lifelines: &Lifelines<'_>) -> Marku
                     @if shown.marked { ": this frame shows the failure" }
                 }
                 @if let Some(words) = told(line) {
-                    span.cue { (lifelines.behind()) span { b { "model" } " " (words) } }
+                    span.cue { (lifelines.behind(busy.before)) span { b { "model" } " " (words) } }
+                }
+                @if !line.states.is_empty() {
+                    span.states {
+                        (lifelines.behind(busy.after))
+                        span { @for state in line.states.iter().take(4) { b { span aria-hidden="true" { (sign(state)) " " } (clip::name(state, STATE)) } } }
+                    }
                 }
             }
             div.json {
@@ -176,14 +118,66 @@ fn frame(shown: &ShownFrame<'_>, open: bool, lifelines: &Lifelines<'_>) -> Marku
     }
 }
 
+fn sign(state: &str) -> &'static str {
+    match state {
+        "turn begins" => "▶",
+        "turn ends" => "■",
+        _ => "◆",
+    }
+}
+
 /// A line of the server's own log, beside its lifeline.
-fn log(line: &LogLine, lifelines: &Lifelines<'_>) -> Markup {
+fn log(line: &LogLine, busy: bool, lifelines: &Lifelines<'_>) -> Markup {
     html! {
         div.row.log {
             span.ms { (format!("{:.1}", line.ms)) }
             div {
-                (lifelines.behind())
+                (lifelines.behind(busy))
                 p.err[line.error] { span.process { (clip::name(&line.process, NAME)) } " " (clip::name(&line.text, 400)) }
+            }
+        }
+    }
+}
+
+/// A request of the server's to the model.
+fn asked(call: &Call, busy: bool, lifelines: &Lifelines<'_>) -> Markup {
+    let (from, to) = (lifelines.server(), lifelines.model());
+    html! { (of_model(call.ms, from, to, &call.request, "the server asks the model", None, busy, lifelines)) }
+}
+
+/// What the model answered.
+fn answered(call: &Call, at: f64, busy: bool, lifelines: &Lifelines<'_>) -> Markup {
+    let (from, to) = (lifelines.model(), lifelines.server());
+    let status = call.status.map_or_else(String::new, |status| format!("{status} "));
+    let (label, played) = match call.cancelled {
+        true => (format!("{status}cancelled"), None),
+        false => (format!("{status}answer"), Some(call.played.as_str()).filter(|played| !played.is_empty())),
+    };
+    html! { (of_model(at, from, to, &label, "the model answers", played, busy, lifelines)) }
+}
+
+#[expect(clippy::too_many_arguments, reason = "both ways of one arrow")]
+fn of_model(
+    ms: f64,
+    from: f64,
+    to: f64,
+    label: &str,
+    who: &str,
+    played: Option<&str>,
+    busy: bool,
+    lifelines: &Lifelines<'_>,
+) -> Markup {
+    html! {
+        div.row.of-model {
+            span.ms { (format!("{ms:.1}")) }
+            svg.lane width="100%" height="34" aria-hidden="true" {
+                (lifelines.lines(busy))
+                line.arrow.to-model x1=(percent(from)) x2=(percent(to)) y1="25" y2="25" marker-end="url(#head)" {}
+                text.label x=(percent(f64::midpoint(from, to))) y="17" text-anchor="middle" { (clip::name(label, LABEL)) }
+            }
+            span.vh { (who) ": " (clip::name(label, LABEL)) }
+            @if let Some(played) = played {
+                span.cue { (lifelines.behind(busy)) span { b { "model" } " " (clip::name(played, PLAYED)) } }
             }
         }
     }

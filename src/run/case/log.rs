@@ -286,6 +286,7 @@ fn wire_line(index: u64, event: &Event) -> FrameRecord {
         kind: None,
         ambient: false,
         cut: text.len() - shown,
+        states: Vec::new(),
         text: text[..shown].to_owned(),
     }
 }

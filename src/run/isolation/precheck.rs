@@ -136,6 +136,7 @@ mod tests {
             text: text.to_owned(),
             ambient: text == "beat",
             cut: 0,
+            states: Vec::new(),
         };
         let own = [
             line(0, LISTENER, Way::ToClient, "welcome"),
@@ -199,6 +200,7 @@ mod tests {
                 text: text.chars().take(2048).collect(),
                 ambient: false,
                 cut: text.len().saturating_sub(2048),
+                states: Vec::new(),
             });
             outcome.record.trace.push(crate::trace::Event {
                 at: std::time::Duration::ZERO,

@@ -9,3 +9,4 @@ pub(crate) mod run;
 pub(crate) mod short_deadlines;
 pub(crate) mod sink;
 pub(crate) mod started;
+pub(crate) mod states;

@@ -8,6 +8,7 @@ use crate::run::case::diagnose;
 use crate::run::case::outcome::{CaseEnd, CaseOutcome};
 use crate::run::context::RunContext;
 use crate::run::isolation::markers::CUE;
+use crate::run::suite::states;
 use crate::run::triage::activity::ActivityLevel;
 use crate::scenario::LoadedCase;
 
@@ -50,11 +51,15 @@ pub(crate) fn report(
         diagnose::cause(&outcome, ActivityLevel::Turns).filter(|_| wrong && outcome.end.death().is_none());
     let mut wire = outcome.record.wire;
     let cued = wire.iter().any(|line| line.way == Way::ToServer && line.text.contains(CUE.0));
-    if matches!(verdict, Verdict::Passed | Verdict::NotApplicable) {
+    let has_passed = matches!(verdict, Verdict::Passed | Verdict::NotApplicable);
+    if has_passed && !run.options.kept.frames {
         wire.clear();
     }
+    let began = outcome.record.began.filter(|_| !wire.is_empty());
+    let model = began.map(|began| run.calls.of(&wire, began)).unwrap_or_default();
     let omitted = wire.len().saturating_sub(WIRE_LINES);
     wire.drain(..omitted);
+    states::note(&mut wire, &run.protocol);
     let mut log = outcome.log;
     let log_omitted = log.len().saturating_sub(LOG_LINES);
     log.drain(..log_omitted);
@@ -77,6 +82,8 @@ pub(crate) fn report(
         wire_omitted: omitted,
         log,
         log_omitted,
+        model,
+        steps: Vec::new(),
         cued,
         precise_cause,
         same_as: None,

@@ -49,8 +49,9 @@ pub async fn run(
     let mut jobs = options.jobs;
     let mut run = RunContext::new(&protocol, &target, options)?;
     let options = Arc::clone(&run.options);
+    let observer = run.calls.observer(Some(asked.observer()));
     let pool = tokio::select! {
-        opened = ServerPool::open(&protocol, &target, &options, Some(asked.observer())) => opened.map_err(|error| error.redacted(&secrets))?,
+        opened = ServerPool::open(&protocol, &target, &options, Some(observer)) => opened.map_err(|error| error.redacted(&secrets))?,
         true = interrupted(&mut stop) => return Err(RunError::Interrupted),
     };
     let trace = open_trace(&options)?;
@@ -169,6 +170,6 @@ async fn leak(
 }
 
 fn open_trace(options: &RunOptions) -> Result<Option<TraceFile>, RunError> {
-    let file = options.trace.as_deref().map(TraceFile::create);
+    let file = options.kept.trace.as_deref().map(TraceFile::create);
     file.transpose().map_err(|error| RunError::no_trace(options, error))
 }

@@ -2,5 +2,6 @@
 
 pub(crate) mod activity;
 pub(crate) mod groups;
+pub(crate) mod model_calls;
 pub(crate) mod model_use;
 pub(crate) mod signature;

@@ -84,6 +84,7 @@ fn entries(words: &str) -> Vec<LogEntry> {
             text: String::new(),
             ambient: matches!(kind, "beat" | "tick"),
             cut: 0,
+            states: Vec::new(),
         };
         let word = !matches!(kind, "pong" | "close");
         let part = Part { ends_turn: kind == "end", refuses: kind == "refused", ambient: line.ambient };

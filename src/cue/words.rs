@@ -1,8 +1,8 @@
 //! What the model was told to do, in words.
 
-use crate::cue::{Cue, Step};
+use std::borrow::Cow;
 
-use super::html::clip;
+use super::{Cue, Step};
 
 /// Steps that are told of one cue.
 const STEPS: usize = 12;
@@ -10,17 +10,29 @@ const STEPS: usize = 12;
 const SAID: usize = 80;
 
 /// The cue in a frame's text, in words. None: there is none that can be read.
-pub(super) fn words(text: &str) -> Option<String> {
-    let cue = Cue::find(text).ok().flatten()?;
-    let more = cue.turn.len().saturating_sub(STEPS);
-    let mut steps: Vec<String> = cue.turn.iter().take(STEPS).map(step).collect();
+pub(crate) fn words(text: &str) -> Option<String> {
+    Cue::find(text).ok().flatten().map(|cue| told(&cue.turn))
+}
+
+/// Steps in words.
+pub(crate) fn told(turn: &[Step]) -> String {
+    let more = turn.len().saturating_sub(STEPS);
+    let mut steps: Vec<String> = turn.iter().take(STEPS).map(step).collect();
     if more > 0 {
         steps.push(format!("{more} more"));
     }
     if steps.is_empty() {
         steps.push("says nothing".to_owned());
     }
-    Some(steps.join(", then "))
+    steps.join(", then ")
+}
+
+/// A text within so many characters: its end is left out.
+fn within(text: &str, most: usize) -> Cow<'_, str> {
+    if text.chars().nth(most).is_none() {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(text.chars().take(most.saturating_sub(1)).chain(['…']).collect())
 }
 
 fn step(step: &Step) -> String {
@@ -29,18 +41,18 @@ fn step(step: &Step) -> String {
         let text = parts.concat();
         let pieces =
             if parts.len() > 1 { format!(" in {} pieces{pace}", parts.len()) } else { String::new() };
-        format!("“{}”{pieces}", clip::name(&text, SAID))
+        format!("“{}”{pieces}", within(&text, SAID))
     };
     match step {
         Step::Say { say, every_ms } => format!("says {}", quoted(say, *every_ms)),
         Step::Think { think, every_ms } => format!("thinks {}", quoted(think, *every_ms)),
         Step::Call { call } => {
             let arguments = serde_json::to_string(&call.args).unwrap_or_default();
-            format!("calls {} {}", clip::name(&call.name, SAID), clip::name(&arguments, SAID))
+            format!("calls {} {}", within(&call.name, SAID), within(&arguments, SAID))
         }
         Step::Pause { pause_ms } => format!("waits {pause_ms} ms"),
         Step::Fail { fail } => {
-            format!("fails with HTTP {} “{}”", fail.status, clip::name(&fail.message, SAID))
+            format!("fails with HTTP {} “{}”", fail.status, within(&fail.message, SAID))
         }
         Step::Hang { .. } => "hangs until it is cancelled".to_owned(),
     }
