@@ -263,7 +263,6 @@ fn the_page_is_made_again_from_the_events() {
         ">accepted</text>",
         "<b>model</b> ",
         "▶ </span>turn begins</b>",
-        "◆ </span>starting</b>",
         "<rect class=\"busy\"",
         "frameproof run minicodex --fault acks-twice --seed 1 --case abort/",
         "more cases with the same cause",
@@ -304,7 +303,9 @@ fn frames_of_passed_cases_are_kept_on_request() {
     assert!(cases >= 15, "{cases}");
     assert_eq!(brief.matches("class=\"sequence").count(), 0);
     assert_eq!(all.matches("class=\"sequence").count(), cases);
-    for part in [">awaiting-approval</b>", "▶ </span>turn begins</b>", ">approval_pending</text>"] {
+    for part in
+        ["</span>alice: awaiting-approval</b>", "▶ </span>turn begins</b>", ">approval_pending</text>"]
+    {
         assert!(all.contains(part) && !brief.contains(part), "{part}");
     }
 }

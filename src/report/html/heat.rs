@@ -43,7 +43,7 @@ fn table(coverage: &Coverage) -> Markup {
         coverage.commands.iter().flat_map(|(_, counts)| counts).filter(|count| **count == 0).count();
     html! {
         p.muted {
-            "How often each was tried in each state; the darker, the more often. "
+            "How often each was tried in each state; the stronger the colour, the more often. "
             (untried) @if untried == 1 { " pair was" } @else { " pairs were" } " never tried (–)."
         }
         div.scroll tabindex="0" role="group" aria-label="Commands by state" {

@@ -47,6 +47,11 @@ impl<'c> Lifelines<'c> {
         (number as f64 + 0.5) / self.count() as f64 * 100.0
     }
 
+    /// Whether there are several clients.
+    pub fn are_several(&self) -> bool {
+        self.clients.len() > 1
+    }
+
     pub fn server(&self) -> f64 {
         self.x(self.clients.len())
     }

@@ -13,6 +13,8 @@ const FRAME: usize = 5_000;
 const LABEL: usize = 40;
 const STATE: usize = 40;
 const PLAYED: usize = 300;
+/// States that one frame begins.
+const STATES: usize = 4;
 /// Frames that show the failure which are open from the beginning.
 const OPEN: usize = 3;
 
@@ -105,7 +107,15 @@ fn frame(shown: &ShownFrame<'_>, open: bool, busy: Busy, lifelines: &Lifelines<'
                 @if !line.states.is_empty() {
                     span.states {
                         (lifelines.behind(busy.after))
-                        span { @for state in line.states.iter().take(4) { b { span aria-hidden="true" { (sign(state)) " " } (clip::name(state, STATE)) } } }
+                        span {
+                            @for state in line.states.iter().take(STATES) {
+                                b {
+                                    span aria-hidden="true" { (sign(state)) " " }
+                                    @if lifelines.are_several() { (clip::name(&line.client, NAME)) ": " }
+                                    (clip::name(state, STATE))
+                                }
+                            }
+                        }
                     }
                 }
             }
