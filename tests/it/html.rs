@@ -320,9 +320,7 @@ fn ask(text: &str) {
     let body = serde_json::json!({ "model": "m", "messages": [{ "role": "user", "content": format!("[[cue:{cue}]]") }] });
     let (address, body) = (MODEL.get().expect("an address"), body.to_string());
     let mut stream = std::net::TcpStream::connect(address).expect("the model");
-    let head = format!(
-        "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\n"
-    );
+    let head = "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\n";
     write!(stream, "{head}Content-Length: {}\r\n\r\n{body}", body.len()).expect("sent");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("an answer");

@@ -34,11 +34,7 @@ impl<W: Write> Console<W> {
             self.failure(failure, case)?;
             let more = failures[at + 1..].iter().filter(|other| like(failure, other)).count();
             if more > 0 && !is_told && self.options.verbosity < 1 {
-                writeln!(
-                    self.out,
-                    "    {DIM}and {} more in this case, shown by -v{DIM:#}",
-                    more_of(more, failure)
-                )?;
+                writeln!(self.out, "    {DIM}and {} in this case (-v){DIM:#}", more_of(more, failure))?;
             }
         }
         Ok(())
@@ -205,7 +201,7 @@ impl<W: Write> Console<W> {
 
 fn more_of(count: usize, failure: &Failure) -> String {
     let ids = failure.requirements.join(" ");
-    format!("{count} {} of {}", if count == 1 { "violation" } else { "violations" }, terminal(&ids))
+    format!("{count} more {} of {}", if count == 1 { "violation" } else { "violations" }, terminal(&ids))
 }
 
 /// A line with what matters in it: where nothing stands out, the line as a whole has this style.
