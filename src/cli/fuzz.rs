@@ -163,7 +163,7 @@ impl Fuzz {
             .reports
             .write(&events, |error| harness(error, "the campaign itself is over; its findings are above"))?;
         if !self.outputs.quiet {
-            writeln!(out, "\n{}", show::coverage(&report.coverage))?;
+            writeln!(out, "\n{}", show::coverage(&results::table(&report.coverage), "command"))?;
         }
         writeln!(out, "{}", show::summary(&report))?;
         if exit == Exit::Nothing {

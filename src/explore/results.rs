@@ -66,7 +66,7 @@ fn step(made: &Move) -> GeneratedStep {
 }
 
 /// Moves and states as a table: at rest first.
-fn table(coverage: &coverage::Coverage) -> Coverage {
+pub fn table(coverage: &coverage::Coverage) -> Coverage {
     let mut states: Vec<&str> = coverage.states().into_iter().collect();
     states.sort_by_key(|state| (*state != REST, *state));
     let counts = |act: &str| states.iter().map(|state| coverage.count(state, act)).collect();

@@ -97,7 +97,7 @@ fn failed(found: &Finding, about: &Reported<'_>) -> CaseReport {
 }
 
 /// An input, as reports show it.
-fn step(input: &Input) -> GeneratedStep {
+pub fn step(input: &Input) -> GeneratedStep {
     let text = match &input.action {
         Action::Send(value) => value.to_string(),
         Action::Text(text) => text.clone(),
@@ -112,7 +112,7 @@ fn step(input: &Input) -> GeneratedStep {
 }
 
 /// States and commands as a table: the state after the opening first; without what is no command.
-fn table(coverage: &feedback::Coverage) -> Coverage {
+pub fn table(coverage: &feedback::Coverage) -> Coverage {
     let mut states: BTreeSet<&str> = coverage.values().flat_map(BTreeMap::keys).map(String::as_str).collect();
     states.remove(OPENED);
     let states: Vec<&str> = std::iter::once(OPENED).chain(states).collect();

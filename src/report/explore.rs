@@ -3,10 +3,11 @@
 use std::fmt::Write as _;
 
 use super::escape::terminal;
+use super::fuzz::coverage as table;
 use crate::explore::campaign::{ExploreEnd, ExploreReport, Progress};
 use crate::explore::coverage::Coverage;
 use crate::explore::finding::Finding;
-use crate::explore::model::REST;
+use crate::explore::results;
 use crate::results::event::Verdict;
 
 /// Moves of a finding that are shown; the file has all.
@@ -51,25 +52,7 @@ fn counted(number: usize, what: &str) -> String {
 
 /// Moves × states: how often each move was made in each state; then which state followed which, and what was never done.
 pub fn coverage(coverage: &Coverage, never: &[(String, String)]) -> String {
-    let mut states: Vec<&str> = coverage.states().into_iter().collect();
-    states.sort_by_key(|state| (*state != REST, *state));
-    let acts = coverage.acts();
-    let first = acts.iter().map(|act| act.chars().count()).max().unwrap_or(0).max(4);
-    let mut text = format!("{:<first$}", "move");
-    for state in &states {
-        let _ = write!(text, "  {:>5}", terminal(state));
-    }
-    text.push('\n');
-    for act in acts {
-        let _ = write!(text, "{:<first$}", terminal(act));
-        for state in &states {
-            let width = state.chars().count().max(5);
-            let count = coverage.count(state, act);
-            let shown = if count == 0 { "-".to_owned() } else { count.to_string() };
-            let _ = write!(text, "  {shown:>width$}");
-        }
-        text.push('\n');
-    }
+    let mut text = table(&results::table(coverage), "move");
     text.push('\n');
     for ((from, to), count) in coverage.transitions() {
         let _ = writeln!(text, "{} \u{2192} {}: {count}", terminal(from), terminal(to));

@@ -1,17 +1,15 @@
 //! Campaigns of the live fuzzer on a terminal.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use super::brief;
 use super::escape::terminal;
 use crate::fuzz::events::{CampaignEnd, CampaignReport, Progress};
-use crate::fuzz::feedback::Coverage;
 use crate::fuzz::finding::{Evidence, Finding};
-use crate::fuzz::input::{Action, Input};
+use crate::fuzz::input::Input;
 use crate::fuzz::oracle::Oracle;
-use crate::fuzz::program::OPENED;
-use crate::results::event::Verdict;
+use crate::fuzz::results;
+use crate::results::event::{Coverage, GeneratedStep, Verdict};
 
 /// One line about where a campaign is.
 pub fn progress(progress: &Progress) -> String {
@@ -68,16 +66,10 @@ pub fn finding(found: &Finding, file: Option<&str>, width: Option<usize>) -> Str
 
 /// One step, in a line.
 fn step(input: &Input, width: Option<usize>) -> String {
-    let Input { client, command, mutation, .. } = input;
-    let head = format!("{} {} ({}): ", terminal(client), terminal(command), terminal(mutation));
-    let shown = match &input.action {
-        Action::Send(value) => value.to_string(),
-        Action::Text(text) => text.clone(),
-        // Steps always serialise.
-        Action::Steps(steps) => serde_json::to_string(steps).unwrap_or_default(),
-    };
+    let GeneratedStep { client, what, text } = results::step(input);
+    let head = format!("{} {}: ", terminal(&client), terminal(&what));
     let room = width.map(|width| width.saturating_sub(5 + head.chars().count()).max(NARROWEST));
-    let pieces = brief::line(brief::Shown { kind: None, text: &shown, cut: 0 }, room, &[]);
+    let pieces = brief::line(brief::Shown { kind: None, text: &text, cut: 0 }, room, &[]);
     pieces.into_iter().fold(head, |line, piece| line + &piece.text)
 }
 
@@ -118,25 +110,22 @@ fn place(text: &mut String, file: Option<&str>) {
 }
 
 /// States × commands: how often each command was tried in each state.
-pub fn coverage(coverage: &Coverage) -> String {
-    let mut states: BTreeSet<&str> = coverage.values().flat_map(|by| by.keys()).map(String::as_str).collect();
-    states.remove(OPENED);
-    let states: Vec<&str> = std::iter::once(OPENED).chain(states).collect();
-    let rows: Vec<(&String, &BTreeMap<String, u64>)> =
-        coverage.iter().filter(|(command, _)| *command != "wait" && !command.contains(" | ")).collect();
-    let first = rows.iter().map(|(command, _)| command.chars().count()).max().unwrap_or(0).max(7);
-    let mut text = format!("{:<first$}", "command");
+pub fn coverage(coverage: &Coverage, corner: &str) -> String {
+    let shown = |text: &str| terminal(text).into_owned();
+    let names = coverage.commands.iter().map(|(command, _)| shown(command).chars().count());
+    let first = names.max().unwrap_or(0).max(corner.len());
+    let mut text = format!("{corner:<first$}");
+    let states: Vec<String> = coverage.states.iter().map(|state| shown(state)).collect();
     for state in &states {
-        let _ = write!(text, "  {:>5}", terminal(state));
+        let _ = write!(text, "  {state:>5}");
     }
     text.push('\n');
-    for (command, by) in rows {
-        let _ = write!(text, "{:<first$}", terminal(command));
-        for state in &states {
+    for (command, counts) in &coverage.commands {
+        let _ = write!(text, "{:<first$}", shown(command));
+        for (state, count) in states.iter().zip(counts) {
             let width = state.chars().count().max(5);
-            let count = by.get(*state).copied().unwrap_or(0);
-            let shown = if count == 0 { "-".to_owned() } else { count.to_string() };
-            let _ = write!(text, "  {shown:>width$}");
+            let count = if *count == 0 { "-".to_owned() } else { count.to_string() };
+            let _ = write!(text, "  {count:>width$}");
         }
         text.push('\n');
     }
@@ -184,16 +173,14 @@ mod tests {
 
     #[test]
     fn the_table_has_a_column_a_state() {
-        let count =
-            |pairs: &[(&str, u64)]| pairs.iter().map(|(state, n)| ((*state).to_owned(), *n)).collect();
-        let table = Coverage::from([
-            ("send".to_owned(), count(&[(OPENED, 3), ("awaiting", 12)])),
-            ("wait".to_owned(), count(&[(OPENED, 9)])),
-            ("abort\u{1b}".to_owned(), count(&[("running", 1)])),
-        ]);
+        let row = |command: &str, counts: [u64; 3]| (command.to_owned(), counts.to_vec());
+        let table = Coverage {
+            states: ["opened", "awaiting", "running"].map(str::to_owned).to_vec(),
+            commands: vec![row("abort\u{1b}", [0, 0, 1]), row("send", [3, 12, 0])],
+        };
         let expected = "command    opened  awaiting  running\nabort\\u{1b}       -         -        1\nsend            3        12        -\n";
         assert_eq!(
-            coverage(&table).replace("  ", " ").replace("  ", " ").replace("  ", " "),
+            coverage(&table, "command").replace("  ", " ").replace("  ", " ").replace("  ", " "),
             expected.replace("  ", " ").replace("  ", " ").replace("  ", " ")
         );
     }

@@ -15,6 +15,8 @@ const STATE: usize = 40;
 const PLAYED: usize = 300;
 /// States that one frame begins.
 const STATES: usize = 4;
+/// Characters of a frame without a type, on its arrow.
+const UNTYPED: usize = 24;
 /// Frames that show the failure which are open from the beginning.
 const OPEN: usize = 3;
 
@@ -66,7 +68,9 @@ pub(super) fn diagram(rows: &[Row<'_>]) -> Markup {
 fn label(line: &FrameRecord) -> String {
     match &line.kind {
         Some(kind) => clip::name(kind, LABEL).into_owned(),
-        None => clip::name(&line.text, LABEL).into_owned(),
+        None => {
+            clip::name(&line.text, if line.way == Way::Connection { LABEL } else { UNTYPED }).into_owned()
+        }
     }
 }
 
