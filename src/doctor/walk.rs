@@ -107,6 +107,14 @@ impl<'w> Walk<'w> {
             && name.is_some_and(|name| self.protocol.extension.ambient.iter().any(|one| one == name))
     }
 
+    /// The name of the server's request that this frame is.
+    fn request_in(&self, line: &FrameRecord) -> Option<String> {
+        let body: Value = serde_json::from_str(&line.text).ok()?;
+        let name = self.protocol.type_of(&body)?;
+        let asks = self.protocol.server_requests_named(name).next().is_some();
+        asks.then(|| name.to_owned())
+    }
+
     /// Whether the server outlives the steps so far. Between two of them nobody would notice its end: it is launched again.
     async fn lives_on(&mut self, patience: Duration) -> bool {
         let Some(crash) = self.pool.crashes_within(patience).await.into_iter().next() else { return true };
@@ -315,6 +323,8 @@ impl<'w> Walk<'w> {
         let last =
             outcome.record.wire.iter().rev().find(|line| line.way == Way::ToClient && !self.is_ambient(line));
         let names_it = last.is_some_and(|line| line.text.contains(&tool.name));
+        // A protocol whose server asks by requests of its own says which these are.
+        let asked_by = last.and_then(|line| self.request_in(line));
         if !outcome.end.has_run() || outcome.known.is_some() || (wrong && !ended) {
             return self.judge(STEP, &outcome, "", "the frames show how far it got");
         }
@@ -330,6 +340,8 @@ impl<'w> Walk<'w> {
                 format!("the turn ended without an approval request for `{}`", tool.name),
                 "is the tool there under this name, and does it need approval? [target.NAME.tools.guarded] names another",
             )
+        } else if let Some(name) = asked_by {
+            StepFinding::new(STEP, StepState::Ok, format!("it waits after its request `{name}`"), "")
         } else if names_it {
             StepFinding::new(
                 STEP,

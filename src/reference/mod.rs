@@ -6,6 +6,7 @@
 
 mod agentloop;
 mod codelab;
+mod codex;
 mod codey;
 mod engine;
 mod faults;
@@ -44,6 +45,12 @@ pub struct Fault {
 trait ConnectionHandler: Send + Sync {
     /// Serves a connection until it ends. `path` is the request's, with its query.
     fn serve<'d>(&'d self, socket: Socket, path: String) -> BoxFuture<'d, ()>;
+
+    /// The HTTP status with which a request is answered instead of being upgraded, by its path and its Origin; none: it is
+    /// upgraded.
+    fn instead_of_upgrade(&self, _path: &str, _origin: Option<&str>) -> Option<&'static str> {
+        None
+    }
 
     /// Gives up at once, as if the process had been killed, and makes the server that begins on what this one had
     /// stored. None: it stores nothing.
@@ -85,6 +92,14 @@ const ENTRIES: &[Entry] = &[
         faults: codelab::FAULTS,
         styles: codelab::STYLES,
         make: |setup| Arc::new(codelab::Service::new(setup)),
+        dialects: &[],
+    },
+    Entry {
+        name: "codex",
+        path: "/",
+        faults: codex::FAULTS,
+        styles: codex::STYLES,
+        make: |setup| Arc::new(codex::Service::new(setup)),
         dialects: &[],
     },
     Entry {

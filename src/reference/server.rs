@@ -296,7 +296,7 @@ async fn connection(
 
 async fn serve(stream: TcpStream, handler: Arc<dyn ConnectionHandler>, address: &str, guard: Option<&Guard>) {
     let _ = stream.set_nodelay(true);
-    if let Some((socket, path)) = upgrade(stream, address, guard).await {
+    if let Some((socket, path)) = upgrade(stream, address, guard, handler.as_ref()).await {
         handler.serve(Socket::new(socket), path).await;
     }
 }

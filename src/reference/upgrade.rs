@@ -9,6 +9,7 @@ use tokio_tungstenite::tungstenite::handshake::machine::TryParse;
 use tokio_tungstenite::tungstenite::handshake::server::{Request, create_response, write_response};
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
+use super::ConnectionHandler;
 use crate::wire::READ_BUFFER;
 use crate::wire::guard::{Guard, answer, turn_away};
 
@@ -22,9 +23,14 @@ pub(super) async fn upgrade(
     mut stream: TcpStream,
     address: &str,
     guard: Option<&Guard>,
+    handler: &dyn ConnectionHandler,
 ) -> Option<(WebSocketStream<TcpStream>, String)> {
     let read = tokio::time::timeout(PATIENCE, request(&mut stream)).await.ok()?;
     let accepted = read.and_then(|(request, rest)| {
+        let origin = request.headers().get("origin").map(|origin| origin.to_str().unwrap_or_default());
+        if let Some(status) = handler.instead_of_upgrade(request.uri().path(), origin) {
+            return Err(answer(status, "", ""));
+        }
         let response = response(&request, address, guard)?;
         Ok((request, rest, response))
     });

@@ -12,7 +12,7 @@ fn explore(folder: &Path, arguments: &[&str]) -> (Option<i32>, String) {
 #[test]
 fn correct_servers_give_no_finding() {
     let folder = tempfile::tempdir().expect("a folder");
-    for name in ["agentloop", "codelab", "codey", "minicodex", "tinyvex"] {
+    for name in ["agentloop", "codelab", "codex", "codey", "minicodex", "tinyvex"] {
         let (code, shown) =
             explore(folder.path(), &[name, "--walks", "8", "--seed", "5", "--timeout-scale", "4"]);
         assert_eq!(code, Some(0), "{name}: {shown}");

@@ -250,7 +250,7 @@ fn a_protocol_that_ships_can_be_copied() {
     assert!(code == Some(2) && shown.contains("codelab"), "{shown}");
 }
 
-/// It needs a server that is installed from a registry; here it is loaded, and its baseline and catalogue are looked at.
+/// It needs a server that is installed from a registry; here it is loaded, and its baseline is looked at.
 #[test]
 fn the_example_of_codex_loads() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/codex");
@@ -263,8 +263,4 @@ fn the_example_of_codex_loads() {
     );
     // Every entry of the baseline names a case and a requirement that there are.
     assert!(!errors.contains("known.yaml"), "{errors}");
-    let arguments = ["list", "--protocol", "protocol", "--scenario", "scenarios", "--requirements"];
-    let listed = text(&frameproof(&folder, &arguments).stdout);
-    let ids = listed.lines().filter(|line| line.starts_with("CX-"));
-    assert!(ids.count() > 350, "{listed}");
 }

@@ -310,6 +310,7 @@ fn the_reference_servers_survive_every_kind_of_frame_that_the_fuzzer_knows() {
     let commands = [
         ("agentloop", serde_json::json!({ "id": "{{uuid}}", "type": "get_context_info" })),
         ("codelab", serde_json::json!({ "type": "user_message", "content": "{{cue}}", "role": "user" })),
+        ("codex", serde_json::json!({ "id": "{{uuid}}", "method": "thread/loaded/list" })),
         ("codey", serde_json::json!({ "type": "Ping" })),
         ("minicodex", serde_json::json!({ "type": "get_snapshot" })),
         (

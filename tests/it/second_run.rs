@@ -50,6 +50,11 @@ fn tinyvex_passes_again() {
 }
 
 #[test]
+fn codex_passes_again() {
+    again_and_again("codex");
+}
+
+#[test]
 fn codey_passes_again() {
     again_and_again("codey");
 }

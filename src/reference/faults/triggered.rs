@@ -244,6 +244,10 @@ impl ConnectionHandler for TriggeredServer {
         })
     }
 
+    fn instead_of_upgrade(&self, path: &str, origin: Option<&str>) -> Option<&'static str> {
+        self.inner.instead_of_upgrade(path, origin)
+    }
+
     fn restarted(&self) -> Option<Arc<dyn ConnectionHandler>> {
         let inner = self.inner.restarted()?;
         Some(Arc::new(Self::new(inner, self.fault, Arc::clone(&self.death))))

@@ -1,0 +1,345 @@
+//! One connection: its handshake and its requests, carried out in the order in which they come.
+
+use std::sync::Arc;
+
+use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
+use serde_json::{Map, Value, json};
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+
+use super::faults::Defect;
+use super::rpc::{
+    INVALID_PARAMS, Incoming, METHOD_NOT_FOUND, PARSE, Params, Refusal, invalid, read, refuse, response,
+};
+use super::state::{Agreed, Client, HOME};
+use super::styles::Style;
+use super::{Behaviour, Core, Service};
+use crate::reference::engine::Happening;
+use crate::reference::engine::clients::{self, Outbox};
+use crate::reference::{ConnectionHandler, Socket};
+
+/// Methods that need the opt-in.
+const EXPERIMENTAL: [&str; 2] = ["thread/memoryMode/set", "thread/backgroundTerminals/clean"];
+/// Fields that do.
+const EXPERIMENTAL_FIELDS: [(&str, &str); 2] =
+    [("thread/start", "dynamicTools"), ("thread/start", "experimentalRawEvents")];
+
+/// What becomes of a request.
+pub(super) enum Answer {
+    Now(Value),
+    /// It has been answered, or is answered later.
+    Elsewhere,
+}
+
+pub(super) type Answered = Result<Answer, Refusal>;
+
+impl ConnectionHandler for Service {
+    fn serve<'d>(&'d self, socket: Socket, _path: String) -> BoxFuture<'d, ()> {
+        Box::pin(connection(&self.core, socket))
+    }
+
+    fn instead_of_upgrade(&self, path: &str, origin: Option<&str>) -> Option<&'static str> {
+        let welcome = match (origin, self.core.behaviour.striking()) {
+            (None, _) | (_, Some(Defect::OriginsAreWelcome)) => true,
+            (Some(origin), Some(Defect::OwnOriginsAreWelcome)) => origin.contains("127.0.0.1"),
+            _ => false,
+        };
+        match path {
+            _ if !welcome => Some("403 Forbidden"),
+            "/readyz" | "/healthz" => Some("200 OK"),
+            _ => None,
+        }
+    }
+
+    fn restarted(&self) -> Option<Arc<dyn ConnectionHandler>> {
+        Some(Arc::new(self.successor()))
+    }
+}
+
+async fn connection(core: &Arc<Core>, socket: Socket) {
+    let (sink, mut stream) = socket.split();
+    let (outbox, outgoing) = clients::channel();
+    let behaviour = core.behaviour.of_session();
+    let client = {
+        let mut state = core.lock();
+        state.counts.clients += 1;
+        let client = state.counts.clients;
+        let entry = Client { outbox: outbox.clone(), behaviour: behaviour.clone(), agreed: None };
+        state.clients.insert(client, entry);
+        client
+    };
+    core.behaviour.note(Happening::Joined);
+    let writer = tokio::spawn(outgoing.write_to(sink));
+    // Also when this future is dropped: the server is stopped, or the client is gone.
+    let _guard = Leaving { core, client, writer };
+    let peer = Peer { core, behaviour, client, outbox };
+    while let Some(message) = stream.next().await {
+        match message {
+            Ok(Message::Text(text)) => peer.frame(text.as_bytes()),
+            Ok(Message::Binary(bytes)) if peer.has(Defect::UnderstandsBinary) => peer.frame(&bytes),
+            Ok(Message::Binary(_)) if peer.behaviour.style(Style::BinaryCloses) => {
+                let frame = CloseFrame { code: CloseCode::Unsupported, reason: "".into() };
+                peer.outbox.send(Message::Close(Some(frame)));
+            }
+            Ok(Message::Close(_)) | Err(_) => break,
+            Ok(_) => {}
+        }
+    }
+}
+
+/// Cleans up behind a connection.
+struct Leaving<'c> {
+    core: &'c Core,
+    client: u64,
+    writer: tokio::task::JoinHandle<()>,
+}
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        self.core.lock().leave(self.client);
+        self.core.behaviour.note(Happening::Left);
+        self.writer.abort();
+    }
+}
+
+pub(super) struct Peer<'c> {
+    pub core: &'c Arc<Core>,
+    pub behaviour: Behaviour,
+    pub client: u64,
+    pub outbox: Outbox,
+}
+
+impl Peer<'_> {
+    pub fn has(&self, defect: Defect) -> bool {
+        self.behaviour.strikes(defect)
+    }
+
+    pub fn answer(&self, id: &Value, answer: &Result<Value, Refusal>) {
+        answer_to(self.core, self.client, id, answer);
+    }
+
+    fn frame(&self, bytes: &[u8]) {
+        self.behaviour.message(bytes);
+        self.core.behaviour.message(bytes);
+        match read(bytes) {
+            Ok(Incoming::Request { id, method, params }) => match self.perform(&id, &method, &params) {
+                Ok(Answer::Now(result)) => self.answer(&id, &Ok(result)),
+                Ok(Answer::Elsewhere) => {}
+                Err(refusal) => self.refuse(&id, &method, refusal),
+            },
+            Ok(Incoming::Notification) => {
+                if self.has(Defect::AnswersNotifications) {
+                    self.core.lock().send(self.client, json!({ "id": null, "result": {} }));
+                }
+            }
+            Ok(Incoming::Answer { id, result }) => self.decided(&id, result),
+            Err((id, refusal)) => {
+                let silent = match self.behaviour.striking() {
+                    Some(Defect::BrokenJsonIsIgnored) => refusal.code == PARSE,
+                    Some(Defect::NoRequestIsIgnored) => refusal.code != PARSE,
+                    Some(Defect::BrokenJsonCloses) => {
+                        self.outbox.send(Message::Close(None));
+                        true
+                    }
+                    _ => self.behaviour.style(Style::SilentAboutTheUnreadable),
+                };
+                if !silent {
+                    self.answer(&id, &Err(refusal));
+                }
+            }
+        }
+    }
+
+    fn refuse(&self, id: &Value, method: &str, mut refusal: Refusal) {
+        self.behaviour.note(Happening::Error);
+        self.core.behaviour.note(Happening::Error);
+        let missing = refusal.message.contains("missing field");
+        match self.behaviour.striking() {
+            Some(Defect::RefusalsEndSubscriptions) => {
+                let mut state = self.core.lock();
+                for live in state.live.values_mut() {
+                    live.subscribers.remove(&self.client);
+                }
+            }
+            Some(Defect::BadParamsAreInvalidRequests) if refusal.code == INVALID_PARAMS && !missing => {
+                refusal.code = -32600;
+            }
+            Some(Defect::MissingParamsAreInternal) if missing => refusal.code = -32603,
+            Some(Defect::UnknownMethodIsInvalid) if refusal.code == METHOD_NOT_FOUND => refusal.code = -32600,
+            Some(Defect::SteerRefusedAsParams) if method == "turn/steer" => refusal.code = INVALID_PARAMS,
+            _ => {}
+        }
+        if self.behaviour.style(Style::OwnWords) && !fixed(&refusal.message) {
+            "так нельзя".clone_into(&mut refusal.message);
+        }
+        self.answer(id, &Err(refusal));
+    }
+
+    fn perform(&self, id: &Value, method: &str, params: &Value) -> Answered {
+        let none = Map::new();
+        if method == "initialize" {
+            return self.initialize(params);
+        }
+        let agreed = self.core.lock().clients.get(&self.client).and_then(|client| client.agreed.clone());
+        let spared = match self.behaviour.striking() {
+            Some(Defect::WorksBeforeInitialize) => true,
+            Some(Defect::ListsBeforeInitialize) => method == "thread/loaded/list",
+            Some(Defect::FilesBeforeInitialize) => method.starts_with("fs/"),
+            _ => false,
+        };
+        let Some(agreed) = agreed.or_else(|| spared.then(Agreed::default)) else {
+            let words =
+                if self.has(Defect::OtherWordsBeforeInitialize) { "Not ready" } else { "Not initialized" };
+            if self.has(Defect::DoesBeforeInitialize) && method.starts_with("fs/") {
+                let params = params.as_object().unwrap_or(&none);
+                let _ = self.method(id, method, &Params(params));
+            }
+            return Err(refuse(words));
+        };
+        let params = match params {
+            Value::Null if self.has(Defect::ParamsAreNeeded) => {
+                return Err(invalid("missing field `params`"));
+            }
+            Value::Null => &none,
+            Value::Object(params) => params,
+            _ => return Err(invalid("no object")),
+        };
+        if !agreed.experimental {
+            self.stable(method, params)?;
+        }
+        self.method(id, method, &Params(params))
+    }
+
+    /// Refuses what needs the opt-in.
+    fn stable(&self, method: &str, params: &Map<String, Value>) -> Result<(), Refusal> {
+        let needs = |what: &str| Err(refuse(format!("{what} requires experimentalApi capability")));
+        let defect = self.behaviour.striking();
+        if EXPERIMENTAL.contains(&method) {
+            return match defect {
+                Some(Defect::ExperimentalMethodsForAll) => Ok(()),
+                Some(Defect::ExperimentalIsNotNamed) => needs("this"),
+                _ => needs(method),
+            };
+        }
+        let field = |(of, field): &&(&str, &str)| *of == method && params.contains_key(*field);
+        if let Some((_, field)) = EXPERIMENTAL_FIELDS.iter().find(field)
+            && defect != Some(Defect::ExperimentalFieldsForAll)
+        {
+            return needs(&format!("{method}.{field}"));
+        }
+        let granular = params.get("approvalPolicy").is_some_and(|policy| policy.get("granular").is_some());
+        if granular && defect != Some(Defect::ExperimentalVariantsForAll) {
+            return needs("askForApproval.granular");
+        }
+        Ok(())
+    }
+
+    fn initialize(&self, params: &Value) -> Answered {
+        let agreed = self.core.lock().clients.get(&self.client).is_some_and(|client| client.agreed.is_some());
+        if agreed && !self.has(Defect::InitializesTwice) {
+            if self.has(Defect::SecondAgreementCounts) {
+                self.agree(&agreement(params).unwrap_or_default());
+            }
+            let other = self.has(Defect::OtherWordsForTheSecond);
+            return Err(refuse(if other { "Initialized before" } else { "Already initialized" }));
+        }
+        let anybody = self.has(Defect::AnybodyMayInitialize);
+        let told = match agreement(params) {
+            Err(_) if anybody => Agreed::default(),
+            Err(refusal) => {
+                if self.has(Defect::RefusedInitializeCounts) {
+                    self.agree(&Agreed::default());
+                }
+                return Err(refusal);
+            }
+            Ok(agreed) => agreed,
+        };
+        self.agree(&told);
+        Ok(Answer::Now(json!({
+            "userAgent": concat!("frameproof/", env!("CARGO_PKG_VERSION")), "codexHome": HOME,
+            "platformFamily": "unix", "platformOs": "linux",
+        })))
+    }
+
+    fn agree(&self, agreed: &Agreed) {
+        let mut agreed = agreed.clone();
+        let mut state = self.core.lock();
+        if self.has(Defect::OptInIsForAll) {
+            let any = state.clients.values().filter_map(|client| client.agreed.as_ref());
+            agreed.experimental |= any.into_iter().any(|agreed| agreed.experimental);
+        }
+        if self.has(Defect::InitializesForAll) {
+            for client in state.clients.values_mut() {
+                client.agreed.get_or_insert_default();
+            }
+        }
+        if let Some(client) = state.clients.get_mut(&self.client) {
+            client.agreed = Some(agreed);
+        }
+    }
+
+    fn method(&self, id: &Value, method: &str, params: &Params<'_>) -> Answered {
+        match method {
+            "thread/start" => self.start_thread(id, params),
+            "thread/resume" => self.resume(params),
+            "thread/fork" => self.fork(id, params),
+            "thread/list" => self.list(params),
+            "thread/loaded/list" => self.loaded(params),
+            "thread/read" => self.read_thread(params),
+            "thread/name/set" => self.set_name(id, params),
+            "thread/archive" => self.archive(id, params),
+            "thread/unarchive" => self.unarchive(id, params),
+            "thread/unsubscribe" => self.unsubscribe(params),
+            "thread/metadata/update" => self.update_metadata(params),
+            "thread/compact/start" => self.compact(id, params),
+            "thread/shellCommand" => self.shell_command(id, params),
+            "thread/rollback" => self.rollback(params),
+            "thread/memoryMode/set" => self.memory_mode(params),
+            "thread/backgroundTerminals/clean" => self.clean_terminals(params),
+            "turn/start" => self.start_turn(id, params),
+            "turn/steer" => self.steer(id, params),
+            "turn/interrupt" => self.interrupt(id, params),
+            "command/exec" => self.exec(id, params),
+            "command/exec/write" => self.write_input(params),
+            "command/exec/resize" => self.resize(params),
+            "command/exec/terminate" => self.terminate(id, params),
+            method if method.starts_with("fs/") => self.files(id, method, params),
+            method => self.unknown(method),
+        }
+    }
+
+    pub fn unknown(&self, method: &str) -> Answered {
+        if self.has(Defect::UnknownMethodsAreFine) {
+            return Ok(Answer::Now(json!({})));
+        }
+        Err(Refusal { code: METHOD_NOT_FOUND, message: format!("Method not found: {method}") })
+    }
+}
+
+/// Answers a request of a client.
+pub(super) fn answer_to(core: &Core, client: u64, id: &Value, answer: &Result<Value, Refusal>) {
+    core.lock().send(client, response(id, answer));
+}
+
+/// Whether the document says these words.
+fn fixed(message: &str) -> bool {
+    message.starts_with("Not ")
+        || message.starts_with("Already ")
+        || message.ends_with("experimentalApi capability")
+}
+
+/// What a client asks for in initialize.
+fn agreement(params: &Value) -> Result<Agreed, Refusal> {
+    let params = Params(params.as_object().ok_or_else(|| invalid("no object"))?);
+    let info = Params(params.object("clientInfo")?.ok_or_else(|| invalid("missing field `clientInfo`"))?);
+    info.text("name")?;
+    info.text("version")?;
+    info.maybe_text("title")?;
+    let Some(capabilities) = params.object("capabilities")? else { return Ok(Agreed::default()) };
+    let capabilities = Params(capabilities);
+    let opted_out = capabilities.texts("optOutNotificationMethods")?.unwrap_or_default();
+    let experimental = capabilities.flag("experimentalApi")?.unwrap_or(false);
+    Ok(Agreed { experimental, opted_out: opted_out.into_iter().collect() })
+}

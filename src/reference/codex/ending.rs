@@ -1,0 +1,112 @@
+//! How a turn ends, and what it has used.
+
+use serde_json::{Value, json};
+
+use super::faults::Defect;
+use super::files::now;
+use super::items::{self, fresh};
+use super::player::{Player, Stop};
+use super::spoil;
+use super::state::{State, Status};
+use super::steering::begin;
+use super::styles::Style;
+
+impl Player {
+    /// Stores how it has ended, tells it, and begins the turn that has waited for it.
+    pub fn end(&mut self, state: &mut State, result: &Result<(), Stop>) {
+        let (status, error) = match result {
+            Ok(()) => ("completed", Value::Null),
+            Err(Stop::Cancelled) => ("interrupted", Value::Null),
+            Err(Stop::Failed(error)) => ("failed", error.clone()),
+        };
+        let defect = self.behaviour.striking();
+        if let Some(stored) = state.threads.get_mut(&self.thread) {
+            stored.about.updated = now().max(stored.about.updated + 1);
+            if let Some(turn) = stored.turn(&self.turn) {
+                turn.status = status;
+                turn.error = error.clone();
+            }
+        }
+        state.save(&self.thread);
+        if let Some(live) = state.live.get_mut(&self.thread) {
+            live.active = None;
+        }
+        let at_rest = match result {
+            Err(Stop::Failed(_)) if !self.behaviour.style(Style::FailedIsIdle) => Status::Failed,
+            _ => Status::Idle,
+        };
+        let stuck = match defect {
+            Some(Defect::StaysActive) => true,
+            Some(Defect::FailedStaysActive) => matches!(result, Err(Stop::Failed(_))),
+            Some(Defect::InterruptedStaysActive) => matches!(result, Err(Stop::Cancelled)),
+            _ => false,
+        };
+        if !stuck && !self.behaviour.style(Style::IdleAfterTheTurn) {
+            state.set_status(&self.thread, at_rest);
+        }
+        let mut turn = json!({ "id": self.turn, "status": status, "items": [], "error": error });
+        if !self.behaviour.style(Style::NoUsageInTurns) {
+            turn["usage"] = json!({ "inputTokens": self.read, "outputTokens": self.said });
+        }
+        if self.behaviour.style(Style::ItemsInTurns)
+            && let Some(stored) =
+                state.threads.get_mut(&self.thread).and_then(|thread| thread.turn(&self.turn))
+        {
+            turn["items"] = json!(stored.items);
+        }
+        spoil::ended(&mut turn, defect);
+        let params = json!({ "threadId": self.thread, "turn": turn });
+        let times = match defect {
+            Some(Defect::TurnsEndTwice) => 2,
+            Some(Defect::TurnsDoNotEnd) => 0,
+            Some(Defect::InterruptedTurnsDoNotEnd) if status == "interrupted" => 0,
+            _ => 1,
+        };
+        (0..times).for_each(|_| state.tell(&self.thread, "turn/completed", &params));
+        if defect == Some(Defect::ItemsAfterTheTurn) && status == "interrupted" {
+            let item = json!({ "type": "agentMessage", "id": fresh("item"), "text": "" });
+            items::started(state, &self.thread, &self.turn, &item);
+        }
+        if !stuck && self.behaviour.style(Style::IdleAfterTheTurn) {
+            state.set_status(&self.thread, at_rest);
+        }
+        let queued = state.live.get_mut(&self.thread).and_then(|live| match defect {
+            Some(Defect::QueuedTurnsAreForgotten) => None,
+            _ => live.queue.pop_front(),
+        });
+        if let Some((turn, work)) = queued {
+            begin(&self.core, state, &self.thread, turn, work);
+        }
+    }
+
+    /// Tells the tokens of one answer of the model.
+    pub fn usage(&mut self) {
+        let total = {
+            let mut state = self.core.lock();
+            let Some(live) = state.live.get_mut(&self.thread) else { return };
+            live.tokens += self.read + self.said;
+            live.tokens
+        };
+        let usage = |total: u64, read: u64, said: u64| {
+            json!({
+                "totalTokens": total, "inputTokens": read, "cachedInputTokens": 0, "outputTokens": said,
+                "reasoningOutputTokens": 0,
+            })
+        };
+        let last = usage(self.read + self.said, self.read, self.said);
+        let mut told = json!({
+            "total": usage(total, total.saturating_sub(self.said), self.said), "last": last,
+            "modelContextWindow": null,
+        });
+        match self.behaviour.striking() {
+            Some(Defect::NoUsage) => return,
+            Some(Defect::UsageHasNoTotal) => {
+                told.as_object_mut().map(|told| told.remove("total"));
+            }
+            Some(Defect::TotalsAreTheLast) => told["total"] = told["last"].clone(),
+            Some(Defect::UsageDoesNotAddUp) => told["last"]["outputTokens"] = json!(self.said + 1),
+            _ => {}
+        }
+        self.tell("thread/tokenUsage/updated", json!({ "tokenUsage": told }));
+    }
+}

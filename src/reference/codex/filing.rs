@@ -1,0 +1,178 @@
+//! What is changed about stored threads: the archive, subscriptions, metadata, rollback.
+
+use serde_json::{Value, json};
+
+use super::connection::{Answer, Answered, Peer};
+use super::faults::Defect;
+use super::files::now;
+use super::rpc::{Params, invalid, refuse};
+use super::state::{HOME, State};
+use super::styles::Style;
+
+/// The fields of gitInfo.
+const GIT: [&str; 3] = ["sha", "branch", "originUrl"];
+
+impl Peer<'_> {
+    /// Tells the subscribers of a thread, and who asked.
+    fn tell_asker_too(&self, state: &State, thread: &str, method: &str) {
+        let params = json!({ "threadId": thread });
+        state.tell(thread, method, &params);
+        let subscribed = state.live.get(thread).is_some_and(|live| live.subscribers.contains(&self.client));
+        if !subscribed {
+            state.notify(self.client, method, &params);
+        }
+    }
+
+    pub fn archive(&self, id: &Value, params: &Params<'_>) -> Answered {
+        let thread = params.text("threadId")?;
+        let mut state = self.core.lock();
+        if let Err(refusal) = state.thread(thread) {
+            if self.has(Defect::ArchivesUnknown) {
+                return Ok(Answer::Now(json!({})));
+            }
+            return Err(refusal);
+        }
+        move_file(&mut state, thread, true, self.has(Defect::ArchiveLeavesTheFile));
+        drop(state);
+        self.answer(id, &Ok(json!({})));
+        let mut state = self.core.lock();
+        if !self.has(Defect::ArchiveIsNotTold) {
+            self.tell_asker_too(&state, thread, "thread/archived");
+        }
+        if !self.has(Defect::ArchivedStaysLoaded)
+            && let Some(live) = state.live.remove(thread)
+            && let Some(active) = live.active
+        {
+            active.canceller.cancel();
+        }
+        Ok(Answer::Elsewhere)
+    }
+
+    pub fn unarchive(&self, id: &Value, params: &Params<'_>) -> Answered {
+        let thread = params.text("threadId")?;
+        let mut state = self.core.lock();
+        let known = state.threads.get(thread).is_some_and(|thread| thread.about.archived);
+        let anything =
+            self.has(Defect::UnarchivesAnything) || self.behaviour.style(Style::UnarchivesAnything);
+        if !known && !anything {
+            return Err(refuse(format!("no archived thread: {thread}")));
+        }
+        if !known && !state.threads.contains_key(thread) {
+            return Ok(Answer::Now(json!({ "thread": { "id": thread } })));
+        }
+        if !self.has(Defect::UnarchiveDoesNothing) {
+            move_file(&mut state, thread, false, self.has(Defect::ArchiveLeavesTheFile));
+        }
+        if let Some(thread) = state.threads.get_mut(thread).filter(|_| self.has(Defect::UnarchiveForgets)) {
+            thread.turns.clear();
+        }
+        let result = json!({ "thread": state.told(thread, false) });
+        drop(state);
+        self.answer(id, &Ok(result));
+        if !self.has(Defect::UnarchiveIsNotTold) {
+            self.tell_asker_too(&self.core.lock(), thread, "thread/unarchived");
+        }
+        Ok(Answer::Elsewhere)
+    }
+
+    pub fn unsubscribe(&self, params: &Params<'_>) -> Answered {
+        let id = params.text("threadId")?;
+        let mut state = self.core.lock();
+        let status = match state.live.get_mut(id) {
+            None if self.has(Defect::NotLoadedIsNotSubscribed) => "notSubscribed",
+            None => "notLoaded",
+            Some(live) if self.has(Defect::UnsubscribeDoesNothing) => {
+                if live.subscribers.contains(&self.client) { "unsubscribed" } else { "notSubscribed" }
+            }
+            Some(live) if self.has(Defect::UnsubscribesEverybody) => {
+                let was = live.subscribers.contains(&self.client);
+                live.subscribers.clear();
+                if was { "unsubscribed" } else { "notSubscribed" }
+            }
+            Some(live) => {
+                let was = live.subscribers.remove(&self.client);
+                if was || self.has(Defect::AlwaysUnsubscribed) { "unsubscribed" } else { "notSubscribed" }
+            }
+        };
+        if self.has(Defect::UnsubscribeUnloads) {
+            let empty = state.live.get(id).is_some_and(|live| live.subscribers.is_empty());
+            if let Some(live) = state.live.remove(id).filter(|_| empty)
+                && let Some(active) = live.active
+            {
+                active.canceller.cancel();
+            }
+        }
+        Ok(Answer::Now(json!({ "status": status })))
+    }
+
+    pub fn update_metadata(&self, params: &Params<'_>) -> Answered {
+        let id = params.text("threadId")?;
+        let info = params.object("gitInfo")?;
+        let mut state = self.core.lock();
+        state.thread(id)?;
+        if let Some(thread) = state.threads.get_mut(id) {
+            let git = &mut thread.about.git;
+            if self.has(Defect::MetadataReplaces) {
+                git.clear();
+            }
+            for (name, value) in info.into_iter().flatten() {
+                if !GIT.contains(&name.as_str()) || !(value.is_string() || value.is_null()) {
+                    return Err(invalid("gitInfo"));
+                }
+                if value.is_null() && !self.has(Defect::NullsKeepMetadata) {
+                    git.remove(name);
+                } else if !value.is_null() {
+                    git.insert(name.clone(), value.clone());
+                }
+            }
+        }
+        let mut told = state.told(id, false);
+        if self.has(Defect::EmptyMetadata) && told["gitInfo"].is_null() {
+            told["gitInfo"] = json!({ "sha": null, "branch": null, "originUrl": null });
+        }
+        if let Some(thread) = state.threads.get_mut(id).filter(|_| self.has(Defect::MetadataIsNotStored)) {
+            thread.about.git.clear();
+        }
+        Ok(Answer::Now(json!({ "thread": told })))
+    }
+
+    pub fn rollback(&self, params: &Params<'_>) -> Answered {
+        let id = params.text("threadId")?;
+        let count = params.number("numTurns")?.ok_or_else(|| invalid("missing field `numTurns`"))?;
+        let mut state = self.core.lock();
+        let defect = self.behaviour.striking();
+        let (thread, live) = state.loaded(id)?;
+        if live.active.is_some() {
+            return Err(refuse("a turn is in progress"));
+        }
+        let left = thread.turns.len().saturating_sub(usize::try_from(count).unwrap_or(usize::MAX));
+        let all = thread.turns.clone();
+        match defect {
+            Some(Defect::RollsBackTheFirst) => drop(thread.turns.drain(..thread.turns.len() - left)),
+            _ => thread.turns.truncate(left),
+        }
+        thread.about.updated = now();
+        let result = json!({ "thread": state.told(id, true) });
+        if defect == Some(Defect::RollbackIsNotStored)
+            && let Some(thread) = state.threads.get_mut(id)
+        {
+            thread.turns = all;
+        }
+        state.save(id);
+        Ok(Answer::Now(result))
+    }
+}
+
+/// Archives a thread, or takes it out of the archive, with its file.
+fn move_file(state: &mut State, id: &str, archived: bool, leave: bool) {
+    let Some(thread) = state.threads.get_mut(id) else { return };
+    let from = thread.path(HOME);
+    thread.about.archived = archived;
+    if let (Some(from), Some(to)) = (from, thread.path(HOME))
+        && !leave
+    {
+        // A thread without a turn has no file yet.
+        let _ = state.files.rename(&from, &to);
+        state.tell_changes();
+    }
+}

@@ -1,0 +1,245 @@
+//! thread/list, thread/loaded/list and thread/read.
+
+use serde_json::{Value, json};
+
+use super::connection::{Answer, Answered, Peer};
+use super::faults::Defect;
+use super::files::absolute;
+use super::rpc::{Params, Refusal, invalid, refuse};
+use super::store::{About, PROVIDER, Thread};
+use super::styles::Style;
+
+/// Threads on a page, where the request does not say.
+const PAGE: u64 = 25;
+/// The most on any.
+const LARGEST: u64 = 100;
+const KINDS: [&str; 9] = [
+    "cli",
+    "vscode",
+    "exec",
+    "appServer",
+    "subAgent",
+    "subAgentReview",
+    "subAgentCompact",
+    "subAgentThreadSpawn",
+    "unknown",
+];
+/// Those that a person talks to.
+const INTERACTIVE: [&str; 2] = ["cli", "vscode"];
+/// That of every thread here.
+const KIND: &str = "vscode";
+
+/// What a list is restricted to.
+struct Filter {
+    archived: bool,
+    folders: Option<Vec<String>>,
+    search: Option<String>,
+    providers: Vec<String>,
+    kinds: Vec<String>,
+}
+
+impl Filter {
+    fn read(params: &Params<'_>) -> Result<Self, Refusal> {
+        let folders = match params.get("cwd") {
+            None => None,
+            Some(Value::String(folder)) => Some(vec![absolute("/", folder)]),
+            Some(Value::Array(_)) => {
+                params.texts("cwd")?.map(|all| all.iter().map(|each| absolute("/", each)).collect())
+            }
+            Some(_) => return Err(invalid("cwd is of a wrong type")),
+        };
+        let kinds = params.texts("sourceKinds")?.unwrap_or_default();
+        if kinds.iter().any(|kind| !KINDS.contains(&kind.as_str())) {
+            return Err(invalid("sourceKinds has an unknown kind"));
+        }
+        Ok(Self {
+            archived: params.flag("archived")?.unwrap_or(false),
+            folders,
+            search: params.maybe_text("searchTerm")?.map(str::to_owned),
+            providers: params.texts("modelProviders")?.unwrap_or_default(),
+            kinds,
+        })
+    }
+
+    fn lets(&self, thread: &Thread, defect: Option<Defect>) -> bool {
+        let About { archived, ephemeral, name, preview, .. } = &thread.about;
+        let title = name.as_ref().unwrap_or(preview);
+        let cwd = &thread.settings.cwd;
+        let in_folder = |folder: &String| match defect {
+            Some(Defect::CwdIsAPrefix) => cwd.starts_with(folder.as_str()),
+            _ => cwd == folder,
+        };
+        let found = |term: &String| match defect {
+            Some(Defect::SearchIgnoresCase) => title.to_lowercase().contains(&term.to_lowercase()),
+            _ => title.contains(term.as_str()),
+        };
+        let interactive = self.kinds.is_empty() && INTERACTIVE.contains(&KIND);
+        let shelf = match defect {
+            Some(Defect::ArchiveIsListed) => *archived || !self.archived,
+            Some(Defect::ArchivedListsAll) => self.archived || !archived,
+            _ => *archived == self.archived,
+        };
+        let of_kind = interactive && defect != Some(Defect::NoKindsListNothing)
+            || self.kinds.iter().any(|kind| kind == KIND)
+            || defect == Some(Defect::KindsAreIgnored);
+        let provided = match defect {
+            Some(Defect::ProvidersAreIgnored) => true,
+            Some(Defect::NoProvidersListNothing) => self.providers.iter().any(|name| name == PROVIDER),
+            _ => self.providers.is_empty() || self.providers.iter().any(|name| name == PROVIDER),
+        };
+        (!ephemeral || defect == Some(Defect::EphemeralIsListed))
+            && !thread.turns.is_empty()
+            && shelf
+            && self.folders.as_ref().is_none_or(|folders| folders.iter().any(in_folder))
+            && self.search.as_ref().is_none_or(found)
+            && provided
+            && of_kind
+    }
+}
+
+impl Peer<'_> {
+    pub fn list(&self, params: &Params<'_>) -> Answered {
+        let defect = self.behaviour.striking();
+        let mut filter = Filter::read(params)?;
+        if defect == Some(Defect::CwdIsIgnored) {
+            filter.folders = None;
+        }
+        let key = match params.one_of("sortKey", &["created_at", "updated_at"]) {
+            Err(_) if defect == Some(Defect::AnySortKey) => None,
+            key => key?,
+        };
+        let by_update = key == Some("updated_at") && defect != Some(Defect::AlwaysByCreation);
+        let limit = params.number("limit")?.filter(|limit| *limit > 0).unwrap_or(PAGE).min(LARGEST);
+        let after = match params.maybe_text("cursor")? {
+            None => None,
+            Some(cursor) => Some(position(cursor).ok_or_else(|| refuse("invalid cursor"))?),
+        };
+        let state = self.core.lock();
+        let place = |thread: &Thread| {
+            let About { created, updated, number, .. } = &thread.about;
+            (if by_update { *updated } else { *created }, *number)
+        };
+        let mut found: Vec<&Thread> =
+            state.threads.values().filter(|thread| filter.lets(thread, defect)).collect();
+        found.sort_by_key(|thread| std::cmp::Reverse(place(thread)));
+        if defect == Some(Defect::OldestFirst) {
+            found.reverse();
+        }
+        let before = after.filter(|_| defect != Some(Defect::CursorsAreIgnored));
+        found.retain(|thread| match (before, defect) {
+            (None, _) => true,
+            (Some(last), Some(Defect::PagesOverlap)) => place(thread) <= last,
+            (Some(last), _) => place(thread) < last,
+        });
+        let mut limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        if defect == Some(Defect::PagesAreTooLong) {
+            limit += 1;
+        }
+        let more = found.len() > limit;
+        found.truncate(limit);
+        let next = found.last().filter(|_| more || defect == Some(Defect::AlwaysACursor)).map(|thread| {
+            let (at, number) = place(thread);
+            match self.behaviour.style(Style::LongCursors) {
+                true => format!("{:0>60}.{number}", at),
+                false => format!("{at}.{number}"),
+            }
+        });
+        let next = next.filter(|_| defect != Some(Defect::NeverACursor));
+        let data: Vec<Value> = found.iter().map(|thread| self.listed(&state, thread)).collect();
+        Ok(Answer::Now(json!({ "data": data, "nextCursor": next })))
+    }
+
+    fn listed(&self, state: &super::State, thread: &Thread) -> Value {
+        let mut told = state.told(&thread.about.id, false);
+        match self.behaviour.striking() {
+            Some(Defect::ListsHaveNoStatus) => told["status"] = json!({ "type": "notLoaded" }),
+            Some(Defect::ListsHaveNoNames) => told["name"] = Value::Null,
+            Some(Defect::ListsHaveNoPreview) => told["preview"] = json!(""),
+            _ => {}
+        }
+        told
+    }
+
+    pub fn loaded(&self, params: &Params<'_>) -> Answered {
+        params.number("limit")?;
+        params.maybe_text("cursor")?;
+        let state = self.core.lock();
+        let mut ids: Vec<&String> = match self.behaviour.striking() {
+            Some(Defect::StoredCountsAsLoaded) => state.threads.keys().collect(),
+            Some(Defect::EphemeralIsNotLoaded) => {
+                let kept =
+                    |id: &&String| state.threads.get(*id).is_some_and(|thread| !thread.about.ephemeral);
+                state.live.keys().filter(kept).collect()
+            }
+            _ => state.live.keys().collect(),
+        };
+        ids.sort();
+        if self.has(Defect::LoadedThreadsAreObjects) {
+            let ids: Vec<Value> = ids.iter().map(|id| json!({ "id": id })).collect();
+            return Ok(Answer::Now(json!({ "data": ids })));
+        }
+        Ok(Answer::Now(json!({ "data": ids, "nextCursor": null })))
+    }
+
+    pub fn read_thread(&self, params: &Params<'_>) -> Answered {
+        let id = params.text("threadId")?;
+        let turns = params.flag("includeTurns")?.unwrap_or(false);
+        let mut state = self.core.lock();
+        if !state.threads.contains_key(id) && self.has(Defect::ReadsUnknown) {
+            let empty = json!({
+                "id": id, "preview": "", "modelProvider": PROVIDER, "createdAt": 1_700_000_000, "updatedAt": 1_700_000_000,
+                "status": { "type": "notLoaded" }, "turns": [],
+            });
+            return Ok(Answer::Now(json!({ "thread": empty })));
+        }
+        state.thread(id)?;
+        match self.behaviour.striking() {
+            Some(Defect::ReadLoads) => {
+                state.open(id, self.client);
+                let client = self.client;
+                if let Some(live) = state.live.get_mut(id) {
+                    live.subscribers.remove(&client);
+                }
+            }
+            Some(Defect::ReadSubscribes) if state.live.contains_key(id) => state.open(id, self.client),
+            _ => {}
+        }
+        let mut told = state.told(id, turns || self.has(Defect::ReadAlwaysHasTurns));
+        if let Some(turns) = told["turns"].as_array_mut() {
+            match self.behaviour.striking() {
+                Some(Defect::TurnsAreReadBackwards) => turns.reverse(),
+                Some(Defect::TurnsAreReadWithoutItems) => {
+                    turns.iter_mut().for_each(|turn| turn["items"] = json!([]));
+                }
+                Some(Defect::CommandsAreNotRead) => {
+                    keep_items(turns, |item| item["type"] != "commandExecution")
+                }
+                Some(Defect::UserMessagesAreNotRead) => {
+                    keep_items(turns, |item| item["type"] != "userMessage")
+                }
+                Some(Defect::InterruptedIsReadAsCompleted) => {
+                    for turn in turns.iter_mut().filter(|turn| turn["status"] == "interrupted") {
+                        turn["status"] = json!("completed");
+                    }
+                }
+                _ => {}
+            }
+        }
+        if self.has(Defect::ReadStatusIsIdle) && told["status"]["type"] == "active" {
+            told["status"] = json!({ "type": "idle" });
+        }
+        Ok(Answer::Now(json!({ "thread": told })))
+    }
+}
+
+fn keep_items(turns: &mut [Value], keep: impl Fn(&Value) -> bool) {
+    for items in turns.iter_mut().filter_map(|turn| turn["items"].as_array_mut()) {
+        items.retain(&keep);
+    }
+}
+
+/// Where a page ended.
+fn position(cursor: &str) -> Option<(u64, u64)> {
+    let (at, number) = cursor.split_once('.')?;
+    Some((at.trim_start_matches('0').parse().ok()?, number.parse().ok()?))
+}

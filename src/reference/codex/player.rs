@@ -1,0 +1,317 @@
+//! A turn: playing the cue, and what of it is told and stored.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::connection::answer_to;
+use super::faults::Defect;
+use super::items::{self, fresh, tokens};
+use super::spoil;
+use super::state::{State, Work};
+use super::store::Settings;
+use super::styles::Style;
+use super::{Behaviour, Core};
+use crate::cue::{self, Call, Fail, Response};
+use crate::reference::engine::{Agent, Cancel, Cancelled, Chunk, Speech};
+use crate::reference::styles::pieces;
+
+/// A chunk has about so many small pieces at most.
+const PARTS: usize = 8;
+
+/// How a turn leaves its path.
+pub(super) enum Stop {
+    Cancelled,
+    /// The model has failed, with this error.
+    Failed(Value),
+}
+
+impl From<Cancelled> for Stop {
+    fn from(_: Cancelled) -> Self {
+        Self::Cancelled
+    }
+}
+
+/// An item that is being said.
+struct Open {
+    speech: Speech,
+    id: String,
+    text: String,
+}
+
+/// A turn that runs.
+pub(super) struct Player {
+    pub core: Arc<Core>,
+    pub behaviour: Behaviour,
+    pub thread: String,
+    pub turn: String,
+    pub settings: Settings,
+    pub cancelled: Cancel,
+    open: Option<Open>,
+    /// The tokens of what the model got, and of what it has said in this response.
+    pub read: u64,
+    pub said: u64,
+    /// The diffs of the turn so far.
+    pub diff: String,
+    /// Whom the last request went to.
+    pub asked: BTreeSet<u64>,
+    /// A resolution that is told later, under a defect.
+    pub unresolved: Option<Value>,
+}
+
+impl Player {
+    pub fn new(
+        core: &Arc<Core>,
+        state: &State,
+        (thread, turn): (&str, &str),
+        settings: Settings,
+        cancelled: Cancel,
+    ) -> Self {
+        let live = state.live.get(thread);
+        Self {
+            core: Arc::clone(core),
+            behaviour: live.map_or_else(|| core.behaviour.clone(), |live| live.behaviour.clone()),
+            thread: thread.to_owned(),
+            turn: turn.to_owned(),
+            settings,
+            cancelled,
+            open: None,
+            read: 0,
+            said: 0,
+            diff: String::new(),
+            asked: BTreeSet::new(),
+            unresolved: None,
+        }
+    }
+
+    pub fn has(&self, defect: Defect) -> bool {
+        self.behaviour.strikes(defect)
+    }
+
+    pub fn started(&self, item: &Value) {
+        items::started(&self.core.lock(), &self.thread, &self.turn, item);
+    }
+
+    pub fn completed(&self, item: Value) {
+        items::completed(&mut self.core.lock(), &self.thread, &self.turn, item);
+    }
+
+    pub fn tell(&self, method: &str, params: Value) {
+        items::tell(&self.core.lock(), &self.thread, &self.turn, method, params);
+    }
+
+    /// Takes the turn from its beginning to its end.
+    pub async fn run(mut self, work: Work) {
+        let (work, answer) = match work {
+            Work::Answered(work, answer) => (*work, Some(answer)),
+            work => (work, None),
+        };
+        let mut result = match work {
+            Work::Input(input) => {
+                items::user_message(&mut self.core.lock(), &self.thread, &self.turn, &input);
+                let text = if self.has(Defect::ModelGetsTheFirstInput) {
+                    items::text(&input[..input.len().min(1)])
+                } else {
+                    items::text(&input)
+                };
+                self.read = tokens(&text);
+                self.play(cue::responses(&text)).await
+            }
+            Work::Compaction => {
+                self.compact();
+                Ok(())
+            }
+            Work::Shell(command) => self.user_shell(&command).await,
+            Work::Answered(..) => Ok(()),
+        };
+        loop {
+            self.close();
+            if result.is_ok() {
+                result = self.wait_for_asides().await;
+            }
+            let Some(more) = self.end_unless_steered(&result) else { break };
+            result = self.play(more).await;
+        }
+        if let Some((client, id, value)) = answer {
+            answer_to(&self.core, client, &id, &Ok(value));
+        }
+    }
+
+    /// Ends the turn, or returns what was added to it meanwhile.
+    fn end_unless_steered(&mut self, result: &Result<(), Stop>) -> Option<Vec<Response>> {
+        let core = Arc::clone(&self.core);
+        let mut state = core.lock();
+        let active = state.live.get_mut(&self.thread)?.active.as_mut();
+        let active = active.filter(|active| active.turn == self.turn);
+        let more = active.map(|active| std::mem::take(&mut active.steered)).unwrap_or_default();
+        if result.is_ok() && !more.is_empty() {
+            return Some(more);
+        }
+        self.end(&mut state, result);
+        None
+    }
+
+    async fn wait_for_asides(&mut self) -> Result<(), Stop> {
+        let asides = {
+            let state = self.core.lock();
+            let active = state.live.get(&self.thread).and_then(|live| live.active.as_ref());
+            active.map(|active| Arc::clone(&active.asides))
+        };
+        let Some(asides) = asides else { return Ok(()) };
+        tokio::select! {
+            _ = asides.write() => Ok(()),
+            () = self.cancelled.wait() => Err(Stop::Cancelled),
+        }
+    }
+
+    fn compact(&self) {
+        let item = json!({ "type": "contextCompaction", "id": fresh("item") });
+        if self.has(Defect::CompactionHasNoItem) {
+            return;
+        }
+        self.started(&item);
+        if self.has(Defect::CompactionChangesItsId) {
+            return self.completed(json!({ "type": "contextCompaction", "id": fresh("item") }));
+        }
+        self.completed(item);
+    }
+
+    /// Completes the item that is being said.
+    fn close(&mut self) {
+        let Some(Open { speech, id, text }) = self.open.take() else { return };
+        let item = match speech {
+            Speech::Text => json!({ "type": "agentMessage", "id": id, "text": text }),
+            Speech::Thought => json!({ "type": "reasoning", "id": id, "summary": [text], "content": [] }),
+        };
+        let is_text = speech == Speech::Text;
+        let dropped = match self.behaviour.striking() {
+            Some(Defect::BrokenOffMessagesStayOpen) => is_text && self.cancelled.is_set(),
+            Some(Defect::ReasoningStaysOpen) => !is_text,
+            _ => false,
+        };
+        if !dropped {
+            self.completed(spoil::message(item, self.behaviour.striking()));
+            if is_text && self.has(Defect::MessagesAreCompletedTwice) {
+                self.completed(json!({ "type": "agentMessage", "id": id, "text": text }));
+            }
+        }
+        if self.has(Defect::DeltasAfterTheEnd) && is_text {
+            self.tell("item/agentMessage/delta", json!({ "itemId": fresh("item"), "delta": "." }));
+        }
+    }
+}
+
+impl Agent for Player {
+    type Stop = Stop;
+
+    fn cancel(&mut self) -> &mut Cancel {
+        &mut self.cancelled
+    }
+
+    fn chunks(&mut self, speech: Speech, mut chunks: Vec<String>) -> Vec<String> {
+        if speech == Speech::Text && self.has(Defect::DeltasOutOfOrder) {
+            chunks.reverse();
+        }
+        if self.behaviour.style(Style::OnePiece) {
+            return vec![chunks.concat()];
+        }
+        if self.behaviour.style(Style::SmallPieces) {
+            return pieces::small(&chunks, PARTS);
+        }
+        chunks
+    }
+
+    fn say(&mut self, chunk: Chunk) {
+        let Chunk { speech, text, .. } = chunk;
+        if self.open.as_ref().is_some_and(|open| open.speech != speech) {
+            self.close();
+        }
+        let defect = self.behaviour.striking();
+        if self.open.is_none() {
+            let id = match defect {
+                Some(Defect::ItemIdsRepeat) => format!("item_{}", self.turn),
+                _ => fresh("item"),
+            };
+            self.open = Some(Open { speech, id: id.clone(), text: String::new() });
+            let item = match speech {
+                Speech::Text => json!({ "type": "agentMessage", "id": id, "text": "" }),
+                Speech::Thought => json!({ "type": "reasoning", "id": id, "summary": [], "content": [] }),
+            };
+            if !(defect == Some(Defect::MessagesAreNotStarted) && speech == Speech::Text) {
+                self.started(&spoil::message(item, defect));
+            }
+        }
+        let Some(open) = &mut self.open else { return };
+        open.text.push_str(&text);
+        let told = match defect {
+            Some(Defect::DeltasAreCumulative) => open.text.clone(),
+            Some(Defect::DeltasAreAscii) => {
+                text.chars().map(|c| if c.is_ascii() { c } else { '?' }).collect()
+            }
+            Some(Defect::DeltasAreTrimmed) => text.trim().to_owned(),
+            _ => text.clone(),
+        };
+        let id = open.id.clone();
+        match speech {
+            Speech::Text => {
+                self.said += tokens(&text);
+                if !(defect == Some(Defect::NoDeltas)) {
+                    self.tell("item/agentMessage/delta", json!({ "itemId": id, "delta": told }));
+                }
+            }
+            Speech::Thought if self.behaviour.style(Style::RawReasoning) => {
+                let params = json!({ "itemId": id, "delta": text, "contentIndex": 0 });
+                self.tell("item/reasoning/textDelta", params);
+            }
+            Speech::Thought => {
+                let mut params = json!({ "itemId": id, "delta": text, "summaryIndex": 0 });
+                if defect == Some(Defect::ReasoningHasNoIndex) {
+                    params["summaryIndex"] = Value::Null;
+                }
+                self.tell("item/reasoning/summaryTextDelta", params);
+            }
+        }
+    }
+
+    fn said(&mut self) {
+        self.close();
+        self.usage();
+    }
+
+    async fn call(&mut self, calls: Vec<Call>) -> Result<(), Stop> {
+        let before = self.said;
+        for call in &calls {
+            self.perform(call).await?;
+        }
+        // The model reads what it has said, and what came of it.
+        self.read += before;
+        self.said = 0;
+        Ok(())
+    }
+
+    async fn fail(&mut self, fail: Fail) -> Stop {
+        self.close();
+        // What belongs to the turn besides is told before its error.
+        let _ = self.cancelled.sleep(Duration::ZERO).await;
+        let error = spoil::error(fail.status, &fail.message, self.behaviour.striking());
+        if !self.has(Defect::FailsInSilence) {
+            let told = match self.behaviour.striking() {
+                Some(Defect::ErrorsDiffer) => {
+                    json!({ "message": "something went wrong", "codexErrorInfo": "other" })
+                }
+                _ => error.clone(),
+            };
+            self.tell("error", json!({ "error": told, "willRetry": false }));
+        }
+        if self.has(Defect::FailureHitsAllThreads) {
+            let state = self.core.lock();
+            for live in state.live.values() {
+                let other = live.active.iter().filter(|active| active.turn != self.turn);
+                other.for_each(|active| active.canceller.cancel());
+            }
+        }
+        Stop::Failed(error)
+    }
+}

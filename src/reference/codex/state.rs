@@ -1,0 +1,388 @@
+//! What a server knows: its machine, its threads, who is connected, and what is under way.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tokio::sync::{RwLock, mpsc, oneshot};
+use tokio_tungstenite::tungstenite::Message;
+
+use super::Behaviour;
+use super::faults::Defect;
+use super::files::Files;
+use super::rpc::{Refusal, refuse};
+use super::shell::Size;
+use super::spoil;
+use super::store::{Thread, Threads};
+use super::styles::Style;
+use crate::cue::Response;
+use crate::reference::engine::clients::Outbox;
+use crate::reference::engine::{Canceller, Happening};
+
+/// The home of the server's user, and its own.
+pub(super) const USER_HOME: &str = "/home/codex";
+pub(super) const HOME: &str = "/home/codex/.codex";
+/// Where threads run that name no directory.
+pub(super) const WORK: &str = "/home/codex/work";
+/// Most threads.
+const MOST_THREADS: usize = 100_000;
+
+/// A connection.
+pub(super) struct Client {
+    pub outbox: Outbox,
+    pub behaviour: Behaviour,
+    /// What initialize has agreed on; none: it has not come yet.
+    pub agreed: Option<Agreed>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct Agreed {
+    pub experimental: bool,
+    pub opted_out: HashSet<String>,
+}
+
+/// What the status of a thread says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Status {
+    Idle,
+    Failed,
+    Active {
+        /// An approval is pending.
+        waiting: bool,
+    },
+}
+
+impl Status {
+    pub fn told(self) -> Value {
+        match self {
+            Self::Idle => json!({ "type": "idle" }),
+            Self::Failed => json!({ "type": "systemError" }),
+            Self::Active { waiting: false } => json!({ "type": "active", "activeFlags": [] }),
+            Self::Active { waiting: true } => {
+                json!({ "type": "active", "activeFlags": ["waitingOnApproval"] })
+            }
+        }
+    }
+}
+
+/// What a turn does.
+pub(super) enum Work {
+    /// Answers the user.
+    Input(Vec<Value>),
+    Compaction,
+    /// Runs a command of the user's.
+    Shell(String),
+    /// The same, and answers a client's request at its end, under a defect.
+    Answered(Box<Work>, (u64, Value, Value)),
+}
+
+impl Work {
+    /// What is done, apart from the answer.
+    pub fn plain(&self) -> &Self {
+        match self {
+            Self::Answered(work, _) => work,
+            work => work,
+        }
+    }
+}
+
+/// The turn that a thread is in.
+pub(super) struct Active {
+    pub turn: String,
+    pub canceller: Arc<Canceller>,
+    /// What the model says to what was added by steering.
+    pub steered: Vec<Response>,
+    /// Held for reading by what belongs to the turn besides: it does not end before.
+    pub asides: Arc<RwLock<()>>,
+}
+
+/// A loaded thread.
+pub(super) struct Live {
+    pub behaviour: Behaviour,
+    pub subscribers: BTreeSet<u64>,
+    pub status: Status,
+    pub active: Option<Active>,
+    /// Turns that wait for the active one to end, with what they do.
+    pub queue: VecDeque<(String, Work)>,
+    /// What was accepted for the session: commands, and files.
+    pub allowed: HashSet<String>,
+    pub tokens: u64,
+}
+
+/// A request of the server that waits for its answer.
+pub(super) struct Pending {
+    pub asked: BTreeSet<u64>,
+    /// Takes the result; none: an error.
+    pub decide: oneshot::Sender<Option<Value>>,
+}
+
+/// A command of command/exec that runs.
+pub(super) struct Process {
+    pub canceller: Arc<Canceller>,
+    /// None: it is closed, or was never open.
+    pub input: Option<mpsc::UnboundedSender<Vec<u8>>>,
+    pub size: Option<Size>,
+}
+
+pub(super) struct Watch {
+    pub client: u64,
+    pub id: String,
+    pub path: String,
+}
+
+/// How many there have been.
+#[derive(Default)]
+pub(super) struct Counts {
+    pub clients: u64,
+    pub requests: u64,
+    pub threads: u64,
+    pub processes: u64,
+}
+
+pub(super) struct State {
+    pub behaviour: Behaviour,
+    pub files: Files,
+    pub threads: Threads,
+    pub live: HashMap<String, Live>,
+    pub clients: BTreeMap<u64, Client>,
+    pub pending: BTreeMap<u64, Pending>,
+    pub processes: HashMap<(u64, String), Process>,
+    pub watches: Vec<Watch>,
+    /// What commands begin with that need no approval any more.
+    pub rules: Vec<Vec<String>>,
+    pub counts: Counts,
+    /// The thread and the command of the request that was given up last.
+    pub late: Option<(String, String)>,
+}
+
+impl State {
+    pub fn new(behaviour: Behaviour) -> Self {
+        let sessions = [format!("{HOME}/sessions"), format!("{HOME}/archived_sessions")];
+        let mut files = Files::with(&[WORK, "/tmp", &sessions[0], &sessions[1]]);
+        // A fresh disk has room for it.
+        let _ = files.write(&format!("{HOME}/config.toml"), b"model = \"gpt-5\"\n".to_vec());
+        files.changes();
+        Self {
+            behaviour,
+            files,
+            threads: Threads::new(),
+            live: HashMap::new(),
+            clients: BTreeMap::new(),
+            pending: BTreeMap::new(),
+            processes: HashMap::new(),
+            watches: Vec::new(),
+            rules: Vec::new(),
+            counts: Counts::default(),
+            late: None,
+        }
+    }
+
+    /// What is left of it when the process is killed.
+    pub fn stored(&self) -> Self {
+        let defect = self.behaviour.striking();
+        let mut next = Self::new(self.behaviour.clone());
+        next.files = self.files.clone();
+        next.rules.clone_from(&self.rules);
+        next.counts.threads = self.counts.threads;
+        let kept = self.threads.values().filter(|thread| {
+            !thread.turns.is_empty() && (!thread.about.ephemeral || defect == Some(Defect::KeepsEphemeral))
+        });
+        next.threads = kept.map(|thread| (thread.about.id.clone(), thread.clone())).collect();
+        for thread in next.threads.values_mut() {
+            match defect {
+                Some(Defect::OpenTurnsStayOpen) => {}
+                _ => thread.break_off(),
+            }
+            spoil::stored(thread, defect);
+        }
+        next
+    }
+
+    // ---- sending ------------------------------------------------------------------------------------------------
+
+    pub fn send(&self, client: u64, frame: Value) {
+        let Some(client) = self.clients.get(&client) else { return };
+        for frame in spoil::frames(&client.behaviour, frame) {
+            let text = frame.to_string();
+            let binary = client.behaviour.strikes(Defect::BinaryFrames);
+            client.outbox.send(if binary { Message::binary(text) } else { Message::text(text) });
+        }
+    }
+
+    /// Notifies a client, unless it has not initialized or has opted out.
+    pub fn notify(&self, to: u64, method: &str, params: &Value) {
+        let Some(client) = self.clients.get(&to) else { return };
+        let Some(agreed) = &client.agreed else { return };
+        let out = |name: &str| agreed.opted_out.contains(name);
+        let opted_out = match client.behaviour.striking() {
+            Some(Defect::IgnoresOptOut) => false,
+            Some(Defect::OptsOutByPrefix) => {
+                agreed.opted_out.iter().any(|name| method.starts_with(name.as_str()))
+            }
+            Some(Defect::WildcardsOptOut) => {
+                out(method)
+                    || agreed.opted_out.iter().any(|name| {
+                        name.strip_suffix('*')
+                            .is_some_and(|start| start.len() > 1 && method.starts_with(start))
+                    })
+            }
+            Some(Defect::NoOptOutOfItems) => out(method) && !method.starts_with("item/"),
+            Some(Defect::OptOutIsForAll) => self
+                .clients
+                .values()
+                .filter_map(|client| client.agreed.as_ref())
+                .any(|agreed| agreed.opted_out.contains(method)),
+            _ => out(method),
+        };
+        if !opted_out {
+            self.send(to, json!({ "method": method, "params": params }));
+        }
+    }
+
+    /// Notifies the subscribers of a thread.
+    pub fn tell(&self, thread: &str, method: &str, params: &Value) {
+        let Some(live) = self.live.get(thread) else { return };
+        if live.behaviour.strikes(Defect::TellsTheFirstOnly) {
+            return live.subscribers.iter().take(1).for_each(|client| self.notify(*client, method, params));
+        }
+        let everybody = live.behaviour.strikes(Defect::TellsEverybody) && !method.starts_with("thread/s");
+        if everybody {
+            return self.clients.keys().for_each(|client| self.notify(*client, method, params));
+        }
+        live.subscribers.iter().for_each(|client| self.notify(*client, method, params));
+    }
+
+    /// Tells who watches of what has changed in the files.
+    pub fn tell_changes(&mut self) {
+        let changes = self.files.changes();
+        let defect = self.behaviour.striking();
+        for path in changes {
+            for watch in &self.watches {
+                let root = format!("{}/", watch.path.trim_end_matches('/'));
+                if path != watch.path && !path.starts_with(&root) {
+                    continue;
+                }
+                let told = match defect {
+                    Some(Defect::ChangesAreNotTold) => continue,
+                    Some(Defect::ChangesAreRelative) => path.rsplit('/').next().unwrap_or_default(),
+                    Some(Defect::ChangesNameTheFolder) if path == watch.path => {
+                        path.rsplit_once('/').map_or("/", |(folder, _)| folder)
+                    }
+                    _ => &path,
+                };
+                let params = json!({ "watchId": watch.id, "changedPaths": [told] });
+                if defect == Some(Defect::ChangesAreToldToAll) {
+                    self.clients.keys().for_each(|client| self.notify(*client, "fs/changed", &params));
+                } else {
+                    self.notify(watch.client, "fs/changed", &params);
+                }
+            }
+        }
+    }
+
+    // ---- threads ------------------------------------------------------------------------------------------------
+
+    pub fn thread(&self, id: &str) -> Result<&Thread, Refusal> {
+        self.threads.get(id).ok_or_else(|| refuse(format!("thread not found: {id}")))
+    }
+
+    /// A thread that is loaded, and what goes on in it.
+    pub fn loaded(&mut self, id: &str) -> Result<(&mut Thread, &mut Live), Refusal> {
+        let unknown = || refuse(format!("thread not found: {id}"));
+        let live = self.live.get_mut(id).ok_or_else(unknown)?;
+        Ok((self.threads.get_mut(id).ok_or_else(unknown)?, live))
+    }
+
+    pub fn status(&self, id: &str) -> Value {
+        self.live.get(id).map_or_else(|| json!({ "type": "notLoaded" }), |live| live.status.told())
+    }
+
+    /// The thread as it is told.
+    pub fn told(&self, id: &str, turns: bool) -> Value {
+        let Some(thread) = self.threads.get(id) else { return Value::Null };
+        thread.told(HOME, &self.status(id), turns)
+    }
+
+    /// Loads a thread, if it is not, and subscribes a client to it.
+    pub fn open(&mut self, id: &str, client: u64) {
+        let live = self.live.entry(id.to_owned()).or_insert_with(|| Live {
+            behaviour: self.behaviour.of_session(),
+            subscribers: BTreeSet::new(),
+            status: Status::Idle,
+            active: None,
+            queue: VecDeque::new(),
+            allowed: HashSet::new(),
+            tokens: 0,
+        });
+        if live.subscribers.insert(client) {
+            live.behaviour.note(Happening::Joined);
+        }
+    }
+
+    /// Adds a thread. Refused where there are too many.
+    pub fn add(&mut self, thread: Thread, client: u64) -> Result<String, Refusal> {
+        if self.threads.len() >= MOST_THREADS {
+            return Err(refuse("there are too many threads"));
+        }
+        let id = thread.about.id.clone();
+        self.threads.insert(id.clone(), thread);
+        self.open(&id, client);
+        Ok(id)
+    }
+
+    /// Writes a thread's file.
+    pub fn save(&mut self, id: &str) {
+        let Some(thread) = self.threads.get(id) else { return };
+        let Some(path) = thread.path(HOME) else { return };
+        let line = json!({ "id": id, "turns": thread.turns.len(), "updatedAt": thread.about.updated });
+        // A full disk is told by what the client writes itself.
+        let _ = self.files.write(&path, format!("{line}\n").into_bytes());
+        self.tell_changes();
+    }
+
+    pub fn set_status(&mut self, id: &str, status: Status) {
+        let Some(live) = self.live.get_mut(id) else { return };
+        let told = live.status.told() != status.told();
+        live.status = status;
+        let quiet = match live.behaviour.striking() {
+            Some(Defect::NeverActive) => matches!(status, Status::Active { .. }),
+            Some(Defect::NeverIdle) => status == Status::Idle,
+            _ => false,
+        };
+        if told && !quiet {
+            let mut params = json!({ "threadId": id, "status": status.told() });
+            if live.behaviour.style(Style::NoWaitingFlag) {
+                let waits = params["status"]["activeFlags"].as_array().is_some_and(|flags| !flags.is_empty());
+                if waits {
+                    params["status"]["activeFlags"] = json!(["waiting"]);
+                }
+            }
+            let twice = live.behaviour.strikes(Defect::StatusTwice) && status == Status::Idle;
+            self.tell(id, "thread/status/changed", &params);
+            if twice {
+                self.tell(id, "thread/status/changed", &params);
+            }
+        }
+    }
+
+    /// A client has gone.
+    pub fn leave(&mut self, client: u64) {
+        self.clients.remove(&client);
+        self.watches.retain(|watch| watch.client != client);
+        for live in self.live.values_mut() {
+            if live.subscribers.remove(&client) {
+                live.behaviour.note(Happening::Left);
+            }
+            if live.behaviour.strikes(Defect::TurnsEndWithTheirClient)
+                && live.subscribers.is_empty()
+                && let Some(active) = &live.active
+            {
+                active.canceller.cancel();
+            }
+        }
+        if !self.behaviour.strikes(Defect::ProcessesOutliveTheirConnection) {
+            let gone = self.processes.iter().filter(|((owner, _), _)| *owner == client);
+            gone.for_each(|(_, process)| process.canceller.cancel());
+        }
+    }
+}

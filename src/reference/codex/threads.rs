@@ -1,0 +1,299 @@
+//! Threads: start, resume, fork, and what is changed about them.
+
+use serde_json::{Map, Value, json};
+
+use super::connection::{Answer, Answered, Peer};
+use super::faults::Defect;
+use super::files::absolute;
+use super::rpc::{Params, Refusal, invalid, refuse};
+use super::shell::Sandbox;
+use super::state::{HOME, State, WORK};
+use super::store::{PROVIDER, Settings, Thread};
+use super::styles::Style;
+
+/// The approval policies, in either spelling.
+const POLICIES: [&str; 8] = [
+    "untrusted",
+    "unlessTrusted",
+    "on-failure",
+    "onFailure",
+    "on-request",
+    "onRequest",
+    "never",
+    "unless-trusted",
+];
+const PERSONALITIES: [&str; 3] = ["friendly", "pragmatic", "none"];
+const SOURCES: [&str; 3] = ["startup", "resume", "clear"];
+
+/// Changes settings by the overrides of a request.
+pub(super) fn overridden(settings: &mut Settings, params: &Params<'_>) -> Result<(), Refusal> {
+    params.one_of("personality", &PERSONALITIES)?;
+    params.one_of("sessionStartSource", &SOURCES)?;
+    params.object("config")?;
+    for name in
+        ["modelProvider", "baseInstructions", "developerInstructions", "serviceName", "effort", "summary"]
+    {
+        params.maybe_text(name)?;
+    }
+    if let Some(cwd) = params.maybe_text("cwd")? {
+        settings.cwd = absolute(WORK, cwd);
+    }
+    if let Some(model) = params.maybe_text("model")? {
+        model.clone_into(&mut settings.model);
+    }
+    if let Some(policy) = params.get("approvalPolicy") {
+        let known = policy.as_str().map_or(policy.get("granular").is_some(), |name| POLICIES.contains(&name));
+        if !known {
+            return Err(invalid("approvalPolicy is none"));
+        }
+        settings.approval = policy.clone();
+    }
+    if let Some(name) = params.maybe_text("sandbox")? {
+        settings.sandbox = Sandbox::named(name).ok_or_else(|| invalid("sandbox is none"))?;
+    }
+    if let Some(policy) = params.get("sandboxPolicy") {
+        settings.sandbox = Sandbox::policy(policy).ok_or_else(|| invalid("sandboxPolicy is none"))?;
+    }
+    if let Some(tools) = params.list("dynamicTools")? {
+        let names = tools.iter().map(|tool| tool.get("name").and_then(Value::as_str).map(str::to_owned));
+        settings.tools = names.collect::<Option<_>>().ok_or_else(|| invalid("a tool has no name"))?;
+    }
+    Ok(())
+}
+
+/// The answer of thread/start and its like.
+fn opened(state: &State, id: &str, turns: bool) -> Value {
+    let Some(thread) = state.threads.get(id) else { return Value::Null };
+    let Settings { model, cwd, approval, sandbox, .. } = &thread.settings;
+    json!({
+        "thread": state.told(id, turns), "model": model, "modelProvider": PROVIDER, "cwd": cwd,
+        "approvalPolicy": approval, "sandbox": sandbox.told(), "reasoningEffort": null,
+    })
+}
+
+impl Peer<'_> {
+    fn announce(&self, state: &mut State, thread: &str) {
+        let told = state.told(thread, false);
+        let params = json!({ "thread": told });
+        state.notify(self.client, "thread/started", &params);
+        if self.has(Defect::StartedTwice) {
+            state.notify(self.client, "thread/started", &params);
+        }
+        if self.has(Defect::StatusAfterTheStart) {
+            let params = json!({ "threadId": thread, "status": told["status"] });
+            state.notify(self.client, "thread/status/changed", &params);
+        }
+    }
+
+    pub fn start_thread(&self, id: &Value, params: &Params<'_>) -> Answered {
+        let mut settings = Settings {
+            model: "gpt-5".to_owned(),
+            cwd: WORK.to_owned(),
+            approval: json!("on-request"),
+            sandbox: Sandbox::ReadOnly,
+            tools: Vec::new(),
+        };
+        let checked = overridden(&mut settings, params);
+        match (&checked, self.behaviour.striking()) {
+            (Err(_), Some(Defect::AnyPersonality)) if params.get("personality").is_some() => {}
+            _ => checked?,
+        }
+        match self.behaviour.striking() {
+            Some(Defect::StartIgnoresCwd) => WORK.clone_into(&mut settings.cwd),
+            Some(Defect::StartIgnoresPolicy) => settings.approval = json!("on-request"),
+            Some(Defect::StartIgnoresSandbox) => settings.sandbox = Sandbox::ReadOnly,
+            _ => {}
+        }
+        let ephemeral = params.flag("ephemeral")?.unwrap_or_else(|| self.has(Defect::EphemeralByDefault));
+        let cwd = params.maybe_text("cwd")?.map(|_| settings.cwd.clone());
+        let trusted = cwd.filter(|_| settings.sandbox != Sandbox::ReadOnly);
+        let mut state = self.core.lock();
+        if let Some(cwd) = trusted.filter(|_| !self.has(Defect::TrustsNothing)) {
+            trust(&mut state, &cwd);
+        }
+        state.counts.threads += 1;
+        let thread = Thread::new(state.counts.threads, settings, ephemeral);
+        let thread = state.add(thread, self.client)?;
+        if self.has(Defect::StartDoesNotSubscribe) {
+            state.live.entry(thread.clone()).and_modify(|live| live.subscribers.clear());
+        }
+        let result = opened(&state, &thread, false);
+        let early = self.has(Defect::ActiveBeforeItsStart);
+        if early {
+            let params = json!({ "threadId": thread, "status": { "type": "idle" } });
+            state.notify(self.client, "thread/status/changed", &params);
+        }
+        if self.behaviour.style(Style::StartedFirst) {
+            self.announce(&mut state, &thread);
+            drop(state);
+            return Ok(Answer::Now(result));
+        }
+        drop(state);
+        self.answer(id, &Ok(result));
+        if !self.has(Defect::StartIsNotTold) {
+            self.announce(&mut self.core.lock(), &thread);
+        }
+        Ok(Answer::Elsewhere)
+    }
+
+    pub fn resume(&self, params: &Params<'_>) -> Answered {
+        let id = params.text("threadId")?;
+        let mut state = self.core.lock();
+        let mut settings = match state.thread(id) {
+            Ok(thread) => thread.settings.clone(),
+            Err(_) if self.has(Defect::ResumesUnknown) => {
+                drop(state);
+                return self.start_thread(&Value::Null, &Params(&Map::new())).map(|_| {
+                    let mut state = self.core.lock();
+                    let newest = state.threads.values().max_by_key(|thread| thread.about.number);
+                    let id = newest.map(|thread| thread.about.id.clone()).unwrap_or_default();
+                    state.save(&id);
+                    Answer::Now(opened(&state, &id, true))
+                });
+            }
+            Err(refusal) => return Err(refusal),
+        };
+        if state.thread(id)?.turns.is_empty() && self.behaviour.style(Style::ResumeNeedsATurn) {
+            return Err(refuse(format!("no rollout found for thread id {id}")));
+        }
+        if self.has(Defect::ResumeForgetsTheModel) {
+            "gpt-5".clone_into(&mut settings.model);
+        }
+        overridden(&mut settings, params)?;
+        if self.has(Defect::ResumeIgnoresOverrides) {
+            settings = state.thread(id)?.settings.clone();
+        }
+        if let Some(thread) = state.threads.get_mut(id) {
+            thread.settings = settings;
+            if self.has(Defect::ResumeForgetsHistory) {
+                thread.turns.clear();
+            }
+        }
+        if !self.has(Defect::ResumeDoesNotSubscribe) {
+            state.open(id, self.client);
+        }
+        match self.behaviour.striking() {
+            Some(Defect::ResumeIsAnnounced) => self.announce(&mut state, id),
+            Some(Defect::ResumeIsToldToOthers) => {
+                let params = json!({ "thread": state.told(id, false) });
+                state.tell(id, "thread/started", &params);
+            }
+            _ => {}
+        }
+        let turns =
+            !self.has(Defect::ResumeReturnsNoTurns) && !self.behaviour.style(Style::ResumeWithoutTurns);
+        Ok(Answer::Now(opened(&state, id, turns)))
+    }
+
+    pub fn fork(&self, id: &Value, params: &Params<'_>) -> Answered {
+        let source = params.text("threadId")?;
+        let ephemeral = params.flag("ephemeral")?.unwrap_or(false);
+        let mut state = self.core.lock();
+        let mut settings = match state.thread(source) {
+            Ok(thread) => thread.settings.clone(),
+            Err(_) if self.has(Defect::ForksUnknown) => {
+                drop(state);
+                return self.start_thread(id, &Params(&Map::new()));
+            }
+            Err(refusal) => return Err(refusal),
+        };
+        overridden(&mut settings, params)?;
+        state.counts.threads += 1;
+        let ephemeral = ephemeral && !self.has(Defect::ForksAreNeverEphemeral);
+        let mut fork = Thread::new(state.counts.threads, settings, ephemeral);
+        let original = state.thread(source)?;
+        fork.turns.clone_from(&original.turns);
+        fork.about.preview.clone_from(&original.about.preview);
+        fork.about.forked_from = Some(source.to_owned());
+        match self.behaviour.striking() {
+            Some(Defect::ForksAreEmpty) => fork.turns.clear(),
+            Some(Defect::ForksNameNoSource) => fork.about.forked_from = None,
+            _ => {}
+        }
+        if !self.has(Defect::ForkedTurnsStayOpen) {
+            fork.break_off();
+        }
+        if self.has(Defect::ForkEndsTheTurn)
+            && let Some(active) = state.live.get(source).and_then(|live| live.active.as_ref())
+        {
+            active.canceller.cancel();
+        }
+        let fork = state.add(fork, self.client)?;
+        if self.has(Defect::ForkDoesNotSubscribe) {
+            state.live.entry(fork.clone()).and_modify(|live| live.subscribers.clear());
+        }
+        state.save(&fork);
+        let result = opened(&state, &fork, true);
+        drop(state);
+        self.answer(id, &Ok(result));
+        if !self.has(Defect::ForkIsNotTold) {
+            self.announce(&mut self.core.lock(), &fork);
+        }
+        Ok(Answer::Elsewhere)
+    }
+
+    pub fn set_name(&self, id: &Value, params: &Params<'_>) -> Answered {
+        let (thread, name) = (params.text("threadId")?, params.text("name")?);
+        let mut state = self.core.lock();
+        let known = state.threads.contains_key(thread);
+        if !known && !self.has(Defect::NamesUnknown) {
+            return Err(refuse(format!("thread not found: {thread}")));
+        }
+        if self.has(Defect::NamesLoadedOnly) && !state.live.contains_key(thread) {
+            return Err(refuse("the thread is not loaded"));
+        }
+        if self.has(Defect::NamesAreUnique)
+            && state.threads.values().any(|other| other.about.name.as_deref() == Some(name))
+        {
+            return Err(refuse("the name is taken"));
+        }
+        if self.has(Defect::NamesNeedATurn) && state.thread(thread)?.turns.is_empty() {
+            return Err(refuse("the thread has had no turn"));
+        }
+        if let Some(thread) = state.threads.get_mut(thread) {
+            let first = self.has(Defect::FirstNameStays) && thread.about.name.is_some();
+            if !first {
+                thread.about.name = Some(name.to_owned());
+            }
+        }
+        drop(state);
+        self.answer(id, &Ok(json!({})));
+        let params = json!({ "threadId": thread, "threadName": name });
+        let state = self.core.lock();
+        match self.behaviour.striking() {
+            Some(Defect::NamesAreNotTold) => {}
+            Some(Defect::NamesAreToldToSubscribers) => state.tell(thread, "thread/name/updated", &params),
+            _ => {
+                state.clients.keys().for_each(|client| state.notify(*client, "thread/name/updated", &params))
+            }
+        }
+        Ok(Answer::Elsewhere)
+    }
+
+    pub fn memory_mode(&self, params: &Params<'_>) -> Answered {
+        let id = params.text("threadId")?;
+        params.one_of("mode", &["enabled", "disabled"])?.ok_or_else(|| invalid("missing field `mode`"))?;
+        self.core.lock().thread(id)?;
+        Ok(Answer::Now(json!({})))
+    }
+
+    pub fn clean_terminals(&self, params: &Params<'_>) -> Answered {
+        let id = params.text("threadId")?;
+        self.core.lock().thread(id)?;
+        Ok(Answer::Now(json!({})))
+    }
+}
+
+/// Marks a project as trusted in the configuration.
+fn trust(state: &mut State, cwd: &str) {
+    let path = format!("{HOME}/config.toml");
+    let line = format!("[projects.{}]", Value::from(cwd));
+    let old = state.files.read(&path).map(<[u8]>::to_vec).unwrap_or_default();
+    let mut text = String::from_utf8_lossy(&old).into_owned();
+    if !text.contains(&line) {
+        text.push_str(&format!("\n{line}\ntrust_level = \"trusted\"\n"));
+        // A full disk trusts nobody.
+        let _ = state.files.write(&path, text.into_bytes());
+        state.tell_changes();
+    }
+}

@@ -1,0 +1,360 @@
+//! What the model may call: commands, patches, its plan, and the tools of the client.
+
+use std::time::Instant;
+
+use serde_json::{Map, Value, json};
+
+use super::asking::Reply;
+use super::faults::Defect;
+use super::files::absolute;
+use super::items::fresh;
+use super::player::{Player, Stop};
+use super::shell::{self, Job, Program, Sandbox, Stream};
+use super::spoil;
+use super::styles::Style;
+use super::wish::environment;
+use crate::cue::Call;
+use crate::reference::engine::{Cancelled, Happening};
+
+/// What a client has decided.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Decision {
+    Accept,
+    ForSession,
+    /// Accept, and what begins with these words from now on.
+    Amendment(Vec<String>),
+    Decline,
+    Cancel,
+}
+
+impl Decision {
+    /// What an answer says. Nothing but the document's decisions allows anything.
+    fn read(reply: Option<&Value>, defect: Option<Defect>) -> Self {
+        let Some(result) = reply else {
+            return if defect == Some(Defect::ErrorsAllow) { Self::Accept } else { Self::Decline };
+        };
+        let Some(decision) = result.get("decision") else {
+            return if defect == Some(Defect::NoDecisionAllows) { Self::Accept } else { Self::Decline };
+        };
+        if let Some(amendment) = decision.get("acceptWithExecpolicyAmendment") {
+            let words = amendment.get("execpolicy_amendment").and_then(Value::as_array);
+            let words = words.into_iter().flatten().filter_map(Value::as_str);
+            return Self::Amendment(words.map(str::to_owned).collect());
+        }
+        match (decision.as_str(), defect) {
+            (Some("accept"), Some(Defect::AcceptIsForSession)) => Self::ForSession,
+            (Some("acceptForSession"), Some(Defect::SessionIsOnce)) => Self::Accept,
+            (Some("accept"), _) => Self::Accept,
+            (Some("acceptForSession"), _) => Self::ForSession,
+            (Some("cancel"), Some(Defect::CancelDeclines)) => Self::Decline,
+            (Some("cancel"), Some(Defect::CancelAccepts)) => Self::Accept,
+            (Some("cancel"), _) => Self::Cancel,
+            (Some("decline"), Some(Defect::DeclineCancels)) => Self::Cancel,
+            (Some("decline"), _) => Self::Decline,
+            (Some(other), Some(Defect::DecisionsIgnoreCase)) if other.eq_ignore_ascii_case("accept") => {
+                Self::Accept
+            }
+            (_, Some(Defect::UnknownDecisionsAllow)) => Self::Accept,
+            (None, Some(Defect::TrueAllows)) if *decision == json!(true) => Self::Accept,
+            _ if decision.get("applyNetworkPolicyAmendment").is_some() => Self::Accept,
+            _ => Self::Decline,
+        }
+    }
+}
+
+impl Player {
+    /// Carries out a call of the model.
+    pub async fn perform(&mut self, call: &Call) -> Result<(), Stop> {
+        match call.name.as_str() {
+            "exec_command" | "shell" | "shell_command" => self.command(&call.args).await,
+            "apply_patch" => self.patch(&call.args).await,
+            "update_plan" => {
+                self.plan(&call.args);
+                Ok(())
+            }
+            name if self.settings.tools.iter().any(|tool| tool == name) => {
+                self.dynamic(name, &call.args).await
+            }
+            // The model is told that there is no such tool; that shows in what it says next.
+            _ => Ok(()),
+        }
+    }
+
+    fn item(&self, id: &str, command: &str, source: &str) -> Value {
+        json!({
+            "type": "commandExecution", "id": id, "command": command, "cwd": self.settings.cwd, "processId": null,
+            "source": source, "status": "inProgress", "commandActions": [{ "type": "unknown", "command": command }],
+            "aggregatedOutput": null, "exitCode": null, "durationMs": null,
+        })
+    }
+
+    /// Whether nobody needs to be asked about a command any more.
+    fn is_allowed(&self, command: &str) -> bool {
+        let state = self.core.lock();
+        let session = match self.behaviour.striking() {
+            Some(Defect::SessionIsForAllThreads) => {
+                state.live.values().any(|live| live.allowed.contains(command))
+            }
+            Some(Defect::SessionIsForAllCommands) => {
+                state.live.get(&self.thread).is_some_and(|live| !live.allowed.is_empty())
+            }
+            _ => state.live.get(&self.thread).is_some_and(|live| live.allowed.contains(command)),
+        };
+        let words: Vec<&str> = command.split_whitespace().collect();
+        let begins = |rule: &Vec<String>| {
+            !rule.is_empty()
+                && words.len() >= rule.len()
+                && rule.iter().zip(&words).all(|(due, word)| due == word)
+        };
+        session || state.rules.iter().any(begins)
+    }
+
+    async fn command(&mut self, args: &Map<String, Value>) -> Result<(), Stop> {
+        let text = |name: &str| args.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let (command, reason) = (text("cmd"), text("justification"));
+        let defect = self.behaviour.striking();
+        let escalated = text("sandbox_permissions") == "require_escalated";
+        let mut sandbox = self.settings.sandbox.clone();
+        let never = self.settings.approval == "never" && defect != Some(Defect::NeverIsAsked);
+        let asks = match defect {
+            Some(Defect::AsksAboutEverything) => !never,
+            Some(Defect::AsksNobody) => false,
+            _ => escalated && !never && !self.is_allowed(&command),
+        };
+        let id = fresh("item");
+        let item = self.item(&id, &command, "agent");
+        let late = defect == Some(Defect::CommandsAreShownAfterTheRequest) && asks;
+        if !late {
+            self.started(&spoil::command(item.clone(), defect, true));
+        }
+        if asks {
+            if defect == Some(Defect::RunsBeforeTheAnswer) {
+                let ended = self.run_shell(&id, &command, Sandbox::Full, false).await;
+                drop(ended);
+            }
+            let mut params = json!({
+                "itemId": id, "reason": reason, "command": command, "cwd": self.settings.cwd,
+                "commandActions": item["commandActions"], "proposedExecpolicyAmendment": null,
+            });
+            if !self.behaviour.style(Style::NoAvailableDecisions) {
+                params["availableDecisions"] = json!(["accept", "acceptForSession", "decline", "cancel"]);
+            }
+            spoil::request(&mut params, defect);
+            if defect == Some(Defect::UnansweredEndsTheTurn) {
+                self.cancelled.sleep(std::time::Duration::from_millis(100)).await?;
+            }
+            let reply = self.ask("item/commandExecution/requestApproval", params).await;
+            let decision = match &reply {
+                Reply::Given(given) => Decision::read(given.as_ref(), defect),
+                Reply::Cancelled => {
+                    self.core.lock().late = Some((self.thread.clone(), command.clone()));
+                    if defect == Some(Defect::InterruptRunsTheCommand) {
+                        let _ = self.run_shell(&id, &command, Sandbox::Full, false).await;
+                    }
+                    if defect != Some(Defect::InterruptedCommandsStayOpen) {
+                        self.not_run(item);
+                    }
+                    return Err(Stop::Cancelled);
+                }
+            };
+            if late {
+                self.started(&item);
+            }
+            match decision {
+                Decision::Decline | Decision::Cancel => {
+                    self.behaviour.note(Happening::Denial);
+                    if defect == Some(Defect::DeclinedRuns) && decision == Decision::Decline {
+                        let _ = self.run_shell(&id, &command, Sandbox::Full, false).await;
+                    }
+                    if defect == Some(Defect::DeclineIsRemembered) {
+                        self.allow(&command);
+                    }
+                    self.not_run(item);
+                    self.flush();
+                    return if decision == Decision::Cancel { Err(Stop::Cancelled) } else { Ok(()) };
+                }
+                Decision::ForSession => self.allow(&command),
+                Decision::Amendment(words) if defect != Some(Defect::AmendmentsAreForgotten) => {
+                    self.core.lock().rules.push(words);
+                }
+                Decision::Amendment(_) | Decision::Accept => {}
+            }
+            if defect == Some(Defect::AcceptedDoesNotRun) {
+                self.completed(spoil::ran(item, 0, String::new(), 0));
+                self.flush();
+                return Ok(());
+            }
+        }
+        if escalated && (!never || self.is_allowed(&command)) {
+            sandbox = Sandbox::Full;
+        }
+        if late && !asks {
+            self.started(&item);
+        }
+        self.execute(item, &id, &command, sandbox).await
+    }
+
+    fn allow(&self, command: &str) {
+        let mut state = self.core.lock();
+        if let Some(live) = state.live.get_mut(&self.thread) {
+            live.allowed.insert(command.to_owned());
+        }
+    }
+
+    fn not_run(&self, mut item: Value) {
+        item["status"] = match self.behaviour.striking() {
+            Some(Defect::DeclinedIsFailed) => json!("failed"),
+            Some(Defect::DeclinedIsCompleted) => json!("inProgress"),
+            _ => json!("declined"),
+        };
+        self.completed(item);
+    }
+
+    /// Tells what was held back.
+    pub fn flush(&mut self) {
+        if let Some(params) = self.unresolved.take() {
+            self.core.lock().tell(&self.thread, "serverRequest/resolved", &params);
+        }
+    }
+
+    /// Runs a command whose item was started, and completes it.
+    async fn execute(&mut self, item: Value, id: &str, command: &str, sandbox: Sandbox) -> Result<(), Stop> {
+        let defect = self.behaviour.striking();
+        let begun = Instant::now();
+        let (ended, output) = self.run_shell(id, command, sandbox, true).await;
+        let time = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let code = *ended.as_ref().unwrap_or(&-1);
+        let mut done = spoil::ran(item, code, output, time);
+        if ended.is_err() {
+            done["exitCode"] = Value::Null;
+        }
+        if !(defect == Some(Defect::CommandsStayOpen)) {
+            self.completed(spoil::command(done, defect, false));
+        }
+        self.flush();
+        ended.map(drop).map_err(Stop::from)
+    }
+
+    /// Runs a command in the shell: its exit code, unless the turn was cancelled, and what it printed.
+    async fn run_shell(
+        &mut self,
+        id: &str,
+        command: &str,
+        sandbox: Sandbox,
+        told: bool,
+    ) -> (Result<i64, Cancelled>, String) {
+        let mut job =
+            Job { cwd: self.settings.cwd.clone(), env: environment(), sandbox, terminal: None, input: None };
+        let (core, thread, turn) = (self.core.clone(), self.thread.clone(), self.turn.clone());
+        let defect = self.behaviour.striking();
+        let mut printed = Vec::new();
+        let mut output = |_: Stream, bytes: &[u8]| {
+            let first = printed.is_empty();
+            printed.extend_from_slice(bytes);
+            let skipped = defect == Some(Defect::FirstOutputIsNotTold) && first;
+            if told && !skipped {
+                let delta = String::from_utf8_lossy(bytes);
+                let params = json!({ "itemId": id, "delta": delta });
+                super::items::tell(&core.lock(), &thread, &turn, "item/commandExecution/outputDelta", params);
+            }
+        };
+        self.behaviour.note(Happening::ToolStarts);
+        let program = Program::Script(command.to_owned());
+        let spared = defect == Some(Defect::InterruptWaitsForCommands);
+        let run = shell::run(&self.core, &mut job, &program, &mut output);
+        let ended = tokio::select! {
+            biased;
+            code = run => Ok(code),
+            () = self.cancelled.wait(), if !spared => Err(Cancelled),
+        };
+        self.behaviour.note(Happening::ToolEnds);
+        let ended =
+            ended.and_then(|code| if spared && self.cancelled.is_set() { Err(Cancelled) } else { Ok(code) });
+        (ended, String::from_utf8_lossy(&printed).into_owned())
+    }
+
+    /// A command of the user's: nobody is asked, and no sandbox holds.
+    pub async fn user_shell(&mut self, command: &str) -> Result<(), Stop> {
+        let id = fresh("item");
+        let source = if self.has(Defect::ShellIsTheAgents) { "agent" } else { "userShell" };
+        let item = self.item(&id, command, source);
+        self.started(&item);
+        let sandbox = match self.behaviour.striking() {
+            Some(Defect::ShellIsSandboxed) => self.settings.sandbox.clone(),
+            _ => Sandbox::Full,
+        };
+        if self.has(Defect::ShellIsAskedAbout) {
+            let params =
+                json!({ "itemId": id, "command": command, "cwd": self.settings.cwd, "commandActions": [] });
+            let _ = self.ask("item/commandExecution/requestApproval", params).await;
+        }
+        self.execute(item, &id, command, sandbox).await
+    }
+
+    fn plan(&self, args: &Map<String, Value>) {
+        let steps = args.get("plan").and_then(Value::as_array).into_iter().flatten();
+        let plan: Vec<Value> = steps
+            .map(|step| {
+                let status = match step["status"].as_str() {
+                    Some("in_progress") if self.has(Defect::PlanStatusesAreTheModels) => "in_progress",
+                    Some("in_progress" | "inProgress") => "inProgress",
+                    Some("completed") => "completed",
+                    _ => "pending",
+                };
+                json!({ "step": step["step"].as_str().unwrap_or_default(), "status": status })
+            })
+            .collect();
+        if self.has(Defect::NoPlans) {
+            return;
+        }
+        self.tell("turn/plan/updated", json!({ "explanation": args.get("explanation"), "plan": plan }));
+    }
+
+    async fn dynamic(&mut self, tool: &str, args: &Map<String, Value>) -> Result<(), Stop> {
+        let id = fresh("item");
+        let mut item = json!({
+            "type": "dynamicToolCall", "id": id, "tool": tool, "arguments": args, "status": "inProgress",
+            "contentItems": null, "success": null, "durationMs": null,
+        });
+        let late = self.has(Defect::ToolCallsAreShownLate);
+        if !late {
+            self.started(&item);
+        }
+        let reply =
+            self.ask("item/tool/call", json!({ "callId": id, "tool": tool, "arguments": args })).await;
+        if late {
+            self.started(&item);
+        }
+        let given = match reply {
+            Reply::Given(given) => given,
+            Reply::Cancelled => {
+                item["status"] = json!("failed");
+                self.completed(item);
+                return Err(Stop::Cancelled);
+            }
+        };
+        let success = given.as_ref().is_some_and(|given| given["success"] == true);
+        item["success"] = json!(success);
+        item["status"] = json!(if success { "completed" } else { "failed" });
+        if let Some(given) = given.filter(|_| !self.has(Defect::ToolResultsAreLost)) {
+            item["contentItems"] = given["contentItems"].clone();
+        }
+        self.completed(item);
+        Ok(())
+    }
+
+    /// The decision about a change of files; none: it was interrupted.
+    pub async fn ask_about_files(&mut self, id: &str) -> Option<Decision> {
+        let params = json!({ "itemId": id, "reason": null, "grantRoot": null });
+        let defect = self.behaviour.striking();
+        match self.ask("item/fileChange/requestApproval", params).await {
+            Reply::Given(given) => Some(Decision::read(given.as_ref(), defect)),
+            Reply::Cancelled => None,
+        }
+    }
+
+    /// A path of the thread.
+    pub fn place(&self, path: &str) -> String {
+        absolute(&self.settings.cwd, path)
+    }
+}

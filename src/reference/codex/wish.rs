@@ -1,0 +1,114 @@
+//! What a request of command/exec asks for.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::faults::Defect;
+use super::files::absolute;
+use super::rpc::{Params, Refusal, invalid, refuse};
+use super::shell::{Job, Sandbox};
+use super::state::{USER_HOME, WORK};
+
+/// Bytes of a stream that are kept, where the request does not say.
+const CAP: usize = 1 << 20;
+/// How long a command may run, where the request does not say.
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// The variables that every command has.
+pub(super) fn environment() -> BTreeMap<String, String> {
+    let all = [("HOME", USER_HOME), ("PATH", "/usr/bin:/bin"), ("LANG", "C.UTF-8"), ("SHELL", "/bin/sh")];
+    all.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
+/// What a request asks for.
+pub(super) struct Wish {
+    pub program: Vec<String>,
+    pub process: Option<String>,
+    pub job: Job,
+    pub timeout: Option<Duration>,
+    pub cap: Option<usize>,
+    pub tty: bool,
+    pub stdin: bool,
+    pub stream: bool,
+}
+
+impl Wish {
+    pub fn read(params: &Params<'_>, defect: Option<Defect>) -> Result<Self, Refusal> {
+        let program = params.texts("command")?.ok_or_else(|| invalid("missing field `command`"))?;
+        let process = params.maybe_text("processId")?.map(str::to_owned);
+        let flag = |name: &str| params.flag(name).map(|flag| flag.unwrap_or(false));
+        let (tty, stdin, stream) = (flag("tty")?, flag("streamStdin")?, flag("streamStdoutStderr")?);
+        let (no_timeout, no_cap) = (flag("disableTimeout")?, flag("disableOutputCap")?);
+        let (timeout, cap) = (params.number("timeoutMs")?, params.number("outputBytesCap")?);
+        let size = params.object("size")?.map(|size| dimensions(&Params(size))).transpose()?;
+        for (wrong, words, spared) in [
+            (program.is_empty(), "the command is empty", Defect::EmptyCommandsRun),
+            (no_timeout && timeout.is_some(), "disableTimeout with timeoutMs", Defect::TimeoutsMayContradict),
+            (no_cap && cap.is_some(), "disableOutputCap with outputBytesCap", Defect::CapsMayContradict),
+            (
+                (tty || stdin || stream) && process.is_none(),
+                "streams need a processId",
+                Defect::StreamsNeedNoProcess,
+            ),
+            (size.is_some() && !tty, "size needs tty", Defect::SizeNeedsNoTerminal),
+        ] {
+            if wrong && defect != Some(spared) {
+                return Err(refuse(words));
+            }
+        }
+        let mut env = environment();
+        if defect == Some(Defect::EnvReplaces) && params.get("env").is_some() {
+            env.clear();
+        }
+        for (name, value) in params.object("env")?.into_iter().flatten() {
+            match value {
+                Value::Null if defect == Some(Defect::NullsAreEmpty) => {
+                    drop(env.insert(name.clone(), String::new()))
+                }
+                Value::Null => drop(env.remove(name)),
+                Value::String(value) if defect != Some(Defect::EnvIsIgnored) => {
+                    env.insert(name.clone(), value.clone());
+                }
+                Value::String(_) => {}
+                _ => return Err(invalid("env")),
+            }
+        }
+        let cwd = params.maybe_text("cwd")?.filter(|_| defect != Some(Defect::ExecIgnoresCwd));
+        let sandbox = match params.get("sandboxPolicy") {
+            None => Sandbox::ReadOnly,
+            Some(policy) => Sandbox::policy(policy).ok_or_else(|| invalid("sandboxPolicy is none"))?,
+        };
+        let sandbox = match defect {
+            Some(Defect::ExecHasNoSandbox) => Sandbox::Full,
+            Some(Defect::ExecNeverWrites) => Sandbox::ReadOnly,
+            Some(Defect::WorkspaceIsEverything) if matches!(sandbox, Sandbox::Workspace(_)) => Sandbox::Full,
+            _ => sandbox,
+        };
+        let terminal = tty.then(|| Arc::new(Mutex::new(size.unwrap_or((24, 80)))));
+        if let Some(terminal) = terminal.as_ref().filter(|_| defect == Some(Defect::SizeIsIgnored)) {
+            *terminal.lock().unwrap_or_else(PoisonError::into_inner) = (24, 80);
+        }
+        let timeout = match (no_timeout || defect == Some(Defect::TimeoutsAreIgnored), timeout) {
+            (true, _) => None,
+            (_, Some(time)) => Some(Duration::from_millis(time)),
+            (_, None) => Some(TIMEOUT),
+        };
+        let cap = match (no_cap && defect != Some(Defect::CapIsAlwaysThere), cap) {
+            _ if defect == Some(Defect::CapsAreIgnored) && cap.is_some() => Some(CAP),
+            (true, _) => None,
+            (_, Some(cap)) => Some(usize::try_from(cap).unwrap_or(usize::MAX)),
+            (_, None) if defect == Some(Defect::NoDefaultCap) => None,
+            (_, None) => Some(CAP),
+        };
+        let job = Job { cwd: absolute(WORK, cwd.unwrap_or(WORK)), env, sandbox, terminal, input: None };
+        Ok(Self { program, process, job, timeout, cap, tty, stdin: stdin || tty, stream: stream || tty })
+    }
+}
+
+/// Rows and columns.
+pub(super) fn dimensions(size: &Params<'_>) -> Result<(u64, u64), Refusal> {
+    let of = |name: &str| size.number(name)?.ok_or_else(|| invalid(&format!("missing field `{name}`")));
+    Ok((of("rows")?, of("cols")?))
+}
