@@ -15,6 +15,7 @@ use super::target::{Chosen, TargetChoice};
 use super::{Failure, header, runtime, usage, width};
 use crate::doctor::{StepFinding, StepState, doctor};
 use crate::exit::{self, Exit};
+use crate::report::clip;
 use crate::report::console::wrapped;
 use crate::report::escape::terminal;
 use crate::results::baseline::Baseline;
@@ -203,9 +204,5 @@ fn show(out: &mut impl Write, finding: &StepFinding, verbose: bool) -> std::io::
 
 /// A text as it may stand in a terminal, cut at [`WIDTH`].
 fn cut(text: &str) -> String {
-    let text = terminal(text);
-    match text.char_indices().nth(WIDTH) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.into_owned(),
-    }
+    clip::name(&terminal(text), WIDTH).into_owned()
 }

@@ -9,8 +9,7 @@ use tokio::runtime::Runtime;
 
 use super::config::Jobs;
 use super::fuzz::budget::Budget;
-use super::report::check_distinct;
-use super::reports::Reports;
+use super::reports::{Besides, Reports};
 use super::screen::Screen;
 use super::signals::stop_on_signal;
 use super::subject::{Found, Generator, Subject, check_folder, heading};
@@ -86,9 +85,8 @@ impl Explore {
         self.extent.seed = self.extent.seed.or(found.seed);
         check_folder("--save", self.outputs.save.as_deref())?;
         let name = format!("explore-{}", found.protocol.name);
-        self.outputs.reports = std::mem::take(&mut self.outputs.reports).named(&name);
-        check_distinct([], self.outputs.reports.paths())?;
-        self.outputs.reports.check()?;
+        self.outputs.reports =
+            std::mem::take(&mut self.outputs.reports).settle(&name, &Besides::default())?;
         let runtime = runtime()?;
         let testbed = self.subject.open(&runtime, &found, self.seed())?;
         self.explore(&runtime, testbed, &found)

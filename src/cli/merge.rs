@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::report::{Shown, check_distinct, name, read};
-use super::reports::Reports;
+use super::report::{Shown, name, read};
+use super::reports::{Besides, Reports};
 use super::{Failure, usage};
 use crate::exit::{self, Exit};
 use crate::results::event::RunEvent;
@@ -26,6 +26,8 @@ pub(super) struct Merge {
 
 impl Merge {
     pub fn run(self) -> Result<Exit, Failure> {
+        // Rather now than after many files.
+        self.reports.check_distinct(&self.files)?;
         let files = self.files.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
         let events = merge::merge(files).map_err(|error| {
             let hint = "give the --json file of each shard of one run, each once";
@@ -34,9 +36,8 @@ impl Merge {
                 None => usage(error, hint),
             }
         })?;
-        let reports = self.reports.named(name(&events));
-        check_distinct(&self.files, reports.paths())?;
-        reports.check()?;
+        let besides = Besides { read: self.files.iter().collect(), ..Besides::default() };
+        let reports = self.reports.settle(name(&events), &besides)?;
         reports.write(&events, |error| usage(error, ""))?;
         self.shown.show(&events)?;
         let codes = events.iter().filter_map(|event| match event {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::reports::Reports;
+use super::reports::{Besides, Reports};
 use super::{Failure, unreadable, usage};
 use crate::exit::Exit;
 use crate::report::console::{Console, ConsoleOptions};
@@ -59,26 +59,6 @@ pub(super) fn name(events: &[RunEvent]) -> &str {
     if is_plain && !first.is_empty() && names.all(|name| name == first) { first } else { "frameproof" }
 }
 
-/// Refuses to write over what is read, and to write two things to one file.
-pub(super) fn check_distinct<'p>(
-    inputs: impl IntoIterator<Item = &'p PathBuf>,
-    outputs: impl IntoIterator<Item = &'p PathBuf>,
-) -> Result<(), Failure> {
-    let place = |path: &PathBuf| std::fs::canonicalize(path).ok().or_else(|| std::path::absolute(path).ok());
-    // What is no file, such as /dev/null, takes as much as it is given.
-    let is_file = |path: &&PathBuf| std::fs::metadata(path).map_or(true, |found| found.is_file());
-    let mut known: Vec<Option<PathBuf>> = inputs.into_iter().filter(is_file).map(place).collect();
-    for path in outputs.into_iter().filter(is_file) {
-        let own = place(path);
-        if known.contains(&own) {
-            let message = format!("{} would be overwritten", path.display());
-            return Err(usage(message, "it is named twice: give each report a file of its own"));
-        }
-        known.push(own);
-    }
-    Ok(())
-}
-
 impl Shown {
     /// Shows the events as the run did.
     pub fn show(&self, events: &[RunEvent]) -> Result<(), Failure> {
@@ -97,9 +77,8 @@ impl Shown {
 impl Report {
     pub fn run(self) -> Result<Exit, Failure> {
         let events = read(&self.events)?;
-        let reports = self.reports.named(name(&events));
-        check_distinct([&self.events], reports.paths())?;
-        reports.check()?;
+        let besides = Besides { read: vec![&self.events], ..Besides::default() };
+        let reports = self.reports.settle(name(&events), &besides)?;
         reports.write(&events, |error| usage(error, ""))?;
         if reports.paths().next().is_some() || reports.annotations.is_some() {
             return Ok(Exit::Passed);

@@ -65,6 +65,17 @@ impl Frames {
     }
 }
 
+/// What a command reads and writes besides its reports.
+#[derive(Default)]
+pub(super) struct Besides<'p> {
+    /// What it reads, and must not overwrite.
+    pub read: Vec<&'p PathBuf>,
+    /// What else it writes.
+    pub written: Vec<&'p PathBuf>,
+    /// Where reports go that nobody has asked for.
+    pub usual: Option<&'p Path>,
+}
+
 /// Whose marks to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Annotations {
@@ -90,17 +101,33 @@ impl Annotations {
 }
 
 impl Reports {
-    /// Where those go that are written to a folder, and are not said to go elsewhere.
-    pub fn named(mut self, name: &str) -> Self {
+    /// Says where each goes: by this name, where they go to a folder and are not said to go elsewhere.
+    ///
+    /// # Errors
+    /// One would overwrite another, or what the command reads or writes besides; or there is no place for one: rather now than
+    /// when the work is done.
+    pub fn settle(mut self, name: &str, besides: &Besides<'_>) -> Result<Self, Failure> {
         if let Some(folder) = self.report_dir.clone() {
             self.summary.get_or_insert_with(|| folder.join(format!("{name}.md")));
             self.usual(&folder, name);
         }
-        self
+        if let Some(folder) = besides.usual {
+            self.usual(folder, name);
+        }
+        let written = || besides.written.iter().copied();
+        check_distinct(besides.read.iter().copied(), self.paths().chain(written()))?;
+        let quality = self.code_quality();
+        self.paths().chain(&quality).chain(written()).try_for_each(|path| self.check_place(path))?;
+        Ok(self)
+    }
+
+    /// Refuses reports that would overwrite what is read, as far as the command line names them.
+    pub fn check_distinct<'p>(&'p self, read: impl IntoIterator<Item = &'p PathBuf>) -> Result<(), Failure> {
+        check_distinct(read, self.paths())
     }
 
     /// Writes what a program, CI and a person read to this folder, unless it is said to go elsewhere.
-    pub fn usual(&mut self, folder: &Path, name: &str) {
+    fn usual(&mut self, folder: &Path, name: &str) {
         self.junit.get_or_insert_with(|| folder.join(format!("{name}.junit.xml")));
         self.json.get_or_insert_with(|| folder.join(format!("{name}.jsonl")));
         self.html.get_or_insert_with(|| folder.join(format!("{name}.html")));
@@ -111,14 +138,8 @@ impl Reports {
         [&self.junit, &self.json, &self.html, &self.summary].into_iter().flatten()
     }
 
-    /// Whether there is a place for each: rather now than after the campaign.
-    pub fn check(&self) -> Result<(), Failure> {
-        let quality = self.code_quality();
-        self.paths().chain(&quality).try_for_each(|path| self.check_place(path))
-    }
-
-    /// Whether something else can be written here.
-    pub fn check_place(&self, path: &Path) -> Result<(), Failure> {
+    /// Whether something can be written here.
+    fn check_place(&self, path: &Path) -> Result<(), Failure> {
         self.check_links(path)?;
         file::check_writable(path).map_err(unwritable)
     }
@@ -154,6 +175,26 @@ impl Reports {
 
 fn leading_out(error: String) -> Failure {
     usage(error, "name the place itself, or remove the link: files of strangers may hold links to anywhere")
+}
+
+/// Refuses to write over what is read, and to write two things to one file.
+fn check_distinct<'p>(
+    inputs: impl IntoIterator<Item = &'p PathBuf>,
+    outputs: impl IntoIterator<Item = &'p PathBuf>,
+) -> Result<(), Failure> {
+    let place = |path: &PathBuf| std::fs::canonicalize(path).ok().or_else(|| std::path::absolute(path).ok());
+    // What is no file, such as /dev/null, takes as much as it is given.
+    let is_file = |path: &&PathBuf| std::fs::metadata(path).map_or(true, |found| found.is_file());
+    let mut known: Vec<Option<PathBuf>> = inputs.into_iter().filter(is_file).map(place).collect();
+    for path in outputs.into_iter().filter(is_file) {
+        let own = place(path);
+        if known.contains(&own) {
+            let message = format!("{} would be overwritten", path.display());
+            return Err(usage(message, "it is named twice: give each report a file of its own"));
+        }
+        known.push(own);
+    }
+    Ok(())
 }
 
 /// Prints the commands that GitHub's runner obeys, and adds to the job's summary if there is one.

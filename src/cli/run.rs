@@ -8,8 +8,7 @@ use clap::Args;
 use super::config::{Config, Jobs};
 use super::fuzz::budget::Budget;
 use super::places::Files;
-use super::report::check_distinct;
-use super::reports::{Frames, Reports};
+use super::reports::{Besides, Frames, Reports};
 use super::server::Server;
 use super::shard::Sharding;
 use super::side_by_side::{SuiteRun, side_by_side};
@@ -151,23 +150,21 @@ impl Run {
             return super::list::cases(&suites.iter().map(Suite::from).collect::<Vec<_>>());
         }
         let name = if all { "frameproof" } else { &suites[0].protocol.name };
-        self.reports = std::mem::take(&mut self.reports).named(name);
-        if self.server.url.is_none() && chosen.is_none() {
-            self.reports.usual(Path::new("reports"), name);
-        }
+        let is_reference = self.server.url.is_none() && chosen.is_none();
         let target = self.server.target(chosen.as_ref())?;
-        let others = || [&self.trace, &self.baseline_write].into_iter().flatten();
-        check_distinct([], self.reports.paths().chain(others()))?;
-        self.reports.check()?;
-        others().try_for_each(|path| self.reports.check_place(path))?;
+        let besides = Besides {
+            written: [&self.trace, &self.baseline_write].into_iter().flatten().collect(),
+            usual: is_reference.then_some(Path::new("reports")),
+            ..Besides::default()
+        };
+        self.reports = std::mem::take(&mut self.reports).settle(name, &besides)?;
         let verbosity = if self.quiet { -1 } else { i8::try_from(self.verbose).unwrap_or(i8::MAX) };
         let progress = std::io::stdout().is_terminal();
         let console = ConsoleOptions { progress, verbosity, overview: all, width: super::width() };
         let mut console = Console::new(anstream::stdout(), console);
         let mut events = Vec::new();
         let mut shown = Ok(());
-        let mut sink = |event: &RunEvent| {
-            let mut event = event.clone();
+        let mut sink = |mut event: RunEvent| {
             if let RunEvent::RunStarted(started) = &mut event {
                 started.shard = shards.as_ref().and_then(|shards| shards.get(&started.protocol).copied());
             }

@@ -23,7 +23,7 @@ pub(super) struct SuiteRun {
 pub(super) fn side_by_side(
     runtime: &Runtime,
     suites: Vec<SuiteRun>,
-    sink: &mut impl FnMut(&RunEvent),
+    sink: &mut impl FnMut(RunEvent),
 ) -> Vec<Result<Summary, RunError>> {
     std::thread::scope(|scope| {
         let start = |suite: SuiteRun| {
@@ -38,7 +38,7 @@ pub(super) fn side_by_side(
         };
         let running: Vec<_> = suites.into_iter().map(start).collect();
         let ends = running.into_iter().map(|(run, events)| {
-            events.iter().for_each(|event| sink(&event));
+            events.iter().for_each(&mut *sink);
             run.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         });
         ends.collect()

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::escape;
 use super::runs::{Run, runs};
 use super::story::{Story, stories};
+use super::{clip, escape};
 use crate::results::event::{RunEvent, Verdict};
 
 /// GitHub shows ten annotations of a kind for each step, and drops the others.
@@ -59,9 +59,7 @@ fn marks(runs: &[Run<'_>], places: &Places) -> Vec<Mark> {
             more => format!(" (and {more} more)"),
         };
         let space = if ids.is_empty() { "" } else { " " };
-        let what =
-            first.map(|failure| failure.message.as_str()).or(case.reason.as_deref()).unwrap_or_default();
-        let mut message: String = what.chars().take(MESSAGE).collect();
+        let mut message = clip::name(case.headline().unwrap_or_default(), MESSAGE).into_owned();
         if let Some(text) = first.and_then(|failure| started.requirements.get(failure.requirements.first()?))
         {
             message += &format!("\n{} {} ({})", text.level, text.text, text.source);

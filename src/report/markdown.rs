@@ -1,12 +1,11 @@
 //! A summary in Markdown: for the page of a job in CI, or a comment on a merge request.
 
-use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use super::runs::{Run, runs, total};
 use super::story::{Story, stories};
 use super::table::Table;
-use super::{counts, escape, verdict_of};
+use super::{clip, counts, escape, verdict_of};
 use crate::results::event::{CaseReport, Failure, RunEvent, RunStarted, Verdict};
 
 /// Longest summary in bytes: GitHub takes 1 MiB of a step.
@@ -98,7 +97,6 @@ fn overview(runs: &[Run<'_>]) -> String {
 fn told(story: &Story<'_>, started: &RunStarted) -> String {
     let case = story.first;
     let failures = case.telling();
-    let what = failures.first().map(|failure| failure.message.as_str()).or(case.reason.as_deref());
     let others = match story.others.len() {
         0 => String::new(),
         more => format!(" and {more} more"),
@@ -107,7 +105,7 @@ fn told(story: &Story<'_>, started: &RunStarted) -> String {
         "<details><summary>{} <b>{}</b>{others}: {}</summary>\n\n{}\n\n",
         sign(case.verdict),
         html(&case.case),
-        html(what.unwrap_or_default()),
+        html(case.headline().unwrap_or_default()),
         prose(&case.title)
     );
     for failure in failures.iter().take(FAILURES) {
@@ -124,7 +122,7 @@ fn told(story: &Story<'_>, started: &RunStarted) -> String {
         let _ = writeln!(text, "For the same reason: {}{more}\n", named.join(", "));
     }
     if !case.reproduce.is_empty() {
-        text += &format!("Reproduce:\n\n{}", fenced(&clipped(&case.reproduce, COMMAND)));
+        text += &format!("Reproduce:\n\n{}", fenced(&clip::name(&case.reproduce, COMMAND)));
     }
     text + "</details>\n\n"
 }
@@ -160,24 +158,17 @@ fn frames(case: &CaseReport, failures: &[Failure]) -> String {
             text,
             "{mark} {:>9.1} ms {} {} {}",
             line.ms,
-            clipped(&escape::terminal(&line.client), CLIENT),
+            clip::name(&escape::terminal(&line.client), CLIENT),
             line.way,
-            clipped(&frame, FRAME)
+            clip::name(&frame, FRAME)
         );
     }
     text
 }
 
-fn clipped(text: &str, most: usize) -> Cow<'_, str> {
-    match text.char_indices().nth(most) {
-        Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
-        None => Cow::Borrowed(text),
-    }
-}
-
 /// A line of text that is no Markdown, whatever is in it: everything that could be is escaped.
 fn prose(text: &str) -> String {
-    let text = clipped(text, SENTENCE);
+    let text = clip::name(text, SENTENCE);
     let mut out = String::with_capacity(text.len() + 16);
     for c in escape::terminal(&text).chars() {
         match c {
@@ -201,7 +192,7 @@ fn prose(text: &str) -> String {
 /// Text in HTML.
 fn html(text: &str) -> String {
     let mut out = String::new();
-    for c in escape::terminal(&clipped(text, SENTENCE)).chars() {
+    for c in escape::terminal(&clip::name(text, SENTENCE)).chars() {
         match c {
             c if c.is_ascii_alphanumeric() || " /.-,;()'=".contains(c) || !c.is_ascii() => out.push(c),
             c => {

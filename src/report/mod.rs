@@ -3,6 +3,7 @@
 pub mod annotations;
 mod brief;
 pub mod check;
+pub(crate) mod clip;
 pub mod comparison;
 pub mod console;
 mod diff;

@@ -207,6 +207,15 @@ impl CaseReport {
         if self.verdict == Verdict::Flaky { self.earlier.concat() } else { self.failures.clone() }
     }
 
+    /// The first thing to tell of it, where there is one: the first failure's message, or else the reason.
+    pub fn headline(&self) -> Option<&str> {
+        let failures = match self.verdict {
+            Verdict::Flaky => self.earlier.iter().flatten().next(),
+            _ => self.failures.first(),
+        };
+        failures.map(|failure| failure.message.as_str()).or(self.reason.as_deref())
+    }
+
     /// The last `count` lines of the wire log that are not ambient, and those that show the failures wherever they are, in the
     /// order of time: two clients' lines were noted as they were looked at.
     pub fn last_frames(&self, count: usize, failures: &[Failure]) -> Vec<ShownFrame<'_>> {

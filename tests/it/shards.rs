@@ -99,6 +99,10 @@ fn shards_that_do_not_fit_are_refused() {
     let (code, _, errors) = run(folder.path(), &["merge", "one.jsonl", "two.jsonl", "--json", "one.jsonl"]);
     assert_eq!(code, Some(2), "{errors}");
     assert!(errors.contains("one.jsonl would be overwritten"), "{errors}");
+    // That is found out before any file is read.
+    let (code, _, errors) = run(folder.path(), &["merge", "gone.jsonl", "one.jsonl", "--json", "one.jsonl"]);
+    assert_eq!(code, Some(2), "{errors}");
+    assert!(errors.contains("one.jsonl would be overwritten"), "{errors}");
     let (code, _, errors) = run(folder.path(), &["run", "codey", "--json", "x", "--junit", "./x"]);
     assert_eq!(code, Some(2), "{errors}");
     assert!(errors.contains("x would be overwritten"), "{errors}");

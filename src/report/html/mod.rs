@@ -4,7 +4,6 @@
 
 mod bars;
 mod cases;
-mod clip;
 mod failures;
 mod heat;
 mod lifelines;
@@ -15,7 +14,7 @@ mod rows;
 mod sequence;
 mod summary;
 
-use super::escape;
+use super::{clip, escape};
 use crate::report::runs;
 use crate::results::event::RunEvent;
 use links::Links;

@@ -84,9 +84,7 @@ impl FailureGroups {
 
     /// Points a case to an earlier one that has told all that is wrong with it.
     pub fn join(&mut self, report: &mut CaseReport) {
-        let wrong =
-            matches!(report.verdict, Verdict::Failed | Verdict::Error | Verdict::Warned | Verdict::Flaky);
-        if !wrong || report.same_as.is_some() {
+        if !report.is_notable() || report.same_as.is_some() {
             return;
         }
         let keys = signature::of_case(report);
