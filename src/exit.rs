@@ -58,8 +58,8 @@ impl Exit {
             (Self::Failed, Command::Doctor) => "something is missing",
             (Self::Failed, Command::Fuzz) => "a finding; with `--replay`: one that is not fixed",
             (Self::Failed, Command::Explore) => "a finding",
-            (Self::Passed, Command::Diff) => "the second run is not worse",
-            (Self::Failed, Command::Diff) => "it is worse",
+            (Self::Passed, Command::Diff) => "the second run is not worse; the recordings do not differ",
+            (Self::Failed, Command::Diff) => "the second run is worse; the recordings differ",
             (Self::Harness | Self::Nothing | Self::Interrupted, Command::Diff) => return None,
             (Self::Usage, _) => "usage, configuration or scenario error",
             (Self::Harness, Command::Fuzz | Command::Explore) => {

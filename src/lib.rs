@@ -2,7 +2,7 @@
 //!
 //! The floors, from the ground up; each imports only from those before it:
 //! [`source`], [`frame`] and [`output`], [`trace`], [`protocol`], [`check`], [`wire`], [`mod@reference`], [`model`], [`scenario`],
-//! [`run`], [`synthesis`], [`doctor`], [`selftest`], [`fuzz`], [`explore`], [`report`], [`cli`]. `docs/architecture.md` tells how they fit together.
+//! [`run`], [`synthesis`], [`doctor`], [`selftest`], [`fuzz`], [`explore`], [`recording`], [`report`], [`cli`]. `docs/architecture.md` tells how they fit together.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -21,6 +21,7 @@ pub(crate) mod input;
 pub mod model;
 pub mod output;
 pub mod protocol;
+pub mod recording;
 pub mod reference;
 pub mod report;
 pub mod results;

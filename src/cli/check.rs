@@ -1,21 +1,24 @@
 //! `frameproof check`.
 
 use std::collections::BTreeMap;
-use std::io::{BufReader, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
-use super::source::{Filter, Reading, Source};
-use super::{Failure, nothing, unreadable, usage};
+use super::reports::{Besides, Reports};
+use super::source::{Filter, Reading, Source, quote};
+use super::{Failure, harness, nothing, unreadable, usage};
 use crate::check::{Exercised, JudgePair, Limit, PairJudged, RulesetPair, Violation};
 use crate::exit::Exit;
 use crate::frame::Limits;
 use crate::protocol::Protocol;
+use crate::recording::judged::{About, JudgedRecording};
 use crate::report::check::{BlockOptions, Blocks, Seen};
 use crate::report::escape::terminal;
 use crate::report::often;
+use crate::results::event::RunEvent;
 use crate::results::excused::{ExcusedDeviation, ExcusedList};
 use crate::scenario::LoadedCase;
 use crate::trace::Reader;
@@ -46,6 +49,8 @@ pub(super) struct Check {
     /// A folder of JSON Schemas that the server has generated of itself: what it sends is judged by them, too.
     #[arg(long, value_name = "DIR")]
     schemas: Option<PathBuf>,
+    #[command(flatten)]
+    reports: Reports,
 }
 
 impl Check {
@@ -64,13 +69,47 @@ impl Check {
         let bare = source.bare()?;
         let protocol = source.protocol(&mut Filter::default())?;
         let cases = source.cases(&protocol)?;
-        let name = self.trace.display().to_string();
-        if name == "-" {
-            let reader = Reader::new("standard input", std::io::stdin().lock());
-            return judge(&protocol, bare.as_ref(), &cases, reader, self.options());
+        let (options, reproduce) = (self.options(), self.again());
+        let name = match self.trace.display().to_string() {
+            name if name == "-" => "standard input".to_owned(),
+            name => name,
+        };
+        let besides = Besides { read: vec![&self.trace], ..Besides::default() };
+        let reports = self.reports.settle(&format!("check-{}", protocol.name), &besides)?;
+        let about = About { file: name.clone(), reproduce };
+        // Nobody looks at what is not asked for.
+        let recording = reports.are_wanted().then(|| JudgedRecording::new(&protocol, about));
+        let tally = Tally { recording, ..Tally::new(options, bare.clone()) };
+        let input: Box<dyn BufRead> = match self.trace.as_os_str() == "-" {
+            true => Box::new(std::io::stdin().lock()),
+            false => {
+                let file =
+                    crate::input::open(&self.trace).map_err(|error| unreadable(&self.trace, &error))?;
+                Box::new(BufReader::new(file))
+            }
+        };
+        let (exit, events) = judge(&protocol, bare.as_ref(), &cases, Reader::new(&name, input), tally)?;
+        reports.write(&events, |error| harness(error, "the recording is judged; the verdict is above"))?;
+        Ok(exit)
+    }
+
+    /// The command that does the same again.
+    fn again(&self) -> String {
+        let mut text = format!("frameproof check {}", quote(&self.trace.display().to_string()));
+        text += &format!(" --protocol {}", quote(&self.protocol));
+        for path in &self.overlay {
+            text += &format!(" --overlay {}", quote(&path.display().to_string()));
         }
-        let file = crate::input::open(&self.trace).map_err(|error| unreadable(&self.trace, &error))?;
-        judge(&protocol, bare.as_ref(), &cases, Reader::new(&name, BufReader::new(file)), self.options())
+        if let Some(folder) = &self.schemas {
+            text += &format!(" --schemas {}", quote(&folder.display().to_string()));
+        }
+        if let Some(reading) = self.reading.and_then(|reading| reading.to_possible_value()) {
+            text += &format!(" --reading {}", reading.get_name());
+        }
+        if let Some(dialect) = &self.dialect {
+            text += &format!(" --dialect {}", quote(dialect));
+        }
+        text
     }
 
     fn options(&self) -> BlockOptions {
@@ -87,14 +126,13 @@ fn judge(
     protocol: &Arc<Protocol>,
     bare: Option<&Arc<Protocol>>,
     cases: &[LoadedCase],
-    reader: Reader<impl std::io::BufRead>,
-    options: BlockOptions,
-) -> Result<Exit, Failure> {
+    reader: Reader<impl BufRead>,
+    mut tally: Tally,
+) -> Result<(Exit, Vec<RunEvent>), Failure> {
     // The one used last stands last.
     let mut judges: Vec<(Option<Arc<str>>, JudgePair)> = Vec::new();
     let rules = RulesetPair::compile(protocol, bare)?;
     let mut out = anstream::stdout();
-    let mut tally = Tally::new(options, bare.cloned());
     let mut events = 0u64;
     for event in reader {
         let event = match event {
@@ -118,12 +156,16 @@ fn judge(
                 }
             };
             if judges.len() >= MAX_OPEN {
-                tally.finish(protocol, judges.remove(0).1);
+                let (case, judge) = judges.remove(0);
+                tally.finish(protocol, case.as_ref(), judge);
             }
             judges.push(next);
         }
         let Some((_, pair)) = judges.last_mut() else { continue };
         let PairJudged { judged, excused } = pair.observe(&event);
+        if let Some(recording) = &mut tally.recording {
+            recording.observe(&event, &judged);
+        }
         tally.excuse(excused, Some(events));
         for violation in &judged.violations {
             tally.add(protocol, violation, Some((events, &event)));
@@ -132,12 +174,13 @@ fn judge(
     if events == 0 {
         return Err(nothing("the trace is empty", "is the file complete?"));
     }
-    for (_, judge) in judges {
-        tally.finish(protocol, judge);
+    for (case, judge) in judges {
+        tally.finish(protocol, case.as_ref(), judge);
     }
     tally.blocks.write(&mut out, protocol)?;
     tally.tell_excused(&mut out)?;
-    tally.close(&mut out, protocol, events)
+    let exit = tally.close(&mut out, protocol, events)?;
+    Ok((exit, tally.events()))
 }
 
 /// Most different deviations that are listed as excused.
@@ -154,6 +197,8 @@ struct Tally {
     limits: Vec<Limit>,
     /// Each with the frame that it was seen in first, from 1.
     excused: ExcusedList<Option<u64>>,
+    /// What reports tell; none: nobody has asked for one.
+    recording: Option<JudgedRecording>,
 }
 
 impl Tally {
@@ -167,11 +212,30 @@ impl Tally {
             exercised: Exercised::new(),
             limits: Vec::new(),
             excused: ExcusedList::default(),
+            recording: None,
         }
     }
 
+    /// What reports are made of.
+    fn events(self) -> Vec<RunEvent> {
+        let Some(recording) = self.recording else { return Vec::new() };
+        let excused = self.excused.iter().map(|one| ExcusedDeviation {
+            requirements: one.requirements.clone(),
+            message: one.message.clone(),
+            count: one.count,
+            place: one.place.map_or_else(|| "the end".to_owned(), |frame| format!("frame {frame}")),
+        });
+        let (excused, limits) = (excused.collect(), self.limits.iter().map(Limit::to_string));
+        recording.events(
+            jiff::Timestamp::now().to_string(),
+            self.exercised,
+            excused,
+            &limits.collect::<Vec<_>>(),
+        )
+    }
+
     /// Ends a case. A recording may end at any moment: what is open then is not judged.
-    fn finish(&mut self, protocol: &Protocol, pair: JudgePair) {
+    fn finish(&mut self, protocol: &Protocol, case: Option<&Arc<str>>, pair: JudgePair) {
         let PairJudged { judged, excused } = pair.finish(false);
         let crate::check::Outcome { violations, exercised, limits } = judged;
         for limit in limits {
@@ -179,6 +243,9 @@ impl Tally {
                 Some(known) => known.forgotten += limit.forgotten,
                 None => self.limits.push(limit),
             }
+        }
+        if let Some(recording) = &mut self.recording {
+            recording.finish(case, &violations);
         }
         self.excuse(excused, None);
         for violation in &violations {

@@ -1,36 +1,71 @@
 //! `frameproof diff`.
 
 use std::collections::BTreeSet;
-use std::io::Write;
-use std::path::PathBuf;
+use std::io::{BufRead, BufReader, Read as _, Write};
+use std::path::{Path, PathBuf};
 
 use clap::Args;
+use serde_json::Value;
 
+use super::recordings::Recordings;
 use super::report::read;
-use super::{Failure, usage};
+use super::{Failure, unreadable, usage};
 use crate::exit::{self, Exit};
 use crate::report::comparison;
 use crate::results::compare::compare;
 use crate::results::event::RunEvent;
 
-/// Compare two runs: what is newly failing, fixed, flaky, changed or slower.
+/// Compare two runs, or two recordings.
 ///
-/// The exit code is 1 where the second run is worse: a case fails, is warned of or is flaky that was not, or a case or requirement is no
-/// longer tried.
+/// Of two runs: what is newly failing, fixed, flaky, changed or slower. The exit code is 1 where the second run is worse: a case fails,
+/// is warned of or is flaky that was not, or a case or requirement is no longer tried.
+///
+/// Of two recordings: what was said in one and not in the other, at another place, or with other values. Ids, times, and where a text is
+/// cut into pieces, are no difference. The exit code is 1 where they differ.
 #[derive(Debug, Args)]
 #[command(after_long_help = exit::help(exit::Command::Diff))]
 pub(super) struct Diff {
-    /// The earlier run, as `run --json FILE` wrote it.
+    /// The earlier run, as `run --json FILE` wrote it; or the earlier recording, as `run --trace FILE` did.
     before: PathBuf,
     /// The later one.
     after: PathBuf,
+    #[command(flatten)]
+    recordings: Recordings,
     /// Show the last line only.
     #[arg(long, short)]
     quiet: bool,
 }
 
+/// What a file holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Content {
+    /// Events of a run.
+    Run,
+    /// Frames.
+    Recording,
+}
+
 impl Diff {
     pub fn run(self) -> Result<Exit, Failure> {
+        match (content(&self.before)?, content(&self.after)?) {
+            (Some(one), Some(other)) if one != other => {
+                let named = |path: &Path, content| match content {
+                    Content::Run => format!("{} is a run", path.display()),
+                    Content::Recording => format!("{} is a recording", path.display()),
+                };
+                let message = format!("{}, {}", named(&self.before, one), named(&self.after, other));
+                let hint = "give two files of `run --json`, or two of `run --trace`";
+                Err(usage(message, hint))
+            }
+            (Some(Content::Recording), _) | (_, Some(Content::Recording)) => {
+                self.recordings.compare(&self.before, &self.after, self.quiet)
+            }
+            _ => self.runs(),
+        }
+    }
+
+    fn runs(&self) -> Result<Exit, Failure> {
+        self.recordings.refuse()?;
         let (before, after) = (read(&self.before)?, read(&self.after)?);
         let (one, other) = (protocols(&before), protocols(&after));
         if one.is_disjoint(&other) {
@@ -44,6 +79,29 @@ impl Diff {
         out.flush()?;
         Ok(if comparison.is_worse() { Exit::Failed } else { Exit::Passed })
     }
+}
+
+/// Longest line that is looked at to see what a file holds, in bytes.
+const MAX_LINE: u64 = 64 << 20;
+
+/// What a file holds, by its first line; none: it cannot be seen there.
+fn content(path: &Path) -> Result<Option<Content>, Failure> {
+    let file = crate::input::open(path).map_err(|error| unreadable(path, &error))?;
+    let mut input = BufReader::new(file).take(MAX_LINE);
+    let mut line = Vec::new();
+    while line.iter().all(u8::is_ascii_whitespace) {
+        line.clear();
+        if input.read_until(b'\n', &mut line).map_err(|error| unreadable(path, &error))? == 0 {
+            return Ok(None);
+        }
+    }
+    let text = String::from_utf8_lossy(&line);
+    let value: Option<Value> = serde_json::from_str(text.trim_start_matches('\u{feff}')).ok();
+    Ok(value.and_then(|value| match value.as_object()? {
+        object if object.contains_key("event") => Some(Content::Run),
+        object if object.contains_key("t_ms") => Some(Content::Recording),
+        _ => None,
+    }))
 }
 
 /// The protocols that were run.

@@ -18,6 +18,7 @@ mod merge;
 mod model;
 mod places;
 mod reading;
+mod recordings;
 mod report;
 mod reports;
 mod run;
@@ -180,7 +181,7 @@ enum Command {
     Report(report::Report),
     /// Put the shards of a run together: one verdict, one set of reports.
     Merge(merge::Merge),
-    /// Compare two runs: what is newly failing, fixed, flaky, changed or slower.
+    /// Compare two runs, or two recordings.
     Diff(diff::Diff),
     /// Write a small protocol with scenarios, to start from.
     Init(init::Init),

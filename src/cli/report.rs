@@ -80,7 +80,7 @@ impl Report {
         let besides = Besides { read: vec![&self.events], ..Besides::default() };
         let reports = self.reports.settle(name(&events), &besides)?;
         reports.write(&events, |error| usage(error, ""))?;
-        if reports.paths().next().is_some() || reports.annotations.is_some() {
+        if reports.are_wanted() {
             return Ok(Exit::Passed);
         }
         self.shown.show(&events)?;

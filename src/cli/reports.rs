@@ -121,6 +121,11 @@ impl Reports {
         Ok(self)
     }
 
+    /// Whether there are any.
+    pub fn are_wanted(&self) -> bool {
+        self.paths().next().is_some() || self.annotations.is_some()
+    }
+
     /// Refuses reports that would overwrite what is read, as far as the command line names them.
     pub fn check_distinct<'p>(&'p self, read: impl IntoIterator<Item = &'p PathBuf>) -> Result<(), Failure> {
         check_distinct(read, self.paths())
@@ -178,7 +183,7 @@ fn leading_out(error: String) -> Failure {
 }
 
 /// Refuses to write over what is read, and to write two things to one file.
-fn check_distinct<'p>(
+pub(super) fn check_distinct<'p>(
     inputs: impl IntoIterator<Item = &'p PathBuf>,
     outputs: impl IntoIterator<Item = &'p PathBuf>,
 ) -> Result<(), Failure> {

@@ -50,7 +50,7 @@ fn asked_for(expected: &Value, actual: &Value) -> (Value, bool) {
 }
 
 /// A line of a difference: `-` expected, `+` actual, ` ` both.
-fn lines(expected: &Value, actual: &Value) -> Vec<(char, String)> {
+pub(super) fn lines(expected: &Value, actual: &Value) -> Vec<(char, String)> {
     let are_texts = expected.is_string() && actual.is_string();
     let text = |value: &Value| match value {
         Value::String(text) if are_texts => text.clone(),
@@ -83,10 +83,37 @@ fn lines(expected: &Value, actual: &Value) -> Vec<(char, String)> {
     lines
 }
 
+/// The lines that differ, with so many around them; `…` stands for those that are left out.
+pub(super) fn hunks(lines: Vec<(char, String)>, around: usize) -> Vec<(char, String)> {
+    let differs: Vec<usize> = (0..lines.len()).filter(|at| lines[*at].0 != ' ').collect();
+    let is_near = |at: usize| {
+        let next = differs.partition_point(|differs| differs + around < at);
+        differs.get(next).is_some_and(|differs| *differs <= at + around)
+    };
+    let mut shown: Vec<(char, String)> = Vec::new();
+    for (at, line) in lines.into_iter().enumerate() {
+        if is_near(at) {
+            shown.push(line);
+        } else if shown.last().is_none_or(|(sign, _)| *sign != '…') {
+            shown.push(('…', String::new()));
+        }
+    }
+    shown
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn what_is_far_from_a_difference_is_left_out() {
+        let one = json!([1, 2, 3, 4, 5, 6, 7, 8]);
+        let shown = hunks(lines(&one, &json!([1, 2, 3, 4, 0, 6, 7, 8])), 1);
+        let signs: String = shown.iter().map(|(sign, _)| *sign).collect();
+        assert_eq!(signs, "… -+ …");
+        assert_eq!(hunks(lines(&one, &one), 1), [('…', String::new())]);
+    }
 
     #[test]
     fn what_nobody_asked_for_is_no_difference() {

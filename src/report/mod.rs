@@ -15,6 +15,7 @@ pub mod html;
 pub mod json;
 pub mod junit;
 pub mod markdown;
+pub mod recordings;
 mod runs;
 mod story;
 pub mod table;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 const FLOORS: &[&[&str]] = &[
     &["cli", "fuzz_targets"],
     &["report"],
-    &["explore", "fuzz", "doctor", "selftest"],
+    &["explore", "fuzz", "doctor", "recording", "selftest"],
     &["synthesis"],
     &["run"],
     &["scenario", "reference", "model", "target"],

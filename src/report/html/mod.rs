@@ -10,14 +10,23 @@ mod lifelines;
 mod links;
 mod matrix;
 mod page;
+mod recordings;
 mod rows;
 mod sequence;
 mod summary;
 
 use super::{clip, escape};
+use crate::recording::compare::Comparison;
 use crate::report::runs;
 use crate::results::event::RunEvent;
 use links::Links;
+
+/// Renders two recordings side by side. `title`: of the protocol. `names`: of the recordings.
+#[must_use]
+pub fn recordings(found: &Comparison, title: &str, names: (&str, &str)) -> String {
+    let page = recordings::page(found, title, names).into_string();
+    escape::lines(&page).into_owned()
+}
 
 /// Renders the events of a run, or of several.
 #[must_use]

@@ -14,48 +14,58 @@ use crate::report::story::{self, stories};
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
 
-/// The only style and the only script that a browser takes from the page, by their hashes; and nothing from elsewhere.
-fn policy() -> String {
+/// The only styles and the only script that a browser takes from the page, by their hashes; and nothing from elsewhere.
+fn policy(style: &str) -> String {
     let hash = |text: &str| STANDARD.encode(Sha256::digest(text.as_bytes()));
     format!(
-        "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; base-uri 'none'; form-action 'none'",
+        "default-src 'none'; style-src 'sha256-{}' 'sha256-{}'; script-src 'sha256-{}'; base-uri 'none'; form-action 'none'",
         hash(STYLE),
+        hash(style),
         hash(SCRIPT)
     )
 }
 
-/// The whole page.
-pub(super) fn page(runs: &[Run<'_>], links: &Links) -> Markup {
-    let stories = stories(runs);
+/// What is around every page. `style`: what this kind of page has of its own.
+pub(super) fn document(title: &str, style: &str, body: &Markup) -> Markup {
     html! {
         (DOCTYPE)
         html lang="en" {
             head {
                 meta charset="utf-8";
-                meta http-equiv="Content-Security-Policy" content=(policy());
+                meta http-equiv="Content-Security-Policy" content=(policy(style));
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 meta name="referrer" content="no-referrer";
-                title { (summary::title(runs)) }
+                title { (title) }
                 style { (PreEscaped(STYLE)) }
+                @if !style.is_empty() { style { (PreEscaped(style)) } }
             }
             body {
-                a.skip href="#failures" { "Skip to the failures" }
-                (sequence::definitions())
-                (summary::summary(runs))
-                (tools(&stories, heat::is_there(runs)))
-                main {
-                    (failures::section(&stories, runs, links))
-                    (summary::notes(runs))
-                    (heat::section(runs))
-                    (matrix::section(runs, links))
-                    (cases::section(runs, links))
-                }
-                footer { "Made by frameproof from the events of the run. The page needs no network." }
+                (body)
                 script { (PreEscaped(SCRIPT)) }
             }
         }
     }
+}
+
+/// The whole page.
+pub(super) fn page(runs: &[Run<'_>], links: &Links) -> Markup {
+    let stories = stories(runs);
+    let body = html! {
+        a.skip href="#failures" { "Skip to the failures" }
+        (sequence::definitions())
+        (summary::summary(runs))
+        (tools(&stories, heat::is_there(runs)))
+        main {
+            (failures::section(&stories, runs, links))
+            (summary::notes(runs))
+            (heat::section(runs))
+            (matrix::section(runs, links))
+            (cases::section(runs, links))
+        }
+        footer { "Made by frameproof from the events of the run. The page needs no network." }
+    };
+    document(&summary::title(runs), "", &body)
 }
 
 /// The bar that stays: where to go, and the filter, which needs the script.

@@ -249,7 +249,8 @@ fn hex(bytes: &[u8]) -> String {
     shown.join(" ") + if bytes.len() > 32 { " …" } else { "" }
 }
 
-fn wire_line(index: u64, event: &Event) -> FrameRecord {
+/// One line of the wire log.
+pub(crate) fn wire_line(index: u64, event: &Event) -> FrameRecord {
     let plain = |text: String| Cow::<str>::Owned(text);
     let bytes = |bytes: &[u8]| match std::str::from_utf8(bytes) {
         Ok(text) if !text.contains(char::is_control) => format!("{} bytes: {text}", bytes.len()),

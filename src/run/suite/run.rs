@@ -131,7 +131,7 @@ fn time_limit(options: &RunOptions, target: &Target, cases: usize) -> Option<Dur
 }
 
 /// The requirements, as the summary judges them.
-fn rules(protocol: &Protocol) -> Vec<Rule> {
+pub(crate) fn rules(protocol: &Protocol) -> Vec<Rule> {
     let rule = |one: &Requirement| Rule {
         id: one.id.clone(),
         is_must: one.level == Level::Must,

@@ -1,6 +1,8 @@
 //! How a run's report begins.
 
-use crate::protocol::Protocol;
+use std::collections::BTreeMap;
+
+use crate::protocol::{Protocol, Requirement};
 use crate::results::event::{RequirementText, RunStarted};
 use crate::run::Target;
 use crate::run::context::RunContext;
@@ -10,17 +12,6 @@ use crate::run::run_id::RunId;
 pub(crate) fn started(run: &RunContext, target: &Target, url: &str, cases: usize) -> RunStarted {
     let (protocol, options) = (&*run.protocol, &*run.options);
     let run_id = Some(run.run_id).filter(|id| *id != RunId::default());
-    let requirements = protocol.requirements.0.values().map(|requirement| {
-        let reading = requirement.reading.as_deref().and_then(|id| protocol.answer_taken(id));
-        let text = RequirementText {
-            level: requirement.level.to_string(),
-            area: requirement.area.clone(),
-            text: requirement.text.clone(),
-            source: requirement.source.clone(),
-            reading,
-        };
-        (requirement.id.clone(), text)
-    });
     let shown = crate::wire::shown(url);
     RunStarted {
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -38,12 +29,28 @@ pub(crate) fn started(run: &RunContext, target: &Target, url: &str, cases: usize
         reading: reading(protocol),
         cases,
         jobs: options.jobs,
-        requirements: requirements.collect(),
+        requirements: requirement_texts(protocol),
     }
 }
 
+/// What reports quote of each requirement, by id.
+pub(crate) fn requirement_texts(protocol: &Protocol) -> BTreeMap<String, RequirementText> {
+    let text = |requirement: &Requirement| {
+        let reading = requirement.reading.as_deref().and_then(|id| protocol.answer_taken(id));
+        let text = RequirementText {
+            level: requirement.level.to_string(),
+            area: requirement.area.clone(),
+            text: requirement.text.clone(),
+            source: requirement.source.clone(),
+            reading,
+        };
+        (requirement.id.clone(), text)
+    };
+    protocol.requirements.0.values().map(text).collect()
+}
+
 /// The reading that is taken, and the dialect, where it is not the document's own.
-fn reading(protocol: &Protocol) -> String {
+pub(crate) fn reading(protocol: &Protocol) -> String {
     let taken = format!("{:?}", protocol.reading).to_lowercase();
     protocol.dialect().map_or(taken.clone(), |dialect| format!("dialect {dialect}, {taken}"))
 }
