@@ -187,8 +187,11 @@ impl Comparison {
             order.extend(both.filter_map(|(at, row)| Some((row.before.as_ref()?.at, client, at))));
         }
         order.sort();
-        for (_, client, at) in order {
-            clients[client].rows[at].settle(&mut ids, places, client);
+        // Twice: what stands for what may become known later than it is seen first.
+        for _ in 0..2 {
+            for (_, client, at) in &order {
+                clients[*client].rows[*at].settle(&mut ids, places, *client);
+            }
         }
         for (number, client) in clients.iter_mut().enumerate() {
             find_moved(&mut client.rows, &mut ids, places, number);

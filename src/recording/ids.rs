@@ -114,19 +114,34 @@ impl Ids {
         if let Some(known) = self.known(after, before) {
             return Some(known);
         }
-        if after_uuid(before) == Some("") && after_uuid(after) == Some("") {
-            return self.random(before, after);
-        }
         let (one, other) = (parts(before), parts(after));
+        if self.substituted(&other) == before {
+            return Some(before.to_owned());
+        }
         if one.len() != other.len() {
             return None;
         }
         let part = |(one, other): (&str, &str)| match self.known(other, one) {
             Some(known) => Some(known),
-            None if is_random(one) && is_random(other) => self.random(one, other),
+            None if are_random(one, other) => self.random(one, other),
             None => None,
         };
         one.into_iter().zip(other).map(part).collect()
+    }
+
+    /// A word of the second recording with the longest parts that are known put into the words of the first.
+    fn substituted(&self, parts: &[&str]) -> String {
+        let (mut out, mut at) = (String::new(), 0);
+        while at < parts.len() {
+            let known = (at + 1..=parts.len()).rev().find_map(|end| {
+                let known = self.back.get(&key(&Value::from(parts[at..end].concat()), ""))?;
+                Some((end, known.as_str()?))
+            });
+            let (end, word) = known.unwrap_or((at + 1, parts[at]));
+            out.push_str(word);
+            at = end;
+        }
+        out
     }
 
     /// What a word of the second recording is in the first: another one, or the same.
@@ -234,15 +249,38 @@ fn are_alike(one: &str, other: &str) -> bool {
     normalize(one) == normalize(other) || (has_digit(one) && has_digit(other))
 }
 
-/// A word in parts, and the dashes between them.
+/// Parts of a word that are looked at.
+const PARTS: usize = 32;
+
+/// A word in parts, and the dashes between them; a UUID is one part. What comes after many is the last one.
 fn parts(word: &str) -> Vec<&str> {
-    word.split_inclusive(['-', '_'])
-        .flat_map(|part| {
-            let end = part.trim_end_matches(['-', '_']).len();
-            [&part[..end], &part[end..]]
-        })
-        .filter(|part| !part.is_empty())
-        .collect()
+    let is_dash = |c: char| c == '-' || c == '_';
+    let mut parts = Vec::new();
+    let mut rest = word;
+    while let Some(first) = rest.chars().next() {
+        let uuid = after_uuid(rest).filter(|after| after.is_empty() || after.starts_with(is_dash));
+        let length = match uuid {
+            _ if parts.len() == PARTS => rest.len(),
+            Some(after) => rest.len() - after.len(),
+            None => rest.find(is_dash).unwrap_or(rest.len()).max(first.len_utf8()),
+        };
+        let (part, after) = rest.split_at(length);
+        parts.push(part);
+        rest = after;
+    }
+    parts
+}
+
+/// Two such parts, one of which may happen to have no digit.
+fn are_random(one: &str, other: &str) -> bool {
+    let hexadecimal = |part: &str| part.bytes().skip(1).all(|byte| byte.is_ascii_hexdigit());
+    let alike =
+        || one.len() == other.len() && one[..1] == other[..1] && hexadecimal(one) && hexadecimal(other);
+    match (is_random(one), is_random(other)) {
+        (true, true) => true,
+        (false, false) => false,
+        _ => one.is_ascii() && other.is_ascii() && !one.is_empty() && !other.is_empty() && alike(),
+    }
 }
 
 /// A part of a word that nobody has thought up: a number in hexadecimal, perhaps with a letter before it; or letters and digits mixed.
@@ -323,11 +361,17 @@ mod tests {
         assert!(!are_alike("bash", "write") && are_alike("call-1", "call-12") && are_alike("r7fa", "q2bb"));
         assert_eq!(words("a-b c/d"), ["a-b", " ", "c", "/", "d"]);
         assert_eq!(parts("a_b--c-"), ["a", "_", "b", "-", "-", "c", "-"]);
+        let mut ids = Ids::default();
+        ids.random("call_6_1", "call_4_1");
+        assert_eq!(ids.word("call_6_1-output", "call_4_1-output").as_deref(), Some("call_6_1-output"));
+        assert_eq!(ids.word("call_6_2-output", "call_4_2-output"), None);
         for (one, other, same) in [
             ("u33aeed39-1", "u1b6333dc-1", true),
             ("u33aeed39-1", "u1b6333dc-2", false),
             ("wrote \"u33aeed39\"", "wrote \"u90123456\"", true),
             ("tok_a8f3k29dk2hfs", "tok_9a7s8d7f6a5s4", true),
+            ("u85ecb5d8", "uaabbcabc", true),
+            ("w-6c9f073b-a54e-4331-9eaf-4ae746f66e5f", "w-42f306ee-b476-4886-85de-d983a7495aeb", true),
             ("sha256sum", "sha512sum", false),
             ("20240806", "20250101", false),
             ("gpt-4o-2024-08-06", "gpt-5-2025-01-01", false),
