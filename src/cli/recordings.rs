@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use clap::Args;
 
+use super::reports::{Besides, Reports};
 use super::source::{Filter, Source};
 use super::{Failure, unreadable, unwritable, usage};
 use crate::check::RulesetPair;
@@ -44,6 +45,9 @@ pub(super) struct Recordings {
     /// Recordings: write one page of HTML, with the two side by side.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// Write the page also where a symbolic link leads out of the working folder.
+    #[arg(long)]
+    follow_links: bool,
 }
 
 impl Recordings {
@@ -67,10 +71,10 @@ impl Recordings {
 
     /// Compares them.
     pub fn compare(&self, before: &Path, after: &Path, quiet: bool) -> Result<Exit, Failure> {
-        if let Some(path) = &self.html {
-            super::reports::check_distinct([&before.to_owned(), &after.to_owned()], [path])?;
-            file::check_writable(path).map_err(unwritable)?;
-        }
+        let reports =
+            Reports { html: self.html.clone(), follow_links: self.follow_links, ..Reports::default() };
+        let read = [before.to_owned(), after.to_owned()];
+        reports.settle("diff", &Besides { read: read.iter().collect(), ..Besides::default() })?;
         let (protocol, cases) = self.protocol(before, after)?;
         let places = Places::of(&protocol, &self.ignore);
         let rules = RulesetPair::compile(&protocol, None)?;

@@ -183,7 +183,7 @@ fn leading_out(error: String) -> Failure {
 }
 
 /// Refuses to write over what is read, and to write two things to one file.
-pub(super) fn check_distinct<'p>(
+fn check_distinct<'p>(
     inputs: impl IntoIterator<Item = &'p PathBuf>,
     outputs: impl IntoIterator<Item = &'p PathBuf>,
 ) -> Result<(), Failure> {

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::align::{Pair, pairs};
 use super::ids::{Ids, Scope};
 use super::places::Places;
-use super::said::{Recording, Said, Stream};
+use super::said::{Clients, Recording, Said, Stream};
 
 /// An answer takes longer if it takes so many times as long, and so much more: a busy machine is no news.
 const SLOWER: u32 = 2;
@@ -169,8 +169,6 @@ pub fn compare(before: &Recording, after: &Recording, places: &Places) -> Compar
     }
     found
 }
-
-type Clients = Vec<(Arc<str>, Stream)>;
 
 impl Comparison {
     fn case(&mut self, case: Option<Arc<str>>, before: &Clients, after: &Clients, places: &Places) {

@@ -128,6 +128,11 @@ impl Places {
                 self.piece(&rule.piece);
             }
             Rule::Dialogue(rule) => self.piece(&rule.piece),
+            Rule::Increments(rule) => {
+                self.id(&rule.key);
+                let names: Vec<String> = names(&rule.on).into_iter().map(str::to_owned).collect();
+                self.pieces.extend(names.into_iter().map(|name| (name, rule.at.clone())));
+            }
             Rule::Series(rule) => self.id(&rule.key),
             Rule::Agreement(_)
             | Rule::ServerRequests(_)
@@ -135,8 +140,7 @@ impl Places {
             | Rule::Holds(_)
             | Rule::Relation(_)
             | Rule::Proportion(_)
-            | Rule::Cadence(_)
-            | Rule::Increments(_) => {}
+            | Rule::Cadence(_) => {}
         }
     }
 

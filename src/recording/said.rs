@@ -49,11 +49,14 @@ pub struct Said {
 /// What a client said and heard, in order.
 pub type Stream = Vec<Arc<Said>>;
 
+/// The clients of a case, in the order in which they begin.
+pub type Clients = Vec<(Arc<str>, Stream)>;
+
 /// A recording, as far as it is compared.
 #[derive(Debug, Default)]
 pub struct Recording {
     /// By case (none: a plain recording), in the order in which they begin; by client, likewise.
-    pub cases: Vec<(Option<Arc<str>>, Vec<(Arc<str>, Stream)>)>,
+    pub cases: Vec<(Option<Arc<str>>, Clients)>,
     /// Requirements that it breaks, and how often.
     pub broken: BTreeMap<String, u64>,
     /// Text frames, and those of them that are messages of the protocol.

@@ -20,6 +20,9 @@ const YELLOW: Style = AnsiColor::Yellow.on_default().bold();
 const LINES: usize = 40;
 const AROUND: usize = 2;
 const LINE: usize = 160;
+/// Rows that follow each other and are in one recording only which are shown of many.
+const ONE_SIDED: usize = 3;
+const MANY: usize = 6;
 /// Answers shown that come later.
 const SLOWER: usize = 10;
 /// Names shown of a list.
@@ -36,9 +39,8 @@ pub fn show(found: &Comparison, quiet: bool, most: usize, out: &mut impl Write) 
             self::case(case, &mut left, out)?;
         }
         let Counts { gone, new, moved, changed, .. } = found.counts();
-        let hidden = (gone + new + moved + changed).saturating_sub(most);
-        if left == 0 && hidden > 0 {
-            writeln!(out, "… and {hidden} more differences: --show N shows more\n")?;
+        if left == 0 && gone + new + moved + changed > most {
+            writeln!(out, "… and more differences: --show N shows more than {most}\n")?;
         }
         slower(found, out)?;
         broken(out, RED, "breaks now", &found.broken.1)?;
@@ -83,24 +85,36 @@ fn case(case: &CaseComparison, left: &mut usize, out: &mut impl Write) -> Result
 }
 
 fn rows(client: &ClientComparison, left: &mut usize, out: &mut impl Write) -> Result<()> {
-    let mut same = 0;
-    for row in &client.rows {
-        if row.difference.is_none() {
-            same += 1;
-            continue;
+    let alike = |one: &Row, other: &Row| match (&one.difference, &other.difference) {
+        (None, None) => true,
+        (Some(one), Some(other)) => one == other && matches!(one, Difference::Gone | Difference::New),
+        _ => false,
+    };
+    for rows in client.rows.chunk_by(alike) {
+        let [first, ..] = rows else { continue };
+        let shown = match &first.difference {
+            None => 0,
+            Some(_) if *left == 0 => return Ok(()),
+            Some(_) if rows.len() > MANY => ONE_SIDED,
+            Some(_) => rows.len(),
+        };
+        for row in rows.iter().take(shown) {
+            self::row(row, out)?;
+            // What has moved is told at both of its places, and counted at one.
+            let is_counted = !matches!(row.difference, Some(Difference::Moved(_))) || row.before.is_some();
+            *left = left.saturating_sub(usize::from(is_counted));
         }
-        if *left == 0 {
-            return Ok(());
+        let more = rows.len() - shown;
+        match &first.difference {
+            None => writeln!(out, "    {DIM}… {more} the same{DIM:#}")?,
+            Some(Difference::Gone) if more > 0 => {
+                writeln!(out, "    {DIM}… {more} more only in the first{DIM:#}")?
+            }
+            Some(_) if more > 0 => writeln!(out, "    {DIM}… {more} more only in the second{DIM:#}")?,
+            Some(_) => {}
         }
-        if same > 0 {
-            writeln!(out, "    {DIM}… {same} the same{DIM:#}")?;
-        }
-        same = 0;
-        // What has moved is told at both of its places, and counted at one.
-        *left -= usize::from(!matches!(row.difference, Some(Difference::Moved(_))) || row.before.is_some());
-        self::row(row, out)?;
     }
-    if same > 0 { writeln!(out, "    {DIM}… {same} the same{DIM:#}") } else { Ok(()) }
+    Ok(())
 }
 
 fn row(row: &Row, out: &mut impl Write) -> Result<()> {

@@ -32,6 +32,7 @@ mod modifiers;
 mod own_protocol;
 mod protocols;
 mod raw_frames;
+mod recordings;
 mod reference;
 mod requests;
 mod run_options;

@@ -178,10 +178,13 @@ fn bodies(row: &Row) -> Markup {
     }
 }
 
+/// Lines of a difference, each with its sign.
+type Lines = Vec<(char, String)>;
+
 /// The lines of each side, so that what belongs together stands side by side.
-fn sides(lines: Vec<(char, String)>) -> (Vec<(char, String)>, Vec<(char, String)>) {
-    let (mut one, mut other): (Vec<(char, String)>, Vec<(char, String)>) = (Vec::new(), Vec::new());
-    let level = |one: &mut Vec<(char, String)>, other: &mut Vec<(char, String)>| {
+fn sides(lines: Lines) -> (Lines, Lines) {
+    let (mut one, mut other) = (Lines::new(), Lines::new());
+    let level = |one: &mut Lines, other: &mut Lines| {
         let most = one.len().max(other.len());
         one.resize(most, (' ', String::new()));
         other.resize(most, (' ', String::new()));
