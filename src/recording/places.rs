@@ -75,11 +75,18 @@ impl Places {
         self.ids.insert(general(at), LOG.to_owned());
     }
 
-    fn key(&mut self, key: Option<&Key>) {
-        match key {
-            Some(Key::Same(at)) => self.id(at),
-            Some(Key::Each(one, other)) => [one, other].into_iter().for_each(|at| self.id(at)),
-            None => {}
+    fn key<'k>(&mut self, key: impl IntoIterator<Item = &'k Key>) {
+        for key in key {
+            match key {
+                Key::Same(at) => self.id(at),
+                Key::Each(one, other) => [one, other].into_iter().for_each(|at| self.id(at)),
+                Key::ByMessage(places) => {
+                    let through = places.iter().filter_map(|place| place.through.as_ref());
+                    let through = through.flat_map(|through| [&through.at, &through.gives]);
+                    let all = places.iter().map(|place| &place.at).chain(through);
+                    all.flat_map(|places| places.as_slice()).for_each(|at| self.id(at));
+                }
+            }
         }
     }
 
@@ -94,7 +101,7 @@ impl Places {
         match rule {
             Rule::Increasing(rule) => {
                 self.log(&rule.at);
-                rule.key.iter().for_each(|at| self.id(at));
+                self.key(&rule.key);
             }
             Rule::Replay(rule) => {
                 self.log(&rule.resume.at);
@@ -114,26 +121,26 @@ impl Places {
                     }
                 }
             }
-            Rule::Correlation(rule) => self.id(&rule.id),
-            Rule::Echo(rule) => self.id(&rule.id),
-            Rule::States(rule) => self.id(&rule.key),
-            Rule::Precedence(rule) => self.key(rule.key.as_ref()),
-            Rule::Absence(rule) => rule.key.iter().for_each(|at| self.id(at)),
-            Rule::Response(rule) => rule.key.iter().for_each(|at| self.id(at)),
-            Rule::Constant(rule) => rule.key.iter().for_each(|at| self.id(at)),
+            Rule::Correlation(rule) => self.key([&rule.id]),
+            Rule::Echo(rule) => self.key([&rule.id]),
+            Rule::States(rule) => self.key([&rule.key]),
+            Rule::Precedence(rule) => self.key(&rule.key),
+            Rule::Absence(rule) => self.key(&rule.key),
+            Rule::Response(rule) => self.key(&rule.key),
+            Rule::Constant(rule) => self.key(&rule.key),
             Rule::Unique(rule) => rule.identity.iter().chain([&rule.at]).for_each(|at| self.id(at)),
             Rule::Bracket(rule) => rule.exempt.iter().for_each(|at| self.id(&at.at)),
             Rule::Concatenation(rule) => {
-                self.key(rule.key.as_ref());
+                self.key(&rule.key);
                 self.piece(&rule.piece);
             }
             Rule::Dialogue(rule) => self.piece(&rule.piece),
             Rule::Increments(rule) => {
-                self.id(&rule.key);
+                self.key([&rule.key]);
                 let names: Vec<String> = names(&rule.on).into_iter().map(str::to_owned).collect();
                 self.pieces.extend(names.into_iter().map(|name| (name, rule.at.clone())));
             }
-            Rule::Series(rule) => self.id(&rule.key),
+            Rule::Series(rule) => self.key([&rule.key]),
             Rule::Agreement(_)
             | Rule::ServerRequests(_)
             | Rule::Existence(_)

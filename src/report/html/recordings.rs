@@ -132,7 +132,7 @@ fn look(row: &Row) -> (&'static str, String) {
 
 fn row(row: &Row, open: &mut usize) -> Markup {
     let (class, word) = look(row);
-    let is_open = row.difference.is_some() && *open > 0;
+    let is_open = matches!(row.difference, Some(Difference::Changed(_))) && *open > 0;
     *open -= usize::from(is_open);
     html! {
         details class={ "pair " (class) } open[is_open] {
