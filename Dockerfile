@@ -3,6 +3,7 @@
 #   docker build -t frameproof .
 #   docker run --rm -v "$PWD:/work" frameproof run minicodex --url ws://host.docker.internal:8765/ws
 FROM rust:1-alpine AS build
+# hadolint ignore=DL3018
 RUN apk add --no-cache build-base
 WORKDIR /source
 COPY . .

@@ -5,7 +5,7 @@ use std::io::{Result, Write};
 use anstyle::{AnsiColor, Style};
 
 use super::escape::terminal;
-use crate::results::compare::{Comparison, Difference};
+use crate::results::compare::{Comparison, Difference, Duration};
 
 const DIM: Style = Style::new().dimmed();
 const RED: Style = AnsiColor::Red.on_default().bold();
@@ -16,8 +16,8 @@ const YELLOW: Style = AnsiColor::Yellow.on_default().bold();
 const NAMED: usize = 20;
 /// Reasons shown of a case.
 const REASONS: usize = 3;
-/// Slower cases shown.
-const SLOWER: usize = 10;
+/// Cases shown that take longer, or less time.
+const DURATIONS: usize = 10;
 
 /// Writes it; `quiet`: the closing line only.
 ///
@@ -34,7 +34,8 @@ pub fn show(found: &Comparison, quiet: bool, out: &mut impl Write) -> Result<()>
         names(out, DIM, "new, and passed", &found.new)?;
         names(out, YELLOW, "requirements no longer exercised", &found.lost)?;
         names(out, GREEN, "requirements newly exercised", &found.gained)?;
-        slower(out, found)?;
+        durations(out, "at least twice as slow", &found.slower)?;
+        durations(out, "at least twice as fast", &found.faster)?;
     }
     let (style, word) = match (found.is_worse(), found.is_same()) {
         (true, _) => (RED, "worse"),
@@ -97,12 +98,12 @@ fn names(out: &mut impl Write, style: Style, title: &str, list: &[String]) -> Re
     writeln!(out, "{style}{title}{style:#} ({}): {}{more}\n", list.len(), shown.join(", "))
 }
 
-fn slower(out: &mut impl Write, found: &Comparison) -> Result<()> {
-    if found.slower.is_empty() {
+fn durations(out: &mut impl Write, title: &str, list: &[Duration]) -> Result<()> {
+    if list.is_empty() {
         return Ok(());
     }
-    writeln!(out, "{DIM}at least twice as slow{DIM:#} ({})", found.slower.len())?;
-    for one in found.slower.iter().take(SLOWER) {
+    writeln!(out, "{DIM}{title}{DIM:#} ({})", list.len())?;
+    for one in list.iter().take(DURATIONS) {
         let (before, after) = one.seconds;
         writeln!(out, "  {} {DIM}{before:.2} s, now {after:.2} s{DIM:#}", terminal(&one.case))?;
     }

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use crate::results::event::{CaseReport, RequirementResult, RunEvent, Verdict};
 use crate::text::{normalize, same};
 
-/// A case takes longer if it takes so many times as long …
-const SLOWER: f64 = 2.0;
-/// … and so many seconds more: a busy machine is no news.
+/// A case takes longer if it takes so many times as long, and less time if the other way round …
+const TIMES: f64 = 2.0;
+/// … and so many seconds more or less: a busy machine is no news.
 const SECONDS: f64 = 0.25;
 
 /// What differs between two runs. Names are `PROTOCOL FAMILY/CASE` where the runs have several protocols.
@@ -32,7 +32,9 @@ pub struct Comparison {
     /// Requirements that are exercised and were not.
     pub gained: Vec<String>,
     /// Cases that take at least twice as long.
-    pub slower: Vec<Slower>,
+    pub slower: Vec<Duration>,
+    /// Cases that take at most half as long.
+    pub faster: Vec<Duration>,
     /// Seconds of the two runs.
     pub seconds: (f64, f64),
     /// Cases that both have.
@@ -48,9 +50,9 @@ pub struct Difference {
     pub reasons: (Vec<String>, Vec<String>),
 }
 
-/// A case that takes longer.
+/// A case that takes much longer, or much less time.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Slower {
+pub struct Duration {
     /// The case.
     pub case: String,
     /// Seconds in the first run and in the second.
@@ -179,10 +181,10 @@ pub fn compare(before: &[RunEvent], after: &[RunEvent]) -> Comparison {
     found.lost = lost.map(|id| (*id).to_owned()).collect();
     let gained = after.requirements.keys().filter(|id| after.exercises(id) && !before.exercises(id));
     found.gained = gained.map(|id| (*id).to_owned()).collect();
-    found.slower.sort_by(|one, other| {
-        let more = |slower: &Slower| slower.seconds.1 - slower.seconds.0;
-        more(other).total_cmp(&more(one))
-    });
+    let change = |one: &Duration| (one.seconds.1 - one.seconds.0).abs();
+    for list in [&mut found.slower, &mut found.faster] {
+        list.sort_by(|one, other| change(other).total_cmp(&change(one)));
+    }
     found
 }
 
@@ -218,8 +220,12 @@ impl Comparison {
             reports.iter().map(|report| report.seconds).sum::<f64>() / reports.len().max(1) as f64
         };
         let (old, new) = (seconds(then), seconds(now));
-        if new > old * SLOWER && new > old + SECONDS {
-            self.slower.push(Slower { case: case.to_owned(), seconds: (old, new) });
+        let is_more = |more: f64, less: f64| more > less * TIMES && more > less + SECONDS;
+        let duration = || Duration { case: case.to_owned(), seconds: (old, new) };
+        if is_more(new, old) {
+            self.slower.push(duration());
+        } else if is_more(old, new) {
+            self.faster.push(duration());
         }
     }
 }
@@ -262,6 +268,7 @@ mod tests {
             case("a/wavers", Verdict::Passed, 0.1, ""),
             case("a/leaves", Verdict::Passed, 0.1, ""),
             case("a/tires", Verdict::Passed, 0.1, ""),
+            case("a/hurries", Verdict::Passed, 0.9, ""),
             end(&["R-1", "R-2"]),
         ];
         let after = [
@@ -271,6 +278,7 @@ mod tests {
             case("a/same", Verdict::Failed, 0.1, "no answer to 2"),
             case("a/wavers", Verdict::Flaky, 0.1, ""),
             case("a/tires", Verdict::Passed, 0.9, ""),
+            case("a/hurries", Verdict::Passed, 0.1, ""),
             case("a/comes", Verdict::Passed, 0.1, ""),
             end(&["R-1", "R-3"]),
         ];
@@ -283,7 +291,8 @@ mod tests {
         assert_eq!((found.gone, found.new), (vec!["a/leaves".to_owned()], vec!["a/comes".to_owned()]));
         assert_eq!((found.lost, found.gained), (vec!["R-2".to_owned()], vec!["R-3".to_owned()]));
         assert_eq!(found.slower.iter().map(|one| one.case.as_str()).collect::<Vec<_>>(), ["a/tires"]);
-        assert_eq!(found.common, 6);
+        assert_eq!(found.faster.iter().map(|one| one.case.as_str()).collect::<Vec<_>>(), ["a/hurries"]);
+        assert_eq!(found.common, 7);
     }
 
     #[test]

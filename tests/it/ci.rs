@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use crate::support::{frameproof, text};
+use crate::support::{Served, frameproof, text};
 use serde_json::Value;
 
 const FAULTY: &[&str] = &["minicodex", "--fault", "executes-denied"];
@@ -233,6 +233,38 @@ fn the_job_template_does_what_it_says() {
     assert!(folder.path().join(reports["codequality"].as_str().expect("a path")).is_file(), "{shown}");
     let junit = reports["junit"].as_str().expect("a pattern").replace('*', "minicodex");
     assert!(folder.path().join(junit).is_file(), "{shown}");
+}
+
+/// Each pod of the indexed Job, as Kubernetes would start it, and the verdict on all.
+#[test]
+fn the_job_of_kubernetes_does_what_it_says() {
+    let job = yaml("ci/kubernetes.yaml");
+    let spec = &job["spec"];
+    assert_eq!(spec["completionMode"], "Indexed");
+    let container = &spec["template"]["spec"]["containers"][0];
+    // The image has no shell.
+    assert!(container.get("command").is_none());
+    assert_eq!(container["env"][0]["name"], "INDEX");
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = Served::start(&["minicodex"]);
+    let pods = spec["completions"].as_u64().expect("a number");
+    for index in 0..pods {
+        let arguments = container["args"].as_array().expect("arguments").iter().map(|argument| {
+            let argument = argument.as_str().expect("text").replace("$(INDEX)", &index.to_string());
+            argument.replace("ws://agent:8765/ws", &server.url)
+        });
+        let output = Command::new(env!("CARGO_BIN_EXE_frameproof"))
+            .args(arguments)
+            .current_dir(folder.path())
+            .env("JOB_COMPLETION_INDEX", index.to_string())
+            .output()
+            .expect("frameproof");
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stdout));
+    }
+    let names: Vec<String> = (0..pods).map(|index| format!("shard-{index}.jsonl")).collect();
+    let arguments: Vec<&str> = ["merge"].into_iter().chain(names.iter().map(String::as_str)).collect();
+    let merged = frameproof(folder.path(), &arguments);
+    assert_eq!(merged.status.code(), Some(0), "{}", text(&merged.stdout) + &text(&merged.stderr));
 }
 
 #[test]
