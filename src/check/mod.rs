@@ -7,6 +7,7 @@
 
 mod bounded;
 mod evidence;
+pub mod examples;
 mod hashing;
 mod history;
 mod judge;

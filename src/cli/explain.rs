@@ -15,11 +15,15 @@ use crate::protocol::Protocol;
 use crate::reference;
 use crate::scenario::{LoadedCase, Outline};
 
-/// Explain a requirement, an ambiguity and its answers, or a case.
+/// Explain a requirement, an ambiguity and its answers, a case, or a kind of monitor.
 #[derive(Debug, Args)]
 pub(super) struct Explain {
     /// The id of a requirement (MC-ORD-1), of an ambiguity (MC-AMB-31) or of a case (approval/deny).
-    id: String,
+    #[arg(required_unless_present = "monitor")]
+    id: Option<String>,
+    /// Explain a kind of monitor instead: its parameters, a trace that passes, and one that fails.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["id", "protocol", "scenario", "config"])]
+    monitor: Option<String>,
     /// A protocol folder of your own, or a shipped protocol's name.
     #[arg(long, value_name = "PATH|NAME")]
     protocol: Option<PathBuf>,
@@ -33,6 +37,10 @@ pub(super) struct Explain {
 
 impl Explain {
     pub fn run(self) -> Result<Exit, Failure> {
+        if let Some(monitor) = &self.monitor {
+            write!(super::out(), "{}", super::monitors::explain(monitor)?)?;
+            return Ok(Exit::Passed);
+        }
         let mut own =
             Source { protocol: self.protocol.clone(), scenario: self.scenario.clone(), ..Source::default() };
         let config = Config::read(self.config.as_deref())?;
@@ -48,13 +56,13 @@ impl Explain {
             sources.extend(others.map(|name| Source { name: Some(name.to_owned()), ..Source::default() }));
         }
         // Protocols that cannot have it need not be loaded, unless it is nowhere.
-        let likely = sources.iter().filter(|source| source.may_have(&self.id)).cloned().collect();
+        let likely = sources.iter().filter(|source| source.may_have(self.id())).cloned().collect();
         if self.find(likely)?.is_none() {
             return Ok(Exit::Passed);
         }
         let Some(known) = self.find(sources)? else { return Ok(Exit::Passed) };
-        let is_case = self.id.contains('/');
-        let id = if is_case { self.id.clone() } else { self.id.to_uppercase() };
+        let is_case = self.id().contains('/');
+        let id = if is_case { self.id().to_owned() } else { self.id().to_uppercase() };
         let near = crate::source::nearest(&id, known.iter().map(String::as_str));
         let hint = match near {
             Some(near) => format!("did you mean {near}?"),
@@ -62,7 +70,12 @@ impl Explain {
             None => "`frameproof list --requirements` lists them".to_owned(),
         };
         let what = if is_case { "case" } else { "requirement" };
-        Err(usage(format!("unknown {what} `{}`", self.id), &hint))
+        Err(usage(format!("unknown {what} `{}`", self.id()), &hint))
+    }
+
+    /// What is to be explained; with `--monitor` nothing.
+    fn id(&self) -> &str {
+        self.id.as_deref().unwrap_or_default()
     }
 
     /// Shows what has the id: the first requirement or ambiguity, or all cases. None was shown: the ids that there are.
@@ -70,20 +83,20 @@ impl Explain {
         let (mut known, mut shown) = (Vec::new(), false);
         for mut source in sources {
             let protocol = source.protocol(&mut Filter::default())?;
-            let id = protocol.requirements.0.keys().find(|id| id.eq_ignore_ascii_case(&self.id));
+            let id = protocol.requirements.0.keys().find(|id| id.eq_ignore_ascii_case(self.id()));
             if let Some(id) = id {
                 show(&protocol, &source.outlines(&protocol)?, id)?;
                 return Ok(None);
             }
             let readings = &protocol.extension.readings;
-            if let Some(id) = readings.keys().find(|id| id.eq_ignore_ascii_case(&self.id)) {
+            if let Some(id) = readings.keys().find(|id| id.eq_ignore_ascii_case(self.id())) {
                 show_reading(&protocol, id)?;
                 return Ok(None);
             }
             let outlines = source.outlines(&protocol)?;
             // Two protocols can have cases of one name.
-            if outlines.iter().any(|case| case.id == self.id) {
-                for case in source.cases(&protocol)?.iter().filter(|case| case.id == self.id) {
+            if outlines.iter().any(|case| case.id == self.id()) {
+                for case in source.cases(&protocol)?.iter().filter(|case| case.id == self.id()) {
                     show_case(&protocol, case, source.scenario.is_empty())?;
                 }
                 shown = true;

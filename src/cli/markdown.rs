@@ -8,7 +8,6 @@ use serde_json::Value;
 
 use super::{Arguments, Failure};
 use crate::exit::{self, Exit};
-use crate::protocol::Extension;
 use crate::report::table::Table;
 use crate::scenario::verbs;
 use crate::source::schema_of;
@@ -29,6 +28,8 @@ enum Of {
     Commands,
     /// The kinds of monitor.
     Monitors,
+    /// A section for each kind of monitor, with examples.
+    MonitorPages,
     /// The verbs of a step, and their modifiers.
     Verbs,
     /// The keys of `[target.NAME]`.
@@ -43,6 +44,7 @@ impl Markdown {
             Of::ExitCodes => exit_codes(),
             Of::Commands => commands(),
             Of::Monitors => monitors(),
+            Of::MonitorPages => super::monitors::pages()?,
             Of::Verbs => verbs::documentation(),
             Of::Target => keys(&schema_of::<TargetConfig>()),
             Of::Config => keys(&schema_of::<super::config::Config>()),
@@ -120,29 +122,15 @@ fn meaning(argument: &clap::Arg) -> String {
 }
 
 fn monitors() -> String {
-    let schema = schema_of::<Extension>();
-    let kinds = schema.pointer("/$defs/Rule/oneOf").and_then(Value::as_array);
     let mut table = Table::new(["monitor", "the property", "parameters", "optional"]);
-    for kind in kinds.into_iter().flatten() {
-        let name = kind.pointer("/required/0").and_then(Value::as_str).unwrap_or_default();
-        let rule = kind.pointer(&format!("/properties/{name}/$ref")).and_then(Value::as_str);
-        let rule = rule.and_then(|pointer| schema.pointer(pointer.trim_start_matches('#')));
-        let (required, optional) = rule.map(parameters).unwrap_or_default();
-        let property = cell(described(kind).trim_end_matches('.'));
-        table.row([format!("`{name}`"), property, required, optional]);
+    for kind in super::monitors::kinds() {
+        let list = |required: bool| {
+            let names = kind.parameters.iter().filter(|one| one.required == required);
+            names.map(|one| format!("`{}`", one.name)).collect::<Vec<_>>().join(", ")
+        };
+        table.row([format!("`{}`", kind.name), cell(&kind.property), list(true), list(false)]);
     }
     table.markdown()
-}
-
-/// The names of an object's properties: the required ones and the others.
-fn parameters(rule: &Value) -> (String, String) {
-    let required = rule.get("required").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    let names = rule.get("properties").and_then(Value::as_object).into_iter().flat_map(|all| all.keys());
-    let (required, optional): (Vec<_>, Vec<_>) =
-        names.partition(|name| required.iter().any(|known| known == *name));
-    let list =
-        |names: Vec<&String>| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-    (list(required), list(optional))
 }
 
 /// The properties of an object, with their descriptions.

@@ -16,6 +16,7 @@ mod man;
 mod markdown;
 mod merge;
 mod model;
+mod monitors;
 mod places;
 mod reading;
 mod recordings;

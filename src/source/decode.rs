@@ -106,7 +106,56 @@ pub fn decode_value<T: JsonSchema + DeserializeOwned + 'static>(
             None => diagnostic,
         }
     };
-    Err(Diagnostics(violations.iter().map(describe).collect()))
+    let kinds = |one: &Violation| kinds_at(&shape.text, one, &violations, &value);
+    let told = violations.iter().filter_map(|one| match (&one.problem, kinds(one)) {
+        // That it is none of the kinds says all.
+        (Problem::Missing(_), Some(_)) => None,
+        (Problem::Undeclared(name), Some(kinds)) => {
+            let hint = match super::nearest(name, kinds.iter().copied()) {
+                Some(near) => format!("did you mean `{near}`? known are {}", kinds.join(", ")),
+                None => format!("known are {}", kinds.join(", ")),
+            };
+            Some(describe(one).hint(hint))
+        }
+        _ => Some(describe(one)),
+    });
+    Err(Diagnostics(told.collect()))
+}
+
+/// The kinds that a map with one key can be of, where a violation is about a map whose key is none of them.
+fn kinds_at<'s>(
+    schema: &'s Value,
+    violation: &Violation,
+    all: &[Violation],
+    value: &Value,
+) -> Option<Vec<&'s str>> {
+    let map = value.pointer(&violation.at)?.as_object().filter(|map| map.len() == 1)?;
+    let here = || all.iter().filter(|other| other.at == violation.at);
+    let unknown =
+        here().any(|other| matches!(&other.problem, Problem::Undeclared(name) if map.contains_key(name)));
+    let missing = here().find_map(|other| match &other.problem {
+        Problem::Missing(name) => Some(name),
+        _ => None,
+    })?;
+    let mut open = vec![schema];
+    while let Some(node) = open.pop().filter(|_| unknown) {
+        let kinds = node.get("oneOf").and_then(Value::as_array).and_then(|kinds| {
+            let kind = |kind: &'s Value| match kind.get("required")?.as_array()?.as_slice() {
+                [one] => one.as_str(),
+                _ => None,
+            };
+            kinds.iter().map(kind).collect::<Option<Vec<_>>>()
+        });
+        if let Some(kinds) = kinds.filter(|kinds| kinds.len() > 1 && kinds.contains(&missing.as_str())) {
+            return Some(kinds);
+        }
+        match node {
+            Value::Object(map) => open.extend(map.values()),
+            Value::Array(items) => open.extend(items),
+            _ => {}
+        }
+    }
+    None
 }
 
 /// What ships with the binary has been checked.
@@ -265,6 +314,30 @@ mod tests {
     struct Optional {
         #[expect(dead_code, reason = "only its shape matters")]
         a: Option<Either>,
+    }
+
+    #[derive(Debug, Deserialize, JsonSchema)]
+    #[serde(rename_all = "kebab-case")]
+    enum Kind {
+        #[expect(dead_code, reason = "only its shape matters")]
+        Absence(u8),
+        #[expect(dead_code, reason = "only its shape matters")]
+        Response(u8),
+        #[expect(dead_code, reason = "only its shape matters")]
+        Unique(u8),
+    }
+
+    #[test]
+    fn an_unknown_kind_lists_all() {
+        for (text, hint) in [
+            ("absense: 1\n", "did you mean `absence`? known are absence, response, unique"),
+            ("zzz: 1\n", "known are absence, response, unique"),
+        ] {
+            let document = Document::parse("d.yaml", text).expect("YAML");
+            let shown = decode::<Kind>(&document, "").expect_err(text);
+            assert_eq!(shown.0.len(), 1, "{shown}");
+            assert_eq!(shown.0[0].hint.as_deref(), Some(hint), "{shown}");
+        }
     }
 
     #[test]

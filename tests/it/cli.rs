@@ -297,3 +297,34 @@ fn what_is_wrong_with_a_scenario_is_said_at_its_place_before_it_runs() {
         assert!(shown.contains(expected), "{expected} is not in\n{shown}");
     }
 }
+
+#[test]
+fn a_kind_of_monitor_is_explained_with_what_passes_and_what_fails() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let output = frameproof(folder.path(), &["explain", "--monitor", "increasing"]);
+    let shown = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{shown}");
+    for part in [
+        "increasing: A counter grows in arrival order",
+        "  restarts  (optional) ",
+        "increasing: { on: said, at: /seq, order: [EX-1], repeat: [EX-2] }",
+        "  > <- {\"type\":\"said\",\"seq\":1}\n  EX-1: /seq 1 comes after 4",
+    ] {
+        assert!(shown.contains(part), "{part} is not in\n{shown}");
+    }
+    for (name, hint) in
+        [("absense", "did you mean `absence`? known are increasing, "), ("x", "known are increasing, ")]
+    {
+        let output = frameproof(folder.path(), &["explain", "--monitor", name]);
+        let shown = text(&output.stderr);
+        assert!(
+            output.status.code() == Some(2) && shown.contains(hint) && shown.contains("server-requests"),
+            "{shown}"
+        );
+    }
+    assert_eq!(frameproof(folder.path(), &["explain"]).status.code(), Some(2), "nothing to explain");
+    assert_eq!(
+        frameproof(folder.path(), &["explain", "MC-ORD-1", "--monitor", "echo"]).status.code(),
+        Some(2)
+    );
+}

@@ -264,3 +264,77 @@ fn the_example_of_codex_loads() {
     // Every entry of the baseline names a case and a requirement that there are.
     assert!(!errors.contains("known.yaml"), "{errors}");
 }
+
+/// The server is npm's; here the description is loaded, and recordings are judged by its invariants alone.
+#[test]
+fn the_example_of_graphql_loads_and_judges_recordings() {
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/graphql-transport-ws");
+    let output = frameproof(&example, &["run", "--target", "graphql-ws", "--list"]);
+    let (cases, errors) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success() && cases.ends_with("35 cases\n"), "{cases}{errors}");
+    assert!(!errors.contains("known.yaml"), "{errors}");
+    let folder = tempfile::tempdir().expect("a folder");
+    let line = |ms: u64, dir: &str, body: Value| {
+        json!({ "t_ms": ms, "client": "a", "dir": dir, "text": body.to_string() }).to_string()
+    };
+    let event = |ms: u64, dir: &str, mut event: Value| {
+        event["t_ms"] = ms.into();
+        event["client"] = "a".into();
+        event["dir"] = dir.into();
+        event.to_string()
+    };
+    let opened = event(0, "send", json!({ "kind": "open", "url": "ws://h/graphql" }));
+    let begun = [
+        opened.clone(),
+        line(1, "send", json!({ "type": "connection_init" })),
+        line(2, "recv", json!({ "type": "connection_ack" })),
+        line(3, "send", json!({ "type": "subscribe", "id": "a", "payload": { "query": "{ hello }" } })),
+        line(
+            4,
+            "send",
+            json!({ "type": "subscribe", "id": "b", "payload": { "query": "subscription { count }" } }),
+        ),
+    ];
+    let next =
+        |ms: u64, id: &str| line(ms, "recv", json!({ "type": "next", "id": id, "payload": { "data": {} } }));
+    let over = |ms: u64, id: &str| line(ms, "recv", json!({ "type": "complete", "id": id }));
+    let close = |ms: u64, code: u16, reason: &str| {
+        event(ms, "recv", json!({ "kind": "close", "code": code, "reason": reason }))
+    };
+    let ping = |ms: u64| line(ms, "send", json!({ "type": "ping" }));
+    let pong = |ms: u64| line(ms, "recv", json!({ "type": "pong" }));
+    for (rest, broken) in [
+        (vec![next(5, "b"), next(6, "a"), next(7, "b"), over(8, "a"), next(9, "b"), over(10, "b")], None),
+        (vec![next(5, "a"), next(6, "b"), next(7, "a"), over(8, "a")], Some("GW-RES-5")),
+        (vec![next(5, "c")], Some("GW-MSG-3")),
+        (vec![over(5, "a"), next(6, "a")], Some("GW-RES-3")),
+        (
+            vec![
+                line(5, "recv", json!({ "type": "error", "id": "a", "payload": [{ "message": "m" }] })),
+                over(6, "a"),
+            ],
+            Some("GW-RES-2"),
+        ),
+        (vec![line(5, "recv", json!({ "type": "connection_ack" }))], Some("GW-INI-5")),
+        (vec![close(5, 4409, "Subscriber for a already exists")], None),
+        (vec![close(5, 4409, "")], Some("GW-OPN-3")),
+        (vec![ping(5), pong(900)], None),
+        (vec![ping(5), pong(1100)], Some("GW-PNG-1")),
+    ] {
+        let lines = [&begun[..], &rest[..]].concat();
+        judged(folder.path(), &example, &lines, broken);
+    }
+    judged(folder.path(), &example, &[opened.clone(), close(2900, 4408, "")], None);
+    judged(folder.path(), &example, &[opened.clone(), close(3100, 4408, "")], Some("GW-INI-2"));
+    judged(folder.path(), &example, &[opened, next(5, "a")], Some("GW-OPN-1"));
+}
+
+/// A recording breaks this requirement (and others that it says), or none.
+fn judged(folder: &Path, example: &Path, lines: &[String], broken: Option<&str>) {
+    fs::write(folder.join("t.ndjson"), lines.join("\n")).expect("written");
+    let protocol = example.join("protocol");
+    let protocol = protocol.to_str().expect("a path");
+    let (code, shown) = run(folder, &["check", "t.ndjson", "--protocol", protocol]);
+    assert_eq!(code, Some(i32::from(broken.is_some())), "{lines:#?}\n{shown}");
+    assert!(shown.contains(broken.unwrap_or_default()), "{lines:#?}\n{shown}");
+}
