@@ -1,12 +1,12 @@
 //! Known failures: a file that excuses them, and complains when they are gone.
 
+mod pattern;
 mod write;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::num::NonZeroU32;
 use std::path::Path;
 
-use globset::{Glob, GlobMatcher};
 use jiff::civil::Date;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,12 +14,16 @@ use serde::{Deserialize, Serialize};
 use crate::results::event::Failure;
 use crate::source::{Diagnostic, Diagnostics, Document, Part, decode, nearest};
 
+use pattern::Pattern;
 pub use write::write;
 
 /// The case in whose name servers that died while no case failed by it are reported.
 pub(crate) const LIVES_ON: &str = "target/lives-on";
 /// What frameproof itself reports as cases.
 const OWN: [&str; 3] = [LIVES_ON, "target/sessions-apart", "target/step"];
+
+/// Notes about mistyped entries that come with advice, which is a search each.
+const ADVISED: usize = 50;
 
 /// A baseline file.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -56,6 +60,9 @@ pub struct BaselineEntry {
 #[derive(Debug, Clone)]
 pub struct Baseline {
     entries: Vec<Entry>,
+    /// The entries about one case by its name; and those about any case, or about all that fit a glob.
+    of_case: HashMap<String, Vec<usize>>,
+    of_any: Vec<usize>,
     /// Only a part of the suite is run: an entry that it does not touch is not stale.
     pub partial: bool,
     /// The file.
@@ -65,8 +72,8 @@ pub struct Baseline {
 #[derive(Debug, Clone)]
 struct Entry {
     known: BaselineEntry,
-    case: Option<GlobMatcher>,
-    glob: Option<GlobMatcher>,
+    case: Option<Pattern>,
+    glob: Option<Pattern>,
     expired: bool,
 }
 
@@ -107,11 +114,11 @@ impl Entry {
         }
         let mut glob = |field: &str, pattern: Option<&String>, hint: &str| {
             let pattern = pattern?;
-            let compiled = Glob::new(pattern).map_err(|error| {
+            let compiled = Pattern::new(pattern).map_err(|error| {
                 let error = Diagnostic::new(format!("`{pattern}` is not a glob: {}", error.kind()));
                 wrong(field, error.hint(hint));
             });
-            compiled.ok().map(|glob| glob.compile_matcher())
+            compiled.ok()
         };
         let case = glob("/case", known.case.as_ref(), "a glob over case ids (`abort/*`)");
         let hint = "a glob over requirement ids (`MC-ABT-*`) or case ids (`abort/*`)";
@@ -120,8 +127,8 @@ impl Entry {
     }
 
     fn fits(&self, failure: &Failure, case: Option<&str>) -> bool {
-        let is_case = |glob: &GlobMatcher| case.is_some_and(|case| glob.is_match(case));
-        let breaks = |glob: &GlobMatcher| failure.requirements.iter().any(|id| glob.is_match(id));
+        let is_case = |glob: &Pattern| case.is_some_and(|case| glob.is_match(case));
+        let breaks = |glob: &Pattern| failure.requirements.iter().any(|id| glob.is_match(id));
         let of_case = (case.is_none() && self.glob.is_some()) || self.case.as_ref().is_none_or(is_case);
         let named = self.glob.as_ref().is_none_or(|glob| is_case(glob) || breaks(glob));
         of_case && named && failure.message.contains(&self.known.message) && !self.expired
@@ -130,7 +137,7 @@ impl Entry {
     /// Whether it is about one of these cases and requirements.
     fn names(&self, ids: &BTreeSet<&str>) -> bool {
         let about = self.case.as_ref().or(self.glob.as_ref());
-        about.is_some_and(|glob| ids.iter().any(|id| glob.is_match(id)))
+        about.is_some_and(|glob| glob.is_among(ids))
     }
 
     /// As messages call it.
@@ -166,27 +173,47 @@ impl Baseline {
             };
             Entry::new(known, today, &mut wrong)
         });
-        let entries = entries.collect();
-        errors.or(Self { entries, partial: false, document: Some(document.clone()) })
+        let entries: Vec<Entry> = entries.collect();
+        let (mut of_case, mut of_any) = (HashMap::<String, Vec<usize>>::new(), Vec::new());
+        for (index, entry) in entries.iter().enumerate() {
+            match &entry.case {
+                Some(Pattern::Name(name)) => of_case.entry(name.clone()).or_default().push(index),
+                _ => of_any.push(index),
+            }
+        }
+        errors.or(Self { entries, of_case, of_any, partial: false, document: Some(document.clone()) })
+    }
+
+    /// The entries that may be about a case, in the order of the file.
+    fn about(&self, case: &str) -> Vec<usize> {
+        let mut found: Vec<usize> = self.of_case.get(case).into_iter().flatten().copied().collect();
+        found.extend(&self.of_any);
+        found.sort_unstable();
+        found
     }
 
     /// What excuses each of a case's failures, if anything does, and all entries that have their use: two that fit the same failure
     /// both have.
     pub fn excuses(&self, case: &str, failures: &[Failure]) -> (Vec<Option<Excuse<'_>>>, BTreeSet<usize>) {
+        let about = if failures.is_empty() { Vec::new() } else { self.about(case) };
         let fitting = |failure: &Failure| -> Vec<usize> {
-            let entries = self.entries.iter().enumerate();
-            entries.filter(|(_, entry)| entry.fits(failure, Some(case))).map(|(index, _)| index).collect()
+            about.iter().copied().filter(|entry| self.entries[*entry].fits(failure, Some(case))).collect()
         };
         let fitting: Vec<Vec<usize>> = failures.iter().map(fitting).collect();
         // An entry with a count goes to failures that no other entry excuses first.
         let mut order: Vec<usize> = (0..failures.len()).collect();
         order.sort_by_key(|failure| fitting[*failure].len());
-        let mut left: Vec<u32> =
-            self.entries.iter().map(|entry| entry.known.count.map_or(u32::MAX, NonZeroU32::get)).collect();
+        let mut left: HashMap<usize, u32> = HashMap::new();
         let mut excuses = vec![None; failures.len()];
         for failure in order {
-            if let Some(entry) = fitting[failure].iter().copied().find(|entry| left[*entry] > 0) {
-                left[entry] -= 1;
+            let mut left_of = |entry: usize| {
+                let count = self.entries[entry].known.count.map_or(u32::MAX, NonZeroU32::get);
+                let left = left.entry(entry).or_insert(count);
+                let is_left = *left > 0;
+                *left = left.saturating_sub(1);
+                is_left
+            };
+            if let Some(entry) = fitting[failure].iter().copied().find(|entry| left_of(*entry)) {
                 excuses[failure] = Some(Excuse { reason: &self.entries[entry].known.reason, entry });
             }
         }
@@ -203,6 +230,7 @@ impl Baseline {
     /// written, and what was perhaps meant.
     pub fn mistyped<'i>(&self, ids: impl Iterator<Item = &'i str> + Clone) -> Vec<Diagnostic> {
         let ids = ids.chain(OWN);
+        let known_ids: BTreeSet<&str> = ids.clone().collect();
         let Some(document) = &self.document else { return Vec::new() };
         let mut told = Vec::new();
         for (index, entry) in self.entries.iter().enumerate() {
@@ -212,11 +240,16 @@ impl Baseline {
                 ("match", "no case and no requirement", &known.pattern, &entry.glob),
             ] {
                 let (Some(pattern), Some(glob)) = (pattern, glob) else { continue };
-                if ids.clone().any(|id| glob.is_match(id)) {
+                if glob.is_among(&known_ids) {
                     continue;
                 }
                 let note = Diagnostic::note(format!("the baseline's `{pattern}` names {what}"));
                 let note = note.at(document, &format!("/known/{index}/{field}"), Part::Value);
+                // Of very many only the first are shown: the others need no advice.
+                if told.len() >= ADVISED {
+                    told.push(note);
+                    continue;
+                }
                 told.push(match nearest(pattern, ids.clone()) {
                     Some(near) => note.hint(format!("did you mean `{near}`?")),
                     None => note.hint(
@@ -306,6 +339,20 @@ mod tests {
                 "{case} {id} {message} {today}"
             );
         }
+    }
+
+    #[test]
+    fn of_very_many_entries_only_those_of_a_case_are_looked_at() {
+        let entry = |case: &str| format!("  - {{ case: '{case}', match: A-1, reason: r }}\n");
+        let names: String = (0..5000).map(|n| entry(&format!("f/c{n}"))).collect();
+        let baseline = read(&format!("known:\n{names}{}{}", entry("f/*7"), entry("f/c17")), "2030-01-01");
+        let baseline = baseline.expect("valid");
+        assert_eq!(baseline.about("f/c17"), [17, 5000, 5001]);
+        let failures = [failure("A-1", "m"), failure("B-1", "m")];
+        let (excuses, used) = baseline.excuses("f/c17", &failures);
+        assert_eq!(excuses.iter().map(|one| one.map(|one| one.entry)).collect::<Vec<_>>(), [Some(17), None]);
+        assert_eq!(used, BTreeSet::from([17, 5000, 5001]));
+        assert_eq!(baseline.mistyped(["f/c17", "A-1"].into_iter()).len(), 4999);
     }
 
     #[test]

@@ -42,9 +42,20 @@ pub struct Document {
     pub value: Arc<Value>,
     /// Of a text that ships with the binary, found when first asked for.
     places: Arc<OnceLock<HashMap<String, Places>>>,
+    /// Where its lines are, found when first asked for.
+    lines: Arc<OnceLock<Lines>>,
     origin: Origin,
     /// Merge patches on it, the last one last.
     patches: Arc<[Document]>,
+}
+
+/// Where the lines of a text begin, so that a file with very many mistakes is not counted through for each.
+#[derive(Debug)]
+struct Lines {
+    /// In bytes, the first at 0.
+    starts: Vec<usize>,
+    /// A character is a byte.
+    is_ascii: bool,
 }
 
 /// Where a text comes from.
@@ -80,6 +91,7 @@ impl Document {
             let document = bare(Value::Null, HashMap::new());
             let message = error.to_string();
             let message = message.split(" at line ").next().unwrap_or(&message).to_owned();
+            let message = syntax::too_much(&message).unwrap_or(message);
             let mut diagnostic = Diagnostic::new(message).label("the YAML is invalid from here on");
             if let Some(location) = error.location() {
                 let line = location.line() as usize;
@@ -119,6 +131,7 @@ impl Document {
             text: text.into(),
             value: Arc::new(value),
             places: Arc::new(OnceLock::from(places)),
+            lines: Arc::default(),
             origin: Origin::User,
             patches: Arc::new([]),
         }
@@ -208,10 +221,13 @@ impl Document {
     /// Line and column, both from 1 (columns in characters), and the source line, of a byte offset.
     pub fn place(&self, offset: usize) -> (usize, usize, &str) {
         let offset = (0..=offset.min(self.text.len())).rev().find(|at| self.text.is_char_boundary(*at));
-        let before = &self.text[..offset.unwrap_or(0)];
-        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
-        let line = before.matches('\n').count() + 1;
-        let column = before[line_start..].chars().count() + 1;
+        let (offset, lines) = (offset.unwrap_or(0), self.lines());
+        let line = lines.starts.partition_point(|start| *start <= offset);
+        let line_start = lines.starts[line - 1];
+        let column = match lines.is_ascii {
+            true => offset - line_start + 1,
+            false => self.text[line_start..offset].chars().count() + 1,
+        };
         let source = self.text[line_start..].lines().next().unwrap_or("");
         (line, column, source)
     }
@@ -232,16 +248,25 @@ impl Document {
     }
 
     fn offset(&self, (line, column): (usize, usize)) -> usize {
-        let mut start = 0;
-        for (number, text) in self.text.split_inclusive('\n').enumerate() {
-            if number + 1 == line {
-                let within =
-                    text.char_indices().nth(column.saturating_sub(1)).map_or(text.len(), |(at, _)| at);
-                return start + within;
+        let lines = self.lines();
+        let start = line.checked_sub(1).and_then(|index| lines.starts.get(index));
+        let Some(&start) = start else { return self.text.len() };
+        let end = lines.starts.get(line).copied().unwrap_or(self.text.len());
+        let column = column.saturating_sub(1);
+        match lines.is_ascii {
+            true => (start + column).min(end),
+            false => {
+                let text = &self.text[start..end];
+                start + text.char_indices().nth(column).map_or(text.len(), |(at, _)| at)
             }
-            start += text.len();
         }
-        self.text.len()
+    }
+
+    fn lines(&self) -> &Lines {
+        self.lines.get_or_init(|| Lines {
+            starts: std::iter::once(0).chain(self.text.match_indices('\n').map(|(at, _)| at + 1)).collect(),
+            is_ascii: self.text.is_ascii(),
+        })
     }
 
     /// The word, or the quoted text, that begins at `start`.
@@ -350,6 +375,22 @@ mod tests {
         ] {
             let error = Document::parse("t.yaml", text).expect_err(text).to_string();
             assert!(error.contains(expected) && error.contains("t.yaml"), "{text:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn places_are_the_same_whatever_the_characters() {
+        for text in ["a: 1\nbc: [2,\n  3]\n", "ä: 1\nb€: [2,\n  😀]\n", "", "\n", "a"] {
+            let document = Document::foreign("t", text);
+            for at in text.char_indices().map(|(at, _)| at).chain([text.len()]) {
+                let before = &text[..at];
+                let start = before.rfind('\n').map_or(0, |at| at + 1);
+                let (line, column, _) = document.place(at);
+                assert_eq!(line, before.matches('\n').count() + 1, "{text:?} {at}");
+                assert_eq!(column, text[start..at].chars().count() + 1, "{text:?} {at}");
+                assert_eq!(document.offset((line, column)), at, "{text:?}");
+            }
+            assert_eq!(document.offset((99, 1)), text.len());
         }
     }
 

@@ -21,6 +21,14 @@ pub(super) fn advice(message: &str, text: &str, line: usize) -> Option<String> {
     misplaced.iter().any(|known| message.contains(known)).then(|| indentation(&lines, index)).flatten()
 }
 
+/// What the parser means where a text is larger than it reads: `budget breached: Nodes { nodes: 250001 }`.
+pub(super) fn too_much(message: &str) -> Option<String> {
+    let what = message.strip_prefix("budget breached: ")?;
+    let kind = what.split([' ', '{', '(']).next().unwrap_or_default().to_lowercase();
+    let count: String = what.chars().filter(char::is_ascii_digit).collect();
+    Some(format!("the file is too large, or aliases make it so: {count} {kind} are over the limit"))
+}
+
 /// The first `{{…}}` outside of quotes.
 fn bare_template(line: &str) -> Option<&str> {
     let mut quote = None;
@@ -77,6 +85,13 @@ fn indentation(lines: &[&str], index: usize) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use crate::source::Document;
+
+    #[test]
+    fn what_is_too_much_is_said_so() {
+        let text = format!("a: &a [{}]\nb: [{}]\n", vec!["x"; 1000].join(","), vec!["*a"; 1000].join(","));
+        let told = Document::parse("t.yaml", &text).expect_err("a bomb").to_string();
+        assert!(told.contains("the file is too large, or aliases make it so: 250001 nodes"), "{told}");
+    }
 
     #[test]
     fn advice_fits_the_mistake() {

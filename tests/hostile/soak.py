@@ -1,0 +1,153 @@
+"""A server that draws what it does for each connection, for as long as is said, and three commands beside each other against it.
+
+    python3 tests/hostile/soak.py target/release/frameproof --minutes 20 --seed 1
+"""
+
+import argparse
+import contextlib
+import os
+import random
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import measure
+import servers
+
+# A round of each command is this long, in seconds.
+ROUND = 60
+# Most memory of any of them, in MiB.
+MOST = 300
+# Between the second and the last quarter of a round memory may grow by this much, in MiB.
+GROWTH = 48
+# What each command may end with: the server is never right, sometimes not there, and may not let anything begin.
+COMMANDS = {
+    "run": (("run", "minicodex", "--url", "URL", "--repeat", "100000", "--time", f"{ROUND}s", "-q", "--junit", "j.xml", "--trace", "t.ndjson"), {1, 3}),
+    "fuzz": (("fuzz", "minicodex", "--url", "URL", "--time", f"{ROUND}s", "-q", "--findings", "found", "--corpus", "corpus"), {1, 3, 4}),
+    "doctor": (("doctor", "minicodex", "--url", "URL"), {1, 3}),
+}
+
+
+def serve(seed):
+    """Serves until this process ends; the port goes to standard output. One draw a connection, in the order in which they come."""
+    draw = random.Random(seed)
+    rows = [row for row in servers.ROWS if not row.tls and not row.deaf and "WSS" not in row.arguments and row not in servers.OTHERS]
+    acts = {}
+    room = threading.Semaphore(64)
+    listener = socket.create_server(("127.0.0.1", 0), backlog=128)
+    print(listener.getsockname()[1], flush=True)
+    while True:
+        conn, _ = listener.accept()
+        row = draw.choice(rows)
+        if row.name not in acts:
+            acts[row.name] = row.make()
+        conn.settimeout(90)
+        room.acquire()
+        threading.Thread(target=once, args=(conn, acts[row.name], room), daemon=True).start()
+
+
+def once(conn, act, room):
+    try:
+        with contextlib.suppress(OSError, ValueError, IndexError), conn:
+            act(conn)
+    finally:
+        room.release()
+
+
+def resident(process):
+    """MiB that it has in memory; none where it is over."""
+    with contextlib.suppress(OSError):
+        for line in Path(f"/proc/{process}/status").read_text().splitlines():
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1]) >> 10
+    return None
+
+
+def again_and_again(name, binary, port, until, temporary, told):
+    """Rounds of one command. What is wrong goes to `told`."""
+    arguments, codes = COMMANDS[name]
+    arguments = [f"ws://127.0.0.1:{port}/ws" if word == "URL" else word for word in arguments]
+    rounds, worst, seen = 0, 0, {}
+    while time.monotonic() < until:
+        folder = Path(tempfile.mkdtemp(prefix="soak-"))
+        with open(folder / "out", "wb") as out:
+            child = subprocess.Popen([binary, *arguments], cwd=folder, env=measure.environment(temporary), stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+            samples, began = [], time.monotonic()
+            while child.poll() is None:
+                size = resident(child.pid)
+                if size is not None:
+                    samples.append(size)
+                if time.monotonic() - began > ROUND * 3:
+                    child.kill()
+                    told.append(f"{name}: it did not end")
+                time.sleep(0.25)
+        rounds, worst = rounds + 1, max([worst, *samples])
+        seen[child.returncode] = seen.get(child.returncode, 0) + 1
+        if child.returncode not in codes:
+            told.append(f"{name}: exit code {child.returncode}: {(folder / 'out').read_bytes()[-800:].decode(errors='replace')}")
+        quarter = len(samples) // 4
+        if quarter > 20:
+            early, late = max(samples[quarter : 2 * quarter]), max(samples[-quarter:])
+            if late > early + GROWTH:
+                told.append(f"{name}: {early} MiB in the second quarter, {late} in the last")
+        left = [path.name for path in folder.glob(".frameproof-*")]
+        if left:
+            told.append(f"{name}: left behind: {left}")
+        shutil.rmtree(folder, ignore_errors=True)
+    if worst > MOST:
+        told.append(f"{name}: {worst} MiB")
+    print(f"{name}: {rounds} rounds, at most {worst} MiB, exit codes {dict(sorted(seen.items()))}", flush=True)
+
+
+def survivors(temporary):
+    """Processes that were started with this folder for temporary files."""
+    mark = f"TMPDIR={temporary}".encode()
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if entry.name.isdigit() and int(entry.name) != os.getpid() and mark in (entry / "environ").read_bytes():
+                yield f"{entry.name} {(entry / 'cmdline').read_bytes()!r}"
+
+
+def main():
+    said = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    said.add_argument("binary", type=Path)
+    said.add_argument("--minutes", type=float, default=20)
+    said.add_argument("--seed", type=int, default=1)
+    said.add_argument("--serve", action="store_true", help="be the server")
+    said = said.parse_args()
+    if said.serve:
+        return serve(said.seed)
+    binary = str(said.binary.resolve())
+    server = subprocess.Popen([sys.executable, __file__, binary, "--serve", "--seed", str(said.seed)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    temporary = Path(tempfile.mkdtemp(prefix="soak-temporary-"))
+    told = []
+    try:
+        port = int(server.stdout.readline())
+        until = time.monotonic() + said.minutes * 60
+        threads = [threading.Thread(target=again_and_again, args=(name, binary, port, until, temporary, told)) for name in COMMANDS]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if server.poll() is not None:
+            told.append("the server has ended: nothing was soaked")
+        time.sleep(2)
+        told += [f"left behind: {path.name}" for path in temporary.iterdir()]
+        told += [f"still running: {process}" for process in survivors(temporary)]
+    finally:
+        server.kill()
+        server.wait()
+        shutil.rmtree(temporary, ignore_errors=True)
+    for line in told:
+        print(f"FAIL {line}")
+    print(f"{said.minutes:g} minutes, {len(told)} failures")
+    return 1 if told else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
