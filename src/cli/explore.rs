@@ -124,7 +124,11 @@ impl Explore {
         writeln!(out, "{}", show::summary(&report))?;
         let exit = exit_of(&report);
         if exit == Exit::Nothing {
-            writeln!(anstream::stderr(), "note: nothing was explored; use a larger --time")?;
+            let why = match report.progress.walks {
+                0 => "use a larger --time",
+                _ => "no walk came to its first move: frameproof doctor shows what is missing",
+            };
+            writeln!(anstream::stderr(), "note: nothing was explored; {why}")?;
         }
         Ok(exit)
     }

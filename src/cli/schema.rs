@@ -43,7 +43,7 @@ impl Schema {
             Of::Scenario => schema_of::<ScenarioFile>(),
             Of::Protocol => schema_of::<Extension>(),
             Of::Requirements => schema_of::<RequirementsFile>(),
-            Of::Trace => schema_of::<Line>(),
+            Of::Trace => schema_of::<Line<'static>>(),
             Of::Baseline => schema_of::<BaselineFile>(),
             Of::Config => schema_of::<Config>(),
         };

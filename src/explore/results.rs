@@ -17,7 +17,8 @@ pub fn exit_of(report: &ExploreReport) -> Exit {
         ExploreEnd::Interrupted => Exit::Interrupted,
         ExploreEnd::Refusing(_) | ExploreEnd::Shortage(_) => Exit::Harness,
         ExploreEnd::Done if !report.findings.is_empty() => Exit::Failed,
-        ExploreEnd::Done if report.progress.walks == 0 => Exit::Nothing,
+        // A server with which not even one walk goes on was not explored.
+        ExploreEnd::Done if report.progress.walks == 0 || report.progress.moves == 0 => Exit::Nothing,
         ExploreEnd::Done => Exit::Passed,
     }
 }
@@ -82,7 +83,7 @@ fn walks(report: &ExploreReport) -> CaseReport {
         Exit::Passed => (Verdict::Passed, None),
         Exit::Failed => (Verdict::NotExercised, Some("what failed stands above".to_owned())),
         Exit::Interrupted => (Verdict::NotExercised, Some("interrupted".to_owned())),
-        _ => (Verdict::NotExercised, Some("no walk was run".to_owned())),
+        _ => (Verdict::NotExercised, Some("no walk was run, or none came to its first move".to_owned())),
     };
     CaseReport {
         case: "explore/walks".to_owned(),

@@ -26,7 +26,7 @@ pub fn trace(bytes: &[u8]) {
         assert!(terminal(&error).chars().all(|c| !c.is_control()));
     }
     let mut text = Vec::new();
-    events.iter().for_each(|event| write_line(event, &mut text));
+    events.iter().for_each(|event| write_line(event, &mut text).expect("a vector takes all"));
     assert_eq!(text.iter().filter(|byte| **byte == b'\n').count(), events.len(), "one line an event");
     let (again, error) = read(Reader::new("t", &text[..]));
     assert_eq!(error, None, "what was written can be read");

@@ -1,6 +1,5 @@
 //! A trace on its way into a file.
 
-use std::io::Write;
 use std::path::Path;
 
 use super::{Event, write_line};
@@ -11,7 +10,6 @@ use crate::output::Output;
 #[derive(Debug)]
 pub struct TraceFile {
     output: Output,
-    buffer: Vec<u8>,
 }
 
 impl TraceFile {
@@ -20,7 +18,7 @@ impl TraceFile {
     /// # Errors
     /// The folder cannot be written to.
     pub fn create(path: &Path) -> std::io::Result<Self> {
-        Ok(Self { output: Output::create(path)?, buffer: Vec::new() })
+        Ok(Self { output: Output::create(path)? })
     }
 
     /// Appends an event.
@@ -28,9 +26,7 @@ impl TraceFile {
     /// # Errors
     /// The file system's.
     pub fn write(&mut self, event: &Event) -> std::io::Result<()> {
-        self.buffer.clear();
-        write_line(event, &mut self.buffer);
-        self.output.write_all(&self.buffer)
+        write_line(event, &mut self.output)
     }
 
     /// Puts the trace in its place.

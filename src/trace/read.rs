@@ -1,5 +1,6 @@
 //! NDJSON in.
 
+use std::borrow::Cow;
 use std::io::BufRead;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +20,7 @@ const BOM: &[u8] = "\u{feff}".as_bytes();
 /// One line of a trace. `frameproof schema trace` publishes its schema.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Line {
+pub struct Line<'a> {
     /// Milliseconds since the start of the trace.
     pub t_ms: f64,
     /// The case it belongs to; none in a plain recording.
@@ -35,7 +36,7 @@ pub struct Line {
     pub kind: Option<String>,
     /// The text of a text frame.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub text: Option<String>,
+    pub text: Option<Cow<'a, str>>,
     /// The bytes of a binary, ping or pong frame, or raw bytes, in base64.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base64: Option<String>,
@@ -117,7 +118,7 @@ impl<R: BufRead> Iterator for Reader<R> {
             if bytes.iter().all(u8::is_ascii_whitespace) {
                 continue;
             }
-            let event = serde_json::from_slice::<Line>(&bytes)
+            let event = serde_json::from_slice::<Line<'_>>(&bytes)
                 .map_err(|error| {
                     let hint = r#"expected a JSON object such as {"t_ms":1.5,"client":"c1","dir":"recv","text":"…"}"#;
                     format!("not an event of a trace: {error}; {hint}")
@@ -129,7 +130,7 @@ impl<R: BufRead> Iterator for Reader<R> {
     }
 }
 
-impl Line {
+impl Line<'_> {
     fn into_event(self) -> Result<Event, String> {
         let dir = match self.dir.as_str() {
             "send" => Direction::Send,

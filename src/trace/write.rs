@@ -1,13 +1,19 @@
 //! NDJSON out.
 
+use std::borrow::Cow;
+use std::io::Write;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::read::{ENDS, Line};
 use super::{Direction, Event, Payload};
 
-/// Appends one event as one line (with its newline) to `out`.
-pub fn write_line(event: &Event, out: &mut Vec<u8>) {
+/// Writes one event as one line, with its newline. A long text is not copied for it.
+///
+/// # Errors
+/// The writer's.
+pub fn write_line(event: &Event, mut out: impl Write) -> std::io::Result<()> {
     let mut line = Line {
         t_ms: event.at.as_nanos() as f64 / 1e6,
         case: event.case.as_deref().map(str::to_owned),
@@ -27,7 +33,7 @@ pub fn write_line(event: &Event, out: &mut Vec<u8>) {
         Payload::End(_) => kind("end"),
     }
     match &event.payload {
-        Payload::Text(text) => line.text = Some(text.to_string()),
+        Payload::Text(text) => line.text = Some(Cow::Borrowed(text)),
         Payload::Binary(bytes) | Payload::Raw(bytes) | Payload::Ping(bytes) | Payload::Pong(bytes) => {
             line.base64 = Some(STANDARD.encode(bytes));
         }
@@ -40,10 +46,9 @@ pub fn write_line(event: &Event, out: &mut Vec<u8>) {
             line.how = ENDS.iter().find(|(known, _)| known == end).map(|(_, name)| (*name).to_owned());
         }
     }
-    // A line has only strings and finite numbers, which always serialise.
-    if serde_json::to_writer(&mut *out, &line).is_ok() {
-        out.push(b'\n');
-    }
+    // A line has only strings and finite numbers: what fails is the writer.
+    serde_json::to_writer(&mut out, &line)?;
+    out.write_all(b"\n")
 }
 
 #[cfg(test)]
@@ -76,7 +81,7 @@ mod tests {
         })
         .collect();
         let mut text = Vec::new();
-        events.iter().for_each(|event| write_line(event, &mut text));
+        events.iter().for_each(|event| write_line(event, &mut text).expect("written"));
         let read: Vec<Event> = Reader::new("t", &text[..]).map(|event| event.expect("valid")).collect();
         assert_eq!(read, events);
     }

@@ -71,9 +71,9 @@ ANSWERS = [
     Row("status 999", raw(http(b"999 What"), then=goes), "the server answered the upgrade with HTTP 999", code=HARNESS),
     Row("status 000", raw(http(b"000 What"), then=goes), "the server does not speak WebSocket: invalid status code", code=HARNESS),
     Row("a reason with escape sequences", raw(http(b"403 \x1b]0;owned\x07\x1b[31mNo"), then=goes), "the server does not speak WebSocket: httparse error", code=HARNESS),
-    Row("a status line of 16 MiB", raw(b"HTTP/1.1 500 " + b"x" * (16 * MIB) + b"\r\n\r\n"), "the server does not speak WebSocket: Attack attempt detected", code=HARNESS),
+    Row("a status line of 16 MiB", raw(b"HTTP/1.1 500 ", lambda _: b"x" * (16 * MIB) + b"\r\n\r\n"), "the server does not speak WebSocket: Attack attempt detected", code=HARNESS),
     Row("a status line that never ends", raw(b"HTTP/1.1 500 ", then=flooding(b"x" * 65536)), "the server does not speak WebSocket: Attack attempt detected", code=HARNESS),
-    Row("one header of 64 MiB", raw(SWITCH + b"X: ", b"x" * (64 * MIB)), "the server does not speak WebSocket: Attack attempt detected", code=HARNESS),
+    Row("one header of 64 MiB", raw(SWITCH + b"X: ", lambda _: b"x" * (64 * MIB)), "the server does not speak WebSocket: Attack attempt detected", code=HARNESS),
     Row("100,000 headers", raw(SWITCH + b"X-A: b\r\n" * 100_000), "the server does not speak WebSocket: Space limit exceeded", code=HARNESS),
     Row("headers without end", raw(SWITCH, then=flooding(b"X-A: b\r\n" * 999)), "the server does not speak WebSocket: Space limit exceeded", code=HARNESS),
     Row("a header with NUL", raw(switch(CONNECTION, UPGRADE, ACCEPT, b"X: a\0b")), "the server does not speak WebSocket: httparse error", code=HARNESS),
@@ -106,7 +106,7 @@ FRAMES = [
     Row("a length of 64 bits for 39 bytes", says(frame(TEXT, BEAT.encode(), width=8)), "not in its shortest form"),
     Row("a length of 2^63", says(frame(TEXT, b"", promised=1 << 63)), "the server sent bytes that are not a WebSocket frame"),
     Row("a length of 2^62, and then nothing", says(frame(TEXT, b"", promised=1 << 62)), "the server sent a message longer than the limit"),
-    Row("16 MiB promised, and then nothing", says(frame(TEXT, b"{", promised=16 * MIB)), "neither error nor close nor welcome came within 5.0s", arguments=ONE),
+    Row("16 MiB promised, and then nothing", says(frame(TEXT, b"{", promised=16 * MIB)), "came within 5.0s: the server has sent nothing", arguments=ONE),
     Row("16 MiB promised on each of many connections", says(frame(TEXT, b"{", promised=16 * MIB)), "not conformant", arguments=SUITE, seconds=60),
     Row("a frame of 17 MiB", says(lambda: said(b" " * (17 * MIB))), "the server sent a message longer than the limit"),
     Row("fragments of 17 MiB in all", says(lambda: frame(TEXT, b" " * MIB, fin=False) + frame(0, b" " * MIB, fin=False) * 16), "not conformant", mebibytes=160),
@@ -127,7 +127,7 @@ FRAMES = [
     Row("binary of 15 MiB", says(lambda: frame(BINARY, b"\0" * (15 * MIB))), "not conformant"),
     Row("half a frame, then closed", says(frame(TEXT, b"half", promised=99), then=goes), "the server ended the TCP stream without a close frame"),
     Row("half a frame, then a reset", says(frame(TEXT, b"half", promised=99), then=reset), "not conformant"),
-    Row("one byte of a header, and then nothing", says(b"\x81"), "neither error nor close nor accepted nor welcome came within", arguments=ONE),
+    Row("one byte of a header, and then nothing", says(b"\x81"), "came within 5.0s: the server has sent nothing", arguments=ONE),
     Row("HTTP in place of frames", says(b"HTTP/1.1 400 Bad Request\r\n\r\n" * 99), "the server sent bytes that are not a WebSocket frame"),
     Row("zeros in place of frames", floods(b"\0" * 65536), "not conformant", arguments=ONE),
 ]
@@ -193,9 +193,9 @@ MESSAGES = [
 ]
 
 TIMES = [
-    Row("greets and is mute", answers(b""), "neither welcome nor error nor close came within 5.0s", seconds=30, arguments=ONE),
+    Row("greets and is mute", answers(b""), "came within 5.0s: the server has sent nothing", seconds=30, arguments=ONE),
     Row("greets and is mute: the whole suite", says(said('{"type":"welcome","v":"1.0.0"}')), "not conformant", arguments=SUITE, seconds=60),
-    Row("never reads", reads_nothing, "neither error nor close nor accepted nor welcome came within", seconds=30, arguments=ONE),
+    Row("never reads", reads_nothing, "came within 5.0s: the server has sent nothing", seconds=30, arguments=ONE),
     Row("a message every 4.5 s", floods(said(BEAT), every=4.5), "not conformant", arguments=(*SUITE[:-4], "--time", "10s"), code=1, seconds=40),
 ]
 
