@@ -117,3 +117,30 @@ fn summary(report: &ExploreReport, cases: &[CaseReport]) -> Summary {
     }
     summary
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::explore::campaign::Progress;
+    use crate::explore::coverage::Coverage;
+
+    #[test]
+    fn an_exploration_without_a_move_does_not_pass() {
+        for (walks, moves, exit) in [(0, 0, Exit::Nothing), (2, 0, Exit::Nothing), (2, 1, Exit::Passed)] {
+            let report = ExploreReport {
+                progress: Progress { walks, moves, ..Progress::default() },
+                findings: Vec::new(),
+                unconfirmed: 9,
+                coverage: Coverage::default(),
+                never: Vec::new(),
+                exercised: BTreeMap::new(),
+                ended: ExploreEnd::Done,
+            };
+            assert_eq!(exit_of(&report), exit, "{walks} walks, {moves} moves");
+            let passes = super::walks(&report).verdict == Verdict::Passed;
+            assert_eq!(passes, exit == Exit::Passed);
+        }
+    }
+}
