@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::support::signals;
 use crate::support::target::{BINARY, SERVED, folder, left_over};
 
 /// How often it is ended. `.ci/survivors` does it 200 times.
@@ -44,7 +45,7 @@ fn nothing_is_left_of_a_reference_server_or_of_a_trace() {
         let open = open.filter_map(|entry| std::fs::read_link(entry.path()).ok());
         written += usize::from(open.filter(|to| to.starts_with(temporary.path())).count() > 0);
         child.kill().expect("killed");
-        child.wait().expect("it ends");
+        signals::end_of(&mut child, &format!("SIGKILL, time {time}"));
         assert_eq!(scratch_folders(temporary.path()), [""; 0], "time {time}");
         // The folder of the reports that a run of a reference server has anyway.
         let left: Vec<String> =
@@ -60,6 +61,7 @@ fn times() -> u64 {
 
 #[test]
 fn nothing_outlives_frameproof_however_it_ends() {
+    signals::let_hangups_through();
     let times = times();
     let mark = format!("mark-{}-survivors", std::process::id());
     // The shell and its child ignore SIGTERM, and hold no pipe of frameproof's.
@@ -88,8 +90,8 @@ fn nothing_outlives_frameproof_however_it_ends() {
             (!left_over(&mark).is_empty(), !scratch_folders(temporary.path()).is_empty());
         launched += usize::from(is_launched);
         laid_down += usize::from(is_laid_down);
-        Command::new("kill").args([signal, &child.id().to_string()]).status().expect("kill runs");
-        let status = child.wait().expect("it ends");
+        signals::send(signal, child.id());
+        let status = signals::end_of(&mut child, &format!("{signal}, time {time}"));
         let report = folder.path().join("j.xml");
         // Before anything is laid down it may not have begun to listen to signals.
         if signal != "-KILL" && is_laid_down {

@@ -4,6 +4,7 @@ pub mod fuzz;
 pub mod hand;
 pub mod model;
 pub mod sdks;
+pub mod signals;
 pub mod target;
 
 use std::io::{BufRead, BufReader};
