@@ -34,8 +34,8 @@ pub fn show(found: &Comparison, quiet: bool, out: &mut impl Write) -> Result<()>
         names(out, DIM, "new, and passed", &found.new)?;
         names(out, YELLOW, "requirements no longer exercised", &found.lost)?;
         names(out, GREEN, "requirements newly exercised", &found.gained)?;
-        durations(out, "at least twice as slow", &found.slower)?;
-        durations(out, "at least twice as fast", &found.faster)?;
+        durations(out, "at least twice as slow", &found.pace.slower)?;
+        durations(out, "at least twice as fast", &found.pace.faster)?;
     }
     let (style, word) = match (found.is_worse(), found.is_same()) {
         (true, _) => (RED, "worse"),

@@ -31,14 +31,21 @@ pub struct Comparison {
     pub lost: Vec<String>,
     /// Requirements that are exercised and were not.
     pub gained: Vec<String>,
-    /// Cases that take at least twice as long.
-    pub slower: Vec<Duration>,
-    /// Cases that take at most half as long.
-    pub faster: Vec<Duration>,
+    /// Cases that take another time.
+    pub pace: Pace,
     /// Seconds of the two runs.
     pub seconds: (f64, f64),
     /// Cases that both have.
     pub common: usize,
+}
+
+/// Cases that take much longer, or much less time.
+#[derive(Debug, Default)]
+pub struct Pace {
+    /// Those that take at least twice as long.
+    pub slower: Vec<Duration>,
+    /// Those that take at most half as long.
+    pub faster: Vec<Duration>,
 }
 
 /// A case whose verdict or reason differs.
@@ -182,7 +189,7 @@ pub fn compare(before: &[RunEvent], after: &[RunEvent]) -> Comparison {
     let gained = after.requirements.keys().filter(|id| after.exercises(id) && !before.exercises(id));
     found.gained = gained.map(|id| (*id).to_owned()).collect();
     let change = |one: &Duration| (one.seconds.1 - one.seconds.0).abs();
-    for list in [&mut found.slower, &mut found.faster] {
+    for list in [&mut found.pace.slower, &mut found.pace.faster] {
         list.sort_by(|one, other| change(other).total_cmp(&change(one)));
     }
     found
@@ -223,9 +230,9 @@ impl Comparison {
         let is_more = |more: f64, less: f64| more > less * TIMES && more > less + SECONDS;
         let duration = || Duration { case: case.to_owned(), seconds: (old, new) };
         if is_more(new, old) {
-            self.slower.push(duration());
+            self.pace.slower.push(duration());
         } else if is_more(old, new) {
-            self.faster.push(duration());
+            self.pace.faster.push(duration());
         }
     }
 }
@@ -290,8 +297,8 @@ mod tests {
         assert_eq!(names(&found.flaky), ["a/wavers"]);
         assert_eq!((found.gone, found.new), (vec!["a/leaves".to_owned()], vec!["a/comes".to_owned()]));
         assert_eq!((found.lost, found.gained), (vec!["R-2".to_owned()], vec!["R-3".to_owned()]));
-        assert_eq!(found.slower.iter().map(|one| one.case.as_str()).collect::<Vec<_>>(), ["a/tires"]);
-        assert_eq!(found.faster.iter().map(|one| one.case.as_str()).collect::<Vec<_>>(), ["a/hurries"]);
+        assert_eq!(found.pace.slower.iter().map(|one| one.case.as_str()).collect::<Vec<_>>(), ["a/tires"]);
+        assert_eq!(found.pace.faster.iter().map(|one| one.case.as_str()).collect::<Vec<_>>(), ["a/hurries"]);
         assert_eq!(found.common, 7);
     }
 
