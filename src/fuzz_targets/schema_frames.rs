@@ -9,8 +9,8 @@ use super::{message, shipped};
 use crate::frame::{Limits, parse};
 use crate::protocol::{Message, Protocol};
 
-/// Deepest nesting that is built; schemas may refer to themselves.
-const MAX_DEPTH: usize = 8;
+/// Deepest nesting that is built, references counted; schemas may refer to themselves.
+const MAX_DEPTH: usize = 12;
 /// Longest list that is built.
 const MAX_ITEMS: usize = 4;
 
@@ -139,6 +139,19 @@ impl<'s> SchemaWalk<'s> {
         })
     }
 
+    /// Whether nothing is valid there: the property has to be absent.
+    fn is_forbidden(&self, schema: &Value) -> bool {
+        match schema.get("$ref").and_then(Value::as_str) {
+            Some(target) => {
+                self.root.pointer(target.trim_start_matches('#')).is_some_and(|to| self.is_forbidden(to))
+            }
+            None => {
+                *schema == Value::Bool(false)
+                    || schema.get("not").is_some_and(|not| *not == json!({}) || *not == true)
+            }
+        }
+    }
+
     fn object(
         &self,
         schema: &Map<String, Value>,
@@ -159,7 +172,7 @@ impl<'s> SchemaWalk<'s> {
             } else {
                 source.arbitrary()?
             };
-            if wanted {
+            if wanted && (self.deviates || !self.is_forbidden(property)) {
                 map.insert(name.clone(), self.value(property, source, depth + 1)?);
             }
         }

@@ -53,11 +53,55 @@ struct Block {
     text: Option<(String, usize)>,
     /// The same, and what else breaks these requirements.
     count: u64,
-    frames: Vec<u64>,
+    frames: Frames,
     /// Messages that say something else, with their places.
     others: Vec<(String, String)>,
     /// What was said, without ids.
     said: Vec<String>,
+}
+
+/// Frames of a trace, by their numbers: where violations of a block were seen.
+struct Frames {
+    /// The frame of the first violation.
+    first: Option<u64>,
+    /// The frame that came last.
+    last: Option<u64>,
+    /// The first of the others.
+    others: Vec<u64>,
+    /// How many more there are.
+    more: u64,
+}
+
+impl Frames {
+    fn of(seen: Seen<'_>) -> Self {
+        let first = seen.map(|(number, _)| number);
+        Self { first, last: first, others: Vec::new(), more: 0 }
+    }
+
+    fn add(&mut self, seen: Seen<'_>) {
+        let Some((number, _)) = seen.filter(|(number, _)| Some(*number) != self.last) else { return };
+        self.last = Some(number);
+        if Some(number) == self.first {
+            return;
+        }
+        if self.others.len() < FRAMES {
+            self.others.push(number);
+        } else {
+            self.more += 1;
+        }
+    }
+
+    /// `, also in frames 3, 4 and 2 more`
+    fn named(&self) -> String {
+        let numbers: Vec<String> = self.others.iter().map(u64::to_string).collect();
+        let word = if numbers.len() == 1 { "frame" } else { "frames" };
+        let more = if self.more > 0 { format!(" and {} more", self.more) } else { String::new() };
+        if numbers.is_empty() {
+            String::new()
+        } else {
+            format!(", also in {word} {}{more}", numbers.join(", "))
+        }
+    }
 }
 
 /// Where a violation was seen: the number of its event, from 1, and the event.
@@ -99,7 +143,7 @@ impl Blocks {
             place: place(seen),
             text,
             count,
-            frames: Vec::new(),
+            frames: Frames::of(seen),
             others: Vec::new(),
             said: vec![normalize(&violation.message)],
             first: Violation { message: violation.told(protocol), ..violation.clone() },
@@ -149,15 +193,7 @@ impl Blocks {
             writeln!(out, "     {DIM}also{DIM:#} {told}")?;
         }
         if *count > 1 {
-            let numbers: Vec<String> = frames.iter().map(u64::to_string).collect();
-            let more = count.saturating_sub(1 + frames.len() as u64);
-            let mut rest = String::new();
-            if !numbers.is_empty() {
-                let word = if numbers.len() == 1 { "frame" } else { "frames" };
-                let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-                rest = format!(", also in {word} {}{more}", numbers.join(", "));
-            }
-            writeln!(out, "     {style}{count} times{style:#}{}", wrapped(width, &rest, 12, 7))?;
+            writeln!(out, "     {style}{count} times{style:#}{}", wrapped(width, &frames.named(), 12, 7))?;
         }
         Ok(())
     }
@@ -178,12 +214,7 @@ impl Blocks {
 impl Block {
     fn join(&mut self, protocol: &Protocol, violation: &Violation, seen: Seen<'_>, limit: usize, all: bool) {
         self.count += 1 + violation.more;
-        if let Some((number, _)) = seen
-            && self.frames.len() < FRAMES
-            && self.frames.last() != Some(&number)
-        {
-            self.frames.push(number);
-        }
+        self.frames.add(seen);
         let said = normalize(&violation.message);
         if self.others.len() < limit && (all || !self.said.contains(&said)) {
             self.others.push((violation.told(protocol), place(seen)));
