@@ -217,7 +217,8 @@ impl Instance {
         let until = Instant::now() + self.spec.patience.start;
         let last = self.spec.processes.len().saturating_sub(1);
         for (index, process) in self.spec.processes.iter().enumerate() {
-            let started = Running::start(process, &self.vars(), &self.log, &self.spec.groups)?;
+            let (vars, patience) = (self.vars(), self.spec.patience.start);
+            let started = Running::start(process, &vars, &self.log, &self.spec.groups, patience).await?;
             let ready = match (&process.ready, &self.spec.ready) {
                 (Some(ready), _) => Some(ready.clone()),
                 (None, Some(ready)) if index == last => Some(ready.clone()),

@@ -13,6 +13,7 @@ mod log;
 mod process;
 mod reader;
 mod setup;
+mod spawn;
 mod spec;
 mod supervisor;
 

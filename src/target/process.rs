@@ -15,6 +15,7 @@ use super::error::LaunchError;
 use super::group::{self, Groups};
 use super::log::Log;
 use super::setup::fill;
+use super::spawn::spawn;
 use super::spec::{Process, Vars};
 use crate::shortage;
 
@@ -58,11 +59,13 @@ pub(super) struct Exit {
 }
 
 impl Running {
-    pub fn start(
+    /// Starts a process. The system may take `patience` to load its program. Dropping the future gives that up.
+    pub async fn start(
         process: &Process,
         vars: &Vars,
         log: &Log,
         groups: &Arc<Groups>,
+        patience: Duration,
     ) -> Result<Self, LaunchError> {
         let words = process.command.iter().map(|word| fill(word, vars)).collect::<Result<Vec<_>, _>>()?;
         let program = words.first().cloned().unwrap_or_default();
@@ -80,7 +83,15 @@ impl Running {
         command.args(&words[1..]).process_group(0).kill_on_drop(true);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let since = Instant::now();
-        let mut child = command.spawn().map_err(|error| {
+        let failed = |reason: String| LaunchError::NotStarted {
+            process: process.name.clone(),
+            program: program.clone(),
+            reason,
+        };
+        let spawned = tokio::time::timeout(patience, spawn(command, groups)).await;
+        let spawned =
+            spawned.map_err(|_| failed(format!("the system has not loaded it within {patience:?}")))?;
+        let mut child = spawned.map_err(|error| {
             if let Some(shortage) = shortage::note_start(&error) {
                 return LaunchError::Shortage(shortage);
             }
@@ -89,11 +100,10 @@ impl Running {
                 true => format!("its working folder {} does not exist", folder.display()),
                 false => error.to_string(),
             };
-            LaunchError::NotStarted { process: process.name.clone(), program, reason }
+            failed(reason)
         })?;
         // It was not waited for yet, so it has an id.
         let leader = child.id().unwrap_or_default();
-        groups.add(leader);
         let name: Arc<str> = process.name.as_str().into();
         let out = child
             .stdout

@@ -3,6 +3,8 @@
 mod admission;
 mod files;
 mod findings;
+#[cfg(target_os = "linux")]
+mod loading;
 mod process;
 mod served;
 mod server;
