@@ -35,6 +35,8 @@ fn chromium(what: &str) -> Option<PathBuf> {
 fn browsed(browser: &Path, folder: &Path, page: &str, hash: &str) -> (String, String) {
     let mut child = Command::new(browser)
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"])
+        // For `driven`: a page in a frame of another file.
+        .arg("--allow-file-access-from-files")
         .args(["--virtual-time-budget=2000", "--enable-logging=stderr", "--dump-dom"])
         .arg(format!("--user-data-dir={}", folder.join("profile").display()))
         .arg(format!("file://{}{hash}", folder.join(page).display()))
@@ -56,6 +58,17 @@ fn opened(browser: &Path, folder: &Path, page: &str, hash: &str) -> String {
     assert!(dom.contains("<form id=\"filter\" role=\"search\">"), "{page}: our script has not run: {log}");
     assert!(!log.contains("CONSOLE"), "{page}: {log}");
     dom
+}
+
+/// A run with so many failures, each with a cause of its own, and so many cases that passed.
+fn mixed(failed: usize, passed: usize) -> Vec<RunEvent> {
+    let begin = RunEvent::RunStarted(Box::new(started("chat")));
+    let failed = (0..failed).map(|number| {
+        case(&format!("case-{number}"), Verdict::Failed, &format!("it broke, number {number}"))
+    });
+    let passed = (0..passed).map(|number| case(&format!("good-{number}"), Verdict::Passed, ""));
+    let finished = failed.chain(passed).map(|case| RunEvent::CaseFinished(Box::new(case)));
+    std::iter::once(begin).chain(finished).collect()
 }
 
 fn ran(folder: &Path, code: i32, arguments: &[&str]) {
@@ -114,13 +127,96 @@ fn a_browser_runs_our_script_and_none_of_a_servers() {
     assert!(listener.accept().is_err(), "a page has asked for something");
 }
 
-/// The pages of a conformant run, of one with 40 failures, of a campaign, and of a merge.
+/// What a script of a person's says after it has used a page. It sees the page's document as `page`, and `key(name)` presses a key
+/// on what has the focus; its value is the result.
+fn driven(browser: &Path, folder: &Path, page: &str, script: &str) -> String {
+    let around = format!(
+        r#"<!DOCTYPE html><title>driver</title><iframe src="{page}" width="1200" height="900"></iframe><script>
+onload = () => {{
+  const frame = document.querySelector('iframe').contentWindow, page = frame.document;
+  frame.focus();
+  const key = name => page.activeElement.dispatchEvent(
+    new frame.KeyboardEvent('keydown', {{ key: name, bubbles: true, cancelable: true }}));
+  const value = (() => {{ {script} }})();
+  const said = document.createElement('pre');
+  said.id = 'said';
+  said.textContent = JSON.stringify(value);
+  document.body.append(said);
+}};
+</script>"#
+    );
+    fs::write(folder.join("driver.html"), around).expect("written");
+    let (dom, log) = browsed(browser, folder, "driver.html", "");
+    let said = dom.split_once("<pre id=\"said\">").and_then(|(_, rest)| rest.split_once("</pre>"));
+    said.unwrap_or_else(|| panic!("{script}: {dom}\n{log}")).0.to_owned()
+}
+
+/// Words and a verdict choose what is shown and say how much it is; Escape shows all again.
+#[test]
+fn the_filter_shows_what_is_asked_for() {
+    let Some(browser) = chromium("the filter") else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    fs::write(folder.join("run.html"), render(&mixed(3, 2))).expect("written");
+    let asked = |script: &str| {
+        let tools = "const text = page.getElementById('text'), verdict = page.getElementById('verdict');
+            const say = (field, value) => { field.value = value;
+              field.dispatchEvent(new frame.Event(field === text ? 'input' : 'change', { bubbles: true })); };
+            const cases = () => [...page.querySelectorAll('.item[id^=\"case=\"]')].filter(row => !row.hidden).length;
+            const stories = () => [...page.querySelectorAll('.story')].filter(story => !story.hidden).length;
+            const shown = () => page.getElementById('shown').textContent;";
+        driven(&browser, folder, "run.html", &format!("{tools} {script}"))
+    };
+    assert_eq!(asked("return [cases(), stories(), shown()];"), r#"[5,3,""]"#, "all of it");
+    let found = asked("say(text, 'BROKE Case-2'); return [stories(), cases()];");
+    assert_eq!(found, "[1,1]", "each word counts, in any case of letters");
+    assert_eq!(asked("say(text, 'no-such-word'); return [cases(), stories()];"), "[0,0]");
+    assert_eq!(asked("say(verdict, 'passed'); return [cases(), stories()];"), "[2,0]");
+    assert_eq!(asked("say(verdict, 'failed'); return [cases(), stories()];"), "[3,3]");
+    let back = asked(
+        "say(text, 'no-such-word'); text.focus(); key('Escape'); return [cases(), stories(), shown()];",
+    );
+    assert_eq!(back, r#"[5,3,""]"#);
+}
+
+/// `j` and `k` step through the failures, and not past an end; `/` goes to the filter, where they are letters.
+#[test]
+fn keys_lead_from_failure_to_failure() {
+    let Some(browser) = chromium("the keyboard") else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    fs::write(folder.join("run.html"), render(&mixed(3, 2))).expect("written");
+    let at = "const at = () => [...page.querySelectorAll('.story')].indexOf(page.activeElement);";
+    let pressed = |keys: &str| {
+        let script = format!("{at} return [...'{keys}'].map(name => {{ key(name); return at(); }});");
+        driven(&browser, folder, "run.html", &script)
+    };
+    assert_eq!(pressed("jjjjkk"), "[0,1,2,2,1,0]");
+    assert_eq!(pressed("kk"), "[2,1]", "from the end");
+    let typed = driven(
+        &browser,
+        folder,
+        "run.html",
+        &format!("{at} key('j'); key('/'); const id = page.activeElement.id; key('j'); return [id, at()];"),
+    );
+    assert_eq!(typed, r#"["text",-1]"#);
+}
+
+/// The pages of a conformant run, of one with 40 failures, of a campaign, of a merge, of a recording that was judged, and of two
+/// recordings side by side.
 #[test]
 fn the_console_of_a_browser_stays_empty() {
     let Some(browser) = chromium("pages of all kinds") else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let at = folder.path();
+    ran(at, 0, &["run", "tinyvex", "--html", "whole.html", "--quiet"]);
     ran(at, 0, &["run", "--case", "*/*ping*", "--html", "all.html", "--html-frames", "all", "--quiet"]);
+    for (trace, fault) in [("a.ndjson", &[][..]), ("b.ndjson", &["--fault", "executes-denied"])] {
+        let run = ["run", "minicodex", "--case", "approval/deny-*", "--trace", trace, "--quiet"];
+        ran(at, i32::from(!fault.is_empty()), &[&run, fault].concat());
+    }
+    ran(at, 1, &["check", "b.ndjson", "--protocol", "minicodex", "--html", "check.html"]);
+    ran(at, 1, &["diff", "a.ndjson", "b.ndjson", "--protocol", "minicodex", "--html", "diff.html"]);
     ran(
         at,
         1,
@@ -151,15 +247,11 @@ fn the_console_of_a_browser_stays_empty() {
     }
     let files: Vec<&str> = files.iter().map(String::as_str).collect();
     ran(at, 0, &[&["merge"], &files[..], &["--html", "merged.html", "--quiet"]].concat());
-    let failed = (0..40).map(|number| {
-        let failed = case(&format!("case-{number}"), Verdict::Failed, &format!("it broke, number {number}"));
-        RunEvent::CaseFinished(Box::new(failed))
-    });
-    let begin = RunEvent::RunStarted(Box::new(started("chat")));
-    fs::write(at.join("failed.html"), render(&std::iter::once(begin).chain(failed).collect::<Vec<_>>()))
-        .expect("written");
+    fs::write(at.join("failed.html"), render(&mixed(40, 0))).expect("written");
     for (page, part) in [
         ("all.html", "Nothing failed"),
+        ("whole.html", "Nothing failed"),
+        ("check.html", "MC-APR-8"),
         ("fuzz.html", "<h2 id=\"coverage-h\">Commands by state</h2>"),
         ("merged.html", "conformant"),
         ("failed.html", "40 causes"),
@@ -167,6 +259,9 @@ fn the_console_of_a_browser_stays_empty() {
         let dom = opened(&browser, at, page, "");
         assert!(dom.contains(part), "{page}: {part}");
     }
+    let (dom, log) = browsed(&browser, at, "diff.html", "");
+    assert!(dom.contains("</html>") && dom.contains("function_call_output"), "{log}");
+    assert!(!log.contains("CONSOLE"), "{log}");
     let fuzzed = written(at, "fuzz.html");
     assert!(fuzzed.contains("<ol class=\"steps\"><li><b>alice</b> send ("), "the steps of the finding");
 }

@@ -59,16 +59,19 @@
     next.focus({ preventScroll: true });
   }
 
-  form.hidden = false;
-  form.addEventListener('submit', function (event) { event.preventDefault(); });
-  text.addEventListener('input', apply);
-  verdict.addEventListener('change', apply);
+  // A page of two recordings has nothing to filter.
+  if (form) {
+    form.hidden = false;
+    form.addEventListener('submit', function (event) { event.preventDefault(); });
+    text.addEventListener('input', apply);
+    verdict.addEventListener('change', apply);
+  }
   window.addEventListener('hashchange', reveal);
   document.addEventListener('keydown', function (event) {
-    if (event.key === '/' && event.target !== text && !event.ctrlKey && !event.metaKey && !event.altKey) {
+    if (event.key === '/' && form && event.target !== text && !event.ctrlKey && !event.metaKey && !event.altKey) {
       event.preventDefault();
       text.focus();
-    } else if (event.key === 'Escape' && event.target === text) {
+    } else if (event.key === 'Escape' && form && event.target === text) {
       text.value = '';
       apply();
     } else if ((event.key === 'j' || event.key === 'k') && !/^(INPUT|SELECT|BUTTON)$/.test(event.target.tagName) &&
