@@ -91,6 +91,7 @@ impl RunContext {
             step_deadline: self.options.timing.step_deadline,
             longest_step: None,
             retention: if self.options.kept.trace.is_some() { Retention::Trace } else { Retention::Report },
+            goes_on: false,
             seed,
             salt: self.run_id.salt(0),
         }

@@ -109,6 +109,9 @@ pub(crate) struct CaseOptions {
     /// Longest time that a step is given, before it is scaled, whatever it says itself: for a server that is known to be silent.
     pub longest_step: Option<Duration>,
     pub retention: Retention,
+    /// The case goes on behind a violation that no step builds on. Cases that a machine makes do not: their violation is all that is
+    /// asked for.
+    pub goes_on: bool,
     pub seed: u64,
     /// Makes sessions and keys of this run of the case others than those of one before, which the same seed gave; 0: as the seed gives them.
     pub salt: u64,

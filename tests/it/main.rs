@@ -2,6 +2,7 @@
 //! first part of its tests' names: `cargo test --test it cli::`. Tests run as threads of one process: none may change its
 //! environment or current directory, and ports are always chosen by the system.
 
+mod aftermath;
 mod agents;
 mod baselines;
 mod browser;

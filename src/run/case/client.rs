@@ -126,12 +126,14 @@ pub(crate) struct Received {
     pub ambient: bool,
     /// It stands for the connection's end: how it ended.
     pub ended: Option<String>,
+    /// It breaks a MUST: no step can build on it.
+    pub breaks: bool,
 }
 
 impl Received {
     /// What a step looks at in place of a message.
     pub fn made(event: u64, body: Value) -> Self {
-        Self { event, body, message: None, ambient: false, ended: None }
+        Self { event, body, message: None, ambient: false, ended: None, breaks: false }
     }
 }
 

@@ -134,6 +134,9 @@ impl Interpreter<'_> {
             Some(if wanted.matches(&queue[index]) { queue.remove(index) } else { None })
         };
         if let Waited::Done(Some(taken)) = self.wait_until(client, until, next).await? {
+            if taken.breaks {
+                return Err(self.built_on());
+            }
             activity.note_optional(&wanted.label, Optional::Came);
             self.verdict.exercise(covers);
             return Ok(Some(taken));
@@ -170,7 +173,7 @@ impl Interpreter<'_> {
             let until = began + self.deadline(None);
             let answer = |state: &mut Client| {
                 while let Some(received) = state.inbox.queue.pop_front() {
-                    if wanted.matches(&received) {
+                    if wanted.matches(&received) || (received.breaks && wanted.could_be(&received)) {
                         return Some(received);
                     }
                     kept.push(received);
@@ -178,6 +181,7 @@ impl Interpreter<'_> {
                 None
             };
             let why = match self.wait_until(client, until, answer).await? {
+                Waited::Done(received) if received.breaks => return Err(self.built_on()),
                 Waited::Done(received) => {
                     self.verdict.exercise(&step.covers);
                     self.answer_exchange(client, step, &received).await?;

@@ -88,6 +88,9 @@ async fn run_round(cx: &CaseContext<'_>, round: u32, total: &mut CaseOutcome) ->
         interpreter.vars.set(name, round);
     }
     let abort = run_steps(&mut interpreter).await.err();
+    if abort.is_none() && sweep.is_none() && cx.loaded.case.repeat.is_none() {
+        interpreter.verdict.complete(&cx.loaded.case.covers);
+    }
     let close_handshake = interpreter.close_all().await;
     let mut outcome = CaseOutcome { close_handshake, ..interpreter.finish() };
     if let Some(name) = sweep {

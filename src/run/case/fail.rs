@@ -90,7 +90,7 @@ impl Interpreter<'_> {
     pub fn finish(self) -> CaseOutcome {
         let Self { cx, conns, log, judges, mut verdict, settling, step, .. } = self;
         verdict.take_effect(cx, &step.pointer);
-        let PairJudged { judged, excused } = judges.finish(settling.settled && !verdict.is_broken());
+        let PairJudged { judged, excused } = judges.finish(settling.settled && !verdict.is_over());
         let check::Outcome { violations, exercised, limits } = judged;
         verdict.excuse(cx, excused);
         for violation in violations {
@@ -98,7 +98,7 @@ impl Interpreter<'_> {
         }
         verdict.take_effect(cx, "");
         for limit in limits {
-            verdict.record(cx, "", Failure::new(Check::Limit, Verdict::Warned, limit.to_string()));
+            verdict.limited(limit.to_string());
         }
         exercised.into_iter().for_each(|(id, times)| verdict.exercise_often(&id, times));
         let losses = conns.all().filter_map(|client| client.ended()).map(|ended| match ended.how {

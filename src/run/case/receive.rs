@@ -59,7 +59,7 @@ impl Interpreter<'_> {
             self.verdict.violated(self.cx, &self.step.pointer, violation);
         }
         // No step looks at what broke a MUST, or is too much to keep.
-        if alone.is_some() && self.verdict.is_broken() {
+        if alone.is_some() && self.verdict.is_over() {
             judged.body = None;
         }
         drop(alone);
@@ -80,10 +80,11 @@ impl Interpreter<'_> {
         }
         let waiting = self.conns.all().map(|client| client.inbox.held()).sum::<usize>();
         if let Some(held) = self.log.held_too_much(waiting + payload.length() + body)
-            && !self.verdict.is_broken()
+            && !self.verdict.is_over()
         {
             let over = format!("the server sent more than is kept of a case: {} MiB in memory", held >> 20);
             self.fail(Failure::new(Check::Limit, Verdict::Failed, over));
+            self.verdict.end();
         }
     }
 
@@ -168,16 +169,23 @@ impl Interpreter<'_> {
         self.go_on()
     }
 
-    /// The case goes on unless a MUST is broken.
+    /// What broke a MUST is what a step asks for: the case ends with that, whatever else there is to say of the frame.
+    pub fn built_on(&mut self) -> Abort {
+        self.verdict.end();
+        self.verdict.take_effect(self.cx, &self.step.pointer);
+        Abort::Failed
+    }
+
+    /// The case goes on unless a MUST is broken that it builds on.
     pub fn go_on(&self) -> Result<(), Abort> {
-        if self.verdict.is_broken() { Err(Abort::Failed) } else { Ok(()) }
+        if self.verdict.is_over() { Err(Abort::Failed) } else { Ok(()) }
     }
 
     fn receive(&mut self, incoming: Incoming) {
         let Some(name) = self.conns.receiver_of(&incoming).map(str::to_owned) else { return };
         let over = self.log.count(&incoming.payload, &self.cx.run.options.limits);
         if let Some(over) = over.filter(|_| !self.verdict.is_pending()) {
-            self.verdict.postpone(Failure::new(Check::Limit, Verdict::Failed, over));
+            self.verdict.postpone_the_end(Failure::new(Check::Limit, Verdict::Failed, over));
         }
         let Incoming { payload, detail, at, .. } = incoming;
         let index = self.log.next_index();
@@ -193,11 +201,17 @@ impl Interpreter<'_> {
         if let Some(ended) = ObservedEnd::from(&payload, detail.as_deref()) {
             self.receive_end(&name, index, ended);
         }
+        let breaks = self.verdict.is_pending();
+        // What is no message of the protocol can have been any.
+        let is_text = matches!(payload, Payload::Text(_) | Payload::Binary(_));
+        if breaks && is_text && (judged.message.is_none() || judged.body.is_none()) {
+            self.verdict.end();
+        }
         if let Some(body) = judged.body {
             let ambient = judged.message.is_some_and(|message| self.cx.protocol.is_ambient(message));
             self.deliver(
                 &name,
-                Received { event: index, body, message: judged.message, ambient, ended: None },
+                Received { event: index, body, message: judged.message, ambient, ended: None, breaks },
             );
         }
     }
@@ -211,10 +225,13 @@ impl Interpreter<'_> {
         if ended.is_breach() {
             let message = ended.describe();
             match self.verdict.first_pending() {
-                Some(failure) => failure.message = message,
+                Some(failure) => {
+                    failure.message = message;
+                    self.verdict.end();
+                }
                 None => {
                     let failure = Failure::new(Check::Frame, Verdict::Failed, message);
-                    self.verdict.postpone(failure.shown_by([index]));
+                    self.verdict.postpone_the_end(failure.shown_by([index]));
                 }
             }
         }
@@ -244,11 +261,8 @@ impl Interpreter<'_> {
         if let Some(id) = id {
             self.join_session(name, received.event, id);
         }
-        if !self.verdict.is_pending() {
-            self.note_automatic(name, &received);
-        }
-        // What broke a MUST is not offered to the steps.
-        if let Some(client) = self.conns.get_mut(name).filter(|_| !self.verdict.is_pending()) {
+        self.note_automatic(name, &received);
+        if let Some(client) = self.conns.get_mut(name) {
             client.receive(received, logged, part);
         }
     }

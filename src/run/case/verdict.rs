@@ -1,6 +1,6 @@
 //! What is found wrong with a case, and by whom.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::check::{self, JudgePair, Judged, PairJudged, Violation};
@@ -17,6 +17,8 @@ use crate::trace::Event;
 const SLOW: Duration = Duration::from_millis(100);
 /// Failures that are listed of a case, before those that are like another are only counted.
 const LISTED: usize = 200;
+/// What a case finds behind its first violation before it ends: a server that breaks everything is not heard to the end.
+const AFTERMATH: usize = 50;
 
 /// Who judges what the case sees: by the protocol that holds, and by the same without the overlay.
 pub(crate) struct CaseJudges {
@@ -67,6 +69,17 @@ pub(crate) struct CaseVerdict {
     /// What a frame has broken that no step has come to yet: the frames before it are looked at first, so that their order alone
     /// decides, and not how TCP cuts the stream.
     pending: Vec<Failure>,
+    /// The case goes on behind a frame that broke a MUST: no step had built on it.
+    aftermath: Option<Aftermath>,
+    /// Nothing more is looked at once what is postponed has taken effect, or at all.
+    ends: bool,
+}
+
+/// What is found behind a frame that broke a MUST. It may be a consequence, and is not reported; nor does it count as exercised.
+#[derive(Default)]
+struct Aftermath {
+    unsure: BTreeSet<String>,
+    found: usize,
 }
 
 impl CaseVerdict {
@@ -77,6 +90,11 @@ impl CaseVerdict {
             let (file, source) = (cx.loaded.file.clone(), source.trim().to_owned());
             StepPlace { file, line, column, source, pointer: pointer.to_owned() }
         });
+        if let Some(aftermath) = &mut self.aftermath {
+            aftermath.unsure.extend(failure.requirements);
+            aftermath.found += 1;
+            return;
+        }
         self.broken |= failure.verdict == Verdict::Failed;
         let alike = |other: &Failure| {
             other.verdict == failure.verdict
@@ -108,17 +126,50 @@ impl CaseVerdict {
         self.pending.push(failure);
     }
 
+    /// The same, where nothing can be made of what follows: the case ends then.
+    pub fn postpone_the_end(&mut self, failure: Failure) {
+        self.postpone(failure);
+        self.ends = true;
+    }
+
+    /// What breaks a MUST is what a step waits for, or may have been: the case ends.
+    pub fn end(&mut self) {
+        self.ends = true;
+    }
+
     /// Whether a frame has come that breaks a MUST, and no step has come to it yet.
     pub fn is_pending(&self) -> bool {
         !self.pending.is_empty()
     }
 
-    /// Records what was postponed, at a step: unless something before it has broken a MUST, behind which nothing is judged.
+    /// Records what was postponed, at a step: unless a step before it has failed, behind which nothing is judged. The case goes on,
+    /// unless it cannot.
     pub fn take_effect(&mut self, cx: &CaseContext<'_>, pointer: &str) {
-        let was_broken = self.broken;
-        for failure in std::mem::take(&mut self.pending).into_iter().filter(|_| !was_broken) {
+        if self.pending.is_empty() {
+            return;
+        }
+        let was_over = self.broken && self.aftermath.is_none();
+        for failure in std::mem::take(&mut self.pending).into_iter().filter(|_| !was_over) {
             self.record(cx, pointer, failure);
         }
+        if self.broken && !was_over && !self.ends && cx.options.goes_on {
+            self.aftermath.get_or_insert_default();
+        }
+    }
+
+    /// The steps have come to their end: what the case as a whole covers was held against the server, also behind a violation that
+    /// no step had built on.
+    pub fn complete(&mut self, covers: &[String]) {
+        if self.aftermath.is_some() {
+            let failed = |id: &String| self.failures.iter().any(|failure| failure.requirements.contains(id));
+            let held: Vec<String> = covers.iter().filter(|id| !failed(id)).cloned().collect();
+            self.exercise(&held);
+        }
+    }
+
+    /// Records that a bound was reached, whatever else was found.
+    pub fn limited(&mut self, limit: String) {
+        self.failures.push(Failure::new(Check::Limit, Verdict::Warned, limit));
     }
 
     /// Notes what breaks the bare protocol and not the adapted one.
@@ -138,9 +189,10 @@ impl CaseVerdict {
         *self.exercised.entry(id.to_owned()).or_default() += times;
     }
 
-    /// Whether something broke a MUST.
-    pub fn is_broken(&self) -> bool {
-        self.broken
+    /// Whether something broke a MUST behind which nothing is judged any more.
+    pub fn is_over(&self) -> bool {
+        let goes_on = self.aftermath.as_ref().is_some_and(|aftermath| aftermath.found < AFTERMATH);
+        self.broken && (!goes_on || self.ends)
     }
 
     /// How many failures there are.
@@ -165,7 +217,10 @@ impl CaseVerdict {
 
     /// What it comes to.
     pub fn finish(self) -> CaseOutcome {
-        let Self { mut failures, unlisted, exercised, excused, cause, .. } = self;
+        let Self { mut failures, unlisted, mut exercised, excused, cause, aftermath, .. } = self;
+        if let Some(aftermath) = aftermath {
+            exercised.retain(|id, _| !aftermath.unsure.contains(id));
+        }
         if unlisted > 0 {
             let more = format!("{unlisted} more of what is listed for this case came, and are not listed");
             failures.push(Failure::new(Check::Limit, Verdict::Warned, more));

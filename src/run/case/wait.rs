@@ -85,6 +85,11 @@ impl Expectation {
         received.message.is_some_and(|message| self.messages.contains(&message))
     }
 
+    /// Of a type that is waited for, or the end of a turn.
+    pub fn could_be(&self, received: &Received) -> bool {
+        self.is_of_type(received) || self.is_turn_end(received)
+    }
+
     /// The same, as an answer to a message that was sent.
     pub fn answering(mut self, echo: Option<&Pointer>, sent: &Value) -> Self {
         self.echo = echo.and_then(|at| Some((at.clone(), at.get(sent)?.clone())));
@@ -216,6 +221,9 @@ impl Interpreter<'_> {
         let mut late = false;
         let missed = loop {
             while let Some(received) = self.client(client)?.inbox.queue.pop_front() {
+                if received.breaks && self.builds_on(client, wanted, on_error, &received) {
+                    return Err(self.built_on());
+                }
                 if !received.ambient {
                     patience.prolong();
                 }
@@ -283,6 +291,12 @@ impl Interpreter<'_> {
         };
         self.put_back(client, passed)?;
         Ok(WaitOutcome::Missed(missed, nearly))
+    }
+
+    /// Whether a message that breaks a MUST is, or may have been, what is waited for, or would end the wait.
+    fn builds_on(&self, client: &str, wanted: &Expectation, on_error: OnError, received: &Received) -> bool {
+        let refuses = on_error == OnError::Fail && is_error(&self.cx.protocol, received);
+        wanted.could_be(received) || (refuses && !self.is_for_another(client, wanted, received))
     }
 
     /// Whether an error answers another request than what is waited for: it bears the id of one that has another reply, or not the id

@@ -37,7 +37,7 @@ pub(crate) async fn run_attempts(
     hasty: bool,
 ) -> Attempted {
     let SuiteContext { run, pool, start } = &*shared;
-    let mut options = run.case_options(0);
+    let mut options = CaseOptions { goes_on: true, ..run.case_options(0) };
     if hasty {
         options = ShortDeadlines::options(options);
     }

@@ -98,7 +98,7 @@ impl ShortDeadlines {
 
     /// The options of a case that is run in a short.
     pub fn options(options: CaseOptions) -> CaseOptions {
-        CaseOptions { longest_step: Some(options.step_deadline / PART), ..options }
+        CaseOptions { longest_step: Some(options.step_deadline / PART), goes_on: false, ..options }
     }
 
     /// What is to be said of it.

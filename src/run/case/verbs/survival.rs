@@ -183,7 +183,7 @@ impl Interpreter<'_> {
 
 /// How many errors a client has received that no step has taken.
 fn errors_in(protocol: &Protocol, state: &Client) -> usize {
-    state.inbox.queue.iter().filter(|received| is_error(protocol, received)).count()
+    state.inbox.queue.iter().filter(|received| !received.breaks && is_error(protocol, received)).count()
 }
 
 /// Whether a frame bears a text: as it stands, or in a string or key however that is escaped.
