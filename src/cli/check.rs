@@ -297,7 +297,7 @@ impl Tally {
             writeln!(out, "LIMIT {}", terminal(&limit.to_string()))?;
         }
         let exercised = self.exercised.keys().filter(|id| protocol.requirements.get(id).is_some()).count();
-        let verdict = if self.fails { "not conformant" } else { "conformant as far as it goes" };
+        let verdict = if self.fails { "not conformant" } else { "conformant as far as recorded" };
         let counted =
             |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
         writeln!(

@@ -70,7 +70,7 @@ impl Serve {
                 _ = terminate.recv() => {}
                 () = tell_shortage() => {}
                 () = server.ended() => {
-                    return Err(harness("the server has died of its fault", "start it again"));
+                    return Err(harness("the fault has ended the server", "start it again"));
                 }
             }
             server.stop().await;

@@ -56,7 +56,7 @@ impl FromStr for Choice {
                 both.map(|(index, total)| Self::Given { index, total })
             }
         };
-        parsed.ok_or_else(|| format!("`{text}` is no part of a whole: {HINT}"))
+        parsed.ok_or_else(|| format!("`{text}` is not a shard: {HINT}"))
     }
 }
 
@@ -67,7 +67,7 @@ impl Choice {
             None => Ok(None),
             Some(text) => match text.parse::<u32>() {
                 Ok(number) if number >= from && number <= MOST => Ok(Some(number)),
-                _ => Err(format!("{name} is `{text}`, which is no number from {from} to {MOST}")),
+                _ => Err(format!("{name} is `{text}`, which is not a number from {from} to {MOST}")),
             },
         };
         let total = match self {

@@ -117,7 +117,7 @@ impl TargetChoice {
             return Err(usage(format!("there is no target `{name}`"), &hint));
         };
         let Some((folder, document)) = config.place.clone() else {
-            return Err(usage("a target stands in a file", "--config FILE"));
+            return Err(usage("a target needs a configuration file", "--config FILE"));
         };
         let mut source = given.clone();
         apply(target, &mut source, &mut Filter::default());

@@ -120,8 +120,8 @@ impl<'w> Walk<'w> {
         let Some(crash) = self.pool.crashes_within(patience).await.into_iter().next() else { return true };
         let text = format!("the server ended after a client had disconnected: {}", crash.how);
         let advice = match crash.output.is_empty() {
-            true => "what does it do when a client leaves? It wrote no output",
-            false => "what does it do when a client leaves? Its last lines of output are below",
+            true => "what does it do when a client disconnects? It wrote no output",
+            false => "what does it do when a client disconnects? Its last lines of output are below",
         };
         let mut finding = StepFinding::new("does it stay alive?", StepState::Problem, text, advice);
         finding.log = LogLine::of_itself(&crash.output);

@@ -208,7 +208,7 @@ impl Exploration<'_> {
         if !self.try_alone(vec![(String::new(), empty)]).await.is_empty() {
             if self.report.ended == ExploreEnd::Done && self.report.findings.is_empty() {
                 self.note(
-                    "nothing is explored, because already one turn on each of two connections fails"
+                    "nothing is explored, because even a single turn on each of two connections fails"
                         .to_owned(),
                 );
             }
@@ -218,10 +218,7 @@ impl Exploration<'_> {
         let without = self.try_alone(alone).await;
         if !without.is_empty() {
             let names: Vec<&str> = without.iter().map(String::as_str).collect();
-            self.note(format!(
-                "left out of the long walks, for they do not succeed alone: {}",
-                names.join(", ")
-            ));
+            self.note(format!("left out of the long walks, because they fail alone: {}", names.join(", ")));
         }
         self.replayer.table = Arc::new(Table::new(self.replayer.protocol(), without));
         self.may_go_on()

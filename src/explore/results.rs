@@ -81,7 +81,7 @@ pub fn table(coverage: &coverage::Coverage) -> Coverage {
 fn walks(report: &ExploreReport) -> CaseReport {
     let (verdict, reason) = match exit_of(report) {
         Exit::Passed => (Verdict::Passed, None),
-        Exit::Failed => (Verdict::NotExercised, Some("what failed stands above".to_owned())),
+        Exit::Failed => (Verdict::NotExercised, Some("the failures are listed above".to_owned())),
         Exit::Interrupted => (Verdict::NotExercised, Some("interrupted".to_owned())),
         _ => (Verdict::NotExercised, Some("no walk was run, or none came to its first move".to_owned())),
     };

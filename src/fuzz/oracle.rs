@@ -93,14 +93,14 @@ impl Oracle {
     /// What it asks, as the title of a test case.
     pub const fn about(self) -> &'static str {
         match self {
-            Self::Alive => "The connection lives on, whatever a client sends",
-            Self::Framing => "A connection ends in good order after what RFC 6455 forbids, and only then",
-            Self::Refused => "What is not a valid command is answered with the protocol's error",
+            Self::Alive => "The connection survives whatever a client sends",
+            Self::Framing => "A connection ends properly after a violation of RFC 6455, and only then",
+            Self::Refused => "An invalid command is answered with the protocol's error",
             Self::StateKept => "A refused command changes no state",
             Self::CleanTurn => "A clean turn succeeds afterwards on the same connection",
             Self::FreshConnection => "A clean turn succeeds afterwards on a fresh connection",
-            Self::OtherSession => "Another session that runs alongside is unharmed",
-            Self::Isolated => "Nothing of another session is shown",
+            Self::OtherSession => "Another session that runs at the same time is not affected",
+            Self::Isolated => "No message of another session is received",
             Self::Schema => "Every frame of the server satisfies its schema",
             Self::Frame => "Every frame of the server is a JSON object",
             Self::Message => "Every frame of the server is a message of the protocol",
@@ -110,7 +110,7 @@ impl Oracle {
             Self::Memory => "The memory of a launched server does not grow without bound",
             Self::Sequence => "A sequence of commands is answered in time",
             Self::Setup => "Connections open and states are entered before the first input",
-            Self::Target => "The server is there",
+            Self::Target => "The server is alive",
         }
     }
 

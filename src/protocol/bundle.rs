@@ -162,7 +162,7 @@ impl Reader<'_> {
             let path = self.folder.join(file);
             let bytes = input::read(&path, input::DOCUMENT).map_err(|error| {
                 let message =
-                    format!("{} is no bundle for this protocol: {file}: {error}", self.folder.display());
+                    format!("{} is not a bundle for this protocol: {file}: {error}", self.folder.display());
                 Diagnostic::new(message).hint(format!("a bundle for this protocol: {}", self.rules.about))
             })?;
             self.bytes += bytes.len();
@@ -171,10 +171,10 @@ impl Reader<'_> {
                 return Err(Diagnostic::new(message).into());
             }
             let value: Value = serde_json::from_slice(&bytes)
-                .map_err(|error| self.error(file, "", format!("{} is no JSON: {error}", path.display())))?;
+                .map_err(|error| self.error(file, "", format!("{} is not JSON: {error}", path.display())))?;
             if let Some(mistake) = Schema::mistakes(&value).first() {
                 let message =
-                    format!("{} is no JSON Schema: {}: {}", path.display(), mistake.at, mistake.problem);
+                    format!("{} is not a JSON Schema: {}: {}", path.display(), mistake.at, mistake.problem);
                 return Err(self.error(file, &mistake.at, message));
             }
             self.files.insert(file.to_owned(), value);

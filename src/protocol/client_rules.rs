@@ -99,13 +99,13 @@ pub(super) fn verify_client(protocol: &Protocol, api: &Document, errors: &mut Di
             errors.push(error.at(api, &format!("{at}{part}"), Part::Key));
         };
         if rule.message.is_some() == rule.on.is_some() {
-            let message = "a rule for clients says once which messages it is for".to_owned();
-            push("", message, "add `message: TYPE`; `on` is another word for it");
+            let message = "a rule for clients has exactly one of `message` and `on`".to_owned();
+            push("", message, "add `message: TYPE`; `on` is another name of this key");
         }
         let acts = [rule.send.is_some(), rule.reply.is_some(), rule.refuse.is_some()];
         if acts.iter().filter(|given| **given).count() != 1 {
-            let message = "a rule for clients says one thing that they do".to_owned();
-            push("", message, "one of `send`, `reply` and `refuse`");
+            let message = "a rule for clients has exactly one of `send`, `reply` and `refuse`".to_owned();
+            push("", message, "it says what the clients do");
         }
         if protocol.extension.invariants.contains_key(name) {
             let message = format!("an invariant is called `{name}`, too");

@@ -343,7 +343,7 @@ impl Protocol {
             let error = Diagnostic::new(format!("the {side} sends no message `{name}`"));
             if ConnectionEvent::ALL.iter().any(|event| event.name() == name) {
                 return error
-                    .hint("as an event of the connection, the patterns of invariants know it")
+                    .hint("it is an event of the connection, which only patterns of invariants can name")
                     .into();
             }
             error.suggest(name, known).into()

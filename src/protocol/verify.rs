@@ -60,7 +60,8 @@ fn verify_fallbacks(protocol: &Protocol, api: &Document, errors: &mut Diagnostic
     for (opening, steps) in openings {
         for (index, step) in steps.iter().enumerate() {
             if let Some(other) = step.or.as_ref().filter(|other| !ends(other)) {
-                let error = Diagnostic::new(format!("`{other}` is no opening that has no `or` of its own"));
+                let error =
+                    Diagnostic::new(format!("`{other}` is not an opening without an `or` of its own"));
                 let at = format!("/x-frameproof/openings/{}/{index}/or", escape_token(opening));
                 errors.push(error.at(api, &at, Part::Value));
             }
@@ -78,7 +79,7 @@ fn verify_echoes(protocol: &Protocol, api: &Document, errors: &mut Diagnostics) 
         for (index, step) in steps.iter().enumerate() {
             sent = step.send.as_ref().unwrap_or(sent);
             if let Some(echo) = step.echo.as_ref().filter(|echo| echo.get(sent).is_none()) {
-                let error = Diagnostic::new(format!("the message that is sent before has nothing at {echo}"));
+                let error = Diagnostic::new(format!("the message sent before has nothing at {echo}"));
                 errors.push(error.at(api, &format!("{at}/{index}/echo"), Part::Value));
             }
         }

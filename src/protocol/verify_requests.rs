@@ -13,7 +13,7 @@ pub(super) fn verify_requests(protocol: &Protocol, api: &Document, errors: &mut 
     for (name, one) in &extension.requests {
         let at = format!("/x-frameproof/requests/{}", escape_token(name));
         if id_of(one, extension).is_none() {
-            let error = Diagnostic::new(format!("nothing says where the requests `{name}` bear their id"));
+            let error = Diagnostic::new(format!("the place of the id of the requests `{name}` is not given"));
             errors.push(error.hint("add `id: /request_id`, for example").at(api, &at, Part::Key));
         }
         let forms = AnswerKind::ALL.map(|kind| (kind, template_of(one, kind, extension)));
@@ -63,7 +63,7 @@ fn verify_form(kind: AnswerKind, form: &Form, api: &Document, at: &str, errors: 
     for (name, _) in template::mentions(&form.template) {
         let root = name.split('.').next().unwrap_or_default();
         if !["id", "uuid", "uid", kind.name()].contains(&root) {
-            let hint = format!("the form of a `{0}` knows `id` and `{0}`", kind.name());
+            let hint = format!("the variables of a `{0}` are `id` and `{0}`", kind.name());
             push(format!("undefined variable `{name}`"), hint);
         }
     }
@@ -96,7 +96,7 @@ fn verify_exchange(protocol: &Protocol, step: &Exchange, api: &Document, at: &st
 pub(crate) fn mistakes(protocol: &Protocol, names: &[String], answer: &Answer) -> Vec<(String, String)> {
     let (kind, key) = (answer.kind(), answer.kind().name());
     if names.is_empty() {
-        let hint = "it stands beside the `expect` of a request of the server's".to_owned();
+        let hint = "it belongs to the `expect` of a request of the server".to_owned();
         return vec![(format!("`{key}` answers nothing"), hint)];
     }
     let mut wrong = Vec::new();
@@ -104,7 +104,7 @@ pub(crate) fn mistakes(protocol: &Protocol, names: &[String], answer: &Answer) -
         let mut known = protocol.server_requests_named(name).peekable();
         if known.peek().is_none() {
             wrong.push((
-                format!("`{name}` is no request of the server's: there is nothing to answer"),
+                format!("`{name}` is not a request of the server: there is nothing to answer"),
                 known_requests(protocol),
             ));
         }

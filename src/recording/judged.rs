@@ -197,7 +197,7 @@ impl JudgedRecording {
         if untold > 0 {
             summary
                 .hints
-                .push(format!("{untold} more violations, of further requirements or cases, are not told"));
+                .push(format!("{untold} more violations, of further requirements or cases, are not listed"));
         }
         summary.hints.extend(limits.iter().cloned());
         let frames = if events == 1 { "frame" } else { "frames" };
@@ -249,7 +249,7 @@ impl Kind {
         if count > told
             && let Some(first) = failures.first_mut()
         {
-            first.message += &format!(" (and {} more like it, not all of which are told)", count - 1);
+            first.message += &format!(" (and {} more like it, not all of which are listed)", count - 1);
         }
         let first = ids.first().and_then(|id| protocol.requirements.get(id));
         let verdict = failures.iter().map(|failure| failure.verdict).max().unwrap_or_default();

@@ -259,7 +259,7 @@ impl fmt::Display for StopReason {
             Self::FailFast => "fail-fast",
             Self::Interrupted => "interrupted",
             Self::Time => "time is up",
-            Self::Shortage => "this machine lacks something",
+            Self::Shortage => "a resource of this machine is exhausted",
         })
     }
 }

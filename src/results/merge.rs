@@ -24,10 +24,10 @@ pub enum MergeError {
     #[error("{2} of its run of {1} is {3}, and {4} in the first file")]
     Other(usize, String, &'static str, String, String),
     /// One of another selection of cases.
-    #[error("its run of {1} is of other cases than in the first file: was it run with the same filters?")]
+    #[error("its run of {1} has other cases than that of the first file: was it run with the same filters?")]
     OtherCases(usize, String),
     /// The same shard twice.
-    #[error("it is shard {1}, which was there before")]
+    #[error("it is shard {1}, which was given before")]
     Doubled(usize, Shard),
     /// A case that another file has, too.
     #[error("the case {1} is in another file, too")]

@@ -39,7 +39,7 @@ impl FromStr for RunId {
     fn from_str(text: &str) -> Result<Self, String> {
         let id = u32::from_str_radix(text, 16).ok().filter(|_| !text.starts_with('+'));
         id.map(Self).ok_or_else(|| {
-            format!("`{text}` is no run id: up to eight hexadecimal digits, as a run prints it")
+            format!("`{text}` is not a run id: up to eight hexadecimal digits, as a run prints it")
         })
     }
 }

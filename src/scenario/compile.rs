@@ -244,7 +244,12 @@ impl Compiler<'_> {
     fn refusal(&mut self, names: &OneOrMany, given: &file::Step, at: &str) {
         if names.as_slice().len() > 1 {
             let hint = "the refusal of a connection is known when `open` is done";
-            self.mistake(format!("{at}/expect"), Part::Value, "`refused` stands alone", hint);
+            self.mistake(
+                format!("{at}/expect"),
+                Part::Value,
+                "`refused` cannot be combined with other types",
+                hint,
+            );
         }
         let pointless = ["within", "count", "past-errors", "keep"];
         for name in given.modifiers().into_iter().filter(|name| pointless.contains(name)) {
@@ -269,7 +274,7 @@ impl Compiler<'_> {
         };
         let names: Vec<String> = names.iter().filter(|name| known(name)).cloned().collect();
         if let Some(rule) = self.protocol.answering_rule(&names, &self.suspended) {
-            let message = format!("clients answer it by themselves (`x-frameproof.client.{}`)", rule.name);
+            let message = format!("clients answer it automatically (`x-frameproof.client.{}`)", rule.name);
             let hint = format!("add `suspend: [{}]` to the case", rule.name);
             self.mistake(format!("{at}/{}", answer.kind().name()), Part::Key, message, hint);
         }

@@ -247,7 +247,7 @@ fn describe(
         Problem::Type(expected) => {
             let types: Vec<&str> = expected.split(" or ").filter(|one| *one != "null").collect();
             let message = match &types[..] {
-                [] => format!("{shown} is none of what may stand here"),
+                [] => format!("{shown} is not allowed here"),
                 types => format!("{shown} must be of type {}", types.join(" or ")),
             };
             Diagnostic::new(message).at(document, &place, Part::Value)

@@ -90,7 +90,7 @@ impl Schema {
         let mut found = self.violations(&excerpt);
         found.retain(|violation| excerpt::holds(violation, value, &excerpt));
         if found.is_empty() {
-            let problem = "is not what its schema says, at a place that lies too far behind its beginning";
+            let problem = "violates its schema, at a place too far from its beginning to be shown";
             found.push(Violation { at: String::new(), problem: Problem::Other(problem.to_owned()) });
         }
         found

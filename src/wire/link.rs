@@ -47,7 +47,7 @@ impl Link {
 
     async fn frame(&mut self, frame: Frame, deadline: Duration) -> Result<(), String> {
         if self.mode == LinkMode::Messages && self.connection.standing() == Standing::Closed {
-            return Err("nothing can be sent behind a close frame".to_owned());
+            return Err("nothing can be sent after a close frame".to_owned());
         }
         self.connection.frame(&frame, deadline).await.map(drop)
     }

@@ -54,7 +54,7 @@ pub enum Breach {
     #[error("a close frame has one byte, which is no code (RFC 6455, 5.5.1)")]
     HalfCode,
     /// A data frame behind a close frame, or another one of those.
-    #[error("a frame comes behind a close frame (RFC 6455, 5.5.1)")]
+    #[error("a frame follows a close frame (RFC 6455, 5.5.1)")]
     BehindClose,
     /// Longer than is taken here.
     #[error("a message is beyond the length limit")]

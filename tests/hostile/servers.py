@@ -140,9 +140,9 @@ CLOSES = [
     Row("a close of 126 bytes", says(frame(CLOSE, b"\x03\xe8" + b"x" * 124)), "longer than 125 bytes"),
     Row("a reason that is not UTF-8", says(closing(1000, b"\xff")), "the server sent bytes that are not a WebSocket frame (a text is"),
     Row("a close reason with escape sequences", says(closing(4000, b"\x1b[2J::error::x")), "the server closed the connection with code 4000 instead of"),
-    Row("data behind a close", says(closing(1000) + said(BEAT)), "behind a close frame"),
+    Row("data after a close", says(closing(1000) + said(BEAT)), "follows a close frame"),
     Row("two closes", says(closing(1000) * 2), "not conformant"),
-    Row("a close, then a flood", says(closing(1000), then=flooding(said(BEAT) * 99)), "behind a close frame", arguments=ONE),
+    Row("a close, then a flood", says(closing(1000), then=flooding(said(BEAT) * 99)), "follows a close frame", arguments=ONE),
     Row("a close, and the connection stays open", says(closing(1001)), "not conformant"),
     Row("is gone without a close", says(said(BEAT), then=goes), "not conformant"),
 ]

@@ -8,7 +8,7 @@ import servers
 PAGE = Path(__file__).parent.parent.parent / "docs" / "security.md"
 BEGIN, END = "<!-- tests/hostile -->", "<!-- tests/hostile: end -->"
 GROUPS = [
-    ("A server that is none", servers.CONNECTS),
+    ("Not a WebSocket server", servers.CONNECTS),
     ("Answers to the upgrade", servers.ANSWERS),
     ("Frames", servers.FRAMES),
     ("Ends of connections", servers.CLOSES),

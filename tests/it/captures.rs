@@ -35,7 +35,7 @@ const CODELAB: &[Deviation] = &[
 
 const CAPTURES: [(&str, &[Deviation], i32, &str); 2] = [
     ("agentloop", AGENTLOOP, 1, "not conformant: 17 events, 4 violations of 4 requirements"),
-    ("codelab", CODELAB, 0, "conformant as far as it goes: 10 events, 2 violations of 2 requirements"),
+    ("codelab", CODELAB, 0, "conformant as far as recorded: 10 events, 2 violations of 2 requirements"),
 ];
 
 /// Judges a capture; its exit code and what is said.

@@ -153,5 +153,9 @@ fn what_a_connection_does_not_have_is_refused() {
         folder.path(),
         &["list", "--protocol", "mychat", "--scenario", "scenarios", "--overlay", "o.yaml"],
     );
-    assert!(text(&output.stderr).contains("the patterns of invariants know it"), "{}", text(&output.stderr));
+    assert!(
+        text(&output.stderr).contains("which only patterns of invariants can name"),
+        "{}",
+        text(&output.stderr)
+    );
 }

@@ -553,7 +553,7 @@ fn what_an_earlier_step_took_or_passed_is_named() {
     }];
     let [[passed, taken]] = &fates(&pairs)[..] else { panic!("one pair") };
     for (fate, how) in [
-        (passed, "and the `expect` in line 12 looked past it (`keep: true` there leaves it for later steps)"),
+        (passed, "and the `expect` in line 12 skipped it (`keep: true` there leaves it for later steps)"),
         (taken, "and the `expect` in line 23 took it"),
     ] {
         let message = &fate.messages[0];

@@ -197,11 +197,11 @@ fn a_server_that_does_not_go_by_the_rfc_is_found_out() {
     let table: &[(Way, &str, i32, &str)] = &[
         (Way::NoPong, UNMASKED, 0, "1 passed"),
         (Way::TakesUnmasked, UNMASKED, 1, "close did not come within"),
-        (Way::HangsUp, UNMASKED, 0, "without a close frame, where code 1002 was due"),
+        (Way::HangsUp, UNMASKED, 0, "without a close frame, where code 1002 was expected"),
         (Way::HangsUp, PING, 0, "1 passed"),
         (Way::NoPong, PING, 1, "no pong repeated the ping's text"),
         (Way::HangsUp, SECOND, 0, "1 passed"),
-        (Way::ClosesWithoutCode, SECOND, 0, "without a code, where code 1000 was due"),
+        (Way::ClosesWithoutCode, SECOND, 0, "without a code, where code 1000 was expected"),
         (Way::Masks, PING, 1, "bytes that are not a WebSocket frame"),
         // A pong that waited until the half frame was whole.
         (Way::Pings, HALF, 0, "1 passed"),

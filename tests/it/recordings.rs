@@ -161,7 +161,7 @@ fn ids_times_and_cuts_are_no_difference() {
         shown.contains("-   \"content\": \"Hello\"") && shown.contains("+   \"content\": \"Help\""),
         "{shown}"
     );
-    assert!(read(folder.path(), "d.html").contains("Nothing but ids, times, and where texts are cut."));
+    assert!(read(folder.path(), "d.html").contains("Only ids, times and the division of texts differ."));
 }
 
 #[test]

@@ -86,7 +86,7 @@ fn shards_that_do_not_fit_are_refused() {
     fs::write(folder.path().join("cut.jsonl"), cut[..cut.len() - 1].join("\n")).expect("written");
     for (files, expected) in [
         (&["one.jsonl"][..], "shard 2/2 is missing"),
-        (&["one.jsonl", "two.jsonl", "two.jsonl"], "it is shard 2/2, which was there before"),
+        (&["one.jsonl", "two.jsonl", "two.jsonl"], "it is shard 2/2, which was given before"),
         (&["one.jsonl", "whole.jsonl"], "whole.jsonl: its run of codey is not a shard"),
         (&["one.jsonl", "cut.jsonl"], "cut.jsonl: it ends in the middle of the run of codey"),
         (&["one.jsonl", "other.jsonl"], "other.jsonl: the number of cases of its run of codey is"),
@@ -113,8 +113,8 @@ fn shards_that_do_not_fit_are_refused() {
     fs::write(folder.path().join("digest.jsonl"), other.replace(digest, "5")).expect("written");
     let (code, _, errors) = run(folder.path(), &["merge", "one.jsonl", "digest.jsonl"]);
     assert_eq!(code, Some(2), "{errors}");
-    assert!(errors.contains("is of other cases than in the first file"), "{errors}");
-    for (bad, expected) in [("3/2", "no part of a whole"), ("auto/x", "no part of a whole")] {
+    assert!(errors.contains("has other cases than that of the first file"), "{errors}");
+    for (bad, expected) in [("3/2", "is not a shard"), ("auto/x", "is not a shard")] {
         let (code, _, errors) = run(folder.path(), &["run", "codey", "--shard", bad]);
         assert_eq!(code, Some(2), "{errors}");
         assert!(errors.contains(expected), "{errors}");

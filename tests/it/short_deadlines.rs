@@ -16,13 +16,13 @@ fn a_server_that_greets_and_falls_silent_is_not_waited_for_in_each_case() {
     let folder = folder(&config);
     let (code, shown, errors) = run(&folder, &["run", "--target", "x", "--json", "out.jsonl"]);
     assert_eq!(code, Some(1), "{shown}{errors}");
-    assert!(shown.contains("hint: nothing that was asked behind an opening was ever answered: "), "{shown}");
+    assert!(shown.contains("hint: the server answered nothing after the opening: "), "{shown}");
     // What hangs behind other messages is tried for itself.
     let hint = "100.0ms for each step, and one for each kind of silence (";
     let (_, kinds) = shown.split_once(hint).expect(&shown);
     let (kinds, rest) = kinds.split_once(')').expect("closed");
     assert!(kinds.parse::<u32>().is_ok_and(|kinds| (3..=8).contains(&kinds)), "{shown}");
-    assert!(rest.starts_with(" once more 1.0s"), "{shown}");
+    assert!(rest.starts_with(" again with 1.0s"), "{shown}");
     let (failing, first) = told(&folder);
     assert!(failing > 60 && first <= 6, "{first} of {failing}\n{shown}");
     // What the server does it passes: the opening, and what the library does.

@@ -81,7 +81,7 @@ fn a_connection_that_is_closed_is_told_as_that() {
     let (code, shown, errors) = run(&folder, &["run", "--target", "x", "--scenario", "own.yaml"]);
     assert_eq!(code, Some(1), "{shown}{errors}");
     assert!(
-        shown.contains("the server closed the connection with code 1011, where code 1002 was due"),
+        shown.contains("the server closed the connection with code 1011, where code 1002 was expected"),
         "{shown}"
     );
     let marked: Vec<_> = shown.lines().filter(|line| line.trim_start().starts_with("> ")).collect();

@@ -67,7 +67,7 @@ fn a_refusal_is_judged() {
         ),
         ("- expect: refused\n        with: { code: 403 }", 2, "a refusal has no `code`"),
         ("- expect: refused\n        within: 1s", 2, "`within` does not go with `refused`"),
-        ("- expect: [refused, welcome]", 2, "`refused` stands alone"),
+        ("- expect: [refused, welcome]", 2, "`refused` cannot be combined with other types"),
     ] {
         let (found, output) = run(&format!("{REFUSED}      {step}\n"));
         assert_eq!(found, Some(code), "{step}\n{output}");
@@ -76,7 +76,7 @@ fn a_refusal_is_judged() {
     let (code, output) =
         run("      - { open: a, opening: none }\n      - expect: refused\n        covers: [CH-1]\n");
     assert_eq!(code, Some(1), "{output}");
-    assert!(output.contains("took the connection, where a refusal was expected"), "{output}");
+    assert!(output.contains("accepted the connection, where a refusal was expected"), "{output}");
     assert!(output.contains("CH-1 MUST"), "{output}");
 }
 

@@ -24,7 +24,7 @@ impl Selftest {
         on_each_suite(suites, &mut out, show, async |suite, sink| {
             selftest(&suite.protocol, &suite.cases, &options, &self.fault, sink).await
         })?;
-        writeln!(out, "{right} of {total} judged rightly")?;
+        writeln!(out, "{right} of {total} judged correctly")?;
         Ok(if right == total { Exit::Passed } else { Exit::Failed })
     }
 

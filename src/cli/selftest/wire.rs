@@ -27,7 +27,7 @@ impl Selftest {
         let (killed, survived) = (count(Fate::Killed), count(Fate::Survived));
         writeln!(
             out,
-            "{killed} of {} killed, {survived} survived; {} never met a message that they change",
+            "{killed} of {} killed, {survived} survived; {} not applied, because their message never came",
             killed + survived,
             count(Fate::NotReached)
         )?;

@@ -80,7 +80,7 @@ impl Key {
     pub fn mistake(&self, sides: Sides) -> Option<&'static str> {
         match self {
             Self::Each(..) if sides == Sides::One => Some(
-                "this monitor has messages of one kind only: a second place of their key would mean nothing",
+                "this monitor has messages of one kind only: a second place of their key would have no effect",
             ),
             Self::ByMessage(places) if places.is_empty() || places.iter().any(KeyPlace::lacks) => {
                 Some("a key has no place")

@@ -49,7 +49,7 @@ fn row(case: &CaseReport, links: &Links) -> Markup {
                 @if let Some(known) = &case.known { p.why { "known: " (sentence(known)) } }
                 @if own.is_some() && !case.wire.is_empty() {
                     details.diagram {
-                        summary { "Who said what when" }
+                        summary { "Sequence of messages" }
                         (sequence::diagram(&rows(case, &[])))
                     }
                 }

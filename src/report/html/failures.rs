@@ -131,7 +131,7 @@ impl Article<'_, '_> {
         let rows = rows(case, failures);
         html! {
             @if !rows.is_empty() {
-                h4 { "Who said what when" }
+                h4 { "Sequence of messages" }
                 (sequence::diagram(&rows))
             }
         }

@@ -90,7 +90,7 @@ impl<'e> Table<'_, 'e> {
         html! {
             div.protocol {
                 @if several { h3 { (clip::name(&self.run.started.protocol, 60)) " " span.muted { (sentence(&self.run.started.title)) } } }
-                @if areas.is_empty() { p.empty { "The run ended before its requirements were added up." } }
+                @if areas.is_empty() { p.empty { "The run ended before its requirements were summarized." } }
                 @for (area, results) in &areas { (self.area(area, results)) }
             }
         }
@@ -174,7 +174,7 @@ impl<'e> Table<'_, 'e> {
         for case in cases {
             let reason = match &case.reason {
                 Some(reason) if case.verdict.says_nothing() => reason.clone(),
-                _ if case.is_notable() => format!("{} failed before it came to it", case.case),
+                _ if case.is_notable() => format!("{} failed before it was reached", case.case),
                 _ => continue,
             };
             if !reasons.contains(&reason) {
@@ -183,7 +183,7 @@ impl<'e> Table<'_, 'e> {
         }
         reasons.truncate(NAMED);
         if cases.is_empty() {
-            reasons.push("no case of this run is about it".to_owned());
+            reasons.push("no case of this run covers it".to_owned());
         }
         reasons
     }

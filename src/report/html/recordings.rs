@@ -54,7 +54,7 @@ pub(super) fn page(found: &Comparison, title: &str, names: (&str, &str)) -> Mark
             (broken("Breaks no longer", "passed", &found.broken.0))
             section #differences aria-labelledby="differences-h" {
                 h2 #differences-h { "What differs" }
-                @if sections.is_empty() { p.empty { "Nothing but ids, times, and where texts are cut." } }
+                @if sections.is_empty() { p.empty { "Only ids, times and the division of texts differ." } }
                 @else { p.muted { "Ids and counters of the second recording that stand for one of the first are written as there." } }
                 @for section in &sections { (section) }
                 @if hidden > 0 { p.muted { "… and " (hidden) " more clients whose messages differ; the page has become too long." } }

@@ -1,4 +1,4 @@
-//! Who said what when: a sequence diagram with a row for each frame, which opens to its text.
+//! Sequence of messages: a sequence diagram with a row for each frame, which opens to its text.
 
 use maud::{Markup, html};
 

@@ -36,11 +36,7 @@ impl Patience {
     /// What to say of a server that was still talking when the wait was over.
     pub fn note(&self) -> &'static str {
         let still_came = !self.silence.is_zero() && self.until == self.last;
-        if still_came {
-            ". Messages kept coming: a slow server is given more time by --timeout-scale"
-        } else {
-            ""
-        }
+        if still_came { ". Messages kept coming: for a slow server, use --timeout-scale" } else { "" }
     }
 
     pub fn is_over(&self) -> bool {

@@ -222,7 +222,7 @@ impl CaseVerdict {
             exercised.retain(|id, _| !aftermath.unsure.contains(id));
         }
         if unlisted > 0 {
-            let more = format!("{unlisted} more of what is listed for this case came, and are not listed");
+            let more = format!("{unlisted} more violations like those of this case are not listed");
             failures.push(Failure::new(Check::Limit, Verdict::Warned, more));
         }
         CaseOutcome { failures, exercised, excused, cause, ..CaseOutcome::default() }

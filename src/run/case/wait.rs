@@ -357,11 +357,8 @@ impl Interpreter<'_> {
         let ms = self.log.get(event).map_or(0.0, |entry| entry.line.ms);
         let (line, ..) = self.cx.loaded.place(&one.step);
         let verb = one.step.rsplit('/').next().unwrap_or_default();
-        let how = if one.taken {
-            "took it"
-        } else {
-            "looked past it (`keep: true` there leaves it for later steps)"
-        };
+        let how =
+            if one.taken { "took it" } else { "skipped it (`keep: true` there leaves it for later steps)" };
         format!(". One came as frame {event}, at {ms:.0} ms, and the `{verb}` in line {line} {how}")
     }
 

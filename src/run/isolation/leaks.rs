@@ -224,7 +224,7 @@ fn failure(kind: LeakKind, leaks: &[Leak], logged: LoggedIn, ids: &[String]) -> 
     });
     let mut told: Vec<String> = told.collect();
     if told.is_empty() {
-        told.push("other cases met while this one waited in vain".to_owned());
+        told.push("the sessions of other cases were mixed up while this case timed out".to_owned());
     }
     let more = leaks.len().saturating_sub(SHOWN);
     let more = if more > 0 { format!("; and {more} more") } else { String::new() };
@@ -330,7 +330,8 @@ mod tests {
         let mut failures = in_vain();
         assert_eq!(three.attribute(&mut failures, &[]), Some(LeakKind::Frame));
         assert!(
-            messages(&failures)[0].contains("other cases met while this one waited in vain"),
+            messages(&failures)[0]
+                .contains("the sessions of other cases were mixed up while this case timed out"),
             "{failures:?}"
         );
         let later = all.begin("f/later", 0);

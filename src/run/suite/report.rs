@@ -95,7 +95,8 @@ pub(crate) fn report(
 
 /// The report of a case in which frameproof itself broke: a defect of ours must not pass as a pass.
 pub(crate) fn panicked(loaded: &LoadedCase, run: &RunContext) -> CaseReport {
-    let reason = "frameproof itself broke in this case; please report it, with the command below".to_owned();
+    let reason =
+        "frameproof itself failed in this case; please report this bug, with the command below".to_owned();
     let outcome = CaseOutcome::error(reason);
     report(loaded, outcome, Verdict::Error, Vec::new(), 0.0, 0.0, run)
 }

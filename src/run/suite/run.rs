@@ -102,11 +102,14 @@ pub async fn run(
     }
     if summary.stopped == Some(StopReason::Time) {
         summary.hints.push(
-            "the time for the run was up: what was not run is not judged; --time gives it more".to_owned(),
+            "the time limit of the run was reached: cases that were not run are not judged; --time allows more"
+                .to_owned(),
         );
     }
     if let Some(shortage) = shortage::seen().filter(|_| summary.stopped == Some(StopReason::Shortage)) {
-        summary.hints.push(format!("{shortage}; what was not run is not judged: {}", shortage.advice()));
+        summary
+            .hints
+            .push(format!("{shortage}; cases that were not run are not judged: {}", shortage.advice()));
     }
     sink(&RunEvent::RunFinished(Box::new(summary.clone())));
     Ok(summary)

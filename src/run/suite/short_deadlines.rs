@@ -105,8 +105,8 @@ impl ShortDeadlines {
     pub fn hint(&self, timing: &Timing) -> Option<String> {
         let tried = self.tried.filter(|_| self.stands)?;
         Some(format!(
-            "nothing that was asked behind an opening was ever answered: {} of the cases were given {:.1?} for each step, and one for each \
-             kind of silence ({tried}) once more {:.1?}. A server that needs longer is given it by --timeout-scale",
+            "the server answered nothing after the opening: {} of the cases ran with a deadline of {:.1?} for each step, and one for each \
+             kind of silence ({tried}) again with {:.1?}. For a slower server, use --timeout-scale",
             self.hurried,
             timing.scaled(timing.step_deadline / PART),
             timing.scaled(timing.step_deadline),

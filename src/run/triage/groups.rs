@@ -126,7 +126,7 @@ impl FailureGroups {
     /// What becomes of a case that is not run any more.
     pub fn not_run(&self, heard: &ServerActivity, options: &RunOptions) -> CaseOutcome {
         let message = format!(
-            "not run: {} cases before it waited in vain; the server has sent {}. `{}` shows which step fails",
+            "not run: {} earlier cases timed out; the server has sent {}. `{}` shows which step fails",
             self.mute.count,
             heard.nothing(),
             options.reproduce.doctor()

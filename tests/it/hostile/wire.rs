@@ -30,9 +30,9 @@ fn breaches() -> Vec<(&'static str, Vec<u8>, String)> {
     rows.push(("a reserved bit", [&[0xc1, long], text].concat(), "a reserved bit is set".to_owned()));
     rows.push(("a reserved opcode", vec![0x83, 0], "the opcode 3 is reserved".to_owned()));
     rows.push((
-        "data behind a close",
+        "data after a close",
         [frame(8, &1000u16.to_be_bytes()), welcome.clone()].concat(),
-        "behind a close frame".to_owned(),
+        "follows a close frame".to_owned(),
     ));
     rows.push(("a masked frame", vec![0x81, 0x80, 0, 0, 0, 0], "frame is masked".to_owned()));
     rows.push(("no UTF-8", frame(1, b"\xff"), "not UTF-8".to_owned()));

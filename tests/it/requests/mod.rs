@@ -191,7 +191,7 @@ fn what_a_server_does_wrong_with_its_requests_is_named() {
         (Flaw::ResolvesTwice, "DK-3", "the request with the id \"7\" is resolved a second time"),
         (Flaw::ResolvesAnother, "DK-4", "no request with the id 8 was made on this connection"),
         (Flaw::ResolvesNothing, "DK-5", "the request with the id \"7\" was answered and never resolved"),
-        (Flaw::AsksWithoutId, "DK-8", "it has no /request_id, by which it is to be answered"),
+        (Flaw::AsksWithoutId, "DK-8", "it has no /request_id, which its answer must repeat"),
     ] {
         let answered =
             "- { expect: ask, reply: { decision: accept }, covers: [DK-8] }\n- expect: outcome".to_owned();
@@ -268,9 +268,9 @@ fn answers_that_cannot_be_given_are_refused_at_their_place() {
     let (code, shown) = run(folder.path(), "desk", "ws://127.0.0.1:1", &steps.join("\n"));
     assert_eq!(code, Some(2), "{shown}");
     for (told, place) in [
-        ("`welcome` is no request of the server's: there is nothing to answer", "m.yaml:7:28"),
+        ("`welcome` is not a request of the server: there is nothing to answer", "m.yaml:7:28"),
         ("`x-frameproof.requests` has `attest`, `ask`", "m.yaml:7:28"),
-        ("`turn-end` is no request of the server's", "m.yaml:8:36"),
+        ("`turn-end` is not a request of the server", "m.yaml:8:36"),
         ("a request gets one answer: `reply` or `refuse`", "m.yaml:9:35"),
         ("`refuse` has no `message`, which the answer to `ask` has", "m.yaml:10:24"),
         ("the answer to `ask` has no place for `mesage`", "m.yaml:10:24"),
@@ -298,7 +298,7 @@ fn descriptions_of_requests_are_checked() {
         "the answer does not say which request it answers",
         "undefined variable `reason`",
         "nothing says how the requests `silent` are answered",
-        "`welcome` is no request of the server's",
+        "`welcome` is not a request of the server",
         "`x-frameproof.requests` has no `question`",
     ] {
         assert!(shown.contains(told), "{told}: {shown}");
@@ -351,7 +351,7 @@ fn rules_for_clients_are_checked() {
     let (code, shown) = run("- open: alice\n- { expect: ask, reply: {} }", "");
     assert_eq!(code, Some(2), "{shown}");
     for told in [
-        "clients answer it by themselves (`x-frameproof.client.grant`)",
+        "clients answer it automatically (`x-frameproof.client.grant`)",
         "add `suspend: [grant]` to the case",
         "m.yaml:7:24",
     ] {
@@ -366,9 +366,9 @@ fn rules_for_clients_are_checked() {
     let (code, shown) = run("- open: alice", "");
     assert_eq!(code, Some(2), "{shown}");
     for told in [
-        "a rule for clients says once which messages it is for",
-        "a rule for clients says one thing that they do",
-        "`welcome` is no request of the server's",
+        "a rule for clients has exactly one of `message` and `on`",
+        "a rule for clients has exactly one of `send`, `reply` and `refuse`",
+        "`welcome` is not a request of the server",
         "`x-frameproof.client.attest` answers it already",
         "an invariant is called `questions`, too",
         "o.yaml:",
@@ -458,14 +458,17 @@ fn what_is_no_bundle_is_refused() {
         (&["--schemas", "b"][..], "does not say how a bundle of schemas is read"),
         (&["--overlay", "o.yaml", "--schemas", "nope"][..], "the bundle of schemas nope is not there"),
         (&["--overlay", "o.yaml", "--schemas", "o.yaml"][..], "o.yaml is not a folder"),
-        (&["--overlay", "o.yaml", "--schemas", "rpc"][..], "rpc is no bundle for this protocol: Server.json"),
+        (
+            &["--overlay", "o.yaml", "--schemas", "rpc"][..],
+            "rpc is not a bundle for this protocol: Server.json",
+        ),
     ] {
         let (code, shown) = list(arguments);
         assert!(code == Some(2) && shown.contains(told), "{told}: {code:?} {shown}");
     }
     for (file, schema, told) in [
-        ("Server.json", "{", "is no JSON"),
-        ("Server.json", "{ \"oneOf\": 3 }", "is no JSON Schema: /oneOf"),
+        ("Server.json", "{", "is not JSON"),
+        ("Server.json", "{ \"oneOf\": 3 }", "is not a JSON Schema: /oneOf"),
         ("Server.json", "{ \"oneOf\": [{}] }", "no schema there has a constant `/method`"),
         (
             "Server.json",

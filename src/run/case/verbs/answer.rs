@@ -20,8 +20,8 @@ impl Interpreter<'_> {
         let Some(message) = self.answer_to(answer, received, None)? else {
             let request = self.cx.protocol.server_request(received.message, &received.body);
             let message = match request {
-                Some(request) => format!("it has no {}, by which it is to be answered", request.id),
-                None => "it is no request that can be answered as the protocol says".to_owned(),
+                Some(request) => format!("it has no {}, which its answer must repeat", request.id),
+                None => "it is not a request that the protocol says how to answer".to_owned(),
             };
             return self.fail_step(blame, message, Some(received), None);
         };

@@ -135,7 +135,7 @@ impl Interpreter<'_> {
         let Some(body) = self.client(client)?.refusal().cloned() else {
             self.client(client)?.inbox.taken = Taken::Missed;
             self.vars.miss(verb.save.keys());
-            let message = "the server took the connection, where a refusal was expected";
+            let message = "the server accepted the connection, where a refusal was expected";
             return self.fail_with(Check::Step, blame, message, Evidence { expected, ..Evidence::default() });
         };
         if !wanted.fits(&body) {

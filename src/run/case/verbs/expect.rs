@@ -177,7 +177,7 @@ impl Interpreter<'_> {
             let message = match &violation.problem {
                 Problem::NotOneOf(codes) => {
                     let codes: Vec<String> = codes.iter().map(ToString::to_string).collect();
-                    format!("{ended}, where code {} was due", codes.join(" or "))
+                    format!("{ended}, where code {} was expected", codes.join(" or "))
                 }
                 _ => format!("{ended}: {}", told(violation, &taken.body)),
             };

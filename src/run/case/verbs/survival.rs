@@ -90,7 +90,7 @@ impl Interpreter<'_> {
         let due: Vec<String> = codes.iter().map(u16::to_string).collect();
         let due =
             if due.is_empty() { "a close frame".to_owned() } else { format!("code {}", due.join(" or ")) };
-        let message = format!("{}, where {due} was due", ended.describe());
+        let message = format!("{}, where {due} was expected", ended.describe());
         // Where the step says what this breaks, it is what the step is about.
         let is_lenient = cx.covers.is_empty();
         if is_lenient && (may_close(&[], &ended) || matches!(ended.how, Some(End::Eof | End::Reset))) {
