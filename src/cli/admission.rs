@@ -7,13 +7,14 @@ use crate::wire::guard::Guard;
 /// Who may connect, and how many.
 #[derive(Debug, Args)]
 pub(super) struct Admission {
-    /// Serve web pages of this origin, such as `https://app.example`, too; `*`: of any. Without it, those of localhost. May be repeated.
+    /// Also serve web pages of this origin, such as `https://app.example`; `*`: of any origin. Pages of localhost are always
+    /// served. May be repeated.
     #[arg(long, value_name = "ORIGIN")]
     allow_origin: Vec<String>,
-    /// Serve clients that come by this name, too: without it, by an IP address or localhost. May be repeated.
+    /// Also serve clients that use this host name. Clients that use an IP address or localhost are always served. May be repeated.
     #[arg(long, value_name = "NAME")]
     allow_host: Vec<String>,
-    /// Connections at a time; further ones are answered with 503.
+    /// The largest number of connections at a time; further ones are answered with 503.
     #[arg(long, value_name = "N", default_value = "512")]
     max_connections: std::num::NonZeroU16,
 }

@@ -46,7 +46,7 @@ pub(super) struct Check {
     /// Show each violation's message, and frames whole.
     #[arg(long, short)]
     verbose: bool,
-    /// A folder of JSON Schemas that the server has generated of itself: what it sends is judged by them, too.
+    /// A folder of JSON Schemas that the server has generated: its messages are also validated against them.
     #[arg(long, value_name = "DIR")]
     schemas: Option<PathBuf>,
     #[command(flatten)]

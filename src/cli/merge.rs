@@ -11,7 +11,7 @@ use crate::exit::{self, Exit};
 use crate::results::event::RunEvent;
 use crate::results::merge;
 
-/// Put the shards of a run together: one verdict, one set of reports.
+/// Merge the shards of a run: one verdict, one set of reports.
 #[derive(Debug, Args)]
 #[command(after_long_help = exit::help(exit::Command::Run))]
 pub(super) struct Merge {

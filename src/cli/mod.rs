@@ -158,7 +158,7 @@ struct Arguments {
 enum Command {
     /// Run a protocol's suite against your server or its reference server.
     Run(Box<run::Run>),
-    /// Run the suite again whenever a file changes, what failed first.
+    /// Run the suite again whenever a file changes, the failed cases first.
     Watch(Box<watch::Watch>),
     /// Check a server step by step and report what is missing.
     Doctor(Box<doctor::Doctor>),
@@ -172,7 +172,7 @@ enum Command {
     Explain(explain::Explain),
     /// Start a reference server, correct or with a fault.
     Serve(serve::Serve),
-    /// Start the scripted language model, for a server under test to talk to.
+    /// Start the scripted language model, which a server under test uses in place of its provider.
     Model(model::Model),
     /// Test the suite itself: run it against every fault of the reference server.
     Selftest(selftest::Selftest),
@@ -180,7 +180,7 @@ enum Command {
     Check(check::Check),
     /// Print the console output or JUnit XML of a file that `run --json` wrote.
     Report(report::Report),
-    /// Put the shards of a run together: one verdict, one set of reports.
+    /// Merge the shards of a run: one verdict, one set of reports.
     Merge(merge::Merge),
     /// Compare two runs, or two recordings.
     Diff(diff::Diff),

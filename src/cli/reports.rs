@@ -43,7 +43,7 @@ pub(super) struct Reports {
 /// Which cases show their frames.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub(super) struct Frames {
-    /// Whose frames --html and --json have: those of the cases that failed, or of all.
+    /// Which frames --html and --json contain: those of the failed cases, or of all.
     #[arg(long, value_name = "WHICH", value_enum, default_value_t)]
     html_frames: Which,
 }

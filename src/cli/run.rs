@@ -55,15 +55,15 @@ pub(super) struct Run {
     /// Run everything N times.
     #[arg(long, value_name = "N")]
     repeat: Option<std::num::NonZeroU32>,
-    /// End the run after this time, with a verdict on what was judged until then: `90s`, `10m`. Default: several times what the
-    /// cases take of a server that answers at once.
+    /// End the run after this time, with a verdict on the cases judged until then: `90s`, `10m`. Default: several times the
+    /// duration of the cases on a server that answers at once.
     #[arg(long, value_name = "TIME")]
     time: Option<Budget>,
     /// Seed of the random generator. Default: 1.
     #[arg(long, value_name = "SEED")]
     seed: Option<u64>,
-    /// Use the keys and sessions of the run with this id, which it printed: with its --seed, the same messages. Default: a new one,
-    /// so that nothing that an earlier run has left on the server is met.
+    /// Use the keys and sessions of the run with this id, which it printed: with its --seed, the same messages. Default: a new id,
+    /// so that data that an earlier run has left on the server has no effect.
     #[arg(long, value_name = "ID")]
     run_id: Option<RunId>,
     /// Treat warnings (a violated SHOULD or MAY) as failures.

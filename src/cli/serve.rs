@@ -22,10 +22,10 @@ pub(super) struct Serve {
     listen: SocketAddr,
     #[command(flatten)]
     admission: Admission,
-    /// The fault to have, `NAME` or `NAME@TRIGGER`; `--list-faults` shows them, `--list-triggers` the triggers.
+    /// The fault that the server has, `NAME` or `NAME@TRIGGER`; `--list-faults` shows them, `--list-triggers` the triggers.
     #[arg(long, value_name = "NAME")]
     fault: Option<String>,
-    /// Legal styles to have, separated by commas; `--list-styles` shows them.
+    /// Legal styles that the server has, separated by commas; `--list-styles` shows them.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     style: Vec<String>,
     /// Use this dialect of the protocol instead of the document's spelling.

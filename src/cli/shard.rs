@@ -19,7 +19,7 @@ pub(super) struct Sharding {
     /// from JOB_COMPLETION_INDEX or CI_NODE_INDEX. `frameproof merge` puts the parts together.
     #[arg(long, value_name = "I/N")]
     shard: Option<Choice>,
-    /// An earlier run, as `--json` wrote it: the parts are cut so that each takes about as long.
+    /// An earlier run, as `--json` wrote it: the parts are chosen so that they take about the same time.
     #[arg(long, value_name = "FILE", requires = "shard")]
     shard_by: Option<PathBuf>,
 }

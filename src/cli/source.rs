@@ -33,8 +33,8 @@ pub(super) struct Source {
     /// How the server spells the protocol's messages: `own` (as in the document), a dialect of the protocol, or `auto`.
     #[arg(long, value_name = "DIALECT")]
     pub dialect: Option<String>,
-    /// A folder of JSON Schemas that the server under test has generated of itself: what it sends is judged by them, too. The protocol
-    /// says how it is read (`schemas`).
+    /// A folder of JSON Schemas that the server under test has generated: its messages are also validated against them. The
+    /// protocol says how the folder is read (`schemas`).
     #[arg(long, value_name = "DIR")]
     pub schemas: Option<PathBuf>,
 }

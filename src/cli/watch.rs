@@ -32,7 +32,7 @@ const FIRST: usize = 100;
 /// Runs that were cut short by a change of the same file, behind which it is not looked at any more: the server itself writes it.
 const OFTEN: u32 = 3;
 
-/// Run the suite again whenever a file changes, what failed first.
+/// Run the suite again whenever a file changes, the failed cases first.
 #[derive(Debug, Args)]
 pub(super) struct Watch {
     #[command(flatten)]
@@ -40,8 +40,8 @@ pub(super) struct Watch {
     /// A file or folder to watch; may be repeated. Default: the folder of frameproof.toml, or the working folder.
     #[arg(long, value_name = "PATH")]
     path: Vec<PathBuf>,
-    /// Changes of these files mean nothing: globs of paths below what is watched, `data/**`. May be repeated. Left out anyway: .git,
-    /// node_modules, target, reports and the like.
+    /// Ignore changes of these files: globs of paths below the watched folders, such as `data/**`. May be repeated. Always
+    /// ignored: .git, node_modules, target, reports and the like.
     #[arg(long, value_name = "GLOB")]
     ignore: Vec<Glob>,
 }

@@ -124,8 +124,8 @@ pub struct Flood {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Step {
     // Verbs.
-    /// Connect a client of this name and do the opening exchange. A name that was used before reconnects, to
-    /// the same session. A server that refuses the connection breaks the step's `covers`, if it has some.
+    /// Connect a client of this name and do the opening exchange. A name that was used before reconnects, to the same session. A
+    /// refused connection violates the step's `covers`.
     pub open: Option<String>,
     /// Close this client's connection with a closing handshake.
     pub close: Option<String>,
@@ -142,8 +142,8 @@ pub struct Step {
     pub raw: Option<String>,
     /// Send a binary message (base64).
     pub binary: Option<String>,
-    /// Write this frame as it is, whether RFC 6455 allows it or not. What a well-behaved server understands of it is
-    /// judged as if it had been sent.
+    /// Write this frame as it is, whether RFC 6455 allows it or not. The message that a conforming server reads from it counts as
+    /// sent.
     pub frame: Option<RawFrame>,
     /// Write these bytes (hexadecimal digits), whatever they are.
     pub bytes: Option<String>,
@@ -164,9 +164,9 @@ pub struct Step {
     pub ping: Option<String>,
     /// Concatenate a text that came in pieces, and validate it against the JSON Schema of `where`.
     pub joined: Option<Joined>,
-    /// Do the protocol's barrier with this client, and skip everything that it has received.
+    /// Perform the protocol's barrier with this client, and skip everything that it has received.
     pub settle: Option<String>,
-    /// This client's connection lives: the protocol's barrier is answered on it (a WebSocket ping where there is none). With
+    /// This client's connection is alive: the protocol's barrier is answered on it (a WebSocket ping where there is none). With
     /// `codes`: or the server has closed it with one of these codes; `[]` stands for any that a server may send.
     pub alive: Option<String>,
     /// The server ends this client's connection, by a close frame with one of `codes` (`[]` or none: any that a server may
@@ -176,7 +176,7 @@ pub struct Step {
     /// removed from the received messages.
     #[schemars(range(max = 100_000))]
     pub rejected: Option<u32>,
-    /// This text occurs in nothing that this client has received, as far as the case's log keeps it.
+    /// No message that this client has received contains this text, as far as the case's log keeps them.
     pub unseen: Option<String>,
     /// Stop the server and start it again on its data; every client's connection is cut first. A case with it has a server of
     /// its own, and is not applicable where frameproof did not launch the target.
@@ -213,7 +213,8 @@ pub struct Step {
     pub headers: IndexMap<String, Option<String>>,
     /// `open`: the sub-protocols that the client offers, in place of those that the run offers; `[]` offers none.
     pub protocols: Option<Vec<String>>,
-    /// `open`: the sub-protocol that the server must select; `none`: it must select none. Another one breaks the step's `covers`.
+    /// `open`: the sub-protocol that the server must select; `none`: it must select none. Another one violates the step's
+    /// `covers`.
     pub selects: Option<String>,
     /// A JSON Schema. `expect`, `never`: of the message, or of the end of the connection; `joined`: of the text;
     /// `expect_file`: of the file's text, or null where there is none.
@@ -235,13 +236,14 @@ pub struct Step {
     /// `never`: how long to watch instead of using the barrier: `500ms`, or one of the protocol's `times`.
     #[schemars(extend("x-hint" = NEEDS_UNIT))]
     pub window: Option<String>,
-    /// `expect`: this many of them (of messages: a connection ends once). `send`, `raw`, `frame`, `bytes`: this many times, back to back. From 1 (the default) to 100,000.
+    /// `expect`: this many messages (not of `close`: a connection ends once). `send`, `raw`, `frame`, `bytes`: this many times,
+    /// back to back. From 1 (the default) to 100,000.
     #[schemars(range(min = 1, max = 100_000))]
     pub count: Option<u32>,
     /// `drop`: after this many events of the log. A number or a template.
     pub after: Option<Value>,
-    /// `drop`: end this side's half of the TCP connection first, and wait (for the step deadline at most) until the server has ended the
-    /// other. What comes next comes after the server has noticed; a plain cut races with it.
+    /// `drop`: end this side's half of the TCP connection first, and wait (for the step deadline at most) until the server has
+    /// ended the other. The next step then runs after the server has noticed the loss; with a plain cut, the two race.
     #[serde(default)]
     pub noticed: bool,
     /// `expect`: error messages do not end the wait.

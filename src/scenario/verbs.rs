@@ -93,7 +93,7 @@ pub fn documentation() -> String {
         let VerbInfo { name, value, modifiers } = verb;
         text += &format!("| `{name}: {value}` | {} | {} |\n", about(name), list(modifiers));
     }
-    text += "\n| modifier | of | what it says |\n|---|---|---|\n";
+    text += "\n| modifier | of | meaning |\n|---|---|---|\n";
     let mut named = BTreeSet::new();
     for modifier in VERBS.iter().flat_map(|verb| verb.modifiers).filter(|modifier| named.insert(**modifier)) {
         text += &format!("| `{modifier}` | {} | {} |\n", list(&taking(modifier)), about(modifier));

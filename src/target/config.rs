@@ -30,7 +30,8 @@ pub struct TargetConfig {
     /// The program and its arguments. Without `command` and `process`, the server is already running.
     #[serde(default)]
     pub command: Vec<String>,
-    /// Environment variables in addition to those of frameproof. `env:VARIABLE` takes a value from there, and keeps it secret.
+    /// Environment variables in addition to those of frameproof. `env:VARIABLE` takes a value from frameproof's environment, and
+    /// masks it in every output.
     #[serde(default)]
     pub env: IndexMap<String, String>,
     /// Its working folder. Default: the folder of the file.
@@ -62,7 +63,7 @@ pub struct TargetConfig {
     /// The server's own tools by class (`open`, `guarded`, `slow`, `denied`, `failing`), each with `name` and `args`.
     #[serde(default)]
     pub tools: IndexMap<String, ToolConfig>,
-    /// Classes of tools that the server has not: cases that call one are not applicable.
+    /// Classes of tools that the server does not have: cases that call one are not applicable.
     #[serde(default)]
     pub without_tools: Vec<String>,
     /// For a server that cannot use the scripted model: plain prompts instead of cues, by a glob over `family/case`
@@ -72,7 +73,7 @@ pub struct TargetConfig {
     /// The largest number of sessions, and so of cases, at the same time; 1 for a server with one session for all clients.
     /// Default: `jobs`.
     pub sessions: Option<NonZeroU16>,
-    /// How often it is started again: once a `run` (the default), a `family` or a `case`.
+    /// When a new server is launched: once for each `run` (the default), `family` or `case`.
     #[serde(default)]
     pub fresh: Fresh,
     /// Multiplies every deadline, from 0.001 to 1000.
@@ -84,7 +85,7 @@ pub struct TargetConfig {
     /// Merge patches on the protocol, for known deviations.
     #[serde(default)]
     pub overlay: Vec<PathBuf>,
-    /// A folder of JSON Schemas that the server has generated of itself: what it sends is judged by them, too.
+    /// A folder of JSON Schemas that the server has generated: its messages are also validated against them.
     pub schemas: Option<PathBuf>,
     /// Which answer applies where the protocol's document is ambiguous.
     pub reading: Option<ReadingName>,

@@ -1,4 +1,4 @@
-//! A shown history has what was said.
+//! A shown history agrees with the conversation.
 
 use std::sync::Arc;
 

@@ -13,7 +13,7 @@ use crate::protocol::extension::{At, Ids, Pattern};
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Increasing {
-    /// The messages that bear the counter. One without it is passed over.
+    /// The messages that bear the counter. One without it is ignored.
     pub on: Pattern,
     /// The counter.
     pub at: Pointer,
@@ -107,9 +107,9 @@ pub struct Correlation {
     pub missing: Ids,
 }
 
-/// A message that shows the history of a conversation has what was said on its connection, in order: each question, and
-/// the pieces of its answer put together (the history may cut an answer into several elements, and has elements of
-/// other kinds). An answer that is not over may be shown in part. The history may begin before the connection.
+/// A message that shows the history of a conversation has the messages of its connection, in order: each question, and the pieces
+/// of its answer put together (the history may cut an answer into several elements, and has elements of other kinds). An answer
+/// that is not over may be shown in part. The history may begin before the connection.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Dialogue {
@@ -128,7 +128,7 @@ pub struct Dialogue {
     /// Ends an answer.
     pub over: Pattern,
     /// Sent or received messages after which it is not known what the history ought to hold (a cancelled answer, a refused
-    /// question): from then on the connection is not judged. So it is after a question during an answer.
+    /// question): from then on the connection is not judged. The same applies after a question during an answer.
     #[serde(default)]
     pub unsure: Vec<Pattern>,
     /// Broken when they differ.

@@ -72,7 +72,7 @@ pub enum Rule {
     Echo(Echo),
     /// A large value comes in numbered pieces.
     Series(Series),
-    /// A shown history has what was said.
+    /// A shown history agrees with the conversation.
     Dialogue(Dialogue),
 }
 

@@ -74,8 +74,8 @@ pub struct Absence {
     /// of the own connection counts.)
     #[serde(default)]
     pub until_anywhere: bool,
-    /// Messages each of which asks for an `after` of its own: while several of them wait, an `after` answers one and
-    /// opens no scope. An `until` in the stretch after such an `after` means that it answered none yet.
+    /// Messages that each require an `after` of their own: while several of them wait, an `after` answers one and opens no scope.
+    /// An `until` in the stretch after such an `after` means that it answered none yet.
     pub owed: Option<Pattern>,
     /// Once this has come (for the same key), `after` opens no scope.
     pub unless: Option<Pattern>,
@@ -83,8 +83,8 @@ pub struct Absence {
     pub decides: Ids,
 }
 
-/// `inside` comes only between `open` and `close`, on each connection. A connection that joins late is inside
-/// or outside as `joined` tells.
+/// `inside` comes only between `open` and `close`, on each connection. A connection that joins late is inside or outside as
+/// `joined` says.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Bracket {
@@ -94,7 +94,7 @@ pub struct Bracket {
     pub close: Pattern,
     /// What must lie within.
     pub inside: Pattern,
-    /// Every `open` asks for a `close` of its own: a scope is over when there were as many of these as of those.
+    /// Every `open` needs a `close` of its own: a scope ends when as many `close` as `open` have come.
     #[serde(default)]
     pub counted: bool,
     /// Messages by which a connection learns, before any event, that a scope is open: the value there is not null.
@@ -102,8 +102,7 @@ pub struct Bracket {
     pub joined: Vec<At>,
     /// Sent messages after which a connection may begin in the middle of a scope: a resume.
     pub middle: Option<Pattern>,
-    /// Names what may come outside, too: an `inside` that has the same value at the same place as such a message
-    /// of its connection.
+    /// What may also come outside: an `inside` that has the same value at the same place as such a message of its connection.
     pub exempt: Option<At>,
     /// Broken by an `inside` before the first `open` of the connection.
     pub before: Ids,
@@ -115,18 +114,18 @@ pub struct Bracket {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Response {
-    /// What asks for it.
+    /// What requires `then`.
     pub first: Pattern,
     /// What must follow.
     pub then: Pattern,
-    /// What releases from the duty, for the same key (or for all keys where it bears none).
+    /// What cancels the obligation, for the same key (or for all keys where it bears none).
     pub unless: Option<Pattern>,
     /// The moment at which it must have come; none: the end of the trace.
     pub before: Option<Pattern>,
-    /// How long after `first` it may come, such as `250ms`, or one of the protocol's `times`. The end of the trace or of the connection
-    /// breaks the duty only if this time is over by then.
+    /// How long after `first` it may come, such as `250ms`, or one of the protocol's `times`. The end of the trace or of the
+    /// connection is a violation only if this time is over by then.
     pub within: Option<Time>,
-    /// How long the trace must go on behind `first` until its end says that `then` never came, in milliseconds.
+    /// How long the trace must continue after `first` so that its end shows that `then` never came, in milliseconds.
     #[serde(default)]
     pub lasting_ms: u64,
     /// What pairs `first` with `then` and `unless`.
@@ -146,21 +145,22 @@ pub struct Existence {
     pub from: Pattern,
     /// Ends a stretch. One that does not end is not judged.
     pub to: Pattern,
-    /// What tells the stretches of a connection apart, which may then overlap. An `of` or `from` without the key is not counted; any
-    /// other message without it concerns all stretches.
+    /// What distinguishes the stretches of a connection, which may then overlap. An `of` or `from` without the key is not counted;
+    /// any other message without it concerns all stretches.
     pub key: Option<Key>,
-    /// Count only what comes so long after `from`: `250ms`, or one of the protocol's `times`.
+    /// Count only what comes within this time after `from`: `250ms`, or one of the protocol's `times`.
     pub within: Option<Time>,
     /// Judge only stretches in which this came.
     pub with: Option<Pattern>,
     /// Judge only stretches in which this did not come.
     pub without: Option<Pattern>,
-    /// Do not judge stretches of a connection on which this came (sent or received) before: it may have a part of the past replayed.
+    /// Do not judge stretches of a connection on which this came (sent or received) before: a part of the past may be replayed on
+    /// it.
     pub unless: Option<Pattern>,
-    /// Fewest.
+    /// The smallest number.
     #[serde(default)]
     pub min: u32,
-    /// Most; none: any number.
+    /// The largest number; none: any.
     pub max: Option<u32>,
     /// Broken otherwise.
     pub decides: Ids,
@@ -175,7 +175,7 @@ pub struct Unique {
     pub on: Pattern,
     /// The value.
     pub at: Pointer,
-    /// What tells two deliveries of one message from two messages, for example the log id.
+    /// What distinguishes a repeated delivery of one message from a second message, for example the log id.
     pub identity: Option<Pointer>,
     /// Without `identity`: where a value may come once. Default: of `parts`, the message that they are parts of (the next list may have
     /// it again); of messages, the connection.
@@ -211,8 +211,8 @@ pub struct Constant {
     pub decides: Ids,
 }
 
-/// A periodic message comes about as often as it says itself: no gap between two of them on one connection is
-/// longer than `factor` times the period.
+/// A periodic message comes about as often as it announces: no gap between two of them on one connection is longer than `factor`
+/// times the period.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Cadence {

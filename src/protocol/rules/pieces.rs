@@ -7,8 +7,8 @@ use super::Key;
 use crate::frame::Pointer;
 use crate::protocol::extension::{Ids, Pattern};
 
-/// A reply repeats a value of its request: the two are paired by a correlation id, connection by connection. A request
-/// without the value asks for nothing.
+/// A reply repeats a value of its request: the two are paired by a correlation id, connection by connection. A request without the
+/// value is not judged.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Echo {
@@ -50,8 +50,8 @@ pub struct Series {
     pub json: Ids,
 }
 
-/// The pieces of a text are increments: broken when one after the other, from the first on, begins with all of the one before
-/// it. Two pieces do not tell, for a text may stammer; three do.
+/// The pieces of a text are increments: broken when one after the other, from the first on, begins with all of the one before it.
+/// Two pieces prove nothing, because a text may repeat itself; three do.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Increments {
