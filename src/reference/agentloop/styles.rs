@@ -4,7 +4,7 @@ use crate::reference::styles::styles;
 
 styles! {
     // ---- the envelope
-    PlainIds "plain-ids" "Message ids are no UUIDs." ["AL-AMB-03"] warns ["AL-BASE-4"];
+    PlainIds "plain-ids" "Message ids are not UUIDs." ["AL-AMB-03"] warns ["AL-BASE-4"];
     EchoesIds "echoes-ids" "context_info and error bear the id of the message that they answer." ["AL-AMB-02"] warns ["AL-BASE-4"];
     MoreFields "more-fields" "Messages and their payloads have further fields." ["AL-BASE-6"];
     NoDetails "no-details" "An error has no details." ["AL-ERR-1"] excludes ["details-are-text"];
@@ -16,16 +16,16 @@ styles! {
     FinishesFirst "finishes-first" "agent_finished comes before loading_state false." ["AL-AMB-07"] warns ["AL-SEQ-3"] excludes ["late-finish"];
     IdleWhileAsking "idle-while-asking" "loading is false while an approval is outstanding." ["AL-AMB-08"] excludes ["idle-before-asking"];
     IdleBeforeAsking "idle-before-asking" "loading becomes false before an approval is asked for." ["AL-AMB-08"];
-    QueuesInput "queues-input" "user_input during a turn is a turn of its own behind it." ["AL-AMB-14"] excludes ["drops-input"];
-    DropsInput "drops-input" "user_input during a turn is passed over." ["AL-AMB-14"];
+    QueuesInput "queues-input" "user_input during a turn starts a turn of its own after the current one." ["AL-AMB-14"] excludes ["drops-input"];
+    DropsInput "drops-input" "user_input during a turn is ignored." ["AL-AMB-14"];
     FailureFinishes "failures-finish" "A failed turn ends with agent_finished." ["AL-AMB-06"] warns ["AL-SEQ-9"];
-    FailsByMessage "failures-are-messages" "Every failure of the provider is told by a system message." ["AL-ERR-6", "AL-RI-15"] excludes ["network-errors-are-errors"];
-    FailsByError "network-errors-are-errors" "A network error is told by an error." ["AL-ERR-6", "AL-RI-15"];
+    FailsByMessage "failures-are-messages" "Every failure of the provider is reported by a system message." ["AL-ERR-6", "AL-RI-15"] excludes ["network-errors-are-errors"];
+    FailsByError "network-errors-are-errors" "A network error is reported by an error." ["AL-ERR-6", "AL-RI-15"];
 
     // ---- messages and other items
     TwoTextParts "two-text-parts" "A message's text comes in two parts of its content." ["AL-RI-5"] excludes ["content-is-text"];
     ContentIsText "content-is-text" "The content of a message is a plain text." ["AL-AMB-05"] warns ["AL-RI-2"];
-    OnePiece "one-piece" "A message comes whole." ["AL-AMB-04"] excludes ["small-pieces"];
+    OnePiece "one-piece" "A message comes in one piece." ["AL-AMB-04"] excludes ["small-pieces"];
     SmallPieces "small-pieces" "A message comes in chunks of one to three characters." ["AL-RI-5"];
     EmptyFirstChunk "empty-first-chunk" "The first chunk of a message is empty." ["AL-RI-19"];
     ItemsHaveStatus "items-have-status" "Every item has a status." ["AL-AMB-24"];
@@ -53,12 +53,12 @@ styles! {
     AsksBeforeExplaining "asks-before-explaining" "After explain the request comes anew, and then the explanation." ["AL-AMB-10"] excludes ["explains-slowly"];
     ExplainsSlowly "explains-slowly" "After explain the explanation takes 20 ms, and the request comes anew 20 ms later." ["AL-AMB-10"];
     DeniedInSilence "denied-in-silence" "A denied command has no item." ["AL-AP-8"] excludes ["denied-by-message"];
-    DeniedByMessage "denied-by-message" "A denied command is told by a system message." ["AL-AP-8", "AL-AP-15"];
+    DeniedByMessage "denied-by-message" "A denied command is reported by a system message." ["AL-AP-8", "AL-AP-15"];
     AlwaysByProgram "always-by-program" "always holds for every command of the same program." ["AL-AMB-11"];
     NoFinishAfterExit "no-exit-without-finish" "A turn that no-exit stops has no agent_finished." ["AL-AMB-09"] excludes ["no-exit-finishes-late", "no-exit-closes"];
     LateFinishAfterExit "no-exit-finishes-late" "agent_finished comes 100 ms after the loading_state false of no-exit." ["AL-AMB-09"] excludes ["no-exit-closes"];
     ClosesAfterExit "no-exit-closes" "The connection ends after no-exit." ["AL-AMB-09"] warns ["AL-AP-7"];
-    ExitIsTold "no-exit-is-told" "A system message tells of no-exit." ["AL-AMB-09"];
+    ExitIsTold "no-exit-is-told" "A system message reports no-exit." ["AL-AMB-09"];
     SilentOnStray "silent-on-stray-approvals" "An approval_response that decides nothing is not answered." ["AL-AMB-16"];
 
     // ---- the context, and what is refused
@@ -70,7 +70,7 @@ styles! {
     RoundedUsage "rounded-usage" "Percentages are one tenth too large." ["AL-AMB-17", "AL-AMB-18"];
     WholeFloats "whole-floats" "Counts are written as 7.0." ["AL-CTX-4"];
     ReportsContext "reports-context" "context_info comes after every turn, too." ["AL-CTX-1"];
-    SilentOnInvalid "silent-on-invalid" "Messages that are invalid are passed over." ["AL-AMB-15"]
+    SilentOnInvalid "silent-on-invalid" "Messages that are invalid are ignored." ["AL-AMB-15"]
         warns ["AL-ERR-2", "AL-ERR-3", "AL-ERR-4", "AL-UI-2", "AL-UI-3"];
     ClosesOnLargeInput "closes-on-large-input" "A message of more than half a megabyte ends the connection, with code 1009." ["AL-CON-12"];
 }

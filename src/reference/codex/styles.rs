@@ -6,11 +6,11 @@ styles! {
     // ---- JSON-RPC
     OwnWords "own-words" "Refusals say what is wrong in words of their own." ["CX-RPC-4"];
     ErrorData "error-data" "Refusals have data." ["CX-RPC-4"];
-    SilentAboutTheUnreadable "silent-about-the-unreadable" "What cannot be read is passed over." ["CX-AMB-03"] warns ["CX-RPC-10", "CX-RPC-11"];
+    SilentAboutTheUnreadable "silent-about-the-unreadable" "An unreadable message is ignored." ["CX-AMB-03"] warns ["CX-RPC-10", "CX-RPC-11"];
     BinaryCloses "binary-closes" "A binary frame ends the connection." ["CX-AMB-01"];
     TextIds "text-ids" "The ids of the server's requests are strings." ["CX-RPC-6"];
     MoreFields "more-fields" "Results and params have a field that nobody asked for." ["CX-RPC-3"];
-    NullsAreLeftOut "nulls-left-out" "What is null in threads and items is left out." ["CX-THR-2"];
+    NullsAreLeftOut "nulls-left-out" "Fields of threads and items that are null are left out." ["CX-THR-2"];
 
     // ---- threads
     StartedFirst "started-first" "thread/started comes before the answer of thread/start." ["CX-THR-4"];
@@ -28,7 +28,7 @@ styles! {
     IdleAfterTheTurn "idle-after-the-turn" "The status changes after turn/completed." ["CX-STA-4"];
     FailedIsIdle "failed-is-idle" "A thread whose turn has failed is idle." ["CX-AMB-17"];
     NoWaitingFlag "own-flags" "The flag of a thread that waits for an approval has another name." ["CX-AMB-16"];
-    OnePiece "one-piece" "A text comes whole." ["CX-ITM-5"] excludes ["small-pieces"];
+    OnePiece "one-piece" "A text comes in one piece." ["CX-ITM-5"] excludes ["small-pieces"];
     SmallPieces "small-pieces" "A text comes in pieces of one to three characters." ["CX-ITM-5"];
     RawReasoning "raw-reasoning" "Reasoning comes raw, not as a summary." ["CX-ITM-10"];
 

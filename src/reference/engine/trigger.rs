@@ -55,7 +55,7 @@ impl Trigger {
         (Self::AfterReconnect, "after-reconnect", "once a client has come back"),
         (Self::SecondClient, "second-client", "while two clients are in the session"),
         (Self::WhileAsking, "while-asking", "while a call waits for its approval"),
-        (Self::WhileRunning, "while-running", "while a tool is at work"),
+        (Self::WhileRunning, "while-running", "while a tool runs"),
         (Self::NonAscii, "non-ascii", "when the client's last message is not all ASCII"),
         (Self::LongMessage, "long-message", "when the client's last message is longer than 1 KiB"),
         (Self::Late, "late", "100 ms and more after the client's last message"),

@@ -60,7 +60,7 @@ const ALL: &[(&str, &[FrameFault])] = &[
             ),
             frame_fault(
                 "fuzz-takes-reserved-bits",
-                "A message with a reserved bit is taken",
+                "A message with a reserved bit is accepted",
                 &[],
                 |seen| seen.frame.is_some_and(|frame| frame.rsv != 0 && frame.opcode == 1),
                 Effect::Taken(|frame| Frame { rsv: 0, ..frame.clone() }),
@@ -79,7 +79,7 @@ const ALL: &[(&str, &[FrameFault])] = &[
             ),
             frame_fault(
                 "fuzz-takes-bad-utf8",
-                "Text that is not UTF-8 is taken",
+                "Text that is not UTF-8 is accepted",
                 &[],
                 |seen| seen.frame.is_some_and(|frame| frame.opcode == 1 && frame.fin && !is_utf8(frame)),
                 Effect::Taken(|frame| Frame {
@@ -114,7 +114,7 @@ const ALL: &[(&str, &[FrameFault])] = &[
             ),
             frame_fault(
                 "fuzz-takes-unmasked",
-                "A frame that is not masked is taken",
+                "A frame that is not masked is accepted",
                 &[],
                 |seen| seen.frame.is_some_and(|frame| frame.mask.is_none()),
                 Effect::Taken(|frame| Frame { mask: Some(MASK), ..frame.clone() }),
@@ -126,14 +126,14 @@ const ALL: &[(&str, &[FrameFault])] = &[
         &[
             frame_fault(
                 "fuzz-closed-door-behind-half-a-frame",
-                "After a client that hung up in the middle of a frame no further connection is served",
+                "After a client that disconnected in the middle of a frame, no further connection is served",
                 &["TV-ERR-9"],
                 |seen| seen.frame.is_none() && seen.half,
                 Effect::RefuseLater,
             ),
             frame_fault(
                 "fuzz-takes-long-ping",
-                "A ping of more than 125 bytes is taken",
+                "A ping of more than 125 bytes is accepted",
                 &[],
                 |seen| seen.frame.is_some_and(|frame| frame.opcode == 9 && frame.payload.len() > 125),
                 Effect::Taken(|frame| Frame {

@@ -84,7 +84,7 @@ const MINICODEX: &[TriggeredFault] = &[
     ),
     triggered(
         "fuzz-error-quotes-others",
-        "The error for an unknown type quotes what another session has said",
+        "The error for an unknown type quotes a text of another session",
         &["MC-FAN-2"],
         unknown,
         Effect::Quote,
@@ -177,7 +177,7 @@ const CODELAB: &[TriggeredFault] = &[
 const AGENTLOOP: &[TriggeredFault] = &[
     triggered(
         "fuzz-cut-on-nested-content",
-        "A content that is no list ends the connection",
+        "A content that is not a list ends the connection",
         &["AL-CON-10"],
         |_, body| {
             is(body, "user_input")
@@ -202,7 +202,7 @@ const AGENTLOOP: &[TriggeredFault] = &[
     ),
     triggered(
         "fuzz-scalar-is-ignored",
-        "JSON that is a text, a number or a truth gets no error",
+        "JSON that is a string, a number or a boolean gets no error",
         &["AL-ERR-2"],
         |_, body| body.is_string() || body.is_number() || body.is_boolean(),
         Effect::Ignore,
@@ -226,14 +226,14 @@ const CODEY: &[TriggeredFault] = &[
     ),
     triggered(
         "fuzz-scalar-cancels",
-        "JSON that is a number or a truth is refused, and cancels the turn",
+        "JSON that is a number or a boolean is refused, and cancels the turn",
         &["CO-ER-10"],
         |_, body| body.is_number() || body.is_boolean(),
         Effect::Besides(r#"{"type":"Cancel"}"#),
     ),
     triggered(
         "fuzz-memory-per-broken-frame",
-        "The server's process keeps a megabyte for every frame that is no JSON",
+        "The server's process keeps a megabyte for every frame that is not JSON",
         &[],
         broken,
         Effect::Leak,

@@ -7,7 +7,7 @@ styles! {
     AwaitsFirst "awaits-first" "run_status awaiting_approval comes before approval_pending." ["MC-AMB-30"];
     AckAfterEffects "decisions-acknowledged-last" "accepted of approve, deny and abort comes after their effects." ["MC-AMB-21"];
     SnapshotWithoutReqId "snapshot-without-req-id" "A snapshot does not repeat the req_id of its query." ["MC-ENV-9"];
-    SuccessUnmarked "success-unmarked" "A result that is no error has no isError." ["MC-TI-5"];
+    SuccessUnmarked "success-unmarked" "A result that is not an error has no isError." ["MC-TI-5"];
     NullStructured "structured-content-null" "structuredContent of a result is null." ["MC-AMB-22", "MC-TI-5"];
     IndentedArgs "args-json-indented" "args_json is indented." ["MC-AMB-34"] excludes ["args-json-null", "no-args-json"];
     NullArgs "args-json-null" "args_json is null." ["MC-AMB-34"] excludes ["no-args-json"];
@@ -40,7 +40,7 @@ styles! {
     AbortsInError "abort-ends-in-error" "An aborted run ends with the status error." ["MC-AMB-03"];
     CallIdsAreUuids "call-ids-are-uuids" "call_id is a UUID." ["MC-TI-9"];
     DenyAborts "deny-aborts" "A denial is announced as deny_abort and ends the run." ["MC-AMB-16", "MC-APR-9"];
-    ResumeBehindHello "resume-behind-hello" "A resume is taken behind a hello only, and not welcomed again." ["MC-AMB-10"];
-    DrainsOnSnapshot "drain-before-hang-up" "A snapshot is followed by drain, and by ok only 100 ms later: many clients have hung up by then." ["MC-BP-2"];
+    ResumeBehindHello "resume-behind-hello" "A resume is accepted after a hello only, and not welcomed again." ["MC-AMB-10"];
+    DrainsOnSnapshot "drain-before-hang-up" "A snapshot is followed by drain, and by ok only 100 ms later: many clients have disconnected by then." ["MC-BP-2"];
     NoOpeningSnapshot "no-opening-snapshot" "hello is answered by welcome alone." ["MC-AMB-09"] warns ["MC-HS-5"];
 }

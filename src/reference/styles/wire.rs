@@ -22,7 +22,7 @@ styles! {
     EachAlone "each-alone" "Each frame is written alone." ["RFC 6455"] excludes ["coalesced"];
     Coalesced "coalesced" "What is sent within 20 ms is written at once." ["RFC 6455"];
     InPieces "in-pieces" "What is written is cut into pieces of up to 7 bytes, 256 in all." ["RFC 6455"];
-    LateHangUp "late-hang-up" "A client that hangs up without a close is noticed 300 ms late." ["RFC 6455 7.1.4"];
+    LateHangUp "late-hang-up" "A client that disconnects without a close frame is noticed 300 ms late." ["RFC 6455 7.1.4"];
     LateClose "late-close" "A close is answered 100 ms late." ["RFC 6455 5.5.1"];
     PongAfterClose "pong-after-close" "A pong follows a close frame that the client has not answered yet." ["RFC 6455 5.5.2", "RFC 6455 5.5.3"];
     CloseReason "close-reason" "A close frame with a code says why." ["RFC 6455 7.1.6"];
@@ -30,9 +30,9 @@ styles! {
     OneMebibyte "one-mebibyte" "A frame of more than 1 MiB is refused with close code 1009." ["RFC 6455 7.4.1"];
     UnaskedPongs "unasked-pongs" "The server sends pongs that nobody asked for." ["RFC 6455 5.5.3"];
     LongFormHeaders "other-headers" "The upgrade's response spells its headers in lower case, and has further ones." ["RFC 9110 5.1", "RFC 6455 4.2.2"];
-    LargeBuffers "large-buffers" "Everything is taken from the server at once: a client that does not read is not felt." ["RFC 9293"];
-    Spaced "spaced-json" "JSON is spelt with white space." ["RFC 8259 2"] excludes ["escaped-json"];
-    Escaped "escaped-json" "JSON is spelt with escapes wherever a character is not ASCII, and for the solidus." ["RFC 8259 7"];
+    LargeBuffers "large-buffers" "Everything is read from the server at once, so that the server does not notice a client that does not read." ["RFC 9293"];
+    Spaced "spaced-json" "JSON is written with white space." ["RFC 8259 2"] excludes ["escaped-json"];
+    Escaped "escaped-json" "JSON is written with escapes wherever a character is not ASCII, and for the solidus." ["RFC 8259 7"];
     Reordered "reordered-json" "The fields of JSON objects come in reverse order." ["RFC 8259 4"];
 }
 

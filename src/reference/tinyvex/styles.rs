@@ -8,7 +8,7 @@ styles! {
     UuidConnections "connection-ids-are-uuids" "The sessionId of connect is a UUID." ["TV-AMB-07"];
     NoErrorData "errors-without-data" "Errors have no data." ["TV-ERR-1"];
     NotFound "unknown-sessions-are-not-found" "A prompt for an unknown session is refused with the code -32002." ["TV-ACP-11"];
-    NoTokens "no-tokens" "tinyvex/auth.setToken is no method." ["TV-AUT-1"];
+    NoTokens "no-tokens" "tinyvex/auth.setToken is not a method." ["TV-AUT-1"];
 
     // ---- streams
     NoJournal "no-journal" "There are no journals." ["TV-AMB-11"] excludes ["journal-in-the-result"];
@@ -18,7 +18,7 @@ styles! {
     StartBelow "start-seq-below" "startSeq of a new subscription is one less than its first seq." ["TV-AMB-08"];
     RefusesTakenIds "taken-sub-ids-refused" "subscribe with a subId in use is refused." ["TV-AMB-14"];
     RefusesUnknownIds "unknown-sub-ids-refused" "unsubscribe of what is not subscribed is refused." ["TV-AMB-15"];
-    NoChunks "no-chunks" "Large values come whole." ["TV-CHK-1"] excludes ["large-chunks", "parts-from-one"];
+    NoChunks "no-chunks" "Large values come in one piece." ["TV-CHK-1"] excludes ["large-chunks", "parts-from-one"];
     LargeChunks "large-chunks" "Values are cut above 64 KiB." ["TV-CHK-1"];
     PartsFromOne "parts-from-one" "Chunks are numbered from 1." ["TV-AMB-20"];
 
@@ -26,8 +26,8 @@ styles! {
     NoMutateResult "no-mutate-result" "There is no mutate_result." ["TV-AMB-16"] excludes ["mutate-result-first"];
     MutateResultFirst "mutate-result-first" "mutate_result comes before the response." ["TV-AMB-16"];
     NumericFailures "numeric-failures" "The code of an error in mutate_result is a number." ["TV-AMB-18"];
-    DataFirst "data-before-the-response" "Subscribers are told before the mutation is answered." ["TV-MUT-4"];
-    SlowMutations "updates-come-late" "Subscribers are told 20 ms after the mutation is answered." ["TV-MUT-4"] excludes ["data-before-the-response"];
+    DataFirst "data-before-the-response" "Subscribers are notified before the mutation is answered." ["TV-MUT-4"];
+    SlowMutations "updates-come-late" "Subscribers are notified 20 ms after the mutation is answered." ["TV-MUT-4"] excludes ["data-before-the-response"];
 
     // ---- pings
     NoPong "no-pong" "A ping that is a notification is not answered." ["TV-PNG-3"] excludes ["pongs-beside-results"];
@@ -38,10 +38,10 @@ styles! {
     StopReasonOnly "stop-reason-only" "The result of session/prompt is the stopReason." ["TV-AMB-03"] warns ["TV-ACP-9"];
     CamelSessionIds "camel-session-ids" "session/update says sessionId." ["TV-AMB-02"] warns ["TV-ACP-13"];
     NoPlans "no-plans" "There are neither plans nor commands nor modes." ["TV-ACP-20", "TV-ACP-21"];
-    NoUserChunks "no-user-chunks" "What the user says is not told as an update." ["TV-ACP-12"];
-    OnePiece "one-piece" "A text comes whole." ["TV-ACP-26"] excludes ["small-pieces"];
+    NoUserChunks "no-user-chunks" "The user's text is not reported as an update." ["TV-ACP-12"];
+    OnePiece "one-piece" "A text comes in one piece." ["TV-ACP-26"] excludes ["small-pieces"];
     SmallPieces "small-pieces" "A text comes in pieces of one to three characters." ["TV-ACP-26"];
-    OwnThoughts "own-thoughts" "Every prompt is thought about aloud." ["TV-ACP-15"];
+    OwnThoughts "own-thoughts" "Every prompt gets reasoning that is sent to the client." ["TV-ACP-15"];
     OneUpdate "one-update-for-a-tool" "A tool call has one update, at its end." ["TV-ACP-18"];
     CallIdsAreUuids "call-ids-are-uuids" "toolCallId is a UUID." ["TV-ACP-17"];
     JoinedHistory "joined-history" "The history has one entry for an answer, however many pieces it came in." ["TV-DUR-4"];
