@@ -73,7 +73,7 @@ impl Init {
         }
         let mut out = super::out();
         for (path, text) in files {
-            write_atomically(&path, text).map_err(|error| usage(error, "take another folder"))?;
+            write_atomically(&path, text).map_err(|error| usage(error, "choose another folder"))?;
             writeln!(out, "wrote {}", path.display())?;
         }
         // The folder in which the command stands needs no name.

@@ -64,7 +64,7 @@ impl List {
                 {
                     (Some(why), _, _) => format!("not observable: {why}"),
                     (_, Some(why), _) => format!("not exercised: {why}"),
-                    _ if !requirement.is_judged() => "demands something of the client".to_owned(),
+                    _ if !requirement.is_judged() => "a requirement for clients".to_owned(),
                     (_, _, true) => "nothing decides it".to_owned(),
                     (_, _, false) => deciders.join(", "),
                 };

@@ -299,7 +299,7 @@ impl<'w> Walk<'w> {
                 STEP,
                 StepState::Unknown,
                 "the model's text did not come back, and no scripted model was started for this target",
-                "does the server that is running ask `frameproof model`? `model = \"HOST:PORT\"` in the target's table starts one there",
+                "does the running server send its requests to `frameproof model`? `model = \"HOST:PORT\"` in the target's table starts one there",
             ),
         }
     }

@@ -11,7 +11,7 @@ pub(super) fn advice(message: &str, text: &str, line: usize) -> Option<String> {
         return Some(format!("a template needs quotes: \"{template}\""));
     }
     if message.contains("tab") {
-        return Some("YAML is indented by blanks; a tab does not count".to_owned());
+        return Some("YAML is indented by blanks, not by tabs".to_owned());
     }
     if message.contains("mapping values are not allowed") && own.matches(": ").count() > 1 {
         return Some("a text that contains `: ` needs quotes".to_owned());
@@ -56,7 +56,7 @@ fn indentation(lines: &[&str], index: usize) -> Option<String> {
     let before = lines[..index].iter().rev().find(|line| is_entry(line)).map(|line| depth(line));
     if let Some(before) = before.filter(|before| is_entry(lines[index]) && *before != own) {
         return Some(format!(
-            "entries of one list stand below each other: this one begins behind {own} blanks, the one above it behind {before}"
+            "entries of one list have the same indentation: this one is indented by {own} blanks, the one above it by {before}"
         ));
     }
     let mut above: Vec<usize> = lines[..index]
@@ -76,7 +76,7 @@ fn indentation(lines: &[&str], index: usize) -> Option<String> {
     let above: Vec<String> = above.iter().map(usize::to_string).collect();
     (!above.is_empty()).then(|| {
         format!(
-            "check the indentation: this line stands behind {own} blanks, keys and entries above it behind {}",
+            "check the indentation: this line is indented by {own} blanks, keys and entries above it by {}",
             above.join(" or ")
         )
     })
@@ -100,11 +100,11 @@ mod tests {
             ("a: { b: 1, c: {{cue.x}} }\n", "a template needs quotes: \"{{cue.x}}\""),
             ("a:\n\t- b: 1\n", "indented by blanks"),
             ("a:\n  - b: x: y\n", "contains `: ` needs quotes"),
-            ("a:\n  - b: x\n   c: y\n", "behind 3 blanks, keys and entries above it behind 0 or 2 or 4"),
-            ("a:\n  b: x\n   c: y\n", "behind 3 blanks"),
+            ("a:\n  - b: x\n   c: y\n", "by 3 blanks, keys and entries above it by 0 or 2 or 4"),
+            ("a:\n  b: x\n   c: y\n", "by 3 blanks"),
             (
                 "a:\n  - b: x\n    c:\n    - d: 1\n      - e: 1\n",
-                "begins behind 6 blanks, the one above it behind 4",
+                "is indented by 6 blanks, the one above it by 4",
             ),
         ] {
             let error = Document::parse("t.yaml", text).expect_err(text).to_string();

@@ -244,7 +244,7 @@ fn one_thing_is_missing_at_a_time() {
     assert!(shown.contains("MISSING  plain turn?"), "{shown}");
     assert!(
         shown.contains(
-            "→ the scripted model received no request: its address stands in `url` of [target.mute]"
+            "→ the scripted model received no request: its address is set in `url` of [target.mute]"
         ),
         "{shown}"
     );

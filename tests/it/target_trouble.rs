@@ -223,8 +223,8 @@ fn what_is_said_of_the_model_is_so() {
     let faulty = |config: &str| {
         config.replace("'serve', 'minicodex'", "'serve', 'minicodex', '--fault', 'finishes-twice'")
     };
-    let named = "hint: the scripted model received no request: its address stands in `env.OPENAI_BASE_URL` of [target.mine]: does the \
-                 server read that?";
+    let named = "hint: the scripted model received no request: its address is set in `env.OPENAI_BASE_URL` of [target.mine]: does the \
+                 server read it?";
     let unnamed = "hint: the scripted model received no request: point the server to it: env = {";
     let none = "hint: no scripted model was started: `{{model}}` does not occur in [target.mine]: point the server to it: env = {";
     for (config, hint) in [(&told, named), (&somewhere, unnamed), (&SERVED.to_owned(), none)] {

@@ -128,7 +128,7 @@ pub(crate) fn missing(target: &Target, count: Count) -> Option<Missing> {
             match spec.model.named_in.as_slice() {
                 [] => POINT_THERE.to_owned(),
                 places => format!(
-                    "its address stands in {} of [target.{}]: does the server read that? OpenAI's clients want it with /v1, Anthropic's \
+                    "its address is set in {} of [target.{}]: does the server read it? OpenAI's clients want it with /v1, Anthropic's \
                      without",
                     places.iter().map(|place| format!("`{place}`")).collect::<Vec<_>>().join(", "),
                     spec.name
