@@ -9,20 +9,21 @@ use super::Protocol;
 use crate::frame::Pointer;
 use crate::source::{Diagnostic, Diagnostics, Document, Part};
 
-/// How a folder of JSON Schemas that a server generates is read. A schema is named by its file, relative to the folder, and perhaps a JSON
-/// Pointer behind `#`: `events.json#/definitions/Event`. Each file stands alone: its references lead into itself.
+/// How a folder of JSON Schemas that a server generates is read. A schema is named by its file, relative to the folder, and
+/// perhaps a JSON Pointer behind `#`: `events.json#/definitions/Event`. Each file is self-contained: its references point into the
+/// same file.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct BundleRules {
     /// How a user gets such a folder, shown where one is wrong.
     pub about: String,
-    /// What a frame comes to that the bundle refuses. An overlay may change it.
+    /// The result for a frame that does not match the bundle. An overlay may change it.
     #[serde(default)]
     pub level: BundleLevel,
-    /// The messages that the server sends: schemas of one message, or unions (`oneOf`, `anyOf`) of such. Which message a schema is of,
-    /// its constant for the discriminator says (`const`, or the values of `enum`).
+    /// The messages that the server sends: schemas of one message, or unions (`oneOf`, `anyOf`) of such. The constant of the
+    /// discriminator (`const`, or the values of `enum`) names the message of a schema.
     pub received: Vec<String>,
-    /// The same for the requests of clients: what the answers are found by. What clients send is not judged.
+    /// The same for the requests of clients: they are used to find the schemas of answers. Messages of clients are not checked.
     #[serde(default)]
     pub requests: Vec<String>,
     /// Where the schemas of answers are, in a protocol with `replies`.

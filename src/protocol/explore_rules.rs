@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::extension::{Exchange, Ids};
 
-/// What valid conversations are made of. Without it: turns of text, the states of `fuzzing.states`, and lost connections.
+/// The elements of valid conversations. Without it: turns of text, the states of `fuzzing.states`, and lost connections.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Explore {
@@ -19,13 +19,13 @@ pub struct Explore {
     /// Broken when a client that comes back finds another state than it has left, as far as the protocol's `state` shows it.
     #[serde(default)]
     pub keeps: Ids,
-    /// Classes of tools whose calls the server runs without asking anybody.
+    /// Classes of tools whose calls the server runs without approval.
     #[serde(default)]
     pub calls: Vec<String>,
     /// Messages that any client may send in any state, that have no effect on it, and how they are answered.
     #[serde(default)]
     pub messages: IndexMap<String, Vec<Exchange>>,
-    /// Turns in which the client has more to do than to wait for the end. They begin and end at rest.
+    /// Turns in which the client sends further messages. They begin and end at rest.
     #[serde(default)]
     pub turns: IndexMap<String, ScriptedTurn>,
     /// How any client of a session can see that it is at rest.

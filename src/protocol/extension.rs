@@ -20,28 +20,28 @@ pub type Ids = Vec<String>;
 pub struct Extension {
     /// Where a frame says what kind of message it is, for example `/type`.
     pub discriminator: Pointer,
-    /// Messages that do not say what they are but what they answer, as in JSON-RPC.
+    /// Messages without a type, which are identified by the request that they answer, as in JSON-RPC.
     pub replies: Option<Replies>,
-    /// Messages of the server that the client answers, by a name of your own: `reply` and `refuse` in scenarios. Their ids are the
-    /// server's: that a request of the client's bears the same one means nothing.
+    /// Messages of the server that the client answers, by a name of your own: `reply` and `refuse` in scenarios. Their ids belong
+    /// to the server: a request of the client with the same id is unrelated.
     #[serde(default)]
     pub requests: IndexMap<String, super::Requests>,
-    /// What clients do by themselves when a message of the server's comes, by a name of your own: in openings, scenarios and
+    /// What clients send automatically when a message of the server comes, by a name of your own: in openings, scenarios and
     /// generated cases alike. A scenario's `suspend` can name one.
     #[serde(default)]
     pub client: IndexMap<String, super::Automatic>,
     /// How a folder of JSON Schemas is read that the server under test generates (`--schemas DIR`).
     pub schemas: Option<super::BundleRules>,
-    /// Which requirements a frame breaks that is no message of the protocol at all.
+    /// The requirements that a frame violates if it is not a message of the protocol at all.
     #[serde(default)]
     pub frames: FrameRules,
-    /// How sessions are told apart and joined.
+    /// How sessions are distinguished and joined.
     pub session: Session,
-    /// The ways to begin a connection, by name; a scenario's `open` uses the first unless it names one. None: a
-    /// connection needs no beginning.
+    /// The ways to begin a connection, by name; a scenario's `open` uses the first unless it names one. None: a connection is
+    /// ready at once.
     #[serde(default)]
     pub openings: IndexMap<String, Vec<Exchange>>,
-    /// Messages that may come at any moment and that an `expect` always looks past.
+    /// Messages that may come at any moment and that an `expect` always skips.
     #[serde(default)]
     pub ambient: Vec<String>,
     /// The ordered event log, where the protocol has one.
@@ -59,7 +59,7 @@ pub struct Extension {
     pub times: IndexMap<String, String>,
     /// What can be seen of the server's state, for the `unchanged` step.
     pub state: Option<State>,
-    /// What the live fuzzer must know. Without it, it knows no state but the first and no duty but to survive.
+    /// What the live fuzzer must know. Without it, only the first state is fuzzed, and only survival is checked.
     #[serde(default)]
     pub fuzzing: super::Fuzzing,
     /// What `explore` must know to make long valid conversations.
@@ -92,8 +92,8 @@ impl Extension {
     }
 }
 
-/// Messages without a discriminator that answer a request of the other side on the same connection. A good one is
-/// the message `REQUEST.result`, a bad one the message `error`.
+/// Messages without a discriminator that answer a request of the other side on the same connection. A successful one is the
+/// message `REQUEST.result`, a failed one the message `error`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Replies {
@@ -113,11 +113,11 @@ pub struct Replies {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct FrameRules {
-    /// Broken by text that is not exactly one JSON object, by binary messages, and by bytes that RFC 6455 forbids or that
-    /// announce more than is taken.
+    /// Broken by text that is not exactly one JSON object, by binary messages, and by bytes that RFC 6455 forbids or that announce
+    /// more than the limit.
     #[serde(default)]
     pub object: Ids,
-    /// Broken by an object whose discriminator is missing, no string, or names no message of the server's.
+    /// Broken by an object whose discriminator is missing, is not a string, or does not name a message of the server.
     #[serde(default)]
     pub message: Ids,
     /// Exercised by every message that validates against its schema, and broken by a schema violation at a
@@ -141,11 +141,10 @@ pub struct Session {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Join {
-    /// The session's id is put at this pointer of the first message of the opening exchange; a new
-    /// session is had by leaving it out.
+    /// The session's id is put at this pointer of the first message of the opening exchange; without it, a new session begins.
     Field(Pointer),
-    /// The session's id fills this channel parameter of the address; the client makes up new ids, unless an
-    /// `open` names one: `with: { PARAMETER: ID }`.
+    /// The session's id fills this channel parameter of the address; the client chooses new ids, unless an `open` names one:
+    /// `with: { PARAMETER: ID }`.
     Parameter(String),
     /// Every connection is a session of its own.
     Connection,
@@ -175,7 +174,7 @@ pub enum Pattern {
     Where(PatternWhere),
 }
 
-/// Any of several patterns: for a moment that either side may bring about.
+/// Any of several patterns: for an event that either side may cause.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct PatternAny {
@@ -244,8 +243,8 @@ pub struct Exchange {
     /// A JSON Schema that the expected message must satisfy.
     #[serde(rename = "where")]
     pub schema: Option<Value>,
-    /// Where the expected message repeats the id of the one that was sent last: another id answers something else. One
-    /// without an id is taken, for not every server repeats it. Barriers and queries only.
+    /// Where the expected message repeats the id of the one that was sent last: another id answers something else. One without an
+    /// id is accepted, because not every server repeats it. Barriers and queries only.
     pub echo: Option<Pointer>,
     /// Values to keep as template variables: name to JSON Pointer.
     #[serde(default)]
@@ -264,7 +263,7 @@ pub struct Exchange {
         skip_serializing_if = "Option::is_none"
     )]
     pub refuse: Option<Value>,
-    /// The message may be left out: then `covers` is broken, but the exchange goes on.
+    /// The message may be left out: then `covers` is violated, but the exchange continues.
     #[serde(default)]
     pub optional: bool,
     /// Openings only: the opening that is done instead, on the same connection, where the server answers by an error message.
@@ -293,25 +292,25 @@ pub struct Log {
 pub struct Errors {
     /// The error message. Unless a step expects one, an error ends the wait of any `expect`.
     pub on: Pattern,
-    /// Where its code stands.
+    /// The place of its code.
     pub code: Option<Pointer>,
 }
 
-/// A turn: from the user's text to the end of what it set off.
+/// A turn: from the user's text to the end of the messages that follow from it.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Turn {
-    /// What a client does before its first turn, where the opening is not enough: it makes a conversation, say. For
-    /// turns that no scenario writes out.
+    /// What a client does before its first turn, where the opening is not enough: it creates a conversation, for example. For
+    /// generated turns.
     #[serde(default)]
     pub before: Vec<Exchange>,
     /// The message that starts a turn; `{{text}}` is the user's text with its cue.
     pub start: Value,
     /// The message that ends it: what a scenario calls `turn-end`.
     pub end: Pattern,
-    /// For a protocol that does not say when a turn is over: `end` ends it only once nothing has followed it
-    /// for this many milliseconds (`--quiet-period` sets another length). Without a `barrier` the same silence
-    /// stands for one, or without this, too, one of half a second: in `settle`, `never`, `unseen` and at the end of a case.
+    /// For a protocol that does not say when a turn is over: `end` ends it only once nothing has followed it for this many
+    /// milliseconds (`--quiet-period` sets another length). Without a `barrier` the same silence replaces the barrier (without
+    /// `quiet-ms`, a silence of half a second): in `settle`, `never`, `unseen` and at the end of a case.
     #[schemars(range(min = 1, max = 60_000))]
     pub quiet_ms: Option<u32>,
     /// Requirements broken when a turn does not end.
@@ -338,7 +337,7 @@ pub struct Capability {
     /// The server announces it: a message of the opening exchange matches this pattern. Absent: `offered` says
     /// whether it is there.
     pub announced: Option<Pattern>,
-    /// Whether a server that announces nothing offers it. An overlay may know better.
+    /// Whether a server that announces nothing offers it. An overlay can change it.
     #[serde(default)]
     pub offered: Offered,
 }
@@ -410,7 +409,7 @@ pub struct Reading {
     pub topic: String,
     /// The answer that `--reading strict` takes.
     pub strict: String,
-    /// The answer that is taken unless told otherwise.
+    /// The answer that applies by default.
     pub default: String,
     /// The answer that `--reading lenient` takes.
     pub lenient: String,
@@ -442,7 +441,7 @@ pub struct MessageExtension {
     /// Requirements exercised by every such message and broken by a violation that has no closer place.
     #[serde(default)]
     pub requirements: Ids,
-    /// Requirements broken when a scenario expects this message in vain and names none itself.
+    /// Requirements violated when a scenario expects this message, it does not come, and the step has no `covers`.
     #[serde(default)]
     pub absent: Ids,
 }
@@ -465,7 +464,8 @@ pub struct SchemaExtension {
 pub struct Invariant {
     /// The property in one sentence, shown when it is broken.
     pub about: String,
-    /// `true`: what breaks it is a warning even if it decides a MUST. For what a reading tolerates, but not in silence.
+    /// `true`: a violation is a warning even if it decides a MUST. For behaviour that a reading tolerates and a report should
+    /// mention.
     #[serde(default)]
     pub warns: bool,
     /// The kind of monitor and its parameters.

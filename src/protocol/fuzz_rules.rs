@@ -13,10 +13,10 @@ use crate::frame::Pointer;
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Fuzzing {
-    /// Which messages the server owes an error for, by what is wrong with them.
+    /// Which messages the server must answer with an error, by the kind of mistake.
     #[serde(default)]
     pub refused: Refusals,
-    /// Broken when the connection, or the server, does not live on after whatever a client sent.
+    /// Broken when the connection, or the server, does not survive a message of a client.
     #[serde(default)]
     pub survives: Ids,
     /// Broken when a refused message changes the state that the protocol's `state` shows.
@@ -25,7 +25,7 @@ pub struct Fuzzing {
     /// Broken when another session is disturbed, or shows up where it does not belong. Empty: sessions share what they have.
     #[serde(default)]
     pub isolated: Ids,
-    /// Ids that the server's messages tell, by name: `{{seen.NAME}}` in templates is the newest, `{{seen.NAME.CLIENT}}` the
+    /// Ids that the server's messages contain, by name: `{{seen.NAME}}` in templates is the newest, `{{seen.NAME.CLIENT}}` the
     /// newest that this client saw, `{{seen.NAME.first}}` the oldest.
     #[serde(default)]
     pub seen: IndexMap<String, Vec<At>>,
@@ -50,20 +50,20 @@ pub struct Fuzzing {
     /// Commands that are not sent.
     #[serde(default)]
     pub avoid: Vec<String>,
-    /// Invariants that hold for proper clients only, and are not judged.
+    /// Invariants that hold for conforming clients only, and are not judged.
     #[serde(default)]
     pub suspend: Vec<String>,
 }
 
-/// Messages that are answered with the protocol's error. What stands here not may be taken, refused or passed over.
+/// Messages that are answered with the protocol's error. Messages that are not listed here may be accepted, refused or ignored.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Refusals {
-    /// Text that is no JSON.
+    /// Text that is not JSON.
     pub no_json: Option<Refusal>,
-    /// JSON that is no object.
+    /// JSON that is not an object.
     pub no_object: Option<Refusal>,
-    /// An object without a discriminator, or whose discriminator is no string.
+    /// An object without a discriminator, or whose discriminator is not a string.
     pub no_type: Option<Refusal>,
     /// A type that no side knows.
     pub unknown_type: Option<Refusal>,
@@ -78,12 +78,12 @@ pub struct Refusals {
     /// Where a field of a command has requirements of its own.
     #[serde(default)]
     pub fields: Vec<FieldRule>,
-    /// A number for a text, a text for a number and the like may be taken for what was meant.
+    /// A value of a similar type, such as a number instead of a text, may be accepted.
     #[serde(default)]
     pub coerces: bool,
 }
 
-/// What is owed for a kind of message.
+/// The required answer to a kind of message.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Refusal {
@@ -101,9 +101,9 @@ pub struct FieldRule {
     pub on: Option<OneOrMany>,
     /// The field.
     pub at: Pointer,
-    /// When it is missing. Absent: as `refused.missing` says; empty: nothing is owed.
+    /// When it is missing. Absent: as `refused.missing` says; empty: no error is required.
     pub missing: Option<Ids>,
-    /// When it is not as it must be. Absent: as `refused.invalid` says; empty: nothing is owed.
+    /// When it is not as it must be. Absent: as `refused.invalid` says; empty: no error is required.
     pub invalid: Option<Ids>,
     /// An ambiguity by which it may be otherwise.
     pub tolerated: Option<String>,
@@ -115,9 +115,9 @@ pub struct FieldRule {
 pub struct IdRule {
     /// The fields.
     pub on: Vec<Place>,
-    /// What is owed for an id that nobody ever told.
+    /// The required answer to an id that was never sent.
     pub unknown: Option<Refusal>,
-    /// Whoever knows it gets what it names: another session's id is not used then.
+    /// The id gives access to anybody who knows it: ids of other sessions are not used then.
     #[serde(default)]
     pub grants: bool,
 }
@@ -154,11 +154,11 @@ pub struct Situation {
     /// How any client of the session can see that it is in this state: for `explore`.
     #[serde(default)]
     pub shows: Vec<Exchange>,
-    /// Whoever loses its connection and comes back, or joins, finds the session in this state: for `explore`. Otherwise nobody
-    /// does either of it meanwhile, unless every connection is a session of its own.
+    /// A client that reconnects, or joins, finds the session in this state: for `explore`. Otherwise no client does either in this
+    /// state, unless every connection is a session of its own.
     #[serde(default)]
     pub outlives: bool,
-    /// It passes by itself, soon: nothing is to be done to leave it, and what is compared before and after may differ.
+    /// It ends by itself, soon: no message is needed to leave it, and the server's visible state may change meanwhile.
     #[serde(default)]
     pub passing: bool,
 }
