@@ -46,13 +46,13 @@ def kept(name):
 
 
 CONNECTS = [
-    Row("nobody accepts the connection", lambda: read_on, "the server accepted the TCP connection and sent no HTTP answer", code=HARNESS, deaf=True),
-    Row("accepts, reads and says nothing", lambda: read_on, "the server accepted the TCP connection and sent no HTTP answer", code=HARNESS),
-    Row("accepts and goes", lambda: goes, "the connection broke during the upgrade", code=HARNESS),
+    Row("listens and accepts no connection", lambda: read_on, "the server accepted the TCP connection and sent no HTTP answer", code=HARNESS, deaf=True),
+    Row("accepts, reads and sends nothing", lambda: read_on, "the server accepted the TCP connection and sent no HTTP answer", code=HARNESS),
+    Row("accepts and disconnects", lambda: goes, "the connection broke during the upgrade", code=HARNESS),
     Row("accepts and resets", lambda: reset, "the target cannot be tested", code=HARNESS),
-    Row("resets once it was asked", raw(then=reset), "the target cannot be tested", code=HARNESS),
-    Row("goes once it was asked", raw(then=goes), "the connection broke during the upgrade", code=HARNESS),
-    Row("speaks first, as an SSH server", at_once(b"SSH-2.0-OpenSSH_9.9\r\n"), "the server does not speak WebSocket: httparse error", code=HARNESS),
+    Row("resets after the request", raw(then=reset), "the target cannot be tested", code=HARNESS),
+    Row("disconnects after the request", raw(then=goes), "the connection broke during the upgrade", code=HARNESS),
+    Row("sends first, as an SSH server", at_once(b"SSH-2.0-OpenSSH_9.9\r\n"), "the server does not speak WebSocket: httparse error", code=HARNESS),
     Row("sends zeros for ever", at_once(then=flooding(b"\0" * 65536)), "the target cannot be tested", code=HARNESS),
     Row("sends 0xff for ever", at_once(then=flooding(b"\xff" * 65536)), "the server does not speak WebSocket: httparse error", code=HARNESS),
     Row("answers ws:// with a TLS alert", raw(b"\x15\x03\x03\x00\x02\x02\x28", then=goes), "the server does not speak WebSocket: httparse error", code=HARNESS),
@@ -144,7 +144,7 @@ CLOSES = [
     Row("two closes", says(closing(1000) * 2), "not conformant"),
     Row("a close, then a flood", says(closing(1000), then=flooding(said(BEAT) * 99)), "follows a close frame", arguments=ONE),
     Row("a close, and the connection stays open", says(closing(1001)), "not conformant"),
-    Row("is gone without a close", says(said(BEAT), then=goes), "not conformant"),
+    Row("disconnects without a close frame", says(said(BEAT), then=goes), "not conformant"),
 ]
 
 MESSAGES = [
@@ -161,8 +161,8 @@ MESSAGES = [
     Row("a type that is a number", answers(said('{"type":1}')), "/type must be a string, not 1"),
     Row("a type of 15 MiB", answers(lambda: typed("t" * (15 * MIB))), "not conformant", arguments=SUITE, seconds=60, mebibytes=300),
     Row("a type with escape sequences", answers(said('{"type":"\\u001b[2J\\u0007\\u009b"}')), "the server may not send a message `\\u{1b}[2J\\u{7}\\u{9b}`"),
-    Row("a type that turns the direction", answers(typed("\u202egnp.exe\u2066\u061c\u00ad")), "the server may not send a message"),
-    Row("a type that is a command to a runner", answers(typed("\\n::error::x\\n##[error]x ##vso[task.complete]")), "the server may not send a message"),
+    Row("a type with bidirectional control characters", answers(typed("\u202egnp.exe\u2066\u061c\u00ad")), "the server may not send a message"),
+    Row("a type that is a command for a CI runner", answers(typed("\\n::error::x\\n##[error]x ##vso[task.complete]")), "the server may not send a message"),
     Row("a type that ends CDATA", answers(typed("]]><!--&\\u0000\\uffff")), "the server may not send a message `]]><!--&\\u{0}\\u{ffff}`"),
     Row("a lone surrogate", answers(beat('"x":"\\ud800"')), "the frame is not JSON: a lone surrogate, which is no Unicode"),
     Row("a key twice", answers(beat('"type":"welcome"')), "the key"),
@@ -188,13 +188,13 @@ MESSAGES = [
     Row("heartbeats for ever", floods(said(BEAT) * 99), "not conformant", seconds=60, mebibytes=300, arguments=ONE),
     Row("wrong messages for ever", floods(typed("x") * 99), "not conformant", seconds=60, mebibytes=300, arguments=ONE),
     Row("messages of 1 MiB for ever", floods(beat('"x":"' + "x" * MIB + '"')), "not conformant", arguments=SUITE, seconds=60, mebibytes=300),
-    Row("its client's words", echoes, "the server may not send a message `hello`"),
-    Row("its client's request, secrets too", mirror, "not conformant", arguments=(*HANDSHAKE, "--header", "Authorization: env:HOSTILE_TOKEN")),
+    Row("repeats its client's messages", echoes, "the server may not send a message `hello`"),
+    Row("repeats its client's request, with secrets", mirror, "not conformant", arguments=(*HANDSHAKE, "--header", "Authorization: env:HOSTILE_TOKEN")),
 ]
 
 TIMES = [
-    Row("greets and is mute", answers(b""), "came within 5.0s: the server has sent nothing", seconds=30, arguments=ONE),
-    Row("greets and is mute: the whole suite", says(said('{"type":"welcome","v":"1.0.0"}')), "not conformant", arguments=SUITE, seconds=60),
+    Row("greets and is silent", answers(b""), "came within 5.0s: the server has sent nothing", seconds=30, arguments=ONE),
+    Row("greets and is silent: the whole suite", says(said('{"type":"welcome","v":"1.0.0"}')), "not conformant", arguments=SUITE, seconds=60),
     Row("never reads", reads_nothing, "came within 5.0s: the server has sent nothing", seconds=30, arguments=ONE),
     Row("a message every 4.5 s", floods(said(BEAT), every=4.5), "not conformant", arguments=(*SUITE[:-4], "--time", "10s"), code=1, seconds=40),
 ]
@@ -204,14 +204,14 @@ TLS = [
 ]
 WSS = TLS[0].arguments
 TLS += [
-    Row("is mute behind ClientHello", lambda: read_on, "no connection within 5s", code=HARNESS, arguments=WSS, seconds=30),
-    Row("goes behind ClientHello", lambda: lambda conn: (conn.recv(4096), conn.close()), "TLS: the server ended the connection during the TLS handshake;", code=HARNESS, arguments=WSS),
+    Row("is silent after ClientHello", lambda: read_on, "no connection within 5s", code=HARNESS, arguments=WSS, seconds=30),
+    Row("disconnects after ClientHello", lambda: lambda conn: (conn.recv(4096), conn.close()), "TLS: the server ended the connection during the TLS handshake;", code=HARNESS, arguments=WSS),
     Row("a TLS alert", at_once(b"\x15\x03\x03\x00\x02\x02\x28", then=goes), "TLS: received fatal alert: HandshakeFailure", code=HARNESS, arguments=WSS),
     Row("TLS 1.0", at_once(b"\x16\x03\x01\x00\x2a\x02\x00\x00\x26\x03\x01" + b"\0" * 32 + b"\0\0\x2f\0", then=goes), "TLS: peer is incompatible: ServerDoesNotSupportTls12Or13", code=HARNESS, arguments=WSS),
     Row("a TLS record of 65,535 bytes", at_once(b"\x16\x03\x03\xff\xff" + b"x" * 65535), "TLS: the server does not speak TLS; is it a ws:// server?", code=HARNESS, arguments=WSS),
     Row("TLS records without end", at_once(then=flooding(b"\x16\x03\x03\x40\x00" + b"\x02\xff\xff\xff" + b"x" * 16380)), "TLS: the server does not speak TLS; is it a ws:// server?", code=HARNESS, arguments=WSS),
     Row("TLS records a byte at a time", at_once(then=lambda conn: [conn.sendall(b"\x16") or time.sleep(0.05) for _ in range(9999)]), "TLS: the server does not speak TLS; is it a ws:// server?", code=HARNESS, arguments=WSS, seconds=30),
-    Row("a certificate of nobody", answers(said(BEAT)), "TLS: no trusted authority has signed the server's certificate", code=HARNESS, arguments=WSS, tls="server"),
+    Row("a certificate of an unknown authority", answers(said(BEAT)), "TLS: no trusted authority has signed the server's certificate", code=HARNESS, arguments=WSS, tls="server"),
     Row("a certificate of another name", answers(said(BEAT)), "TLS: the server's certificate is for another name (invalid peer", code=HARNESS, arguments=(*WSS, *TRUSTED), tls="other"),
     Row("the right certificate, then a flood", floods(said(BEAT) * 99), "not conformant", arguments=(*WSS[:2], ONE[2], *WSS[3:], *TRUSTED), tls="server", seconds=60, mebibytes=300),
     Row("the right certificate, then half a record", lambda: lambda conn: (upgrade(conn), conn.unwrap()), "the server ended the TCP stream without a close frame", arguments=(*WSS, *TRUSTED), tls="server"),
@@ -220,13 +220,13 @@ TLS += [
 # What hurt `run` is done to the other commands, too: what each says of it, and how it may end. Whether a campaign gets as far as a finding before
 # its time is up depends on the machine; that it is none that passes does not.
 SAID = {
-    "accepts, reads and says nothing": ("sent no HTTP answer to the upgrade", HARNESS),
-    "accepts and goes": ("the connection broke during the upgrade", HARNESS),
+    "accepts, reads and sends nothing": ("sent no HTTP answer to the upgrade", HARNESS),
+    "accepts and disconnects": ("the connection broke during the upgrade", HARNESS),
     "a frame of 17 MiB": ("longer than the limit", FAILED),
     "pings for ever": ("welcome did not come within", FAILED),
     "7,000,000 numbers": ("", FAILED),
     "400,000 unknown keys": ("", FAILED),
-    "greets and is mute": ("welcome did not come within", FAILED),
+    "greets and is silent": ("welcome did not come within", FAILED),
 }
 OTHERS = [
     Row(f"{command[0]}: {name}", kept(name).make, said_of, FAILED if command is DOCTOR else code, command, 60, 300, also=None if command is DOCTOR else NOTHING)

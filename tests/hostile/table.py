@@ -17,7 +17,7 @@ GROUPS = [
     ("TLS", servers.TLS),
     ("Other commands than `run`", servers.OTHERS),
     ("Files that cannot be read", files.READING),
-    ("Files that say something wrong", files.CONTENT),
+    ("Files with wrong content", files.CONTENT),
     ("Traces, events, findings and corpora", files.RECORDS),
     ("Where reports go", files.PLACES),
 ]
@@ -41,7 +41,7 @@ def cells(row):
 def lines(measured):
     """The table. `measured`: the last cell of a row."""
     count = f"{len(servers.ROWS)} behaviours of servers and {len(files.ROWS)} of files"
-    yield f"{count}, tried by `.ci/hostile` on the released build. What was measured, on two cores beside other work, is rounded up."
+    yield f"{count}, tried by `.ci/hostile` on the release build. The measured values, on two cores beside other work, are rounded up."
     for title, rows in GROUPS:
         yield from ("", f"### {title}", "", f"| {' | '.join(HEAD)} |", "|---|---|---:|---|---|")
         for row in rows:
