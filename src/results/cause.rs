@@ -137,7 +137,7 @@ impl fmt::Display for Cause {
             Self::Unanswered(kind) => return write!(f, "has not answered `{kind}`"),
             Self::ServerDied(death) => return write!(f, "the server died while this case ran: {death}"),
             Self::Told(text) => text,
-            Self::Forbidden => "a message that must not come came",
+            Self::Forbidden => "a message that is not allowed came",
             Self::NothingSaid => "the server has sent nothing on any connection",
             Self::OnlyOpenings => "the server has sent nothing on any connection after the opening",
             Self::NoTurnEnded => "the server has ended no turn on any connection",

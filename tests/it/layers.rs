@@ -382,7 +382,7 @@ fn asks_for_words(line: &str) -> bool {
 #[test]
 fn nothing_is_decided_by_the_words_of_a_sentence() {
     for (line, expected) in [
-        (r#"if failure.message.contains("must not come here") {"#, true),
+        (r#"if failure.message.contains("is not allowed here") {"#, true),
         (r#"reason.as_deref()?.strip_prefix(DIED)"#, true),
         (r#"let known = message.split_once(": ");"#, true),
         (r#"list.contains("x") && self.message.is_empty()"#, false),

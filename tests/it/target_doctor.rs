@@ -325,7 +325,7 @@ fn what_the_baseline_knows_of_a_step_does_not_excuse_a_leak() {
         .expect("written");
     let known = |text: &str| fs::write(folder.path().join("k.yaml"), text).expect("written");
     for (message, code, told) in [
-        ("must not come here", 1, "MISSING  are sessions isolated?         a message of one session"),
+        ("is not allowed here", 1, "MISSING  are sessions isolated?         a message of one session"),
         ("a message of one session", 0, "known    are sessions isolated?         known to fail: ticket 7"),
     ] {
         known(&format!("known: [{{ match: 'target/*', message: {message}, reason: ticket 7 }}]\n"));
@@ -336,7 +336,7 @@ fn what_the_baseline_knows_of_a_step_does_not_excuse_a_leak() {
     }
     // What the protocol does not forbid is told, and nothing is missing.
     fs::write(folder.path().join("apart.yaml"), "{}\n").expect("written");
-    known("known: [{ match: 'target/*', message: must not come here, reason: ticket 7 }]\n");
+    known("known: [{ match: 'target/*', message: is not allowed here, reason: ticket 7 }]\n");
     let (got, shown, errors) = run(&folder, &["doctor"]);
     assert_eq!(got, Some(0), "{shown}{errors}");
     assert!(

@@ -130,7 +130,7 @@ impl Monitor for Absence {
             }
         }
         if of && let Some(began) = self.opened(seen, place, key) {
-            let message = "this must not come here".to_owned();
+            let message = "this message is not allowed here".to_owned();
             if let Some(violation) = tally.broken(&self.check, &self.rule.decides, seen.event, message) {
                 violation.related = Some(began);
                 violation.actual = Some(crate::check::evidence(seen.body));

@@ -130,12 +130,12 @@ impl Interpreter<'_> {
         let end = state.end(last).filter(|end| wanted.close && wanted.fits(&end.body));
         if let Some(ended) = state.ended().cloned().filter(|_| end.is_some()) {
             state.report_end();
-            let message = format!("{}, which must not come here", ended.describe());
+            let message = format!("{}, which is not allowed here", ended.describe());
             let message = Statement::because(message, Cause::Forbidden);
             return self.fail_on_end(Check::Step, client, blame, message);
         }
         if let Some(found) = state.inbox.queue.iter().find(|received| wanted.matches(received)).cloned() {
-            let message = format!("{} came, which must not come here", wanted.label);
+            let message = format!("{} came, which is not allowed here", wanted.label);
             let message = Statement::because(message, Cause::Forbidden);
             return self.fail_step(blame, message, Some(&found), None);
         }
