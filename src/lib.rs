@@ -1,8 +1,8 @@
 //! frameproof: a conformance test harness and fuzzer for agent-over-WebSocket protocols.
 //!
-//! The floors, from the ground up; each imports only from those before it:
+//! The layers, from the lowest up; each imports only from those before it:
 //! [`source`], [`frame`] and [`output`], [`trace`], [`protocol`], [`check`], [`wire`], [`mod@reference`], [`model`], [`scenario`],
-//! [`run`], [`synthesis`], [`doctor`], [`selftest`], [`fuzz`], [`explore`], [`recording`], [`report`], [`cli`]. `docs/architecture.md` tells how they fit together.
+//! [`run`], [`synthesis`], [`doctor`], [`selftest`], [`fuzz`], [`explore`], [`recording`], [`report`], [`cli`]. `docs/architecture.md` describes how they fit together.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

@@ -1,5 +1,5 @@
 //! A protocol as data: an AsyncAPI 3.0 document with `x-frameproof`, and a requirement catalogue,
-//! compiled once into what the other floors ask of it.
+//! compiled once into the form that the other layers use.
 
 mod address;
 mod annotation;
