@@ -150,7 +150,7 @@ mod tests {
         assert!(short.hint(&timing).is_none());
         short.keep(turn(5), report(Verdict::Failed));
         assert_eq!(short.reports().len(), 1);
-        assert!(short.hint(&timing).expect("one").contains("2 of the cases were given 500.0ms"));
+        assert!(short.hint(&timing).expect("one").contains("2 of the cases ran with a deadline of 500.0ms"));
         // However many kinds there are, patience has an end.
         let mut short = ShortDeadlines { on: true, ..ShortDeadlines::default() };
         (0..20).for_each(|at| drop(short.keep(turn(at), silent(&"x".repeat(at)))));

@@ -218,7 +218,7 @@ mod tests {
         (0..8).for_each(|_| causes.group(&mut report(5.0, &Cause::NothingSaid)));
         assert!(causes.are_enough(&heard));
         let told = causes.not_run(&heard, &RunOptions::default()).failures.remove(0).message;
-        assert!(told.contains("8 cases") && told.contains("`frameproof doctor`"), "{told}");
+        assert!(told.contains("8 earlier cases") && told.contains("`frameproof doctor`"), "{told}");
         assert!(told.contains("the server has sent nothing."), "{told}");
         heard.note_ambient();
         let told = causes.not_run(&heard, &RunOptions::default()).failures.remove(0).message;
