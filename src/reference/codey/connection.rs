@@ -93,7 +93,10 @@ impl Peer<'_> {
         self.session.behaviour.message(bytes);
         match command::read(bytes, &self.session.behaviour) {
             Ok(command) => self.perform(command),
-            Err((wrong, message)) => self.refuse(wrong, &message),
+            Err((wrong, message)) => {
+                self.refuse(wrong, &message);
+                self.obey(bytes);
+            }
         }
     }
 
@@ -112,6 +115,38 @@ impl Peer<'_> {
         }
         if self.has(Defect::HangsUpOnRubbish) && wrong == Wrong::NoJson {
             self.session.hang_up();
+        }
+        if self.has(Defect::HangsUpLate) && wrong == Wrong::NoJson {
+            self.session.later(|session| {
+                if session.lock().turns == 0 {
+                    session.hang_up();
+                }
+            });
+        }
+    }
+
+    /// What a refused message does all the same.
+    fn obey(&self, bytes: &[u8]) {
+        let body: serde_json::Value = serde_json::from_slice(bytes).unwrap_or_default();
+        if let Some(content) = body["content"]
+            .as_str()
+            .filter(|_| body["type"] == "SendMessage" && body.get("agent_id").is_some())
+            && self.has(Defect::KeepsWhatItRefuses)
+        {
+            self.session.lock().remember("user", content);
+        }
+        if let Some(call_id) = body["call_id"].as_str().map(str::to_owned)
+            && self.has(Defect::TruthyApprovesLate)
+            && body.get("approved").is_some_and(|approved| !approved.is_boolean())
+        {
+            self.session.later(move |session| {
+                let mut inner = session.lock();
+                let Some(index) = inner.pending.iter().position(|call| call.id == call_id) else { return };
+                inner.pending.remove(index);
+                inner.decisions.insert(call_id, true);
+                drop(inner);
+                session.decided.notify_waiters();
+            });
         }
     }
 
@@ -188,7 +223,23 @@ impl Peer<'_> {
         if index.is_none() && self.has(Defect::AnyCallIdIsTaken) && !inner.pending.is_empty() {
             index = Some(0);
         }
+        if index.is_none()
+            && approved
+            && !inner.pending.is_empty()
+            && call_id.is_some_and(|id| inner.decisions.contains_key(id))
+            && self.has(Defect::StaleApprovalCounts)
+        {
+            index = Some(0);
+        }
         let Some(index) = index else {
+            if self.has(Defect::RemembersUnknownDenials) && !approved {
+                inner.denies_next = true;
+            }
+            let ran = inner.ran.iter().find(|call| Some(call.id.as_str()) == call_id && !approved).cloned();
+            if let Some(mut call) = ran.filter(|_| self.has(Defect::DenialTakesBack)) {
+                call.params.insert("text".to_owned(), json!(""));
+                session.run(&call);
+            }
             let again = call_id.filter(|id| inner.decisions.contains_key(*id));
             if let Some(id) = again.filter(|_| self.has(Defect::SecondDecisionCounts)) {
                 inner.decisions.insert(id.to_owned(), approved);
@@ -227,6 +278,9 @@ impl Peer<'_> {
         let busy = session.lock().busy;
         if busy {
             session.behaviour.note(Happening::Abort);
+        }
+        if !busy && self.has(Defect::IdleCancelForgets) {
+            session.lock().history.clear();
         }
         if !busy && self.has(Defect::IdleCancelIsFatal) {
             session.die("nothing to cancel");

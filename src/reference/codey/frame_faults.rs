@@ -84,6 +84,19 @@ pub(super) fn apply_frame_fault(behaviour: &Behaviour, frame: Value) -> Vec<Mess
                 remove(call, "", "params");
             }
         }
+        (Defect::PendingIsCut, "State") => {
+            let pending = frame["pending_approvals"].as_array_mut().into_iter().flatten();
+            let params = pending.filter_map(|call| call["params"].as_object_mut());
+            for value in params.flat_map(|params| params.values_mut()) {
+                if let Some(text) = value.as_str() {
+                    *value = json!(text.chars().take(100).collect::<String>());
+                }
+            }
+        }
+        (Defect::LosesSigns, "TextDelta") => {
+            let text = frame["content"].as_str().unwrap_or_default();
+            frame["content"] = json!(text.replace(|c: char| c.is_control() && !c.is_whitespace(), ""));
+        }
         (Defect::PendingIsHidden, "State") => frame["pending_approvals"] = json!([]),
         (Defect::PongHasExtra, "Pong") => frame["time"] = json!(0),
         (Defect::ErrorLacksFatal, "Error") => remove(&mut frame, "", "fatal"),

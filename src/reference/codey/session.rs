@@ -20,6 +20,8 @@ use crate::reference::engine::notes::{Notes, Outcome};
 
 /// The one agent of a session.
 pub(super) const AGENT: i64 = 0;
+/// How late a defect strikes that does not strike at once.
+const LATE: std::time::Duration = std::time::Duration::from_millis(250);
 /// Entries of the history that are kept.
 const MAX_HISTORY: usize = 10_000;
 
@@ -58,6 +60,14 @@ pub(super) struct Inner {
     pub allowed: BTreeSet<String>,
     /// Messages that came during a turn (a style).
     pub queued: std::collections::VecDeque<String>,
+    /// Calls that have run (a behaviour).
+    pub ran: Vec<Call>,
+    /// The next call is denied (a behaviour).
+    pub denies_next: bool,
+    /// The calls of the newest request, by the names of their tools.
+    pub request: Vec<String>,
+    /// A History that was sent during a turn (a behaviour).
+    kept: Option<Value>,
     /// GetHistory queries that wait for the end of the turn (a behaviour).
     pub held: usize,
 }
@@ -199,7 +209,12 @@ impl Session {
     }
 
     pub fn history(&self) -> Value {
-        let inner = self.lock();
+        let mut inner = self.lock();
+        if !inner.busy
+            && let Some(kept) = inner.kept.take()
+        {
+            return kept;
+        }
         let mut entries: Vec<Value> = inner
             .history
             .iter()
@@ -228,7 +243,20 @@ impl Session {
             }
             _ => {}
         }
-        json!({ "type": "History", "messages": entries })
+        let history = json!({ "type": "History", "messages": entries });
+        if inner.busy && self.has(Defect::HistoryIsKept) {
+            inner.kept = Some(history.clone());
+        }
+        history
+    }
+
+    /// Does something a while later, as long as the connection lasts.
+    pub fn later(self: &Arc<Self>, what: impl FnOnce(&Arc<Self>) + Send + 'static) {
+        let session = Arc::clone(self);
+        self.spawn(Box::pin(async move {
+            tokio::time::sleep(LATE).await;
+            what(&session);
+        }));
     }
 
     /// The frame that ends a turn.

@@ -29,6 +29,9 @@ styles! {
     Queues "queues-messages" "A SendMessage during a turn becomes a later turn." ["CO-AMB-02"];
     NoCaches "no-caches" "The cache counters are always 0." ["CO-FN-5"];
     LateBackground "background-starts-late" "A background call starts 10 ms later, beside the turn or after it." ["CO-AMB-20"];
+    DenialEnds "denial-ends-the-turn" "After a denial the turn ends without asking the model again." ["CO-TL-12"] excludes ["one-call-at-a-time"];
+    FailureIsFatal "failures-are-fatal" "A failure of the provider ends the session." ["CO-AMB-17", "CO-AMB-18", "CO-ER-7"];
+    AbsenceIsTold "absence-is-told" "A note that is not there is told as a result." ["CO-TL-17"];
     OtherWords "other-words" "Errors have other texts." ["CO-ER-1", "CO-TL-18"];
     Formatted "formatted-results" "The content of ToolCompleted stands in a frame of words." ["CO-AMB-13"];
     CountsOn "counts-on" "output_tokens begins with what an earlier run has used." ["CO-AMB-14"];

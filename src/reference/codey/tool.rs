@@ -39,6 +39,15 @@ fn rule(session: &Session, call: &Call) -> Rule {
         (Some(Defect::ApprovalIsARule), Rule::Ask) if session.lock().allowed.contains(&call.tool) => {
             Rule::Allow
         }
+        (Some(Defect::BackgroundIsNotAsked), Rule::Ask) if call.background => Rule::Allow,
+        (Some(Defect::DeniesAloneOnly), Rule::Deny) if forbidden && session.lock().request.len() > 1 => {
+            Rule::Allow
+        }
+        (Some(Defect::RemembersUnknownDenials), Rule::Ask)
+            if std::mem::take(&mut session.lock().denies_next) =>
+        {
+            Rule::Deny
+        }
         (_, rule) => rule,
     }
 }
@@ -85,7 +94,7 @@ pub(super) async fn perform(session: &Arc<Session>, call: &Call, mut cancelled: 
                         session.run(call);
                     }
                     error(session, call, "denied by the user");
-                    return Ok(());
+                    return if session.style(Style::DenialEnds) { Err(Stop::Denied) } else { Ok(()) };
                 }
                 None => {
                     error(session, call, "cancelled");
@@ -124,7 +133,11 @@ async fn decision(session: &Arc<Session>, call: &Call, cancelled: &mut Cancel) -
             if session.has(Defect::CancelKeepsPending) {
                 return None;
             }
-            session.lock().pending.retain(|pending| pending.id != call.id);
+            let mut inner = session.lock();
+            let second = inner.pending.len() == 1 && inner.request.len() > 1;
+            if !(second && session.has(Defect::CancelKeepsTheSecond)) {
+                inner.pending.retain(|pending| pending.id != call.id);
+            }
             return None;
         }
         tokio::select! {
@@ -177,7 +190,15 @@ async fn run(
         completed(session, call, "done");
         return Ok(());
     }
-    let outcome = session.run(call);
+    let mut outcome = session.run(call);
+    if session.has(Defect::DenialTakesBack) {
+        session.lock().ran.push(call.clone());
+    }
+    if call.tool == "read_note" && session.style(Style::AbsenceIsTold) {
+        outcome.is_error = false;
+    }
+    let beside_failure = session.lock().request.iter().any(|tool| tool == "fail_note");
+    outcome.is_error |= beside_failure && session.has(Defect::FailureSpreads);
     if outcome.is_error && !(session.has(Defect::FailureIsSuccess) && call.tool == "fail_note") {
         error(session, call, &outcome.text);
         return Ok(());

@@ -22,6 +22,8 @@ const RETRIES: u64 = 2;
 /// How a turn leaves its path.
 pub(super) enum Stop {
     Cancelled,
+    /// The client denied a call (a style).
+    Denied,
     /// The provider failed.
     Failed(String),
     /// The provider will not have this session any more.
@@ -87,8 +89,21 @@ impl Player {
                 session.die(&message);
                 return;
             }
+            Err(Stop::Denied) => {}
             Err(Stop::Failed(message)) if !session.has(Defect::FailsSilently) => {
+                if session.style(Style::FailureIsFatal) {
+                    session.lock().busy = false;
+                    session.die(&message);
+                    return;
+                }
                 session.error(&format!("the provider failed: {message}"), false);
+                if session.has(Defect::SpeaksAfterFailure) {
+                    session.later(|session| {
+                        session.send(
+                            json!({ "type": "TextDelta", "agent_id": AGENT, "content": "Where was I?" }),
+                        );
+                    });
+                }
                 if session.style(Style::ErrorEnds) {
                     return self.over();
                 }
@@ -230,6 +245,7 @@ impl Agent for Player {
             };
             calls.into_iter().map(make).collect()
         };
+        session.lock().request = made.iter().map(|call| call.tool.clone()).collect();
         tool::request(session, &made);
         let (background, here): (Vec<Call>, Vec<Call>) = made.into_iter().partition(|call| call.background);
         for call in background {
