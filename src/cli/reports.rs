@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 
 use super::{Failure, unwritable, usage};
+use crate::output::Output;
 use crate::report::annotations::{self, Places};
 use crate::report::{file, html, json, junit, markdown};
 use crate::results::event::RunEvent;
@@ -160,6 +161,13 @@ impl Reports {
         wanted.then(|| self.report_dir.as_deref().unwrap_or(Path::new("")).join(CODE_QUALITY))
     }
 
+    /// The file of events, to be written as they happen. [`Self::write`] does not write it any more.
+    pub fn events_file(&mut self) -> EventsFile {
+        let path = self.json.take();
+        let output = path.as_deref().map(Output::create).transpose();
+        EventsFile { path: path.unwrap_or_default(), output }
+    }
+
     /// Writes them. `failure`: what it means that one cannot be written.
     pub fn write(&self, events: &[RunEvent], failure: impl Fn(String) -> Failure) -> Result<(), Failure> {
         let write = |path: &Option<PathBuf>, text: &dyn Fn() -> Result<String, String>| {
@@ -175,6 +183,33 @@ impl Reports {
             Some(Annotations::Github) => github(events).map_err(failure),
             _ => Ok(()),
         }
+    }
+}
+
+/// Events on their way to a file, however many there are. It is in its place once it is finished.
+pub(super) struct EventsFile {
+    path: PathBuf,
+    /// None: no such file is wanted. An error: it could not be written to its end.
+    output: std::io::Result<Option<Output>>,
+}
+
+impl EventsFile {
+    /// Adds an event. Whether that was possible is told at the end.
+    pub fn add(&mut self, event: &RunEvent) {
+        if let Ok(Some(output)) = &mut self.output
+            && let Err(error) = output.write_all((json::line(event) + "\n").as_bytes())
+        {
+            self.output = Err(error);
+        }
+    }
+
+    /// Puts it in its place.
+    ///
+    /// # Errors
+    /// The path and the reason.
+    pub fn finish(self) -> Result<(), String> {
+        let finished = self.output.and_then(|output| output.map_or(Ok(()), Output::finish));
+        finished.map_err(|error| format!("{} cannot be written: {error}", self.path.display()))
     }
 }
 

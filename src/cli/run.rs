@@ -8,7 +8,7 @@ use clap::Args;
 use super::config::{Config, Jobs};
 use super::fuzz::budget::Budget;
 use super::places::Files;
-use super::reports::{Besides, Frames, Reports};
+use super::reports::{Besides, EventsFile, Frames, Reports};
 use super::server::Server;
 use super::shard::Sharding;
 use super::side_by_side::{SuiteRun, side_by_side};
@@ -21,10 +21,14 @@ use crate::report::console::{Console, ConsoleOptions};
 use crate::report::file;
 use crate::results::baseline::{self, Baseline};
 use crate::results::event::{CaseReport, RunEvent};
+use crate::results::kept::KeptEvents;
 use crate::results::reproduce::Reproduce;
 use crate::run::{Attempts, Kept, Randomness, RunError, RunId, RunOptions, Target, Timing};
 use crate::scenario;
 use crate::wire::Trust;
+
+/// Rounds of several suites that run side by side.
+const TOGETHER: u32 = 16;
 
 /// Run a protocol's suite, or all of them.
 #[derive(Debug, Args)]
@@ -162,7 +166,8 @@ impl Run {
         let progress = std::io::stdout().is_terminal();
         let console = ConsoleOptions { progress, verbosity, overview: all, width: super::width() };
         let mut console = Console::new(anstream::stdout(), console);
-        let mut events = Vec::new();
+        let mut written = self.reports.events_file();
+        let mut events = KeptEvents::default();
         let mut shown = Ok(());
         let mut sink = |mut event: RunEvent| {
             if let RunEvent::RunStarted(started) = &mut event {
@@ -171,6 +176,7 @@ impl Run {
             if shown.is_ok() {
                 shown = console.event(&event);
             }
+            written.add(&event);
             events.push(event);
         };
         let (mut codes, mut before_the_first) = (Vec::new(), false);
@@ -190,8 +196,11 @@ impl Run {
                 stopped: stopped.clone(),
             });
         }
-        // Each has a reference server of its own. A run that ends with the first failure begins no suite behind it.
-        let at_once = if self.fail_fast.is_some() { 1 } else { prepared.len() };
+        // Each has a reference server of its own. A run that ends with the first failure begins no suite behind it. The events of suites
+        // beside the first wait for its end: of many rounds they are too many.
+        let one_by_one =
+            self.fail_fast.is_some() || self.repeat.is_some_and(|rounds| rounds.get() > TOGETHER);
+        let at_once = if one_by_one { 1 } else { prepared.len() };
         while !prepared.is_empty() {
             let rest = prepared.split_off(at_once.min(prepared.len()));
             let results = side_by_side(&runtime, std::mem::replace(&mut prepared, rest), &mut sink);
@@ -213,7 +222,7 @@ impl Run {
             }
         }
         shown = shown.and_then(|()| console.finish());
-        self.write(&events)?;
+        self.write(events.events(), written)?;
         if before_the_first {
             return Err(Failure::Interrupted);
         }
@@ -340,9 +349,11 @@ impl Run {
         if chosen.is_none() && self.server.url.is_none() { again.against_reference() } else { again }
     }
 
-    fn write(&self, events: &[RunEvent]) -> Result<(), Failure> {
+    fn write(&self, events: &[RunEvent], written: EventsFile) -> Result<(), Failure> {
         let failure = |error| harness(error, "the run itself is over; its verdict is above");
+        let written = written.finish();
         self.reports.write(events, failure)?;
+        written.map_err(failure)?;
         let Some(path) = &self.baseline_write else { return Ok(()) };
         let reports = events.iter().filter_map(|event| match event {
             RunEvent::CaseFinished(report) => Some((**report).clone()),

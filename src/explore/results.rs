@@ -91,7 +91,7 @@ fn walks(report: &ExploreReport) -> CaseReport {
         verdict,
         reason,
         seconds: report.progress.time.as_secs_f64(),
-        exercised: report.exercised.clone(),
+        exercised: report.exercised.clone().into(),
         ..CaseReport::default()
     }
 }

@@ -248,8 +248,8 @@ impl<'c> Campaign<'c> {
         if report.verdict == Verdict::Passed {
             self.investigator.confirmer.latency.add(Duration::from_secs_f64(report.seconds));
         }
-        for (id, count) in &report.exercised {
-            *self.totals.exercised.entry(id.clone()).or_default() += count;
+        for (id, count) in report.exercised.iter() {
+            *self.totals.exercised.entry(id.to_string()).or_default() += count;
         }
         let Execution { program, rendered, outcome } = execution;
         if let Some(novel) = self.feedback.learn(program, rendered, outcome) {

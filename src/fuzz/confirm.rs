@@ -1,6 +1,7 @@
 //! Confirming a failure: replays must reproduce it each time, then it is shrunk.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
@@ -9,7 +10,7 @@ use super::budget::Budget;
 use super::events::Note;
 use super::executor::{CONFIRMATIONS, Execution, Executor};
 use super::exhaustion::{MANY, find_exhaustion};
-use super::fingerprint::{Fingerprint, Subject};
+use super::fingerprint::Fingerprint;
 use super::latency::Latency;
 use super::oracle::Oracle;
 use super::shrink::{Patience, shrink};
@@ -37,8 +38,9 @@ pub(super) enum Pending {
 /// Confirms failures, one at a time.
 pub(super) struct Confirmer {
     budget: Budget,
-    /// How often what looks like the same defect was confirmed.
-    attempts: BTreeMap<Subject, usize>,
+    /// How often what looks like the same defect was confirmed, by a digest of what it is about.
+    attempts: HashMap<u64, usize>,
+    digest: RandomState,
     /// How long the target takes to answer.
     pub latency: Latency,
     unconfirmed: usize,
@@ -49,13 +51,14 @@ pub(super) struct Confirmer {
 
 impl Confirmer {
     pub fn new(budget: Budget) -> Self {
-        let (attempts, latency) = (BTreeMap::new(), Latency::default());
-        Self { budget, attempts, latency, unconfirmed: 0, doubts: Vec::new(), pending: None }
+        let (attempts, latency) = (HashMap::new(), Latency::default());
+        let digest = RandomState::new();
+        Self { budget, attempts, digest, latency, unconfirmed: 0, doubts: Vec::new(), pending: None }
     }
 
     /// How often what looks like the same defect was tried.
     pub fn attempts(&self, print: &Fingerprint) -> usize {
-        self.attempts.get(&print.subject()).copied().unwrap_or(0)
+        self.attempts.get(&self.digest.hash_one(print.subject())).copied().unwrap_or(0)
     }
 
     /// Failures that replays did not reproduce.
@@ -100,7 +103,7 @@ impl Confirmer {
             let alone = executor.replay(execution.program.clone(), seed, patient).await;
             alone.filter(|alone| alone.reproduces(print))?;
         }
-        *self.attempts.entry(print.subject()).or_default() += 1;
+        *self.attempts.entry(self.digest.hash_one(print.subject())).or_default() += 1;
         let mut quick = JoinSet::new();
         if let Some(deadline) = self.expected_latency(executor) {
             let (executor, execution, print) = (executor.clone(), execution.clone(), print.clone());

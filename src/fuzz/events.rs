@@ -1,6 +1,7 @@
 //! What happens in a campaign, and what comes of it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, HashSet};
+use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
 use super::feedback::Coverage;
@@ -86,16 +87,20 @@ impl Note {
     }
 }
 
+/// Notes of a campaign: what a server does wrong without doing it again is without end.
+const NOTES: usize = 10_000;
+
 /// Where the events of a campaign go.
 pub(super) struct EventSink<'c> {
     sink: &'c mut (dyn FnMut(CampaignEvent<'_>) + Send),
-    /// Kinds of notes that were reported.
-    noted: BTreeSet<String>,
+    /// Kinds of notes that were reported, by their digests.
+    noted: HashSet<u64>,
+    digest: RandomState,
 }
 
 impl<'c> EventSink<'c> {
     pub fn new(sink: &'c mut (dyn FnMut(CampaignEvent<'_>) + Send)) -> Self {
-        Self { sink, noted: BTreeSet::new() }
+        Self { sink, noted: HashSet::new(), digest: RandomState::new() }
     }
 
     /// Reports an event.
@@ -103,9 +108,9 @@ impl<'c> EventSink<'c> {
         (self.sink)(event);
     }
 
-    /// Reports a note, unless one of its kind was reported before.
+    /// Reports a note, unless one of its kind was reported before, or very many.
     pub fn note(&mut self, note: Note) {
-        if self.noted.insert(note.kind) {
+        if self.noted.len() < NOTES && self.noted.insert(self.digest.hash_one(&note.kind)) {
             self.send(CampaignEvent::Note(note.text));
         }
     }

@@ -1,6 +1,7 @@
 //! Feedback: which inputs had a new answer, and how often each command was tried in each state.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -14,8 +15,11 @@ use crate::trace::{Direction, Event, Payload};
 
 /// Answers of one input that make its signature.
 const ANSWERS: usize = 3;
-/// Programs kept; the oldest are dropped first.
+/// Programs kept, and their size in all; the oldest are dropped first.
 const CORPUS: usize = 512;
+const CORPUS_BYTES: usize = 8 << 20;
+/// Answers that are known. What a server says is without end: behind so many, nothing is new.
+const SEEN: usize = 1 << 18;
 
 /// How often each command was tried in each state: command, then state.
 pub type Coverage = BTreeMap<String, BTreeMap<String, u64>>;
@@ -25,7 +29,11 @@ pub struct Feedback {
     protocol: Arc<Protocol>,
     /// Messages that answer the barrier, which say nothing about an input.
     barrier: BTreeSet<String>,
-    seen: BTreeSet<(String, String, String, String)>,
+    /// Digests of state, command, mutation and answers.
+    seen: HashSet<u64>,
+    digest: RandomState,
+    /// The sizes of the programs of the corpus.
+    sizes: VecDeque<usize>,
     /// The programs that had a new answer.
     pub corpus: Vec<Program>,
     /// States and commands.
@@ -39,7 +47,9 @@ impl Feedback {
         Self {
             barrier: barrier.flat_map(|names| names.as_slice().to_vec()).collect(),
             protocol: Arc::clone(protocol),
-            seen: BTreeSet::new(),
+            seen: HashSet::new(),
+            digest: RandomState::new(),
+            sizes: VecDeque::new(),
             corpus: Vec::new(),
             coverage: Coverage::new(),
         }
@@ -71,8 +81,8 @@ impl Feedback {
             if input.mutation == "race" || input.command == "wait" {
                 continue;
             }
-            let key = (phase.clone(), input.command.clone(), input.mutation.clone(), answers);
-            if self.seen.insert(key) {
+            let key = self.digest.hash_one((&phase, &input.command, &input.mutation, answers));
+            if self.seen.len() < SEEN && self.seen.insert(key) {
                 newest = Some(index);
             }
         }
@@ -80,10 +90,14 @@ impl Feedback {
         part.inputs.truncate(newest? + 1);
         (part.bystander, part.fresh_connection_after, part.bystander_state) = (false, false, None);
         if !self.corpus.contains(&part) {
+            self.sizes.push_back(part.size());
             self.corpus.push(part.clone());
         }
-        if self.corpus.len() > CORPUS {
+        while self.corpus.len() > CORPUS
+            || (self.corpus.len() > 1 && self.sizes.iter().sum::<usize>() > CORPUS_BYTES)
+        {
             self.corpus.remove(0);
+            self.sizes.pop_front();
         }
         Some(part)
     }

@@ -20,6 +20,7 @@ use super::program::Program;
 use crate::protocol::{Protocol, ReadingName};
 use crate::results::death::Death;
 use crate::results::event::Failure;
+use crate::results::kept::Details;
 use crate::scenario::write;
 use crate::synthesis::text::without_values;
 
@@ -39,6 +40,8 @@ pub(super) struct Findings {
     budget: Budget,
     most: usize,
     all: Vec<Finding>,
+    /// What their reports show.
+    details: Details,
     /// Everything that a finding has shown, joined or not.
     known: BTreeSet<Fingerprint>,
     /// (command, mutation) of findings of one input: they would hide others.
@@ -48,7 +51,8 @@ pub(super) struct Findings {
 impl Findings {
     /// No findings yet, and no more than `most`.
     pub fn new(origin: Origin, budget: Budget, most: usize) -> Self {
-        Self { origin, budget, most, all: Vec::new(), known: BTreeSet::new(), known_inputs: BTreeSet::new() }
+        let (all, details) = (Vec::new(), Details::default());
+        Self { origin, budget, most, all, details, known: BTreeSet::new(), known_inputs: BTreeSet::new() }
     }
 
     /// Findings so far.
@@ -176,9 +180,10 @@ impl Findings {
         self.publish(Finding { evidence, together: programs, steps, replays: 0, at, name, report }, events);
     }
 
-    fn publish(&mut self, found: Finding, events: &mut EventSink<'_>) {
+    fn publish(&mut self, mut found: Finding, events: &mut EventSink<'_>) {
         let scenario = self.origin.scenario(&found);
         events.send(CampaignEvent::Finding(&found, &scenario));
+        self.details.bound(&mut found.report);
         self.all.push(found);
     }
 

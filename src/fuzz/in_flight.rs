@@ -13,6 +13,9 @@ use super::program::Program;
 /// which ends first, and no slow case keeps the others waiting.
 pub(super) const AHEAD: u64 = 64;
 
+/// While cases that are over, and wait for one before them, have traces of more bytes, no further case begins.
+const HELD: usize = 32 << 20;
+
 /// A case that was run; `None`: it was no scenario, or frameproof itself failed in it.
 pub(super) type Finished = (u64, Option<Execution>);
 
@@ -22,6 +25,8 @@ pub(super) struct InFlight {
     waiting: VecDeque<(u64, Program)>,
     running: JoinSet<Finished>,
     finished: BTreeMap<u64, Option<Execution>>,
+    /// What the traces of those that are over take, in bytes.
+    held: usize,
     /// The number of the case that is taken in next.
     next: u64,
     /// What [`InFlight::take_recent`] returns next, where servers are watched.
@@ -46,7 +51,7 @@ impl InFlight {
 
     /// Starts cases until `jobs` run. Launched servers are watched: what ran on them is remembered.
     pub fn start(&mut self, jobs: usize, executor: &Executor) {
-        while self.running.len() < jobs.max(1) {
+        while self.running.len() < jobs.max(1) && (self.held <= HELD || self.running.is_empty()) {
             let Some((index, program)) = self.waiting.pop_front() else { return };
             if executor.target.is_launched() {
                 self.recent.push((index, program.clone()));
@@ -62,7 +67,10 @@ impl InFlight {
     /// Waits until a case is over. `false`: none runs.
     pub async fn wait_for_one(&mut self) -> bool {
         match self.running.join_next().await {
-            Some(Ok((index, execution))) => drop(self.finished.insert(index, execution)),
+            Some(Ok((index, execution))) => {
+                self.held += held(execution.as_ref());
+                self.finished.insert(index, execution);
+            }
             Some(Err(_)) => {}
             None => return false,
         }
@@ -77,6 +85,7 @@ impl InFlight {
     /// The next case in order, if it is over.
     pub fn take_next(&mut self) -> Option<Finished> {
         let execution = self.finished.remove(&self.next)?;
+        self.held -= held(execution.as_ref());
         self.next += 1;
         Some((self.next - 1, execution))
     }
@@ -88,6 +97,12 @@ impl InFlight {
         let still = self.recent.iter().filter(|(index, _)| runs(index)).cloned().collect();
         std::mem::replace(&mut self.recent, still)
     }
+}
+
+/// What the trace of a case takes, in bytes.
+fn held(execution: Option<&Execution>) -> usize {
+    let events = execution.into_iter().flat_map(|execution| &execution.outcome.trace);
+    events.map(|event| size_of_val(event) + event.payload.length()).sum()
 }
 
 #[cfg(test)]

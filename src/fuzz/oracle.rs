@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// One thing that every campaign asks of a server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Oracle {
     /// The connection stays usable after an input.
     Alive,

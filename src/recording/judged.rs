@@ -189,7 +189,7 @@ impl JudgedRecording {
         let mut summary = SummaryBuilder::new(rules(&protocol), false, None);
         if let Some(first) = reports.first_mut() {
             // Of the recording as a whole.
-            first.exercised = exercised;
+            first.exercised = exercised.into();
             excused.into_iter().for_each(|one| first.excused.add(one));
         }
         reports.iter_mut().for_each(|report| summary.add(report));

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 
 use anstyle::{AnsiColor, Style};
+use indexmap::IndexSet;
 
 pub(super) use case::painted;
 pub(crate) use case::wrapped;
@@ -43,10 +44,10 @@ pub struct Console<W> {
     started: Option<RunStarted>,
     done: usize,
     counts: BTreeMap<Verdict, usize>,
-    /// Stories already told, by the case that told them first, with all cases that share it.
-    groups: Vec<(String, Vec<String>)>,
+    /// Stories already told, by the case that told them first, with all cases that share it, each once.
+    groups: Vec<(String, IndexSet<String>)>,
     /// Cases that say nothing about this server, by the reason.
-    unjudged: Vec<(String, Vec<String>)>,
+    unjudged: Vec<(String, IndexSet<String>)>,
     progress_shown: bool,
     /// The runs that are done.
     runs: Vec<(RunStarted, Summary)>,
@@ -128,8 +129,8 @@ impl<W: Write> Console<W> {
         if case.verdict.says_nothing() {
             let reason = case.reason.clone().unwrap_or_default();
             match self.unjudged.iter_mut().find(|(known, _)| *known == reason) {
-                Some((_, cases)) => cases.push(case.case.clone()),
-                None => self.unjudged.push((reason, vec![case.case.clone()])),
+                Some((_, cases)) => drop(cases.insert(case.case.clone())),
+                None => self.unjudged.push((reason, IndexSet::from([case.case.clone()]))),
             }
         }
         let notable = case.is_notable();
@@ -140,11 +141,13 @@ impl<W: Write> Console<W> {
             } else {
                 let (style, word) = look(case.verdict);
                 let ms = case.seconds * 1e3;
+                let runs =
+                    if case.repeats > 0 { format!(", in {} runs", case.repeats + 1) } else { String::new() };
                 let known = case.known.as_deref().map(|why| format!(" (known: {})", terminal(why)));
                 let why = case.reason.as_deref().map(|why| format!(" ({})", terminal(why)));
                 writeln!(
                     self.out,
-                    "{style}{word:>5}{style:#} {DIM}{ms:>7.1} ms{DIM:#}  {}: {DIM}{}{}{DIM:#}",
+                    "{style}{word:>5}{style:#} {DIM}{ms:>7.1} ms{DIM:#}  {}: {DIM}{}{}{runs}{DIM:#}",
                     terminal(&case.case),
                     terminal(&case.title),
                     known.or(why).unwrap_or_default()
@@ -178,7 +181,7 @@ impl<W: Write> Console<W> {
         let story = case.same_as.as_deref().unwrap_or(&case.case);
         let (style, word) = look(case.verdict);
         if let Some((_, cases)) = self.groups.iter_mut().find(|(known, _)| known == story) {
-            cases.push(terminal(&case.case).into_owned());
+            cases.insert(terminal(&case.case).into_owned());
             if self.options.verbosity >= 1 {
                 writeln!(
                     self.out,
@@ -188,7 +191,7 @@ impl<W: Write> Console<W> {
             }
             return Ok(());
         }
-        self.groups.push((story.to_owned(), vec![terminal(&case.case).into_owned()]));
+        self.groups.push((story.to_owned(), IndexSet::from([terminal(&case.case).into_owned()])));
         let id = terminal(&case.case);
         let before = word.len() + id.chars().count() + 3;
         let title = case::wrapped(self.options.width, &case.title, before, 2);
@@ -211,7 +214,7 @@ impl<W: Write> Console<W> {
     fn unjudged(&mut self) -> std::io::Result<()> {
         // Cases end in another order each time.
         self.unjudged.iter_mut().for_each(|(_, cases)| cases.sort());
-        self.unjudged.sort_by(|(_, one), (_, other)| one.cmp(other));
+        self.unjudged.sort_by(|(_, one), (_, other)| one.iter().cmp(other));
         for (index, (reason, cases)) in self.unjudged.iter().enumerate() {
             if index == 0 {
                 writeln!(self.out)?;
@@ -259,13 +262,19 @@ impl<W: Write> Console<W> {
         self.clear_progress()?;
         if self.options.verbosity >= 0 {
             // Cases end in another order each time.
-            self.groups.iter_mut().for_each(|(_, cases)| cases[1..].sort());
             self.groups.sort_by(|(_, one), (_, other)| one.first().cmp(&other.first()));
-            for (_, cases) in self.groups.iter().filter(|(_, cases)| cases.len() > 1) {
-                let more = cases.len().saturating_sub(1 + NAMED);
+            for (_, cases) in &self.groups {
+                let mut cases = cases.iter().map(String::as_str);
+                let Some(first) = cases.next() else { continue };
+                let mut others: Vec<&str> = cases.collect();
+                if others.is_empty() {
+                    continue;
+                }
+                others.sort_unstable();
+                let more = others.len().saturating_sub(NAMED);
                 let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-                let named = cases[1..].iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
-                let head = format!("same reason as {}:", cases[0]);
+                let named = others[..others.len().min(NAMED)].join(", ");
+                let head = format!("same reason as {first}:");
                 let named = format!("{named}{more}");
                 let named = case::wrapped(self.options.width, &named, head.chars().count() + 1, 2);
                 writeln!(self.out, "\n{YELLOW}{head}{YELLOW:#} {named}")?;

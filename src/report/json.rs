@@ -5,6 +5,7 @@ use std::io::BufRead;
 use serde_json::Value;
 
 use crate::results::event::RunEvent;
+use crate::results::kept::KeptEvents;
 use crate::source;
 
 /// One event as one line, without the line end.
@@ -21,12 +22,12 @@ pub fn render(events: &[RunEvent]) -> String {
 /// Longest line that is read, in bytes.
 const MAX_LINE: u64 = 64 << 20;
 
-/// Reads the events of a file that [`line()`] wrote.
+/// Reads the events of a file that [`line()`] wrote, as far as reports need them.
 ///
 /// # Errors
 /// The first line that is no event, with its number.
 pub fn read(mut input: impl BufRead) -> Result<Vec<RunEvent>, String> {
-    let mut events = Vec::new();
+    let mut events = KeptEvents::default();
     for number in 1.. {
         let mut bytes = Vec::new();
         let read = std::io::Read::take(&mut input, MAX_LINE + 1).read_until(b'\n', &mut bytes);
@@ -46,5 +47,5 @@ pub fn read(mut input: impl BufRead) -> Result<Vec<RunEvent>, String> {
         let value: Value = serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
         events.push(source::read(&value).map_err(|error| wrong(error.to_string()))?);
     }
-    Ok(events)
+    Ok(events.into_events())
 }

@@ -116,6 +116,9 @@ fn test_case(case: &CaseReport, begin: &RunStarted, class: &str) -> TestCase {
         test.add_property(Property::new("requirements", ids.join(" ")));
     }
     test.add_property(Property::new("title", xml(&case.title).into_owned()));
+    if case.repeats > 0 {
+        test.add_property(Property::new("runs", (case.repeats + 1).to_string()));
+    }
     if let Some(known) = &case.known {
         test.add_property(Property::new("known-failure", xml(known).into_owned()));
     }

@@ -6,6 +6,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::results::Counts;
 use crate::results::cause::Cause;
 pub use crate::results::evidence::{Call, FrameRecord, GeneratedStep, LogLine, ShownFrame, Way};
 use crate::results::excused::ExcusedList;
@@ -132,6 +133,9 @@ pub struct RequirementText {
 pub struct CaseReport {
     /// `family/name`.
     pub case: String,
+    /// Further runs of it, with `--repeat`, that ended in the same way; where the events are put together, this report stands for them.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub repeats: u64,
     /// Its title.
     pub title: String,
     /// The scenario file, as it can be opened from the working folder; for an embedded one its path in the
@@ -155,7 +159,7 @@ pub struct CaseReport {
     /// Failures of earlier attempts (with `--retries`), oldest first.
     pub earlier: Vec<Vec<Failure>>,
     /// How often each requirement was exercised, by id.
-    pub exercised: BTreeMap<String, u64>,
+    pub exercised: Counts,
     /// The wire log up to a bound: of a failed case, or of every case where that is wanted; else empty.
     pub wire: Vec<FrameRecord>,
     /// Frames left out at the beginning of `wire`.
@@ -194,6 +198,11 @@ pub struct CaseReport {
     pub reproduce: String,
     /// The baseline entry that excuses its failures, if one does.
     pub known: Option<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's way")]
+fn is_none(repeats: &u64) -> bool {
+    *repeats == 0
 }
 
 impl CaseReport {

@@ -23,6 +23,9 @@ pub struct ExcusedDeviation<P = String> {
 #[serde(transparent)]
 pub struct ExcusedList<P = String>(Vec<ExcusedDeviation<P>>);
 
+/// Different deviations that a whole run lists.
+const LISTED: usize = 1000;
+
 impl<P> Default for ExcusedList<P> {
     fn default() -> Self {
         Self(Vec::new())
@@ -48,9 +51,9 @@ impl<P> ExcusedList<P> {
         }
     }
 
-    /// Counts all deviations of another list.
+    /// Counts all deviations of another list, up to a bound.
     pub fn merge(&mut self, others: Self) {
-        others.0.into_iter().for_each(|one| self.add(one));
+        others.0.into_iter().for_each(|one| self.add_within(LISTED, one));
     }
 
     /// Whether nothing is excused.

@@ -4,11 +4,13 @@ pub mod baseline;
 pub mod cause;
 mod check;
 pub mod compare;
+mod counts;
 pub mod death;
 pub mod event;
 pub mod evidence;
 pub mod excused;
 pub mod failure;
+pub mod kept;
 pub mod merge;
 pub(crate) mod redact;
 pub mod reproduce;
@@ -16,3 +18,4 @@ mod secret;
 pub(crate) mod summary;
 
 pub use check::Check;
+pub use counts::Counts;

@@ -105,8 +105,8 @@ impl SummaryBuilder {
             report.known = Some(reasons.join("; "));
             report.verdict = Verdict::Known;
         }
-        for (id, count) in &report.exercised {
-            *self.seen.exercised.entry(id.clone()).or_default() += count;
+        for (id, count) in report.exercised.iter() {
+            *self.seen.exercised.entry(id.to_string()).or_default() += count;
         }
         if report.verdict == Verdict::NotApplicable {
             self.seen.not_applicable.extend(report.covers.iter().cloned());

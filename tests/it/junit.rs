@@ -59,7 +59,7 @@ fn events(text: &str) -> Vec<RunEvent> {
             _ => vec![],
         },
         earlier: if verdict == Verdict::Flaky { vec![vec![failure(Verdict::Failed)]] } else { vec![] },
-        exercised: BTreeMap::from([("CH-1".to_owned(), 1)]),
+        exercised: BTreeMap::from([("CH-1".to_owned(), 1)]).into(),
         wire: vec![FrameRecord {
             ambient: false,
             index: 0,

@@ -46,6 +46,7 @@ fn row(case: &CaseReport, links: &Links) -> Markup {
             td {
                 a.case href={ "#" (id) } { (sentence(&case.case)) }
                 p.title { (sentence(&case.title)) }
+                @if case.repeats > 0 { p.why { "in " (case.repeats + 1) " runs" } }
                 @if let Some(known) = &case.known { p.why { "known: " (sentence(known)) } }
                 @if own.is_some() && !case.wire.is_empty() {
                     details.diagram {

@@ -1,6 +1,7 @@
 //! What failing cases have in common is told once; and where a server says nothing at all, the rest of the cases is not run.
 
 use std::collections::{BTreeSet, HashMap};
+use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
 use crate::results::Check;
@@ -19,9 +20,10 @@ const STORIES: usize = 4096;
 /// others point to it.
 #[derive(Default)]
 pub(crate) struct FailureGroups {
-    first: HashMap<String, String>,
-    /// What the cases that told their own story had to tell, with their names.
-    told: Vec<(BTreeSet<String>, String)>,
+    first: HashMap<u64, String>,
+    /// Digests of what the cases that told their own story had to tell, with their names.
+    told: Vec<(BTreeSet<u64>, String)>,
+    digest: RandomState,
     /// Cases that have ended without a word from the server.
     mute: SilentCases,
     /// Those that have ended without a word behind the opening.
@@ -62,14 +64,16 @@ impl FailureGroups {
         if matches!(report.verdict, Verdict::Known | Verdict::Flaky) {
             return;
         }
-        let keys: Vec<String> =
-            [Some(cause), report.precise_cause.take()].iter().flatten().map(signature::of_cause).collect();
+        let causes = [Some(cause), report.precise_cause.take()];
+        let keys = causes.iter().flatten().map(|cause| self.digest.hash_one(signature::of_cause(cause)));
+        let keys: Vec<u64> = keys.collect();
         let known = keys.iter().find_map(|key| self.first.get(key)).cloned();
         if known.is_none() && report.verdict == Verdict::Warned {
             // The story of failures is not told by a warning.
-            let key = format!("{} (warned)", keys[0]);
+            let key = self.digest.hash_one((keys[0], "warned"));
             match self.first.get(&key) {
                 Some(first) => report.same_as = Some(first.clone()).filter(|first| *first != report.case),
+                None if self.first.len() >= STORIES => {}
                 None => drop(self.first.insert(key, report.case.clone())),
             }
             return;
@@ -78,7 +82,9 @@ impl FailureGroups {
         // A case that is repeated tells its own story.
         report.same_as = known.filter(|first| *first != report.case);
         for key in keys {
-            self.first.entry(key).or_insert_with(|| leader.clone());
+            if self.first.len() < STORIES {
+                self.first.entry(key).or_insert_with(|| leader.clone());
+            }
         }
     }
 
@@ -88,6 +94,7 @@ impl FailureGroups {
             return;
         }
         let keys = signature::of_case(report);
+        let keys: BTreeSet<u64> = keys.iter().map(|key| self.digest.hash_one(key)).collect();
         match self.told.iter().find(|(told, _)| keys.is_subset(told)) {
             Some((_, first)) => {
                 // Whoever has its root cause points to the story, too.

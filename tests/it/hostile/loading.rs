@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::support::signals::{end_of, let_hangups_through, send};
+use crate::support::signals::{end_of, let_through, send};
 use crate::support::target::{BINARY, SERVED, folder, left_over};
 use crate::support::text;
 
@@ -90,7 +90,7 @@ fn a_program_that_is_not_loaded_is_given_up_at_the_start_deadline() {
 
 #[test]
 fn a_signal_ends_a_run_whose_target_is_not_loaded() {
-    let_hangups_through();
+    let_through();
     let mark = format!("mark-{}-loading", std::process::id());
     let folder = with_slow_program("600s");
     for signal in ["-INT", "-TERM", "-HUP", "-QUIT"] {

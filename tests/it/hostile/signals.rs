@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 
-use crate::support::signals::{end_of, let_hangups_through, send};
+use crate::support::signals::{end_of, let_through, send};
 use crate::support::text;
 
 fn started(folder: &std::path::Path, arguments: &[&str]) -> Child {
@@ -18,7 +18,7 @@ fn started(folder: &std::path::Path, arguments: &[&str]) -> Child {
 
 #[test]
 fn signals_within_a_second_are_one_and_lose_no_report() {
-    let_hangups_through();
+    let_through();
     for signals in [&["-TERM", "-TERM"][..], &["-INT", "-TERM", "-HUP"], &["-HUP"], &["-QUIT"]] {
         let folder = tempfile::tempdir().expect("a folder");
         // The server is silent: the run is in the midst of its wait.
@@ -51,7 +51,7 @@ fn signals_within_a_second_are_one_and_lose_no_report() {
 #[test]
 #[cfg(target_os = "linux")]
 fn a_hangup_that_whoever_started_frameproof_ignores_does_not_end_a_run() {
-    let_hangups_through();
+    let_through();
     let folder = tempfile::tempdir().expect("a folder");
     // As `nohup` starts it, and as anything else does.
     for (trap, code, said) in [

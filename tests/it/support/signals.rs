@@ -6,24 +6,27 @@ use std::time::{Duration, Instant};
 
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Whether SIGHUP is ignored in this process, and so in what it starts: under `nohup`, for example.
-fn is_hangup_ignored() -> bool {
+/// The signals that are ignored in this process, and so in what it starts, as the bits of a mask.
+fn ignored() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
+    ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
 
-/// What this process starts from now on can be sent a SIGHUP, also where the tests run under `nohup`: frameproof rightly goes on
-/// after one that it was started to ignore. A signal that is handled here, if only by doing nothing, is not ignored in a child.
-pub fn let_hangups_through() {
+/// What this process starts from now on is ended by the signals that end others, also where the tests run under `nohup` or in the
+/// background of a script: who starts a program there has it ignore SIGHUP, or SIGINT and SIGQUIT, and frameproof misses one that comes
+/// before it listens. A signal that is handled here, if only by doing nothing, is not ignored in a child.
+pub fn let_through() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        if is_hangup_ignored() {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            let runtime = runtime.expect("a runtime");
-            let _context = runtime.enter();
-            // The handler stays when this is dropped.
-            drop(signal(SignalKind::hangup()).expect("a handler"));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.expect("a runtime");
+        let _context = runtime.enter();
+        for kind in [SignalKind::hangup(), SignalKind::interrupt(), SignalKind::quit()] {
+            if ignored() >> (kind.as_raw_value() - 1) & 1 == 1 {
+                // The handler stays when this is dropped.
+                drop(signal(kind).expect("a handler"));
+            }
         }
     });
 }

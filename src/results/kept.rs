@@ -1,0 +1,284 @@
+//! What reports need of the events of runs, within bounds: a case that is run again and again is kept once for each way in which it ends.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::results::event::{CaseReport, Failure, RunEvent};
+use crate::text::normalize;
+
+/// Ways in which one case ends that are kept apart. Further ones count as one of the same verdict.
+const WAYS: usize = 16;
+/// Wire logs, output and values that are kept whole, of all cases together, in bytes.
+const DETAILS: usize = 32 << 20;
+/// Of what comes behind that, each case keeps so many of its last lines.
+const LAST: usize = 12;
+/// Behind so many times as much, it keeps no lines.
+const TIMES: usize = 2;
+/// How much of a message tells two ways apart, in bytes.
+const TELLING: usize = 2048;
+
+/// The events of runs, as far as reports need them.
+#[derive(Debug, Default)]
+pub struct KeptEvents {
+    events: Vec<RunEvent>,
+    /// Of the run that is on: where a way of a case is kept, and where a verdict on it, by their digests.
+    places: HashMap<u64, usize>,
+    /// Of the run that is on: how many ways are kept of a case, by its digest.
+    ways: HashMap<u64, usize>,
+    digest: RandomState,
+    /// Ids that many cases name.
+    shared: HashSet<Arc<str>>,
+    details: Details,
+}
+
+/// What the wire logs, the output and the values in reports take, which a server makes as long as it likes.
+#[derive(Debug, Default)]
+pub struct Details(usize);
+
+impl KeptEvents {
+    /// Takes the next event.
+    pub fn push(&mut self, event: RunEvent) {
+        match event {
+            // What is to be told of it is told when it is done.
+            RunEvent::CaseStarted { .. } => return,
+            RunEvent::CaseFinished(report) => return self.add(report),
+            RunEvent::RunStarted(_) => {
+                self.places.clear();
+                self.ways.clear();
+            }
+            RunEvent::RunFinished(_) => {}
+        }
+        self.events.push(event);
+    }
+
+    /// All that is kept.
+    pub fn into_events(self) -> Vec<RunEvent> {
+        self.events
+    }
+
+    /// All that is kept.
+    pub fn events(&self) -> &[RunEvent] {
+        &self.events
+    }
+
+    fn add(&mut self, mut report: Box<CaseReport>) {
+        let of_case = self.digest.hash_one(&report.case);
+        let of_way = self.digest.hash_one((of_case, report.verdict, self.essence(&report)));
+        let of_verdict = self.digest.hash_one((of_case, report.verdict));
+        let ways = self.ways.get(&of_case).copied().unwrap_or(0);
+        let alike = self.places.get(&of_way);
+        let alike = alike.or_else(|| self.places.get(&of_verdict).filter(|_| ways >= WAYS)).copied();
+        if let Some(RunEvent::CaseFinished(known)) = alike.and_then(|place| self.events.get_mut(place)) {
+            let repeats = known.repeats.saturating_add(report.repeats).saturating_add(1);
+            if !tells_more(&report, known) {
+                known.repeats = repeats;
+                return;
+            }
+            self.details.forget(known);
+            report.repeats = repeats;
+            self.details.bound(&mut report);
+            *known = report;
+            return;
+        }
+        let shared = &mut self.shared;
+        report.exercised.share(|id| match shared.get(id) {
+            Some(known) => *id = Arc::clone(known),
+            None => drop(shared.insert(Arc::clone(id))),
+        });
+        self.details.bound(&mut report);
+        let place = self.events.len();
+        self.places.insert(of_way, place);
+        self.places.entry(of_verdict).or_insert(place);
+        self.ways.insert(of_case, ways + 1);
+        self.events.push(RunEvent::CaseFinished(report));
+    }
+
+    /// Digests of what is wrong with a case, without what differs each time.
+    fn essence(&self, report: &CaseReport) -> BTreeSet<u64> {
+        let plain = |text: &str| {
+            let end = (0..=TELLING.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
+            normalize(&text[..end.unwrap_or(0)])
+        };
+        let failures = report.failures.iter().chain(report.earlier.iter().flatten()).map(|failure| {
+            let Failure { check, requirements, verdict, .. } = failure;
+            self.digest.hash_one((check, requirements, verdict, plain(failure.core())))
+        });
+        let reason = report.reason.as_deref().map(|reason| self.digest.hash_one(plain(reason)));
+        failures.chain(reason).collect()
+    }
+}
+
+impl Extend<RunEvent> for KeptEvents {
+    fn extend<I: IntoIterator<Item = RunEvent>>(&mut self, events: I) {
+        events.into_iter().for_each(|event| self.push(event));
+    }
+}
+
+/// Whether a report of a case says more than another of the same way: it has the evidence itself, or more of it.
+fn tells_more(new: &CaseReport, known: &CaseReport) -> bool {
+    let rank = |report: &CaseReport| (report.same_as.is_none(), report.failures.len());
+    rank(new) > rank(known)
+}
+
+impl Details {
+    /// Adds those of a report, which are cut if they are too many.
+    pub fn bound(&mut self, report: &mut CaseReport) {
+        let own = weight(report);
+        if own > 0 && self.0 + own > DETAILS {
+            let kept = if self.0 + own > DETAILS * TIMES { 0 } else { LAST };
+            let cut = report.wire.len().saturating_sub(kept);
+            report.wire.drain(..cut);
+            report.wire.shrink_to_fit();
+            report.wire_omitted += cut;
+            let cut = report.log.len().saturating_sub(kept);
+            report.log.drain(..cut);
+            report.log.shrink_to_fit();
+            report.log_omitted += cut;
+            report.model = Vec::new();
+            for failure in report.failures.iter_mut().chain(report.earlier.iter_mut().flatten()) {
+                (failure.expected, failure.actual) = (None, None);
+            }
+        }
+        self.0 += weight(report);
+    }
+
+    /// Takes away those of a report that is no longer kept.
+    fn forget(&mut self, report: &CaseReport) {
+        self.0 = self.0.saturating_sub(weight(report));
+    }
+}
+
+/// What the details of a report take in memory, in bytes; about.
+fn weight(report: &CaseReport) -> usize {
+    let wire = report.wire.iter().map(|line| size_of_val(line) + line.text.len() + line.client.len());
+    let log = report.log.iter().map(|line| size_of_val(line) + line.text.len());
+    let model = report.model.iter().map(|call| size_of_val(call) + call.played.len() + call.request.len());
+    let failures = report.failures.iter().chain(report.earlier.iter().flatten());
+    let values = failures.flat_map(|failure| failure.expected.iter().chain(&failure.actual)).map(value);
+    wire.chain(log).chain(model).chain(values).sum()
+}
+
+fn value(value: &Value) -> usize {
+    size_of::<Value>()
+        + match value {
+            Value::String(text) => text.len(),
+            Value::Array(items) => items.iter().map(self::value).sum(),
+            Value::Object(map) => {
+                map.iter().map(|(key, one)| 2 * size_of::<Value>() + key.len() + self::value(one)).sum()
+            }
+            _ => 0,
+        }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::Check;
+    use crate::results::event::{FrameRecord, Verdict, Way};
+
+    fn report(case: &str, verdict: Verdict, messages: &[&str]) -> CaseReport {
+        let failure = |text: &&str| Failure::new(Check::Step, verdict, (*text).to_owned());
+        CaseReport {
+            case: case.to_owned(),
+            verdict,
+            failures: messages.iter().map(failure).collect(),
+            ..CaseReport::default()
+        }
+    }
+
+    fn finished(report: CaseReport) -> RunEvent {
+        RunEvent::CaseFinished(Box::new(report))
+    }
+
+    fn cases(kept: &KeptEvents) -> Vec<&CaseReport> {
+        let case = |event: &'_ RunEvent| matches!(event, RunEvent::CaseFinished(_));
+        kept.events()
+            .iter()
+            .filter(|event| case(event))
+            .filter_map(|event| match event {
+                RunEvent::CaseFinished(report) => Some(&**report),
+                _ => None,
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_case_is_kept_once_for_each_way_in_which_it_ends() {
+        let mut kept = KeptEvents::default();
+        for round in 0..1000 {
+            kept.push(RunEvent::CaseStarted { case: "a/b".to_owned(), attempt: 1 });
+            kept.push(finished(report("a/b", Verdict::Passed, &[])));
+            let text = format!("id {round} did not come");
+            kept.push(finished(report("a/c", Verdict::Failed, &[&text])));
+            if round % 100 == 0 {
+                kept.push(finished(report("a/c", Verdict::Failed, &[&text, "and this"])));
+            }
+        }
+        let told: Vec<_> = cases(&kept)
+            .into_iter()
+            .map(|case| (case.case.as_str(), case.failures.len(), case.repeats))
+            .collect();
+        assert_eq!(told, [("a/b", 0, 999), ("a/c", 1, 999), ("a/c", 2, 9)]);
+    }
+
+    /// Whatever a server says anew each time, a case takes no more room; and no verdict is lost.
+    #[test]
+    fn ways_without_end_are_counted_together() {
+        let mut kept = KeptEvents::default();
+        let words = |mut number: u32| {
+            let mut text = String::new();
+            while number > 0 {
+                text.push(char::from(b'a' + (number % 26) as u8));
+                number /= 26;
+            }
+            text
+        };
+        for round in 1..=500 {
+            kept.push(finished(report("a/b", Verdict::Warned, &[&words(round)])));
+        }
+        kept.push(finished(report("a/b", Verdict::Failed, &["at last"])));
+        let cases = cases(&kept);
+        assert_eq!(cases.len(), WAYS + 1);
+        assert_eq!(cases.iter().map(|case| case.repeats + 1).sum::<u64>(), 501);
+        assert_eq!(cases[WAYS].verdict, Verdict::Failed);
+    }
+
+    #[test]
+    fn the_one_with_the_evidence_is_kept() {
+        let mut kept = KeptEvents::default();
+        let pointing =
+            CaseReport { same_as: Some("a/a".to_owned()), ..report("a/b", Verdict::Failed, &["x"]) };
+        kept.push(finished(pointing.clone()));
+        kept.push(finished(report("a/b", Verdict::Failed, &["x"])));
+        kept.push(finished(pointing));
+        let cases = cases(&kept);
+        assert_eq!((cases.len(), cases[0].repeats, cases[0].same_as.as_deref()), (1, 2, None));
+    }
+
+    #[test]
+    fn what_cases_show_is_bounded_in_all() {
+        let line = |index: u64| FrameRecord {
+            index,
+            ms: 1.0,
+            client: "a".to_owned(),
+            way: Way::ToClient,
+            kind: None,
+            text: "x".repeat(2048),
+            ambient: false,
+            cut: 0,
+            states: Vec::new(),
+        };
+        let mut kept = KeptEvents::default();
+        for case in 0..200 {
+            let wire = (0..400).map(line).collect();
+            kept.push(finished(CaseReport { wire, ..report(&format!("a/{case}"), Verdict::Failed, &["x"]) }));
+        }
+        let all: usize = cases(&kept).into_iter().map(weight).sum();
+        assert!(all <= DETAILS * TIMES, "{all}");
+        let lines: Vec<usize> = cases(&kept).into_iter().map(|case| case.wire.len()).collect();
+        assert_eq!((lines[0], lines[100], cases(&kept)[100].wire_omitted), (400, LAST, 400 - LAST));
+    }
+}
