@@ -169,7 +169,8 @@ fn replayed(
         found.push((Some(item.event), ids));
         return;
     }
-    let first = first_of(items, index, item.session, id).filter(|first| first.conn != item.conn);
+    let first = first_of(items, index, item.session, id)
+        .filter(|first| first.conn != item.conn && first.event < resumed.event);
     if let (Some((_, first)), Some((_, content))) =
         (first.and_then(|first| first.logged.as_ref()), &item.logged)
         && !same(first, content)
