@@ -12,6 +12,7 @@ use crate::results::summary::SummaryBuilder;
 use crate::run::case::log::wire_line;
 use crate::run::suite::run::rules;
 use crate::run::suite::started::{reading, requirement_texts};
+use crate::run::triage::groups::FailureGroups;
 use crate::trace::Event;
 
 /// Frames that are kept of what came before a violation.
@@ -184,7 +185,9 @@ impl JudgedRecording {
         let Self { protocol, about, kinds, untold, events, last, .. } = self;
         let mut reports: Vec<CaseReport> =
             kinds.into_iter().map(|kind| kind.report(&protocol, &about)).collect();
-        join(&mut reports);
+        // What breaks the same in several recorded cases is told once.
+        let mut groups = FailureGroups::default();
+        reports.iter_mut().for_each(|report| groups.join(report));
         reports.extend(passed);
         let mut summary = SummaryBuilder::new(rules(&protocol), false, None);
         if let Some(first) = reports.first_mut() {
@@ -266,18 +269,6 @@ impl Kind {
             wire_omitted: omitted,
             reproduce: about.reproduce.clone(),
             ..CaseReport::default()
-        }
-    }
-}
-
-/// What breaks the same in several recorded cases is told once.
-fn join(reports: &mut [CaseReport]) {
-    let mut first: BTreeMap<(Vec<String>, String), String> = BTreeMap::new();
-    for report in reports {
-        let check = report.failures.first().map(|failure| failure.check.to_string()).unwrap_or_default();
-        match first.get(&(report.covers.clone(), check.clone())) {
-            Some(known) => report.same_as = Some(known.clone()),
-            None => drop(first.insert((report.covers.clone(), check), report.case.clone())),
         }
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::check::RulesetPair;
 use crate::protocol::Protocol;
 use crate::reference::Variant;
+use crate::run::loop_lag::LoopLag;
 use crate::run::options::{CaseOptions, Retention};
 use crate::run::run_id::RunId;
 use crate::run::triage::activity::ServerActivity;
@@ -40,6 +41,8 @@ pub(crate) struct RunContext {
     pub activity: Arc<ServerActivity>,
     /// What the scripted model was asked.
     pub calls: Arc<ModelCalls>,
+    /// How late this process is.
+    pub lag: Arc<LoopLag>,
 }
 
 impl RunContext {
@@ -68,6 +71,7 @@ impl RunContext {
             leaks: None,
             activity: Arc::default(),
             calls: Arc::default(),
+            lag: Arc::default(),
             options: Arc::new(options),
         })
     }

@@ -1,28 +1,64 @@
 //! How late this process itself is: on a busy machine what it measures is off by as much.
 
-use std::sync::Arc;
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval};
 
 /// How often it is looked.
 const TICK: Duration = Duration::from_millis(20);
+/// What is remembered is as fine as this.
+const GRAIN: u64 = 1_000;
 
-/// Measures from when it was made until it is dropped.
-pub(crate) struct LoopLag {
+/// Measures for a whole run, from when it is first asked until it is dropped. Whoever wants to know asks for a span of time.
+#[derive(Default)]
+pub(crate) struct LoopLag(OnceLock<Meter>);
+
+/// Where a span of time begins, in microseconds since the first one did.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LagMark(u64);
+
+struct Meter {
     began: Instant,
     ticks: Arc<Ticks>,
-    task: tokio::task::JoinHandle<()>,
+    task: JoinHandle<()>,
 }
 
-/// In microseconds.
+/// In microseconds since the beginning.
 #[derive(Default)]
 struct Ticks {
-    /// When the last one came, since the beginning.
+    /// When the last one came.
     last: AtomicU64,
-    /// The longest that one came late.
-    worst: AtomicU64,
+    /// When ticks came, and how late: those behind which none was as late. Memory: each is later by less than the one before, by
+    /// [`GRAIN`] at least.
+    late: Mutex<VecDeque<(u64, u64)>>,
+}
+
+impl Ticks {
+    fn came(&self, now: u64) {
+        let late = now.saturating_sub(self.last.swap(now, Ordering::Relaxed) + micros(TICK));
+        let late = late - late % GRAIN;
+        if late == 0 {
+            return;
+        }
+        let mut known = self.late.lock().unwrap_or_else(PoisonError::into_inner);
+        while known.back().is_some_and(|(_, other)| *other <= late) {
+            known.pop_back();
+        }
+        known.push_back((now, late));
+    }
+
+    /// The longest since `from` that a tick was late, or is at `now`. What was late before is none of this span's.
+    fn worst(&self, from: u64, now: u64) -> u64 {
+        let span = |at: u64, late: u64| late.min(at.saturating_sub(from));
+        let missing = now.saturating_sub(self.last.load(Ordering::Relaxed) + micros(TICK));
+        let known = self.late.lock().unwrap_or_else(PoisonError::into_inner);
+        let within = known.iter().rev().take_while(|(at, _)| *at >= from);
+        within.map(|(at, late)| span(*at, *late)).fold(span(now, missing), u64::max)
+    }
 }
 
 fn micros(time: Duration) -> u64 {
@@ -30,7 +66,20 @@ fn micros(time: Duration) -> u64 {
 }
 
 impl LoopLag {
-    pub fn new() -> Self {
+    /// A span begins now. Within a runtime only.
+    pub fn mark(&self) -> LagMark {
+        LagMark(self.0.get_or_init(Meter::start).now())
+    }
+
+    /// The longest that this process was late since then.
+    pub fn since(&self, mark: LagMark) -> Duration {
+        let worst = self.0.get().map(|meter| meter.ticks.worst(mark.0, meter.now()));
+        Duration::from_micros(worst.unwrap_or_default())
+    }
+}
+
+impl Meter {
+    fn start() -> Self {
         let began = Instant::now();
         let ticks = Arc::new(Ticks::default());
         let told = Arc::clone(&ticks);
@@ -39,23 +88,18 @@ impl LoopLag {
             due.set_missed_tick_behavior(MissedTickBehavior::Delay);
             loop {
                 due.tick().await;
-                let now = micros(began.elapsed());
-                let late = now.saturating_sub(told.last.swap(now, Ordering::Relaxed) + micros(TICK));
-                told.worst.fetch_max(late, Ordering::Relaxed);
+                told.came(micros(began.elapsed()));
             }
         });
         Self { began, ticks, task }
     }
 
-    /// The longest that a tick came late, or is late now.
-    pub fn worst(&self) -> Duration {
-        let due = self.ticks.last.load(Ordering::Relaxed) + micros(TICK);
-        let late = micros(self.began.elapsed()).saturating_sub(due);
-        Duration::from_micros(late.max(self.ticks.worst.load(Ordering::Relaxed)))
+    fn now(&self) -> u64 {
+        micros(self.began.elapsed())
     }
 }
 
-impl Drop for LoopLag {
+impl Drop for Meter {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -68,11 +112,28 @@ mod tests {
     #[tokio::test]
     async fn a_thread_that_is_held_up_is_late() {
         const HELD: Duration = Duration::from_millis(60);
-        let lag = LoopLag::new();
+        let lag = LoopLag::default();
+        let mark = lag.mark();
         // The only thread of this runtime stands still: no tick comes meanwhile, and that is known before the next one does.
         std::thread::sleep(HELD);
-        assert!(lag.worst() >= HELD - TICK, "{:?}", lag.worst());
+        assert!(lag.since(mark) >= HELD - TICK, "{:?}", lag.since(mark));
         tokio::time::sleep(TICK).await;
-        assert!(lag.worst() >= HELD - TICK, "it is remembered: {:?}", lag.worst());
+        assert!(lag.since(mark) >= HELD - TICK * 2, "it is remembered: {:?}", lag.since(mark));
+    }
+
+    #[test]
+    fn each_span_has_its_own_worst() {
+        const MS: u64 = 1_000;
+        let ticks = Ticks::default();
+        let tick = micros(TICK);
+        // In time; 50 ms late; 10 ms late; in time.
+        [tick, tick * 2 + 50 * MS, tick * 3 + 60 * MS, tick * 4 + 60 * MS].map(|at| ticks.came(at));
+        let now = tick * 4 + 60 * MS;
+        assert_eq!(ticks.worst(0, now), 50 * MS);
+        assert_eq!(ticks.worst(tick * 2 + 50 * MS + 1, now), 10 * MS, "the worst was before");
+        assert_eq!(ticks.worst(tick * 2 + 45 * MS, now), 10 * MS, "5 ms of it were in this span");
+        assert_eq!(ticks.worst(now, now), 0);
+        assert_eq!(ticks.worst(0, now + tick + 70 * MS), 70 * MS, "one is missing now");
+        assert_eq!(ticks.worst(now, now + tick + 7 * MS), 7 * MS);
     }
 }

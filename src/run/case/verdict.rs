@@ -1,6 +1,7 @@
 //! What is found wrong with a case, and by whom.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::check::{self, JudgePair, Judged, PairJudged, Violation};
@@ -10,7 +11,7 @@ use crate::results::event::{Failure, StepPlace, Verdict};
 use crate::results::excused::{ExcusedDeviation, ExcusedList};
 use crate::run::case::context::CaseContext;
 use crate::run::case::outcome::CaseOutcome;
-use crate::run::loop_lag::LoopLag;
+use crate::run::loop_lag::{LagMark, LoopLag};
 use crate::trace::Event;
 
 /// What each whole `--timeout-scale` above 1 adds to the delays that are measured.
@@ -24,7 +25,7 @@ const AFTERMATH: usize = 50;
 pub(crate) struct CaseJudges {
     judges: JudgePair,
     /// How late this process is, where a monitor asks for times.
-    lag: Option<LoopLag>,
+    lag: Option<(Arc<LoopLag>, LagMark)>,
     /// What a time scale allows for.
     slow: Duration,
 }
@@ -35,14 +36,15 @@ impl CaseJudges {
         let scale = (cx.run.options.timing.scale - 1.0).clamp(0.0, 1000.0);
         let mut judges = cx.run.rules.judge(cx.run.options.limits.frame, &cx.loaded.case.suspend);
         judges.scaled(cx.run.options.timing.scale);
-        Self { judges, lag: cx.protocol.extension.is_timed().then(LoopLag::new), slow: SLOW.mul_f64(scale) }
+        let lag = cx.protocol.extension.is_timed().then(|| (Arc::clone(&cx.run.lag), cx.run.lag.mark()));
+        Self { judges, lag, slow: SLOW.mul_f64(scale) }
     }
 
     /// Takes the next event.
     pub fn observe(&mut self, event: &Event) -> PairJudged<Judged> {
-        if let Some(lag) = &self.lag {
+        if let Some((lag, mark)) = &self.lag {
             // The server shares the machine: it is as late again.
-            self.judges.delayed(lag.worst() * 2 + self.slow);
+            self.judges.delayed(lag.since(*mark) * 2 + self.slow);
         }
         self.judges.observe(event)
     }

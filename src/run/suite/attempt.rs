@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use crate::results::event::{CaseReport, Failure, Verdict};
 use crate::run::context::RunContext;
-use crate::run::loop_lag::LoopLag;
 use crate::run::options::CaseOptions;
 use crate::run::server::pool::ServerPool;
 use crate::run::server::serve::run_on_server;
@@ -44,7 +43,7 @@ pub(crate) async fn run_attempts(
     let began = start.elapsed().as_secs_f64();
     let mut earlier: Vec<Vec<Failure>> = Vec::new();
     let mut trace = Vec::new();
-    let lag = LoopLag::new();
+    let mark = run.lag.mark();
     loop {
         let attempt = earlier.len() as u32;
         let seed = run.options.randomness.seed.wrapping_add(u64::from(round) << 32);
@@ -62,7 +61,7 @@ pub(crate) async fn run_attempts(
         let verdict = if !failed && !earlier.is_empty() { Verdict::Flaky } else { verdict };
         let seconds = clock.elapsed().as_secs_f64();
         let report = report(&loaded, outcome, verdict, earlier, began, seconds, run);
-        return Attempted { report, trace, late: lag.worst() };
+        return Attempted { report, trace, late: run.lag.since(mark) };
     }
 }
 
