@@ -54,6 +54,7 @@ async fn checked(url: String, turn: Arc<frames::Turn>) -> Duration {
         max_message: 1 << 20,
         deadline: Duration::from_secs(5),
         trust: frameproof::wire::Trust::default(),
+        mutation: None,
     };
     let (sender, mut receiver) = mpsc::channel(256);
     let _link = Link::open(&endpoint, 1, sender, LinkMode::Messages).await.expect("a connection");

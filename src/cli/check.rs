@@ -64,7 +64,7 @@ impl Check {
             reading: self.reading,
             dialect: self.dialect.clone(),
             schemas: self.schemas.clone(),
-            scenario: Vec::new(),
+            ..Source::default()
         };
         let bare = source.bare()?;
         let protocol = source.protocol(&mut Filter::default())?;

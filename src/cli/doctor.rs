@@ -8,7 +8,8 @@ use clap::Args;
 
 use super::config::Config;
 use super::places::Files;
-use super::run::{cannot_run, known, trust};
+use super::run::{cannot_run, known};
+use super::server::trust;
 use super::signals::stop_on_signal;
 use super::source::{Filter, Source};
 use super::target::{Chosen, TargetChoice};
@@ -19,7 +20,7 @@ use crate::report::clip;
 use crate::report::console::wrapped;
 use crate::report::escape::terminal;
 use crate::results::baseline::Baseline;
-use crate::run::{RunOptions, Target, Timing};
+use crate::run::{RunOptions, Target, Timing, Transport};
 
 /// Frames and lines of output shown as evidence.
 const SHOWN: usize = 12;
@@ -93,7 +94,10 @@ impl Doctor {
         let protocol = Arc::clone(&suites[0].protocol);
         let target = self.target(chosen.as_ref(), config.url.clone())?;
         let options = RunOptions {
-            trust: trust(self.ca_file.as_deref().or(config.ca_file.as_deref()))?,
+            transport: Transport {
+                trust: trust(self.ca_file.as_deref().or(config.ca_file.as_deref()))?,
+                mutation: None,
+            },
             timing: self.timing(chosen.as_ref(), &config),
             baseline: self.baseline(chosen.as_ref(), config.baseline.as_deref())?,
             prompts: chosen.as_ref().map(|chosen| chosen.prompts.clone()).unwrap_or_default(),

@@ -22,7 +22,7 @@ use crate::report::explore as show;
 use crate::run::testbed::Testbed;
 
 /// How long an answer may take, before `--timeout-scale`: a scripted model answers at once.
-const DEADLINE: Duration = Duration::from_millis(1500);
+pub(super) const DEADLINE: Duration = Duration::from_millis(1500);
 /// Walks, without `--walks` and `--time`.
 const WALKS: u64 = 100;
 const GENERATOR: Generator = Generator {
@@ -162,7 +162,7 @@ impl Explore {
 }
 
 /// Writes a finding to its file, and says which that is.
-fn keep(found: &Finding, scenario: &str, folder: &Path) -> Result<String, String> {
+pub(super) fn keep(found: &Finding, scenario: &str, folder: &Path) -> Result<String, String> {
     let path = folder.join(found.file_name());
     crate::output::replace(&path, scenario)
         .map_err(|error| format!("{} cannot be written: {error}", path.display()))?;

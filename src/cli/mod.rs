@@ -11,18 +11,21 @@ mod explore;
 mod fuzz;
 mod header;
 mod init;
+mod lint;
 mod list;
 mod man;
 mod markdown;
 mod merge;
 mod model;
 mod monitors;
+mod offer;
 mod places;
 mod reading;
 mod recordings;
 mod report;
 mod reports;
 mod run;
+mod run_explore;
 mod schema;
 mod screen;
 mod selftest;
@@ -168,6 +171,8 @@ enum Command {
     Explore(Box<explore::Explore>),
     /// List protocols, cases, or requirements and what decides them.
     List(list::List),
+    /// Look for cases that prove less than they seem to.
+    Lint(lint::Lint),
     /// Explain a requirement: text, source, reading, what decides it, which faults violate it.
     Explain(explain::Explain),
     /// Start a reference server, correct or with a fault.
@@ -216,6 +221,7 @@ pub fn main() -> ExitCode {
         Command::Fuzz(command) => command.run(),
         Command::Explore(command) => command.run(),
         Command::List(command) => command.run(),
+        Command::Lint(command) => command.run(),
         Command::Explain(command) => command.run(),
         Command::Serve(command) => command.run(),
         Command::Model(command) => command.run(),

@@ -2,6 +2,7 @@
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Args;
 
@@ -9,7 +10,8 @@ use super::config::{Config, Jobs};
 use super::fuzz::budget::Budget;
 use super::places::Files;
 use super::reports::{Besides, EventsFile, Frames, Reports};
-use super::server::Server;
+use super::run_explore::AfterRun;
+use super::server::{Server, trust};
 use super::shard::Sharding;
 use super::side_by_side::{SuiteRun, side_by_side};
 use super::signals::stop_on_signal;
@@ -23,9 +25,8 @@ use crate::results::baseline::{self, Baseline};
 use crate::results::event::{CaseReport, RunEvent};
 use crate::results::kept::KeptEvents;
 use crate::results::reproduce::Reproduce;
-use crate::run::{Attempts, Kept, Randomness, RunError, RunId, RunOptions, Target, Timing};
+use crate::run::{Attempts, Kept, Randomness, RunError, RunId, RunOptions, Target, Timing, Transport};
 use crate::scenario;
-use crate::wire::Trust;
 
 /// Rounds of several suites that run side by side.
 const TOGETHER: u32 = 16;
@@ -63,6 +64,10 @@ pub(super) struct Run {
     /// duration of the cases on a server that answers at once.
     #[arg(long, value_name = "TIME")]
     time: Option<Budget>,
+    /// Then explore the same server with N long valid conversations, as `frameproof explore` does: 20, or this many. What is found is
+    /// kept below reports/.
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "20", require_equals = true)]
+    explore: Option<std::num::NonZeroU64>,
     /// Seed of the random generator. Default: 1.
     #[arg(long, value_name = "SEED")]
     seed: Option<u64>,
@@ -182,6 +187,7 @@ impl Run {
         let (mut codes, mut before_the_first) = (Vec::new(), false);
         let runtime = runtime()?;
         let stopped = stop_on_signal(&runtime, chosen.as_ref());
+        let explored = self.explore.map(|walks| (walks.get(), Arc::clone(&suites[0].protocol)));
         let mut prepared = Vec::new();
         for Suite { protocol, cases } in suites {
             if all {
@@ -222,6 +228,23 @@ impl Run {
             }
         }
         shown = shown.and_then(|()| console.finish());
+        if let Some((walks, protocol)) = explored.filter(|_| !before_the_first && !*stopped.borrow()) {
+            let after = AfterRun {
+                protocol,
+                target,
+                chosen: chosen.as_ref(),
+                options: RunOptions { kept: Kept::default(), ..self.options(chosen.as_ref(), None)? },
+                walks,
+                subject: self.subject(chosen.as_ref()),
+                quiet: self.quiet,
+            };
+            let (more, exit) = after.explore(&runtime, stopped.clone())?;
+            for event in more {
+                written.add(&event);
+                events.push(event);
+            }
+            codes.push(exit.code());
+        }
         self.write(events.events(), written)?;
         if before_the_first {
             return Err(Failure::Interrupted);
@@ -255,6 +278,7 @@ impl Run {
             ("--url", self.server.url.is_some()),
             ("--target", self.choice.target.is_some()),
             ("--fault", self.server.fault.is_some()),
+            ("--explore", self.explore.is_some()),
             ("--trace", self.trace.is_some()),
             ("--baseline", self.baseline.is_some()),
             ("--baseline-write", self.baseline_write.is_some()),
@@ -303,9 +327,10 @@ impl Run {
             baseline.partial = !self.filter.is_empty() || self.sharding.is_given();
         }
         let trust = trust(self.server.ca_file.as_deref())?;
+        let transport = Transport { trust, mutation: None };
         let options = RunOptions::default();
         Ok(RunOptions {
-            trust,
+            transport,
             jobs: self.jobs.map_or(options.jobs, |jobs| usize::from(jobs.0)),
             timing: Timing {
                 scale: self.server.timeout_scale.map_or(options.timing.scale, |scale| scale.0),
@@ -335,14 +360,19 @@ impl Run {
         self.seed.unwrap_or(1)
     }
 
-    /// The command that, with a case's name added, does the same to that case alone.
-    fn reproduce(&self, chosen: Option<&Chosen>) -> Reproduce {
-        let mut subject = match chosen {
+    /// The arguments that choose protocol and server again.
+    fn subject(&self, chosen: Option<&Chosen>) -> String {
+        let subject = match chosen {
             // What the target says of protocol and overlay it says again.
             Some(chosen) => format!("{}{}", self.given, chosen.arguments),
             None => self.source.arguments() + &config_argument(self.config.as_deref()),
         };
-        subject += &self.server.place();
+        subject + &self.server.place()
+    }
+
+    /// The command that, with a case's name added, does the same to that case alone.
+    fn reproduce(&self, chosen: Option<&Chosen>) -> Reproduce {
+        let subject = self.subject(chosen);
         let strict = if self.strict { " --strict" } else { "" };
         let settings = format!("{}{strict} --seed {}", self.server.patience(), self.seed());
         let again = Reproduce::new(subject, settings);
@@ -380,11 +410,4 @@ pub(super) fn cannot_run(error: &RunError, target: &Target, chosen: Option<&Chos
 pub(super) fn known(file: Option<&Path>) -> Result<Option<Baseline>, Failure> {
     let today = jiff::Timestamp::now().to_string()[..10].to_owned();
     Ok(file.map(|path| Baseline::load(path, &today)).transpose()?)
-}
-
-/// Whose signature counts: that of the usual authorities, and of those in the file.
-pub(super) fn trust(file: Option<&Path>) -> Result<Trust, Failure> {
-    let read = file.map(Trust::with_file).transpose();
-    let hint = "--ca-file takes a PEM file: the certificate of the authority that signed the server's";
-    Ok(read.map_err(|error| usage(error, hint))?.unwrap_or_default())
 }

@@ -2,15 +2,18 @@
 
 mod driver;
 mod faults;
+mod own;
+mod steps;
 mod styles;
 mod triggers;
 mod wire;
 
 use clap::Args;
 
-use super::Failure;
+use self::own::{OwnServer, Tried};
 use super::config::Jobs;
 use super::source::{Filter, Source};
+use super::{Failure, usage};
 use crate::exit::Exit;
 use crate::run::RunOptions;
 use crate::shortage;
@@ -41,7 +44,21 @@ pub(super) struct Selftest {
     /// Run against a correct server whose messages are mutated on the wire; a survivor is a gap in the suite.
     #[arg(long, conflicts_with_all = ["styles", "triggers", "fault"])]
     wire: bool,
-    /// Only this many random pairs of fault and trigger, or mutants of messages.
+    /// Take each step that judges out of its case in turn: one without which every fault and mutant is found as before is dead.
+    #[arg(long, conflicts_with_all = ["styles", "triggers", "wire", "fault"])]
+    steps: bool,
+    /// With `--steps` and `--wire`: only these cases, as globs over `family/name`. May be repeated.
+    #[arg(long, value_name = "GLOB")]
+    case: Vec<String>,
+    /// With `--steps`: only this many random cases.
+    #[arg(long, value_name = "N", requires = "steps")]
+    cases: Option<usize>,
+    #[command(flatten)]
+    own: OwnServer,
+    /// With `--wire`: only mutants whose names match this glob, as they are printed. May be repeated.
+    #[arg(long, value_name = "GLOB", requires = "wire")]
+    mutant: Vec<String>,
+    /// Only this many random pairs of fault and trigger, or mutants of messages. With `--steps`: so many faults, and so many mutants.
     #[arg(long, value_name = "N")]
     sample: Option<usize>,
     /// The seed of the combinations or of the sample.
@@ -57,13 +74,25 @@ pub(super) struct Selftest {
 
 impl Selftest {
     pub fn run(mut self) -> Result<Exit, Failure> {
-        let suites = self.source.suites(&mut Filter::default())?;
-        let exit = if self.styles {
+        let own = self.own_server()?;
+        if !self.case.is_empty() && !self.steps && !self.wire {
+            let hint = "faults and styles are about the whole suite: --wire or --steps";
+            return Err(usage("--case needs --wire or --steps", hint));
+        }
+        let mut filter = Filter { case: self.case.clone(), ..Filter::default() };
+        let mut suites = self.source.suites(&mut filter)?;
+        if let Some(Tried { chosen: Some(chosen), .. }) = &own {
+            chosen.tools(&mut suites)?;
+        }
+        let suites = filter.select(suites)?;
+        let exit = if self.steps {
+            self.steps(&suites, own)
+        } else if self.styles {
             self.styles(&suites)
         } else if self.triggers {
             self.triggers(&suites)
         } else if self.wire {
-            self.wire(&suites)
+            self.wire(&suites, own)
         } else {
             self.faults(&suites)
         };

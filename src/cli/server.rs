@@ -1,6 +1,6 @@
 //! The server that `run` and `fuzz` are about, and its pace.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::run::Target;
 use crate::wire::{Endpoint, Trust, shown};
 
 /// Which server, and its pace.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(super) struct Server {
     /// The server to test, `ws://…` or `wss://…`; `env:VARIABLE` takes a URL with secrets from the environment. Default: the
     /// configuration's `url` or its only target; otherwise the built-in reference server.
@@ -108,6 +108,7 @@ impl Server {
             max_message: 0,
             deadline: Duration::ZERO,
             trust: Trust::default(),
+            mutation: None,
         };
         endpoint.check().map_err(|error| usage(error, "a URL looks like ws://127.0.0.1:8765/ws"))?;
         Ok(Target::Url { url: url.clone(), headers })
@@ -151,4 +152,11 @@ impl Server {
         let quiet = self.quiet_period.map(|quiet| format!(" --quiet-period {}ms", quiet.0.as_millis()));
         scale.into_iter().chain(quiet).collect()
     }
+}
+
+/// Whose signature counts: that of the usual authorities, and of those in the file.
+pub(super) fn trust(file: Option<&Path>) -> Result<Trust, Failure> {
+    let read = file.map(Trust::with_file).transpose();
+    let hint = "--ca-file takes a PEM file: the certificate of the authority that signed the server's";
+    Ok(read.map_err(|error| usage(error, hint))?.unwrap_or_default())
 }

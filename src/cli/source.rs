@@ -6,6 +6,7 @@ use std::sync::Arc;
 use clap::Args;
 use globset::{Glob, GlobMatcher};
 
+use super::offer::offering;
 pub(super) use super::reading::Reading;
 use super::{Failure, nothing, usage};
 use crate::protocol::{DialectChoice, LoadOptions, Protocol, ReadingName};
@@ -37,6 +38,10 @@ pub(super) struct Source {
     /// protocol says how the folder is read (`schemas`).
     #[arg(long, value_name = "DIR")]
     pub schemas: Option<PathBuf>,
+    /// Capabilities that the server offers although no message of its announces them, separated by commas: it has what their
+    /// description asks for. Cases that need them are run.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub offer: Vec<String>,
 }
 
 /// A protocol and its cases.
@@ -104,18 +109,19 @@ impl Source {
                 }
                 filter.globs.insert(0, word);
             }
-            return Ok(vec![Protocol::load(path, &self.load_options())?]);
+            return Ok(vec![offering(Protocol::load(path, &self.load_options())?, &self.offer)?]);
         }
         if self.name.as_deref().is_some_and(|word| word.contains(['/', '*', '?', '[', '{'])) {
             filter.globs.splice(0..0, self.name.take());
         }
         if let Some(name) = &self.name {
-            return Ok(vec![Protocol::embedded(name, &self.load_options())?]);
+            return Ok(vec![offering(Protocol::embedded(name, &self.load_options())?, &self.offer)?]);
         }
         let given = [
             ("scenario", !self.scenario.is_empty()),
             ("overlay", !self.overlay.is_empty()),
             ("schemas", self.schemas.is_some()),
+            ("offer", !self.offer.is_empty()),
         ];
         if let Some((flag, _)) = given.iter().find(|(_, given)| *given) {
             return Err(self.which(&format!("--{flag} (`{flag}` in frameproof.toml) belongs to one")));
@@ -223,6 +229,9 @@ impl Source {
         }
         if let Some(dialect) = &self.dialect {
             text += &format!(" --dialect {}", quote(dialect));
+        }
+        if !self.offer.is_empty() {
+            text += &format!(" --offer {}", quote(&self.offer.join(",")));
         }
         text
     }

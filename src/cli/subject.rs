@@ -8,8 +8,8 @@ use tokio::runtime::Runtime;
 
 use super::config::{Config, Jobs};
 use super::places::Files;
-use super::run::{cannot_run, trust};
-use super::server::Server;
+use super::run::cannot_run;
+use super::server::{Server, trust};
 use super::source::{Filter, Source, Suite, quote};
 use super::target::{Chosen, TargetChoice, config_argument};
 use super::{Failure, usage};
@@ -18,7 +18,7 @@ use crate::report::escape;
 use crate::results::event::RunStarted;
 use crate::results::reproduce::Reproduce;
 use crate::run::testbed::Testbed;
-use crate::run::{Randomness, RunOptions, Timing};
+use crate::run::{Randomness, RunOptions, Timing, Transport};
 
 /// Cases side by side, unless it is said otherwise.
 const JOBS: u16 = 4;
@@ -107,7 +107,7 @@ impl Subject {
     pub fn open(&self, runtime: &Runtime, found: &Found, seed: u64) -> Result<Testbed, Failure> {
         let target = self.server.target(found.chosen.as_ref())?;
         let options = RunOptions {
-            trust: trust(self.server.ca_file.as_deref())?,
+            transport: Transport { trust: trust(self.server.ca_file.as_deref())?, mutation: None },
             randomness: Randomness { seed, run_id: None },
             timing: Timing {
                 scale: self.server.timeout_scale.map_or(1.0, |scale| scale.0),

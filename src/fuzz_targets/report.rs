@@ -276,6 +276,7 @@ impl Maker<'_, '_> {
             embedded: false,
             precise_cause: None,
             same_as: None,
+            unoffered: vec![self.text()?],
             excused: ExcusedList::default(),
         })
     }
@@ -288,6 +289,7 @@ impl Maker<'_, '_> {
             requirements: BTreeMap::from([(self.text()?, result)]),
             stale_baseline: vec![self.text()?],
             hints: Vec::new(),
+            unoffered: BTreeMap::from([(self.text()?, 1)]),
             excused: ExcusedList::default(),
             coverage: Some(Coverage { states: vec![self.text()?], commands: vec![(self.text()?, vec![1])] }),
             stopped: *self.source.choose(&[

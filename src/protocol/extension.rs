@@ -65,6 +65,9 @@ pub struct Extension {
     /// What `explore` must know to make long valid conversations.
     #[serde(default)]
     pub explore: super::Explore,
+    /// Mutants of the wire that are harmless, by a name of your own: `selftest --wire` does not call them survivors.
+    #[serde(default)]
+    pub mutants: IndexMap<String, super::HarmlessMutants>,
     /// Features that a server may or may not offer.
     #[serde(default)]
     pub capabilities: IndexMap<String, Capability>,

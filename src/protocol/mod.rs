@@ -13,6 +13,7 @@ mod explore_rules;
 pub mod extension;
 mod fields;
 mod fuzz_rules;
+mod harmless;
 mod lifecycle;
 mod load;
 mod message;
@@ -46,6 +47,7 @@ pub use dialect::{Dialect, DialectChoice, Respelling, SpeltValue};
 pub use explore_rules::{Explore, ScriptedTurn, Shared};
 pub use extension::{Extension, OneOrMany, Pattern, ReadingName};
 pub use fuzz_rules::{FieldRule, Fuzzing, IdRule, Place, Refusal, Refusals, Situation};
+pub use harmless::HarmlessMutants;
 pub use lifecycle::{ConnectionEvent, END};
 pub(crate) use lifecycle::{beginning_of, end_of};
 pub use message::{Message, SchemaFinding};
@@ -199,6 +201,19 @@ impl Protocol {
             self.dialects.alternatives.iter_mut().filter_map(|(_, one)| std::sync::Arc::get_mut(one))
         {
             protocol.set_tool(class, name, target);
+        }
+    }
+
+    /// The server offers a capability that no message announces, whichever dialect is spoken.
+    pub fn offer(&mut self, capability: &str) {
+        if let Some(known) = self.extension.capabilities.get_mut(capability) {
+            known.offered = extension::Offered::Yes;
+        }
+        // Nobody else has them yet.
+        for protocol in
+            self.dialects.alternatives.iter_mut().filter_map(|(_, one)| std::sync::Arc::get_mut(one))
+        {
+            protocol.offer(capability);
         }
     }
 

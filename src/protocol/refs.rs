@@ -122,7 +122,7 @@ refer!(Extension {
         invariants
     ],
     ids: [],
-    other: [discriminator, schemas, ambient, times, tools, parts, dialects, readings]
+    other: [discriminator, schemas, ambient, times, mutants, tools, parts, dialects, readings]
 });
 refer!(Replies { parts: [], ids: [unmatched], other: [id, result, error] });
 refer!(FrameRules { parts: [], ids: [object, message, schema], other: [] });

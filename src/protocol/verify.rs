@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::bundle_rules::verify_bundle_rules;
 use super::client_rules::verify_client;
+use super::harmless::verify_harmless;
 use super::path::{INVARIANTS, Path};
 use super::refs::Refs;
 use super::times::verify_times;
@@ -50,6 +51,7 @@ pub(super) fn verify(protocol: &Protocol, api: &Document, document: &Value, erro
     verify_requests(protocol, api, errors);
     verify_client(protocol, api, errors);
     verify_bundle_rules(protocol, api, errors);
+    verify_harmless(protocol, api, errors);
 }
 
 /// `or` names an opening that has none itself.

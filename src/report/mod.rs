@@ -66,6 +66,10 @@ fn counts(summary: &Summary) -> String {
         1 => parts.push("1 stale baseline entry".to_owned()),
         many => parts.push(format!("{many} stale baseline entries")),
     }
+    if !summary.unoffered.is_empty() {
+        let names: Vec<&str> = summary.unoffered.keys().map(String::as_str).collect();
+        parts.push(format!("some of them only for want of --offer {}", escape::terminal(&names.join(","))));
+    }
     let stopped = summary.stopped.map(|why| format!(", stopped: {why}")).unwrap_or_default();
     let total = cases(summary.cases.values().sum());
     format!("{total}, {} in {:.2} s{stopped}", parts.join(", "), summary.seconds)

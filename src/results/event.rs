@@ -150,6 +150,9 @@ pub struct CaseReport {
     pub verdict: Verdict,
     /// Why it was not run, or why the harness gave up.
     pub reason: Option<String>,
+    /// Capabilities for want of which it was not run, and which the user can say that the server offers (`--offer`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unoffered: Vec<String>,
     /// Seconds, of the last attempt.
     pub seconds: f64,
     /// Seconds since the start of the run at which it began.
@@ -285,6 +288,9 @@ pub struct Summary {
     /// Deviations from the protocol that the overlay excuses, over all cases.
     #[serde(default)]
     pub excused: ExcusedList,
+    /// Capabilities for want of which cases were not run, with how many those were, and which the user can say that the server offers.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub unoffered: BTreeMap<String, usize>,
     /// What else is worth knowing about the failures, in sentences.
     #[serde(default)]
     pub hints: Vec<String>,

@@ -32,6 +32,7 @@ pub(crate) struct SummaryBuilder {
     untried: BTreeSet<String>,
     failed: usize,
     excused_by_overlay: ExcusedList,
+    unoffered: BTreeMap<String, usize>,
 }
 
 /// What the cases have shown of each requirement, by its id.
@@ -76,6 +77,7 @@ impl SummaryBuilder {
             untried: BTreeSet::new(),
             failed: 0,
             excused_by_overlay: ExcusedList::default(),
+            unoffered: BTreeMap::new(),
         }
     }
 
@@ -110,6 +112,9 @@ impl SummaryBuilder {
         }
         if report.verdict == Verdict::NotApplicable {
             self.seen.not_applicable.extend(report.covers.iter().cloned());
+        }
+        for name in &report.unoffered {
+            *self.unoffered.entry(name.clone()).or_default() += 1;
         }
         self.excused_by_overlay.merge(report.excused.clone());
         let seen = if report.verdict.says_nothing() { &mut self.untried } else { &mut self.ran };
@@ -159,6 +164,7 @@ impl SummaryBuilder {
             requirements,
             stale_baseline: stale,
             excused: self.excused_by_overlay,
+            unoffered: self.unoffered,
             hints: untried.into_iter().map(|entry| format!("the baseline's entry {entry}")).collect(),
             coverage: None,
             stopped,

@@ -127,7 +127,9 @@ mod tests {
         let ticks = Ticks::default();
         let tick = micros(TICK);
         // In time; 50 ms late; 10 ms late; in time.
-        [tick, tick * 2 + 50 * MS, tick * 3 + 60 * MS, tick * 4 + 60 * MS].map(|at| ticks.came(at));
+        for at in [tick, tick * 2 + 50 * MS, tick * 3 + 60 * MS, tick * 4 + 60 * MS] {
+            ticks.came(at);
+        }
         let now = tick * 4 + 60 * MS;
         assert_eq!(ticks.worst(0, now), 50 * MS);
         assert_eq!(ticks.worst(tick * 2 + 50 * MS + 1, now), 10 * MS, "the worst was before");

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 pub use error::RunError;
 pub use isolation::leaks::LeakDetector;
-pub use options::{Attempts, Kept, Limits, Randomness, RunOptions, Timing};
+pub use options::{Attempts, Kept, Limits, Randomness, RunOptions, Timing, Transport};
 pub use run_id::RunId;
 pub use suite::run::run;
 pub use triage::activity::ServerActivity;

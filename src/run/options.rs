@@ -11,6 +11,7 @@ use crate::results::reproduce::Reproduce;
 use crate::run::prompts::Prompts;
 use crate::run::run_id::RunId;
 use crate::wire::Trust;
+use crate::wire::relay::Mutation;
 
 /// What the user wants of a run.
 #[derive(Debug, Clone)]
@@ -35,8 +36,8 @@ pub struct RunOptions {
     pub kept: Kept,
     /// Bounds on what the target may send.
     pub limits: Limits,
-    /// Whose certificates count, for `wss://`.
-    pub trust: Trust,
+    /// What connections go through.
+    pub transport: Transport,
     /// The command that does the same again.
     pub reproduce: Reproduce,
 }
@@ -88,6 +89,15 @@ pub struct Timing {
     pub limit: Option<Duration>,
     /// Wait for ever (a day): the server sits in a debugger.
     pub no_deadline: bool,
+}
+
+/// What connections go through.
+#[derive(Debug, Clone, Default)]
+pub struct Transport {
+    /// Whose certificates count, for `wss://`.
+    pub trust: Trust,
+    /// What is done to the server's messages on their way, for self-tests. Not with `wss://`.
+    pub mutation: Option<Arc<Mutation>>,
 }
 
 /// Bounds on what a target may send in one case. Reaching one is a failure with a name.
@@ -163,7 +173,7 @@ impl Default for RunOptions {
             baseline: None,
             kept: Kept::default(),
             limits: Limits::default(),
-            trust: Trust::default(),
+            transport: Transport::default(),
             reproduce: Reproduce::default(),
         }
     }

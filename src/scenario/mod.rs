@@ -4,6 +4,7 @@ pub mod case;
 mod compile;
 pub mod file;
 pub mod frame;
+pub mod lint;
 mod load;
 mod notes;
 mod outline;

@@ -20,13 +20,24 @@ pub(super) async fn run_against(
     options: RunOptions,
     on_case: &mut (dyn FnMut(&CaseReport) + Send),
 ) -> Result<Summary, RunError> {
+    run_on(Target::Reference(variant), protocol, cases, options, on_case).await
+}
+
+/// The same against any server.
+pub(super) async fn run_on(
+    target: Target,
+    protocol: &Arc<Protocol>,
+    cases: Vec<LoadedCase>,
+    options: RunOptions,
+    on_case: &mut (dyn FnMut(&CaseReport) + Send),
+) -> Result<Summary, RunError> {
     let mut sink = |event: &RunEvent| {
         if let RunEvent::CaseFinished(report) = event {
             on_case(report);
         }
     };
     let (_keep, stop) = watch::channel(false);
-    run(Arc::clone(protocol), cases, Target::Reference(variant), options, &mut sink, stop).await
+    run(Arc::clone(protocol), cases, target, options, &mut sink, stop).await
 }
 
 /// The same options for a server that may be silent: it costs a deadline in every case.

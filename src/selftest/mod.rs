@@ -3,6 +3,8 @@
 
 mod driver;
 pub mod faults;
+pub mod steps;
 pub mod styles;
+pub mod subject;
 pub mod triggers;
 pub mod wire;

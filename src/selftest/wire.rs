@@ -5,13 +5,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use globset::{Glob, GlobMatcher};
+use indexmap::IndexMap;
+
 use crate::frame::Pointer;
-use crate::protocol::Protocol;
-use crate::reference::Variant;
+use crate::protocol::{HarmlessMutants, Protocol};
 use crate::results::event::{CaseReport, Verdict};
 use crate::run::{RunError, RunOptions};
 use crate::scenario::LoadedCase;
-use crate::selftest::driver::{run_against, sampled, with_deadline};
+use crate::selftest::driver::{sampled, with_deadline};
+use crate::selftest::subject::{Defect, Subject};
 use crate::synthesis::rng::SeededRng;
 use crate::trace::Direction;
 use crate::wire::relay::{Mutation, Occurrence, Operator};
@@ -19,12 +22,23 @@ use crate::wire::relay::{Mutation, Occurrence, Operator};
 /// What is to be tried.
 #[derive(Debug, Clone)]
 pub struct Plan {
+    /// Only mutants whose names match one of these; empty: all of them.
+    pub only: Vec<GlobMatcher>,
     /// So many mutants at most; none: all of them.
     pub sample: Option<usize>,
     /// What chooses the sample.
     pub seed: u64,
-    /// Styles that the servers have besides.
-    pub styles: Vec<String>,
+}
+
+impl Plan {
+    fn chooses(&self, mutation: &Mutation) -> bool {
+        self.only.is_empty() || self.only.iter().any(|glob| glob.is_match(mutation.name()))
+    }
+
+    /// Whether there is a mutant of a protocol's messages to be tried.
+    pub fn chooses_any(&self, protocol: &Protocol) -> bool {
+        mutations(protocol).iter().any(|mutation| self.chooses(mutation))
+    }
 }
 
 /// What became of a mutant.
@@ -34,6 +48,8 @@ pub enum Fate {
     Killed,
     /// Nothing did.
     Survived,
+    /// Nothing did, and the protocol says why nothing need.
+    Harmless,
     /// No message that it fits was ever sent, or none that it changes.
     NotReached,
 }
@@ -49,31 +65,83 @@ pub struct Mutant {
     pub by: BTreeSet<String>,
     /// How many messages were mutated.
     pub hits: u64,
+    /// Of what is harmless, and of what is declared to be and is not: the name of the declaration.
+    pub declared: Option<String>,
 }
 
 /// A mutant may silence a server; this is long on loopback.
 const SHORT: Duration = Duration::from_millis(700);
 
-/// Runs the suite against mutants of the wire, and reports each to `sink`.
+/// Runs the suite against mutants of the wire, and reports each to `sink`. Of a user's own server only cases count that pass without a
+/// mutation; `skipped` is told those that do not.
 ///
 /// # Errors
 /// See [`RunError`].
 pub async fn selftest(
     protocol: &Arc<Protocol>,
     cases: &[LoadedCase],
+    subject: &Subject,
     options: &RunOptions,
     plan: &Plan,
+    skipped: &mut (dyn FnMut(&str) + Send),
     sink: &mut (dyn FnMut(&Mutant) + Send),
 ) -> Result<(), RunError> {
-    for mutation in mutations(protocol, plan) {
-        let options = with_deadline(options, SHORT);
-        sink(&one(protocol, cases, options, Arc::new(mutation), &plan.styles).await?);
+    let (cases, options) = match subject {
+        Subject::Reference(_) => (cases.to_vec(), with_deadline(options, SHORT)),
+        Subject::Own(_) => (passing(protocol, cases, subject, options, skipped).await?, options.clone()),
+    };
+    let harmless = Harmless::new(&protocol.extension.mutants);
+    let mut all = mutations(protocol);
+    all.retain(|mutation| plan.chooses(mutation));
+    for mutation in sampled(all, plan.sample, SeededRng::new(plan.seed, 1)) {
+        let mutation = Arc::new(mutation);
+        sink(&one(protocol, &cases, subject, &options, mutation, &harmless).await?);
     }
     Ok(())
 }
 
-/// The mutations that are tried, message by message.
-fn mutations(protocol: &Protocol, plan: &Plan) -> Vec<Mutation> {
+/// The cases that pass against a server as it is.
+async fn passing(
+    protocol: &Arc<Protocol>,
+    cases: &[LoadedCase],
+    subject: &Subject,
+    options: &RunOptions,
+    skipped: &mut (dyn FnMut(&str) + Send),
+) -> Result<Vec<LoadedCase>, RunError> {
+    let mut passed = BTreeSet::new();
+    let mut on_case = |report: &CaseReport| {
+        if report.verdict == Verdict::Passed {
+            passed.insert(report.case.clone());
+        } else {
+            skipped(&report.case);
+        }
+    };
+    subject.run(None, protocol, cases.to_vec(), options.clone(), &mut on_case).await?;
+    Ok(cases.iter().filter(|case| passed.contains(&case.id)).cloned().collect())
+}
+
+/// The mutants that a protocol declares to be harmless.
+struct Harmless<'p>(Vec<(&'p str, Vec<GlobMatcher>)>);
+
+impl<'p> Harmless<'p> {
+    /// What is no glob was told when the protocol was loaded.
+    fn new(declared: &'p IndexMap<String, HarmlessMutants>) -> Self {
+        let globs = |one: &HarmlessMutants| {
+            let globs = one.mutants.as_slice().iter().filter_map(|glob| Glob::new(glob).ok());
+            globs.map(|glob| glob.compile_matcher()).collect()
+        };
+        Self(declared.iter().map(|(name, one)| (name.as_str(), globs(one))).collect())
+    }
+
+    fn of(&self, mutant: &str) -> Option<String> {
+        let mut all = self.0.iter();
+        let found = all.find(|(_, globs)| globs.iter().any(|glob| glob.is_match(mutant)));
+        found.map(|(name, _)| (*name).to_owned())
+    }
+}
+
+/// All mutations of a protocol's messages, message by message.
+pub(super) fn mutations(protocol: &Protocol) -> Vec<Mutation> {
     let mut all = Vec::new();
     let mut known = BTreeSet::new();
     for message in protocol.messages.iter().filter(|message| message.dir == Direction::Recv) {
@@ -94,48 +162,39 @@ fn mutations(protocol: &Protocol, plan: &Plan) -> Vec<Mutation> {
                     hits: AtomicU64::new(0),
                 };
                 // Replies have fields in common, and no name to tell them by.
-                if known.insert(named(&mutation)) {
+                if known.insert(mutation.name()) {
                     all.push(mutation);
                 }
             }
         }
     }
-    sampled(all, plan.sample, SeededRng::new(plan.seed, 1))
-}
-
-fn named(mutation: &Mutation) -> String {
-    let message = mutation.message.as_deref().unwrap_or("(reply)");
-    let field = mutation.field.as_ref().map_or("", |field| field.as_str());
-    let occurrence = match mutation.occurrence {
-        Occurrence::Every => "every",
-        Occurrence::First => "first",
-        Occurrence::Second => "second",
-    };
-    format!("{message}{field} {} {occurrence}", mutation.operator.name())
+    all
 }
 
 async fn one(
     protocol: &Arc<Protocol>,
     cases: &[LoadedCase],
-    options: RunOptions,
+    subject: &Subject,
+    options: &RunOptions,
     mutation: Arc<Mutation>,
-    styles: &[String],
+    harmless: &Harmless<'_>,
 ) -> Result<Mutant, RunError> {
-    let variant =
-        Variant { styles: styles.to_vec(), mutation: Some(Arc::clone(&mutation)), ..Variant::default() };
     let (mut by, mut killed) = (BTreeSet::new(), false);
     let mut on_case = |report: &CaseReport| {
         killed |= !report.failures.is_empty() || report.verdict == Verdict::Error;
         by.extend(report.failures.iter().flat_map(|failure| failure.requirements.iter().cloned()));
     };
-    run_against(variant, protocol, cases.to_vec(), options, &mut on_case).await?;
+    let defect = Defect::Mutation(Arc::clone(&mutation));
+    subject.run(Some(&defect), protocol, cases.to_vec(), options.clone(), &mut on_case).await?;
     let hits = mutation.hits.load(Ordering::Relaxed);
+    let declared = harmless.of(&mutation.name());
     let fate = match (killed, hits) {
         (true, _) => Fate::Killed,
         (false, 0) => Fate::NotReached,
+        (false, _) if declared.is_some() => Fate::Harmless,
         (false, _) => Fate::Survived,
     };
-    Ok(Mutant { name: named(&mutation), fate, by, hits })
+    Ok(Mutant { name: mutation.name(), fate, by, hits, declared })
 }
 
 #[cfg(test)]
@@ -147,16 +206,28 @@ mod tests {
     fn every_message_and_field_of_a_server_is_spoilt() {
         let name = Protocol::embedded_names()[0];
         let protocol = Protocol::embedded(name, &LoadOptions::default()).expect("a shipped protocol");
-        let plan = |sample| Plan { sample, seed: 5, styles: Vec::new() };
-        let all: Vec<String> = mutations(&protocol, &plan(None)).iter().map(named).collect();
+        let all: Vec<String> = mutations(&protocol).iter().map(Mutation::name).collect();
         let sent = protocol.messages.iter().filter(|message| message.dir == Direction::Recv);
         for message in sent.filter(|message| protocol.says(&message.name)) {
             assert!(all.contains(&format!("{} drop first", message.name)), "{}", message.name);
             let discriminator = &protocol.extension.discriminator;
             assert!(all.contains(&format!("{}{} null second", message.name, discriminator.as_str())));
         }
-        let few: Vec<String> = mutations(&protocol, &plan(Some(9))).iter().map(named).collect();
-        let again: Vec<String> = mutations(&protocol, &plan(Some(9))).iter().map(named).collect();
+        let few = || sampled(mutations(&protocol), Some(9), SeededRng::new(5, 1));
+        let names = |few: Vec<Mutation>| few.iter().map(Mutation::name).collect::<Vec<_>>();
+        let (few, again) = (names(few()), names(few()));
         assert!(few.len() == 9 && few == again && few.iter().all(|name| all.contains(name)));
+    }
+
+    #[test]
+    fn what_is_declared_harmless_is_known_by_its_name() {
+        let declared: IndexMap<String, HarmlessMutants> = serde_json::from_value(serde_json::json!({
+            "texts": { "mutants": ["snapshot/title other-*", "* one-more second"], "allowed-by": ["X-1"], "why": "free" },
+        }))
+        .expect("declarations");
+        let harmless = Harmless::new(&declared);
+        assert_eq!(harmless.of("snapshot/title other-text every").as_deref(), Some("texts"));
+        assert_eq!(harmless.of("status/run/n one-more second").as_deref(), Some("texts"));
+        assert_eq!(harmless.of("snapshot/title null every"), None);
     }
 }

@@ -285,9 +285,15 @@ impl Instance {
         let vars = self.vars();
         let Some(ready) = ready else {
             let url = fill(&loose(&self.spec.url, &vars), &vars)?;
-            let address =
-                Endpoint { url, headers: Vec::new(), max_message: 0, deadline: TRY, trust: Trust::default() }
-                    .address()?;
+            let address = Endpoint {
+                url,
+                headers: Vec::new(),
+                max_message: 0,
+                deadline: TRY,
+                trust: Trust::default(),
+                mutation: None,
+            }
+            .address()?;
             return Ok((format!("nothing listens on {address}"), Some(address)));
         };
         let words = match ready {
@@ -346,8 +352,14 @@ impl Instance {
         let Ok(session) = self.set_up(Per::Session, Some(until)).await else { return Ok(false) };
         let (url, headers) = self.address(&session)?;
         let url = url.replace(['{', '}'], "");
-        let endpoint =
-            Endpoint { url, headers, max_message: MAX_FRAME, deadline: TRY, trust: self.trust.clone() };
+        let endpoint = Endpoint {
+            url,
+            headers,
+            max_message: MAX_FRAME,
+            deadline: TRY,
+            trust: self.trust.clone(),
+            mutation: None,
+        };
         let (sender, mut receiver) = tokio::sync::mpsc::channel(8);
         let opened = Link::open(&endpoint, 0, sender, LinkMode::Messages).await;
         let Ok(_link) = opened else { return Ok(false) };

@@ -1,5 +1,6 @@
 //! Opening a connection, and telling apart the ways in which that fails.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -12,7 +13,9 @@ use tokio_tungstenite::tungstenite::http::{HeaderName, HeaderValue, StatusCode, 
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, client_async_with_config};
 
+use super::accept::pair;
 use super::ahead::Ahead;
+use super::relay::{Mutation, relay};
 use super::tls::{self, Trust};
 use crate::shortage::{self, Shortage};
 
@@ -34,6 +37,8 @@ pub struct Endpoint {
     pub deadline: Duration,
     /// Whose certificates count, for `wss://`.
     pub trust: Trust,
+    /// What is done to the server's messages on their way; not with `wss://`.
+    pub mutation: Option<Arc<Mutation>>,
 }
 
 /// What is wrong with the sub-protocol of a connection.
@@ -149,6 +154,14 @@ impl ConnectError {
     }
 }
 
+/// Puts a relay before a server. It ends with the connection.
+async fn mutated(server: TcpStream, mutation: &Arc<Mutation>) -> Result<TcpStream, ConnectError> {
+    let (near, far) = pair().await.map_err(|error| ConnectError::Broken(error.to_string()))?;
+    let _ = (near.set_nodelay(true), near.set_zero_linger());
+    tokio::spawn(relay(far, server, mutation.interceptor()));
+    Ok(near)
+}
+
 /// An HTTP status with its name: `404 Not Found`.
 pub fn named_status(status: u16) -> String {
     StatusCode::from_u16(status).map_or(status.to_string(), |status| status.to_string())
@@ -228,6 +241,10 @@ impl Endpoint {
         let _ = stream.set_nodelay(true);
         // A test opens and cuts many connections: none may linger in TIME_WAIT, and a cut is a reset.
         let _ = stream.set_zero_linger();
+        let stream = match &self.mutation {
+            Some(mutation) => mutated(stream, mutation).await?,
+            None => stream,
+        };
         match uri.scheme_str() {
             Some("wss") => tls::secure(&host, stream, &self.trust).await,
             _ => Ok(MaybeTlsStream::Plain(stream)),

@@ -10,12 +10,17 @@ use crate::run::RunError;
 /// Where the results of a self-test go.
 pub(super) type Sink<'s, R> = &'s mut (dyn FnMut(&R) + Send);
 
+/// A self-test that broke off.
+pub(super) fn broken(error: RunError) -> Failure {
+    harness(error, "")
+}
+
 /// Has `selftest` try each suite, and `show` what it tells. Below the protocol's name where there are several.
 pub(super) fn on_each_suite<W: Write + Send, R, T>(
     suites: &[Suite],
     out: &mut W,
     mut show: impl FnMut(&mut W, &R) -> std::io::Result<()> + Send,
-    selftest: impl AsyncFn(&Suite, Sink<'_, R>) -> Result<T, RunError>,
+    selftest: impl AsyncFn(&Suite, Sink<'_, R>) -> Result<T, Failure>,
 ) -> Result<(), Failure> {
     for suite in suites {
         if suites.len() > 1 {
@@ -27,8 +32,7 @@ pub(super) fn on_each_suite<W: Write + Send, R, T>(
                 written = show(out, result);
             }
         };
-        let done = runtime()?.block_on(selftest(suite, &mut sink));
-        done.map_err(|error| harness(error, ""))?;
+        runtime()?.block_on(selftest(suite, &mut sink))?;
         written?;
     }
     Ok(())
@@ -40,7 +44,7 @@ pub(super) fn count_fates<W: Write + Send, M, F: Ord + Send, T>(
     out: &mut W,
     fate: impl Fn(&M) -> F + Send + Sync,
     show: impl Fn(&mut W, &M) -> std::io::Result<()> + Send + Sync,
-    selftest: impl AsyncFn(&Suite, Sink<'_, M>) -> Result<T, RunError>,
+    selftest: impl AsyncFn(&Suite, Sink<'_, M>) -> Result<T, Failure>,
 ) -> Result<BTreeMap<F, usize>, Failure> {
     let mut fates = BTreeMap::new();
     let count = |out: &mut W, mutant: &M| {

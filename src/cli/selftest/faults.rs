@@ -5,7 +5,7 @@ use std::io::Write;
 use super::super::source::Suite;
 use super::super::{Failure, nothing, usage};
 use super::Selftest;
-use super::driver::on_each_suite;
+use super::driver::{broken, on_each_suite};
 use crate::exit::Exit;
 use crate::reference;
 use crate::selftest::faults::{FaultResult, selftest};
@@ -22,7 +22,7 @@ impl Selftest {
             show(out, result, self.verbose)
         };
         on_each_suite(suites, &mut out, show, async |suite, sink| {
-            selftest(&suite.protocol, &suite.cases, &options, &self.fault, sink).await
+            selftest(&suite.protocol, &suite.cases, &options, &self.fault, sink).await.map_err(broken)
         })?;
         writeln!(out, "{right} of {total} judged correctly")?;
         Ok(if right == total { Exit::Passed } else { Exit::Failed })

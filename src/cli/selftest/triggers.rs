@@ -6,7 +6,7 @@ use std::io::Write;
 use super::super::source::Suite;
 use super::super::{Failure, usage};
 use super::Selftest;
-use super::driver::count_fates;
+use super::driver::{broken, count_fates};
 use crate::exit::Exit;
 use crate::reference::Trigger;
 use crate::selftest::triggers::{Fate, Mutant, Plan, selftest};
@@ -30,7 +30,9 @@ impl Selftest {
             &mut out,
             |mutant| mutant.fate,
             show,
-            async |suite, sink| selftest(&suite.protocol, &suite.cases, &options, &plan, sink).await,
+            async |suite, sink| {
+                selftest(&suite.protocol, &suite.cases, &options, &plan, sink).await.map_err(broken)
+            },
         )?;
         summary(&mut out, &fates)?;
         let alive = fates.keys().any(|fate| matches!(fate, Fate::Survived | Fate::Warned));

@@ -1,36 +1,69 @@
 //! `frameproof selftest --wire`.
 
 use std::io::Write;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::super::Failure;
+use globset::Glob;
+
 use super::super::source::Suite;
-use super::Selftest;
+use super::super::{Failure, nothing, usage};
 use super::driver::count_fates;
+use super::{Selftest, Tried};
 use crate::exit::Exit;
 use crate::selftest::wire::{Fate, Mutant, Plan, selftest};
 
 impl Selftest {
-    pub(super) fn wire(&self, suites: &[Suite]) -> Result<Exit, Failure> {
-        self.check_styles(suites)?;
-        let plan = Plan { sample: self.sample, seed: self.seed, styles: self.style.clone() };
+    pub(super) fn wire(&self, suites: &[Suite], own: Option<Tried>) -> Result<Exit, Failure> {
+        let only = self.mutant.iter().map(|text| match Glob::new(text) {
+            Ok(glob) => Ok(glob.compile_matcher()),
+            Err(error) => {
+                Err(usage(format!("`{text}` is not a glob: {}", error.kind()), "quote it for the shell"))
+            }
+        });
+        let plan = Plan { only: only.collect::<Result<_, _>>()?, sample: self.sample, seed: self.seed };
+        if !suites.iter().any(|suite| plan.chooses_any(&suite.protocol)) {
+            return Err(nothing(
+                "no mutant matches",
+                "a name is MESSAGE/FIELD OPERATOR OCCURRENCE: `error/code null first`",
+            ));
+        }
         let mut out = crate::cli::out();
         let show = |out: &mut _, mutant: &Mutant| show(out, mutant, self.verbose);
-        let options = self.options();
+        let tried = own.unwrap_or_else(|| self.reference());
+        let skipped = AtomicUsize::new(0);
         let fates = count_fates(
             suites,
             &mut out,
             |mutant| mutant.fate,
             show,
-            async |suite, sink| selftest(&suite.protocol, &suite.cases, &options, &plan, sink).await,
+            async |suite, sink| {
+                let mut skip = |_: &str| _ = skipped.fetch_add(1, Ordering::Relaxed);
+                selftest(
+                    &suite.protocol,
+                    &suite.cases,
+                    &tried.subject,
+                    &tried.options,
+                    &plan,
+                    &mut skip,
+                    sink,
+                )
+                .await
+                .map_err(|error| tried.cannot(&error))
+            },
         )?;
         let count = |fate| fates.get(&fate).copied().unwrap_or_default();
-        let (killed, survived) = (count(Fate::Killed), count(Fate::Survived));
+        let (killed, survived, harmless) =
+            (count(Fate::Killed), count(Fate::Survived), count(Fate::Harmless));
         writeln!(
             out,
-            "{killed} of {} killed, {survived} survived; {} not applied, because their message never came",
-            killed + survived,
+            "{killed} of {} killed, {survived} survived, {harmless} declared harmless; {} not applied, because their message never came",
+            killed + survived + harmless,
             count(Fate::NotReached)
         )?;
+        let skipped = skipped.into_inner();
+        if skipped > 0 {
+            writeln!(out, "{skipped} cases were left out: they do not pass without a mutation")?;
+        }
         Ok(if survived > 0 { Exit::Failed } else { Exit::Passed })
     }
 }
@@ -39,8 +72,11 @@ impl Selftest {
 fn show(out: &mut impl Write, mutant: &Mutant, verbose: bool) -> std::io::Result<()> {
     let word = match mutant.fate {
         Fate::Survived => "SURVIVED",
+        // Nobody would ever look at it again.
+        Fate::Killed if mutant.declared.is_some() => "killed, though declared harmless:",
         _ if !verbose => return Ok(()),
         Fate::Killed => "killed",
+        Fate::Harmless => "harmless",
         Fate::NotReached => "unmet",
     };
     let found: Vec<&str> = mutant.by.iter().map(String::as_str).collect();

@@ -40,7 +40,11 @@ impl Capabilities {
                 Offered::No => false,
             };
             if capability.announced.is_none() && !offered {
-                return Some(format!("`{need}` is offered only if an overlay says so: {}", capability.about));
+                let way = match capability.offered {
+                    Offered::Fixture => "is not announced: `--offer` says that the server has it",
+                    _ => "is offered only if an overlay says so",
+                };
+                return Some(format!("`{need}` {way}: {}", capability.about));
             }
         }
         let need = self.needed.first()?;

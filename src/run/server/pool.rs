@@ -107,7 +107,8 @@ impl ServerPool {
             headers: Vec::new(),
             max_message: options.limits.frame.max_bytes,
             deadline: options.timing.deadline(options.timing.step_deadline),
-            trust: options.trust.clone(),
+            trust: options.transport.trust.clone(),
+            mutation: options.transport.mutation.clone(),
         };
         let shared = Shared {
             server: None,

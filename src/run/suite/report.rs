@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use crate::protocol::extension::Offered;
 use crate::results::cause::Cause;
 use crate::results::event::{CaseReport, Failure, Verdict, Way};
 use crate::run::case::diagnose;
@@ -72,6 +73,7 @@ pub(crate) fn report(
         covers: loaded.covered(),
         verdict,
         reason: outcome.end.reason(),
+        unoffered: if verdict == Verdict::NotApplicable { unoffered(loaded, run) } else { Vec::new() },
         seconds,
         started,
         cause,
@@ -92,6 +94,18 @@ pub(crate) fn report(
         reproduce: run.options.reproduce.case(&loaded.id),
         known: None,
     }
+}
+
+/// Capabilities that a case needs, that nothing announces, and that only the user could know of.
+fn unoffered(loaded: &LoadedCase, run: &RunContext) -> Vec<String> {
+    let capabilities = &run.protocol.extension.capabilities;
+    let is_lacking = |need: &&String| {
+        let known = capabilities.get(*need);
+        known.is_some_and(|known| {
+            known.announced.is_none() && known.offered == Offered::Fixture && !run.is_reference
+        })
+    };
+    loaded.case.needs.iter().filter(is_lacking).cloned().collect()
 }
 
 /// The report of a case in which frameproof itself broke: a defect of ours must not pass as a pass.

@@ -156,6 +156,18 @@ pub struct Mutation {
 }
 
 impl Mutation {
+    /// How it is called: message, field, operator and occurrence.
+    pub fn name(&self) -> String {
+        let message = self.message.as_deref().unwrap_or("(reply)");
+        let field = self.field.as_ref().map_or("", |field| field.as_str());
+        let occurrence = match self.occurrence {
+            Occurrence::Every => "every",
+            Occurrence::First => "first",
+            Occurrence::Second => "second",
+        };
+        format!("{message}{field} {} {occurrence}", self.operator.name())
+    }
+
     fn fits(&self, body: &Value) -> bool {
         let says = self.discriminator.get(body).and_then(Value::as_str);
         says == self.message.as_deref() && self.field.as_ref().is_none_or(|field| field.get(body).is_some())
