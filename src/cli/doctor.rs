@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use clap::Args;
 
+use super::cannot::cannot_run;
 use super::config::Config;
 use super::places::Files;
-use super::run::{cannot_run, known};
+use super::run::known;
 use super::server::trust;
 use super::signals::stop_on_signal;
 use super::source::{Filter, Source};

@@ -1,6 +1,7 @@
 //! The command line: one file a subcommand. Arguments in, exit code out; no logic.
 
 mod admission;
+mod cannot;
 mod check;
 mod completions;
 mod config;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use clap::Args;
 
+use super::cannot::cannot_run;
 use super::config::{Config, Jobs};
 use super::fuzz::budget::Budget;
 use super::places::Files;
@@ -16,7 +17,7 @@ use super::shard::Sharding;
 use super::side_by_side::{SuiteRun, side_by_side};
 use super::signals::stop_on_signal;
 use super::source::{Filter, Source, Suite};
-use super::target::{Chosen, TargetChoice, cannot_launch, config_argument};
+use super::target::{Chosen, TargetChoice, config_argument};
 use super::{Failure, harness, runtime, usage};
 use crate::exit::{self, Exit};
 use crate::report::console::{Console, ConsoleOptions};
@@ -391,18 +392,6 @@ impl Run {
         });
         let text = baseline::write(&reports.collect::<Vec<CaseReport>>(), self.strict);
         file::write_atomically(path, &text).map_err(failure)
-    }
-}
-
-pub(super) fn cannot_run(error: &RunError, target: &Target, chosen: Option<&Chosen>) -> Failure {
-    let hint = error.advice(target);
-    match error {
-        RunError::Interrupted => Failure::Interrupted,
-        _ if error.is_shortage() => Failure::Shortage,
-        RunError::Reference(start) => super::serve::cannot_start(start),
-        _ if error.is_misconfigured() => usage(error, &hint),
-        RunError::Launch(failure) => cannot_launch(failure, &hint, chosen),
-        _ => harness(error, &hint),
     }
 }
 

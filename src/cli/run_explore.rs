@@ -7,8 +7,8 @@ use std::sync::Arc;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
+use super::cannot::cannot_run;
 use super::explore::{DEADLINE, keep};
-use super::run::cannot_run;
 use super::screen::Screen;
 use super::source::quote;
 use super::subject::heading;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use clap::Args;
 use tokio::runtime::Runtime;
 
+use super::cannot::cannot_run;
 use super::config::{Config, Jobs};
 use super::places::Files;
-use super::run::cannot_run;
 use super::server::{Server, trust};
 use super::source::{Filter, Source, Suite, quote};
 use super::target::{Chosen, TargetChoice, config_argument};

@@ -44,7 +44,10 @@ impl Reader<'_> {
     fn table(&mut self, table: &DeTable<'_>, pointer: &mut String) -> Value {
         let mut map = Map::new();
         let length = pointer.len();
-        for (key, value) in table {
+        // The parser sorts them by name; where the first that fits counts, it is the first as written.
+        let mut entries: Vec<_> = table.iter().collect();
+        entries.sort_by_key(|(key, _)| key.span().start);
+        for (key, value) in entries {
             pointer.push('/');
             pointer.push_str(&escape_token(key.get_ref()));
             let found = self.value(value, Some(key.span().start), pointer);

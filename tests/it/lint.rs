@@ -92,9 +92,9 @@ fn what_no_step_decides_is_found() {
     let steps = ["open: alice", "expect: welcome\n        covers: [MC-HS-1]"];
     // A rule of the protocol decides the second.
     assert_eq!(found(&case("MC-HS-1, MC-LIFE-1", &steps)), []);
-    assert_eq!(found(&case("MC-HS-1, MC-TI-13", &steps)), [(Rule::UndecidedCovers, 6)]);
+    assert_eq!(found(&case("MC-HS-1, MC-ERR-10", &steps)), [(Rule::UndecidedCovers, 6)]);
     assert_eq!(
-        found(&case("MC-TI-13", &[steps[0], "never: error"])),
+        found(&case("MC-ERR-10", &[steps[0], "never: error"])),
         [],
         "the step takes what its case covers"
     );
@@ -110,7 +110,7 @@ fn effects_behind_a_refusal_are_found() {
         "expect: turn-end",
     ];
     assert_eq!(found(&case("MC-APR-10", &steps)), [(Rule::HiddenEffect, 12)]);
-    steps.insert(3, "never: tool_output");
+    steps.insert(3, "never: function_call_output");
     assert_eq!(found(&case("MC-APR-10", &steps)), []);
     steps.remove(3);
     steps[4] = "expect: error";
@@ -124,11 +124,19 @@ fn ends_of_turns_for_something_lighter_are_found() {
     assert_eq!(found(&case("MC-RES-15", &[steps[0], "expect: turn-end", steps[1]])), []);
 }
 
-/// What is known of the suites that ship, and what each finding comes to. It may only become less.
-const KNOWN: &[(&str, Rule, usize)] = &[];
+/// How many findings are known of the suites that ship: it may only become less.
+const KNOWN: &[(&str, Rule, usize)] = &[
+    ("codelab", Rule::HiddenEffect, 7),
+    ("codey", Rule::HiddenEffect, 53),
+    ("codey", Rule::UndecidedCovers, 12),
+    ("minicodex", Rule::HiddenEffect, 1),
+    ("minicodex", Rule::UndecidedCovers, 1),
+    ("tinyvex", Rule::UndecidedCovers, 4),
+];
 
 #[test]
 fn the_suites_that_ship_have_no_new_findings() {
+    let mut wrong = Vec::new();
     for name in Protocol::embedded_names() {
         let protocol = Protocol::embedded(name, &LoadOptions::default()).expect("a shipped protocol");
         let cases = frameproof::scenario::embedded(&protocol).expect("its cases");
@@ -137,13 +145,16 @@ fn the_suites_that_ship_have_no_new_findings() {
             let found: Vec<String> = findings
                 .iter()
                 .filter(|finding| finding.rule == rule)
-                .map(|finding| finding.diagnostic.to_string())
+                .map(|finding| format!("{}: {}", finding.case, finding.diagnostic.message))
                 .collect();
             let known = KNOWN.iter().find(|(of, known, _)| *of == name && *known == rule);
             let known = known.map_or(0, |(.., count)| *count);
-            assert_eq!(found.len(), known, "{name}, {rule}:\n{}", found.join("\n"));
+            if found.len() > known {
+                wrong.push(format!("(\"{name}\", {rule:?}, {}):\n{}", found.len(), found.join("\n")));
+            }
         }
     }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]

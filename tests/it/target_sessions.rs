@@ -322,6 +322,27 @@ fn files_of_the_server_are_looked_at() {
     assert!(shown.contains("2 not applicable"), "{shown}");
 }
 
+/// Also where a glob that comes later in the alphabet stands first.
+#[test]
+fn the_first_prompt_as_written_counts() {
+    let prompts =
+        [("'z/*' = 'Z', 'p/*' = 'Second', '*' = 'Last'", "Second"), ("'*' = 'All', 'p/*' = 'P'", "All")];
+    for (prompts, counts) in prompts {
+        let folder = folder(&format!(
+            "[target.p]\nprotocol = 'minicodex'\nurl = 'ws://127.0.0.1:{{{{port}}}}/ws'\nports = {{ port = 0 }}\n\
+             command = ['BIN', 'serve', 'minicodex', '--listen', '127.0.0.1:{{{{port}}}}']\nprompts = {{ {prompts} }}\n"
+        ));
+        let case = "family: p\ncases:\n  - name: says\n    title: Says\n    turn: [{ say: [Hi] }]\n    steps:\n      - open: a\n      \
+                    - send: { type: send, text: '{{cue}}' }\n      - expect: turn-end\n";
+        fs::write(folder.path().join("p.yaml"), case).expect("written");
+        let (code, shown, errors) =
+            run(&folder, &["run", "--target", "p", "--scenario", "p.yaml", "--trace", "t.ndjson"]);
+        assert_eq!(code, Some(0), "{shown}{errors}");
+        let trace = fs::read_to_string(folder.path().join("t.ndjson")).expect("a trace");
+        assert!(trace.contains(&format!("\\\"text\\\":\\\"{counts}\\\"")), "{trace}");
+    }
+}
+
 #[test]
 fn prompts_stand_in_place_of_cues() {
     let folder = folder(

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::Selftest;
+use crate::cli::cannot::cannot_run;
 use crate::cli::config::Config;
 use crate::cli::places::Files;
-use crate::cli::run::cannot_run;
 use crate::cli::server::Server;
 use crate::cli::source::Filter;
 use crate::cli::target::{Chosen, TargetChoice};
