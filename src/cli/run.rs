@@ -18,7 +18,7 @@ use super::side_by_side::{SuiteRun, side_by_side};
 use super::signals::stop_on_signal;
 use super::source::{Filter, Source, Suite};
 use super::target::{Chosen, TargetChoice, config_argument};
-use super::{Failure, harness, runtime, usage};
+use super::{Failure, harness, runtime};
 use crate::exit::{self, Exit};
 use crate::report::console::{Console, ConsoleOptions};
 use crate::report::file;
@@ -26,7 +26,7 @@ use crate::results::baseline::{self, Baseline};
 use crate::results::event::{CaseReport, RunEvent};
 use crate::results::kept::KeptEvents;
 use crate::results::reproduce::Reproduce;
-use crate::run::{Attempts, Kept, Randomness, RunError, RunId, RunOptions, Target, Timing, Transport};
+use crate::run::{Attempts, Kept, Randomness, RunError, RunId, RunOptions, Timing, Transport};
 use crate::scenario;
 
 /// Rounds of several suites that run side by side.
