@@ -190,6 +190,7 @@ impl Peer<'_> {
         let req_id = body.get("req_id").filter(|id| id.is_string());
         match (req_id, self.behaviour().striking()) {
             (Some(_), Some(Defect::AckWithoutReqId)) => {}
+            (Some(id), Some(Defect::EmptyReqIdIsNone)) if *id == "" => {}
             (Some(req_id), _) => frame["req_id"] = req_id.clone(),
             (None, Some(Defect::AckInventsReqId)) => frame["req_id"] = json!("r-0"),
             (None, _) => {}

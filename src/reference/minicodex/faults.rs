@@ -15,7 +15,7 @@ faults! {
     AcksTwice "acks-twice" "Every command is acknowledged twice." ["MC-ENV-11"];
     NoAcknowledgement "no-acknowledgement" "Commands are carried out without accepted." ["MC-ACK-1", "MC-ACK-2", "MC-ACK-4", "MC-ACK-5"];
     WelcomeHasExtra "welcome-has-extra" "welcome has an undeclared field." ["MC-ENV-13"];
-    WelcomeOfAnotherSession "welcome-of-another-session" "welcome names a session that the connection is not in." ["MC-HS-13"];
+    WelcomeOfAnotherSession "welcome-of-another-session" "welcome names a session that the connection is not in." ["MC-SES-13"];
     WelcomesTwice "welcomes-twice" "A handshake is answered with two welcomes." ["MC-HS-3"];
     NoWelcome "no-welcome" "hello is answered without welcome." ["MC-HS-2"];
     NoOpeningSnapshot "no-opening-snapshot" "A fresh connection gets no snapshot." ["MC-HS-5"];
@@ -28,7 +28,7 @@ faults! {
     CapabilitiesAsText "capabilities-as-text" "SessionState.capabilities is a string." ["MC-SES-3"];
     ActiveRunStays "active-run-stays" "active_run_id still names a run that is over." ["MC-SES-8", "MC-SNP-5"];
     RunCounterStands "run-counter-stands" "run_counter does not count runs." ["MC-SES-10"];
-    StaleCursor "stale-cursor" "SessionState.last_event_id lags one event behind." ["MC-SES-6"];
+    StaleCursor "stale-cursor" "SessionState.last_event_id lags one event behind." ["MC-SES-6", "MC-SNP-4"];
     RunStateHasExtra "run-state-has-extra" "RunState has an undeclared field." ["MC-RUN-9"];
     RunCursorAhead "run-cursor-ahead" "RunState.last_event_id is ahead of the event that bears it." ["MC-RUN-8"];
     RunIdsRepeat "run-ids-repeat" "The second run has the run_id of the first." ["MC-LIFE-1", "MC-RUN-10", "MC-RUN-4"];
@@ -127,5 +127,10 @@ faults! {
     EventIdAsFloat "event-id-as-float" "event_id is written as a float." ["MC-ENV-7"];
     OutputTwice "output-twice" "A call's output is sent twice." ["MC-TI-13"];
     OthersMissAnnouncements "others-miss-announcements" "approval_pending goes to one client only." ["MC-APR-1", "MC-FAN-1"];
+    BriefOfAnotherCall "brief-of-another-call" "Every entry of pending_approvals shows the arguments of the first." ["MC-APR-15"];
+    ArgsLoseNulls "args-lose-nulls" "args_json leaves out what is null." ["MC-APR-15"];
+    LongTextIsCut "long-text-is-cut" "A piece of text ends after 1000 characters." ["MC-TI-11"];
+    StaleAbortIsRemembered "stale-abort-is-remembered" "An abort that was refused for its run_id ends the next run." ["MC-ERR-6"];
+    EmptyReqIdIsNone "empty-req-id-is-none" "accepted does not repeat a req_id without a letter." ["MC-ENV-9"];
     BackpressureMisspelt "backpressure-misspelt" "backpressure has an unlisted state." ["MC-BP-1"];
 }

@@ -146,6 +146,7 @@ impl Peer<'_> {
         let past = |id: &str| self.has(Defect::OldRunIdAborts) && inner.past.runs.iter().any(|run| run == id);
         if named.is_some_and(|id| id != run.id.to_string() && !past(id)) && !self.has(Defect::AbortsStaleRun)
         {
+            inner.past.aborted |= self.has(Defect::StaleAbortIsRemembered);
             return Err(refuse("STALE_RUN_ID", "that is not the active run"));
         }
         let already = run.status == "aborting";

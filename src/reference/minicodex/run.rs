@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -122,6 +122,7 @@ impl Agent for Player {
         let thinks = chunk.speech == Speech::Thought && !self.session.has(Defect::ReasoningAsText);
         let text = match self.session.has(Defect::AsciiOnly) {
             true => chunk.text.chars().map(|c| if c.is_ascii() { c } else { '?' }).collect(),
+            false if self.session.has(Defect::LongTextIsCut) => chunk.text.chars().take(1000).collect(),
             false => chunk.text,
         };
         self.emit(json!({ "type": if thinks { "reasoning" } else { "assistant_text" }, "text": text }));
@@ -255,6 +256,11 @@ impl Player {
                 shape_announcement(session, &mut event, &Value::Object(call.args.clone()));
                 match session.behaviour.striking() {
                     Some(Defect::ArgsJsonAsObject) => event["args_json"] = Value::Object(call.args.clone()),
+                    Some(Defect::ArgsLoseNulls) => {
+                        let kept: Map<_, _> =
+                            call.args.clone().into_iter().filter(|(_, value)| !value.is_null()).collect();
+                        event["args_json"] = json!(Value::Object(kept).to_string());
+                    }
                     Some(Defect::ArgsJsonOfAnotherCall) => event["args_json"] = json!("{\"key\":\"other\"}"),
                     _ => {}
                 }
