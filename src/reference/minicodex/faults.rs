@@ -108,7 +108,7 @@ faults! {
     SilentOnUnknownType "silent-on-unknown-type" "An unknown type is ignored." ["MC-ERR-11", "MC-ERR-3"];
     IgnoresBrokenJson "ignores-broken-json" "Text that is not JSON is ignored." ["MC-ERR-5"];
     MissingFieldIsTaken "missing-field-is-taken" "send without text is accepted." ["MC-SND-2"];
-    WrongTypesAreTaken "wrong-types-are-taken" "Fields of a wrong type are accepted." ["MC-HS-12", "MC-PNG-2", "MC-RES-10", "MC-SND-3", "MC-SND-6", "MC-SNP-8", "MC-VER-7"];
+    WrongTypesAreTaken "wrong-types-are-taken" "Fields of a wrong type are accepted." ["MC-ABT-5", "MC-ERR-10", "MC-HS-12", "MC-PNG-2", "MC-RES-10", "MC-SND-3", "MC-SND-6", "MC-SNP-8", "MC-VER-7"];
     UndeclaredFieldsAreTaken "undeclared-fields-are-taken" "Undeclared fields are accepted." ["MC-ENV-14"];
     AnswersPong "answers-pong" "ping is answered with pong." ["MC-ENV-1"];
     RefusesPing "refuses-ping" "ping is refused." ["MC-PNG-1"];
@@ -127,7 +127,6 @@ faults! {
     EventIdAsFloat "event-id-as-float" "event_id is written as a float." ["MC-ENV-7"];
     OutputTwice "output-twice" "A call's output is sent twice." ["MC-TI-13"];
     OthersMissAnnouncements "others-miss-announcements" "approval_pending goes to one client only." ["MC-APR-1", "MC-FAN-1"];
-    BriefOfAnotherCall "brief-of-another-call" "Every entry of pending_approvals shows the arguments of the first." ["MC-APR-15"];
     ArgsLoseNulls "args-lose-nulls" "args_json leaves out what is null." ["MC-APR-15"];
     LongTextIsCut "long-text-is-cut" "A piece of text ends after 1000 characters." ["MC-TI-11"];
     StaleAbortIsRemembered "stale-abort-is-remembered" "An abort that was refused for its run_id ends the next run." ["MC-ERR-6"];

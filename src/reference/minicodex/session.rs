@@ -91,11 +91,7 @@ impl Run {
         let pending = self.pending.iter();
         let pending =
             pending.map(|call| json!({ "call_id": call.id, "tool_key": call.tool, "args": call.args }));
-        let first = self.pending.iter().next().map(|call| call.args.clone());
         let pending = pending.map(|mut brief| {
-            if behaviour.strikes(Defect::BriefOfAnotherCall) {
-                brief["args"] = json!(first);
-            }
             if behaviour.style(Style::BriefHasMore) {
                 brief["risk"] = json!("low");
             }
