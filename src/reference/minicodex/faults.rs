@@ -22,7 +22,7 @@ faults! {
     SnapshotBeforeWelcome "snapshot-before-welcome" "The opening snapshot comes before welcome." ["MC-HS-2"];
     WrongVersion "wrong-version" "welcome announces version 1.0." ["MC-ENV-2", "MC-VER-1", "MC-VER-2"];
     EchoesVersion "echoes-version" "welcome announces whatever version the client asked for." ["MC-VER-6"];
-    RunsBeforeHello "runs-before-hello" "A send before hello starts a run." ["MC-HS-9"];
+    RunsBeforeHello "runs-before-hello" "A send before hello starts a run." ["MC-HS-2", "MC-HS-9"];
     NoSessionVersion "no-session-version" "SessionState lacks version." ["MC-SES-2"];
     SessionStateHasExtra "session-state-has-extra" "SessionState has an undeclared field." ["MC-SES-11"];
     CapabilitiesAsText "capabilities-as-text" "SessionState.capabilities is a string." ["MC-SES-3"];
