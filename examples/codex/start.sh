@@ -10,7 +10,10 @@ if [ ! -x "$codex" ]; then
 fi
 # A login shell in a full home takes seconds for each command.
 export HOME="$3/home" CODEX_HOME="$3/codex" OPENAI_API_KEY=any
-mkdir -p "$HOME" "$CODEX_HOME" "$3/work"
+if ! mkdir -p "$HOME" "$CODEX_HOME" "$3/work" || ! : > "$CODEX_HOME/config.toml"; then
+    echo "CODEX_HOME cannot be written: $CODEX_HOME" >&2
+    exit 73
+fi
 cat > "$CODEX_HOME/config.toml" <<EOF
 model = "gpt-5"
 model_provider = "scripted"

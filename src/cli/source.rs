@@ -98,14 +98,17 @@ impl Source {
     /// filter is moved there.
     pub fn protocols(&mut self, filter: &mut Filter) -> Result<Vec<Arc<Protocol>>, Failure> {
         self.settle(filter);
+        let found = self.load(filter)?;
+        super::tell(found.iter().filter_map(|protocol| protocol.bundle()?.note()).collect());
+        Ok(found)
+    }
+
+    fn load(&mut self, filter: &mut Filter) -> Result<Vec<Arc<Protocol>>, Failure> {
         if let Some(path) = &self.protocol {
             if let Some(word) = self.name.take() {
                 if Self::is_embedded(&word) {
-                    let hint = "without --protocol the shipped one is taken";
-                    return Err(usage(
-                        format!("`{word}` and --protocol {}: which one?", path.display()),
-                        hint,
-                    ));
+                    let message = format!("`{word}` and --protocol {}: which one?", path.display());
+                    return Err(usage(message, "without --protocol the shipped one is taken"));
                 }
                 filter.globs.insert(0, word);
             }

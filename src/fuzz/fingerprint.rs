@@ -15,7 +15,7 @@ use crate::results::death::Death;
 use crate::results::event::{Failure, Verdict};
 use crate::run::testbed::CaseRun;
 use crate::synthesis::text::without_values;
-use crate::trace::{Event, Payload};
+use crate::trace::{Direction, End, Event, Payload};
 
 /// What makes two findings the same.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -110,13 +110,15 @@ pub fn fingerprints(
     for (index, failure) in judged {
         let at = outcome.failed_at.get(index).map_or("", String::as_str);
         let oracle = oracle_of(failure, at, rendered);
+        // Who never sends a close frame does not send it after any frame.
+        let hangs_up = oracle == Oracle::Framing && !is_closed(&outcome.trace);
         // A wrong frame says itself what is wrong, whatever the inputs were; what fails before the first input was caused by none.
-        let is_of_inputs = !oracle.is_about_a_frame() && oracle != Oracle::Setup;
+        let is_of_inputs = !oracle.is_about_a_frame() && oracle != Oracle::Setup && !hangs_up;
         let print = Fingerprint {
             oracle,
             requirements: failure.requirements.clone(),
             state: state.clone(),
-            signature: signature(failure),
+            signature: if hangs_up { NO_CLOSE_FRAME.to_owned() } else { signature(failure) },
             mutations: is_of_inputs.then(|| mutations(program)),
             crash: None,
         };
@@ -132,6 +134,17 @@ pub fn fingerprints(
         found.push((Fingerprint { state, ..print }, None));
     }
     found
+}
+
+/// Signature of a connection that the server has ended without a close frame, whatever code was due.
+const NO_CLOSE_FRAME: &str = "no close frame";
+
+/// Whether the last connection that the server has ended was not ended below WebSocket: by the end of the TCP stream, or a reset.
+fn is_closed(trace: &[Event]) -> bool {
+    let ends = trace.iter().rev().filter(|event| event.dir == Direction::Recv);
+    let end =
+        ends.map(|event| &event.payload).find(|what| matches!(what, Payload::Close { .. } | Payload::End(_)));
+    !matches!(end, Some(Payload::End(End::Eof | End::Reset)))
 }
 
 /// What was sent deep may come back as deep: too deep for our parser, and no fault of the server.
@@ -289,6 +302,35 @@ mod tests {
             };
             let found = fingerprints(&program("bom"), &rendered, &outcome);
             assert_eq!(found[0].0.identity(), expected, "{check}");
+        }
+    }
+
+    #[test]
+    fn who_never_sends_a_close_frame_has_one_defect() {
+        let rendered = Rendered { case: json!({}), places: Vec::new(), parts: vec![Part::Framing] };
+        let event = |dir, payload| Event {
+            at: std::time::Duration::ZERO,
+            case: None,
+            client: "alice".into(),
+            dir,
+            payload,
+        };
+        let close = |dir| event(dir, Payload::Close { code: Some(1008), reason: "".into() });
+        let end = |how| event(Direction::Recv, Payload::End(how));
+        let identity = |how: &str, trace: Vec<Event>| {
+            let failures = vec![failure("step")];
+            let failed_at = vec!["/steps/0/ended".to_owned()];
+            let report = CaseReport { failures, ..CaseReport::default() };
+            let outcome = CaseRun { report, trace, marks: Vec::new(), failed_at };
+            fingerprints(&program(how), &rendered, &outcome)[0].0.identity()
+        };
+        let sent = Direction::Send;
+        for how in ["reserved-bits", "unmasked"] {
+            assert_eq!(identity(how, vec![close(sent), end(End::Eof)]), NO_CLOSE_FRAME);
+            assert_eq!(identity(how, vec![end(End::Reset)]), NO_CLOSE_FRAME);
+            let other = format!("it is wrong [{how}]");
+            assert_eq!(identity(how, vec![close(Direction::Recv), end(End::Closed)]), other);
+            assert_eq!(identity(how, Vec::new()), other, "it does not end the connection");
         }
     }
 

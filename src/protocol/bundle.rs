@@ -1,13 +1,14 @@
 //! A bundle of JSON Schemas that the server under test has generated: what its own frames must satisfy.
 
-use std::collections::{BTreeSet, HashMap};
-use std::path::Path;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
 use super::Protocol;
 use super::bundle_rules::{BundleLevel, BundleRules, file_and_pointer, references, stays_within};
 use super::extension::Extension;
+use super::standalone::{branches, constants, resolved, standalone};
 use crate::frame::Pointer;
 use crate::input;
 use crate::source::schema::{Schema, Violation};
@@ -19,6 +20,9 @@ const MAX_BYTES: usize = 256 << 20;
 /// Most schemas of a bundle that are compiled.
 const MAX_SCHEMAS: usize = 10_000;
 
+/// Messages named of those that a bundle lacks.
+const NAMED: usize = 12;
+
 /// A bundle, compiled.
 #[derive(Debug)]
 pub struct Bundle {
@@ -29,8 +33,9 @@ pub struct Bundle {
     /// By the discriminator's value of the request.
     answers: HashMap<String, BundleSchema>,
     error: Option<BundleSchema>,
-    /// Messages of the protocol's that the bundle does not have.
-    pub lacking: Vec<String>,
+    /// Messages of the protocol that the bundle does not have, in both directions.
+    lacking: Vec<String>,
+    folder: PathBuf,
 }
 
 /// One schema of a bundle.
@@ -76,17 +81,42 @@ impl Bundle {
             compiled.insert(name.clone(), reader.compile(branch)?);
         }
         let error = rules.error.as_ref().map(|name| reader.whole(name)).transpose()?;
-        let own = protocol.messages.iter().filter(|message| message.dir == Direction::Recv);
-        let own: Vec<&str> =
-            own.map(|message| message.name.as_str()).filter(|name| protocol.says(name)).collect();
-        let lacking: Vec<String> =
-            own.iter().filter(|name| !compiled.contains_key(**name)).map(|name| (*name).to_owned()).collect();
+        let own: Vec<&str> = named(protocol, Direction::Recv).collect();
+        let mut lacking: Vec<&str> =
+            own.iter().filter(|name| !compiled.contains_key(**name)).copied().collect();
         if lacking.len() == own.len() && !own.is_empty() {
             let message = format!("{} has none of the messages of {}", folder.display(), protocol.name);
             let hint = format!("is it the bundle of another server? {}", rules.about);
             return Err(Diagnostic::new(message).hint(hint).into());
         }
-        Ok(Self { level: rules.level, received: compiled, answers, error, lacking })
+        if !rules.requests.is_empty() {
+            let sent = named(protocol, Direction::Send);
+            lacking.extend(sent.filter(|name| !requests.contains_key(*name)));
+        }
+        let lacking = lacking.into_iter().map(str::to_owned).collect();
+        Ok(Self {
+            level: rules.level,
+            received: compiled,
+            answers,
+            error,
+            lacking,
+            folder: folder.to_owned(),
+        })
+    }
+
+    /// What a user should know before a run: which messages of the protocol a server of this version does not have.
+    pub fn note(&self) -> Option<Diagnostic> {
+        let (first, more) = self.lacking.split_at(self.lacking.len().min(NAMED));
+        if first.is_empty() {
+            return None;
+        }
+        let named: Vec<String> = first.iter().map(|name| format!("`{name}`")).collect();
+        let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+        let folder = self.folder.display();
+        let message =
+            format!("a server of this version has no {}{more}: {folder} lacks them", named.join(", "));
+        let hint = "what tests them fails, unless an overlay says that their capability is not offered";
+        Some(Diagnostic::note(message).hint(hint))
     }
 
     /// Judges a message that the server sends, by its discriminator.
@@ -188,7 +218,7 @@ impl Reader<'_> {
         let mut found = HashMap::new();
         for name in names {
             let (file, pointer) = file_and_pointer(name);
-            let before = found.len();
+            let mut names_one = false;
             let root = self.read(file)?;
             let Some(node) = root.pointer(pointer) else {
                 return Err(self.error(
@@ -199,10 +229,11 @@ impl Reader<'_> {
             };
             branches(root, node, pointer, 0, &mut |pointer, branch| {
                 for value in constants(resolved(root, at.get(branch).unwrap_or(&Value::Null))) {
+                    names_one = true;
                     found.insert(value, Branch { file: file.to_owned(), pointer: pointer.to_owned() });
                 }
             });
-            if found.len() == before {
+            if !names_one {
                 let message =
                     format!("{name}: no schema there has a constant `{}`", self.extension.discriminator);
                 return Err(self.error(file, pointer, message));
@@ -261,153 +292,14 @@ impl Reader<'_> {
     }
 }
 
+/// The names of a protocol's messages in a direction that are their discriminators.
+fn named(protocol: &Protocol, dir: Direction) -> impl Iterator<Item = &str> {
+    let messages = protocol.messages.iter().filter(move |message| message.dir == dir);
+    messages.map(|message| message.name.as_str()).filter(move |name| protocol.says(name, dir))
+}
+
 /// Where in the schema of a message the schema of its discriminator is.
 fn discriminated(discriminator: &Pointer) -> Pointer {
     let at = discriminator.as_str().replace('/', "/properties/");
     Pointer::new(&at).unwrap_or_else(|_| discriminator.clone())
-}
-
-/// A schema, or the one in the same file that it refers to.
-fn resolved<'r>(root: &'r Value, schema: &'r Value) -> &'r Value {
-    let to = schema.get("$ref").and_then(Value::as_str).and_then(|to| to.strip_prefix('#'));
-    to.and_then(|to| root.pointer(to)).unwrap_or(schema)
-}
-
-/// The texts that a schema takes.
-fn constants(schema: &Value) -> Vec<String> {
-    let one = schema.get("const").into_iter();
-    let many = schema.get("enum").and_then(Value::as_array).into_iter().flatten();
-    one.chain(many).filter_map(Value::as_str).map(str::to_owned).collect()
-}
-
-/// Deepest nesting of unions.
-const DEEPEST: usize = 16;
-
-/// Visits the schemas of a union, and of the unions in it, each with its pointer.
-fn branches<'r>(
-    root: &'r Value,
-    node: &'r Value,
-    pointer: &str,
-    depth: usize,
-    visit: &mut impl FnMut(&str, &'r Value),
-) {
-    if depth > DEEPEST {
-        return;
-    }
-    if let Some(to) = node.get("$ref").and_then(Value::as_str).and_then(|to| to.strip_prefix('#')) {
-        if let Some(other) = root.pointer(to) {
-            branches(root, other, to, depth + 1, visit);
-        }
-        return;
-    }
-    let mut is_union = false;
-    for key in ["oneOf", "anyOf"] {
-        for (index, one) in node.get(key).and_then(Value::as_array).into_iter().flatten().enumerate() {
-            is_union = true;
-            branches(root, one, &format!("{pointer}/{key}/{index}"), depth + 1, visit);
-        }
-    }
-    if !is_union {
-        visit(pointer, node);
-    }
-}
-
-/// Where a file keeps what its schemas refer to.
-const DEFINITIONS: [&str; 2] = ["definitions", "$defs"];
-
-/// The schema at a pointer, standing alone: with the definitions that it needs.
-fn standalone(root: &Value, pointer: &str) -> Value {
-    let node = root.pointer(pointer).cloned().unwrap_or(Value::Bool(true));
-    let mut needed = BTreeSet::new();
-    collect(root, &node, &mut needed);
-    let mut alone = Map::new();
-    if let Some(dialect) = root.get("$schema") {
-        alone.insert("$schema".to_owned(), dialect.clone());
-    }
-    for to in &needed {
-        let mut parts = to.splitn(3, '/').skip(1);
-        let (Some(kind), Some(name)) = (parts.next(), parts.next()) else { continue };
-        let own = alone.entry(kind).or_insert_with(|| json!({}));
-        if let (Some(own), Some(definition)) = (own.as_object_mut(), root.pointer(to)) {
-            own.insert(name.replace("~1", "/").replace("~0", "~"), definition.clone());
-        }
-    }
-    let mut node = node;
-    if let (true, Some(map)) = (pointer.is_empty(), node.as_object_mut()) {
-        DEFINITIONS.iter().for_each(|key| drop(map.remove(*key)));
-    }
-    alone.insert("allOf".to_owned(), json!([node]));
-    Value::Object(alone)
-}
-
-/// Collects the pointers of definitions that a schema refers to, directly and by others.
-fn collect(root: &Value, node: &Value, needed: &mut BTreeSet<String>) {
-    let mut waiting = vec![node];
-    while let Some(node) = waiting.pop() {
-        match node {
-            Value::Object(map) => {
-                if let Some(to) = map.get("$ref").and_then(Value::as_str).and_then(|to| to.strip_prefix('#'))
-                {
-                    let mut parts = to.split('/').skip(1);
-                    let kind = parts.next().filter(|kind| DEFINITIONS.contains(kind));
-                    if let (Some(kind), Some(name)) = (kind, parts.next()) {
-                        let definition = format!("/{kind}/{name}");
-                        let target = root.pointer(&definition);
-                        if needed.insert(definition) {
-                            waiting.extend(target);
-                        }
-                    }
-                }
-                // The whole file's definitions are looked at only where they are referred to.
-                let is_store = |key: &str| DEFINITIONS.contains(&key);
-                waiting.extend(map.iter().filter(|(key, _)| !is_store(key)).map(|(_, value)| value));
-            }
-            Value::Array(items) => waiting.extend(items),
-            _ => {}
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_schema_stands_alone_with_what_it_needs() {
-        let root = json!({
-            "$schema": "http://json-schema.org/draft-07/schema#",
-            "definitions": {
-                "A": { "properties": { "b": { "$ref": "#/definitions/B" } } },
-                "B": { "type": "integer" },
-                "C": { "type": "string" },
-            },
-            "oneOf": [{ "properties": { "method": { "enum": ["a"] }, "params": { "$ref": "#/definitions/A" } } }],
-        });
-        let alone = standalone(&root, "/oneOf/0");
-        let names: Vec<&String> = alone["definitions"].as_object().expect("definitions").keys().collect();
-        assert_eq!(names, ["A", "B"]);
-        let schema = Schema::new(&alone).expect("it compiles");
-        assert!(schema.is_valid(&json!({ "method": "a", "params": { "b": 1 } })));
-        assert!(!schema.is_valid(&json!({ "method": "a", "params": { "b": "x" } })));
-        let mut seen = Vec::new();
-        branches(&root, &root, "", 0, &mut |pointer, branch| {
-            seen.push((pointer.to_owned(), constants(&branch["properties"]["method"])));
-        });
-        assert_eq!(seen, [("/oneOf/0".to_owned(), vec!["a".to_owned()])]);
-    }
-
-    #[test]
-    fn names_stay_within_the_bundle() {
-        for (name, expected) in [
-            ("v2/A.json", true),
-            ("A.json#/definitions/B", true),
-            ("../A.json", false),
-            ("/etc/passwd", false),
-            ("a/./b", false),
-            ("a\\b", false),
-            ("A.json#B", false),
-        ] {
-            assert_eq!(stays_within(name), expected, "{name}");
-        }
-    }
 }

@@ -121,3 +121,23 @@ pub(super) fn references(node: &Value) -> Vec<&str> {
         ["anyOf", "oneOf", "allOf"].iter().filter_map(|key| node.get(*key)?.as_array()).flatten();
     own.into_iter().chain(alternatives.flat_map(references)).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_stay_within_the_bundle() {
+        for (name, expected) in [
+            ("v2/A.json", true),
+            ("A.json#/definitions/B", true),
+            ("../A.json", false),
+            ("/etc/passwd", false),
+            ("a/./b", false),
+            ("a\\b", false),
+            ("A.json#B", false),
+        ] {
+            assert_eq!(stays_within(name), expected, "{name}");
+        }
+    }
+}

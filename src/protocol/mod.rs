@@ -26,6 +26,7 @@ mod requirement;
 mod roles;
 pub mod rules;
 mod server_requests;
+mod standalone;
 mod times;
 mod verify;
 mod verify_generated;
@@ -259,11 +260,10 @@ impl Protocol {
         known && found.is_some_and(|found| self.messages[found].name == message.name)
     }
 
-    /// Whether a message of the server's bears its name as its discriminator: it is no reply, and no word of scenarios such as
-    /// `turn-end`.
-    pub fn says(&self, name: &str) -> bool {
+    /// Whether a message bears its name as its discriminator: it is no reply, and no word of scenarios such as `turn-end`.
+    pub fn says(&self, name: &str, dir: Direction) -> bool {
         let is_reply = self.extension.replies.is_some() && (name == "error" || name.ends_with(".result"));
-        !is_reply && self.index_of(name, Direction::Recv).is_some()
+        !is_reply && self.index_of(name, dir).is_some()
     }
 
     /// The session that a URL names, where the protocol puts its id there.

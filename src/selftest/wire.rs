@@ -145,7 +145,7 @@ pub(super) fn mutations(protocol: &Protocol) -> Vec<Mutation> {
     let mut all = Vec::new();
     let mut known = BTreeSet::new();
     for message in protocol.messages.iter().filter(|message| message.dir == Direction::Recv) {
-        let says = protocol.says(&message.name).then(|| message.name.clone());
+        let says = protocol.says(&message.name, message.dir).then(|| message.name.clone());
         let fields = message.fields();
         let whole = Operator::OF_MESSAGES.iter().map(|(operator, _)| (None, *operator));
         let single = fields.iter().filter_map(|field| Pointer::new(field).ok()).flat_map(|field| {
@@ -208,7 +208,7 @@ mod tests {
         let protocol = Protocol::embedded(name, &LoadOptions::default()).expect("a shipped protocol");
         let all: Vec<String> = mutations(&protocol).iter().map(Mutation::name).collect();
         let sent = protocol.messages.iter().filter(|message| message.dir == Direction::Recv);
-        for message in sent.filter(|message| protocol.says(&message.name)) {
+        for message in sent.filter(|message| protocol.says(&message.name, message.dir)) {
             assert!(all.contains(&format!("{} drop first", message.name)), "{}", message.name);
             let discriminator = &protocol.extension.discriminator;
             assert!(all.contains(&format!("{}{} null second", message.name, discriminator.as_str())));

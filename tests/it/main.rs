@@ -55,5 +55,6 @@ mod target_trouble;
 mod times;
 mod tls;
 mod upgrade;
+mod vendor_schemas;
 mod waiting;
 mod watch;

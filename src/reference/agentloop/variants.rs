@@ -4,10 +4,6 @@ use serde_json::{Value, json};
 
 use super::Behaviour;
 use super::styles::Style;
-use crate::reference::styles::pieces;
-
-/// A chunk has about so many small pieces at most.
-const PARTS: usize = 8;
 
 /// Shapes a message that is about to be sent.
 pub(super) fn shape_frame(behaviour: &Behaviour, frame: &mut Value, kind: &str) {
@@ -106,13 +102,7 @@ fn shape_command(behaviour: &Behaviour, command: &mut Value) {
 
 /// The chunks of a text, cut anew.
 pub(super) fn recut(behaviour: &Behaviour, chunks: Vec<String>) -> Vec<String> {
-    let mut cut = if behaviour.style(Style::OnePiece) {
-        vec![chunks.concat()]
-    } else if behaviour.style(Style::SmallPieces) {
-        pieces::small(&chunks, PARTS)
-    } else {
-        chunks
-    };
+    let mut cut = behaviour.recut(chunks, Style::OnePiece, Style::SmallPieces);
     if behaviour.style(Style::EmptyFirstChunk) {
         cut.insert(0, String::new());
     }

@@ -16,10 +16,6 @@ use super::styles::Style;
 use super::{Behaviour, Core};
 use crate::cue::{self, Call, Fail, Response};
 use crate::reference::engine::{Agent, Cancel, Cancelled, Chunk, Speech};
-use crate::reference::styles::pieces;
-
-/// A chunk has about so many small pieces at most.
-const PARTS: usize = 8;
 
 /// How a turn leaves its path.
 pub(super) enum Stop {
@@ -214,13 +210,7 @@ impl Agent for Player {
         if speech == Speech::Text && self.has(Defect::DeltasOutOfOrder) {
             chunks.reverse();
         }
-        if self.behaviour.style(Style::OnePiece) {
-            return vec![chunks.concat()];
-        }
-        if self.behaviour.style(Style::SmallPieces) {
-            return pieces::small(&chunks, PARTS);
-        }
-        chunks
+        self.behaviour.recut(chunks, Style::OnePiece, Style::SmallPieces)
     }
 
     fn say(&mut self, chunk: Chunk) {

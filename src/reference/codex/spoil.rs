@@ -41,11 +41,15 @@ pub(super) fn frames(behaviour: &Behaviour, mut frame: Value) -> Vec<Value> {
         Some(Defect::ErrorsHaveNoCode) if is_response && is_error => without(&mut frame["error"], "code"),
         Some(Defect::NotificationsHaveIds) if !is_response && !is_request => frame["id"] = json!(0),
         Some(Defect::FramesAreLists) if method == "thread/tokenUsage/updated" => return vec![json!([frame])],
-        Some(Defect::NoUserAgent) => without(&mut frame["result"], "userAgent"),
+        Some(Defect::NoUserAgent) if frame["result"].is_object() => {
+            without(&mut frame["result"], "userAgent");
+        }
         Some(Defect::NoHome) if frame["result"].get("codexHome").is_some() => {
             frame["result"]["codexHome"] = json!("")
         }
-        Some(Defect::NoPlatform) => without(&mut frame["result"], "platformOs"),
+        Some(Defect::NoPlatform) if frame["result"].is_object() => {
+            without(&mut frame["result"], "platformOs");
+        }
         Some(Defect::InitializeIsEmpty) if frame["result"].get("userAgent").is_some() => {
             frame["result"] = json!({})
         }

@@ -3,6 +3,10 @@
 use std::sync::Arc;
 
 use super::trigger::{Happening, Moment, Trigger};
+use crate::reference::styles::pieces;
+
+/// A chunk has about so many small pieces at most.
+const PARTS: usize = 8;
 
 /// Something that a table of a dialect names: a defect or a style.
 pub(in crate::reference) trait Named: Copy + PartialEq + 'static {
@@ -69,6 +73,17 @@ impl<D: Named, S: Named> Behaviour<D, S> {
     /// The same, for a place that the defect spares.
     pub fn without_defect(&self) -> Self {
         Self { defect: None, ..self.clone() }
+    }
+
+    /// What is said, in the pieces of the style `whole` (one) or `small` (many), if the server has it: else as the script has it.
+    pub fn recut(&self, chunks: Vec<String>, whole: S, small: S) -> Vec<String> {
+        if self.style(whole) {
+            vec![chunks.concat()]
+        } else if self.style(small) {
+            pieces::small(&chunks, PARTS)
+        } else {
+            chunks
+        }
     }
 
     /// Whether the server has this style.

@@ -5,10 +5,6 @@ use serde_json::{Value, json};
 use super::Behaviour;
 use super::session::Session;
 use super::styles::Style;
-use crate::reference::styles::pieces;
-
-/// A chunk has about so many small pieces at most.
-const PARTS: usize = 8;
 
 /// The kinds of events that are items of the transcript.
 pub(super) fn is_item(kind: &str) -> bool {
@@ -54,11 +50,5 @@ pub(super) fn shape_announcement(session: &Session, event: &mut Value, args: &Va
 
 /// The chunks of a text, cut anew.
 pub(super) fn recut(behaviour: &Behaviour, chunks: Vec<String>) -> Vec<String> {
-    if behaviour.style(Style::OnePiece) {
-        return vec![chunks.concat()];
-    }
-    if !behaviour.style(Style::SmallPieces) {
-        return chunks;
-    }
-    pieces::small(&chunks, PARTS)
+    behaviour.recut(chunks, Style::OnePiece, Style::SmallPieces)
 }

@@ -13,10 +13,6 @@ use super::{Behaviour, Core, State};
 use crate::cue::{self, Call, Fail};
 use crate::reference::engine::Happening;
 use crate::reference::engine::{Agent, Cancel, Cancelled, Chunk, Speech, notes};
-use crate::reference::styles::pieces;
-
-/// A chunk has about so many small pieces at most.
-const PARTS: usize = 8;
 
 /// How a prompt leaves the path to `end_turn`.
 pub(super) enum Stop {
@@ -165,13 +161,7 @@ impl Agent for Player {
         if self.behaviour.strikes(Defect::ChunksOutOfOrder) {
             chunks.reverse();
         }
-        if self.behaviour.style(Style::OnePiece) {
-            return vec![chunks.concat()];
-        }
-        if self.behaviour.style(Style::SmallPieces) {
-            return pieces::small(&chunks, PARTS);
-        }
-        chunks
+        self.behaviour.recut(chunks, Style::OnePiece, Style::SmallPieces)
     }
 
     fn say(&mut self, chunk: Chunk) {

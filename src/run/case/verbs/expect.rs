@@ -108,8 +108,12 @@ impl Interpreter<'_> {
             return Ok(None);
         }
         let mut expected = json!({});
-        let said: Vec<&str> =
-            awaited.names.iter().filter(|name| self.cx.protocol.says(name)).map(String::as_str).collect();
+        let said: Vec<&str> = awaited
+            .names
+            .iter()
+            .filter(|name| self.cx.protocol.says(name, Direction::Recv))
+            .map(String::as_str)
+            .collect();
         if !said.is_empty() {
             self.cx.protocol.extension.discriminator.put(&mut expected, json!(said.join(" or ")));
         }
