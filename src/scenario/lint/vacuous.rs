@@ -115,7 +115,7 @@ fn taken(linter: &Linter<'_>, before: &[Step], by: Option<&str>) -> Vec<Body> {
                 let discriminator = linter.protocol.extension.discriminator.as_str();
                 let kind = linter
                     .protocol
-                    .says(name)
+                    .says(name, Direction::Recv)
                     .then(|| discriminator.split('/').skip(1).map(str::to_owned).collect::<Vec<_>>());
                 let examples = message.examples.iter().cloned();
                 bodies.extend(examples.map(|value| Body { value, kind: kind.clone(), closed: false }));
