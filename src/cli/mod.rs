@@ -274,14 +274,50 @@ async fn tell_shortage() {
 /// Descriptors without which nothing is begun.
 const RESERVE: usize = 16;
 
+/// How long the end of a command waits for work that cannot be given up: a resolver of names that does not answer, for example.
+const LEFT: std::time::Duration = std::time::Duration::from_millis(500);
+
+/// A runtime whose end nothing holds up.
+struct Runtime(Option<tokio::runtime::Runtime>);
+
+impl std::ops::Deref for Runtime {
+    type Target = tokio::runtime::Runtime;
+    fn deref(&self) -> &Self::Target {
+        self.0.as_ref().expect("it is there until this is dropped")
+    }
+}
+
+impl Drop for Runtime {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_timeout(LEFT);
+        }
+    }
+}
+
 /// A runtime for commands that talk to a network.
-fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+fn runtime() -> Result<Runtime, Failure> {
     // The runtime takes some of its descriptors in a way that panics where there are none.
     let reserve: std::io::Result<Vec<_>> = (0..RESERVE).map(|_| std::fs::File::open("/dev/null")).collect();
     let builder = || tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = reserve.map(drop).and_then(|()| builder());
-    runtime.map_err(|error| match shortage::note_start(&error) {
+    runtime.map(|runtime| Runtime(Some(runtime))).map_err(|error| match shortage::note_start(&error) {
         Some(_) => Failure::Shortage,
         None => harness(format!("no runtime: {error}"), ""),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As a resolver of names does that does not answer: the thread that asks it waits in the system.
+    #[test]
+    fn what_cannot_be_given_up_does_not_hold_up_the_end() {
+        let (hold, held) = std::sync::mpsc::channel::<()>();
+        let runtime = runtime().expect("a runtime");
+        runtime.spawn_blocking(move || held.recv());
+        drop(runtime);
+        drop(hold);
+    }
 }

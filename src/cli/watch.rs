@@ -99,6 +99,7 @@ impl Watch {
             strict: self.run.is_strict(),
             changes,
             stopped: stop_on_signal(&runtime, None),
+            groups,
         };
         runtime.block_on(session.go(&paths, self.run.is_filtered()))
     }
@@ -131,6 +132,8 @@ struct Session {
     strict: bool,
     changes: UnboundedReceiver<PathBuf>,
     stopped: Receiver<bool>,
+    /// The run that is on: it does not outlive this process.
+    groups: Groups,
 }
 
 impl Session {
@@ -202,8 +205,14 @@ impl Session {
     /// One run: to its end, or to the first change.
     async fn once(&mut self, only: &[String], cut: &HashMap<PathBuf, u32>) -> Result<Ended, Failure> {
         let mut child = self.start(only)?;
+        // It has not been waited for, so it has an id.
+        let leader = child.id().unwrap_or_default();
+        self.groups.add(leader);
         let ended = tokio::select! {
-            status = child.wait() => return Ok(Ended::Done(status?)),
+            status = child.wait() => {
+                self.groups.remove(leader);
+                return Ok(Ended::Done(status?));
+            }
             changed = self.change(cut) => changed.map_or(Ended::Stopped, Ended::Changed),
         };
         // It ends its server and what it has begun to write.
@@ -211,7 +220,9 @@ impl Session {
             // Gone already, then.
             let _ = kill_process(pid, Signal::TERM);
         }
-        child.wait().await?;
+        let waited = child.wait().await;
+        self.groups.remove(leader);
+        waited?;
         Ok(ended)
     }
 
@@ -222,6 +233,8 @@ impl Session {
             command.arg("--json").arg(&self.events);
         }
         command.args(only.iter().map(|case| format!("--case={case}"))).kill_on_drop(true);
+        // What a terminal signals is passed on in order; what it cannot is ended by the supervisor.
+        command.process_group(0);
         command.spawn().map_err(|error| harness(format!("frameproof cannot be started: {error}"), ""))
     }
 

@@ -43,7 +43,8 @@ impl Groups {
         Builder::new().prefix(&name).rand_bytes(0).tempdir_in(base)
     }
 
-    pub(super) fn add(&self, leader: u32) {
+    /// A process that leads a group was started: the group does not outlive this program.
+    pub fn add(&self, leader: u32) {
         let Ok(leader) = i32::try_from(leader) else { return };
         let mut alive = self.alive();
         alive.leaders.insert(leader);
@@ -52,7 +53,8 @@ impl Groups {
         }
     }
 
-    pub(super) fn remove(&self, leader: u32) {
+    /// The group has ended.
+    pub fn remove(&self, leader: u32) {
         let Ok(leader) = i32::try_from(leader) else { return };
         let mut alive = self.alive();
         alive.leaders.remove(&leader);

@@ -1,7 +1,7 @@
 //! frameproof is ended at any moment, in any way: nothing that it has started or laid down outlives it.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::support::signals;
@@ -22,6 +22,13 @@ fn half_written(folder: &Path) -> Vec<String> {
     scratch_folders(folder).into_iter().filter(|name| name.starts_with(".frameproof-")).collect()
 }
 
+/// Runs frameproof in a folder, with another one for temporary files.
+fn start(folder: &Path, temporary: &Path, arguments: &[&str]) -> Child {
+    let mut command = Command::new(BINARY);
+    command.args(arguments).current_dir(folder).env("TMPDIR", temporary);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it runs")
+}
+
 #[test]
 #[cfg(target_os = "linux")]
 fn nothing_is_left_of_a_reference_server_or_of_a_trace() {
@@ -30,15 +37,11 @@ fn nothing_is_left_of_a_reference_server_or_of_a_trace() {
         (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
     let mut written = 0;
     for time in 0..times {
-        let mut child = Command::new(BINARY)
-            .args(["run", "tinyvex", "--repeat", "1000", "--junit", "j.xml", "--trace", "t.ndjson"])
-            .current_dir(folder.path())
-            .env("TMPDIR", temporary.path())
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("it runs");
+        let mut child = start(
+            folder.path(),
+            temporary.path(),
+            &["run", "tinyvex", "--repeat", "1000", "--junit", "j.xml", "--trace", "t.ndjson"],
+        );
         std::thread::sleep(Duration::from_millis(20 + time * 389 % 900));
         // What has no name yet is found by who has it open.
         let open = std::fs::read_dir(format!("/proc/{}/fd", child.id())).expect("Linux").flatten();
@@ -75,15 +78,11 @@ fn nothing_outlives_frameproof_however_it_ends() {
     let (mut launched, mut laid_down) = (0, 0);
     for time in 0..times {
         let signal = ["-KILL", "-HUP", "-KILL", "-QUIT", "-KILL", "-TERM"][time as usize % 6];
-        let mut child = Command::new(BINARY)
-            .args(["run", "--target", "mine", "--repeat", "1000", "--junit", "j.xml"])
-            .current_dir(folder.path())
-            .env("TMPDIR", temporary.path())
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("it runs");
+        let mut child = start(
+            folder.path(),
+            temporary.path(),
+            &["run", "--target", "mine", "--repeat", "1000", "--junit", "j.xml"],
+        );
         // From before the launch to the midst of the cases, at another moment each time.
         std::thread::sleep(Duration::from_millis(20 + time * 389 % 900));
         let (is_launched, is_laid_down) =
