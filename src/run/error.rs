@@ -148,6 +148,9 @@ fn connect(error: &ConnectError, target: &Target) -> String {
             "something listens there and says nothing: is it the right port, does it expect TLS (`wss://`), or does its handler \
              hang before the upgrade? A server that needs longer: {slow}"
         ),
+        ConnectError::Unsecured(_) => format!(
+            "something listens there and answers no TLS: is it a `ws://` server, or the wrong port? A server that needs longer: {slow}"
+        ),
         ConnectError::Silence(_) => {
             format!("is the address right, and does a firewall let it through? A server far away: {slow}")
         }

@@ -96,9 +96,12 @@ pub enum ConnectError {
     /// The server takes the upgrade, and not with one of the sub-protocols that the client offers.
     #[error("the server {0}")]
     SubProtocol(SubProtocol),
-    /// No TCP connection, or no TLS on it, in time.
+    /// No TCP connection in time.
     #[error("no connection within {0:?}")]
     Silence(Duration),
+    /// The connection was taken, and no TLS came to be on it.
+    #[error("the server accepted the TCP connection and has not ended the TLS handshake within {0:?}")]
+    Unsecured(Duration),
     /// The connection was taken, and the upgrade was never answered.
     #[error("the server accepted the TCP connection and sent no HTTP answer to the upgrade within {0:?}")]
     Unanswered(Duration),
@@ -220,6 +223,7 @@ impl Endpoint {
     pub(super) async fn connect(&self) -> Result<Upgraded, ConnectError> {
         let until = Instant::now() + self.deadline;
         let stream = self.by(until, self.dial(), ConnectError::Silence).await?;
+        let stream = self.by(until, self.secure(stream), ConnectError::Unsecured).await?;
         let (socket, selected) =
             self.by(until, self.upgrade(Ahead::new(stream)), ConnectError::Unanswered).await?;
         let (stream, ahead) = socket.into_inner().into_parts();
@@ -235,16 +239,20 @@ impl Endpoint {
         tokio::time::timeout_at(until, work).await.unwrap_or_else(|_| Err(late(self.deadline)))
     }
 
-    async fn dial(&self) -> Result<Stream, ConnectError> {
-        let (uri, host, port) = self.parts()?;
+    async fn dial(&self) -> Result<TcpStream, ConnectError> {
+        let (_, host, port) = self.parts()?;
         let stream = dial(&host, port).await?;
         let _ = stream.set_nodelay(true);
         // A test opens and cuts many connections: none may linger in TIME_WAIT, and a cut is a reset.
         let _ = stream.set_zero_linger();
-        let stream = match &self.mutation {
-            Some(mutation) => mutated(stream, mutation).await?,
-            None => stream,
-        };
+        match &self.mutation {
+            Some(mutation) => mutated(stream, mutation).await,
+            None => Ok(stream),
+        }
+    }
+
+    async fn secure(&self, stream: TcpStream) -> Result<Stream, ConnectError> {
+        let (uri, host, _) = self.parts()?;
         match uri.scheme_str() {
             Some("wss") => tls::secure(&host, stream, &self.trust).await,
             _ => Ok(MaybeTlsStream::Plain(stream)),

@@ -200,11 +200,11 @@ TIMES = [
 ]
 
 TLS = [
-    Row("wss:// to a server without TLS", raw(http(b"400 Bad Request"), then=goes), "no connection within 5s", code=HARNESS, arguments=tuple("WSS" if each == "URL" else each for each in HANDSHAKE)),
+    Row("wss:// to a server without TLS", raw(http(b"400 Bad Request"), then=goes), "has not ended the TLS handshake within 5s", code=HARNESS, arguments=tuple("WSS" if each == "URL" else each for each in HANDSHAKE)),
 ]
 WSS = TLS[0].arguments
 TLS += [
-    Row("is silent after ClientHello", lambda: read_on, "no connection within 5s", code=HARNESS, arguments=WSS, seconds=30),
+    Row("is silent after ClientHello", lambda: read_on, "has not ended the TLS handshake within 5s", code=HARNESS, arguments=WSS, seconds=30),
     Row("disconnects after ClientHello", lambda: lambda conn: (conn.recv(4096), conn.close()), "TLS: the server ended the connection during the TLS handshake;", code=HARNESS, arguments=WSS),
     Row("a TLS alert", at_once(b"\x15\x03\x03\x00\x02\x02\x28", then=goes), "TLS: received fatal alert: HandshakeFailure", code=HARNESS, arguments=WSS),
     Row("TLS 1.0", at_once(b"\x16\x03\x01\x00\x2a\x02\x00\x00\x26\x03\x01" + b"\0" * 32 + b"\0\0\x2f\0", then=goes), "TLS: peer is incompatible: ServerDoesNotSupportTls12Or13", code=HARNESS, arguments=WSS),

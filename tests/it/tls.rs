@@ -118,6 +118,14 @@ fn a_server_without_tls_is_told_apart() {
     let (status, shown) = run(folder.path(), port.parse().expect("a port"), &[]);
     assert_eq!(status, Some(3), "{shown}");
     assert!(shown.contains("is it a ws:// server?"), "{shown}");
+    // The system takes its connections; nobody answers on them.
+    let mute = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = mute.local_addr().expect("an address").port();
+    let (status, shown) = run(folder.path(), port, &["--timeout-scale", "0.2"]);
+    assert_eq!(status, Some(3), "{shown}");
+    for part in ["has not ended the TLS handshake within 1s", "answers no TLS: is it a `ws://` server"] {
+        assert!(shown.contains(part), "{part} is not in {shown}");
+    }
 }
 
 /// Answers every HTTP request with a session's id. Returns its port.
