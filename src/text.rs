@@ -1,4 +1,10 @@
-//! Texts compared without what differs from case to case.
+//! Texts cut between characters, and compared without what differs from case to case.
+
+/// The beginning of a text within so many bytes: it ends between two characters.
+pub(crate) fn beginning(text: &str, most: usize) -> &str {
+    let end = (0..=most.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
+    &text[..end.unwrap_or(0)]
+}
 
 /// Two messages are about the same but for ids and places in them.
 pub(crate) fn same(one: &str, other: &str) -> bool {
@@ -37,6 +43,13 @@ pub(crate) fn after_uuid(text: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn texts_are_cut_between_characters() {
+        for (most, expected) in [(0, ""), (1, "a"), (2, "a"), (3, "aé"), (4, "aéb"), (9, "aéb")] {
+            assert_eq!(beginning("aéb", most), expected, "{most}");
+        }
+    }
 
     #[test]
     fn messages_are_the_same_but_for_ids() {

@@ -11,7 +11,7 @@ use super::escape::terminal;
 use crate::check::Violation;
 use crate::protocol::Protocol;
 use crate::results::event::{Failure, Verdict};
-use crate::text::normalize;
+use crate::text::{beginning, normalize};
 use crate::trace::{Event, Payload};
 
 /// Bytes that are kept of the frame that shows a violation.
@@ -227,7 +227,6 @@ impl Block {
 
 /// As much of a text as is kept, and how many bytes are not.
 fn kept(text: &str) -> (String, usize) {
-    let most = text.len().min(KEPT);
-    let end = (0..=most).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-    (text[..end].to_owned(), text.len() - end)
+    let kept = beginning(text, KEPT);
+    (kept.to_owned(), text.len() - kept.len())
 }

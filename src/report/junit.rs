@@ -10,6 +10,7 @@ use super::escape::xml;
 use crate::results::event::{
     CaseReport, Failure, RequirementText, RunEvent, RunStarted, ShownFrame, Verdict,
 };
+use crate::text::beginning;
 
 /// Longest text of one failure in bytes: GitLab takes 30 MB for a whole file.
 const MAX_TEXT: usize = 64 * 1024;
@@ -207,11 +208,7 @@ fn text_of(case: &CaseReport, failures: &[Failure], begin: &RunStarted) -> Strin
 
 /// A text as it may stand in the file, cut at a bound.
 fn bounded(text: &str) -> String {
-    let mut end = text.len().min(MAX_TEXT);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    xml(&text[..end]).into_owned()
+    xml(beginning(text, MAX_TEXT)).into_owned()
 }
 
 /// The last frames, and those that show the failure wherever they are, marked.

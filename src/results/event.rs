@@ -10,6 +10,7 @@ use crate::results::Counts;
 use crate::results::cause::Cause;
 pub use crate::results::evidence::{Call, FrameRecord, GeneratedStep, LogLine, ShownFrame, Way};
 use crate::results::excused::ExcusedList;
+use crate::results::failure::is_none;
 pub use crate::results::failure::{Failure, StepPlace};
 
 /// What became of a case, or of a requirement. In order of gravity.
@@ -201,11 +202,6 @@ pub struct CaseReport {
     pub reproduce: String,
     /// The baseline entry that excuses its failures, if one does.
     pub known: Option<String>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's way")]
-fn is_none(repeats: &u64) -> bool {
-    *repeats == 0
 }
 
 impl CaseReport {

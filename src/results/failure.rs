@@ -26,12 +26,21 @@ pub struct Failure {
     pub actual: Option<Value>,
     /// Indices into the case's whole wire log (not counting omissions) of the frames that show it.
     pub frames: Vec<u64>,
+    /// So many more like it were found together with it, which are not listed; the message says so.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub more: u64,
     /// Why, where that is known. Not written.
     #[serde(skip)]
     pub cause: Option<Cause>,
     /// The message without what the server did meanwhile and without the round of a sweep; none: the message has neither. Not written.
     #[serde(skip)]
     pub(crate) core: Option<String>,
+}
+
+/// Whether a count says nothing, and need not be written.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's way")]
+pub(super) fn is_none(count: &u64) -> bool {
+    *count == 0
 }
 
 /// A step in a scenario file.
@@ -63,6 +72,7 @@ impl Failure {
             expected: None,
             actual: None,
             frames: Vec::new(),
+            more: 0,
             cause,
             core,
         }

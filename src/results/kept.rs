@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::results::event::{CaseReport, Failure, RunEvent};
-use crate::text::normalize;
+use crate::text::{beginning, normalize};
 
 /// Ways in which one case ends that are kept apart. Further ones count as one of the same verdict.
 const WAYS: usize = 16;
@@ -98,10 +98,7 @@ impl KeptEvents {
 
     /// Digests of what is wrong with a case, without what differs each time.
     fn essence(&self, report: &CaseReport) -> BTreeSet<u64> {
-        let plain = |text: &str| {
-            let end = (0..=TELLING.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
-            normalize(&text[..end.unwrap_or(0)])
-        };
+        let plain = |text: &str| normalize(beginning(text, TELLING));
         let failures = report.failures.iter().chain(report.earlier.iter().flatten()).map(|failure| {
             let Failure { check, requirements, verdict, .. } = failure;
             self.digest.hash_one((check, requirements, verdict, plain(failure.core())))

@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use super::schema::{Problem, Violation};
+use crate::text::beginning;
 
 /// Values with more than this many places are large.
 const PLACES: usize = 4096;
@@ -65,11 +66,6 @@ fn cut(value: &Value, left: &mut usize) -> Value {
         }
         other => other.clone(),
     }
-}
-
-fn beginning(text: &str, most: usize) -> &str {
-    let end = (0..=most.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
-    &text[..end.unwrap_or(0)]
 }
 
 /// Whether what is wrong with the excerpt is wrong with the value, too: not what the excerpt only lacks.

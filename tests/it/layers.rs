@@ -19,8 +19,8 @@ const FLOORS: &[&[&str]] = &[
     &["protocol"],
     &["results"],
     &["trace"],
-    &["frame", "source", "cue", "template", "text", "output", "exit"],
-    &["input", "shortage"],
+    &["frame", "source", "cue", "template", "output", "exit"],
+    &["input", "shortage", "text"],
 ];
 
 fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) {

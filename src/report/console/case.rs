@@ -32,7 +32,8 @@ impl<W: Write> Console<W> {
                 continue;
             }
             self.failure(failure, case)?;
-            let more = failures[at + 1..].iter().filter(|other| like(failure, other)).count();
+            let others = failures[at + 1..].iter().filter(|other| like(failure, other));
+            let more: u64 = others.map(|other| 1 + other.more).sum();
             if more > 0 && !is_told && self.options.verbosity < 1 {
                 writeln!(self.out, "    {DIM}and {} in this case (-v){DIM:#}", more_of(more, failure))?;
             }
@@ -199,7 +200,7 @@ impl<W: Write> Console<W> {
     }
 }
 
-fn more_of(count: usize, failure: &Failure) -> String {
+fn more_of(count: u64, failure: &Failure) -> String {
     let ids = failure.requirements.join(" ");
     format!("{count} more {} of {}", if count == 1 { "violation" } else { "violations" }, terminal(&ids))
 }
@@ -251,9 +252,24 @@ pub(crate) fn wrapped(width: Option<usize>, text: &str, before: usize, indent: u
 mod tests {
     use super::*;
     use crate::report::console::ConsoleOptions;
+    use crate::results::event::Verdict;
 
     fn console(width: Option<usize>) -> Console<Vec<u8>> {
         Console::new(Vec::new(), ConsoleOptions { progress: false, verbosity: 0, overview: false, width })
+    }
+
+    #[test]
+    fn what_is_not_listed_counts() {
+        let failure = |more: u64| {
+            let mut failure =
+                Failure::new(Check::Schema, Verdict::Failed, "wrong").breaking(&["A-1".to_owned()]);
+            failure.more = more;
+            failure
+        };
+        let mut console = console(None);
+        console.failures(&[failure(0), failure(0), failure(980)], &CaseReport::default()).expect("shown");
+        let shown = String::from_utf8(console.out).expect("text");
+        assert!(shown.contains("and 982 more violations of A-1"), "{shown}");
     }
 
     #[test]

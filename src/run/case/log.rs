@@ -14,6 +14,7 @@ use crate::run::case::holding::Holding;
 use crate::run::case::outcome::CaseRecord;
 use crate::run::options::{Limits, Retention};
 use crate::scenario::case::Step;
+use crate::text::beginning;
 use crate::trace::{Direction, End, Event, Payload};
 
 /// How much of a frame the wire log keeps, in bytes.
@@ -277,8 +278,7 @@ pub(crate) fn wire_line(index: u64, event: &Event) -> FrameRecord {
         (_, Direction::Send) => Way::ToServer,
         (_, Direction::Recv) => Way::ToClient,
     };
-    let most = text.len().min(MAX_SHOWN);
-    let shown = (0..=most).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    let shown = beginning(&text, MAX_SHOWN);
     FrameRecord {
         index,
         ms: event.at.as_secs_f64() * 1e3,
@@ -286,8 +286,8 @@ pub(crate) fn wire_line(index: u64, event: &Event) -> FrameRecord {
         way,
         kind: None,
         ambient: false,
-        cut: text.len() - shown,
+        cut: text.len() - shown.len(),
         states: Vec::new(),
-        text: text[..shown].to_owned(),
+        text: shown.to_owned(),
     }
 }

@@ -116,10 +116,11 @@ impl CaseVerdict {
         let verdict = if fails { Verdict::Failed } else { Verdict::Warned };
         let message = violation.told(&cx.protocol);
         let frames = violation.related.into_iter().chain(violation.event);
-        let failure = Failure::new(violation.check, verdict, message)
+        let mut failure = Failure::new(violation.check, verdict, message)
             .breaking(&violation.requirements)
             .with_values(violation.expected, violation.actual)
             .shown_by(frames);
+        failure.more = violation.more;
         if fails { self.postpone(failure) } else { self.record(cx, pointer, failure) }
     }
 
