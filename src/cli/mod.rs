@@ -19,6 +19,7 @@ mod markdown;
 mod merge;
 mod model;
 mod monitors;
+mod mutants;
 mod offer;
 mod places;
 mod reading;

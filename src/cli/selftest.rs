@@ -2,6 +2,7 @@
 
 mod driver;
 mod faults;
+mod mutants;
 mod own;
 mod steps;
 mod styles;
@@ -93,6 +94,8 @@ impl Selftest {
             self.triggers(&suites)
         } else if self.wire {
             self.wire(&suites, own)
+        } else if let Some((tried, chosen)) = own.as_ref().and_then(|own| Some((own, own.chosen.as_ref()?))) {
+            self.mutants(&suites, tried, chosen)
         } else {
             self.faults(&suites)
         };

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use clap::Args;
 
 use super::config::Config;
+use super::mutants;
 use super::places::{Files, Said, table};
 use super::source::{Filter, Source, Suite, quote};
 use super::{Failure, usage};
@@ -38,6 +39,8 @@ pub(super) struct Chosen {
     pub config: TargetConfig,
     pub spec: Arc<Spec>,
     pub prompts: Prompts,
+    /// The same with the defect of each of its `mutants`, in their order.
+    pub mutants: Vec<Arc<Spec>>,
     /// The file that it stands in.
     document: Document,
     /// The arguments that choose it again.
@@ -139,6 +142,11 @@ impl TargetChoice {
         let (Ok(spec), Ok(prompts), true) = (spec, prompts, errors.0.is_empty()) else {
             return Err(errors.into());
         };
+        let mutants = mutants::specs(name, target, &spec, &folder, &environment);
+        let mutants = mutants.map_err(|wrong| {
+            let at = |at: &str| format!("{}/mutants{at}", table(name));
+            Diagnostics(wrong.into_iter().map(|one| one.diagnostic(&document, &at)).collect())
+        })?;
         let mut spec = spec;
         if self.no_deadline {
             spec.patience.start = DAY;
@@ -147,7 +155,14 @@ impl TargetChoice {
         arguments += &format!(" --target {}", quote(name));
         arguments += if self.attach { " --attach" } else { "" };
         arguments += if self.no_deadline { " --no-deadline" } else { "" };
-        Ok(Some(Chosen { config: target.clone(), spec: Arc::new(spec), prompts, document, arguments }))
+        Ok(Some(Chosen {
+            config: target.clone(),
+            spec: Arc::new(spec),
+            prompts,
+            mutants,
+            document,
+            arguments,
+        }))
     }
 }
 
@@ -157,10 +172,12 @@ impl Chosen {
         apply(&self.config, source, filter);
     }
 
-    /// Gives the protocol the target's own tools.
+    /// Gives the protocol the target's own tools and parameters.
     pub fn tools(&self, suites: &mut [Suite]) -> Result<(), Failure> {
         let mut errors = Diagnostics::default();
         for suite in suites {
+            self.parameters(suite, &mut errors);
+            self.broken(suite, &mut errors);
             for (class, tool) in &self.config.tools {
                 let at = format!("{}/tools/{}", table(&self.spec.name), escape_token(class));
                 if !self.has_class(class, &at, Part::Key, &suite.protocol, &mut errors) {
@@ -187,6 +204,36 @@ impl Chosen {
             }
         }
         Ok(errors.or(())?)
+    }
+
+    /// What the mutants break must be requirements of the protocol.
+    fn broken(&self, suite: &Suite, errors: &mut Diagnostics) {
+        let requirements = &suite.protocol.requirements;
+        for (index, mutant) in self.config.mutants.iter().enumerate() {
+            for (place, id) in
+                mutant.breaks.iter().enumerate().filter(|(_, id)| requirements.get(id).is_none())
+            {
+                let at = format!("{}/mutants/{index}/breaks/{place}", table(&self.spec.name));
+                let unknown = Diagnostic::new(format!("unknown requirement `{id}`"));
+                let known = requirements.0.keys().map(String::as_str);
+                errors.push(unknown.at(&self.document, &at, Part::Value).suggest(id, known));
+            }
+        }
+    }
+
+    /// Gives the protocol the target's own parameters.
+    fn parameters(&self, suite: &mut Suite, errors: &mut Diagnostics) {
+        for (name, value) in &self.config.parameters {
+            let known = &suite.protocol.extension.parameters;
+            if !known.contains_key(name) {
+                let at = format!("{}/parameters/{}", table(&self.spec.name), escape_token(name));
+                let error = Diagnostic::new(format!("the protocol has no parameter `{name}`"));
+                let known = known.keys().map(String::as_str);
+                errors.push(error.at(&self.document, &at, Part::Key).suggest(name, known));
+            } else if let Some(protocol) = Arc::get_mut(&mut suite.protocol) {
+                protocol.set_parameter(name, value.clone());
+            }
+        }
     }
 
     /// The protocol has tools of the class that stands at a place; else that is wrong.

@@ -187,7 +187,7 @@ fn oracle_of_step(at: &str, rendered: &Rendered) -> Oracle {
         (Some(Part::CleanTurn), _) => Oracle::CleanTurn,
         (Some(Part::Framing), _) => Oracle::Framing,
         (_, "alive") => Oracle::Alive,
-        (_, "rejected") => Oracle::Refused,
+        (_, "rejected") | (Some(Part::Inputs), "ended") => Oracle::Refused,
         (_, "unchanged") => Oracle::StateKept,
         _ => Oracle::Sequence,
     }

@@ -57,10 +57,14 @@ pub enum Obligation {
         /// Close codes.
         codes: Vec<u16>,
     },
-    /// End this connection, by a close frame with one of these codes. For violations of RFC 6455, and for a client's close.
+    /// End this connection, by a close frame with one of these codes. For violations of RFC 6455, for a client's close, and for what the
+    /// protocol refuses in this way.
     MustClose {
         /// Close codes.
         codes: Vec<u16>,
+        /// The protocol's requirements that say so. Empty: RFC 6455 does.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        covers: Vec<String>,
     },
 }
 

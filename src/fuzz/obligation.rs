@@ -10,8 +10,36 @@ use crate::trace::Direction;
 
 /// The obligation for a text. Templates in it stand for what fits.
 pub fn obligation_of(protocol: &Protocol, text: &str) -> Obligation {
-    owed(protocol, text)
-        .map_or(Obligation::Survive, |Refusal { covers, tolerated }| Obligation::Refuse { covers, tolerated })
+    match owed(protocol, text) {
+        None => left_open(protocol, text),
+        Some(Refusal { covers, tolerated, close }) if close.is_empty() => {
+            Obligation::Refuse { covers, tolerated }
+        }
+        // The document may be read otherwise: nothing is owed then.
+        Some(Refusal { tolerated: Some(_), .. }) => Obligation::MayClose { codes: Vec::new() },
+        Some(Refusal { covers, close: codes, .. }) => Obligation::MustClose { codes, covers },
+    }
+}
+
+/// The obligation for what is the reader's choice. A server that refuses by a close may take it for one of the mistakes.
+pub fn readers_choice(protocol: &Protocol) -> Obligation {
+    let mut codes: Vec<u16> = protocol.extension.fuzzing.refused.closes().collect();
+    codes.sort_unstable();
+    codes.dedup();
+    if codes.is_empty() { Obligation::Survive } else { Obligation::MayClose { codes } }
+}
+
+/// The obligation for a text that is owed no refusal: it is valid, or the document leaves open what it is.
+fn left_open(protocol: &Protocol, text: &str) -> Obligation {
+    let is_valid = |body: &Value| {
+        let name = protocol.extension.discriminator.get(body).and_then(Value::as_str);
+        let message = name.and_then(|name| protocol.index_of(name, Direction::Send));
+        message.is_some_and(|message| protocol.messages[message].violations(body).is_empty())
+    };
+    match frame::parse_within(text) {
+        Ok(body) if is_valid(&body) => Obligation::Survive,
+        _ => readers_choice(protocol),
+    }
 }
 
 fn owed(protocol: &Protocol, text: &str) -> Option<Refusal> {
@@ -70,7 +98,11 @@ fn owed_at(protocol: &Protocol, message: &Message, body: &Value, violation: &Vio
     let rule = refused.fields.iter().find(|rule| rule.is_about(&message.name, &at));
     let own = |ids: Option<&Vec<String>>, general: &Option<Refusal>| match ids {
         Some(ids) => {
-            Some(Refusal { covers: ids.clone(), tolerated: rule.and_then(|rule| rule.tolerated.clone()) })
+            let general = general.as_ref().map(|refusal| refusal.close.clone()).unwrap_or_default();
+            let own = rule.map(|rule| rule.close.clone()).unwrap_or_default();
+            let close = if own.is_empty() { general } else { own };
+            let tolerated = rule.and_then(|rule| rule.tolerated.clone());
+            Some(Refusal { covers: ids.clone(), tolerated, close })
                 .filter(|refusal| !refusal.covers.is_empty())
         }
         None => given(general),
@@ -125,7 +157,12 @@ pub(super) fn framing_step(input: &Input, survives: &[String]) -> Option<Value> 
         Obligation::MayClose { codes } => {
             Some(json!({ "alive": input.client, "codes": codes, "covers": survives }))
         }
-        Obligation::MustClose { codes } => Some(json!({ "ended": input.client, "codes": codes })),
+        Obligation::MustClose { codes, covers } if covers.is_empty() => {
+            Some(json!({ "ended": input.client, "codes": codes }))
+        }
+        Obligation::MustClose { codes, covers } => {
+            Some(json!({ "ended": input.client, "codes": codes, "covers": covers }))
+        }
         Obligation::Refuse { .. } | Obligation::Survive => None,
     }
 }

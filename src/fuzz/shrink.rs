@@ -205,10 +205,17 @@ pub fn simpler(protocol: &Protocol, input: &Input) -> Vec<Input> {
         let original = input;
         let input = Input { action, ..input.clone() };
         // A simpler text that is owed something else, or nothing, would be another finding.
-        if let (Obligation::Refuse { .. }, Action::Text(text)) = (&input.obligation, &input.action)
-            && obligation_of(protocol, text) != input.obligation
-        {
-            return None;
+        if let Action::Text(text) = &input.action {
+            let owed = obligation_of(protocol, text);
+            let stays = match &input.obligation {
+                Obligation::Refuse { .. } | Obligation::MustClose { .. } => owed == input.obligation,
+                Obligation::Survive | Obligation::MayClose { .. } => {
+                    !matches!(owed, Obligation::MustClose { .. })
+                }
+            };
+            if !stays {
+                return None;
+            }
         }
         // Frames that mean something else to the RFC would be owed something else.
         if let (Action::Steps(before), Action::Steps(steps)) = (&original.action, &input.action)

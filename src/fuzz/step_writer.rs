@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::input::Input;
+use super::input::{Input, Obligation};
 use super::obligation::{framing_step, refusal_steps};
 use super::program::{ALICE, BYSTANDER};
 use crate::protocol::Protocol;
@@ -141,7 +141,9 @@ impl<'w> StepWriter<'w> {
     /// After an input that may end its connection: how it ends, and another connection if one is `needed`.
     fn end(&mut self, input: &Input, needed: Needed) {
         let part = self.part;
-        self.part = Part::Framing;
+        // What the protocol refuses by a close is one of its refusals.
+        let refuses = matches!(&input.obligation, Obligation::MustClose { covers, .. } if !covers.is_empty());
+        self.part = if refuses { Part::Inputs } else { Part::Framing };
         framing_step(input, &self.protocol.extension.fuzzing.survives)
             .into_iter()
             .for_each(|step| self.step(step));

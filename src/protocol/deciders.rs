@@ -21,6 +21,8 @@ pub enum Decider<'p> {
         /// The property in one sentence.
         about: &'p str,
     },
+    /// What the server selects of the sub-protocols that are offered.
+    Upgrade,
     /// An exchange that opens a connection.
     Opening(&'p str),
     /// The end of every turn that is waited for.
@@ -33,6 +35,7 @@ impl fmt::Display for Decider<'_> {
             Self::Schema(message) => write!(f, "schema of {message}"),
             Self::Frames(rule) => write!(f, "every frame ({rule})"),
             Self::Invariant { name, about } => write!(f, "invariant {name}: {about}"),
+            Self::Upgrade => f.write_str("every connection (the sub-protocol)"),
             Self::Opening(name) => write!(f, "opening {name}"),
             Self::Turn => f.write_str("every turn that is waited for"),
         }
@@ -57,6 +60,9 @@ impl<'p> Deciders<'p> {
         for (name, invariant) in &protocol.extension.invariants {
             let decider = Decider::Invariant { name, about: &invariant.about };
             Refs::of(invariant).ids.iter().for_each(|(_, ids)| index.add_all(ids, decider));
+        }
+        if let Some(upgrade) = &protocol.extension.upgrade {
+            index.add_all(&upgrade.covers, Decider::Upgrade);
         }
         for (name, steps) in &protocol.extension.openings {
             steps.iter().for_each(|step| index.add_all(&step.covers, Decider::Opening(name)));

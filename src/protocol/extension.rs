@@ -37,6 +37,11 @@ pub struct Extension {
     pub frames: FrameRules,
     /// How sessions are distinguished and joined.
     pub session: Session,
+    /// What clients ask for when they connect: headers and sub-protocols, and what the server must select.
+    pub upgrade: Option<super::UpgradeRules>,
+    /// What differs from server to server and cases depend on, by name: `{{target.NAME}}`. A target says it in its `parameters`.
+    #[serde(default)]
+    pub parameters: IndexMap<String, super::Parameter>,
     /// The ways to begin a connection, by name; a scenario's `open` uses the first unless it names one. None: a connection is
     /// ready at once.
     #[serde(default)]
@@ -293,7 +298,8 @@ pub struct Log {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Errors {
-    /// The error message. Unless a step expects one, an error ends the wait of any `expect`.
+    /// The error message. Unless a step expects one, an error ends the wait of any `expect`. The end of the connection can be one, too:
+    /// `{ type: close, with: { code: 4400 } }`; `rejected` counts it.
     pub on: Pattern,
     /// The place of its code.
     pub code: Option<Pointer>,

@@ -91,6 +91,9 @@ pub struct Refusal {
     pub covers: Ids,
     /// An ambiguity by which it may be otherwise.
     pub tolerated: Option<String>,
+    /// The server refuses it by ending the connection, with one of these close codes, and not by the protocol's error.
+    #[serde(default)]
+    pub close: Vec<u16>,
 }
 
 /// The requirements of one field of a command.
@@ -107,6 +110,9 @@ pub struct FieldRule {
     pub invalid: Option<Ids>,
     /// An ambiguity by which it may be otherwise.
     pub tolerated: Option<String>,
+    /// As for the kinds of mistakes: the server refuses it by ending the connection. Empty: as `refused.missing` and `refused.invalid` say.
+    #[serde(default)]
+    pub close: Vec<u16>,
 }
 
 /// Where commands bear an id.
@@ -161,6 +167,29 @@ pub struct Situation {
     /// It ends by itself, soon: no message is needed to leave it, and the server's visible state may change meanwhile.
     #[serde(default)]
     pub passing: bool,
+}
+
+impl Refusals {
+    /// The kinds of mistakes by the names of their keys, with what is owed for each.
+    pub fn kinds(&self) -> [(&'static str, Option<&Refusal>); 8] {
+        [
+            ("no-json", self.no_json.as_ref()),
+            ("no-object", self.no_object.as_ref()),
+            ("no-type", self.no_type.as_ref()),
+            ("unknown-type", self.unknown_type.as_ref()),
+            ("server-type", self.server_type.as_ref()),
+            ("missing", self.missing.as_ref()),
+            ("invalid", self.invalid.as_ref()),
+            ("undeclared", self.undeclared.as_ref()),
+        ]
+    }
+
+    /// All close codes by which mistakes are refused.
+    pub fn closes(&self) -> impl Iterator<Item = u16> {
+        let kinds = self.kinds().into_iter().filter_map(|(_, refusal)| refusal);
+        let fields = self.fields.iter().flat_map(|rule| rule.close.iter().copied());
+        kinds.flat_map(|refusal| refusal.close.iter().copied()).chain(fields)
+    }
 }
 
 impl FieldRule {

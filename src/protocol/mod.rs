@@ -6,6 +6,7 @@ mod annotation;
 mod bundle;
 mod bundle_rules;
 mod client_rules;
+mod connection_rules;
 mod deciders;
 mod dialect;
 mod embedded;
@@ -43,6 +44,7 @@ pub use annotation::Counts;
 pub use bundle::{Bundle, BundleVerdict};
 pub use bundle_rules::{AnswerSchemas, BundleLevel, BundleRules};
 pub use client_rules::{Act as ClientAct, Automatic, ClientRule};
+pub use connection_rules::{OFFER, Parameter, UpgradeRules};
 pub use deciders::{Decider, Deciders};
 pub use dialect::{Dialect, DialectChoice, Respelling, SpeltValue};
 pub use explore_rules::{Explore, ScriptedTurn, Shared};
@@ -358,7 +360,7 @@ impl Protocol {
             let error = Diagnostic::new(format!("the {side} sends no message `{name}`"));
             if ConnectionEvent::ALL.iter().any(|event| event.name() == name) {
                 return error
-                    .hint("it is an event of the connection, which only patterns of invariants can name")
+                    .hint("it is an event of the connection, which only patterns of invariants and of `errors` can name")
                     .into();
             }
             error.suggest(name, known).into()

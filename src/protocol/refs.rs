@@ -8,7 +8,7 @@ use super::extension::{
     State, Turn,
 };
 use super::fuzz_rules::{FieldRule, Fuzzing, IdRule, Refusal, Refusals, Situation};
-use super::{Automatic, Requests};
+use super::{Automatic, Requests, UpgradeRules};
 use crate::source::escape_token;
 
 /// References, each with its place below the one where the collection began.
@@ -110,6 +110,7 @@ refer!(Extension {
         client,
         frames,
         session,
+        upgrade,
         openings,
         log,
         errors,
@@ -122,11 +123,12 @@ refer!(Extension {
         invariants
     ],
     ids: [],
-    other: [discriminator, schemas, ambient, times, mutants, tools, parts, dialects, readings]
+    other: [discriminator, schemas, parameters, ambient, times, mutants, tools, parts, dialects, readings]
 });
 refer!(Replies { parts: [], ids: [unmatched], other: [id, result, error] });
 refer!(FrameRules { parts: [], ids: [object, message, schema], other: [] });
 refer!(Session { parts: [id], ids: [], other: [join] });
+refer!(UpgradeRules { parts: [], ids: [covers], other: [headers, protocols, selects] });
 refer!(Exchange {
     parts: [],
     ids: [covers],
@@ -150,7 +152,7 @@ refer!(Refusals {
     ids: [],
     other: [coerces]
 });
-refer!(Refusal { parts: [], ids: [covers], other: [tolerated] });
+refer!(Refusal { parts: [], ids: [covers], other: [tolerated, close] });
 refer!(IdRule { parts: [unknown], ids: [], other: [on, grants] });
 refer!(Situation { parts: [enter, leave, ways, shows], ids: [], other: [turn, reopen, passing, outlives] });
 refer!(Explore { parts: [shared, messages, turns, at_rest], ids: [keeps], other: [reopen, calls] });
@@ -159,7 +161,7 @@ refer!(ScriptedTurn { parts: [steps], ids: [], other: [turn, needs] });
 
 impl Refer for FieldRule {
     fn refer<'r>(&'r self, refs: &mut Refs<'r>) {
-        let Self { missing, invalid, on: _, at: _, tolerated: _ } = self;
+        let Self { missing, invalid, on: _, at: _, tolerated: _, close: _ } = self;
         refs.ids("missing", missing.as_deref().unwrap_or_default());
         refs.ids("invalid", invalid.as_deref().unwrap_or_default());
     }

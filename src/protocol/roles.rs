@@ -69,7 +69,9 @@ impl Roles {
             session_ids: extension.session.id.iter().filter_map(place).collect(),
             log: extension.log.as_ref().and_then(|log| Some((matcher(&log.on)?, log.id.clone()))),
             turn_end: matcher(&extension.turn.end).unwrap_or_default(),
-            errors: errors.and_then(|errors| Some((matcher(&errors.on)?, errors.code.clone()))),
+            errors: errors.and_then(|errors| {
+                Some((compiled(Matcher::of_connection(&errors.on, protocol))?, errors.code.clone()))
+            }),
             capabilities: announced.collect(),
             seen: seen.filter_map(|(name, at)| Some((name.clone(), place(at)?))).collect(),
             phases: phases.filter_map(|(name, on)| Some((name.clone(), matcher(on)?))).collect(),

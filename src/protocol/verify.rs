@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::bundle_rules::verify_bundle_rules;
 use super::client_rules::verify_client;
+use super::connection_rules::verify_connection;
 use super::harmless::verify_harmless;
 use super::path::{INVARIANTS, Path};
 use super::refs::Refs;
@@ -52,6 +53,7 @@ pub(super) fn verify(protocol: &Protocol, api: &Document, document: &Value, erro
     verify_client(protocol, api, errors);
     verify_bundle_rules(protocol, api, errors);
     verify_harmless(protocol, api, errors);
+    verify_connection(protocol, api, errors);
 }
 
 /// `or` names an opening that has none itself.
@@ -275,8 +277,8 @@ fn verify_references(protocol: &Protocol, api: &Document, errors: &mut Diagnosti
         }
     }
     for (at, pattern) in &refs.patterns {
-        let of_monitor = at.starts_with("/invariants/");
-        let compile = if of_monitor { Matcher::of_connection } else { Matcher::new };
+        let has_events = at.starts_with("/invariants/") || at == "/errors/on";
+        let compile = if has_events { Matcher::of_connection } else { Matcher::new };
         if let Err(error) = compile(pattern, protocol) {
             place_all(error, api, &format!("/x-frameproof{at}"), errors);
         }

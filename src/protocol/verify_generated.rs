@@ -31,12 +31,56 @@ pub(super) fn verify_fuzzing(protocol: &Protocol, api: &Document, errors: &mut D
             errors.push(Diagnostic::new(message).at(api, &place, Part::Key));
         }
     }
+    verify_refusals(protocol, api, errors);
     for name in &fuzzing.suspend {
         if !protocol.may_suspend(name) {
             let unknown = protocol.unknown_to_suspend(name);
             errors.push(unknown.at(api, &format!("{at}/suspend"), Part::Value));
         }
     }
+}
+
+/// A refusal is the protocol's error, or a close whose code a server may send.
+fn verify_refusals(protocol: &Protocol, api: &Document, errors: &mut Diagnostics) {
+    let (refused, at) = (&protocol.extension.fuzzing.refused, "/x-frameproof/fuzzing/refused");
+    let ids = protocol.extension.fuzzing.ids.iter();
+    let ids = ids.map(|(name, rule)| {
+        (format!("/x-frameproof/fuzzing/ids/{}/unknown", escape_token(name)), rule.unknown.as_ref())
+    });
+    let kinds = refused.kinds().into_iter().map(|(kind, refusal)| (format!("{at}/{kind}"), refusal));
+    let kinds: Vec<(String, &[u16], bool)> = kinds
+        .chain(ids)
+        .filter_map(|(at, refusal)| {
+            let refusal = refusal?;
+            Some((at, refusal.close.as_slice(), !refusal.covers.is_empty() && refusal.close.is_empty()))
+        })
+        .chain(
+            refused
+                .fields
+                .iter()
+                .enumerate()
+                .map(|(index, rule)| (format!("{at}/fields/{index}"), rule.close.as_slice(), false)),
+        )
+        .collect();
+    for (at, codes, needs_error) in kinds {
+        for (index, code) in codes.iter().enumerate().filter(|(_, code)| !may_be_sent(**code)) {
+            let error = Diagnostic::new(format!("no server may send the close code {code} (RFC 6455, 7.4)"));
+            errors.push(error.at(api, &format!("{at}/close/{index}"), Part::Value));
+        }
+        if needs_error && protocol.extension.errors.is_none() {
+            let error = Diagnostic::new(
+                "this has no effect: the protocol has no `errors` by which a server could refuse it",
+            );
+            errors.push(
+                error.at(api, &at, Part::Key).hint("`errors: { on: MESSAGE }`, or `close: [CODE]` here"),
+            );
+        }
+    }
+}
+
+/// Whether a close frame may have this code.
+fn may_be_sent(code: u16) -> bool {
+    matches!(code, 1000..=1003 | 1007..=1014 | 3000..=4999)
 }
 
 /// Openings and classes of tools that `explore` names must be there.

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::file::{Assertion, Case, Step, TurnStep};
 use super::frame::RawFrame;
@@ -16,7 +16,7 @@ use crate::source::{Diagnostic, Diagnostics, Document, Part, check_keywords, esc
 use crate::trace::Direction;
 
 /// Variables that are always there.
-const BUILT_IN: &[&str] = &["cue", "calls", "tools", "uuid", "uid", "session", "last_seen", "seen"];
+const BUILT_IN: &[&str] = &["cue", "calls", "tools", "uuid", "uid", "session", "last_seen", "seen", "target"];
 /// Names that an `expect` knows beside message types.
 pub(crate) const TURN_END: &str = "turn-end";
 pub(crate) const CLOSE: &str = "close";
@@ -201,6 +201,10 @@ impl Checker<'_> {
             }
             Diagnostic::new(format!("undefined variable `{name}`"))
                 .suggest(root, self.variables.iter().map(String::as_str))
+        } else if root == "target"
+            && let Some(unknown) = self.protocol.unknown_parameter(name)
+        {
+            unknown
         } else if name == "cue" && self.turnless {
             Diagnostic::new("this case has no `turn` for `{{cue}}`")
                 .hint("add `turn: [{ say: hello }]` beside `steps`: what the model is to do")
@@ -365,6 +369,8 @@ impl Checker<'_> {
                 self.templates(value, &format!("{at}/{field}"));
             }
         }
+        self.templates(&json!(step.headers), &format!("{at}/headers"));
+        self.templates(&json!(step.protocols), &format!("{at}/protocols"));
         for (field, text) in [("raw", &step.raw), ("unseen", &step.unseen)] {
             if let Some(text) = text {
                 self.templates(&Value::String(text.clone()), &format!("{at}/{field}"));

@@ -31,12 +31,24 @@ pub(super) async fn run_on(
     options: RunOptions,
     on_case: &mut (dyn FnMut(&CaseReport) + Send),
 ) -> Result<Summary, RunError> {
+    let (_keep, stop) = watch::channel(false);
+    run_until(target, protocol, cases, options, stop, on_case).await
+}
+
+/// The same until `stop` becomes `true`.
+pub(super) async fn run_until(
+    target: Target,
+    protocol: &Arc<Protocol>,
+    cases: Vec<LoadedCase>,
+    options: RunOptions,
+    stop: watch::Receiver<bool>,
+    on_case: &mut (dyn FnMut(&CaseReport) + Send),
+) -> Result<Summary, RunError> {
     let mut sink = |event: &RunEvent| {
         if let RunEvent::CaseFinished(report) = event {
             on_case(report);
         }
     };
-    let (_keep, stop) = watch::channel(false);
     run(Arc::clone(protocol), cases, target, options, &mut sink, stop).await
 }
 

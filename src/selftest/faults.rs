@@ -1,23 +1,41 @@
-//! The kill matrix: the suite against every fault of a reference server.
+//! The kill matrix: the suite against every fault of a reference server, or every mutant of a target.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
+
+use tokio::sync::watch;
 
 use crate::protocol::Protocol;
 use crate::protocol::extension::Offered;
 use crate::reference::{self, Fault, Variant};
 use crate::results::Check;
 use crate::results::event::{CaseReport, Failure, Verdict};
-use crate::run::{RunError, RunOptions};
+use crate::run::{RunError, RunOptions, Target};
 use crate::scenario::LoadedCase;
-use crate::selftest::driver::{run_against, with_deadline};
+use crate::selftest::driver::{run_until, with_deadline};
 
-/// What the suite made of one fault.
+/// A server with one defect that the suite must find.
+#[derive(Debug, Clone)]
+pub struct SeededDefect {
+    /// Its name.
+    pub name: String,
+    /// Exactly the requirements that it violates.
+    pub violates: Vec<String>,
+}
+
+impl From<Fault> for SeededDefect {
+    fn from(fault: Fault) -> Self {
+        let violates = fault.violates.iter().map(|id| (*id).to_owned()).collect();
+        Self { name: fault.name.to_owned(), violates }
+    }
+}
+
+/// What the suite made of one defect.
 #[derive(Debug, Clone)]
 pub struct FaultResult {
-    /// The fault; `None` for the correct server.
-    pub fault: Option<Fault>,
+    /// The defect; `None` for the correct server.
+    pub fault: Option<SeededDefect>,
     /// For each requirement found broken, the cases that found it.
     pub by: BTreeMap<String, Vec<String>>,
     /// Requirements that the fault violates and that were not found broken.
@@ -51,15 +69,55 @@ pub async fn selftest(
     sink: &mut (dyn FnMut(&FaultResult) + Send),
 ) -> Result<bool, RunError> {
     let faults = reference::faults(&protocol.name).iter().copied();
-    let wanted =
-        faults.filter(|fault| only.is_empty() || only.iter().any(|name| name == fault.name)).map(Some);
-    let correct = only.is_empty().then_some(None);
+    let wanted = faults.filter(|fault| only.is_empty() || only.iter().any(|name| name == fault.name));
+    let correct = only.is_empty().then_some(Variant::default());
+    let correct = correct.map(|variant| (None, Target::Reference(variant)));
+    let wanted = wanted.map(|fault| {
+        let variant = Variant { fault: Some(fault.name.to_owned()), ..Variant::default() };
+        (Some(SeededDefect::from(fault)), Target::Reference(variant))
+    });
+    let servers = correct.into_iter().chain(wanted);
+    let (_keep, stopped) = watch::channel(false);
+    matrix(protocol, cases, options, (servers, stopped), SHORT, sink).await
+}
+
+/// A first try against a mutant of a target; one that may be misjudged for it is tried again without.
+const OWN: Duration = Duration::from_secs(1);
+
+/// Runs the suite against servers of the user: without a defect, and with one each.
+///
+/// # Errors
+/// See [`RunError`].
+pub async fn selftest_own(
+    protocol: &Arc<Protocol>,
+    cases: &[LoadedCase],
+    options: &RunOptions,
+    servers: Vec<(Option<SeededDefect>, Target)>,
+    stopped: &watch::Receiver<bool>,
+    sink: &mut (dyn FnMut(&FaultResult) + Send),
+) -> Result<bool, RunError> {
+    matrix(protocol, cases, options, (servers, stopped.clone()), OWN, sink).await
+}
+
+async fn matrix(
+    protocol: &Arc<Protocol>,
+    cases: &[LoadedCase],
+    options: &RunOptions,
+    (servers, stopped): (impl IntoIterator<Item = (Option<SeededDefect>, Target)>, watch::Receiver<bool>),
+    short: Duration,
+    sink: &mut (dyn FnMut(&FaultResult) + Send),
+) -> Result<bool, RunError> {
     let mut right = true;
-    for fault in correct.into_iter().chain(wanted) {
-        let mut result = one(protocol, cases, options, fault, fault.map(|_| SHORT)).await?;
-        if fault.is_some() && !result.is_right() {
+    for (defect, target) in servers {
+        let first = defect.as_ref().map(|_| short);
+        let server = (defect.as_ref(), &target);
+        let mut result = one(protocol, cases, options, server, first, &stopped).await?;
+        if defect.is_some() && !result.is_right() {
             // Perhaps only because the machine is busy.
-            result = one(protocol, cases, options, fault, None).await?;
+            result = one(protocol, cases, options, server, None, &stopped).await?;
+        }
+        if *stopped.borrow() {
+            break;
         }
         right &= result.is_right();
         sink(&result);
@@ -71,10 +129,11 @@ async fn one(
     protocol: &Arc<Protocol>,
     cases: &[LoadedCase],
     options: &RunOptions,
-    fault: Option<Fault>,
+    (fault, target): (Option<&SeededDefect>, &Target),
     step_deadline: Option<Duration>,
+    stopped: &watch::Receiver<bool>,
 ) -> Result<FaultResult, RunError> {
-    let variant = Variant { fault: fault.map(|fault| fault.name.to_owned()), ..Variant::default() };
+    let is_own = matches!(target, Target::Configured(_));
     let mut by: BTreeMap<String, Vec<String>> = BTreeMap::new();
     // What no server offers under this reading is left out on purpose; elsewhere a fault must not hide a case.
     let unoffered = |case: &LoadedCase| {
@@ -99,15 +158,16 @@ async fn one(
                 }
             }
         }
-        // A fault may take a capability back; the correct server has them all.
-        let excused = fault.is_some() && report.verdict == Verdict::NotApplicable;
+        // A fault may take a capability back; the correct reference server has them all.
+        let excused = (fault.is_some() || is_own) && report.verdict == Verdict::NotApplicable;
         if let (Some(reason), true, false) = (&report.reason, report.failures.is_empty(), excused) {
             by.entry(format!("(error: {reason})")).or_default().push(report.case.clone());
         }
     };
     let options = with_deadline(options, step_deadline.unwrap_or(options.timing.step_deadline));
-    let summary = run_against(variant, protocol, cases, options, &mut on_case).await?;
-    let violates: BTreeSet<&str> = fault.iter().flat_map(|fault| fault.violates.iter().copied()).collect();
+    let summary = run_until(target.clone(), protocol, cases, options, stopped.clone(), &mut on_case).await?;
+    let violates: BTreeSet<&str> =
+        fault.iter().flat_map(|fault| fault.violates.iter().map(String::as_str)).collect();
     let missing = violates.iter().filter(|id| !by.contains_key(**id)).map(|id| (*id).to_owned()).collect();
     let unrelated = by.keys().filter(|id| !violates.contains(id.as_str())).cloned().collect();
     let not_exercised = summary
@@ -120,5 +180,5 @@ async fn one(
         })
         .map(|(id, _)| id.clone())
         .collect();
-    Ok(FaultResult { fault, by, missing, unrelated, not_exercised })
+    Ok(FaultResult { fault: fault.cloned(), by, missing, unrelated, not_exercised })
 }

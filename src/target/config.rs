@@ -66,6 +66,13 @@ pub struct TargetConfig {
     /// Classes of tools that the server does not have: cases that call one are not applicable.
     #[serde(default)]
     pub without_tools: Vec<String>,
+    /// What the protocol's `parameters` are of this server: `{{target.NAME}}` in scenarios.
+    #[serde(default)]
+    pub parameters: IndexMap<String, Value>,
+    /// The same server with one defect each, for `frameproof selftest --target`, with `name`, `env` or `command`, and the requirements that it
+    /// `breaks`.
+    #[serde(default)]
+    pub mutants: Vec<MutantConfig>,
     /// For a server that cannot use the scripted model: plain prompts instead of cues, by a glob over `family/case`
     /// (`family/case.NAME` for its turn of that name); the first match counts.
     #[serde(default)]
@@ -91,6 +98,35 @@ pub struct TargetConfig {
     pub reading: Option<ReadingName>,
     /// How it spells the protocol's messages: `own`, a dialect of the protocol, or `auto` (the default).
     pub dialect: Option<String>,
+}
+
+/// The server with one defect, which the suite must find: the target with another command, or with more in its environment.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct MutantConfig {
+    /// What reports call it.
+    pub name: String,
+    /// The program and its arguments, in place of the target's.
+    #[serde(default)]
+    pub command: Vec<String>,
+    /// Environment variables in addition to the target's.
+    #[serde(default)]
+    pub env: IndexMap<String, String>,
+    /// Exactly the requirements that it violates, by id.
+    pub breaks: Vec<String>,
+}
+
+impl MutantConfig {
+    /// The target with this defect.
+    #[must_use]
+    pub fn of(&self, target: &TargetConfig) -> TargetConfig {
+        let mut mutant = target.clone();
+        if !self.command.is_empty() {
+            mutant.command.clone_from(&self.command);
+        }
+        mutant.env.extend(self.env.clone());
+        mutant
+    }
 }
 
 /// One process of several.

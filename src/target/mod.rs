@@ -17,7 +17,9 @@ mod spawn;
 mod spec;
 mod supervisor;
 
-pub use config::{Fresh, Per, ProcessConfig, Ready, SetupConfig, TargetConfig, Time, ToolConfig};
+pub use config::{
+    Fresh, MutantConfig, Per, ProcessConfig, Ready, SetupConfig, TargetConfig, Time, ToolConfig,
+};
 pub use error::{LaunchError, LaunchFailure};
 pub use group::Groups;
 pub use instance::Instance;

@@ -211,6 +211,13 @@ impl Endpoint {
         Ok((uri, host, port))
     }
 
+    /// What a header of the upgrade request says.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let mut named = self.headers.iter().filter(|(known, _)| known.eq_ignore_ascii_case(name));
+        named.next().map(|(_, value)| value.as_str())
+    }
+
     /// The same with a header of the upgrade request; none: without it.
     #[must_use]
     pub fn with_header(mut self, name: &str, value: Option<String>) -> Self {

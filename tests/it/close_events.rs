@@ -148,14 +148,115 @@ fn what_a_connection_does_not_have_is_refused() {
         assert_eq!(output.status.code() == Some(0), error.is_empty(), "{shown}");
         assert!(shown.contains(error), "{shown}");
     }
-    fs::write(folder.path().join("o.yaml"), "x-frameproof: { errors: { on: close } }\n").expect("written");
+    fs::write(folder.path().join("o.yaml"), "x-frameproof: { turn: { end: close } }\n").expect("written");
     let output = frameproof(
         folder.path(),
         &["list", "--protocol", "mychat", "--scenario", "scenarios", "--overlay", "o.yaml"],
     );
     assert!(
-        text(&output.stderr).contains("which only patterns of invariants can name"),
+        text(&output.stderr).contains("which only patterns of invariants and of `errors` can name"),
         "{}",
         text(&output.stderr)
     );
+}
+
+/// The end of the connection is one of the protocol's errors: it is a refusal as an error message is.
+#[test]
+fn an_end_can_be_an_error() {
+    let case = |step: &str| {
+        format!(
+            "family: own\ncases:\n  - name: case\n    title: A case\n    covers: [CH-2]\n    steps:\n      - open: a\n      \
+             - send: {{ type: say, text: bye }}\n      - {step}\n"
+        )
+    };
+    const ERRORS: &str =
+        "x-frameproof: { errors: { on: { type: close, with: { code: 4000, by: server } } } }\n";
+    for (server, errors, step, expected, shown) in [
+        (4000, ERRORS, "rejected: 1", 0, "1 passed"),
+        (4001, ERRORS, "rejected: 1", 1, "the server closed the connection with code 4001"),
+        (4000, ERRORS, "rejected: 2", 1, "code 4000 instead of refusing what was sent"),
+        (4000, "{}\n", "rejected: 1", 1, "code 4000"),
+    ] {
+        let folder = project(&closing(server));
+        fs::write(folder.path().join("o.yaml"), errors).expect("written");
+        fs::write(folder.path().join("scenarios/first.yaml"), case(step)).expect("written");
+        let output = frameproof(folder.path(), &["run", "--overlay", "o.yaml", "--quiet-period", "100ms"]);
+        let output = text(&output.stdout) + &text(&output.stderr);
+        assert!(output.contains(shown), "{server} {errors} {step}\n{output}");
+        assert!(
+            output.contains("conformant: 1 case") && output.contains("not conformant") == (expected == 1),
+            "{output}"
+        );
+    }
+}
+
+/// A server that closes with this code on whatever it cannot read, and otherwise answers.
+fn strict(code: u16) -> String {
+    hand::serve(move |stream| async move {
+        let Ok(mut socket) = tokio_tungstenite::accept_async(stream).await else { return };
+        let mut seq = 0;
+        while let Some(Ok(message)) = socket.next().await {
+            let Message::Text(request) = message else { continue };
+            let request = serde_json::from_str::<Value>(&request).unwrap_or_default();
+            let answers = match request["type"].as_str() {
+                Some("hello") => vec![json!({ "type": "welcome", "room": "r1" })],
+                Some("say") if request["text"].is_string() => {
+                    seq += 2;
+                    vec![
+                        json!({ "type": "said", "text": "hi", "seq": seq - 1 }),
+                        json!({ "type": "done", "seq": seq }),
+                    ]
+                }
+                _ => {
+                    drop(socket.close(Some(CloseFrame { code: code.into(), reason: "what?".into() })).await);
+                    return;
+                }
+            };
+            for answer in answers {
+                drop(socket.send(Message::text(answer.to_string())).await);
+            }
+        }
+    })
+}
+
+/// `close` of `fuzzing.refused`: the server refuses by ending the connection, with a code for each kind of mistake.
+#[test]
+fn the_fuzzer_judges_refusals_by_close() {
+    let refused = |code: u16| {
+        let kinds = [
+            "no-json",
+            "no-object",
+            "no-type",
+            "unknown-type",
+            "server-type",
+            "missing",
+            "invalid",
+            "undeclared",
+        ];
+        let kinds: Vec<String> =
+            kinds.iter().map(|kind| format!("{kind}: {{ covers: [CH-4], close: [{code}] }}")).collect();
+        format!("x-frameproof: {{ fuzzing: {{ refused: {{ {} }} }} }}\n", kinds.join(", "))
+    };
+    for (server, fails) in [(4400, false), (4499, true)] {
+        let folder = project(&strict(server));
+        fs::write(folder.path().join("o.yaml"), refused(4400)).expect("written");
+        let arguments = ["fuzz", "--iterations", "48", "--overlay", "o.yaml", "--quiet-period", "50ms"];
+        let output = frameproof(folder.path(), &[&arguments[..], &["--max-findings", "3"]].concat());
+        let shown = text(&output.stdout) + &text(&output.stderr);
+        // The server cuts the connection after frames that RFC 6455 forbids, which is warned of.
+        assert!(output.status.code().is_some_and(|code| code < 2), "{shown}");
+        assert_eq!(shown.contains("FAIL refused [CH-4]"), fails, "{shown}");
+        assert_eq!(shown.contains("FAIL"), fails, "{shown}");
+    }
+    let folder = project("ws://127.0.0.1:1");
+    for (patch, error) in [
+        ("no-json: { covers: [CH-4], close: [1005] }", "no server may send the close code 1005"),
+        ("no-json: { covers: [CH-4] }", "has no effect: the protocol has no `errors`"),
+    ] {
+        let overlay = format!("x-frameproof: {{ errors: null, fuzzing: {{ refused: {{ {patch} }} }} }}\n");
+        fs::write(folder.path().join("o.yaml"), overlay).expect("written");
+        let output = frameproof(folder.path(), &["list", "--overlay", "o.yaml"]);
+        let shown = text(&output.stdout) + &text(&output.stderr);
+        assert!(output.status.code() == Some(2) && shown.contains(error), "{patch}\n{shown}");
+    }
 }

@@ -83,7 +83,7 @@ fn mutants_stand_before_a_server_of_ones_own() {
     let (code, shown, _) = told(&folder, &["run", "minicodex", "handshake/*", "--url", &server.url]);
     assert_eq!(code, Some(0), "{shown}");
     let (code, _, errors) = told(&folder, &["selftest", "minicodex", "--url", &server.url]);
-    assert!(code == Some(2) && errors.contains("need --wire or --steps"), "{errors}");
+    assert!(code == Some(2) && errors.contains("--url needs --wire or --steps"), "{errors}");
     let (code, _, errors) =
         told(&folder, &["selftest", "minicodex", "--wire", "--url", "wss://127.0.0.1:1/ws"]);
     assert!(code == Some(2) && errors.contains("TLS"), "{errors}");

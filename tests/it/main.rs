@@ -32,6 +32,7 @@ mod model;
 mod model_http;
 mod model_sdks;
 mod modifiers;
+mod mutants;
 mod own_protocol;
 mod protocols;
 mod raw_frames;

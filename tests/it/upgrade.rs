@@ -31,6 +31,11 @@ fn guarded() -> String {
 
 /// Exit code and output of a case with these steps.
 fn run(steps: &str) -> (Option<i32>, String) {
+    run_with(steps, "{}", "")
+}
+
+/// The same with something more in `x-frameproof`, and in the configuration.
+fn run_with(steps: &str, extension: &str, config: &str) -> (Option<i32>, String) {
     let folder = tempfile::tempdir().expect("a folder");
     let url = guarded();
     let output = frameproof(folder.path(), &["init", ".", "--url", &url]);
@@ -39,7 +44,13 @@ fn run(steps: &str) -> (Option<i32>, String) {
         "family: own\ncases:\n  - name: case\n    title: A case\n    covers: [CH-2]\n    settle: false\n    steps:\n{steps}"
     );
     fs::write(folder.path().join("scenarios/first.yaml"), case).expect("written");
-    let output = frameproof(folder.path(), &["run"]);
+    fs::write(folder.path().join("o.yaml"), format!("x-frameproof: {extension}\n")).expect("written");
+    let file = folder.path().join("frameproof.toml");
+    let written = fs::read_to_string(&file).expect("the configuration");
+    let target =
+        format!("\n[target.x]\nprotocol = './mychat'\nscenario = ['scenarios']\nurl = '{url}'\n{config}\n");
+    fs::write(&file, written + &target).expect("written");
+    let output = frameproof(folder.path(), &["run", "--target", "x", "--overlay", "o.yaml"]);
     (output.status.code(), text(&output.stdout) + &text(&output.stderr))
 }
 
@@ -97,4 +108,88 @@ fn the_selected_sub_protocol_is_judged() {
         assert_eq!(found, Some(code), "{open}\n{output}");
         assert!(output.contains(shown), "{open}\n{output}");
     }
+}
+
+/// What the protocol says of the upgrade holds for every connection, unless the target or an `open` says otherwise.
+#[test]
+fn a_protocol_says_how_its_clients_connect() {
+    const OPEN: &str = "      - { open: a, opening: none }\n";
+    const OFFERS: &str = "protocols: [one, two], selects: two, covers: [CH-4]";
+    for (steps, upgrade, config, code, shown) in [
+        (OPEN, OFFERS, "", 0, ""),
+        (OPEN, "protocols: [one, two], covers: [CH-4]", "", 0, ""),
+        (OPEN, "protocols: [one, two], selects: one, covers: [CH-4]", "", 1, "selects `two`, not `one`"),
+        (OPEN, "protocols: [three], covers: [CH-4]", "", 1, "selects none of the sub-protocols"),
+        (OPEN, "selects: none, covers: [CH-4]", "", 0, ""),
+        (OPEN, "headers: { X-Token: wrong }", "", 3, "401"),
+        // The target's header comes before the protocol's, and that of an `open` before both.
+        (OPEN, "headers: { X-Token: wrong }", "header = ['x-token: good']", 0, ""),
+        (
+            "      - { open: a, opening: none, headers: { x-token: null } }\n",
+            "headers: { X-Token: wrong }",
+            "",
+            0,
+            "",
+        ),
+        (OPEN, "headers: { X-Token: '{{target.token}}' }", "parameters = { token = 'good' }", 0, ""),
+        (OPEN, "headers: { X-Token: '{{target.token}}' }", "parameters = { token = 'wrong' }", 3, "401"),
+        // Another offer is another matter.
+        ("      - { open: a, opening: none, protocols: [] }\n", OFFERS, "", 0, ""),
+    ] {
+        let extension =
+            format!("{{ upgrade: {{ {upgrade} }}, parameters: {{ token: {{ about: the token }} }} }}");
+        let (found, output) = run_with(steps, &extension, config);
+        assert_eq!(found, Some(code), "{steps} {upgrade} {config}\n{output}");
+        assert!(output.contains(shown), "{steps} {upgrade} {config}\n{output}");
+        if code == 1 {
+            assert!(output.contains("CH-4 MUST"), "{output}");
+        }
+    }
+}
+
+#[test]
+fn an_upgrade_that_cannot_be_is_refused() {
+    for (upgrade, shown) in [
+        ("protocols: [a b]", "`a b` is not a valid sub-protocol"),
+        ("protocols: [one, one]", "offered twice"),
+        ("protocols: [one], selects: two", "`two` is not offered"),
+        ("headers: { Sec-WebSocket-Protocol: one }", "offered by `protocols`"),
+        ("headers: { 'X Y': one }", "`X Y` is not a valid header"),
+        ("headers: { X: '{{name}}' }", "undefined variable `name`"),
+        ("headers: { X: '{{target.tokn}}' }", "there is no parameter `tokn`"),
+        ("covers: [CH-4]", "`covers` has no effect"),
+        ("covers: [CH-44], protocols: [one]", "unknown requirement `CH-44`"),
+        ("protocol: one", "unknown field `protocol`"),
+    ] {
+        let extension =
+            format!("{{ upgrade: {{ {upgrade} }}, parameters: {{ token: {{ about: the token }} }} }}");
+        let (code, output) = run_with("      - open: a\n", &extension, "");
+        assert_eq!(code, Some(2), "{upgrade}\n{output}");
+        assert!(output.contains(shown), "{upgrade}\n{output}");
+    }
+}
+
+/// `{{target.NAME}}`: what differs from server to server.
+#[test]
+fn a_parameter_of_the_target_is_a_variable() {
+    const STEPS: &str =
+        "      - { open: a, opening: none, protocols: ['{{target.offer}}', two], selects: two }\n";
+    let extension =
+        |default: &str| format!("{{ parameters: {{ offer: {{ about: what is offered first{default} }} }} }}");
+    for (default, config, code, shown) in [
+        ("", "parameters = { offer = 'one' }", 0, "1 passed"),
+        (", default: one", "", 0, "1 passed"),
+        (", default: three", "parameters = { offer = 'one' }", 0, "1 passed"),
+        ("", "parameters = { offer = 'three' }", 1, "none of the sub-protocols"),
+        // Nobody knows: the case cannot be judged, and says so.
+        ("", "", 4, "it needs `offer` of the target (what is offered first)"),
+        ("", "parameters = { ofer = 'one' }", 2, "the protocol has no parameter `ofer`"),
+    ] {
+        let (found, output) = run_with(STEPS, &extension(default), config);
+        assert!(output.contains(shown), "{default} {config}\n{output}");
+        assert_eq!(found, Some(code), "{default} {config}\n{output}");
+    }
+    let steps = STEPS.replace("target.offer", "target.ofer");
+    let (code, output) = run_with(&steps, &extension(""), "");
+    assert!(code == Some(2) && output.contains("there is no parameter `ofer`"), "{output}");
 }

@@ -49,8 +49,9 @@ impl Selftest {
     }
 }
 
-fn show(out: &mut impl Write, result: &FaultResult, verbose: bool) -> std::io::Result<()> {
-    let name = result.fault.map_or("(correct server)", |fault| fault.name);
+/// Shows what the suite made of one server.
+pub(super) fn show(out: &mut impl Write, result: &FaultResult, verbose: bool) -> std::io::Result<()> {
+    let name = result.fault.as_ref().map_or("(correct server)", |fault| fault.name.as_str());
     let found: Vec<&str> = result.by.keys().map(String::as_str).collect();
     let word = match (result.is_right(), result.fault.is_some(), result.by.is_empty()) {
         (true, true, _) => "killed",

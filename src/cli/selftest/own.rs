@@ -1,4 +1,4 @@
-//! Self-tests against a user's own server, behind a relay.
+//! Self-tests against a user's own server.
 
 use std::path::PathBuf;
 
@@ -8,21 +8,22 @@ use super::Selftest;
 use crate::cli::cannot::cannot_run;
 use crate::cli::config::Config;
 use crate::cli::places::Files;
-use crate::cli::server::Server;
+use crate::cli::server::{Server, trust};
 use crate::cli::source::Filter;
 use crate::cli::target::{Chosen, TargetChoice};
 use crate::cli::{Failure, usage};
-use crate::run::{RunError, RunOptions, Target, Timing};
+use crate::run::{RunError, RunOptions, Target, Timing, Transport};
 use crate::selftest::subject::Subject;
 
 /// A server of the user's that is taken for correct.
 #[derive(Debug, Default, Args)]
 pub(super) struct OwnServer {
-    /// With `--wire` and `--steps`: a server of the configuration, `[target.NAME]`, in place of the reference server.
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["url", "style"])]
+    /// Run against a server of the configuration, `[target.NAME]`, and each of its `mutants`, which `--fault` can name. With `--wire` and
+    /// `--steps`: in place of the reference server.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["url", "style", "styles", "triggers"])]
     target: Option<String>,
     /// With `--wire` and `--steps`: the server at this address, `ws://…`, in place of the reference server.
-    #[arg(long, conflicts_with = "style")]
+    #[arg(long, conflicts_with_all = ["style", "styles", "triggers"])]
     url: Option<String>,
     /// Read targets from this configuration instead of frameproof.toml of the working folder.
     #[arg(long, value_name = "FILE")]
@@ -59,9 +60,10 @@ impl Selftest {
         if !is_named {
             return Ok(None);
         }
-        if !self.wire && !self.steps {
-            let hint = "a server of your own has neither faults nor styles: --wire or --steps";
-            return Err(usage("--target and --url need --wire or --steps", hint));
+        let is_relayed = self.wire || self.steps;
+        if !is_relayed && self.own.url.is_some() {
+            let hint = "a server at an address has neither faults nor mutants: --wire, --steps, or --target with `mutants`";
+            return Err(usage("--url needs --wire or --steps", hint));
         }
         let file = self.own.config.clone();
         let config = Config::read(file.as_deref())?;
@@ -81,7 +83,7 @@ impl Selftest {
             Target::Configured(spec) => spec.url.clone(),
             Target::Reference(_) => String::new(),
         };
-        if url.starts_with("wss:") {
+        if is_relayed && url.starts_with("wss:") {
             let hint = "messages are mutated between frameproof and the server, which TLS rules out: name its ws:// address";
             return Err(usage("a server behind TLS cannot be mutated", hint));
         }
@@ -94,6 +96,7 @@ impl Selftest {
                 quiet: server.quiet_period.map(|quiet| quiet.0),
                 ..options.timing
             },
+            transport: Transport { trust: trust(server.ca_file.as_deref())?, mutation: None },
             prompts: chosen.as_ref().map(|chosen| chosen.prompts.clone()).unwrap_or_default(),
             ..options
         };

@@ -202,7 +202,7 @@ fn closing_handshake(kind: &str, below: &mut dyn FnMut(usize) -> usize) -> Optio
     let code = VALID_CODES[below(VALID_CODES.len())];
     let reason = ["", "bye", "\u{1f44b}"][below(3)];
     let steps = vec![frame(json!({ "opcode": "close", "code": code, "payload": reason }))];
-    Some((steps, Obligation::MustClose { codes: vec![code, 1000] }))
+    Some((steps, Obligation::MustClose { codes: vec![code, 1000], covers: Vec::new() }))
 }
 
 /// What a server may take or not.
@@ -274,7 +274,7 @@ fn forbidden_frames(
         }
         _ => return None,
     };
-    Some((steps.into_iter().map(frame).collect(), Obligation::MustClose { codes }))
+    Some((steps.into_iter().map(frame).collect(), Obligation::MustClose { codes, covers: Vec::new() }))
 }
 
 /// The client is gone, and the server has noticed: what is asked next is asked of a server that was harmed.

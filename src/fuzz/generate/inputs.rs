@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{frames, from_schema, mutate};
 use crate::fuzz::input::{Action, Input, Obligation, literal};
-use crate::fuzz::obligation::obligation_of;
+use crate::fuzz::obligation::{obligation_of, readers_choice};
 use crate::fuzz::program::{ALICE, BOB};
 use crate::protocol::extension::{Exchange, Join};
 use crate::protocol::{Message, Protocol};
@@ -151,7 +151,7 @@ impl InputMaker {
             return self.valid(client, rng);
         }
         let owed = if mutate::is_tolerable(how) {
-            Obligation::Survive
+            readers_choice(&self.protocol)
         } else {
             obligation_of(&self.protocol, &text)
         };

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::protocol::OFFER;
 use crate::protocol::extension::Join;
 use crate::run::address::session_endpoint;
 use crate::run::case::interpreter::{Abort, Interpreter};
@@ -12,14 +13,15 @@ use crate::wire::{ConnectError, Endpoint, LinkMode};
 
 impl Interpreter<'_> {
     /// Connects a client. The opening exchange is another matter. After a refusal the client is there all the
-    /// same, with its connection ended.
+    /// same, with its connection ended. Returns the sub-protocols that were offered, as the header has them.
     pub async fn connect(
         &mut self,
         name: &str,
         session: Option<&str>,
         with: Option<&Value>,
+        defaults: &[(String, String)],
         upgrade: &Upgrade,
-    ) -> Result<(), ConnectError> {
+    ) -> Result<Option<String>, ConnectError> {
         let known = self.conns.get(name).map(|client| client.session().to_owned());
         let session = session.map(str::to_owned).or(known).unwrap_or_else(|| "main".to_owned());
         let mut endpoint = self.endpoint_of(&session).await?;
@@ -30,13 +32,13 @@ impl Interpreter<'_> {
             endpoint.url = endpoint.url.replace(&format!("{{{parameter}}}"), &id);
             self.conns.sessions.set_id(&session, id);
         }
-        let endpoint = altered(endpoint, upgrade);
+        let endpoint = altered(with_defaults(endpoint, defaults), upgrade);
         let is_raw = self.cx.loaded.case.steps.iter().any(Step::is_raw);
         let mode = if is_raw { LinkMode::Raw } else { LinkMode::Messages };
         self.conns.connect(name, session, &endpoint, mode).await?;
         let url = crate::wire::shown(&endpoint.url).into();
         self.record(name, Payload::Open { url });
-        Ok(())
+        Ok(endpoint.header(OFFER).map(str::to_owned))
     }
 
     /// Where a session's clients connect to. A new session is set up first, where the target says how.
@@ -74,11 +76,19 @@ impl Interpreter<'_> {
     }
 }
 
+/// An endpoint with the headers that it does not say itself.
+fn with_defaults(endpoint: Endpoint, defaults: &[(String, String)]) -> Endpoint {
+    defaults.iter().fold(endpoint, |endpoint, (name, value)| match endpoint.header(name) {
+        Some(_) => endpoint,
+        None => endpoint.with_header(name, Some(value.clone())),
+    })
+}
+
 /// An endpoint with what an `open` says of the upgrade.
 fn altered(endpoint: Endpoint, upgrade: &Upgrade) -> Endpoint {
     let offer = upgrade.protocols.as_ref().map(|names| {
         let names = (!names.is_empty()).then(|| names.join(", "));
-        ("Sec-WebSocket-Protocol", names)
+        (OFFER, names)
     });
     let headers = upgrade.headers.iter().map(|(name, value)| (name.as_str(), value.clone()));
     headers.chain(offer).fold(endpoint, |endpoint, (name, value)| endpoint.with_header(name, value))

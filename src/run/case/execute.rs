@@ -137,6 +137,9 @@ async fn run_steps(interpreter: &mut Interpreter<'_>) -> Result<(), Abort> {
         return Err(Abort::NotApplicable(NO_RESTART.to_owned()));
     }
     interpreter.has_prompts()?;
+    if let Some(missing) = interpreter.cx.protocol.missing_parameter(&loaded.source().into()) {
+        return Err(Abort::NotApplicable(missing));
+    }
     interpreter.steps(&loaded.case.steps, "/steps").await?;
     let names = interpreter.conns.names();
     if loaded.case.settle {

@@ -50,7 +50,11 @@ impl<'r> Interpreter<'r> {
     pub fn expand(&mut self, value: &Value, with: Option<&Value>) -> Result<Value, Abort> {
         let scope = Scope { cx: self.cx, conns: &self.conns, client: &self.step.client };
         let expanded = self.vars.expand(value, &scope, with);
-        expanded.map_err(|error| if self.vars.has_missed() { Abort::Vacuous } else { Abort::Error(error) })
+        expanded.map_err(|error| match self.cx.protocol.missing_parameter(value) {
+            Some(missing) => Abort::NotApplicable(missing),
+            None if self.vars.has_missed() => Abort::Vacuous,
+            None => Abort::Error(error),
+        })
     }
 
     /// A step's own deadline, or the run's.

@@ -102,6 +102,12 @@ impl Variables {
             "cue" => self.cue(rest, scope),
             "calls" => self.calls(rest?, scope),
             "tools" => scope.tool(rest?),
+            "target" => {
+                let (name, member) =
+                    rest?.split_once('.').map_or((rest?, None), |(name, rest)| (name, Some(rest)));
+                let value = scope.cx.protocol.parameter(name)?;
+                member.map_or_else(|| Some(value.clone()), |member| template::dig(value, member))
+            }
             "session" => {
                 let own = scope.conns.get(scope.client).map(Client::session);
                 Some(json!(scope.conns.sessions.id(rest.or(own)?)))

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use serde_json::{Map, Value, json};
 
+use crate::protocol::OFFER;
 use crate::results::Check;
 use crate::results::cause::Cause;
 use crate::run::case::client::{Client, Reading, Received, Taken};
@@ -72,7 +73,11 @@ impl Interpreter<'_> {
         self.step.client.clone_from(&name);
         let with = verb.with.as_ref().map(|with| self.expand(with, None)).transpose()?;
         let upgrade = self.upgrade_of(&verb.upgrade)?;
-        if let Err(error) = self.connect(&name, verb.session.as_deref(), with.as_ref(), &upgrade).await {
+        let defaults = self.default_headers()?;
+        let session = verb.session.as_deref();
+        let connected = self.connect(&name, session, with.as_ref(), &defaults, &upgrade).await;
+        let offered = connected.as_ref().ok().cloned().flatten();
+        if let Err(error) = connected {
             let refused = matches!(error, ConnectError::Http { .. } | ConnectError::Broken(_));
             if refused && verb.may_refuse {
                 self.client(&name)?.note_refusal(refusal(&error));
@@ -80,11 +85,14 @@ impl Interpreter<'_> {
             }
             // A server that is there and does not do what it should is a verdict in any case.
             if error.is_verdict() || (refused && !cx.covers.is_empty()) {
-                return self.fail_step(cx.covers, error.to_string(), None, None);
+                let own = self.cx.protocol.extension.upgrade.as_ref().filter(|_| error.is_verdict());
+                let own = own.map(|upgrade| upgrade.covers.as_slice()).unwrap_or_default();
+                let blame = if cx.covers.is_empty() { own } else { cx.covers };
+                return self.fail_step(blame, error.to_string(), None, None);
             }
             return Err(Abort::Error(error.to_string()));
         }
-        self.selected(&name, &upgrade, cx)?;
+        self.selected(&name, offered.as_deref(), &upgrade, cx)?;
         let openings = &self.cx.protocol.extension.openings;
         let opening = match &verb.opening {
             Opening::None => return Ok(()),
@@ -109,21 +117,56 @@ impl Interpreter<'_> {
         Ok(filled)
     }
 
-    /// The server has selected the sub-protocol that the step wants.
-    fn selected(&mut self, name: &str, upgrade: &Upgrade, cx: &StepScope<'_>) -> Result<(), Abort> {
+    /// The headers that the protocol has clients send.
+    fn default_headers(&mut self) -> Result<Vec<(String, String)>, Abort> {
+        let Some(upgrade) = self.cx.protocol.extension.upgrade.clone() else { return Ok(Vec::new()) };
+        let offer = upgrade.offer().map(|offer| (OFFER.to_owned(), offer));
+        let mut headers = Vec::new();
+        for (name, value) in upgrade.headers {
+            let value = match self.expand(&Value::from(value), None)? {
+                Value::String(text) => text,
+                other => other.to_string(),
+            };
+            headers.push((name, value));
+        }
+        headers.extend(offer);
+        Ok(headers)
+    }
+
+    /// The server has selected the sub-protocol that the step wants, or that the protocol wants where its own offer was made.
+    fn selected(
+        &mut self,
+        name: &str,
+        offered: Option<&str>,
+        upgrade: &Upgrade,
+        cx: &StepScope<'_>,
+    ) -> Result<(), Abort> {
         let selected = self.client(name)?.selected().map(str::to_owned);
-        let wanted = match &upgrade.selects {
+        let rules = self.cx.protocol.extension.upgrade.clone().unwrap_or_default();
+        let own = rules.offer().as_deref() == offered;
+        let (wanted, blame) = match &upgrade.selects {
+            Some(Selected::None) => (None, cx.blame),
+            Some(Selected::Named(wanted)) => (Some(wanted.clone()), cx.blame),
+            None if own => match rules.selected() {
+                Some(wanted) => (wanted.map(str::to_owned), rules.covers.as_slice()),
+                None => {
+                    self.verdict.exercise(&rules.covers);
+                    return Ok(());
+                }
+            },
             None => return Ok(()),
-            Some(Selected::None) => None,
-            Some(Selected::Named(wanted)) => Some(wanted),
         };
-        if selected.as_ref() == wanted {
+        if selected == wanted {
+            if upgrade.selects.is_none() {
+                self.verdict.exercise(&rules.covers);
+            }
             return Ok(());
         }
         let told =
             |name: Option<&String>| name.map_or("no sub-protocol".to_owned(), |name| format!("`{name}`"));
-        let message = format!("the server selects {}, not {}", told(selected.as_ref()), told(wanted));
-        self.fail_step(cx.blame, message, None, None)
+        let message =
+            format!("the server selects {}, not {}", told(selected.as_ref()), told(wanted.as_ref()));
+        self.fail_step(blame, message, None, None)
     }
 
     /// `expect: refused`: the server has refused the connection, in the way that the step says.

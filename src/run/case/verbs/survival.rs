@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::protocol::Protocol;
+use crate::protocol::{ConnectionEvent, Protocol};
 use crate::results::Check;
 use crate::results::event::{Failure, Verdict};
 use crate::run::case::client::{Client, EndBlame, ObservedEnd, Received};
@@ -14,7 +14,7 @@ use crate::run::case::receive::Waited;
 use crate::run::case::unanswered::Awaiting;
 use crate::run::case::wait::is_error;
 use crate::scenario::case;
-use crate::trace::{End, Payload};
+use crate::trace::{Direction, End, Payload};
 
 /// The text of the ping that stands for a barrier.
 const PING: &[u8] = b"alive?";
@@ -136,7 +136,8 @@ impl Interpreter<'_> {
             let enough = |state: &mut Client| (errors_in(protocol, state) >= wanted).then_some(());
             self.wait_until(client, until, enough).await?;
         }
-        let (found, protocol) = (self.errors(client)?, &self.cx.protocol);
+        let found = self.errors(client)? + usize::from(self.refuses_by_close(client)?);
+        let protocol = &self.cx.protocol;
         let queue = std::mem::take(&mut self.client(client)?.inbox.queue);
         let (errors, rest): (Vec<Received>, Vec<Received>) =
             queue.into_iter().partition(|received| is_error(protocol, received));
@@ -156,6 +157,21 @@ impl Interpreter<'_> {
             _ => format!("{wanted} messages should have been refused, {found} were").into(),
         };
         self.fail_step(blame, message, instead.as_ref(), None)
+    }
+
+    /// Whether the end of the connection is one of the protocol's `errors`: no step needs to await it any more.
+    fn refuses_by_close(&mut self, client: &str) -> Result<bool, Abort> {
+        let (protocol, last) = (&self.cx.protocol, self.log.last_index());
+        let Some((errors, _)) = protocol.roles().errors.as_ref() else { return Ok(false) };
+        let close = protocol.index_of_event(ConnectionEvent::Close);
+        let state = self.client(client)?;
+        // An end that a step has awaited was taken by that step.
+        let refuses = state.blame() != EndBlame::Allowed
+            && state.end(last).is_some_and(|end| errors.matches(Some(close), Direction::Recv, &end.body));
+        if refuses {
+            state.allow_end();
+        }
+        Ok(refuses)
     }
 
     fn errors(&mut self, client: &str) -> Result<usize, Abort> {

@@ -1,0 +1,69 @@
+//! `frameproof selftest --target`: a server of the user's, and its mutants.
+
+use std::io::Write;
+
+use super::driver::on_each_suite;
+use super::faults::show;
+use super::{Selftest, Tried};
+use crate::cli::signals::stop_on_signal;
+use crate::cli::source::Suite;
+use crate::cli::target::Chosen;
+use crate::cli::{Failure, runtime, usage};
+use crate::exit::Exit;
+use crate::run::Target;
+use crate::selftest::faults::{FaultResult, SeededDefect, selftest_own};
+use crate::source::nearest;
+
+impl Selftest {
+    /// The kill matrix of a target.
+    pub(super) fn mutants(&self, suites: &[Suite], tried: &Tried, chosen: &Chosen) -> Result<Exit, Failure> {
+        let servers = self.servers(chosen)?;
+        let signals = runtime()?;
+        let stopped = stop_on_signal(&signals, Some(chosen));
+        let mut out = crate::cli::out();
+        let (mut right, mut total) = (0, 0);
+        let count = |out: &mut _, result: &FaultResult| {
+            total += 1;
+            right += usize::from(result.is_right());
+            show(out, result, self.verbose)
+        };
+        on_each_suite(suites, &mut out, count, async |suite, sink| {
+            selftest_own(&suite.protocol, &suite.cases, &tried.options, servers.clone(), &stopped, sink)
+                .await
+                .map_err(|error| tried.cannot(&error))
+        })?;
+        if *stopped.borrow() {
+            return Ok(Exit::Interrupted);
+        }
+        writeln!(out, "{right} of {total} judged correctly")?;
+        Ok(if right == total { Exit::Passed } else { Exit::Failed })
+    }
+
+    /// The servers that are tried: the target itself, unless mutants are named, and its mutants.
+    fn servers(&self, chosen: &Chosen) -> Result<Vec<(Option<SeededDefect>, Target)>, Failure> {
+        let (mutants, name) = (&chosen.config.mutants, &chosen.spec.name);
+        if mutants.is_empty() {
+            let hint = format!(
+                "--wire or --steps, or [[target.{name}.mutants]] with `name`, `env` or `command`, and the requirements that it `breaks`; see docs/selftest.md"
+            );
+            return Err(usage(format!("the target `{name}` has no mutants"), &hint));
+        }
+        let known = || mutants.iter().map(|mutant| mutant.name.as_str());
+        if let Some(unknown) = self.fault.iter().find(|fault| !known().any(|name| name == fault.as_str())) {
+            let hint = match nearest(unknown, known()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("there are {}", known().collect::<Vec<_>>().join(", ")),
+            };
+            return Err(usage(format!("unknown mutant `{unknown}`"), &hint));
+        }
+        let correct = self.fault.is_empty().then(|| (None, Target::Configured(chosen.spec.clone())));
+        let mutants = mutants.iter().zip(&chosen.mutants);
+        let mutants =
+            mutants.filter(|(mutant, _)| self.fault.is_empty() || self.fault.contains(&mutant.name));
+        let mutants = mutants.map(|(mutant, spec)| {
+            let defect = SeededDefect { name: mutant.name.clone(), violates: mutant.breaks.clone() };
+            (Some(defect), Target::Configured(spec.clone()))
+        });
+        Ok(correct.into_iter().chain(mutants).collect())
+    }
+}
