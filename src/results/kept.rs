@@ -28,6 +28,8 @@ pub struct KeptEvents {
     places: HashMap<u64, usize>,
     /// Of the run that is on: how many ways are kept of a case, by its digest.
     ways: HashMap<u64, usize>,
+    /// Of the run that is on: the cases and their attempts that have started, by their digests.
+    started: HashSet<u64>,
     digest: RandomState,
     /// Ids that many cases name.
     shared: HashSet<Arc<str>>,
@@ -42,12 +44,17 @@ impl KeptEvents {
     /// Takes the next event.
     pub fn push(&mut self, event: RunEvent) {
         match event {
-            // What is to be told of it is told when it is done.
-            RunEvent::CaseStarted { .. } => return,
+            // Of a case that is run again and again, the first start is enough.
+            RunEvent::CaseStarted { ref case, attempt } => {
+                if !self.started.insert(self.digest.hash_one((case, attempt))) {
+                    return;
+                }
+            }
             RunEvent::CaseFinished(report) => return self.add(report),
             RunEvent::RunStarted(_) => {
                 self.places.clear();
                 self.ways.clear();
+                self.started.clear();
             }
             RunEvent::RunFinished(_) => {}
         }

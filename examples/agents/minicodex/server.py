@@ -69,7 +69,7 @@ class Client:
             else:
                 self.obey(command)
         except Refused as refused:
-            self.put(self.bearing(refused.req_id or req_id, {
+            self.put(self.bearing(req_id if refused.req_id is None else refused.req_id, {
                 "type": "error", "code": refused.code, "message": refused.message,
             }))
 

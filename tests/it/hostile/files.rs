@@ -122,7 +122,7 @@ fn a_run_ends_when_its_time_is_up_with_what_was_judged() {
     let arguments = ["run", "minicodex", "--repeat", "100000", "--time", "3s", "--junit", "j.xml"];
     let ran = measured(folder.path(), &arguments);
     assert_eq!(ran.code, Some(3), "{}", ran.shown());
-    assert!(ran.out.contains("time is up") && ran.out.contains("--time gives it more"), "{}", ran.out);
+    assert!(ran.out.contains("time is up") && ran.out.contains("--time allows more"), "{}", ran.out);
     assert!(ran.took < Duration::from_secs(60), "{:?}", ran.took);
     assert!(folder.path().join("j.xml").is_file());
 }
