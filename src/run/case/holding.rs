@@ -7,7 +7,7 @@ const CASE: usize = 64 << 20;
 /// What a case may hold whatever the others do.
 const FREE: usize = 4 << 20;
 /// What all cases may hold together, but for what is free to each.
-const TOGETHER: usize = 96 << 20;
+const TOGETHER: usize = 72 << 20;
 /// What is held is counted anew when so much has been added.
 const STEP: usize = 1 << 20;
 

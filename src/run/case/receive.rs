@@ -59,7 +59,7 @@ impl Interpreter<'_> {
             self.verdict.violated(self.cx, &self.step.pointer, violation);
         }
         // No step looks at what broke a MUST, or is too much to keep.
-        if alone.is_some() && self.verdict.is_over() {
+        if alone.is_some() && (self.verdict.is_over() || self.verdict.is_pending()) {
             judged.body = None;
         }
         drop(alone);
