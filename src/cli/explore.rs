@@ -106,7 +106,8 @@ impl Explore {
         let folder = self.outputs.save.clone().unwrap_or_else(default);
         self.outputs.reports.check_links(&folder)?;
         let mut screen = Screen::new(self.outputs.quiet);
-        let mut sink = |event: ExploreEvent<'_>| self.event(&mut screen, &event, &folder);
+        let command = |file: &str| self.subject.command(file);
+        let mut sink = |event: ExploreEvent<'_>| show_event(&mut screen, &event, &folder, command);
         let stopped = stop_on_signal(runtime, found.chosen.as_ref());
         let report = runtime.block_on(campaign::explore(testbed, self.options(found), &mut sink, stopped));
         screen.clear();
@@ -133,19 +134,6 @@ impl Explore {
         Ok(exit)
     }
 
-    /// Shows an event, and keeps findings.
-    fn event(&self, screen: &mut Screen, event: &ExploreEvent<'_>, folder: &Path) {
-        match event {
-            ExploreEvent::Progress(progress) => screen.progress(|| show::progress(progress)),
-            ExploreEvent::Finding(found, scenario) => {
-                let kept = screen.kept(keep(found, scenario, folder));
-                let run = kept.as_deref().map(|file| self.subject.command(file)).unwrap_or_default();
-                screen.finding(|| show::finding(found, kept.as_deref(), &run));
-            }
-            ExploreEvent::Note(note) => screen.note(note),
-        }
-    }
-
     fn options(&self, found: &Found) -> ExploreOptions {
         let walks = self.extent.walks.map(std::num::NonZeroU64::get);
         ExploreOptions {
@@ -161,8 +149,26 @@ impl Explore {
     }
 }
 
+/// Shows an event, and keeps findings in `folder`; `command` runs a file again.
+pub(super) fn show_event(
+    screen: &mut Screen,
+    event: &ExploreEvent<'_>,
+    folder: &Path,
+    command: impl Fn(&str) -> String,
+) {
+    match event {
+        ExploreEvent::Progress(progress) => screen.progress(|| show::progress(progress)),
+        ExploreEvent::Finding(found, scenario) => {
+            let kept = screen.kept(keep(found, scenario, folder));
+            let run = kept.as_deref().map(command).unwrap_or_default();
+            screen.finding(|| show::finding(found, kept.as_deref(), &run));
+        }
+        ExploreEvent::Note(note) => screen.note(note),
+    }
+}
+
 /// Writes a finding to its file, and says which that is.
-pub(super) fn keep(found: &Finding, scenario: &str, folder: &Path) -> Result<String, String> {
+fn keep(found: &Finding, scenario: &str, folder: &Path) -> Result<String, String> {
     let path = folder.join(found.file_name());
     crate::output::replace(&path, scenario)
         .map_err(|error| format!("{} cannot be written: {error}", path.display()))?;

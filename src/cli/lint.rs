@@ -8,11 +8,11 @@ use clap::Args;
 use super::config::Config;
 use super::places::Files;
 use super::source::{Filter, Source};
-use super::{Failure, usage};
+use super::{Failure, did_you_mean, usage};
 use crate::exit::Exit;
 use crate::report::escape::styled;
 use crate::scenario::lint::{Finding, Rule, lint};
-use crate::source::{Diagnostics, nearest};
+use crate::source::Diagnostics;
 
 /// Look for cases that prove less than they seem to: steps that cannot fail, ids written as literals, requirements that no step decides.
 #[derive(Debug, Args)]
@@ -75,10 +75,7 @@ impl Lint {
 fn named(name: &str) -> Result<Rule, Failure> {
     Rule::named(name).ok_or_else(|| {
         let known = Rule::ALL.iter().map(|(_, name, _)| *name);
-        let hint = match nearest(name, known) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => "`frameproof lint --rules` lists them".to_owned(),
-        };
-        usage(format!("unknown rule `{name}`"), &hint)
+        let lists = || "`frameproof lint --rules` lists them".to_owned();
+        usage(format!("unknown rule `{name}`"), &did_you_mean(name, known, lists))
     })
 }

@@ -94,6 +94,18 @@ fn diagnostic(message: impl Display, hint: &str) -> Diagnostic {
     if hint.is_empty() { diagnostic } else { diagnostic.hint(hint) }
 }
 
+/// The hint for a word that is not known: the one that was perhaps meant, or else where the known ones stand.
+fn did_you_mean<'k>(
+    word: &str,
+    known: impl IntoIterator<Item = &'k str>,
+    otherwise: impl FnOnce() -> String,
+) -> String {
+    match crate::source::nearest(word, known) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => otherwise(),
+    }
+}
+
 fn usage(message: impl Display, hint: &str) -> Failure {
     Failure::Usage(diagnostic(message, hint).into())
 }

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{Failure, usage};
+use super::{Failure, did_you_mean, usage};
 use crate::protocol::Protocol;
-use crate::source::nearest;
 
 /// A protocol with what the server is said to offer.
 pub(super) fn offering(mut protocol: Arc<Protocol>, names: &[String]) -> Result<Arc<Protocol>, Failure> {
@@ -17,14 +16,11 @@ pub(super) fn offering(mut protocol: Arc<Protocol>, names: &[String]) -> Result<
                 true => format!("the server announces `{name}` itself, if it has it"),
                 false => format!("there is no capability `{name}`"),
             };
-            let hint = match nearest(name, open()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => match open().collect::<Vec<_>>()[..] {
-                    [] => "the protocol has none that could be offered".to_owned(),
-                    ref names => format!("there are {}", names.join(", ")),
-                },
+            let there = || match open().collect::<Vec<_>>()[..] {
+                [] => "the protocol has none that could be offered".to_owned(),
+                ref names => format!("there are {}", names.join(", ")),
             };
-            return Err(usage(message, &hint));
+            return Err(usage(message, &did_you_mean(name, open(), there)));
         }
         // Nobody else has it yet.
         if let Some(protocol) = Arc::get_mut(&mut protocol) {

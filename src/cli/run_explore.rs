@@ -8,7 +8,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
 use super::cannot::cannot_run;
-use super::explore::{DEADLINE, keep};
+use super::explore::{DEADLINE, show_event};
 use super::screen::Screen;
 use super::source::quote;
 use super::subject::heading;
@@ -60,15 +60,7 @@ impl AfterRun<'_> {
         }
         let command = |file: &str| format!("frameproof run{} --scenario {}", self.subject, quote(file));
         let mut screen = Screen::new(self.quiet);
-        let mut sink = |event: ExploreEvent<'_>| match event {
-            ExploreEvent::Progress(progress) => screen.progress(|| show::progress(&progress)),
-            ExploreEvent::Finding(found, scenario) => {
-                let kept = screen.kept(keep(found, scenario, &folder));
-                let again = kept.as_deref().map(command).unwrap_or_default();
-                screen.finding(|| show::finding(found, kept.as_deref(), &again));
-            }
-            ExploreEvent::Note(note) => screen.note(&note),
-        };
+        let mut sink = |event: ExploreEvent<'_>| show_event(&mut screen, &event, &folder, command);
         let options = ExploreOptions {
             seed,
             walks: Some(self.walks),

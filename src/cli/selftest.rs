@@ -9,6 +9,8 @@ mod styles;
 mod triggers;
 mod wire;
 
+use std::io::Write;
+
 use clap::Args;
 
 use self::own::{OwnServer, Tried};
@@ -108,5 +110,26 @@ impl Selftest {
         // A fault that strikes once would be gone the second time; a legal style has nothing to hide.
         options.attempts.again_if_late = self.styles;
         options
+    }
+}
+
+/// How many servers were judged as they should be.
+#[derive(Debug, Default)]
+struct Tally {
+    right: usize,
+    total: usize,
+}
+
+impl Tally {
+    fn add(&mut self, is_right: bool) {
+        self.total += 1;
+        self.right += usize::from(is_right);
+    }
+
+    /// Writes the closing line: so many of all `what`.
+    fn close(&self, out: &mut impl Write, what: &str) -> std::io::Result<Exit> {
+        let Self { right, total } = *self;
+        writeln!(out, "{right} of {total} {what}")?;
+        Ok(if right == total { Exit::Passed } else { Exit::Failed })
     }
 }

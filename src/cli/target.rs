@@ -9,11 +9,11 @@ use super::config::Config;
 use super::mutants;
 use super::places::{Files, Said, table};
 use super::source::{Filter, Source, Suite, quote};
-use super::{Failure, usage};
+use super::{Failure, did_you_mean, usage};
 use crate::protocol::Protocol;
 use crate::protocol::extension::TargetTool;
 use crate::run::prompts::Prompts;
-use crate::source::{Diagnostic, Diagnostics, Document, Part, escape_token, nearest};
+use crate::source::{Diagnostic, Diagnostics, Document, Part, escape_token};
 use crate::target::{LaunchFailure, Spec, SpecError, TargetConfig, ToolConfig};
 use crate::template;
 
@@ -108,15 +108,13 @@ impl TargetChoice {
         };
         let known = || config.target.keys().map(String::as_str);
         let Some(target) = config.target.get(name) else {
-            let hint = match nearest(name, known()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None if config.target.is_empty() => {
-                    format!(
-                        "describe it in frameproof.toml, under [target.{name}]; see docs/testing-your-server.md"
-                    )
-                }
-                None => format!("there are {}", known().collect::<Vec<_>>().join(", ")),
+            let there = || match known().collect::<Vec<_>>()[..] {
+                [] => format!(
+                    "describe it in frameproof.toml, under [target.{name}]; see docs/testing-your-server.md"
+                ),
+                ref names => format!("there are {}", names.join(", ")),
             };
+            let hint = did_you_mean(name, known(), there);
             return Err(usage(format!("there is no target `{name}`"), &hint));
         };
         let Some((folder, document)) = config.place.clone() else {

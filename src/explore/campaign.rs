@@ -296,9 +296,7 @@ impl Exploration<'_> {
         progress.time = self.start.elapsed();
         let progress = *progress;
         self.report.coverage.add(&execution.walk, done, self.replayer.protocol(), &self.replayer.table);
-        for (id, count) in execution.outcome.report.exercised.iter() {
-            *self.report.exercised.entry(id.to_string()).or_default() += count;
-        }
+        execution.outcome.report.exercised.add_to(&mut self.report.exercised);
         (self.sink)(ExploreEvent::Progress(progress));
         let is_lost = execution.outcome.broke().is_some();
         for (print, _) in execution.failures() {

@@ -10,6 +10,7 @@ use super::table::{Ends, Loses, Table};
 use super::walk::{ALICE, Act, Actor, ClosingChecks, Loss, Move, Walk};
 use crate::protocol::Protocol;
 use crate::protocol::extension::Exchange;
+use crate::scenario::TURN_END;
 use crate::synthesis::exchanges::{Speaker, opening, spoken};
 use crate::synthesis::model_scripts;
 
@@ -17,9 +18,6 @@ use crate::synthesis::model_scripts;
 const FRESH: &str = "fresh";
 /// What the other session says, and nobody else hears.
 const SECRET: &str = "the-secret-of-the-other-session";
-/// What an exchange calls the end of a turn.
-const TURN_END: &str = "turn-end";
-
 /// What a step of a rendered walk is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {

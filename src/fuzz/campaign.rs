@@ -248,9 +248,7 @@ impl<'c> Campaign<'c> {
         if report.verdict == Verdict::Passed {
             self.investigator.confirmer.latency.add(Duration::from_secs_f64(report.seconds));
         }
-        for (id, count) in report.exercised.iter() {
-            *self.totals.exercised.entry(id.to_string()).or_default() += count;
-        }
+        report.exercised.add_to(&mut self.totals.exercised);
         let Execution { program, rendered, outcome } = execution;
         if let Some(novel) = self.feedback.learn(program, rendered, outcome) {
             self.investigator.events.send(CampaignEvent::Novel(&novel));

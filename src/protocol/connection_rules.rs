@@ -66,6 +66,12 @@ impl Protocol {
         self.extension.parameters.get(name)?.default.as_ref()
     }
 
+    /// Whether there are parameters that nobody has given.
+    #[must_use]
+    pub fn lacks_parameters(&self) -> bool {
+        self.extension.parameters.values().any(|one| one.default.is_none())
+    }
+
     /// The first parameter that these templates need and nobody gives: a sentence that says so.
     #[must_use]
     pub fn missing_parameter(&self, templates: &Value) -> Option<String> {
@@ -83,11 +89,7 @@ impl Protocol {
         if let Some(known) = self.extension.parameters.get_mut(name) {
             known.default = Some(value.clone());
         }
-        // Nobody else has them yet.
-        let others = self.dialects.alternatives.iter_mut();
-        others
-            .filter_map(|(_, one)| std::sync::Arc::get_mut(one))
-            .for_each(|one| one.set_parameter(name, value.clone()));
+        self.dialects_mut().for_each(|one| one.set_parameter(name, value.clone()));
     }
 
     /// Why a variable of a template is no parameter of this protocol, if it looks like one.

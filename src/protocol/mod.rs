@@ -212,12 +212,7 @@ impl Protocol {
         if let Some(known) = self.extension.capabilities.get_mut(capability) {
             known.offered = extension::Offered::Yes;
         }
-        // Nobody else has them yet.
-        for protocol in
-            self.dialects.alternatives.iter_mut().filter_map(|(_, one)| std::sync::Arc::get_mut(one))
-        {
-            protocol.offer(capability);
-        }
+        self.dialects_mut().for_each(|one| one.offer(capability));
     }
 
     /// The schemas that the server under test has generated, if the user has given them.
@@ -228,10 +223,12 @@ impl Protocol {
     /// Judges by a bundle of schemas, too, whichever dialect is spoken.
     fn set_bundle(&mut self, bundle: &std::sync::Arc<Bundle>) {
         self.compiled.bundle = Some(std::sync::Arc::clone(bundle));
-        let others = self.dialects.alternatives.iter_mut();
-        for protocol in others.filter_map(|(_, one)| std::sync::Arc::get_mut(one)) {
-            protocol.set_bundle(bundle);
-        }
+        self.dialects_mut().for_each(|one| one.set_bundle(bundle));
+    }
+
+    /// The protocol in its other dialects, as long as nobody else has them.
+    fn dialects_mut(&mut self) -> impl Iterator<Item = &mut Self> {
+        self.dialects.alternatives.iter_mut().filter_map(|(_, one)| std::sync::Arc::get_mut(one))
     }
 
     /// The requirements that a reply to no request breaks.

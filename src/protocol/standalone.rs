@@ -4,10 +4,14 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
+/// The pointer that a schema refers to in its own file.
+fn reference(schema: &Value) -> Option<&str> {
+    schema.get("$ref")?.as_str()?.strip_prefix('#')
+}
+
 /// A schema, or the one in the same file that it refers to.
 pub(super) fn resolved<'r>(root: &'r Value, schema: &'r Value) -> &'r Value {
-    let to = schema.get("$ref").and_then(Value::as_str).and_then(|to| to.strip_prefix('#'));
-    to.and_then(|to| root.pointer(to)).unwrap_or(schema)
+    reference(schema).and_then(|to| root.pointer(to)).unwrap_or(schema)
 }
 
 /// The texts that a schema takes.
@@ -31,7 +35,7 @@ pub(super) fn branches<'r>(
     if depth > DEEPEST {
         return;
     }
-    if let Some(to) = node.get("$ref").and_then(Value::as_str).and_then(|to| to.strip_prefix('#')) {
+    if let Some(to) = reference(node) {
         if let Some(other) = root.pointer(to) {
             branches(root, other, to, depth + 1, visit);
         }
@@ -83,8 +87,7 @@ fn collect(root: &Value, node: &Value, needed: &mut BTreeSet<String>) {
     while let Some(node) = waiting.pop() {
         match node {
             Value::Object(map) => {
-                if let Some(to) = map.get("$ref").and_then(Value::as_str).and_then(|to| to.strip_prefix('#'))
-                {
+                if let Some(to) = reference(node) {
                     let mut parts = to.split('/').skip(1);
                     let kind = parts.next().filter(|kind| DEFINITIONS.contains(kind));
                     if let (Some(kind), Some(name)) = (kind, parts.next()) {

@@ -16,6 +16,13 @@ impl Counts {
         self.0.iter().map(|(id, count)| (id, *count))
     }
 
+    /// Adds them to the totals of several cases.
+    pub fn add_to(&self, totals: &mut BTreeMap<String, u64>) {
+        for (id, count) in self.iter() {
+            *totals.entry(id.to_string()).or_default() += count;
+        }
+    }
+
     /// Replaces each id by the text that stands for it in all cases.
     pub(super) fn share(&mut self, mut shared: impl FnMut(&mut Arc<str>)) {
         self.0.iter_mut().for_each(|(id, _)| shared(id));

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::frame::cost;
 use crate::results::event::{CaseReport, Failure, RunEvent};
 use crate::text::{beginning, normalize};
 
@@ -166,15 +167,7 @@ fn weight(report: &CaseReport) -> usize {
 }
 
 fn value(value: &Value) -> usize {
-    size_of::<Value>()
-        + match value {
-            Value::String(text) => text.len(),
-            Value::Array(items) => items.iter().map(self::value).sum(),
-            Value::Object(map) => {
-                map.iter().map(|(key, one)| 2 * size_of::<Value>() + key.len() + self::value(one)).sum()
-            }
-            _ => 0,
-        }
+    size_of::<Value>() + cost(value)
 }
 
 #[cfg(test)]
@@ -198,10 +191,8 @@ mod tests {
     }
 
     fn cases(kept: &KeptEvents) -> Vec<&CaseReport> {
-        let case = |event: &'_ RunEvent| matches!(event, RunEvent::CaseFinished(_));
         kept.events()
             .iter()
-            .filter(|event| case(event))
             .filter_map(|event| match event {
                 RunEvent::CaseFinished(report) => Some(&**report),
                 _ => None,

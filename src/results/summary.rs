@@ -107,9 +107,7 @@ impl SummaryBuilder {
             report.known = Some(reasons.join("; "));
             report.verdict = Verdict::Known;
         }
-        for (id, count) in report.exercised.iter() {
-            *self.seen.exercised.entry(id.to_string()).or_default() += count;
-        }
+        report.exercised.add_to(&mut self.seen.exercised);
         if report.verdict == Verdict::NotApplicable {
             self.seen.not_applicable.extend(report.covers.iter().cloned());
         }

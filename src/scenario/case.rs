@@ -431,6 +431,25 @@ impl Step {
 }
 
 impl Verb {
+    /// Whether the verb itself holds the server to something, and not only what is within it.
+    pub fn judges(&self) -> bool {
+        matches!(
+            self,
+            Self::Expect(_)
+                | Self::Check(_)
+                | Self::Never(_)
+                | Self::Ping(_)
+                | Self::Joined(_)
+                | Self::Alive(_)
+                | Self::Ended(_)
+                | Self::Rejected(_)
+                | Self::Unseen(_)
+                | Self::ExpectFile(_)
+                | Self::Assert(_)
+                | Self::Unchanged(_)
+        )
+    }
+
     /// Its key in a step.
     pub fn name(&self) -> &'static str {
         match self {

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 pub use load::{embedded, embedded_files, from_documents, load};
 pub use outline::{Listed, Outline, outlines};
-pub(crate) use verify::REFUSED;
+pub(crate) use verify::{CLOSE, REFUSED, TURN_END};
 
 pub use crate::source::duration;
 pub use crate::template;

@@ -9,7 +9,7 @@ use crate::protocol::Protocol;
 use crate::results::event::{CaseReport, Verdict};
 use crate::run::{RunError, RunOptions};
 use crate::scenario::LoadedCase;
-use crate::scenario::case::{Step, Verb};
+use crate::scenario::case::Verb;
 use crate::selftest::driver::{sampled, with_deadline};
 use crate::selftest::subject::{Defect, Subject};
 use crate::synthesis::rng::SeededRng;
@@ -108,32 +108,24 @@ pub async fn selftest(
     let mut tried: HashMap<&str, usize> = HashMap::new();
     for defect in subject.defects(protocol, &cases, plan.defects, plan.seed) {
         // Steps that are known to decide need no further defect.
-        let known = |index: usize| uses.get(&index).is_some_and(|(is, _)| *is == Use::Decides);
-        let open: BTreeSet<&str> =
-            without.iter().enumerate().filter(|(index, _)| !known(*index)).map(|(_, one)| &*one.of).collect();
-        let done: BTreeSet<&str> = without
+        let open = without
             .iter()
             .enumerate()
-            .filter(|(index, _)| known(*index))
-            .map(|(_, one)| &*one.case.id)
-            .collect();
-        let wanted = |case: &&LoadedCase| {
-            let whole = case.id.split('#').next().unwrap_or(&case.id);
-            open.contains(whole) && !done.contains(&*case.id)
-        };
-        let chosen: Vec<LoadedCase> = left.iter().filter(wanted).cloned().collect();
+            .filter(|(index, _)| uses.get(index).is_none_or(|(is, _)| *is != Use::Decides));
+        let wanted: BTreeSet<&str> =
+            open.flat_map(|(_, one)| [one.of.as_str(), one.case.id.as_str()]).collect();
+        let chosen: Vec<LoadedCase> =
+            left.iter().filter(|case| wanted.contains(&*case.id)).cloned().collect();
         if chosen.is_empty() {
             break;
         }
-        let asked: BTreeSet<String> = chosen.iter().map(|case| case.id.clone()).collect();
         let broken = found(subject, Some(&defect), protocol, chosen, &short).await?;
-        let chosen = asked;
         for case in &cases {
             *tried.entry(&case.id).or_default() += usize::from(broken.contains_key(&case.id));
         }
         for (index, one) in without.iter().enumerate() {
             let Some(whole) =
-                broken.get(&one.of).filter(|_| runs(&one.case.id) && chosen.contains(&one.case.id))
+                broken.get(&one.of).filter(|_| runs(&one.case.id) && wanted.contains(&*one.case.id))
             else {
                 continue;
             };
@@ -166,10 +158,15 @@ pub async fn selftest(
     Ok(alive)
 }
 
+/// Whether a step can be taken out for what it judges: without `unchanged`, what is within it would not be done either.
+fn is_removable(verb: &Verb) -> bool {
+    verb.judges() && !matches!(verb, Verb::Unchanged(_))
+}
+
 /// The cases that lack one step each that judges something.
 fn shortened(case: &LoadedCase) -> Vec<Without> {
     let steps = &case.case.steps;
-    let judging = steps.iter().enumerate().filter(|(_, step)| judges(step));
+    let judging = steps.iter().enumerate().filter(|(_, step)| is_removable(&step.verb));
     judging
         .map(|(index, _)| {
             let mut shorter = case.clone();
@@ -178,24 +175,6 @@ fn shortened(case: &LoadedCase) -> Vec<Without> {
             Without { case: shorter, of: case.id.clone(), index }
         })
         .collect()
-}
-
-fn judges(step: &Step) -> bool {
-    match &step.verb {
-        Verb::Expect(_)
-        | Verb::Check(_)
-        | Verb::Never(_)
-        | Verb::Ping(_)
-        | Verb::Joined(_)
-        | Verb::Alive(_)
-        | Verb::Ended(_)
-        | Verb::Rejected(_)
-        | Verb::Unseen(_)
-        | Verb::ExpectFile(_)
-        | Verb::Assert(_) => true,
-        // Without it, what is within would not be done either.
-        _ => false,
-    }
 }
 
 /// Runs cases against one defect, or the correct server.

@@ -3,9 +3,9 @@
 use std::io::Write;
 
 use super::super::source::Suite;
-use super::super::{Failure, nothing, usage};
-use super::Selftest;
+use super::super::{Failure, did_you_mean, nothing, usage};
 use super::driver::{broken, on_each_suite};
+use super::{Selftest, Tally};
 use crate::exit::Exit;
 use crate::reference;
 use crate::selftest::faults::{FaultResult, selftest};
@@ -15,17 +15,15 @@ impl Selftest {
         self.check_faults(suites)?;
         let options = self.options();
         let mut out = crate::cli::out();
-        let (mut right, mut total) = (0, 0);
+        let mut tally = Tally::default();
         let show = |out: &mut _, result: &FaultResult| {
-            total += 1;
-            right += usize::from(result.is_right());
+            tally.add(result.is_right());
             show(out, result, self.verbose)
         };
         on_each_suite(suites, &mut out, show, async |suite, sink| {
             selftest(&suite.protocol, &suite.cases, &options, &self.fault, sink).await.map_err(broken)
         })?;
-        writeln!(out, "{right} of {total} judged correctly")?;
-        Ok(if right == total { Exit::Passed } else { Exit::Failed })
+        Ok(tally.close(&mut out, "judged correctly")?)
     }
 
     pub(super) fn check_faults(&self, suites: &[Suite]) -> Result<(), Failure> {
@@ -41,10 +39,8 @@ impl Selftest {
         let Some(unknown) = self.fault.iter().find(|name| !known().any(|fault| fault == **name)) else {
             return Ok(());
         };
-        let hint = match crate::source::nearest(unknown, known()) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => "`frameproof serve NAME --list-faults` lists them".to_owned(),
-        };
+        let lists = || "`frameproof serve NAME --list-faults` lists them".to_owned();
+        let hint = did_you_mean(unknown, known(), lists);
         Err(usage(format!("unknown fault `{unknown}`"), &hint))
     }
 }

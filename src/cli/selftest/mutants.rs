@@ -1,18 +1,15 @@
 //! `frameproof selftest --target`: a server of the user's, and its mutants.
 
-use std::io::Write;
-
 use super::driver::on_each_suite;
 use super::faults::show;
-use super::{Selftest, Tried};
+use super::{Selftest, Tally, Tried};
 use crate::cli::signals::stop_on_signal;
 use crate::cli::source::Suite;
 use crate::cli::target::Chosen;
-use crate::cli::{Failure, runtime, usage};
+use crate::cli::{Failure, did_you_mean, runtime, usage};
 use crate::exit::Exit;
 use crate::run::Target;
 use crate::selftest::faults::{FaultResult, SeededDefect, selftest_own};
-use crate::source::nearest;
 
 impl Selftest {
     /// The kill matrix of a target.
@@ -21,10 +18,9 @@ impl Selftest {
         let signals = runtime()?;
         let stopped = stop_on_signal(&signals, Some(chosen));
         let mut out = crate::cli::out();
-        let (mut right, mut total) = (0, 0);
+        let mut tally = Tally::default();
         let count = |out: &mut _, result: &FaultResult| {
-            total += 1;
-            right += usize::from(result.is_right());
+            tally.add(result.is_right());
             show(out, result, self.verbose)
         };
         on_each_suite(suites, &mut out, count, async |suite, sink| {
@@ -35,8 +31,7 @@ impl Selftest {
         if *stopped.borrow() {
             return Ok(Exit::Interrupted);
         }
-        writeln!(out, "{right} of {total} judged correctly")?;
-        Ok(if right == total { Exit::Passed } else { Exit::Failed })
+        Ok(tally.close(&mut out, "judged correctly")?)
     }
 
     /// The servers that are tried: the target itself, unless mutants are named, and its mutants.
@@ -50,11 +45,8 @@ impl Selftest {
         }
         let known = || mutants.iter().map(|mutant| mutant.name.as_str());
         if let Some(unknown) = self.fault.iter().find(|fault| !known().any(|name| name == fault.as_str())) {
-            let hint = match nearest(unknown, known()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("there are {}", known().collect::<Vec<_>>().join(", ")),
-            };
-            return Err(usage(format!("unknown mutant `{unknown}`"), &hint));
+            let there = || format!("there are {}", known().collect::<Vec<_>>().join(", "));
+            return Err(usage(format!("unknown mutant `{unknown}`"), &did_you_mean(unknown, known(), there)));
         }
         let correct = self.fault.is_empty().then(|| (None, Target::Configured(chosen.spec.clone())));
         let mutants = mutants.iter().zip(&chosen.mutants);

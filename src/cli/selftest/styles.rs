@@ -3,9 +3,9 @@
 use std::io::Write;
 
 use super::super::source::Suite;
-use super::super::{Failure, nothing, usage};
-use super::Selftest;
+use super::super::{Failure, did_you_mean, nothing, usage};
 use super::driver::{broken, on_each_suite};
+use super::{Selftest, Tally};
 use crate::exit::Exit;
 use crate::reference;
 use crate::report::escape;
@@ -17,18 +17,16 @@ impl Selftest {
         self.check_styles(suites)?;
         let plan = Plan { only: self.style.clone(), combinations: self.combinations, seed: self.seed };
         let mut out = crate::cli::out();
-        let (mut right, mut total) = (0, 0);
+        let mut tally = Tally::default();
         let show = |out: &mut _, run: &StyleRun| {
-            total += 1;
-            right += usize::from(run.is_right());
+            tally.add(run.is_right());
             show(out, run, self.verbose)
         };
         let options = self.options();
         on_each_suite(suites, &mut out, show, async |suite, sink| {
             selftest(&suite.protocol, &suite.cases, &options, &plan, sink).await.map_err(broken)
         })?;
-        writeln!(out, "{right} of {total} styles and combinations passed")?;
-        Ok(if right == total { Exit::Passed } else { Exit::Failed })
+        Ok(tally.close(&mut out, "styles and combinations passed")?)
     }
 
     pub(super) fn check_styles(&self, suites: &[Suite]) -> Result<(), Failure> {
@@ -41,10 +39,8 @@ impl Selftest {
         let Some(unknown) = self.style.iter().find(|name| !known().any(|style| style == **name)) else {
             return Ok(());
         };
-        let hint = match crate::source::nearest(unknown, known()) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => "`frameproof serve NAME --list-styles` lists them".to_owned(),
-        };
+        let lists = || "`frameproof serve NAME --list-styles` lists them".to_owned();
+        let hint = did_you_mean(unknown, known(), lists);
         Err(usage(format!("unknown style `{unknown}`"), &hint))
     }
 }

@@ -137,7 +137,9 @@ async fn run_steps(interpreter: &mut Interpreter<'_>) -> Result<(), Abort> {
         return Err(Abort::NotApplicable(NO_RESTART.to_owned()));
     }
     interpreter.has_prompts()?;
-    if let Some(missing) = interpreter.cx.protocol.missing_parameter(&loaded.source().into()) {
+    let protocol = &interpreter.cx.protocol;
+    let source = protocol.lacks_parameters().then(|| loaded.source().into());
+    if let Some(missing) = source.and_then(|source| protocol.missing_parameter(&source)) {
         return Err(Abort::NotApplicable(missing));
     }
     interpreter.steps(&loaded.case.steps, "/steps").await?;

@@ -11,8 +11,8 @@ use crate::results::cause::Statement;
 use crate::run::case::client::{EndBlame, Looked, Received};
 use crate::run::case::interpreter::{Abort, Interpreter};
 use crate::run::case::patience::Patience;
-use crate::scenario::REFUSED;
 use crate::scenario::case::{Awaited, Constraint};
+use crate::scenario::{CLOSE, REFUSED, TURN_END};
 use crate::source::schema::Schema;
 use crate::trace::Direction;
 
@@ -179,9 +179,9 @@ impl Interpreter<'_> {
         };
         for name in names {
             match name.as_str() {
-                "close" => wanted.close = true,
+                CLOSE => wanted.close = true,
                 REFUSED => {}
-                "turn-end" => wanted.turn_end = Some(self.cx.protocol.roles().turn_end.clone()),
+                TURN_END => wanted.turn_end = Some(self.cx.protocol.roles().turn_end.clone()),
                 name => {
                     let message = self.cx.protocol.message_named(name, Direction::Recv);
                     wanted.messages.push(message.map_err(|error| Abort::Error(error.to_string()))?);

@@ -39,6 +39,8 @@ struct SecondLooks {
     /// What cases came to that met others.
     disturbed: HashMap<(String, u32), CaseReport>,
     late: LateCases,
+    /// How often cases have begun that have no verdict yet.
+    begun: HashMap<(String, u32), u32>,
 }
 
 /// What is left, what runs, and what waits for a second look.
@@ -171,8 +173,9 @@ impl<'s> Dispatcher<'s> {
         while self.may_begin()
             && let Some((case, round)) = self.queue.pop_front()
         {
-            let attempt = if self.second.disturbed.contains_key(&(case.id.clone(), round)) { 2 } else { 1 };
-            self.reports.tell(&RunEvent::CaseStarted { case: case.id.clone(), attempt });
+            let attempt = self.second.begun.entry((case.id.clone(), round)).or_default();
+            *attempt += 1;
+            self.reports.tell(&RunEvent::CaseStarted { case: case.id.clone(), attempt: *attempt });
             let hasty = self.short.is_on();
             let task =
                 self.tasks.spawn(run_attempts(Arc::clone(&self.shared), Arc::clone(&case), round, hasty));
@@ -229,7 +232,10 @@ impl<'s> Dispatcher<'s> {
             }
         }
         let stands = if hasty { self.short.keep((case, round), report) } else { Some(report) };
-        stands.into_iter().for_each(|report| self.reports.enter(report));
+        if let Some(report) = stands {
+            self.second.begun.remove(&key);
+            self.reports.enter(report);
+        }
         self.short.begin(&self.reports.causes, run);
         self.queue.extend(self.short.released(&run.activity));
         if run.options.attempts.fail_fast.is_some_and(|most| self.reports.summary.failed() >= most) {

@@ -4,11 +4,10 @@ use std::collections::BTreeSet;
 
 use super::{Linter, Rule};
 use crate::protocol::Protocol;
+use crate::scenario::TURN_END;
 use crate::scenario::case::{Step, Verb};
 use crate::source::Part;
 use crate::trace::Direction;
-
-const TURN_END: &str = "turn-end";
 
 pub(super) fn look(linter: &mut Linter<'_>) {
     undecided(linter);
@@ -35,17 +34,7 @@ fn blamed<'s>(protocol: &'s Protocol, steps: &'s [Step]) -> Option<BTreeSet<&'s 
                 }
                 ids.extend(absent);
             }
-            Verb::Check(_)
-            | Verb::Never(_)
-            | Verb::Ping(_)
-            | Verb::Joined(_)
-            | Verb::Alive(_)
-            | Verb::Ended(_)
-            | Verb::Rejected(_)
-            | Verb::Unseen(_)
-            | Verb::ExpectFile(_)
-            | Verb::Assert(_)
-            | Verb::Unchanged(_) => return None,
+            verb if verb.judges() => return None,
             _ => {}
         }
     }

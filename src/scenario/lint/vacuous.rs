@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Linter, Rule};
 use crate::scenario::case::{Constraint, Relation, Step, Verb};
+use crate::scenario::{CLOSE, REFUSED, TURN_END};
 use crate::source::Part;
 use crate::trace::Direction;
 
@@ -103,11 +104,11 @@ fn taken(linter: &Linter<'_>, before: &[Step], by: Option<&str>) -> Vec<Body> {
     let mut bodies = Vec::new();
     for name in &verb.awaited.names {
         match name.as_str() {
-            "close" => {
+            CLOSE => {
                 let value = json!({ "code": 1000, "reason": "", "clean": true, "by": "server" });
                 bodies.push(Body { value, kind: None, closed: true });
             }
-            "refused" | "turn-end" => return Vec::new(),
+            REFUSED | TURN_END => return Vec::new(),
             name => {
                 let Some(index) = linter.protocol.index_of(name, Direction::Recv) else { return Vec::new() };
                 let message = &linter.protocol.messages[index];

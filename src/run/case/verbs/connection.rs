@@ -1,5 +1,6 @@
 //! The verbs that open and end connections.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::{Map, Value, json};
@@ -119,17 +120,17 @@ impl Interpreter<'_> {
 
     /// The headers that the protocol has clients send.
     fn default_headers(&mut self) -> Result<Vec<(String, String)>, Abort> {
-        let Some(upgrade) = self.cx.protocol.extension.upgrade.clone() else { return Ok(Vec::new()) };
-        let offer = upgrade.offer().map(|offer| (OFFER.to_owned(), offer));
+        let protocol = Arc::clone(&self.cx.protocol);
+        let Some(upgrade) = &protocol.extension.upgrade else { return Ok(Vec::new()) };
         let mut headers = Vec::new();
-        for (name, value) in upgrade.headers {
-            let value = match self.expand(&Value::from(value), None)? {
+        for (name, value) in &upgrade.headers {
+            let value = match self.expand(&Value::from(value.as_str()), None)? {
                 Value::String(text) => text,
                 other => other.to_string(),
             };
-            headers.push((name, value));
+            headers.push((name.clone(), value));
         }
-        headers.extend(offer);
+        headers.extend(upgrade.offer().map(|offer| (OFFER.to_owned(), offer)));
         Ok(headers)
     }
 
@@ -141,32 +142,25 @@ impl Interpreter<'_> {
         upgrade: &Upgrade,
         cx: &StepScope<'_>,
     ) -> Result<(), Abort> {
-        let selected = self.client(name)?.selected().map(str::to_owned);
-        let rules = self.cx.protocol.extension.upgrade.clone().unwrap_or_default();
-        let own = rules.offer().as_deref() == offered;
-        let (wanted, blame) = match &upgrade.selects {
-            Some(Selected::None) => (None, cx.blame),
-            Some(Selected::Named(wanted)) => (Some(wanted.clone()), cx.blame),
-            None if own => match rules.selected() {
-                Some(wanted) => (wanted.map(str::to_owned), rules.covers.as_slice()),
-                None => {
-                    self.verdict.exercise(&rules.covers);
-                    return Ok(());
-                }
+        let protocol = Arc::clone(&self.cx.protocol);
+        let rules = protocol.extension.upgrade.as_ref();
+        // Whether a rule of the protocol is judged, or what the step says of this connection.
+        let (wanted, rule) = match &upgrade.selects {
+            Some(Selected::None) => (Some(None), None),
+            Some(Selected::Named(wanted)) => (Some(Some(wanted.as_str())), None),
+            None => match rules.filter(|rules| rules.offer().as_deref() == offered) {
+                Some(rules) => (rules.selected(), Some(&*rules.covers)),
+                None => return Ok(()),
             },
-            None => return Ok(()),
         };
-        if selected == wanted {
-            if upgrade.selects.is_none() {
-                self.verdict.exercise(&rules.covers);
-            }
+        let selected = self.client(name)?.selected();
+        if wanted.is_none_or(|wanted| selected == wanted) {
+            self.verdict.exercise(rule.unwrap_or_default());
             return Ok(());
         }
-        let told =
-            |name: Option<&String>| name.map_or("no sub-protocol".to_owned(), |name| format!("`{name}`"));
-        let message =
-            format!("the server selects {}, not {}", told(selected.as_ref()), told(wanted.as_ref()));
-        self.fail_step(blame, message, None, None)
+        let told = |name: Option<&str>| name.map_or("no sub-protocol".to_owned(), |name| format!("`{name}`"));
+        let message = format!("the server selects {}, not {}", told(selected), told(wanted.flatten()));
+        self.fail_step(rule.unwrap_or(cx.blame), message, None, None)
     }
 
     /// `expect: refused`: the server has refused the connection, in the way that the step says.

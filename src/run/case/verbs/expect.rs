@@ -12,9 +12,9 @@ use crate::run::case::fail::Evidence;
 use crate::run::case::interpreter::{Abort, Interpreter};
 use crate::run::case::patience::Patience;
 use crate::run::case::wait::{OnError, WaitOutcome, is_error};
-use crate::scenario::REFUSED;
 use crate::scenario::case::{self, Awaited, Expect, Relation};
 use crate::scenario::file::Joined;
+use crate::scenario::{REFUSED, TURN_END};
 use crate::source::schema::{Problem, Violation};
 use crate::trace::Direction;
 
@@ -140,7 +140,7 @@ impl Interpreter<'_> {
         let requirements = &self.cx.protocol.requirements;
         let light = self.step.tolerance == Tolerance::Warns || !requirements.fails(&blame);
         let excused = self.step.is_tolerated || was_refused;
-        if names != ["turn-end"] || !light || excused || !requirements.fails(&own) {
+        if names != [TURN_END] || !light || excused || !requirements.fails(&own) {
             return Ok(blame);
         }
         self.step.tolerance = Tolerance::Full;
