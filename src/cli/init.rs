@@ -1,10 +1,14 @@
 //! `frameproof init`.
 
+mod like;
+
 use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
 
+use self::like::Like;
+use super::source::quote;
 use super::{Failure, usage};
 use crate::exit::Exit;
 use crate::protocol::Protocol;
@@ -17,6 +21,8 @@ const PROTOCOL: [(&str, &str); 2] = [
     ("requirements.yaml", include_str!("../../templates/init/protocol/requirements.yaml")),
 ];
 const SCENARIO: &str = include_str!("../../templates/init/scenarios/first.yaml");
+/// Folders that the protocol's must not be.
+const RESERVED: [&str; 2] = ["scenarios", "reports"];
 
 /// Write a small protocol of your own to start from, or a copy of one that ships: a protocol folder, scenarios, a configuration.
 #[derive(Debug, Args)]
@@ -27,7 +33,10 @@ pub(super) struct Init {
     /// Copy this shipped protocol with all its scenarios.
     #[arg(long, value_name = "PROTOCOL")]
     from: Option<String>,
-    /// The name of the protocol: lower case, digits and hyphens [default: mychat, or that of the copied one].
+    /// Write a protocol of this kind, with a server of it in Python and one in JavaScript, targets that launch them, and mutants.
+    #[arg(long, value_name = "KIND", conflicts_with_all = ["from", "url"])]
+    like: Option<Like>,
+    /// The name of the protocol: lower case, digits and hyphens [default: mychat, that of the copied one, or the kind].
     #[arg(long)]
     name: Option<String>,
     /// The URL of your server.
@@ -38,9 +47,10 @@ pub(super) struct Init {
 impl Init {
     pub fn run(self) -> Result<Exit, Failure> {
         let copied = self.from.as_deref().map(Protocol::embedded_files).transpose()?;
-        let name = self.name.as_deref().or(self.from.as_deref()).unwrap_or("mychat");
+        let default = self.from.as_deref().or(self.like.map(Like::name)).unwrap_or("mychat");
+        let name = self.name.as_deref().unwrap_or(default);
         let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        if name.is_empty() || !name.chars().all(fits) || name == "scenarios" {
+        if name.is_empty() || !name.chars().all(fits) || RESERVED.contains(&name) {
             let hint = "lower case, digits and hyphens, such as my-chat";
             return Err(usage(format!("`{name}` cannot be a protocol's name"), hint));
         }
@@ -50,14 +60,20 @@ impl Init {
             return Err(usage(format!("`{}` is not a WebSocket URL", self.url), "ws://127.0.0.1:8765/ws"));
         }
         // Scenario templates look the same and are not for us: only the configuration is filled in.
-        let config = CONFIG.replace("{{name}}", name).replace("{{url}}", &self.url);
+        let like = self.like.map(Like::files);
+        let config = like.as_ref().map_or(CONFIG, |files| files.config);
+        let config = config.replace("{{name}}", name).replace("{{url}}", &self.url);
         let mut files = vec![("frameproof.toml".to_owned(), config.as_str())];
-        match copied {
-            None => {
+        match (copied, &like) {
+            (None, Some(like)) => {
+                files.extend(like.protocol.map(|(file, text)| (format!("{name}/{file}"), text)));
+                files.extend(like.others.map(|(file, text)| (file.to_owned(), text)));
+            }
+            (None, None) => {
                 files.extend(PROTOCOL.map(|(file, text)| (format!("{name}/{file}"), text)));
                 files.push(("scenarios/first.yaml".to_owned(), SCENARIO));
             }
-            Some(documents) => {
+            (Some(documents), _) => {
                 files.extend(documents.map(|(file, text)| (format!("{name}/{file}"), text)));
                 let scenarios = embedded_files(self.from.as_deref().unwrap_or(name)).into_iter();
                 files.extend(scenarios.map(|(path, text)| {
@@ -78,6 +94,15 @@ impl Init {
         }
         // The folder in which the command stands needs no name.
         let here = self.folder.components().all(|part| part == std::path::Component::CurDir);
+        if self.like.is_some() {
+            let cd = if here {
+                String::new()
+            } else {
+                format!("  cd {}\n", quote(&self.folder.to_string_lossy()))
+            };
+            writeln!(out, "\n{}", like::NEXT.replace("{cd}", &cd))?;
+            return Ok(Exit::Passed);
+        }
         let place = if here { String::new() } else { format!(" in {}", self.folder.display()) };
         writeln!(
             out,

@@ -23,6 +23,7 @@ mod fuzz_deaths;
 mod fuzz_targets;
 mod hostile;
 mod html;
+mod init_like;
 mod judging;
 mod junit;
 mod layers;
