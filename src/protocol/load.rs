@@ -16,7 +16,7 @@ use super::{
     ServerRequest, overlay,
 };
 use crate::source::schema::Schema;
-use crate::source::{Diagnostic, Diagnostics, Document, Part, decode, decode_value, escape_token, read};
+use crate::source::{Diagnostic, Diagnostics, Document, Part, decode, decode_value, escape_token};
 use crate::trace::Direction;
 
 /// The two files of a protocol's folder.
@@ -310,7 +310,7 @@ fn load_messages(
             }
             match load_message(document, api, &name, &pointer, dir, extension) {
                 Ok(message) => messages.push(message),
-                Err(error) => errors.push(Diagnostic::new(error).at(api, &pointer, Part::Key)),
+                Err(mistakes) => errors.0.extend(mistakes.0),
             }
         }
     }
@@ -341,16 +341,17 @@ fn load_message(
     pointer: &str,
     dir: Direction,
     extension: &Extension,
-) -> Result<Message, String> {
+) -> Result<Message, Diagnostics> {
     let message = document.pointer(pointer).unwrap_or(&Value::Null);
     let own: MessageExtension = match message.get("x-frameproof") {
-        Some(own) => read(own).map_err(|error| error.to_string())?,
+        Some(own) => decode_value(own.clone(), api, &format!("{pointer}/x-frameproof"))?,
         None => MessageExtension::default(),
     };
+    let wrong = |message: String| Diagnostics::from(Diagnostic::new(message).at(api, pointer, Part::Key));
     let payload = message.get("payload").cloned().unwrap_or(json!({ "type": "object" }));
     let mut standalone = match payload {
         Value::Object(map) => map,
-        other => return Err(format!("the payload of `{name}` is not a JSON Schema: {other}")),
+        other => return Err(wrong(format!("the payload of `{name}` is not a JSON Schema: {other}"))),
     };
     // References are absolute in the document; the components that they name come along so that they stay so.
     let components = components_of(&standalone, document);
@@ -361,7 +362,7 @@ fn load_message(
     let schema = if api.is_shipped() {
         Schema::known_good(standalone.clone())
     } else {
-        Schema::new(&standalone).map_err(|error| format!("the schema of `{name}`: {error}"))?
+        Schema::new(&standalone).map_err(|error| wrong(format!("the schema of `{name}`: {error}")))?
     };
     let annotations =
         Annotations::collect(&standalone, &standalone, own.requirements, extension.frames.schema.clone());

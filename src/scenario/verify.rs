@@ -306,6 +306,11 @@ impl Checker<'_> {
             self.push(diagnostic, &format!("{at}/opening"));
         }
         if let Some(client) = &step.open {
+            if client.is_empty() {
+                let diagnostic = Diagnostic::new("a client needs a name").hint("such as alice");
+                self.push(diagnostic, &format!("{at}/open"));
+                return;
+            }
             self.clients.insert(client.clone());
             return;
         }

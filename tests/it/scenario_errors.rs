@@ -47,6 +47,10 @@ fn mistakes_are_told_with_place_and_hint() {
             )),
             &["s.yaml:8:", "no format `data-time`", "did you mean `date-time`?"],
         ),
+        (
+            case("    steps:\n      - open: ''\n      - settle: bob\n"),
+            &["s.yaml:6:15", "a client needs a name", "such as alice"],
+        ),
         (String::new(), &["s.yaml: the file is empty", "right one?"]),
         ("# nothing\n".to_owned(), &["only comments"]),
         (case(&format!("{steps}      - expect: turn-ned\n")), &["s.yaml:7:17", "did you mean `turn-end`?"]),

@@ -1,0 +1,190 @@
+//! What loaders say of wrong files is whole: thousands of mistakes are made in protocols, catalogues and scenarios, and each text that
+//! comes of it is looked through for holes.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use frameproof::protocol::{Protocol, ReadingName};
+use frameproof::scenario;
+use frameproof::source::{Diagnostics, Document};
+use serde_json::{Value, json};
+
+/// Random numbers, the same in every run (the constants of Knuth's MMIX).
+struct Lottery(u64);
+
+impl Lottery {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % end
+    }
+}
+
+/// Every place of a document, as JSON Pointers.
+fn places(value: &Value, at: &str, all: &mut Vec<String>) {
+    let mut below = |key: &str, value: &Value| {
+        let at = format!("{at}/{}", key.replace('~', "~0").replace('/', "~1"));
+        all.push(at.clone());
+        places(value, &at, all);
+    };
+    match value {
+        Value::Object(map) => map.iter().for_each(|(key, value)| below(key, value)),
+        Value::Array(items) => {
+            items.iter().enumerate().for_each(|(index, value)| below(&index.to_string(), value))
+        }
+        _ => {}
+    }
+}
+
+/// Makes a mistake at a place: a value of another type, another word, a key more, or a key less.
+fn spoil(document: &mut Value, at: &str, lottery: &mut Lottery) {
+    let Some(value) = document.pointer_mut(at) else { return };
+    *value = match lottery.below(10) {
+        0 => json!(7),
+        1 => json!(-1.5),
+        2 => json!([]),
+        3 => json!(["nobody", 3]),
+        4 => json!({}),
+        5 => json!({ "nobody": "knows" }),
+        6 => json!(true),
+        7 => Value::Null,
+        8 => return forget(document, at),
+        _ => match &*value {
+            Value::String(text) => json!(format!("{text}-nobody")),
+            Value::Object(map) => {
+                let mut map = map.clone();
+                map.insert("nobody".to_owned(), json!(1));
+                Value::Object(map)
+            }
+            _ => json!("nobody {{nobody}}"),
+        },
+    };
+}
+
+/// Takes the entry at a place away.
+fn forget(document: &mut Value, at: &str) {
+    let Some((above, last)) = at.rsplit_once('/') else { return };
+    let name = last.replace("~1", "/").replace("~0", "~");
+    match document.pointer_mut(above) {
+        Some(Value::Object(map)) => drop(map.remove(&name)),
+        Some(Value::Array(items)) => drop(name.parse().ok().map(|index: usize| items.remove(index))),
+        _ => {}
+    }
+}
+
+/// What is wrong with a text that a person is to read, if anything is.
+fn hole(text: &str) -> Option<&'static str> {
+    let ends = [" of type", " of", " or", " and", " be", " is", " are", " by", " at", ":", ",", " the", " a"];
+    let bare = text.trim_end();
+    if text.is_empty() {
+        Some("nothing is said")
+    } else if bare != text || text.trim_start() != text {
+        Some("blanks at an end")
+    } else if ends.iter().any(|end| bare.ends_with(end)) {
+        Some("it breaks off")
+    } else if text.contains("\\n") || text.contains("\\t") || text.contains("\\\"") {
+        Some("escapes")
+    } else if text.contains('\n') {
+        Some("several lines")
+    } else if text.contains("  ") || text.contains(" ,") || text.contains("of type ,") || text.contains(": ,")
+    {
+        Some("something is missing within")
+    } else if text.contains("Some(")
+        || text.split(|c: char| !c.is_alphanumeric()).any(|word| word == "None")
+        || text.contains("String(")
+        || text.contains("Object {")
+        || text.contains("expected struct")
+        || text.contains("expected a sequence")
+    {
+        Some("words of Rust")
+    } else if text.contains("``") {
+        Some("an empty name")
+    } else {
+        None
+    }
+}
+
+/// Looks through all that is said, and keeps the messages.
+fn look(errors: &Diagnostics, seen: &mut BTreeSet<String>, holes: &mut BTreeSet<String>) {
+    let shown = errors.to_string();
+    for one in &errors.0 {
+        let texts = [Some(&one.message), one.label.as_ref(), one.hint.as_ref()];
+        for text in texts.into_iter().flatten() {
+            if let Some(why) = hole(text) {
+                holes.insert(format!("{why}: {text:?}"));
+            }
+            // What is rendered has it all.
+            let first = text.split('\n').next().unwrap_or_default();
+            assert!(shown.contains(first), "{text:?} is not shown\n{shown}");
+        }
+        if one.place.is_none() {
+            holes.insert(format!("no place: {:?}", one.message));
+        }
+        // Values differ: the kind of message counts.
+        let kind: String = one.message.split('`').step_by(2).collect();
+        seen.insert(kind.chars().filter(|c| !c.is_ascii_digit()).collect());
+    }
+}
+
+/// The document as text: JSON is YAML.
+fn document(name: &str, value: &Value) -> Document {
+    let text = serde_json::to_string_pretty(value).expect("JSON");
+    Document::parse(name, &text).unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+fn read(path: &Path) -> Value {
+    let text = fs::read_to_string(path).expect("a file");
+    let document = Document::parse("f", &text).unwrap_or_else(|errors| panic!("{errors}"));
+    Value::clone(&document.value)
+}
+
+#[test]
+fn what_is_said_of_wrong_files_has_no_holes() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let (mut seen, mut holes) = (BTreeSet::new(), BTreeSet::new());
+    let mut lottery = Lottery(1);
+    for folder in ["src/fuzz_targets/all_rules_protocol", "examples/graphql-transport-ws/protocol"] {
+        let [api, catalogue] =
+            ["asyncapi.yaml", "requirements.yaml"].map(|file| read(&root.join(folder).join(file)));
+        for (is_api, rounds) in [(true, 60), (false, 10)] {
+            let original = if is_api { &api } else { &catalogue };
+            let mut all = Vec::new();
+            places(original, "", &mut all);
+            let within: Vec<&String> =
+                all.iter().filter(|at| !is_api || at.starts_with("/x-frameproof/")).collect();
+            for round in 0..rounds {
+                let mut spoilt = original.clone();
+                // Mistakes in the form hide mistakes in what is meant: one alone, too.
+                for _ in 0..[1, 2, 12][round % 3] {
+                    let places = if lottery.below(5) == 0 { all.iter().collect() } else { within.clone() };
+                    spoil(&mut spoilt, places[lottery.below(places.len())], &mut lottery);
+                }
+                let (api, catalogue) = if is_api { (&spoilt, &catalogue) } else { (&api, &spoilt) };
+                let (api, catalogue) =
+                    (document("asyncapi.yaml", api), document("requirements.yaml", catalogue));
+                if let Err(errors) =
+                    Protocol::from_documents("lab", &api, &catalogue, ReadingName::Default, &[])
+                {
+                    look(&errors, &mut seen, &mut holes);
+                }
+            }
+        }
+    }
+    let protocol = Protocol::embedded("minicodex", &Default::default()).expect("it ships");
+    for family in ["approval", "transport", "resume", "snapshot"] {
+        let original = read(&root.join(format!("scenarios/minicodex/{family}.yaml")));
+        let mut all = Vec::new();
+        places(&original, "", &mut all);
+        for round in 0..40 {
+            let mut spoilt = original.clone();
+            for _ in 0..[1, 3, 25][round % 3] {
+                spoil(&mut spoilt, &all[lottery.below(all.len())], &mut lottery);
+            }
+            if let Err(errors) = scenario::from_documents([document("s.yaml", &spoilt)], &protocol) {
+                look(&errors, &mut seen, &mut holes);
+            }
+        }
+    }
+    assert!(seen.len() > 60, "few kinds of mistakes were made: {seen:#?}");
+    assert!(holes.is_empty(), "{holes:#?}");
+}
