@@ -18,6 +18,8 @@ use crate::target::TargetConfig;
 pub(super) struct Markdown {
     #[arg(value_enum)]
     of: Of,
+    /// Of `keys`: the file, and one of its objects.
+    names: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -32,6 +34,8 @@ enum Of {
     MonitorPages,
     /// The verbs of a step, and their modifiers.
     Verbs,
+    /// The keys of an object of a YAML file.
+    Keys,
     /// The keys of `[target.NAME]`.
     Target,
     /// The keys of frameproof.toml outside of targets.
@@ -46,6 +50,10 @@ impl Markdown {
             Of::Monitors => monitors(),
             Of::MonitorPages => super::monitors::pages()?,
             Of::Verbs => verbs::documentation(),
+            Of::Keys => {
+                let name = |index: usize| self.names.get(index).map(String::as_str);
+                super::key_tables::table(name(0).unwrap_or_default(), name(1))?
+            }
             Of::Target => keys(&schema_of::<TargetConfig>()),
             Of::Config => keys(&schema_of::<super::config::Config>()),
         };

@@ -12,6 +12,7 @@ mod explore;
 mod fuzz;
 mod header;
 mod init;
+mod key_tables;
 mod lint;
 mod list;
 mod man;

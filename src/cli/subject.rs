@@ -148,7 +148,7 @@ impl Subject {
 }
 
 impl Found {
-    /// The server says how many cases it bears at once; less may be asked of it, not more.
+    /// The server says how many cases it has at once; less may be asked of it, not more.
     pub fn jobs(&self, wanted: Option<Jobs>) -> usize {
         let most = self.chosen.as_ref().and_then(|chosen| chosen.config.sessions);
         let most = most.map_or(usize::MAX, |most| usize::from(most.get()));

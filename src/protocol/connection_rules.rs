@@ -30,7 +30,7 @@ pub struct UpgradeRules {
     pub protocols: Vec<String>,
     /// The sub-protocol that the server must select of these; `none`: it must select none. Absent: any of them.
     pub selects: Option<String>,
-    /// Broken by a server that selects another one, and exercised by one that selects as it must.
+    /// Violated by a server that selects another one, and exercised by one that selects as it must.
     #[serde(default)]
     pub covers: Ids,
 }

@@ -16,7 +16,7 @@ pub struct Explore {
     /// The openings with which a client comes back. Default: the first opening.
     #[serde(default)]
     pub reopen: Vec<String>,
-    /// Broken when a client that comes back finds another state than it has left, as far as the protocol's `state` shows it.
+    /// Violated when a client that comes back finds another state than it has left, as far as the protocol's `state` shows it.
     #[serde(default)]
     pub keeps: Ids,
     /// Classes of tools whose calls the server runs without approval.
@@ -37,7 +37,7 @@ pub struct Explore {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Shared {
-    /// Broken when another client of the session does not see the end of a turn.
+    /// Violated when another client of the session does not see the end of a turn.
     #[serde(default)]
     pub covers: Ids,
 }

@@ -111,7 +111,7 @@ pub struct Replies {
     pub result: Pointer,
     /// Present in a reply to one that failed. An error may have the id null: the request could not be read.
     pub error: Pointer,
-    /// Broken by a reply of the server's whose id no open request bears, and exercised by every other. A message that frameproof
+    /// Violated by a reply of the server's whose id no open request has, and exercised by every other. A message that frameproof
     /// cannot read (no JSON object, duplicate keys, too deep, binary) may be answered once, with whatever id.
     #[serde(default)]
     pub unmatched: Ids,
@@ -121,14 +121,14 @@ pub struct Replies {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct FrameRules {
-    /// Broken by text that is not exactly one JSON object, by binary messages, and by bytes that RFC 6455 forbids or that announce
+    /// Violated by text that is not exactly one JSON object, by binary messages, and by bytes that RFC 6455 forbids or that announce
     /// more than the limit.
     #[serde(default)]
     pub object: Ids,
-    /// Broken by an object whose discriminator is missing, is not a string, or does not name a message of the server.
+    /// Violated by an object whose discriminator is missing, is not a string, or does not name a message of the server.
     #[serde(default)]
     pub message: Ids,
-    /// Exercised by every message that validates against its schema, and broken by a schema violation at a
+    /// Exercised by every message that validates against its schema, and violated by a schema violation at a
     /// place that no `x-frameproof.requirements` in the schema covers.
     #[serde(default)]
     pub schema: Ids,
@@ -276,7 +276,7 @@ pub struct Exchange {
     pub optional: bool,
     /// Openings only: the opening that is done instead, on the same connection, where the server answers by an error message.
     pub or: Option<String>,
-    /// Requirements broken when the message does not come, and exercised when it does.
+    /// Requirements violated when the message does not come, and exercised when it does.
     #[serde(default)]
     pub covers: Ids,
 }
@@ -322,7 +322,7 @@ pub struct Turn {
     /// `quiet-ms`, a silence of half a second): in `settle`, `never`, `unseen` and at the end of a case.
     #[schemars(range(min = 1, max = 60_000))]
     pub quiet_ms: Option<u32>,
-    /// Requirements broken when a turn does not end.
+    /// Requirements violated when a turn does not end.
     #[serde(default)]
     pub covers: Ids,
 }
@@ -447,7 +447,7 @@ pub enum ReadingName {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct MessageExtension {
-    /// Requirements exercised by every such message and broken by a violation that has no closer place.
+    /// Requirements exercised by every such message and violated by a violation that has no closer place.
     #[serde(default)]
     pub requirements: Ids,
     /// Requirements violated when a scenario expects this message, it does not come, and the step has no `covers`.
@@ -459,7 +459,7 @@ pub struct MessageExtension {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct SchemaExtension {
-    /// Decided here: exercised when the value is present, broken when it is invalid or, if required, missing.
+    /// Decided here: exercised when the value is present, violated when it is invalid or, if required, missing.
     #[serde(default)]
     pub requirements: Ids,
     /// Decided by the object having no undeclared fields.
@@ -471,7 +471,7 @@ pub struct SchemaExtension {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Invariant {
-    /// The property in one sentence, shown when it is broken.
+    /// The property in one sentence, shown when it is violated.
     pub about: String,
     /// `true`: a violation is a warning even if it decides a MUST. For behaviour that a reading tolerates and a report should
     /// mention.

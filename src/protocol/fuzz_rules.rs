@@ -16,20 +16,20 @@ pub struct Fuzzing {
     /// Which messages the server must answer with an error, by the kind of mistake.
     #[serde(default)]
     pub refused: Refusals,
-    /// Broken when the connection, or the server, does not survive a message of a client.
+    /// Violated when the connection, or the server, does not survive a message of a client.
     #[serde(default)]
     pub survives: Ids,
-    /// Broken when a refused message changes the state that the protocol's `state` shows.
+    /// Violated when a refused message changes the state that the protocol's `state` shows.
     #[serde(default)]
     pub unchanged: Ids,
-    /// Broken when another session is disturbed, or shows up where it does not belong. Empty: sessions share what they have.
+    /// Violated when another session is disturbed, or shows up where it does not belong. Empty: sessions share what they have.
     #[serde(default)]
     pub isolated: Ids,
     /// Ids that the server's messages contain, by name: `{{seen.NAME}}` in templates is the newest, `{{seen.NAME.CLIENT}}` the
     /// newest that this client saw, `{{seen.NAME.first}}` the oldest.
     #[serde(default)]
     pub seen: IndexMap<String, Vec<At>>,
-    /// Where commands bear such ids.
+    /// Where commands have such ids.
     #[serde(default)]
     pub ids: IndexMap<String, IdRule>,
     /// Values of commands that are new each time, for example `/req_id`.
@@ -115,7 +115,7 @@ pub struct FieldRule {
     pub close: Vec<u16>,
 }
 
-/// Where commands bear an id.
+/// Where commands have an id.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct IdRule {

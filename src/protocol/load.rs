@@ -139,7 +139,7 @@ fn compile_with(
     let Some(extension) = document.get("x-frameproof") else {
         return Err(Diagnostic::new("the document has no `x-frameproof`")
             .at(api, "", Part::Value)
-            .hint("see docs/protocols.md, section 3")
+            .hint("see docs/protocols.md, section 4")
             .into());
     };
     let extension: Extension = decode_value(extension.clone(), api, "/x-frameproof")?;

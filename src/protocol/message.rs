@@ -13,7 +13,7 @@ pub struct Message {
     pub name: String,
     /// Who sends it.
     pub dir: Direction,
-    /// Requirements broken when a scenario expects it in vain.
+    /// Requirements violated when a scenario expects it in vain.
     pub absent: Vec<String>,
     /// The document's examples of it.
     pub examples: Vec<Value>,

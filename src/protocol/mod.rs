@@ -184,7 +184,7 @@ impl Protocol {
         self.compiled.by_name[dir as usize].get(name).copied()
     }
 
-    /// Whether a message is a reply: it says not what it is, but bears an id and a result or an error.
+    /// Whether a message is a reply: it says not what it is, but has an id and a result or an error.
     pub fn is_reply(&self, body: &Value) -> bool {
         self.extension.replies.as_ref().is_some_and(|replies| {
             self.extension.discriminator.get(body).is_none()
@@ -259,7 +259,7 @@ impl Protocol {
         known && found.is_some_and(|found| self.messages[found].name == message.name)
     }
 
-    /// Whether a message bears its name as its discriminator: it is no reply, and no word of scenarios such as `turn-end`.
+    /// Whether a message has its name as its discriminator: it is no reply, and no word of scenarios such as `turn-end`.
     pub fn says(&self, name: &str, dir: Direction) -> bool {
         let is_reply = self.extension.replies.is_some() && (name == "error" || name.ends_with(".result"));
         !is_reply && self.index_of(name, dir).is_some()

@@ -17,7 +17,7 @@ use crate::trace::Direction;
 pub struct Requests {
     /// The requests: messages that the server sends.
     pub message: Pattern,
-    /// Where a request bears its id, which the answer repeats with its JSON type. Default: `replies.id`.
+    /// Where a request has its id, which the answer repeats with its JSON type. Default: `replies.id`.
     pub id: Option<Pointer>,
     /// The answer: what is sent where a step says `reply`. `{{id}}` is the request's id, `{{reply}}` what the step gives,
     /// `{{reply.NAME}}` a member of it. Default, where the protocol has `replies`: their `id` and `result`.
@@ -252,7 +252,7 @@ fn is_id(text: &str) -> bool {
     text.strip_prefix("{{").and_then(|rest| rest.strip_suffix("}}")).is_some_and(|name| name.trim() == "id")
 }
 
-/// Where requests bear their id.
+/// Where requests have their id.
 pub(super) fn id_of(one: &Requests, extension: &Extension) -> Option<Pointer> {
     one.id.clone().or_else(|| extension.replies.as_ref().map(|replies| replies.id.clone()))
 }

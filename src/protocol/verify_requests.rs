@@ -51,7 +51,7 @@ pub(super) fn verify_requests(protocol: &Protocol, api: &Document, errors: &mut 
     }
 }
 
-/// The form of an answer bears the request's id, and no variable but what a step gives.
+/// The form of an answer has the request's id, and no variable but what a step gives.
 fn verify_form(kind: AnswerKind, form: &Form, api: &Document, at: &str, errors: &mut Diagnostics) {
     let mut push = |message: String, hint: String| {
         errors.push(Diagnostic::new(message).hint(hint).at(api, at, Part::Value));
@@ -132,7 +132,7 @@ pub(crate) fn mistakes(protocol: &Protocol, names: &[String], answer: &Answer) -
 /// Which messages can be answered.
 fn known_requests(protocol: &Protocol) -> String {
     if protocol.server_requests().is_empty() {
-        return "the protocol names such requests below `x-frameproof.requests`; see docs/protocols.md"
+        return "the protocol names such requests below `x-frameproof.requests`; see docs/protocol-reference.md"
             .to_owned();
     }
     let messages = protocol.messages.iter().enumerate();

@@ -1,5 +1,5 @@
 //! The scenario DSL as typed data. The JSON Schema for editors (`frameproof schema scenario`) and the
-//! loader's structural checks are both generated from these types; `docs/scenarios.md` teaches it.
+//! loader's structural checks are both generated from these types; `docs/scenarios.md` is the tutorial.
 
 use indexmap::IndexMap;
 use schemars::JsonSchema;
@@ -33,7 +33,7 @@ pub struct Case {
     pub name: String,
     /// One sentence that says what must be true.
     pub title: String,
-    /// The requirements it is about. A failed step that names none itself is held against these.
+    /// The requirements it is about. A failed step without `covers` of its own violates these.
     #[serde(default)]
     pub covers: Vec<String>,
     /// Capabilities without which the case is not applicable.
@@ -70,7 +70,7 @@ fn yes() -> bool {
     true
 }
 
-/// One step of a turn's script (see the cue's own documentation in `docs/scenarios.md`). Exactly one of
+/// One step of a turn's script (`docs/scenarios.md` has examples). Exactly one of
 /// the actions.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -268,7 +268,7 @@ pub struct Step {
     pub covers: Vec<String>,
 }
 
-/// The text that came in pieces: in the messages that the `expect`s of this client took or looked past since its last
+/// The text that came in pieces: in the messages that the `expect`s of this client took or skipped since its last
 /// `send`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -281,7 +281,7 @@ pub struct Joined {
     /// What the pieces of one text have in common. With it the result is a list of texts, in the order of their first
     /// pieces; without it, one text.
     pub by: Option<Pointer>,
-    /// The text (each text, with `by`) is JSON: its value is held against `where`, what is no JSON as the text that it is, and null where there is no
+    /// The text (each text, with `by`) is JSON: its value is validated against `where`; text that is not JSON is validated as a string, and null where there is no
     /// text at all.
     #[serde(default)]
     pub json: bool,

@@ -11,7 +11,7 @@ const MAX_PAYLOAD: u64 = 64 << 20;
 /// Longest payload of a frame whose length stands in its second byte.
 const MAX_SEVEN: u64 = 125;
 
-/// A frame of RFC 6455, right or wrong. What is left out is as a well-behaved client writes it.
+/// A frame of RFC 6455, valid or not. A key that is absent has the value that a conforming client uses.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct RawFrame {
@@ -27,7 +27,7 @@ pub struct RawFrame {
     /// `false`: not masked, which a client must not do.
     #[serde(default = "yes")]
     pub masked: bool,
-    /// The payload: a text with templates, or a message, whose JSON text it is.
+    /// The payload: a text with templates, or a message, which is written as JSON.
     pub payload: Option<Value>,
     /// The payload as hexadecimal digits, blanks between them allowed.
     pub hex: Option<String>,

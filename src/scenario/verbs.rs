@@ -1,4 +1,4 @@
-//! The verbs of a step, and the modifiers that each takes: the loader and `docs/scenarios.md` go by this table.
+//! The verbs of a step, and the modifiers that each takes: the loader and `docs/scenario-reference.md` go by this table.
 
 use std::collections::BTreeSet;
 
@@ -80,7 +80,7 @@ pub fn taking(modifier: &str) -> Vec<&'static str> {
     VERBS.iter().filter(|verb| verb.modifiers.contains(&modifier)).map(|verb| verb.name).collect()
 }
 
-/// The tables of verbs and modifiers for `docs/scenarios.md`, in the words of the JSON Schema.
+/// The tables of verbs and modifiers for `docs/scenario-reference.md`, in the words of the JSON Schema.
 pub fn documentation() -> String {
     let schema = schema_of::<ScenarioFile>();
     let about = |field: &str| {

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use crate::support::{Served, frameproof, text};
 
-fn read(file: &str) -> String {
+pub fn read(file: &str) -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).expect(file)
 }
 
@@ -29,9 +29,8 @@ pub fn blocks(markdown: &str, opening: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_scenarios_of_the_guide_run() {
-    let guide = read("docs/scenarios.md");
-    let scenarios = [blocks(&guide, "yaml scenario"), blocks(&guide, "yaml scenario mine.yaml")].concat();
+fn the_scenarios_of_the_reference_page_run() {
+    let scenarios = blocks(&read("docs/scenario-reference.md"), "yaml scenario");
     assert!(scenarios.len() >= 3);
     let server = Served::start(&["minicodex"]);
     for scenario in scenarios {
@@ -46,37 +45,6 @@ fn the_scenarios_of_the_guide_run() {
             text(&output.stdout),
             text(&output.stderr)
         );
-    }
-}
-
-#[test]
-fn the_protocol_of_the_guide_loads() {
-    let folder = files_of(&read("docs/protocols.md"));
-    let output = frameproof(folder.path(), &["explain", "CH-2", "--protocol", "my-protocol"]);
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    assert!(text(&output.stdout).contains("invariant sequence"), "{}", text(&output.stdout));
-    let trace = concat!(
-        r#"{"t_ms":1,"client":"c","dir":"recv","text":"{\"type\":\"said\",\"text\":\"a\",\"seq\":2}"}"#,
-        "\n",
-        r#"{"t_ms":2,"client":"c","dir":"recv","text":"{\"type\":\"said\",\"text\":7,\"seq\":1}"}"#,
-        "\n",
-        r#"{"t_ms":3,"client":"c","dir":"recv","text":"[]"}"#,
-    );
-    fs::write(folder.path().join("t.ndjson"), trace).expect("written");
-    let output = frameproof(
-        folder.path(),
-        &["check", "t.ndjson", "--protocol", "my-protocol", "--overlay", "overlay.yaml"],
-    );
-    let shown = text(&output.stdout);
-    assert_eq!(output.status.code(), Some(1), "{shown}{}", text(&output.stderr));
-    for part in [
-        "CH-2",
-        "/seq 1 comes after 2",
-        "CH-3",
-        "an array, not a JSON object",
-        "3 violations of 3 requirements",
-    ] {
-        assert!(shown.contains(part), "{part} is not in\n{shown}");
     }
 }
 
@@ -234,7 +202,7 @@ const ELSEWHERE: &[&str] = &[
 ];
 
 /// The exit codes that a comment permits: `exit code 1`, `exit code 0 or 1`. Without such words, 0.
-fn exit_codes(note: &str) -> Vec<i32> {
+pub fn exit_codes(note: &str) -> Vec<i32> {
     let Some((_, codes)) = note.split_once("exit code ") else { return vec![0] };
     let codes = codes.split(' ').map(|word| word.trim_end_matches([':', ',', ';']));
     codes
@@ -312,7 +280,15 @@ fn the_commands_of_the_protocols_pages_work() {
 #[test]
 fn the_commands_of_the_other_pages_work() {
     let server = Served::start(&["minicodex"]);
-    let alone = ["README.md", "docs/testing-your-server.md", "docs/fuzzing.md"];
+    // The tutorials are executed in `tutorials`.
+    let alone = [
+        "README.md",
+        "docs/testing-your-server.md",
+        "docs/fuzzing.md",
+        "docs/scenarios.md",
+        "docs/monitors.md",
+        "docs/protocols.md",
+    ];
     for page in pages() {
         if !alone.contains(&page.as_str()) && !page.starts_with("docs/protocols/") {
             commands_work(&page, &server.url);

@@ -58,6 +58,7 @@ mod target_silence;
 mod target_trouble;
 mod times;
 mod tls;
+mod tutorials;
 mod upgrade;
 mod vendor_schemas;
 mod waiting;

@@ -21,7 +21,7 @@ pub struct Holds {
     /// A string that holds JSON: the schema is about what it holds. No JSON breaks the rule; an absent string, or what
     /// is none, is left to the message's schema.
     pub json: Option<Pointer>,
-    /// Broken otherwise.
+    /// Violated otherwise.
     pub decides: Ids,
 }
 
@@ -37,7 +37,7 @@ pub struct Relation {
     pub is: Comparison,
     /// The right value.
     pub right: Pointer,
-    /// Broken otherwise.
+    /// Violated otherwise.
     pub decides: Ids,
 }
 
@@ -73,7 +73,7 @@ pub struct Proportion {
     pub factor: f64,
     /// How far the shown share may be off.
     pub tolerance: f64,
-    /// Broken otherwise.
+    /// Violated otherwise.
     pub decides: Ids,
 }
 
@@ -108,7 +108,7 @@ pub struct Fact {
     pub when: Option<Pattern>,
     /// How it follows from the events.
     pub fold: Fold,
-    /// Broken when they differ.
+    /// Violated when they differ.
     pub decides: Ids,
 }
 
@@ -139,7 +139,7 @@ pub enum Fold {
         item: Pointer,
     },
     /// The events of a pattern in order, each without the pointers of `drop`, as the items are; the shown list must end with
-    /// them (it may be a window of a longer one) and bears nothing newer.
+    /// them (it may be a window of a longer one) and has nothing newer.
     Items {
         /// The events.
         of: Pattern,
@@ -150,7 +150,7 @@ pub enum Fold {
     Count {
         /// The events.
         of: Pattern,
-        /// Where the events bear what they are about: one that repeats the value of the one counted last is not counted.
+        /// Where the events have what they are about: one that repeats the value of the one counted last is not counted.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Pointer>,
     },
@@ -169,6 +169,6 @@ pub struct Concatenation {
     /// Enough that one of them has a line of the other in it; blank pieces say nothing.
     #[serde(default)]
     pub loose: bool,
-    /// Broken otherwise.
+    /// Violated otherwise.
     pub decides: Ids,
 }

@@ -13,17 +13,17 @@ use crate::protocol::extension::{At, Ids, Pattern};
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Increasing {
-    /// The messages that bear the counter. One without it is ignored.
+    /// The messages that have the counter. One without it is ignored.
     pub on: Pattern,
     /// The counter.
     pub at: Pointer,
     /// What has the counter: one for each value of this on a connection. None: the connection has it.
     pub key: Option<Key>,
-    /// Broken when a value is smaller than an earlier one.
+    /// Violated when a value is smaller than an earlier one.
     pub order: Ids,
-    /// Broken when a value comes twice.
+    /// Violated when a value comes twice.
     pub repeat: Ids,
-    /// Broken when a whole number is not written as an integer: 7.0.
+    /// Violated when a whole number is not written as an integer: 7.0.
     #[serde(default)]
     pub written: Ids,
     /// Messages, sent or received, that start a new replay, after which old ids may come again (of the same key, if it has one).
@@ -35,9 +35,9 @@ pub struct Increasing {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Agreement {
-    /// Broken when two clients see different content under one id.
+    /// Violated when two clients see different content under one id.
     pub content: Ids,
-    /// Broken when, at the end, a client lacks an event that lies between the first and the last live event
+    /// Violated when, at the end, a client lacks an event that lies between the first and the last live event
     /// of its connection and that another client of the session saw.
     pub complete: Ids,
 }
@@ -57,14 +57,14 @@ pub struct Replay {
     /// Messages that take a connection into a session. On one that was in it before it resumed, live events may come between
     /// the resume and the replay: only what was known when the resume was sent is judged.
     pub joined: Option<Pattern>,
-    /// Broken when an event at or below the cursor is delivered.
+    /// Violated when an event at or below the cursor is delivered.
     pub floor: Ids,
-    /// Broken when a known event above the cursor and below a delivered one is left out, or when at the end
+    /// Violated when a known event above the cursor and below a delivered one is left out, or when at the end
     /// the newest known one is missing.
     pub complete: Ids,
-    /// Broken when a replayed event differs from its first delivery.
+    /// Violated when a replayed event differs from its first delivery.
     pub content: Ids,
-    /// Exercised when a resume at the newest known id got no replayed event; broken when it got one.
+    /// Exercised when a resume at the newest known id got no replayed event; violated when it got one.
     #[serde(default)]
     pub current: Ids,
 }
@@ -84,25 +84,25 @@ pub struct Correlation {
     pub id: Key,
     /// Replies that end the wait for `reply` without being one, for example an error.
     pub instead: Option<Pattern>,
-    /// Broken when a reply has no id although every open request had one.
+    /// Violated when a reply has no id although every open request had one.
     #[serde(default)]
     pub echo: Ids,
-    /// Broken when a reply has an id although no request on this connection bore it.
+    /// Violated when a reply has an id although no request on this connection bore it.
     #[serde(default)]
     pub foreign: Ids,
-    /// Broken when a reply has an id that was answered before.
+    /// Violated when a reply has an id that was answered before.
     #[serde(default)]
     pub twice: Ids,
-    /// Broken when a request with an id got both a `reply` and an `instead`.
+    /// Violated when a request with an id got both a `reply` and an `instead`.
     #[serde(default)]
     pub both: Ids,
-    /// Broken when a reply comes although no request is open on this connection.
+    /// Violated when a reply comes although no request is open on this connection.
     #[serde(default)]
     pub unsolicited: Ids,
-    /// Broken when a request without an id gets a reply with one.
+    /// Violated when a request without an id gets a reply with one.
     #[serde(default)]
     pub invented: Ids,
-    /// Broken when at the end, after settling, a request with an id has had neither, on a connection that is still open.
+    /// Violated when at the end, after settling, a request with an id has had neither, on a connection that is still open.
     #[serde(default)]
     pub missing: Ids,
 }
@@ -131,6 +131,6 @@ pub struct Dialogue {
     /// question): from then on the connection is not judged. The same applies after a question during an answer.
     #[serde(default)]
     pub unsure: Vec<Pattern>,
-    /// Broken when they differ.
+    /// Violated when they differ.
     pub decides: Ids,
 }

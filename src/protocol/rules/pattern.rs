@@ -13,7 +13,7 @@ use crate::protocol::extension::{At, Ids, OneOrMany, Pattern};
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct States {
-    /// The messages that bear the state.
+    /// The messages that have the state.
     pub on: Pattern,
     /// What has the state, for example a run's id.
     pub key: Key,
@@ -26,13 +26,13 @@ pub struct States {
     /// Messages that show a key that is already under way when a connection joins.
     #[serde(default)]
     pub known: Vec<At>,
-    /// Broken by a pair of states that `transitions` does not list.
+    /// Violated by a pair of states that `transitions` does not list.
     pub transition: Ids,
-    /// Broken when a new key does not begin in an initial state.
+    /// Violated when a new key does not begin in an initial state.
     pub start: Ids,
-    /// Broken when a terminal state comes a second time for a key.
+    /// Violated when a terminal state comes a second time for a key.
     pub terminal: Ids,
-    /// Broken when a new key begins while another one of the session is not terminal.
+    /// Violated when a new key begins while another one of the session is not terminal.
     #[serde(default)]
     pub overlap: Ids,
 }
@@ -51,7 +51,7 @@ pub struct Precedence {
     /// Where `first` may have been seen.
     #[serde(default)]
     pub scope: Scope,
-    /// Broken otherwise.
+    /// Violated otherwise.
     pub decides: Ids,
 }
 
@@ -79,7 +79,7 @@ pub struct Absence {
     pub owed: Option<Pattern>,
     /// Once this has come (for the same key), `after` opens no scope.
     pub unless: Option<Pattern>,
-    /// Broken otherwise. Exercised when a scope was entered.
+    /// Violated otherwise. Exercised when a scope was entered.
     pub decides: Ids,
 }
 
@@ -104,9 +104,9 @@ pub struct Bracket {
     pub middle: Option<Pattern>,
     /// What may also come outside: an `inside` that has the same value at the same place as such a message of its connection.
     pub exempt: Option<At>,
-    /// Broken by an `inside` before the first `open` of the connection.
+    /// Violated by an `inside` before the first `open` of the connection.
     pub before: Ids,
-    /// Broken by an `inside` after a `close`.
+    /// Violated by an `inside` after a `close`.
     pub after: Ids,
 }
 
@@ -118,7 +118,7 @@ pub struct Response {
     pub first: Pattern,
     /// What must follow.
     pub then: Pattern,
-    /// What cancels the obligation, for the same key (or for all keys where it bears none).
+    /// What cancels the obligation, for the same key (or for all keys where it has none).
     pub unless: Option<Pattern>,
     /// The moment at which it must have come; none: the end of the trace.
     pub before: Option<Pattern>,
@@ -130,7 +130,7 @@ pub struct Response {
     pub lasting_ms: u64,
     /// What pairs `first` with `then` and `unless`.
     pub key: Option<Key>,
-    /// Broken otherwise.
+    /// Violated otherwise.
     pub decides: Ids,
 }
 
@@ -162,7 +162,7 @@ pub struct Existence {
     pub min: u32,
     /// The largest number; none: any.
     pub max: Option<u32>,
-    /// Broken otherwise.
+    /// Violated otherwise.
     pub decides: Ids,
 }
 
@@ -180,7 +180,7 @@ pub struct Unique {
     /// Without `identity`: where a value may come once. Default: of `parts`, the message that they are parts of (the next list may have
     /// it again); of messages, the connection.
     pub within: Option<Within>,
-    /// Broken otherwise. Exercised from the second distinct value on.
+    /// Violated otherwise. Exercised from the second distinct value on.
     pub decides: Ids,
 }
 
@@ -207,7 +207,7 @@ pub struct Constant {
     pub scope: Scope,
     /// Forget the value when this comes (before its own value is looked at).
     pub restarts: Option<Pattern>,
-    /// Broken otherwise. Exercised by a second value.
+    /// Violated otherwise. Exercised by a second value.
     pub decides: Ids,
 }
 
@@ -222,6 +222,6 @@ pub struct Cadence {
     pub period: Pointer,
     /// How many periods a gap may last. A gap of less than 250 ms more than the period is never judged.
     pub factor: f64,
-    /// Broken otherwise. Exercised by the second message on a connection.
+    /// Violated otherwise. Exercised by the second message on a connection.
     pub decides: Ids,
 }

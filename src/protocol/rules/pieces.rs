@@ -22,7 +22,7 @@ pub struct Echo {
     pub asked: Pointer,
     /// The value in the reply.
     pub told: Pointer,
-    /// Broken when the reply has another value, or none.
+    /// Violated when the reply has another value, or none.
     pub decides: Ids,
 }
 
@@ -43,14 +43,14 @@ pub struct Series {
     /// What must be the same in all pieces of a value.
     #[serde(default)]
     pub same: Vec<Pointer>,
-    /// Broken when a piece comes twice, is not one of the announced number, differs in `same`, or, at the end and after
+    /// Violated when a piece comes twice, is not one of the announced number, differs in `same`, or, at the end and after
     /// settling, is missing.
     pub complete: Ids,
-    /// Broken when the whole is no JSON text.
+    /// Violated when the whole is no JSON text.
     pub json: Ids,
 }
 
-/// The pieces of a text are increments: broken when one after the other, from the first on, begins with all of the one before it.
+/// The pieces of a text are increments: violated when one after the other, from the first on, begins with all of the one before it.
 /// Two pieces prove nothing, because a text may repeat itself; three do.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -61,6 +61,6 @@ pub struct Increments {
     pub at: Pointer,
     /// What the pieces of one text have in common.
     pub key: Key,
-    /// Broken otherwise. Exercised from the second piece on.
+    /// Violated otherwise. Exercised from the second piece on.
     pub decides: Ids,
 }

@@ -12,23 +12,23 @@ use crate::protocol::extension::{Ids, OneOrMany};
 pub struct ServerRequests {
     /// Which of the protocol's `requests`, by their names; none: all of them. They share one space of ids.
     pub of: Option<OneOrMany>,
-    /// Broken by a request with the id of one that is neither answered nor resolved.
+    /// Violated by a request with the id of one that is neither answered nor resolved.
     #[serde(default)]
     pub reused: Ids,
-    /// Broken by a second message that resolves a request.
+    /// Violated by a second message that resolves a request.
     #[serde(default)]
     pub resolved_twice: Ids,
-    /// Broken by a message that resolves a request which was not made on this connection.
+    /// Violated by a message that resolves a request which was not made on this connection.
     #[serde(default)]
     pub resolved_unasked: Ids,
-    /// Broken when at the end, after settling, a request that the client has answered is not resolved, on a connection that is still open.
+    /// Violated when at the end, after settling, a request that the client has answered is not resolved, on a connection that is still open.
     #[serde(default)]
     pub unresolved: Ids,
-    /// Broken by a second answer of the client's to a request. For recordings of clients: scenarios and the fuzzer may do it on purpose, so
+    /// Violated by a second answer of the client's to a request. For recordings of clients: scenarios and the fuzzer may do it on purpose, so
     /// that it belongs to an invariant of its own, which `suspend` names there.
     #[serde(default)]
     pub answered_twice: Ids,
-    /// Broken by an answer of the client's to a request which was not made on this connection. As `answered-twice`.
+    /// Violated by an answer of the client's to a request which was not made on this connection. As `answered-twice`.
     #[serde(default)]
     pub answered_unasked: Ids,
 }

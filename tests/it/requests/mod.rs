@@ -1,5 +1,7 @@
 //! Requests of the server, answered by scenarios and openings: two protocols as data only, and servers made by hand.
 
+mod examples;
+
 use std::collections::VecDeque;
 use std::fs;
 use std::path::Path;
@@ -118,7 +120,8 @@ fn project(name: &str) -> tempfile::TempDir {
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/requests");
     let read = |file: &str| fs::read_to_string(own.join(file)).expect(file);
     let guide =
-        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/protocols.md")).expect("it");
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/protocol-reference.md"))
+            .expect("it");
     let [desk, rpc] = &blocks(&guide, "yaml requests")[..] else { panic!("two examples") };
     let requests = if name == "desk" { desk } else { rpc };
     let requests: String = requests.lines().map(|line| format!("  {line}\n")).collect();
