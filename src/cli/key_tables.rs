@@ -29,9 +29,12 @@ const TITLES: &[(&str, &str)] = &[
     ("Through", "third message"),
     ("UpgradeRules", "upgrade"),
 ];
-/// Objects that the page of another file describes.
-const PAGES: &[(&str, &str, &str)] =
-    &[("scenario", "Pattern", "protocol-reference.md"), ("protocol", "Rule", "monitor-reference.md")];
+/// Objects that several pages mention, and the page that describes them.
+const PAGES: &[(&str, &str)] = &[
+    ("At", "protocol-reference.md"),
+    ("Pattern", "protocol-reference.md"),
+    ("Rule", "monitor-reference.md"),
+];
 /// Types that are described where they occur, in these words.
 const PLAIN: &[(&str, &str)] = &[
     ("OneOrMany", "text, or list of texts"),
@@ -59,12 +62,11 @@ pub(super) fn table(file: &str, object: Option<&str>) -> Result<String, Failure>
     let Some(shown) = shown else {
         return Err(usage(format!("no such object: {}", object.unwrap_or_default()), "see `schema`"));
     };
-    let tables = Tables { file, schema: &schema };
+    let tables = Tables { schema: &schema };
     Ok(format!("{}\n\n{}", described(shown), tables.of(shown)))
 }
 
 struct Tables<'s> {
-    file: &'s str,
     schema: &'s Value,
 }
 
@@ -163,8 +165,7 @@ impl Tables<'_> {
             return choices.map(|one| self.value(one)).collect::<Vec<_>>().join(", ");
         }
         let title = title(name);
-        let page = PAGES.iter().find(|(file, known, _)| *file == self.file && *known == name);
-        let page = page.map(|(_, _, page)| *page).unwrap_or_default();
+        let page = PAGES.iter().find(|(known, _)| *known == name).map(|(_, page)| *page).unwrap_or_default();
         let anchor = match name {
             "Rule" => String::new(),
             "Step" => "#verbs".to_owned(),
