@@ -18,7 +18,8 @@ use crate::scenario::{LoadedCase, Outline};
 /// Explain a requirement, an ambiguity and its answers, a case, or a kind of monitor.
 #[derive(Debug, Args)]
 pub(super) struct Explain {
-    /// The id of a requirement (MC-ORD-1), of an ambiguity (MC-AMB-31) or of a case (approval/deny).
+    /// The id of a requirement (MC-ORD-1), of an ambiguity (MC-AMB-31) or of a case
+    /// (approval/deny-does-not-run-the-tool).
     #[arg(required_unless_present = "monitor")]
     id: Option<String>,
     /// Explain a kind of monitor instead: its parameters, a trace that passes, and one that fails.

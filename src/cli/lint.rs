@@ -22,7 +22,7 @@ pub(super) struct Lint {
     source: Source,
     #[command(flatten)]
     filter: Filter,
-    /// Look by this rule only. May be repeated.
+    /// Apply only this rule. May be repeated.
     #[arg(long, value_name = "NAME")]
     rule: Vec<String>,
     /// List the rules.

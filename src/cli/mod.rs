@@ -161,9 +161,24 @@ enum Color {
     Never,
 }
 
+/// What a newcomer tries first, and the exit codes.
+fn first_steps() -> String {
+    let steps = [
+        ("frameproof run minicodex", "the suite of a protocol against its built-in reference server"),
+        ("frameproof run minicodex --url ws://127.0.0.1:8765/ws", "the same against your server"),
+        ("frameproof doctor --target mine", "check a server of frameproof.toml step by step"),
+        ("frameproof init my-chat", "a protocol of your own, to start from"),
+    ];
+    let mut text = "First steps:\n".to_owned();
+    for (command, about) in steps {
+        text += &format!("  {command}\n      {about}\n");
+    }
+    text + "\n" + &exit::help(exit::Command::Run)
+}
+
 /// Conformance tests for agent-over-WebSocket protocols.
 #[derive(Debug, Parser)]
-#[command(name = "frameproof", version, max_term_width = 100, after_long_help = exit::help(exit::Command::Run))]
+#[command(name = "frameproof", version, max_term_width = 100, after_long_help = first_steps())]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -188,7 +203,7 @@ enum Command {
     List(list::List),
     /// Look for cases that prove less than they seem to.
     Lint(lint::Lint),
-    /// Explain a requirement: text, source, reading, what decides it, which faults violate it.
+    /// Explain a requirement, an ambiguity, a case or a kind of monitor.
     Explain(explain::Explain),
     /// Start a reference server, correct or with a fault.
     Serve(serve::Serve),

@@ -38,7 +38,7 @@ pub(super) struct Selftest {
     /// Also run against this many random combinations of styles.
     #[arg(long, value_name = "N", default_value_t = 0, requires = "styles")]
     combinations: usize,
-    /// Run against faults that strike only at certain moments; a survivor is a gap in the suite.
+    /// Run against faults that occur only at certain moments; a survivor is a gap in the suite.
     #[arg(long, conflicts_with = "styles")]
     triggers: bool,
     /// Only this trigger; `serve NAME --list-triggers` shows them. May be repeated.
@@ -47,7 +47,7 @@ pub(super) struct Selftest {
     /// Run against a correct server whose messages are mutated on the wire; a survivor is a gap in the suite.
     #[arg(long, conflicts_with_all = ["styles", "triggers", "fault"])]
     wire: bool,
-    /// Take each step that judges out of its case in turn: one without which every fault and mutant is found as before is dead.
+    /// Remove each judging step from its case in turn: a step is dead if every fault and mutant is still found without it.
     #[arg(long, conflicts_with_all = ["styles", "triggers", "wire", "fault"])]
     steps: bool,
     /// With `--steps` and `--wire`: only these cases, as globs over `family/name`. May be repeated.

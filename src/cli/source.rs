@@ -38,8 +38,7 @@ pub(super) struct Source {
     /// protocol says how the folder is read (`schemas`).
     #[arg(long, value_name = "DIR")]
     pub schemas: Option<PathBuf>,
-    /// Capabilities that the server offers although no message of its announces them, separated by commas: it has what their
-    /// description asks for. Cases that need them are run.
+    /// Capabilities that the server offers without announcing them, separated by commas. Cases that need them are run.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub offer: Vec<String>,
 }
