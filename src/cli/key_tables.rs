@@ -56,7 +56,12 @@ pub(super) fn table(file: &str, object: Option<&str>) -> Result<String, Failure>
         "requirements" => schema_of::<RequirementsFile>(),
         "message" => schema_of::<MessageExtension>(),
         "schema" => schema_of::<SchemaExtension>(),
-        _ => return Err(usage(format!("no such file: {file}"), "scenario, protocol, requirements, message, schema")),
+        _ => {
+            return Err(usage(
+                format!("no such file: {file}"),
+                "scenario, protocol, requirements, message, schema",
+            ));
+        }
     };
     let shown = object.map_or(Some(&schema), |name| schema.get("$defs")?.get(name));
     let Some(shown) = shown else {
@@ -85,7 +90,9 @@ impl Tables<'_> {
             let default = if required(name) { "required".to_owned() } else { default(property) };
             let mut meaning = described(property);
             let choices = self.followed(property);
-            for choice in variants(choices).filter(|_| variants(choices).all(|one| one.get("const").is_some())) {
+            for choice in
+                variants(choices).filter(|_| variants(choices).all(|one| one.get("const").is_some()))
+            {
                 meaning += &format!(" {}: {}", self.value(choice), described(choice));
             }
             table.row([format!("`{name}`"), cell(&self.value(property)), default, cell(&meaning)]);

@@ -68,7 +68,8 @@ impl Bundle {
         let extension = &protocol.extension;
         let Some(rules) = &extension.schemas else {
             let message = format!("{} does not say how a bundle of schemas is read", protocol.name);
-            let hint = "leave out --schemas, or add `schemas` to its `x-frameproof`; see docs/protocol-reference.md";
+            let hint =
+                "leave out --schemas, or add `schemas` to its `x-frameproof`; see docs/protocol-reference.md";
             return Err(Diagnostic::new(message).hint(hint).into());
         };
         let mut reader = Reader { folder, rules, extension, files: HashMap::new(), bytes: 0, compiled: 0 };

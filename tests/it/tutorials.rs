@@ -119,7 +119,10 @@ fn the_tutorial_of_protocols_works_and_the_examples_of_its_reference_load() {
     let fragments = blocks(&reference, "yaml fragment");
     assert!(invariants.len() >= 2 && fragments.len() >= 2, "{} {}", invariants.len(), fragments.len());
     for example in invariants {
-        load("invariants", &built.replace("  invariants:\n", &format!("  invariants:\n{}", indented(&example, 4))));
+        load(
+            "invariants",
+            &built.replace("  invariants:\n", &format!("  invariants:\n{}", indented(&example, 4))),
+        );
     }
     for example in fragments {
         load("fragment", &(built.clone() + &indented(&example, 2)));

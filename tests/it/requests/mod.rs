@@ -119,9 +119,8 @@ fn project(name: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/requests");
     let read = |file: &str| fs::read_to_string(own.join(file)).expect(file);
-    let guide =
-        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/protocol-reference.md"))
-            .expect("it");
+    let guide = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/protocol-reference.md"))
+        .expect("it");
     let [desk, rpc] = &blocks(&guide, "yaml requests")[..] else { panic!("two examples") };
     let requests = if name == "desk" { desk } else { rpc };
     let requests: String = requests.lines().map(|line| format!("  {line}\n")).collect();
