@@ -49,6 +49,9 @@ pub struct BaselineEntry {
     /// How many such failures of one case are excused: one more fails the run. Default: any number.
     #[serde(default)]
     pub count: Option<NonZeroU32>,
+    /// It fails in some runs only: that it did not fail is no reason to remove the entry. Default: no.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sometimes: bool,
     /// Why it is tolerated.
     pub reason: String,
     /// The last day on which it is excused, `YYYY-MM-DD`.
@@ -295,10 +298,13 @@ impl Baseline {
             of_case && used.iter().filter_map(|index| self.entries.get(*index)).any(same)
         };
         let (still, touched): (Vec<&Entry>, Vec<&Entry>) = touched.into_iter().partition(still);
+        let (sometimes, touched): (Vec<&Entry>, Vec<&Entry>) =
+            touched.into_iter().partition(|entry| entry.known.sometimes && !entry.expired);
         let mut stale = told(touched, "no longer fails: remove it");
         stale.extend(told(unknown, "names no existing case or requirement: is it mistyped?"));
         let mut hints = told(untried, "was not tried by this run");
         hints.extend(told(still, "did not fail this time, though the requirement is still broken elsewhere"));
+        hints.extend(told(sometimes, "did not fail this time"));
         (stale, hints)
     }
 }
@@ -396,6 +402,18 @@ mod tests {
             "{stale:?} {hints:?}"
         );
         assert_eq!(baseline.stale(&BTreeSet::new(), &ran, &ran).0.len(), 2, "nothing fails any more");
+    }
+
+    #[test]
+    fn what_fails_sometimes_is_not_stale_until_it_expires() {
+        let entry =
+            "known:\n  - { case: f/a, match: A-1, sometimes: true, expires: 2030-06-01, reason: r }\n";
+        let ran = BTreeSet::from(["f/a"]);
+        for (today, stale, hints) in [("2030-01-01", 0, 1), ("2031-01-01", 1, 0)] {
+            let baseline = read(entry, today).expect("valid");
+            let told = baseline.stale(&BTreeSet::new(), &ran, &ran);
+            assert_eq!((told.0.len(), told.1.len()), (stale, hints), "{today}: {told:?}");
+        }
     }
 
     #[test]

@@ -32,14 +32,13 @@ impl Player {
         let (decide, mut decided) = oneshot::channel();
         let id = {
             let mut state = self.core.lock();
-            if !matches!(defect, Some(Defect::RequestIdsRepeat)) || state.counts.requests == 0 {
-                state.counts.requests += 1;
-            }
+            state.counts.requests += 1;
             let id = state.counts.requests;
             let subscribers = state.live.get(&self.thread).map(|live| live.subscribers.clone());
             let mut asked = subscribers.unwrap_or_default();
-            let one = defect == Some(Defect::AsksTheFirstOnly) || self.behaviour.style(Style::AsksTheFirst);
-            if one && let Some(first) = asked.first().copied() {
+            if self.behaviour.style(Style::AsksTheFirst)
+                && let Some(first) = asked.first().copied()
+            {
                 asked = [first].into();
             }
             if defect == Some(Defect::AsksEverybody) {
@@ -53,6 +52,12 @@ impl Player {
                 }
                 Some(Defect::RequestsHaveNoTurn) => {
                     request["params"].as_object_mut().map(|params| params.remove("turnId"));
+                }
+                Some(Defect::RequestsAreTheNeighbours) => {
+                    if let Some((thread, turn)) = state.neighbour(&self.thread) {
+                        (request["params"]["threadId"], request["params"]["turnId"]) =
+                            (json!(thread), json!(turn));
+                    }
                 }
                 Some(Defect::RequestsNameAnotherItem) => {
                     request["params"]["itemId"] = json!(items::fresh("item"))
@@ -94,12 +99,17 @@ impl Player {
         let mut params = json!({ "threadId": self.thread, "requestId": told(&self.behaviour, id) });
         let times = match defect {
             Some(Defect::ResolvesTwice) => 2,
-            Some(Defect::ResolvesNothing | Defect::ResolvesLate) => 0,
+            Some(Defect::ResolvesLate) => 0,
             Some(Defect::InterruptResolvesNothing) if cancelled => 0,
             _ => 1,
         };
         match defect {
             Some(Defect::ResolvesAsText) => params["requestId"] = json!(id.to_string()),
+            Some(Defect::ResolvesTheNeighbour) => {
+                if let Some((thread, _)) = state.neighbour(&self.thread) {
+                    params["threadId"] = json!(thread);
+                }
+            }
             Some(Defect::ResolvesAnotherThread) => params["threadId"] = json!(items::fresh("thr")),
             _ => {}
         }
@@ -135,21 +145,7 @@ impl Peer<'_> {
             _ => *id == told(&self.behaviour, number),
         };
         let mut fitting = state.pending.iter().filter(|(_, pending)| mine(pending));
-        let found = match defect {
-            Some(Defect::AnswersDecideTheOldest) => fitting.next(),
-            _ => fitting.find(|(number, _)| same(**number)),
-        };
-        let Some(number) = found.map(|(number, _)| *number) else {
-            if let Some(late) = state.late.take_if(|_| defect == Some(Defect::LateAnswersCount))
-                && result.as_ref().is_some_and(|result| result["decision"] == "acceptForSession")
-                && let Some(live) = state.live.get_mut(&late.0)
-            {
-                live.allowed.insert(late.1);
-            }
-            if defect == Some(Defect::UnaskedAnswersAreRefused) {
-                let error = json!({ "code": -32600, "message": "there is no such request" });
-                state.send(self.client, json!({ "id": null, "error": error }));
-            }
+        let Some(number) = fitting.find(|(number, _)| same(**number)).map(|(number, _)| *number) else {
             return;
         };
         if let Some(pending) = state.pending.remove(&number) {

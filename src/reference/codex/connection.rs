@@ -78,7 +78,6 @@ async fn connection(core: &Arc<Core>, socket: Socket) {
     while let Some(message) = stream.next().await {
         match message {
             Ok(Message::Text(text)) => peer.frame(text.as_bytes()),
-            Ok(Message::Binary(bytes)) if peer.has(Defect::UnderstandsBinary) => peer.frame(&bytes),
             Ok(Message::Binary(_)) if peer.behaviour.style(Style::BinaryCloses) => {
                 let frame = CloseFrame { code: CloseCode::Unsupported, reason: "".into() };
                 peer.outbox.send(Message::Close(Some(frame)));
@@ -157,12 +156,6 @@ impl Peer<'_> {
         self.core.behaviour.note(Happening::Error);
         let missing = refusal.message.contains("missing field");
         match self.behaviour.striking() {
-            Some(Defect::RefusalsEndSubscriptions) => {
-                let mut state = self.core.lock();
-                for live in state.live.values_mut() {
-                    live.subscribers.remove(&self.client);
-                }
-            }
             Some(Defect::BadParamsAreInvalidRequests) if refusal.code == INVALID_PARAMS && !missing => {
                 refusal.code = -32600;
             }
@@ -264,19 +257,9 @@ impl Peer<'_> {
     }
 
     fn agree(&self, agreed: &Agreed) {
-        let mut agreed = agreed.clone();
         let mut state = self.core.lock();
-        if self.has(Defect::OptInIsForAll) {
-            let any = state.clients.values().filter_map(|client| client.agreed.as_ref());
-            agreed.experimental |= any.into_iter().any(|agreed| agreed.experimental);
-        }
-        if self.has(Defect::InitializesForAll) {
-            for client in state.clients.values_mut() {
-                client.agreed.get_or_insert_default();
-            }
-        }
         if let Some(client) = state.clients.get_mut(&self.client) {
-            client.agreed = Some(agreed);
+            client.agreed = Some(agreed.clone());
         }
     }
 
@@ -311,9 +294,6 @@ impl Peer<'_> {
     }
 
     pub fn unknown(&self, method: &str) -> Answered {
-        if self.has(Defect::UnknownMethodsAreFine) {
-            return Ok(Answer::Now(json!({})));
-        }
         Err(Refusal { code: METHOD_NOT_FOUND, message: format!("Method not found: {method}") })
     }
 }

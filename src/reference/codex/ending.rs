@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 
 use super::faults::Defect;
 use super::files::now;
-use super::items::{self, fresh};
 use super::player::{Player, Stop};
 use super::spoil;
 use super::state::{State, Status};
@@ -36,7 +35,6 @@ impl Player {
             _ => Status::Idle,
         };
         let stuck = match defect {
-            Some(Defect::StaysActive) => true,
             Some(Defect::FailedStaysActive) => matches!(result, Err(Stop::Failed(_))),
             Some(Defect::InterruptedStaysActive) => matches!(result, Err(Stop::Cancelled)),
             _ => false,
@@ -55,25 +53,21 @@ impl Player {
             turn["items"] = json!(stored.items);
         }
         spoil::ended(&mut turn, defect);
-        let params = json!({ "threadId": self.thread, "turn": turn });
+        let neighbour = match defect {
+            Some(Defect::EndsAreTheNeighbours) => state.neighbour(&self.thread),
+            _ => None,
+        };
+        let params =
+            json!({ "threadId": neighbour.map_or(self.thread.as_str(), |(thread, _)| thread), "turn": turn });
         let times = match defect {
             Some(Defect::TurnsEndTwice) => 2,
-            Some(Defect::TurnsDoNotEnd) => 0,
-            Some(Defect::InterruptedTurnsDoNotEnd) if status == "interrupted" => 0,
             _ => 1,
         };
         (0..times).for_each(|_| state.tell(&self.thread, "turn/completed", &params));
-        if defect == Some(Defect::ItemsAfterTheTurn) && status == "interrupted" {
-            let item = json!({ "type": "agentMessage", "id": fresh("item"), "text": "" });
-            items::started(state, &self.thread, &self.turn, &item);
-        }
         if !stuck && self.behaviour.style(Style::IdleAfterTheTurn) {
             state.set_status(&self.thread, at_rest);
         }
-        let queued = state.live.get_mut(&self.thread).and_then(|live| match defect {
-            Some(Defect::QueuedTurnsAreForgotten) => None,
-            _ => live.queue.pop_front(),
-        });
+        let queued = state.live.get_mut(&self.thread).and_then(|live| live.queue.pop_front());
         if let Some((turn, work)) = queued {
             begin(&self.core, state, &self.thread, turn, work);
         }

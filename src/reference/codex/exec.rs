@@ -1,7 +1,6 @@
 //! command/exec: commands without a thread.
 
 use std::sync::{Arc, PoisonError};
-use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -83,25 +82,10 @@ impl Printer {
             (Stream::Err, defect) if defect != Some(Defect::DeltasAreAllStdout) => "stderr",
             _ => "stdout",
         };
-        let delta = match self.defect {
-            Some(Defect::DeltasAreText) => json!(String::from_utf8_lossy(bytes).trim_end()),
-            _ => json!(STANDARD.encode(bytes)),
-        };
         let full = kept.full && self.defect != Some(Defect::CapIsNotTold);
-        let process = match self.defect {
-            Some(Defect::DeltasNameNoProcess) => "",
-            _ => &self.process,
-        };
-        let params =
-            json!({ "processId": process, "stream": name, "deltaBase64": delta, "capReached": full });
+        let params = json!({ "processId": self.process, "stream": name, "deltaBase64": STANDARD.encode(bytes), "capReached": full });
         let state = self.core.lock();
         match self.defect {
-            Some(Defect::DeltasGoToAll) => {
-                state
-                    .clients
-                    .keys()
-                    .for_each(|client| state.notify(*client, "command/exec/outputDelta", &params));
-            }
             Some(Defect::DeltasComeAfterTheResponse) => self.late.push(params),
             _ => state.notify(self.client, "command/exec/outputDelta", &params),
         }
@@ -134,11 +118,7 @@ impl Peer<'_> {
             let process = Process { canceller, input, size: wish.job.terminal.clone() };
             state.processes.insert((self.client, key.clone()), process);
             if defect == Some(Defect::ExecStartsAThread) {
-                let params = json!({ "cwd": wish.job.cwd });
-                drop(state);
-                if let Value::Object(params) = params {
-                    let _ = self.start_thread(&Value::Null, &Params(&params));
-                }
+                self.start_unasked(&mut state, &wish.job.cwd);
             }
             key
         };
@@ -157,16 +137,8 @@ impl Peer<'_> {
         if defect == Some(Defect::NoTerminals) {
             wish.job.terminal = None;
         }
-        let early = defect == Some(Defect::ExecIsAnsweredAtOnce) && wish.process.is_some();
-        if early {
-            self.answer(id, &Ok(json!({ "exitCode": 0, "stdout": "", "stderr": "" })));
-        }
-        let ended = run(wish, printer, cancelled, (key, id.clone(), early));
+        let ended = run(wish, printer, cancelled, (key, id.clone()));
         self.core.spawn(ended);
-        if defect == Some(Defect::ExecBlocks) {
-            // Nothing else of this connection is carried out meanwhile, as if it were the server's only thread.
-            std::thread::sleep(Duration::from_millis(300));
-        }
         Ok(Answer::Elsewhere)
     }
 
@@ -189,7 +161,7 @@ impl Peer<'_> {
 
     pub fn write_input(&self, params: &Params<'_>) -> Answered {
         let id = params.text("processId")?;
-        let close = params.flag("closeStdin")?.unwrap_or(false) && !self.has(Defect::StdinStaysOpen);
+        let close = params.flag("closeStdin")?.unwrap_or(false);
         let bytes = params.maybe_text("deltaBase64")?.map(|text| STANDARD.decode(text)).transpose();
         let bytes = bytes.map_err(|error| invalid(&format!("deltaBase64: {error}")))?;
         let nothing = bytes.is_none() && params.get("closeStdin").is_none();
@@ -201,7 +173,7 @@ impl Peer<'_> {
                 return Err(invalid("neither deltaBase64 nor closeStdin"));
             }
             let Some(input) = &process.input else { return Err(refuse("stdin is closed")) };
-            if let Some(bytes) = bytes.filter(|_| defect != Some(Defect::InputIsLost)) {
+            if let Some(bytes) = bytes {
                 // An error: it has stopped reading.
                 let _ = input.send(bytes);
             }
@@ -265,12 +237,7 @@ impl Peer<'_> {
 }
 
 /// Runs a command to its end, and answers its request.
-async fn run(
-    mut wish: Wish,
-    mut printer: Printer,
-    mut cancelled: Cancel,
-    (key, id, early): (String, Value, bool),
-) {
+async fn run(mut wish: Wish, mut printer: Printer, mut cancelled: Cancel, (key, id): (String, Value)) {
     let (core, client, defect) = (Arc::clone(&printer.core), printer.client, printer.defect);
     let program = Program::Words(std::mem::take(&mut wish.program));
     let timeout = wish.timeout;
@@ -294,7 +261,6 @@ async fn run(
         }
     };
     let code = match defect {
-        Some(Defect::ExitCodesAreLost) => 0,
         Some(Defect::TerminatedSucceeds) if code == ENDED => 0,
         _ => code,
     };
@@ -302,15 +268,9 @@ async fn run(
     state.processes.remove(&(client, key));
     let text = |kept: &Kept| String::from_utf8_lossy(&kept.bytes).into_owned();
     let mut result = json!({ "exitCode": code, "stdout": text(&printer.out), "stderr": text(&printer.err) });
-    match defect {
-        Some(Defect::ExecHasNoStderr) => {
-            result.as_object_mut().map(|result| result.remove("stderr"));
-        }
-        Some(Defect::OutputIsTrimmed) => result["stdout"] = json!(text(&printer.out).trim()),
-        _ => {}
+    if defect == Some(Defect::ExecHasNoStderr) {
+        result.as_object_mut().map(|result| result.remove("stderr"));
     }
-    if !early {
-        state.send(client, response(&id, &Ok(result)));
-    }
+    state.send(client, response(&id, &Ok(result)));
     printer.late.iter().for_each(|params| state.notify(client, "command/exec/outputDelta", params));
 }

@@ -94,14 +94,6 @@ impl Peer<'_> {
                 if was || self.has(Defect::AlwaysUnsubscribed) { "unsubscribed" } else { "notSubscribed" }
             }
         };
-        if self.has(Defect::UnsubscribeUnloads) {
-            let empty = state.live.get(id).is_some_and(|live| live.subscribers.is_empty());
-            if let Some(live) = state.live.remove(id).filter(|_| empty)
-                && let Some(active) = live.active
-            {
-                active.canceller.cancel();
-            }
-        }
         Ok(Answer::Now(json!({ "status": status })))
     }
 

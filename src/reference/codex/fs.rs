@@ -67,9 +67,7 @@ impl Peer<'_> {
                     Some(Defect::MissingIsNeverRemoved) => false,
                     _ => params.flag("force")?.unwrap_or(true),
                 };
-                if defect != Some(Defect::RemovesNothing) {
-                    self.core.lock().files.remove(&path, recursive, force).map_err(wrong)?;
-                }
+                self.core.lock().files.remove(&path, recursive, force).map_err(wrong)?;
                 json!({})
             }
             "fs/copy" => self.copy(&path("sourcePath")?, &path("destinationPath")?, params)?,
@@ -123,8 +121,6 @@ impl Peer<'_> {
         let mut entries: Vec<Value> = children
             .iter()
             .map(|(name, node)| {
-                let name =
-                    if self.has(Defect::NamesArePaths) { format!("{path}/{name}") } else { name.clone() };
                 json!({
                     "fileName": name, "isDirectory": node.kind == Kind::Directory,
                     "isFile": matches!(node.kind, Kind::File(_)),
@@ -146,9 +142,6 @@ impl Peer<'_> {
         let files = &mut state.files;
         match self.behaviour.striking() {
             Some(Defect::AlwaysCopiesTrees) => files.copy(from, to, true),
-            Some(Defect::CopiesFoldersOnly) if recursive => {
-                files.node(from).map(drop).and_then(|()| files.create_directory(to, true))
-            }
             Some(Defect::CopyMoves) if !recursive => {
                 files.copy(from, to, false).and_then(|()| files.remove(from, false, true))
             }

@@ -39,9 +39,20 @@ pub(super) fn tell(state: &State, thread: &str, turn: &str, method: &str, mut pa
     params["turnId"] = json!(turn);
     let Some(live) = state.live.get(thread) else { return };
     match live.behaviour.striking() {
-        Some(Defect::ItemsNameAnotherThread) if method.starts_with("item/") => {
-            let newest = state.threads.values().max_by_key(|thread| thread.about.number);
-            params["threadId"] = json!(newest.map(|thread| &thread.about.id));
+        Some(Defect::DeltasAreTheNeighbours) if method.ends_with("/delta") => {
+            if let Some((thread, turn)) = state.neighbour(thread) {
+                (params["threadId"], params["turnId"]) = (json!(thread), json!(turn));
+            }
+        }
+        Some(Defect::CompletedItemsAreTheNeighbours) if method == "item/completed" => {
+            if let Some((thread, _)) = state.neighbour(thread) {
+                params["threadId"] = json!(thread);
+            }
+        }
+        Some(Defect::UsageIsTheNeighbours) if method == "thread/tokenUsage/updated" => {
+            if let Some((thread, turn)) = state.neighbour(thread) {
+                (params["threadId"], params["turnId"]) = (json!(thread), json!(turn));
+            }
         }
         Some(Defect::ItemsHaveNoTurn) if method == "item/started" || method == "item/completed" => {
             params["turnId"] = Value::Null;

@@ -79,12 +79,11 @@ impl Filter {
             Some(Defect::ArchivedListsAll) => self.archived || !archived,
             _ => *archived == self.archived,
         };
-        let of_kind = interactive && defect != Some(Defect::NoKindsListNothing)
+        let of_kind = interactive
             || self.kinds.iter().any(|kind| kind == KIND)
             || defect == Some(Defect::KindsAreIgnored);
         let provided = match defect {
             Some(Defect::ProvidersAreIgnored) => true,
-            Some(Defect::NoProvidersListNothing) => self.providers.iter().any(|name| name == PROVIDER),
             _ => self.providers.is_empty() || self.providers.iter().any(|name| name == PROVIDER),
         };
         (!ephemeral || defect == Some(Defect::EphemeralIsListed))
@@ -100,10 +99,7 @@ impl Filter {
 impl Peer<'_> {
     pub fn list(&self, params: &Params<'_>) -> Answered {
         let defect = self.behaviour.striking();
-        let mut filter = Filter::read(params)?;
-        if defect == Some(Defect::CwdIsIgnored) {
-            filter.folders = None;
-        }
+        let filter = Filter::read(params)?;
         let key = match params.one_of("sortKey", &["created_at", "updated_at"]) {
             Err(_) if defect == Some(Defect::AnySortKey) => None,
             key => key?,
@@ -185,24 +181,9 @@ impl Peer<'_> {
         let id = params.text("threadId")?;
         let turns = params.flag("includeTurns")?.unwrap_or(false);
         let mut state = self.core.lock();
-        if !state.threads.contains_key(id) && self.has(Defect::ReadsUnknown) {
-            let empty = json!({
-                "id": id, "preview": "", "modelProvider": PROVIDER, "createdAt": 1_700_000_000, "updatedAt": 1_700_000_000,
-                "status": { "type": "notLoaded" }, "turns": [],
-            });
-            return Ok(Answer::Now(json!({ "thread": empty })));
-        }
         state.thread(id)?;
-        match self.behaviour.striking() {
-            Some(Defect::ReadLoads) => {
-                state.open(id, self.client);
-                let client = self.client;
-                if let Some(live) = state.live.get_mut(id) {
-                    live.subscribers.remove(&client);
-                }
-            }
-            Some(Defect::ReadSubscribes) if state.live.contains_key(id) => state.open(id, self.client),
-            _ => {}
+        if self.has(Defect::ReadSubscribes) && state.live.contains_key(id) {
+            state.open(id, self.client);
         }
         let mut told = state.told(id, turns || self.has(Defect::ReadAlwaysHasTurns));
         if let Some(turns) = told["turns"].as_array_mut() {

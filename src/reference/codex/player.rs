@@ -184,7 +184,6 @@ impl Player {
         let is_text = speech == Speech::Text;
         let dropped = match self.behaviour.striking() {
             Some(Defect::BrokenOffMessagesStayOpen) => is_text && self.cancelled.is_set(),
-            Some(Defect::ReasoningStaysOpen) => !is_text,
             _ => false,
         };
         if !dropped {
@@ -206,10 +205,7 @@ impl Agent for Player {
         &mut self.cancelled
     }
 
-    fn chunks(&mut self, speech: Speech, mut chunks: Vec<String>) -> Vec<String> {
-        if speech == Speech::Text && self.has(Defect::DeltasOutOfOrder) {
-            chunks.reverse();
-        }
+    fn chunks(&mut self, _speech: Speech, chunks: Vec<String>) -> Vec<String> {
         self.behaviour.recut(chunks, Style::OnePiece, Style::SmallPieces)
     }
 
@@ -247,9 +243,7 @@ impl Agent for Player {
         match speech {
             Speech::Text => {
                 self.said += tokens(&text);
-                if !(defect == Some(Defect::NoDeltas)) {
-                    self.tell("item/agentMessage/delta", json!({ "itemId": id, "delta": told }));
-                }
+                self.tell("item/agentMessage/delta", json!({ "itemId": id, "delta": told }));
             }
             Speech::Thought if self.behaviour.style(Style::RawReasoning) => {
                 let params = json!({ "itemId": id, "delta": text, "contentIndex": 0 });
@@ -294,13 +288,6 @@ impl Agent for Player {
                 _ => error.clone(),
             };
             self.tell("error", json!({ "error": told, "willRetry": false }));
-        }
-        if self.has(Defect::FailureHitsAllThreads) {
-            let state = self.core.lock();
-            for live in state.live.values() {
-                let other = live.active.iter().filter(|active| active.turn != self.turn);
-                other.for_each(|active| active.canceller.cancel());
-            }
         }
         Stop::Failed(error)
     }

@@ -50,6 +50,9 @@ pub(super) fn frames(behaviour: &Behaviour, mut frame: Value) -> Vec<Value> {
         Some(Defect::NoPlatform) if frame["result"].is_object() => {
             without(&mut frame["result"], "platformOs");
         }
+        Some(Defect::InitializeIsNull) if frame["result"].get("userAgent").is_some() => {
+            frame["result"] = Value::Null
+        }
         Some(Defect::InitializeIsEmpty) if frame["result"].get("userAgent").is_some() => {
             frame["result"] = json!({})
         }
@@ -61,9 +64,6 @@ pub(super) fn frames(behaviour: &Behaviour, mut frame: Value) -> Vec<Value> {
             if frame["result"]["thread"]["turns"].is_array() && frame["result"].get("model").is_some() =>
         {
             without(&mut frame["result"]["thread"], "modelProvider");
-        }
-        Some(Defect::StartedHasNoStatus) if method == "thread/started" => {
-            without(&mut frame["params"]["thread"], "status")
         }
         Some(Defect::EphemeralHasAPath) => {
             for part in ["result", "params"] {
@@ -90,6 +90,18 @@ pub(super) fn frames(behaviour: &Behaviour, mut frame: Value) -> Vec<Value> {
         _ => {}
     }
     vec![frame]
+}
+
+/// The params of a notification; if it is about an agent's message, with an id of the message that only this client gets.
+pub(super) fn with_own_item_ids(method: &str, params: &Value, client: u64) -> Value {
+    let mut params = params.clone();
+    let is_message = method == "item/agentMessage/delta" || params["item"]["type"] == "agentMessage";
+    for at in ["/item/id", "/itemId"] {
+        if let Some(Value::String(id)) = params.pointer_mut(at).filter(|_| is_message) {
+            id.push_str(&format!("-{client}"));
+        }
+    }
+    params
 }
 
 fn preview(frame: &mut Value, method: &str) {
@@ -128,7 +140,6 @@ pub(super) fn stored(thread: &mut Thread, defect: Option<Defect>) {
         Some(Defect::ArchiveIsNotStored) => thread.about.archived = false,
         Some(Defect::MetadataDies) => thread.about.git.clear(),
         Some(Defect::PolicyIsNotStored) => thread.settings.approval = json!("never"),
-        Some(Defect::LastTurnIsNotStored) => drop(thread.turns.pop()),
         Some(Defect::ItemsAreNotStored) => thread.turns.iter_mut().for_each(|turn| turn.items.clear()),
         _ => {}
     }
@@ -139,7 +150,6 @@ pub(super) fn message(mut item: Value, defect: Option<Defect>) -> Value {
     let is_text = item["type"] == "agentMessage";
     match defect {
         Some(Defect::MessagesHaveNoText) if is_text => without(&mut item, "text"),
-        Some(Defect::MessagesAreEmptyAtTheEnd) if is_text && item["text"] != "" => item["text"] = json!(""),
         Some(Defect::ReasoningHasNoContent) if !is_text => without(&mut item, "content"),
         Some(Defect::MessagesChangeTheirType) if is_text && item["text"] != "" => {
             item["type"] = json!("plan")
@@ -198,9 +208,6 @@ pub(super) fn request(params: &mut Value, defect: Option<Defect>) {
 pub(super) fn ended(turn: &mut Value, defect: Option<Defect>) {
     match defect {
         Some(Defect::TurnsEndDone) if turn["status"] == "completed" => turn["status"] = json!("done"),
-        Some(Defect::InterruptedIsCompleted) if turn["status"] == "interrupted" => {
-            turn["status"] = json!("completed")
-        }
         Some(Defect::FailedIsCompleted) if turn["status"] == "failed" => {
             turn["status"] = json!("completed");
             turn["error"] = Value::Null;

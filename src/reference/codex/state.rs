@@ -151,8 +151,6 @@ pub(super) struct State {
     /// What commands begin with that need no approval any more.
     pub rules: Vec<Vec<String>>,
     pub counts: Counts,
-    /// The thread and the command of the request that was given up last.
-    pub late: Option<(String, String)>,
 }
 
 impl State {
@@ -173,7 +171,6 @@ impl State {
             watches: Vec::new(),
             rules: Vec::new(),
             counts: Counts::default(),
-            late: None,
         }
     }
 
@@ -227,11 +224,6 @@ impl State {
                     })
             }
             Some(Defect::NoOptOutOfItems) => out(method) && !method.starts_with("item/"),
-            Some(Defect::OptOutIsForAll) => self
-                .clients
-                .values()
-                .filter_map(|client| client.agreed.as_ref())
-                .any(|agreed| agreed.opted_out.contains(method)),
             _ => out(method),
         };
         if !opted_out {
@@ -242,12 +234,20 @@ impl State {
     /// Notifies the subscribers of a thread.
     pub fn tell(&self, thread: &str, method: &str, params: &Value) {
         let Some(live) = self.live.get(thread) else { return };
-        if live.behaviour.strikes(Defect::TellsTheFirstOnly) {
-            return live.subscribers.iter().take(1).for_each(|client| self.notify(*client, method, params));
-        }
-        let everybody = live.behaviour.strikes(Defect::TellsEverybody) && !method.starts_with("thread/s");
-        if everybody {
-            return self.clients.keys().for_each(|client| self.notify(*client, method, params));
+        match live.behaviour.striking() {
+            Some(Defect::ItemIdsDifferForClients) => {
+                return live.subscribers.iter().for_each(|client| {
+                    self.notify(*client, method, &spoil::with_own_item_ids(method, params, *client));
+                });
+            }
+            Some(Defect::OptOutIsForTheThread) if method.starts_with("item/") => {
+                let agreed =
+                    live.subscribers.iter().filter_map(|client| self.clients.get(client)?.agreed.as_ref());
+                if agreed.into_iter().any(|agreed| agreed.opted_out.contains(method)) {
+                    return;
+                }
+            }
+            _ => {}
         }
         live.subscribers.iter().for_each(|client| self.notify(*client, method, params));
     }
@@ -278,6 +278,14 @@ impl State {
                 }
             }
         }
+    }
+
+    /// Another thread that has a turn in progress and a subscriber of this one: its id, and that of the turn.
+    pub fn neighbour(&self, thread: &str) -> Option<(&str, &str)> {
+        let mine = &self.live.get(thread)?.subscribers;
+        let shared =
+            self.live.iter().filter(|(id, live)| *id != thread && !mine.is_disjoint(&live.subscribers));
+        shared.filter_map(|(id, live)| Some((id.as_str(), live.active.as_ref()?.turn.as_str()))).min()
     }
 
     // ---- threads ------------------------------------------------------------------------------------------------

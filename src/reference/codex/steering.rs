@@ -63,25 +63,10 @@ impl Peer<'_> {
         let once = defect == Some(Defect::OverridesAreForOneTurn);
         let before = stored.settings.clone();
         stored.settings = settings;
-        let turn = match defect {
-            Some(Defect::TurnIdsRepeat) => format!("turn_{thread}"),
-            _ => items::fresh("turn"),
-        };
-        let told = match defect {
-            Some(Defect::StartNamesAnotherTurn) => items::fresh("turn"),
-            _ => turn.clone(),
-        };
-        let result = json!({ "turn": Turn::new(told).told(true) });
-        let late = defect == Some(Defect::TurnIsAnsweredAtItsEnd);
-        let answered = (self.client, id.clone(), result);
-        if !late {
-            state.send(self.client, response(id, &Ok(answered.2.clone())));
-        }
-        let mut work = Work::Input(input);
-        if late {
-            work = Work::Answered(Box::new(work), answered);
-        }
-        begin_or_queue(self.core, &mut state, thread, turn, work);
+        let turn = items::fresh("turn");
+        let result = json!({ "turn": Turn::new(turn.clone()).told(true) });
+        state.send(self.client, response(id, &Ok(result)));
+        begin_or_queue(self.core, &mut state, thread, turn, Work::Input(input));
         if once && let Some(stored) = state.threads.get_mut(thread) {
             stored.settings = before;
         }
@@ -106,7 +91,7 @@ impl Peer<'_> {
         if !state.live.contains_key(thread) && defect == Some(Defect::SteersUnknownThreads) {
             return Ok(Answer::Now(json!({ "turnId": expected })));
         }
-        let (stored, live) = state.loaded(thread)?;
+        let (_, live) = state.loaded(thread)?;
         let Some(active) = &mut live.active else {
             if defect == Some(Defect::SteersNothing) {
                 return Ok(Answer::Now(json!({ "turnId": expected })));
@@ -117,17 +102,7 @@ impl Peer<'_> {
             && !matches!(defect, Some(Defect::SteersAnotherTurn | Defect::SteersAnyTurn))
         {
             let words = format!("expected active turn id `{expected}`, but another turn is active");
-            if defect == Some(Defect::RefusedSteerEndsTheTurn) {
-                active.canceller.cancel();
-            }
-            if defect == Some(Defect::RefusedSteerAddsInput) {
-                let turn = active.turn.clone();
-                items::user_message(&mut state, thread, &turn, &added);
-            }
             return Err(refuse(words));
-        }
-        if defect == Some(Defect::SteerTakesOverrides) {
-            overridden(&mut stored.settings, params)?;
         }
         let text = items::text(&added);
         if matches!(cue::Cue::find(&text), Ok(Some(_))) {
@@ -143,7 +118,12 @@ impl Peer<'_> {
             let params = json!({ "threadId": thread, "turn": Turn::new(items::fresh("turn")).told(true) });
             state.tell(thread, "turn/started", &params);
         }
-        if defect != Some(Defect::SteerAddsNothing) {
+        if defect == Some(Defect::SteersTheNeighbour)
+            && let Some((other, turn)) = state.neighbour(thread)
+        {
+            let (other, turn) = (other.to_owned(), turn.to_owned());
+            items::user_message(&mut state, &other, &turn, &added);
+        } else if defect != Some(Defect::SteerAddsNothing) {
             items::user_message(&mut state, thread, &turn, &added);
         }
         Ok(Answer::Elsewhere)
@@ -174,8 +154,14 @@ impl Peer<'_> {
         if defect != Some(Defect::InterruptIsNotAnswered) {
             state.send(self.client, response(id, &Ok(json!({}))));
         }
-        if owner && defect != Some(Defect::InterruptDoesNothing) {
+        if owner {
             canceller.cancel();
+            if defect == Some(Defect::InterruptsTheNeighbour)
+                && let Some((other, _)) = state.neighbour(thread)
+                && let Some(active) = state.live.get(other).and_then(|live| live.active.as_ref())
+            {
+                active.canceller.cancel();
+            }
         }
         Ok(Answer::Elsewhere)
     }
@@ -259,15 +245,11 @@ pub(super) fn begin(core: &Arc<Core>, state: &mut State, thread: &str, turn: Str
     let mut params = json!({ "threadId": thread, "turn": Turn::new(turn.clone()).told(true) });
     match defect {
         Some(Defect::TurnsStartCompleted) => params["turn"]["status"] = json!("completed"),
-        Some(Defect::TurnsHaveNoThread) => {
-            params.as_object_mut().map(|params| params.remove("threadId"));
-        }
         Some(Defect::StartedNamesAnotherTurn) => params["turn"]["id"] = json!(items::fresh("turn")),
         _ => {}
     }
     let times = match defect {
         Some(Defect::TurnsStartTwice) => 2,
-        Some(Defect::TurnsDoNotStart) => 0,
         _ => 1,
     };
     (0..times).for_each(|_| state.tell(thread, "turn/started", &params));

@@ -61,6 +61,17 @@ pub(super) fn overridden(settings: &mut Settings, params: &Params<'_>) -> Result
     Ok(())
 }
 
+/// The settings of a thread whose start names none.
+fn defaults() -> Settings {
+    Settings {
+        model: "gpt-5".to_owned(),
+        cwd: WORK.to_owned(),
+        approval: json!("on-request"),
+        sandbox: Sandbox::ReadOnly,
+        tools: Vec::new(),
+    }
+}
+
 /// The answer of thread/start and its like.
 fn opened(state: &State, id: &str, turns: bool) -> Value {
     let Some(thread) = state.threads.get(id) else { return Value::Null };
@@ -79,32 +90,29 @@ impl Peer<'_> {
         if self.has(Defect::StartedTwice) {
             state.notify(self.client, "thread/started", &params);
         }
-        if self.has(Defect::StatusAfterTheStart) {
-            let params = json!({ "threadId": thread, "status": told["status"] });
-            state.notify(self.client, "thread/status/changed", &params);
+    }
+
+    /// Starts a thread that nobody asked for, under a defect.
+    pub fn start_unasked(&self, state: &mut State, cwd: &str) {
+        state.counts.threads += 1;
+        let settings = Settings { cwd: cwd.to_owned(), ..defaults() };
+        // Refused: there are too many threads.
+        if let Ok(thread) = state.add(Thread::new(state.counts.threads, settings, false), self.client) {
+            self.announce(state, &thread);
         }
     }
 
     pub fn start_thread(&self, id: &Value, params: &Params<'_>) -> Answered {
-        let mut settings = Settings {
-            model: "gpt-5".to_owned(),
-            cwd: WORK.to_owned(),
-            approval: json!("on-request"),
-            sandbox: Sandbox::ReadOnly,
-            tools: Vec::new(),
-        };
+        let mut settings = defaults();
         let checked = overridden(&mut settings, params);
         match (&checked, self.behaviour.striking()) {
             (Err(_), Some(Defect::AnyPersonality)) if params.get("personality").is_some() => {}
             _ => checked?,
         }
-        match self.behaviour.striking() {
-            Some(Defect::StartIgnoresCwd) => WORK.clone_into(&mut settings.cwd),
-            Some(Defect::StartIgnoresPolicy) => settings.approval = json!("on-request"),
-            Some(Defect::StartIgnoresSandbox) => settings.sandbox = Sandbox::ReadOnly,
-            _ => {}
+        if self.has(Defect::StartIgnoresPolicy) {
+            settings.approval = json!("on-request");
         }
-        let ephemeral = params.flag("ephemeral")?.unwrap_or_else(|| self.has(Defect::EphemeralByDefault));
+        let ephemeral = params.flag("ephemeral")?.unwrap_or(false);
         let cwd = params.maybe_text("cwd")?.map(|_| settings.cwd.clone());
         let trusted = cwd.filter(|_| settings.sandbox != Sandbox::ReadOnly);
         let mut state = self.core.lock();
@@ -114,15 +122,7 @@ impl Peer<'_> {
         state.counts.threads += 1;
         let thread = Thread::new(state.counts.threads, settings, ephemeral);
         let thread = state.add(thread, self.client)?;
-        if self.has(Defect::StartDoesNotSubscribe) {
-            state.live.entry(thread.clone()).and_modify(|live| live.subscribers.clear());
-        }
         let result = opened(&state, &thread, false);
-        let early = self.has(Defect::ActiveBeforeItsStart);
-        if early {
-            let params = json!({ "threadId": thread, "status": { "type": "idle" } });
-            state.notify(self.client, "thread/status/changed", &params);
-        }
         if self.behaviour.style(Style::StartedFirst) {
             self.announce(&mut state, &thread);
             drop(state);
@@ -130,29 +130,14 @@ impl Peer<'_> {
         }
         drop(state);
         self.answer(id, &Ok(result));
-        if !self.has(Defect::StartIsNotTold) {
-            self.announce(&mut self.core.lock(), &thread);
-        }
+        self.announce(&mut self.core.lock(), &thread);
         Ok(Answer::Elsewhere)
     }
 
     pub fn resume(&self, params: &Params<'_>) -> Answered {
         let id = params.text("threadId")?;
         let mut state = self.core.lock();
-        let mut settings = match state.thread(id) {
-            Ok(thread) => thread.settings.clone(),
-            Err(_) if self.has(Defect::ResumesUnknown) => {
-                drop(state);
-                return self.start_thread(&Value::Null, &Params(&Map::new())).map(|_| {
-                    let mut state = self.core.lock();
-                    let newest = state.threads.values().max_by_key(|thread| thread.about.number);
-                    let id = newest.map(|thread| thread.about.id.clone()).unwrap_or_default();
-                    state.save(&id);
-                    Answer::Now(opened(&state, &id, true))
-                });
-            }
-            Err(refusal) => return Err(refusal),
-        };
+        let mut settings = state.thread(id)?.settings.clone();
         if state.thread(id)?.turns.is_empty() && self.behaviour.style(Style::ResumeNeedsATurn) {
             return Err(refuse(format!("no rollout found for thread id {id}")));
         }
@@ -165,13 +150,8 @@ impl Peer<'_> {
         }
         if let Some(thread) = state.threads.get_mut(id) {
             thread.settings = settings;
-            if self.has(Defect::ResumeForgetsHistory) {
-                thread.turns.clear();
-            }
         }
-        if !self.has(Defect::ResumeDoesNotSubscribe) {
-            state.open(id, self.client);
-        }
+        state.open(id, self.client);
         match self.behaviour.striking() {
             Some(Defect::ResumeIsAnnounced) => self.announce(&mut state, id),
             Some(Defect::ResumeIsToldToOthers) => {
@@ -219,9 +199,6 @@ impl Peer<'_> {
             active.canceller.cancel();
         }
         let fork = state.add(fork, self.client)?;
-        if self.has(Defect::ForkDoesNotSubscribe) {
-            state.live.entry(fork.clone()).and_modify(|live| live.subscribers.clear());
-        }
         state.save(&fork);
         let result = opened(&state, &fork, true);
         drop(state);
@@ -261,7 +238,6 @@ impl Peer<'_> {
         let params = json!({ "threadId": thread, "threadName": name });
         let state = self.core.lock();
         match self.behaviour.striking() {
-            Some(Defect::NamesAreNotTold) => {}
             Some(Defect::NamesAreToldToSubscribers) => state.tell(thread, "thread/name/updated", &params),
             _ => {
                 state.clients.keys().for_each(|client| state.notify(*client, "thread/name/updated", &params))

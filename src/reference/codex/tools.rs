@@ -49,7 +49,6 @@ impl Decision {
             (Some("cancel"), Some(Defect::CancelDeclines)) => Self::Decline,
             (Some("cancel"), Some(Defect::CancelAccepts)) => Self::Accept,
             (Some("cancel"), _) => Self::Cancel,
-            (Some("decline"), Some(Defect::DeclineCancels)) => Self::Cancel,
             (Some("decline"), _) => Self::Decline,
             (Some(other), Some(Defect::DecisionsIgnoreCase)) if other.eq_ignore_ascii_case("accept") => {
                 Self::Accept
@@ -92,9 +91,6 @@ impl Player {
     fn is_allowed(&self, command: &str) -> bool {
         let state = self.core.lock();
         let session = match self.behaviour.striking() {
-            Some(Defect::SessionIsForAllThreads) => {
-                state.live.values().any(|live| live.allowed.contains(command))
-            }
             Some(Defect::SessionIsForAllCommands) => {
                 state.live.get(&self.thread).is_some_and(|live| !live.allowed.is_empty())
             }
@@ -116,11 +112,7 @@ impl Player {
         let escalated = text("sandbox_permissions") == "require_escalated";
         let mut sandbox = self.settings.sandbox.clone();
         let never = self.settings.approval == "never" && defect != Some(Defect::NeverIsAsked);
-        let asks = match defect {
-            Some(Defect::AsksAboutEverything) => !never,
-            Some(Defect::AsksNobody) => false,
-            _ => escalated && !never && !self.is_allowed(&command),
-        };
+        let asks = escalated && !never && !self.is_allowed(&command);
         let id = fresh("item");
         let item = self.item(&id, &command, "agent");
         let late = defect == Some(Defect::CommandsAreShownAfterTheRequest) && asks;
@@ -128,10 +120,6 @@ impl Player {
             self.started(&spoil::command(item.clone(), defect, true));
         }
         if asks {
-            if defect == Some(Defect::RunsBeforeTheAnswer) {
-                let ended = self.run_shell(&id, &command, Sandbox::Full, false).await;
-                drop(ended);
-            }
             let mut params = json!({
                 "itemId": id, "reason": reason, "command": command, "cwd": self.settings.cwd,
                 "commandActions": item["commandActions"], "proposedExecpolicyAmendment": null,
@@ -140,17 +128,10 @@ impl Player {
                 params["availableDecisions"] = json!(["accept", "acceptForSession", "decline", "cancel"]);
             }
             spoil::request(&mut params, defect);
-            if defect == Some(Defect::UnansweredEndsTheTurn) {
-                self.cancelled.sleep(std::time::Duration::from_millis(100)).await?;
-            }
             let reply = self.ask("item/commandExecution/requestApproval", params).await;
             let decision = match &reply {
                 Reply::Given(given) => Decision::read(given.as_ref(), defect),
                 Reply::Cancelled => {
-                    self.core.lock().late = Some((self.thread.clone(), command.clone()));
-                    if defect == Some(Defect::InterruptRunsTheCommand) {
-                        let _ = self.run_shell(&id, &command, Sandbox::Full, false).await;
-                    }
                     if defect != Some(Defect::InterruptedCommandsStayOpen) {
                         self.not_run(item);
                     }
@@ -163,9 +144,6 @@ impl Player {
             match decision {
                 Decision::Decline | Decision::Cancel => {
                     self.behaviour.note(Happening::Denial);
-                    if defect == Some(Defect::DeclinedRuns) && decision == Decision::Decline {
-                        let _ = self.run_shell(&id, &command, Sandbox::Full, false).await;
-                    }
                     if defect == Some(Defect::DeclineIsRemembered) {
                         self.allow(&command);
                     }
@@ -178,11 +156,6 @@ impl Player {
                     self.core.lock().rules.push(words);
                 }
                 Decision::Amendment(_) | Decision::Accept => {}
-            }
-            if defect == Some(Defect::AcceptedDoesNotRun) {
-                self.completed(spoil::ran(item, 0, String::new(), 0));
-                self.flush();
-                return Ok(());
             }
         }
         if escalated && (!never || self.is_allowed(&command)) {
@@ -203,7 +176,6 @@ impl Player {
 
     fn not_run(&self, mut item: Value) {
         item["status"] = match self.behaviour.striking() {
-            Some(Defect::DeclinedIsFailed) => json!("failed"),
             Some(Defect::DeclinedIsCompleted) => json!("inProgress"),
             _ => json!("declined"),
         };
@@ -228,9 +200,7 @@ impl Player {
         if ended.is_err() {
             done["exitCode"] = Value::Null;
         }
-        if !(defect == Some(Defect::CommandsStayOpen)) {
-            self.completed(spoil::command(done, defect, false));
-        }
+        self.completed(spoil::command(done, defect, false));
         self.flush();
         ended.map(drop).map_err(Stop::from)
     }
@@ -336,7 +306,7 @@ impl Player {
         let success = given.as_ref().is_some_and(|given| given["success"] == true);
         item["success"] = json!(success);
         item["status"] = json!(if success { "completed" } else { "failed" });
-        if let Some(given) = given.filter(|_| !self.has(Defect::ToolResultsAreLost)) {
+        if let Some(given) = given {
             item["contentItems"] = given["contentItems"].clone();
         }
         self.completed(item);

@@ -75,7 +75,7 @@ impl Wish {
                 _ => return Err(invalid("env")),
             }
         }
-        let cwd = params.maybe_text("cwd")?.filter(|_| defect != Some(Defect::ExecIgnoresCwd));
+        let cwd = params.maybe_text("cwd")?;
         let sandbox = match params.get("sandboxPolicy") {
             None => Sandbox::ReadOnly,
             Some(policy) => Sandbox::policy(policy).ok_or_else(|| invalid("sandboxPolicy is none"))?,

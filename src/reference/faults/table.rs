@@ -1,15 +1,13 @@
 //! How a dialect writes down its deliberate defects.
 
 /// A table of defects, `Defect "its-name" "What is wrong." ["the requirements that it violates"];`: makes the enum
-/// `Defect`, which the dialect consults at the one place where a defect matters, and the list `FAULTS`. Behind `@unlisted` stand
-/// defects without a name, which nobody can choose: what the suite makes of them has not been judged yet.
+/// `Defect`, which the dialect consults at the one place where a defect matters, and the list `FAULTS`.
 macro_rules! faults {
-    ($($defect:ident $name:literal $title:literal [$($id:literal),*];)* $(@unlisted { $($unlisted:ident)* })?) => {
+    ($($defect:ident $name:literal $title:literal [$($id:literal),*];)*) => {
         /// One defect. Consulted at the one place where it matters.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub(super) enum Defect {
             $($defect,)*
-            $($(#[allow(dead_code, reason = "nobody can choose it yet")] $unlisted,)*)?
         }
 
         /// All faults, in the order of the areas that they concern.

@@ -68,6 +68,7 @@ fn note(of_case: &mut Vec<BaselineEntry>, case: &str, failure: &Failure) {
         pattern,
         message: widest.unwrap_or_default(),
         count: NonZeroU32::new(times),
+        sometimes: false,
         reason: "failed when this baseline was written".to_owned(),
         expires: None,
     });
