@@ -62,6 +62,11 @@ fn expand_text(text: &str, lookup: &mut dyn FnMut(&str) -> Option<Value>) -> Res
     Ok(Value::String(out))
 }
 
+/// The integer that a number is: 1024.0 is one, as in JSON Schema.
+fn whole(value: &Value) -> Option<i64> {
+    value.as_i64().or_else(|| value.as_f64()?.to_string().parse().ok())
+}
+
 fn evaluate(expression: &str, lookup: &mut dyn FnMut(&str) -> Option<Value>) -> Result<Value, TemplateError> {
     if let Some((name, fallback)) = expression.split_once('|') {
         if let Some(value) = lookup(name.trim()) {
@@ -82,7 +87,7 @@ fn evaluate(expression: &str, lookup: &mut dyn FnMut(&str) -> Option<Value>) -> 
             return Ok(number);
         }
         let value = lookup(name).ok_or_else(|| TemplateError::Unset(name.to_owned()))?;
-        value.as_i64().ok_or_else(|| TemplateError::NotAnInteger(name.to_owned()))
+        whole(&value).ok_or_else(|| TemplateError::NotAnInteger(name.to_owned()))
     };
     terms
         .drain(..)
@@ -198,13 +203,14 @@ mod tests {
 
     #[test]
     fn fills_in_by_type_and_by_text() {
-        let vars = json!({ "n": 7, "name": "x", "o": { "id": "i" } });
+        let vars = json!({ "n": 7, "name": "x", "o": { "id": "i" }, "size": 1024.0 });
         let mut lookup = |name: &str| dig(&vars, name);
         for (template, expected) in [
             (json!("{{n}}"), json!(7)),
             (json!("{{ n + 1 }}"), json!(8)),
             (json!("{{n - 10}}"), json!(-3)),
             (json!("{{n + n - 1}}"), json!(13)),
+            (json!("{{size + 1}}"), json!(1025)),
             (json!("a{{name}}b{{n}}"), json!("axb7")),
             (json!({ "k": ["{{o}}", "{{o.id}}"] }), json!({ "k": [{ "id": "i" }, "i"] })),
             (json!("{{v|\"1\"}}"), json!("1")),
