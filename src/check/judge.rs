@@ -1,5 +1,6 @@
 //! Frames in, verdicts out.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -55,6 +56,8 @@ struct Seen {
     events: u64,
     /// When the newest message was seen.
     newest: Duration,
+    /// Events whose consequences nobody waits for.
+    abandoned: BTreeSet<u64>,
 }
 
 /// What one event turned out to be.
@@ -146,6 +149,11 @@ impl Judge {
     /// Tells that the times of events may be off by this much from now on: whoever measures them was kept waiting.
     pub fn delayed(&mut self, delays: Duration) {
         self.pace.delays = self.pace.delays.max(delays);
+    }
+
+    /// Tells that what the event of this number asks for may still be under way at the end: what is owed for it then is not judged.
+    pub fn abandon(&mut self, event: u64) {
+        self.seen.abandoned.insert(event);
     }
 
     /// Tells that the times of the protocol are to be taken as so many times longer.
@@ -373,7 +381,8 @@ impl Judge {
     /// Ends the trace. `settled`: everything that the server had to say has been seen, so that duties that are
     /// still open are broken.
     pub fn finish(mut self, settled: bool) -> Outcome {
-        let end = End { settled, newest: self.seen.newest, pace: self.pace, history: &self.history };
+        let Seen { newest, abandoned, .. } = &self.seen;
+        let end = End { settled, newest: *newest, pace: self.pace, history: &self.history, abandoned };
         for monitor in &mut self.monitors {
             monitor.finish(&end, &mut self.tally);
         }

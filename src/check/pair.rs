@@ -73,6 +73,14 @@ impl JudgePair {
         }
     }
 
+    /// As [`Judge::abandon`].
+    pub fn abandon(&mut self, event: u64) {
+        self.adapted.abandon(event);
+        if let Some(bare) = &mut self.bare {
+            bare.abandon(event);
+        }
+    }
+
     /// As [`Judge::finish`].
     pub fn finish(self, settled: bool) -> PairJudged<Outcome> {
         let judged = self.adapted.finish(settled);

@@ -43,7 +43,7 @@ pub struct Feedback {
 impl Feedback {
     /// Nothing is known yet.
     pub fn new(protocol: &Arc<Protocol>) -> Self {
-        let barrier = protocol.extension.barrier.iter().flatten().filter_map(|step| step.expect.as_ref());
+        let barrier = protocol.extension.barrier_query().iter().filter_map(|step| step.expect.as_ref());
         Self {
             barrier: barrier.flat_map(|names| names.as_slice().to_vec()).collect(),
             protocol: Arc::clone(protocol),

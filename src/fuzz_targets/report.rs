@@ -15,6 +15,7 @@ use crate::results::event::{
     RequirementText, RunEvent, RunStarted, StepPlace, StopReason, Summary, Verdict, Way,
 };
 use crate::results::excused::ExcusedList;
+use crate::results::window::Window;
 
 /// Whatever texts a run's events hold, JUnit XML has only characters that XML allows, the page no element and no control character of theirs, the console none that a terminal
 /// would act on but its own, and JSON lines give the same events again, but for cases that end alike. `fuzz/` and the tests parse the XML besides.
@@ -282,6 +283,7 @@ impl Maker<'_, '_> {
             precise_cause: None,
             same_as: None,
             unoffered: vec![self.text()?],
+            windows: vec![Window { line: Some(1), ms: 500, silence: true }],
             excused: ExcusedList::default(),
         })
     }

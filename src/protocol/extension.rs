@@ -55,9 +55,9 @@ pub struct Extension {
     pub errors: Option<Errors>,
     /// How a turn begins and ends.
     pub turn: Turn,
-    /// A correlated query that is answered after everything sent before it: the way to know, without
-    /// waiting, that nothing more is to come. Used to settle a case and by `never`.
-    pub barrier: Option<Vec<Exchange>>,
+    /// A correlated query that is answered after everything sent before it: the way to know, without waiting, that nothing more is to
+    /// come. Used to settle a case and by `never`. Where its answer comes after some messages only: `{ query, orders }` or `{ query, per }`.
+    pub barrier: Option<super::Barrier>,
     /// Lengths of time by name: `immediately: 250ms`. `within` of monitors and of steps can name them, and an overlay can say what they
     /// are for a server. `--timeout-scale` scales them.
     #[serde(default)]

@@ -3,6 +3,7 @@
 
 mod address;
 mod annotation;
+mod barrier;
 mod bundle;
 mod bundle_rules;
 mod client_rules;
@@ -41,6 +42,7 @@ use rustc_hash::FxHashMap;
 use serde_json::Value;
 
 pub use annotation::Counts;
+pub use barrier::{Barrier, PER, PartialBarrier};
 pub use bundle::{Bundle, BundleVerdict};
 pub use bundle_rules::{AnswerSchemas, BundleLevel, BundleRules};
 pub use client_rules::{Act as ClientAct, Automatic, ClientRule};

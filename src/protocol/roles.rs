@@ -62,7 +62,7 @@ impl Roles {
         let opening = extension.openings.values().flat_map(|steps| requests(protocol, steps));
         let opening = opening.chain(automatic).collect();
         let mut aside = greeting.clone();
-        aside.extend(answers(protocol, extension.barrier.as_deref().unwrap_or_default()));
+        aside.extend(answers(protocol, extension.barrier_query()));
         aside.extend(extension.state.iter().flat_map(|state| answers(protocol, &state.query)));
         aside.extend(answers(protocol, &extension.turn.before));
         Self {

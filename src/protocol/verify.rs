@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::barrier::verify_barrier;
 use super::bundle_rules::verify_bundle_rules;
 use super::client_rules::verify_client;
 use super::connection_rules::verify_connection;
@@ -49,6 +50,7 @@ pub(super) fn verify(protocol: &Protocol, api: &Document, document: &Value, erro
     }
     verify_fallbacks(protocol, api, errors);
     verify_echoes(protocol, api, errors);
+    verify_barrier(protocol, api, errors);
     verify_requests(protocol, api, errors);
     verify_client(protocol, api, errors);
     verify_bundle_rules(protocol, api, errors);
@@ -76,9 +78,10 @@ fn verify_fallbacks(protocol: &Protocol, api: &Document, errors: &mut Diagnostic
 /// `echo` names a place of the message that was sent last, and stands where that is looked at.
 fn verify_echoes(protocol: &Protocol, api: &Document, errors: &mut Diagnostics) {
     let extension = &protocol.extension;
-    let barrier = extension.barrier.iter().map(|steps| ("/x-frameproof/barrier".to_owned(), steps));
-    let query = extension.state.iter().map(|state| ("/x-frameproof/state/query".to_owned(), &state.query));
-    for (at, steps) in barrier.chain(query) {
+    let barrier = (extension.barrier_place(), extension.barrier_query());
+    let query =
+        extension.state.iter().map(|state| ("/x-frameproof/state/query".to_owned(), &state.query[..]));
+    for (at, steps) in std::iter::once(barrier).chain(query) {
         let mut sent = &Value::Null;
         for (index, step) in steps.iter().enumerate() {
             sent = step.send.as_ref().unwrap_or(sent);

@@ -150,7 +150,6 @@ pub(super) fn exchanges(protocol: &Protocol) -> Vec<(String, &[Exchange])> {
     let extension = &protocol.extension;
     let (fuzzing, explore) = (&extension.fuzzing, &extension.explore);
     let mut all: Vec<(String, &[Exchange])> = Vec::new();
-    all.extend(extension.barrier.iter().map(|steps| ("/barrier".to_owned(), &steps[..])));
     all.extend(extension.state.iter().map(|state| ("/state/query".to_owned(), &state.query[..])));
     all.push(("/turn/before".to_owned(), &extension.turn.before));
     all.push(("/fuzzing/prepare".to_owned(), &fuzzing.prepare));
@@ -168,5 +167,6 @@ pub(super) fn exchanges(protocol: &Protocol) -> Vec<(String, &[Exchange])> {
         all.push((format!("{at}/shows"), &state.shows));
         all.extend(state.ways.iter().map(|(way, steps)| (named(&format!("{at}/ways"), way), &steps[..])));
     }
-    all.into_iter().map(|(at, steps)| (format!("/x-frameproof{at}"), steps)).collect()
+    let all = all.into_iter().map(|(at, steps)| (format!("/x-frameproof{at}"), steps));
+    all.chain([(extension.barrier_place(), extension.barrier_query())]).collect()
 }

@@ -120,6 +120,10 @@ fn test_case(case: &CaseReport, begin: &RunStarted, class: &str) -> TestCase {
     if case.repeats > 0 {
         test.add_property(Property::new("runs", (case.repeats + 1).to_string()));
     }
+    if !case.windows.is_empty() {
+        let windows: Vec<String> = case.windows.iter().map(ToString::to_string).collect();
+        test.add_property(Property::new("windows", windows.join("; ")));
+    }
     if let Some(known) = &case.known {
         test.add_property(Property::new("known-failure", xml(known).into_owned()));
     }

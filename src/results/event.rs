@@ -12,6 +12,7 @@ pub use crate::results::evidence::{Call, FrameRecord, GeneratedStep, LogLine, Sh
 use crate::results::excused::ExcusedList;
 use crate::results::failure::is_none;
 pub use crate::results::failure::{Failure, StepPlace};
+pub use crate::results::window::Window;
 
 /// What became of a case, or of a requirement. In order of gravity.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -195,6 +196,9 @@ pub struct CaseReport {
     /// The first case with the same root cause.
     #[serde(default)]
     pub same_as: Option<String>,
+    /// Where a window of time stood for a barrier: what did not come in it may have come later.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub windows: Vec<Window>,
     /// Deviations from the protocol that the overlay excuses.
     #[serde(default)]
     pub excused: ExcusedList,

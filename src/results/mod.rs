@@ -16,6 +16,7 @@ pub(crate) mod redact;
 pub mod reproduce;
 mod secret;
 pub(crate) mod summary;
+pub mod window;
 
 pub use check::Check;
 pub use counts::Counts;

@@ -198,6 +198,8 @@ pub struct SendMessage {
     pub message: Value,
     /// How often.
     pub count: u32,
+    /// What it asks for may be under way when the case ends.
+    pub abandon: bool,
 }
 
 /// `raw`.
@@ -209,6 +211,8 @@ pub struct SendText {
     pub text: String,
     /// How often.
     pub count: u32,
+    /// What it asks for may be under way when the case ends.
+    pub abandon: bool,
 }
 
 /// `binary`.

@@ -148,11 +148,11 @@ impl Compiler<'_> {
 
     /// Verbs that send something.
     fn stimulus(&mut self, given: &mut file::Step, at: &str) -> Option<Verb> {
-        let (by, count) = (given.client.clone(), given.count.unwrap_or(1));
+        let (by, count, abandon) = (given.client.clone(), given.count.unwrap_or(1), given.abandon);
         Some(if let Some(message) = given.send.take() {
-            Verb::Send(SendMessage { by, message, count })
+            Verb::Send(SendMessage { by, message, count, abandon })
         } else if let Some(text) = given.raw.take() {
-            Verb::Raw(SendText { by, text, count })
+            Verb::Raw(SendText { by, text, count, abandon })
         } else if let Some(text) = given.binary.take() {
             let decoded = base64::engine::general_purpose::STANDARD.decode(text);
             let bytes = decoded.unwrap_or_else(|error| {

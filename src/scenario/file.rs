@@ -240,6 +240,10 @@ pub struct Step {
     /// back to back. From 1 (the default) to 100,000.
     #[schemars(range(min = 1, max = 100_000))]
     pub count: Option<u32>,
+    /// `send`, `raw`: what is asked for by this message may still be under way when the case ends: what the server owes for it then is not
+    /// held against it, and what it sends does not prolong a silence.
+    #[serde(default)]
+    pub abandon: bool,
     /// `drop`: after this many events of the log. A number or a template.
     pub after: Option<Value>,
     /// `drop`: end this side's half of the TCP connection first, and wait (for the step deadline at most) until the server has
@@ -361,6 +365,7 @@ impl Step {
             ("within", self.within.is_some()),
             ("window", self.window.is_some()),
             ("count", self.count.is_some()),
+            ("abandon", self.abandon),
             ("after", self.after.is_some()),
             ("noticed", self.noticed),
             ("past-errors", self.past_errors),

@@ -4,6 +4,7 @@
 
 mod aftermath;
 mod agents;
+mod barriers;
 mod baselines;
 mod browser;
 mod captures;

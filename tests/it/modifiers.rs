@@ -412,7 +412,14 @@ fn each_modifier_that_a_verb_takes_is_judged() {
     let pairs = pairs();
     // Only a server that refuses connections shows what `may-refuse` does.
     // What `reply` and `refuse` do, `requests::` shows: they need a protocol whose server asks.
-    let mut proven = BTreeSet::from([("open", "may-refuse"), ("expect", "reply"), ("expect", "refuse")]);
+    // What `abandon` does, `barriers::` shows: it needs a server that leaves something undone.
+    let mut proven = BTreeSet::from([
+        ("open", "may-refuse"),
+        ("expect", "reply"),
+        ("expect", "refuse"),
+        ("send", "abandon"),
+        ("raw", "abandon"),
+    ]);
     for (pair, [without, with]) in pairs.iter().zip(fates(&pairs)) {
         let alike = match pair.modifier {
             "within" => without.waited == with.waited && without.verdict == with.verdict,
@@ -484,7 +491,7 @@ fn value_of(field: &str) -> &'static str {
         "headers" => "{ X-A: b }",
         "protocols" => "[a]",
         "codes" => "[1000]",
-        "may-refuse" | "noticed" | "past-errors" | "keep" | "warns" => "true",
+        "abandon" | "may-refuse" | "noticed" | "past-errors" | "keep" | "warns" => "true",
         "save" => "{ x: /a }",
         "within" | "window" => "1s",
         "count" | "rejected" | "after" => "2",

@@ -242,7 +242,9 @@ impl Monitor for Correlation {
         }
         (0..self.answered).for_each(|_| tally.exercise(&self.rule.missing));
         let requests = self.requests.values().flat_map(|asked| &asked.requests);
-        for request in requests.filter(|request| !request.optional && request.id.is_some()) {
+        for request in requests.filter(|request| {
+            !request.optional && request.id.is_some() && (end.owes(request.event) || !request.is_open())
+        }) {
             tally.exercise(&self.rule.missing);
             if request.is_open() {
                 let id = request.id.clone().unwrap_or_default();

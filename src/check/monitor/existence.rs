@@ -187,7 +187,7 @@ impl Monitor for Existence {
 
     fn finish(&mut self, end: &End<'_>, tally: &mut Tally) {
         for (.., stretch) in self.stretches.iter() {
-            if end.settled || stretch.count >= self.bounds.rule.min {
+            if (end.settled && end.owes(stretch.began)) || stretch.count >= self.bounds.rule.min {
                 self.bounds.judge(stretch, tally);
             }
         }

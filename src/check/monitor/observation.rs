@@ -1,5 +1,6 @@
 //! What monitors see.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -92,4 +93,13 @@ pub(crate) struct End<'a> {
     pub pace: Pace,
     /// The sessions' logs.
     pub history: &'a History,
+    /// Events whose consequences nobody waits for.
+    pub abandoned: &'a BTreeSet<u64>,
+}
+
+impl End<'_> {
+    /// Whether what began with this event is still owed.
+    pub fn owes(&self, event: u64) -> bool {
+        !self.abandoned.contains(&event)
+    }
 }

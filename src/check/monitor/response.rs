@@ -155,7 +155,7 @@ impl Monitor for Response {
     fn finish(&mut self, end: &End<'_>, tally: &mut Tally) {
         let rule = &self.duty.rule;
         let lasting = Duration::from_millis(rule.lasting_ms);
-        for (_, key, owed) in self.open.iter() {
+        for (_, key, owed) in self.open.iter().filter(|(.., owed)| end.owes(owed.event)) {
             if self.duty.within.is_some() {
                 self.duty.give_up(key, *owed, (end.newest, end.pace), tally);
             } else if end.settled && rule.before.is_none() && end.newest.saturating_sub(owed.since) >= lasting

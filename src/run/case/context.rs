@@ -1,6 +1,8 @@
 //! What a case is given, and what holds while one of its steps runs.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::protocol::{Protocol, ReadingName};
 use crate::run::case::environment::CaseServer;
@@ -96,6 +98,10 @@ impl Tolerance {
 /// Whether the server has said all that it had to say.
 #[derive(Debug, Default)]
 pub(crate) struct Settling {
+    /// Clients whose requests may still be worked on when the case ends.
+    pub runs_on: BTreeSet<String>,
+    /// Windows of time that stood for a barrier: by the step (empty: none ran), with whether it was one of silence.
+    pub windows: BTreeMap<(String, bool), Duration>,
     /// At the end, on every connection.
     pub settled: bool,
     /// How many lines the wire log had when the server had last been silent towards all clients for long enough.

@@ -60,7 +60,7 @@ impl Interpreter<'_> {
             if step.expect.is_none() {
                 continue;
             }
-            let wanted = self.wanted_of(step)?.answering(step.echo.as_ref(), &sent);
+            let wanted = self.wanted_of(step, None)?.answering(step.echo.as_ref(), &sent);
             if step.optional {
                 let taken = self.optional(client, &wanted, &step.covers).await?;
                 if let Some(received) = &taken {
@@ -149,11 +149,12 @@ impl Interpreter<'_> {
         Ok(None)
     }
 
-    /// Does a correlated query. `None`: it was answered; else why not, and the requirements that this breaks.
+    /// Does a correlated query, with these values of its templates. `None`: it was answered; else why not, and the requirements that this breaks.
     pub(crate) async fn query(
         &mut self,
         client: &str,
         steps: &[Exchange],
+        with: Option<&Value>,
     ) -> Result<Option<(Statement, Vec<String>)>, Abort> {
         let waiting = std::mem::take(&mut self.client(client)?.inbox.queue);
         let mut kept: Vec<Received> = Vec::new();
@@ -161,14 +162,14 @@ impl Interpreter<'_> {
         let mut unanswered = None;
         for step in steps {
             if let Some(message) = &step.send {
-                let message = self.expand(message, None)?;
+                let message = self.expand(message, with)?;
                 sent.clone_from(&message);
                 self.send_json(client, message, Purpose::Housekeeping).await?;
             }
             if step.expect.is_none() {
                 continue;
             }
-            let wanted = self.wanted_of(step)?.answering(step.echo.as_ref(), &sent);
+            let wanted = self.wanted_of(step, with)?.answering(step.echo.as_ref(), &sent);
             let began = Instant::now();
             let until = began + self.deadline(None);
             let answer = |state: &mut Client| {

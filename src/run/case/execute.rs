@@ -2,6 +2,7 @@
 
 use crate::results::Check;
 use crate::results::event::{Failure, Verdict};
+use crate::run::case::barrier::About;
 use crate::run::case::context::CaseContext;
 use crate::run::case::environment::CaseServer;
 use crate::run::case::interpreter::{Abort, CaseOutcome, Interpreter};
@@ -146,7 +147,7 @@ async fn run_steps(interpreter: &mut Interpreter<'_>) -> Result<(), Abort> {
     let names = interpreter.conns.names();
     if loaded.case.settle {
         settle(interpreter, &names).await?;
-    } else if interpreter.cx.protocol.extension.barrier.is_none() {
+    } else if !interpreter.cx.protocol.extension.has_whole_barrier() {
         // What was sent last is judged by its answer, also where nothing else is.
         for name in &names {
             interpreter.await_quiet(name).await?;
@@ -168,7 +169,7 @@ async fn settle(interpreter: &mut Interpreter<'_>, names: &[String]) -> Result<(
         }
         if client.is_opened() && !client.is_stalled() && !client.has_ended() && client.is_understood() {
             interpreter.step.client.clone_from(name);
-            interpreter.barrier(name).await?;
+            interpreter.barrier(name, About::Everything).await?;
         } else {
             if !client.is_opened() && interpreter.log.awaits_answer(name) {
                 interpreter.await_quiet(name).await?;

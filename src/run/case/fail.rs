@@ -5,11 +5,11 @@ use serde_json::Value;
 use crate::check::{self, PairJudged, evidence};
 use crate::results::Check;
 use crate::results::cause::{Cause, Statement};
-use crate::results::event::{Failure, Verdict};
+use crate::results::event::{Failure, Verdict, Window};
 use crate::run::case::client::{ObservedEnd, Received};
 use crate::run::case::context::Tolerance;
 use crate::run::case::interpreter::{Abort, CaseOutcome, Interpreter};
-use crate::run::case::outcome::ConnectionLoss;
+use crate::run::case::outcome::{CaseRecord, ConnectionLoss};
 use crate::trace::End;
 
 /// What shows that something is wrong.
@@ -107,6 +107,12 @@ impl Interpreter<'_> {
             _ => ConnectionLoss::Closed,
         });
         let loss = losses.max().unwrap_or_default();
-        CaseOutcome { loss, record: log.finish(&cx.protocol), ..verdict.finish() }
+        let windows = settling.windows.iter().map(|((step, silence), window)| Window {
+            line: (!step.is_empty()).then(|| cx.loaded.place(step).0),
+            ms: u64::try_from(window.as_millis()).unwrap_or(u64::MAX),
+            silence: *silence,
+        });
+        let record = CaseRecord { windows: windows.collect(), ..log.finish(&cx.protocol) };
+        CaseOutcome { loss, record, ..verdict.finish() }
     }
 }

@@ -240,6 +240,7 @@ impl CaseLog {
             trace: self.trace.unwrap_or_default(),
             step_starts: self.step_starts,
             began: Some(self.start),
+            windows: Vec::new(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! One run of one case: the interpreter of its steps, its clients, and what they saw.
 
 pub(crate) mod automatic;
+pub(crate) mod barrier;
 pub(crate) mod capabilities;
 pub(crate) mod client;
 pub(crate) mod connect;

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use crate::results::cause::{Cause, LeakKind};
 use crate::results::death::Death;
-use crate::results::event::{Failure, FrameRecord, LogLine, Verdict};
+use crate::results::event::{Failure, FrameRecord, LogLine, Verdict, Window};
 use crate::results::excused::ExcusedList;
 use crate::trace::Event;
 
@@ -57,6 +57,8 @@ pub(crate) struct CaseRecord {
     pub step_starts: Vec<(String, usize)>,
     /// When the clock of the wire log began.
     pub began: Option<Instant>,
+    /// Windows of time that stood for a barrier.
+    pub windows: Vec<Window>,
 }
 
 /// How connections ended that no client ended: seen when reading, or when writing failed.
@@ -142,6 +144,7 @@ impl CaseOutcome {
         self.record.step_starts.append(&mut round.record.step_starts);
         self.record.wire = round.record.wire;
         self.record.began = round.record.began;
+        self.record.windows = round.record.windows;
         self.loss = self.loss.max(round.loss);
         self.close_handshake = self.close_handshake.max(round.close_handshake);
         self.cause = round.cause;

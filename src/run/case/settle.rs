@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::results::Check;
 use crate::results::cause::{Cause, Statement};
+use crate::run::case::barrier::About;
 use crate::run::case::client::{Client, EndBlame};
 use crate::run::case::context::StepScope;
 use crate::run::case::interpreter::{Abort, Interpreter};
@@ -59,11 +60,16 @@ impl Interpreter<'_> {
     }
 
     /// Waits until the server falls silent towards this client. A silence towards everybody counts for the next client, too.
-    async fn fall_silent(&mut self, client: &str) -> Result<(), Abort> {
+    pub(crate) async fn fall_silent(&mut self, client: &str) -> Result<(), Abort> {
         if self.client(client)?.is_stalled() {
             return Err(Abort::Error(format!("`{client}` is stalled: it receives nothing")));
         }
         let quiet = self.quiet_fallback();
+        self.note_window(quiet, true);
+        if self.settling.runs_on.contains(client) {
+            // What was left running may say more at any time.
+            return self.wait_for_end(client, Instant::now() + quiet).await.map(drop);
+        }
         let until = Instant::now() + self.deadline(None).max(quiet * 2);
         let mut before = self.log.next_index();
         while self.settling.silent_at != Some(before) && !self.silence(client, quiet).await? {
@@ -77,6 +83,11 @@ impl Interpreter<'_> {
         Ok(())
     }
 
+    /// Notes for the report that what did not come is known by a window of time only.
+    fn note_window(&mut self, window: Duration, silence: bool) {
+        self.settling.windows.insert((self.step.pointer.clone(), silence), window);
+    }
+
     /// Hears what the server has to say to what was sent: where nobody can ask whether it is done, its silence tells.
     /// Afterwards the connection may be gone.
     pub(crate) async fn await_quiet(&mut self, client: &str) -> Result<(), Abort> {
@@ -87,25 +98,9 @@ impl Interpreter<'_> {
         self.fall_silent(client).await
     }
 
-    /// Does the protocol's barrier, or waits for the silence that stands for one: when it returns, everything that the
-    /// server had to say to this client before has been received. The barrier's answer is taken out of the queue, and nothing else.
-    pub(crate) async fn barrier(&mut self, client: &str) -> Result<(), Abort> {
-        let Some(steps) = self.cx.protocol.extension.barrier.clone() else {
-            self.fall_silent(client).await?;
-            return self.expect_connected(client);
-        };
-        match self.query(client, &steps).await? {
-            None => Ok(()),
-            Some((why, covers)) if self.client(client)?.has_ended() => {
-                self.fail_on_end(Check::Step, client, &covers, why)
-            }
-            Some((why, covers)) => self.fail_step(&covers, why, None, None),
-        }
-    }
-
     /// `settle`: does the barrier, and looks past everything received.
     pub(crate) async fn settle(&mut self, client: &str) -> Result<(), Abort> {
-        self.barrier(client).await?;
+        self.barrier(client, About::Everything).await?;
         self.client(client)?.inbox.queue.clear();
         Ok(())
     }
@@ -119,11 +114,12 @@ impl Interpreter<'_> {
             |state: &Client| state.has_ended() && (state.blame() != EndBlame::Unexplained || wanted.close);
         match verb.window {
             Some(window) => {
-                let until = Instant::now() + self.cx.run.options.timing.scaled(window);
-                self.wait_for_end(client, until).await?;
+                let window = self.cx.run.options.timing.scaled(window);
+                self.note_window(window, false);
+                self.wait_for_end(client, Instant::now() + window).await?;
             }
             _ if over(self.client(client)?) => {}
-            _ => self.barrier(client).await?,
+            _ => self.barrier(client, About::Awaited(&wanted)).await?,
         }
         let last = self.log.last_index();
         let state = self.client(client)?;

@@ -49,6 +49,11 @@ impl CaseJudges {
         self.judges.observe(event)
     }
 
+    /// As [`check::Judge::abandon`].
+    pub fn abandon(&mut self, event: u64) {
+        self.judges.abandon(event);
+    }
+
     /// Ends the case; `settled`: everything that the server had to say has been seen.
     pub fn finish(self, settled: bool) -> PairJudged<check::Outcome> {
         self.judges.finish(settled)

@@ -65,6 +65,11 @@ impl Expectation {
         &self.messages
     }
 
+    /// What it must have at a place, if anything.
+    pub fn value_at(&self, at: &Pointer) -> Option<&Value> {
+        self.with.as_ref().and_then(|with| at.get(with))
+    }
+
     /// Nothing but the connection's end would do.
     pub fn is_only_close(&self) -> bool {
         self.close && self.messages.is_empty() && self.turn_end.is_none()
@@ -134,16 +139,19 @@ impl Interpreter<'_> {
     }
 
     /// What an exchange of the protocol waits for.
-    pub(crate) fn wanted_of(&mut self, exchange: &Exchange) -> Result<Expectation, Abort> {
+    pub(crate) fn wanted_of(
+        &mut self,
+        exchange: &Exchange,
+        with: Option<&Value>,
+    ) -> Result<Expectation, Abort> {
         let names = exchange.expect.as_ref().map(|names| names.as_slice()).unwrap_or_default();
-        let schema = match &exchange.schema {
-            Some(given) => {
-                let constraint = Constraint { given: given.clone(), fixed: None };
-                Some(self.compiled(&constraint)?.1)
-            }
+        let mut filled = |value: Option<&Value>| value.map(|value| self.expand(value, with)).transpose();
+        let (part, schema) = (filled(exchange.with.as_ref())?, filled(exchange.schema.as_ref())?);
+        let schema = match schema {
+            Some(given) => Some(self.compiled(&Constraint { given, fixed: None })?.1),
             None => None,
         };
-        self.wanted_with(names, exchange.with.as_ref(), schema)
+        self.wanted_with(names, part.as_ref(), schema)
     }
 
     /// A step's JSON Schema, and the same compiled.

@@ -90,6 +90,7 @@ pub(crate) fn report(
         cued,
         precise_cause,
         same_as: None,
+        windows: outcome.record.windows,
         excused: outcome.excused,
         reproduce: run.options.reproduce.case(&loaded.id),
         known: None,

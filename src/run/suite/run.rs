@@ -10,6 +10,7 @@ use crate::protocol::{Level, Protocol, Requirement};
 use crate::results::Check;
 use crate::results::event::{CaseReport, RunEvent, StopReason, Summary};
 use crate::results::summary::{Rule, SummaryBuilder};
+use crate::results::window;
 use crate::run::context::RunContext;
 use crate::run::isolation::precheck as isolation;
 use crate::run::options::{CaseOptions, Retention};
@@ -61,8 +62,14 @@ pub async fn run(
         true = interrupted(&mut stop) => return Err(RunError::Interrupted),
     }
     let summary = SummaryBuilder::new(rules(&run.protocol), options.strict, options.baseline.clone());
-    let mut reports =
-        ReportSink { secrets, causes: FailureGroups::default(), summary, sink, cued: CueResults::default() };
+    let mut reports = ReportSink {
+        secrets,
+        causes: FailureGroups::default(),
+        summary,
+        sink,
+        cued: CueResults::default(),
+        silences: false,
+    };
     let begins = started(&run, &target, &pool.url().await, cases.len());
     reports.tell(&RunEvent::RunStarted(Box::new(begins)));
     let leaked = tokio::select! {
@@ -91,10 +98,13 @@ pub async fn run(
         reports.enter(report);
     }
     shared.pool.stop().await;
-    let ReportSink { summary, sink, cued, .. } = reports;
+    let ReportSink { summary, sink, cued, silences, .. } = reports;
     let mut summary = summary.summary(stopped, complete, start.elapsed());
     summary.hints.extend(asked::hint(&target, &asked, cued, &shared.run));
     summary.hints.extend(hints);
+    if silences && !shared.run.is_reference {
+        summary.hints.push(window::HINT.to_owned());
+    }
     if let Err(error) = trace {
         // What was judged is judged all the same.
         summary.hints.push(RunError::no_trace(&options, error).to_string());

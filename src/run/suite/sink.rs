@@ -14,6 +14,8 @@ pub(crate) struct ReportSink<'s> {
     pub sink: &'s mut (dyn FnMut(&RunEvent) + Send),
     /// What became of cases that said something which the model was to see.
     pub cued: CueResults,
+    /// A silence of the server stood for a barrier.
+    pub silences: bool,
 }
 
 impl ReportSink<'_> {
@@ -23,6 +25,7 @@ impl ReportSink<'_> {
 
     pub fn enter(&mut self, report: CaseReport) {
         let mut report = self.secrets.case(report);
+        self.silences |= report.windows.iter().any(|window| window.silence);
         self.summary.add(&mut report);
         self.causes.group(&mut report);
         self.causes.join(&mut report);

@@ -3,6 +3,7 @@
 pub mod fuzz;
 pub mod hand;
 pub mod model;
+pub mod own;
 pub mod sdks;
 pub mod signals;
 pub mod target;

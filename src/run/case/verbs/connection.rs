@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::protocol::OFFER;
 use crate::results::Check;
 use crate::results::cause::Cause;
+use crate::run::case::barrier::About;
 use crate::run::case::client::{Client, Reading, Received, Taken};
 use crate::run::case::context::StepScope;
 use crate::run::case::exchange::ExchangeKind;
@@ -272,7 +273,7 @@ impl Interpreter<'_> {
         let mut waited = self.wait_until(name, until, reached).await?;
         if let Waited::Done(None) = waited {
             // What comes right behind the turn's end belongs to it.
-            self.barrier(name).await?;
+            self.barrier(name, About::Everything).await?;
             waited = self.wait_until(name, until, reached).await?;
         }
         let message = format!("fewer than {count} events came");

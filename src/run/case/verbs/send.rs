@@ -17,6 +17,7 @@ impl Interpreter<'_> {
     pub(crate) async fn send_message(&mut self, verb: &SendMessage, cx: &StepScope<'_>) -> Result<(), Abort> {
         for _ in 0..verb.count {
             let message = self.expand(&verb.message, None)?;
+            self.leave_running(cx.client, verb.abandon);
             self.send_json(cx.client, message, Purpose::Stimulus).await?;
         }
         Ok(())
@@ -25,10 +26,19 @@ impl Interpreter<'_> {
     pub(crate) async fn raw(&mut self, verb: &SendText, cx: &StepScope<'_>) -> Result<(), Abort> {
         let text = self.expand(&json!(verb.text), None)?;
         for _ in 0..verb.count {
+            self.leave_running(cx.client, verb.abandon);
             self.send_text(cx.client, text.as_str().unwrap_or_default().to_owned(), Purpose::Stimulus)
                 .await?;
         }
         Ok(())
+    }
+
+    /// What the next message asks for may be under way when the case ends.
+    fn leave_running(&mut self, client: &str, abandon: bool) {
+        if abandon {
+            self.judges.abandon(self.log.next_index());
+            self.settling.runs_on.insert(client.to_owned());
+        }
     }
 
     /// Sends a message as the server spells it.

@@ -4,9 +4,10 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::protocol::{ConnectionEvent, Protocol};
+use crate::protocol::{Barrier, ConnectionEvent, Protocol};
 use crate::results::Check;
 use crate::results::event::{Failure, Verdict};
+use crate::run::case::barrier::About;
 use crate::run::case::client::{Client, EndBlame, ObservedEnd, Received};
 use crate::run::case::context::StepScope;
 use crate::run::case::interpreter::{Abort, Interpreter};
@@ -27,12 +28,15 @@ impl Interpreter<'_> {
             return Ok(());
         }
         if !self.client(&name)?.has_ended() {
-            let barrier = self.cx.protocol.extension.barrier.clone().unwrap_or_default();
+            let barrier = self.cx.protocol.extension.barrier.clone();
+            // One that is made for a value asks nothing without it.
+            let query = barrier.as_ref().filter(|barrier| barrier.per().is_none());
+            let query = query.map(Barrier::query).unwrap_or_default();
             let opened = self.client(&name)?.is_opened();
-            let silent = if barrier.is_empty() || !opened {
+            let silent = if query.is_empty() || !opened {
                 !self.pong(&name).await?
             } else {
-                self.query(&name, &barrier).await?.is_some()
+                self.query(&name, query, None).await?.is_some()
             };
             if silent && !self.client(&name)?.has_ended() {
                 self.client(&name)?.report_silence();
@@ -43,8 +47,8 @@ impl Interpreter<'_> {
                 );
                 return self.fail_step(blame, message, None, None);
             }
-            // A pong may overtake the answer to what was sent before.
-            if barrier.is_empty() {
+            // A pong, or the answer of a barrier that orders a part only, may overtake the answer to what was sent before.
+            if !self.cx.protocol.extension.has_whole_barrier() {
                 self.await_quiet(&name).await?;
             }
         }
@@ -118,12 +122,13 @@ impl Interpreter<'_> {
     /// `rejected`: so many errors have come by the time the barrier is answered.
     pub(crate) async fn rejected(&mut self, verb: &case::Rejected, cx: &StepScope<'_>) -> Result<(), Abort> {
         let (client, blame, wanted) = (cx.client, cx.blame, verb.count);
-        let barrier = self.cx.protocol.extension.barrier.clone();
+        let proven = self.is_proven(About::Errors);
+        let barrier = self.cx.protocol.extension.barrier_query().to_vec();
         // That a barrier was answered says which silence it was not.
         let mut spoke = false;
-        if let Some(barrier) = barrier.filter(|_| self.conns.get(client).is_some_and(Client::is_opened)) {
+        if proven && self.conns.get(client).is_some_and(Client::is_opened) {
             if self.errors(client)? < wanted && !self.client(client)?.has_ended() {
-                spoke = self.query(client, &barrier).await?.is_none();
+                spoke = self.query(client, &barrier, None).await?.is_none();
                 // An answer that names no question may be one to an earlier question: its silence tells then.
                 let is_sure = barrier.iter().all(|step| step.expect.is_none() || step.echo.is_some());
                 if spoke && !is_sure && self.errors(client)? < wanted {
@@ -185,7 +190,7 @@ impl Interpreter<'_> {
         let state = self.client(client)?;
         let listens = state.is_opened() && !state.is_stalled() && !state.has_ended();
         if listens && state.blame() == EndBlame::Unexplained && state.is_understood() {
-            self.barrier(client).await?;
+            self.barrier(client, About::Everything).await?;
         }
         let text = self.expand(&json!(verb.text), None)?;
         let Some(text) = text.as_str().filter(|text| !text.is_empty()) else { return Ok(()) };
