@@ -161,8 +161,8 @@ impl Input {
     /// A step with its `as`, where it takes one: those that name their client themselves do not.
     fn with_client(&self, step: &Value) -> Value {
         const OWN: &[&str] = &[
-            "open", "close", "drop", "stall", "unstall", "settle", "restart", "assert", "parallel", "alive",
-            "ended",
+            "open", "close", "drop", "stall", "unstall", "settle", "restart", "assert", "parallel", "repeat",
+            "alive", "ended",
         ];
         let mut step = step.clone();
         if let Some(map) = step.as_object_mut()

@@ -65,6 +65,7 @@ pub use times::Time;
 pub(crate) use verify_requests::mistakes as answer_mistakes;
 
 use crate::frame::json_within;
+use crate::source::ordered::ordered;
 use crate::source::schema::Schema;
 use crate::source::{Diagnostic, Diagnostics};
 use crate::trace::Direction;
@@ -294,7 +295,8 @@ impl Protocol {
         if let Some(schema) = known.get(&text) {
             return Ok(schema.clone());
         }
-        let compiled = Schema::new(schema)?;
+        let in_order = ordered(schema)?;
+        let compiled = Schema::new(&in_order)?;
         if known.len() < MAX_SCHEMAS {
             known.insert(text, compiled.clone());
         }

@@ -2,16 +2,31 @@
 
 use super::Protocol;
 use super::path::INVARIANTS;
+use super::rules::{Rule, Scope};
 use crate::source::{Diagnostic, Diagnostics, Document, Part, escape_token};
 
 /// A key must say where it stands, and nothing that the monitor would not look at.
 pub(super) fn verify_keys(protocol: &Protocol, api: &Document, errors: &mut Diagnostics) {
     for (name, invariant) in &protocol.extension.invariants {
-        if let Some((field, key, sides)) = invariant.monitor.key()
-            && let Some(mistake) = key.mistake(sides)
+        let at = |field: &str| format!("{INVARIANTS}/{}/monitor/{field}", escape_token(name));
+        for (field, key, sides) in invariant.monitor.keys() {
+            if let Some(mistake) = key.mistake(sides) {
+                errors.push(Diagnostic::new(mistake).at(api, &at(field), Part::Value));
+            }
+        }
+        if let Rule::Holds(rule) = &invariant.monitor
+            && let Some((field, mistake)) = rule.mistake()
         {
-            let at = format!("{INVARIANTS}/{}/monitor/{field}", escape_token(name));
-            errors.push(Diagnostic::new(mistake).at(api, &at, Part::Value));
+            errors.push(Diagnostic::new(mistake).at(api, &at(&format!("holds{field}")), Part::Key));
+        }
+        if let Rule::Absence(rule) = &invariant.monitor
+            && rule.answered.is_some()
+            && (rule.until_anywhere || rule.scope == Scope::Session)
+        {
+            let other = if rule.until_anywhere { "until-anywhere" } else { "scope: session" };
+            let mistake = format!("`answered` does not go with `{other}`");
+            let hint = "an answer shows what the server has read on the same connection: leave the other out";
+            errors.push(Diagnostic::new(mistake).at(api, &at("absence/answered"), Part::Key).hint(hint));
         }
     }
 }

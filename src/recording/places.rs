@@ -125,7 +125,10 @@ impl Places {
             Rule::Echo(rule) => self.key([&rule.id]),
             Rule::States(rule) => self.key([&rule.key]),
             Rule::Precedence(rule) => self.key(&rule.key),
-            Rule::Absence(rule) => self.key(&rule.key),
+            Rule::Absence(rule) => {
+                self.key(&rule.key);
+                self.key(rule.answered.iter().filter_map(|answered| answered.id.as_ref()));
+            }
             Rule::Response(rule) => self.key(&rule.key),
             Rule::Constant(rule) => self.key(&rule.key),
             Rule::Unique(rule) => rule.identity.iter().chain([&rule.at]).for_each(|at| self.id(at)),
@@ -141,10 +144,10 @@ impl Places {
                 self.pieces.extend(names.into_iter().map(|name| (name, rule.at.clone())));
             }
             Rule::Series(rule) => self.key([&rule.key]),
+            Rule::Holds(rule) => self.key(&rule.key),
             Rule::Agreement(_)
             | Rule::ServerRequests(_)
             | Rule::Existence(_)
-            | Rule::Holds(_)
             | Rule::Relation(_)
             | Rule::Proportion(_)
             | Rule::Cadence(_) => {}

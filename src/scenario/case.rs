@@ -126,6 +126,8 @@ pub enum Verb {
     Assert(Relation),
     /// Steps that leave the server's visible state as it was.
     Unchanged(Unchanged),
+    /// Steps, again and again.
+    Repeat(Box<Repeat>),
     /// Lists of steps, side by side.
     Parallel(Vec<Vec<Step>>),
 }
@@ -373,6 +375,17 @@ pub struct Unchanged {
     pub steps: Vec<Step>,
 }
 
+/// `repeat`.
+#[derive(Debug, Clone)]
+pub struct Repeat {
+    /// What ends it: a message that one of the steps takes.
+    pub until: Awaited,
+    /// How often at most.
+    pub most: u32,
+    /// The steps.
+    pub steps: Vec<Step>,
+}
+
 /// A JSON Schema of a step.
 #[derive(Debug, Clone)]
 pub struct Constraint {
@@ -481,6 +494,7 @@ impl Verb {
             Self::ExpectFile(_) => "expect_file",
             Self::Assert(_) => "assert",
             Self::Unchanged(_) => "unchanged",
+            Self::Repeat(_) => "repeat",
             Self::Parallel(_) => "parallel",
         }
     }
@@ -520,6 +534,7 @@ impl Verb {
     pub fn inner(&self) -> impl Iterator<Item = &Step> {
         let (one, many) = match self {
             Self::Unchanged(verb) => (&verb.steps[..], &[][..]),
+            Self::Repeat(verb) => (&verb.steps[..], &[][..]),
             Self::Parallel(branches) => (&[][..], &branches[..]),
             _ => (&[][..], &[][..]),
         };

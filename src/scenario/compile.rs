@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::case::{
     Alive, Awaited, Case, Check, Common, Constraint, Cut, Ended, Expect, ExpectFile, Joined, Leniency, Never,
-    Open, Opening, Rejected, Relation, Selected, SendBinary, SendMessage, SendText, Step, Text, Unchanged,
-    Upgrade, Verb, WriteBytes, WriteFrame,
+    Open, Opening, Rejected, Relation, Repeat, Selected, SendBinary, SendMessage, SendText, Step, Text,
+    Unchanged, Upgrade, Verb, WriteBytes, WriteFrame,
 };
 use super::file;
 use super::frame::unhex;
@@ -20,6 +20,9 @@ use super::verify::{CLOSE, REFUSAL, REFUSED, TURN_END};
 use crate::protocol::{Answer, END, OneOrMany, Protocol, answer_mistakes};
 use crate::source::{Part, escape_token};
 use crate::trace::Direction;
+
+/// How often a loop is done at most, where it does not say.
+const MOST_ROUNDS: u32 = 100;
 
 /// What is wrong with a step.
 #[derive(Debug)]
@@ -235,9 +238,34 @@ impl Compiler<'_> {
             let steps = self.steps(steps, &format!("{at}/unchanged"));
             return Some(Verb::Unchanged(Unchanged { by: given.client.take(), steps }));
         }
+        if let Some(steps) = given.repeat.take() {
+            return self.repeat(steps, given, at);
+        }
         let branches = given.parallel.take()?.into_iter().enumerate();
         let steps = |(index, steps)| self.steps(steps, &format!("{at}/parallel/{index}"));
         Some(Verb::Parallel(branches.map(steps).collect()))
+    }
+
+    /// A loop ends by a message that one of its steps takes.
+    fn repeat(&mut self, steps: Vec<file::Step>, given: &mut file::Step, at: &str) -> Option<Verb> {
+        let Some(until) = given.until.take() else {
+            let hint = "`until: TYPE`, with `with` or `where`: the message that ends the loop";
+            self.mistake(format!("{at}/repeat"), Part::Key, "`repeat` needs an `until`", hint);
+            return None;
+        };
+        let steps = self.steps(steps, &format!("{at}/repeat"));
+        let names = until.as_slice();
+        fn takes(step: &Step, names: &[String]) -> bool {
+            let own = matches!(&step.verb, Verb::Expect(verb) if verb.awaited.names.iter().any(|name| names.contains(name)));
+            own || step.verb.inner().any(|inner| takes(inner, names))
+        }
+        if !steps.iter().any(|step| takes(step, names)) {
+            let message = format!("no `expect` in the loop takes {}", names.join(" or "));
+            let hint = "the loop ends by a message that one of its steps takes";
+            self.mistake(format!("{at}/until"), Part::Value, message, hint);
+        }
+        let most = given.count.unwrap_or(MOST_ROUNDS);
+        Some(Verb::Repeat(Box::new(Repeat { until: self.awaited(names, given, at), most, steps })))
     }
 
     /// `expect: refused` waits for nothing: it looks at what the last `open` came to.

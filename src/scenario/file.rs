@@ -189,6 +189,9 @@ pub struct Step {
     pub assert: Option<Assertion>,
     /// Do these steps and compare the server's visible state before and after.
     pub unchanged: Option<Vec<Step>>,
+    /// Do these steps again and again, until one of them takes a message of `until`: the steps behind that one are left out. It must come
+    /// within `count` rounds (100).
+    pub repeat: Option<Vec<Step>>,
     /// Execute the first steps of all lists, then the second ones, and so on, so that messages are sent back to back.
     pub parallel: Option<Vec<Vec<Step>>>,
 
@@ -203,7 +206,7 @@ pub struct Step {
     /// `open`: which of the protocol's opening exchanges; `none` connects only. Default: the first.
     pub opening: Option<String>,
     /// `open`: values for the opening's templates, and for the parameter of the address that names the session.
-    /// `expect`, `never`: a part of the message, or of the end of the connection (`{ code: 4410 }`).
+    /// `expect`, `never`, `repeat`: a part of the message, or of the end of the connection (`{ code: 4410 }`).
     pub with: Option<Value>,
     /// `open`: the server may refuse the connection; it counts as closed then, and `expect: refused` judges the refusal.
     #[serde(default)]
@@ -216,7 +219,7 @@ pub struct Step {
     /// `open`: the sub-protocol that the server must select; `none`: it must select none. Another one violates the step's
     /// `covers`.
     pub selects: Option<String>,
-    /// A JSON Schema. `expect`, `never`: of the message, or of the end of the connection; `joined`: of the text;
+    /// A JSON Schema. `expect`, `never`, `repeat`: of the message, or of the end of the connection; `joined`: of the text;
     /// `expect_file`: of the file's text, or null where there is none.
     #[serde(rename = "where")]
     pub schema: Option<Value>,
@@ -237,13 +240,16 @@ pub struct Step {
     #[schemars(extend("x-hint" = NEEDS_UNIT))]
     pub window: Option<String>,
     /// `expect`: this many messages (not of `close`: a connection ends once). `send`, `raw`, `frame`, `bytes`: this many times,
-    /// back to back. From 1 (the default) to 100,000.
+    /// back to back. `repeat`: rounds at most. From 1 (the default, but for `repeat`) to 100,000.
     #[schemars(range(min = 1, max = 100_000))]
     pub count: Option<u32>,
     /// `send`, `raw`: what is asked for by this message may still be under way when the case ends: what the server owes for it then is not
     /// held against it, and what it sends does not prolong a silence.
     #[serde(default)]
     pub abandon: bool,
+    /// `repeat`: the message, or one of the messages, that ends the loop: with `with` and `where`, as `expect` has them. Values that it lacks are not
+    /// saved.
+    pub until: Option<OneOrMany>,
     /// `drop`: after this many events of the log. A number or a template.
     pub after: Option<Value>,
     /// `drop`: end this side's half of the TCP connection first, and wait (for the step deadline at most) until the server has
@@ -341,6 +347,7 @@ impl Step {
             ("expect_file", self.expect_file.is_some()),
             ("assert", self.assert.is_some()),
             ("unchanged", self.unchanged.is_some()),
+            ("repeat", self.repeat.is_some()),
             ("parallel", self.parallel.is_some()),
         ];
         verbs.iter().filter(|(_, given)| *given).map(|(verb, _)| *verb).collect()
@@ -366,6 +373,7 @@ impl Step {
             ("window", self.window.is_some()),
             ("count", self.count.is_some()),
             ("abandon", self.abandon),
+            ("until", self.until.is_some()),
             ("after", self.after.is_some()),
             ("noticed", self.noticed),
             ("past-errors", self.past_errors),

@@ -25,6 +25,9 @@ fn sends(steps: &[Step], protocol: &Protocol, document: &Document, at: &str, not
         if let Some(within) = &step.unchanged {
             sends(within, protocol, document, &format!("{at}/unchanged"), notes);
         }
+        if let Some(within) = &step.repeat {
+            sends(within, protocol, document, &format!("{at}/repeat"), notes);
+        }
         for (branch, within) in step.parallel.iter().flatten().enumerate() {
             sends(within, protocol, document, &format!("{at}/parallel/{branch}"), notes);
         }

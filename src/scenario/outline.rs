@@ -78,12 +78,15 @@ struct Step {
     #[serde(default)]
     unchanged: Vec<Step>,
     #[serde(default)]
+    repeat: Vec<Step>,
+    #[serde(default)]
     parallel: Vec<Vec<Step>>,
 }
 
 impl Step {
     fn covered(self, ids: &mut Vec<String>) {
         ids.extend(self.covers);
+        self.repeat.into_iter().for_each(|step| step.covered(ids));
         self.unchanged.into_iter().for_each(|step| step.covered(ids));
         self.parallel.into_iter().flatten().for_each(|step| step.covered(ids));
     }

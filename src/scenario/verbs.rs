@@ -67,6 +67,7 @@ pub const VERBS: &[VerbInfo] = &[
     verb("expect_file", "PATH", &["where", "within"]),
     verb("assert", "{ RELATION: [VALUES] }", &[]),
     verb("unchanged", "[STEPS]", &["as"]),
+    verb("repeat", "[STEPS]", &["until", "with", "where", "count"]),
     verb("parallel", "[[STEPS], …]", &[]),
 ];
 

@@ -11,6 +11,7 @@ use super::salvage::Gaps;
 use super::template;
 use crate::protocol::extension::PatternWhere;
 use crate::protocol::{Matcher, Pattern, Protocol};
+use crate::source::ordered::ordered;
 use crate::source::schema::Schema;
 use crate::source::{Diagnostic, Diagnostics, Document, Part, check_keywords, escape_token, nearest};
 use crate::trace::Direction;
@@ -273,6 +274,9 @@ impl Checker<'_> {
         if let Some(steps) = &step.unchanged {
             self.steps(steps, &format!("{at}/unchanged"));
         }
+        if let Some(steps) = &step.repeat {
+            self.steps(steps, &format!("{at}/repeat"));
+        }
         for (index, branch) in step.parallel.iter().flatten().enumerate() {
             self.steps(branch, &format!("{at}/parallel/{index}"));
         }
@@ -280,7 +284,7 @@ impl Checker<'_> {
 
     /// Message types, openings and clients.
     fn names(&mut self, step: &Step, at: &str) {
-        for (field, names) in [("expect", &step.expect), ("never", &step.never)] {
+        for (field, names) in [("expect", &step.expect), ("never", &step.never), ("until", &step.until)] {
             for name in names.iter().flat_map(|names| names.as_slice()) {
                 if name == TURN_END || name == CLOSE || (name == REFUSED && field == "expect") {
                     continue;
@@ -391,7 +395,8 @@ impl Checker<'_> {
         }
         // One without templates has been compiled.
         let open = step.schema.as_ref().filter(|schema| !template::is_constant(schema));
-        if let Some(Err(error)) = open.map(Schema::new) {
+        let compiled = |schema| ordered(schema).and_then(|schema| Schema::new(&schema));
+        if let Some(Err(error)) = open.map(compiled) {
             let message = format!("`where` is not a JSON Schema: {error}");
             self.error(&format!("{at}/where"), Part::Value, &message, "");
         }

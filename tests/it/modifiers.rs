@@ -419,6 +419,11 @@ fn each_modifier_that_a_verb_takes_is_judged() {
         ("expect", "refuse"),
         ("send", "abandon"),
         ("raw", "abandon"),
+        // The modifiers of `repeat` are what `loops::` is about.
+        ("repeat", "until"),
+        ("repeat", "with"),
+        ("repeat", "where"),
+        ("repeat", "count"),
     ]);
     for (pair, [without, with]) in pairs.iter().zip(fates(&pairs)) {
         let alike = match pair.modifier {
@@ -483,11 +488,11 @@ fn value_of(field: &str) -> &'static str {
         "frame" => "{ opcode: ping }",
         "bytes" => "'00'",
         "binary" => "AAAA",
-        "expect" | "never" => "welcome",
+        "expect" | "never" | "until" => "welcome",
         "joined" => "{ of: assistant_text, at: [/text] }",
         "restart" => "hard",
         "assert" => "{ equal: [1, 1] }",
-        "unchanged" | "parallel" => "[]",
+        "unchanged" | "parallel" | "repeat" => "[]",
         "headers" => "{ X-A: b }",
         "protocols" => "[a]",
         "codes" => "[1000]",

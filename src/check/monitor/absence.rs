@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::answers::Answers;
 use super::key::{Keys, Part};
 use super::{Monitor, MonitorBuilder, Observation};
 use crate::check::bounded::{BoundedMap, Memory};
@@ -23,6 +24,8 @@ pub(super) struct Absence {
     until: Option<Matcher>,
     owed: Option<Matcher>,
     unless: Option<Matcher>,
+    /// With `answered`: a scope begins with the answer to what was sent later.
+    answers: Option<Answers>,
     keys: Keys,
     scopes: BoundedMap<Extent>,
     /// With `until-anywhere`: when the last `until` came in each session.
@@ -35,6 +38,8 @@ pub(super) struct Absence {
 struct Extent {
     /// The event that opened the scope, while it is open, and when that was.
     began: Option<(u64, u64)>,
+    /// With `answered`: it begins once a request is answered before which at least so many were sent.
+    waits: Option<u64>,
     /// How many `owed` have not had their `after`.
     owed: u32,
     /// The last `after` opened no scope, because another is owed.
@@ -49,6 +54,7 @@ impl Extent {
     /// `owed`: this message asks for an `after` itself.
     fn until(&mut self, owed: bool) {
         self.began = None;
+        self.waits = None;
         if std::mem::take(&mut self.passed) && !owed {
             self.owed = self.owed.saturating_add(1);
         }
@@ -59,15 +65,25 @@ impl Extent {
         self.began.is_none() && self.owed == 0 && !self.passed && !self.barred
     }
 
-    /// Whether a scope opens.
-    fn after(&mut self, event: u64, clock: u64) -> bool {
+    /// Whether a scope opens. `asked`: it begins only when a request is answered before which so many were sent.
+    fn after(&mut self, event: u64, clock: u64, asked: Option<u64>) -> bool {
         self.owed = self.owed.saturating_sub(1);
         self.passed = self.owed > 0;
         if self.passed || self.barred || self.unsure {
             return false;
         }
+        if asked.is_some() && self.began.is_some() {
+            // The server has learned of the first one, or does so sooner.
+            return false;
+        }
         self.began = Some((event, clock));
-        true
+        self.waits = asked;
+        asked.is_none()
+    }
+
+    /// A request was answered before which so many were sent. Whether the scope begins.
+    fn answered(&mut self, before: u64) -> bool {
+        self.began.is_some() && self.waits.take_if(|asked| before >= *asked).is_some()
     }
 }
 
@@ -80,6 +96,7 @@ impl Absence {
             until: b.optional(rule.until.as_ref())?,
             owed: b.optional(rule.owed.as_ref())?,
             unless: b.optional(rule.unless.as_ref())?,
+            answers: rule.answered.as_ref().map(|answered| Answers::new(answered, b)).transpose()?,
             keys: Keys::new(rule.key.as_ref(), b)?,
             rule: Arc::new(rule.clone()),
             scopes: BoundedMap::default(),
@@ -92,7 +109,8 @@ impl Absence {
 impl Absence {
     /// The event that opened a scope which is open still.
     fn opened(&mut self, seen: &Observation<'_>, place: u32, key: Option<&str>) -> Option<u64> {
-        let (event, clock) = self.scopes.get(place, key)?.began?;
+        let scope = self.scopes.get(place, key)?;
+        let (event, clock) = scope.began.filter(|_| scope.waits.is_none())?;
         let session = seen.session.0;
         let ended = match self.ended.get(session, key) {
             Some(last) => *last > clock,
@@ -102,8 +120,9 @@ impl Absence {
     }
 }
 
-impl Monitor for Absence {
-    fn observe(&mut self, seen: &Observation<'_>, tally: &mut Tally) {
+impl Absence {
+    /// Takes the next message, but for what it answers.
+    fn take(&mut self, seen: &Observation<'_>, tally: &mut Tally) {
         let place = match self.rule.scope {
             Scope::Connection => seen.conn.0,
             Scope::Session => seen.session.0,
@@ -146,20 +165,35 @@ impl Monitor for Absence {
         });
         scope.owed = scope.owed.saturating_add(u32::from(owed));
         scope.barred |= unless;
-        if after && scope.after(seen.event, self.clock) {
+        let asked = self.answers.as_mut().map(|answers| answers.asked(seen.conn));
+        if after && scope.after(seen.event, self.clock, asked) {
             tally.exercise(&self.rule.decides);
         }
         self.scopes.insert(place, key, scope, 0);
     }
+}
+
+impl Monitor for Absence {
+    fn observe(&mut self, seen: &Observation<'_>, tally: &mut Tally) {
+        let before = self.answers.as_mut().and_then(|answers| answers.observe(seen));
+        self.take(seen, tally);
+        if let Some(before) = before {
+            let begun =
+                self.scopes.each(seen.conn.0).map(|scope| scope.answered(before)).filter(|begun| *begun);
+            begun.for_each(|_| tally.exercise(&self.rule.decides));
+        }
+    }
 
     fn closed(&mut self, conn: Conn, _findings: &mut Tally) {
         self.keys.closed(conn);
+        self.answers.iter_mut().for_each(|answers| answers.closed(conn));
         if self.rule.scope == Scope::Connection {
             self.scopes.leave(conn.0);
         }
     }
 
     fn memory(&self) -> Memory {
-        self.keys.memory() + self.scopes.memory() + self.ended.memory()
+        let answers = self.answers.as_ref().map(Answers::memory).unwrap_or_default();
+        self.keys.memory() + answers + self.scopes.memory() + self.ended.memory()
     }
 }

@@ -1,5 +1,6 @@
 //! A reply repeats a value of its request.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -43,16 +44,17 @@ impl Monitor for Echo {
         let asks = seen.is(&self.request);
         let Some(id) = self.ids.id(seen, Part::begins(asks)) else { return };
         if asks && let Some(asked) = self.rule.asked.get(seen.body) {
-            self.open.insert(seen.conn.0, Some(&id), (asked.clone(), seen.event), bytes_of(asked));
+            let bytes = bytes_of(&asked);
+            self.open.insert(seen.conn.0, Some(&id), (asked.into_owned(), seen.event), bytes);
         } else if seen.is(&self.reply)
             && let Some((asked, event)) = self.open.remove(seen.conn.0, Some(&id))
         {
             tally.exercise(&self.rule.decides);
             let told = self.rule.told.get(seen.body);
-            if told == Some(&asked) {
+            if told.as_deref() == Some(&asked) {
                 return;
             }
-            let shown = told.map_or_else(|| "missing".to_owned(), crate::protocol::shorten);
+            let shown = told.as_deref().map_or_else(|| "missing".to_owned(), crate::protocol::shorten);
             let message = format!(
                 "{} is {shown}, but the request says {}",
                 self.rule.told,
@@ -61,7 +63,7 @@ impl Monitor for Echo {
             if let Some(violation) = tally.broken(&self.check, &self.rule.decides, seen.event, message) {
                 violation.related = Some(event);
                 violation.expected = Some(asked);
-                violation.actual = told.cloned();
+                violation.actual = told.map(Cow::into_owned);
             }
         }
     }

@@ -1,60 +1,130 @@
 //! Conditions on a single message: a schema, two values that relate, a share of a whole.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
+use super::key::{Keys, Part};
 use super::{Monitor, MonitorBuilder, Observation};
+use crate::check::bounded::{BoundedMap, Memory, bytes_of};
+use crate::check::sessions::Conn;
 use crate::check::tally::Tally;
 use crate::frame::Pointer;
 use crate::protocol::Matcher;
-use crate::protocol::rules as rule;
+use crate::protocol::rules::{self as rule, Spot};
 use crate::results::Check;
+use crate::source::guest::guest;
 use crate::source::schema::{Problem, Schema, Violation as SchemaViolation};
 use crate::source::{Diagnostic, Diagnostics};
 
 /// Most undeclared properties that a message names.
 const MAX_NAMES: usize = 8;
 
-/// Every message of a pattern satisfies a JSON Schema. Memory: none.
+/// Every message of a pattern satisfies a JSON Schema. Memory: of schemas that come in messages a window, by their keys; else none.
 #[derive(Clone)]
 pub(super) struct Holds {
     check: Check,
     decides: Vec<String>,
     on: Matcher,
-    schema: Schema,
-    json: Option<Pointer>,
+    at: Option<Spot>,
+    by: By,
+}
+
+/// Whose schema it is.
+#[derive(Clone)]
+enum By {
+    Own(Schema),
+    Told(Box<Told>),
+}
+
+/// Schemas that come in messages.
+#[derive(Clone)]
+struct Told {
+    on: Matcher,
+    at: Pointer,
+    keys: Keys,
+    known: BoundedMap<(Schema, usize)>,
+}
+
+/// Most steps that validating by a schema of the server's may take: the parts of the schema times the size of the value.
+const MOST_WORK: usize = 1 << 31;
+/// About how many times the memory of its source a compiled schema takes.
+const COMPILED: usize = 8;
+
+impl Told {
+    /// Takes in a schema that a message brings, and tells which one holds for a value of this message, if it is safe to use.
+    fn schema(&mut self, seen: &Observation<'_>, is_about: bool, value: &Value) -> Option<Schema> {
+        let brings = seen.is(&self.on);
+        if !brings && !is_about {
+            // What a third message tells of a key is taken in.
+            self.keys.of(seen, Part::Follows);
+            return None;
+        }
+        let place = seen.conn.0;
+        if brings {
+            let key = self.keys.of(seen, Part::Begins);
+            if key.is_none() && self.keys.tell_apart() {
+                return None;
+            }
+            match self.at.get(seen.body).and_then(|schema| Some((guest(schema)?, bytes_of(schema)))) {
+                Some((known, bytes)) => {
+                    self.known.insert(place, key.as_deref(), known, bytes.saturating_mul(COMPILED));
+                }
+                None => drop(self.known.remove(place, key.as_deref())),
+            }
+            return None;
+        }
+        let key = self.keys.of(seen, Part::Follows);
+        if key.is_none() && self.keys.tell_apart() {
+            return None;
+        }
+        let (schema, parts) = self.known.get(place, key.as_deref())?;
+        (parts.saturating_mul(bytes_of(value)) <= MOST_WORK).then(|| schema.clone())
+    }
 }
 
 impl Holds {
     pub fn new(rule: &rule::Holds, b: &mut MonitorBuilder<'_>) -> Result<Self, Diagnostics> {
-        let schema = b.protocol.schema(&rule.schema).map_err(|error| {
-            Diagnostic::new(format!("invariant `{}`: no JSON Schema: {error}", b.check.name()))
-        })?;
-        let (decides, json) = (rule.decides.clone(), rule.json.clone());
-        Ok(Self { check: b.check.clone(), decides, on: b.pattern(&rule.on)?, schema, json })
+        let on = b.pattern(&rule.on)?;
+        let by = match (&rule.schema, &rule.told) {
+            (_, Some(told)) => {
+                let (on, at) = b.place(told)?;
+                let keys = Keys::new(rule.key.as_ref(), b)?;
+                By::Told(Box::new(Told { on, at, keys, known: BoundedMap::default() }))
+            }
+            (given, None) => {
+                // Loading the protocol reports one that lacks.
+                let schema = b.protocol.schema(given.as_ref().unwrap_or(&Value::Bool(true)));
+                By::Own(schema.map_err(|error| {
+                    Diagnostic::new(format!("invariant `{}`: no JSON Schema: {error}", b.check.name()))
+                })?)
+            }
+        };
+        Ok(Self { check: b.check.clone(), decides: rule.decides.clone(), on, at: rule.spot(), by })
     }
 }
 
 impl Monitor for Holds {
     fn observe(&mut self, seen: &Observation<'_>, tally: &mut Tally) {
-        if !seen.is(&self.on) {
-            return;
-        }
-        let held;
-        let mut body = seen.body;
-        if let Some(at) = &self.json {
-            let Some(text) = at.get(seen.body).and_then(Value::as_str) else { return };
-            // What is no JSON is shown as the text that it is.
-            held = crate::frame::parse_within(text).unwrap_or_else(|_| Value::from(text));
-            body = &held;
-        }
+        let is_about = seen.is(&self.on);
+        let value = match &self.at {
+            _ if !is_about => None,
+            None => Some(Cow::Borrowed(seen.body)),
+            Some(at) => at.get(seen.body),
+        };
+        let schema = match &mut self.by {
+            By::Own(schema) => Some(schema.clone()),
+            By::Told(told) => told.schema(seen, value.is_some(), value.as_deref().unwrap_or(&Value::Null)),
+        };
+        let (Some(value), Some(schema)) = (value, schema) else { return };
         tally.exercise(&self.decides);
-        if self.schema.is_valid(body) {
+        if schema.is_valid(&value) {
             return;
         }
-        let violations = self.schema.violations_within(body);
+        let violations = schema.violations_within(&value);
         let message = violations.first().map_or_else(String::new, |violation| {
-            let shown = body.pointer(&violation.at).map(crate::protocol::shorten).unwrap_or_default();
-            let place = self.json.as_ref().map(ToString::to_string).unwrap_or_default();
+            let shown = value.pointer(&violation.at).map(crate::protocol::shorten).unwrap_or_default();
+            let place = self.at.as_ref().map(|at| at.place().to_string()).unwrap_or_default();
             let problem = told(violation, &violations);
             match format!("{place}{}", violation.at).as_str() {
                 "" => format!("{shown}: {problem}"),
@@ -63,6 +133,20 @@ impl Monitor for Holds {
         });
         if let Some(violation) = tally.broken(&self.check, &self.decides, seen.event, message) {
             violation.actual = Some(crate::check::evidence(seen.body));
+        }
+    }
+
+    fn closed(&mut self, conn: Conn, _findings: &mut Tally) {
+        if let By::Told(told) = &mut self.by {
+            told.keys.closed(conn);
+            told.known.leave(conn.0);
+        }
+    }
+
+    fn memory(&self) -> Memory {
+        match &self.by {
+            By::Own(_) => Memory::default(),
+            By::Told(told) => told.keys.memory() + told.known.memory(),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod absence;
 mod agreement;
+mod answers;
 mod bracket;
 mod builder;
 mod cadence;

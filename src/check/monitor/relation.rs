@@ -6,9 +6,8 @@ use serde_json::Value;
 
 use super::{Monitor, MonitorBuilder, Observation};
 use crate::check::tally::Tally;
-use crate::frame::Pointer;
 use crate::protocol::Matcher;
-use crate::protocol::rules::{self as rule, Comparison};
+use crate::protocol::rules::{self as rule, Comparison, Spot};
 use crate::results::Check;
 use crate::source::Diagnostics;
 
@@ -43,9 +42,9 @@ impl Monitor for Relation {
         if !seen.is(&self.on) {
             return;
         }
-        let value = |at: &Pointer| at.get(seen.body).filter(|value| !value.is_null());
+        let value = |at: &Spot| at.get(seen.body).filter(|value| !value.is_null());
         let (Some(left), Some(right)) = (value(&self.rule.left), value(&self.rule.right)) else { return };
-        let Some(holds) = relates(left, self.rule.is, right) else { return };
+        let Some(holds) = relates(&left, self.rule.is, &right) else { return };
         tally.exercise(&self.rule.decides);
         if !holds {
             let how = match self.rule.is {
@@ -55,8 +54,8 @@ impl Monitor for Relation {
             };
             let message = format!("{} {left} must be {how} {} {right}", self.rule.left, self.rule.right);
             if let Some(violation) = tally.broken(&self.check, &self.rule.decides, seen.event, message) {
-                violation.expected = Some(right.clone());
-                violation.actual = Some(left.clone());
+                violation.expected = Some(right.into_owned());
+                violation.actual = Some(left.into_owned());
             }
         }
     }

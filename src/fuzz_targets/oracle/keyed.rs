@@ -1,12 +1,15 @@
 //! Values that belong to something, and values in one message.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 use super::keys::Keys;
 use super::order::place;
 use super::{Compile, Finding, Item, Items, key};
 use crate::frame::Pointer;
-use crate::protocol::rules::{self as rule, Comparison};
+use crate::protocol::rules::{self as rule, Comparison, InText, Spot};
+use crate::source::guest::guest;
 use crate::source::schema::Schema;
 
 pub(super) fn unique(rule: &rule::Unique, c: &Compile<'_>, items: &Items) -> Vec<Finding> {
@@ -136,15 +139,42 @@ pub(super) fn states(rule: &rule::States, c: &Compile<'_>, items: &Items) -> Vec
 
 pub(super) fn holds(rule: &rule::Holds, c: &Compile<'_>, items: &Items) -> Vec<Finding> {
     let on = c.pattern(&rule.on);
-    // Compiled apart from the one that the protocol keeps.
-    let schema =
-        Schema::new(&rule.schema).unwrap_or_else(|error| panic!("the schema compiled before: {error}"));
-    let holds = |item: &Item| match &rule.json {
-        None => schema.is_valid(&item.body),
-        Some(at) => item.text(at).is_none_or(|text| match serde_json::from_str(text) {
-            Ok(value) => schema.is_valid(&value),
-            Err(_) => schema.is_valid(&Value::from(text)),
-        }),
+    let told = rule.told.as_ref().map(|told| c.place(told));
+    let brings = |item: &Item| told.as_ref().is_some_and(|(on, _)| item.is(on));
+    let keys = Keys::optional(rule.key.as_ref(), c, items, brings);
+    let holds = |item: &Item| {
+        // Compiled apart from the one that the protocol keeps.
+        let schema = match (&rule.schema, &told) {
+            (Some(schema), _) => schema.clone(),
+            (None, Some((_, at))) => {
+                let key = keys.of(item);
+                if brings(item) || (rule.key.is_some() && key.is_none()) {
+                    return true;
+                }
+                let mut before = items.before_on_conn(item.index);
+                let last = before.find(|(_, other)| brings(other) && keys.of(other) == key);
+                match last.and_then(|(_, other)| other.get(at)) {
+                    Some(schema) if guest(schema).is_some() => schema.clone(),
+                    _ => return true,
+                }
+            }
+            (None, None) => return true,
+        };
+        let schema =
+            Schema::new(&schema).unwrap_or_else(|error| panic!("the schema compiled before: {error}"));
+        let text = |at: &Pointer| {
+            let text = item.text(at)?;
+            Some(serde_json::from_str(text).unwrap_or_else(|_| Value::from(text)))
+        };
+        let value = match (&rule.json, &rule.at) {
+            (Some(at), _) | (None, Some(Spot::In(InText { json: at, at: None }))) => text(at),
+            (None, Some(Spot::In(InText { json, at: Some(at) }))) => {
+                text(json).and_then(|held| at.get(&held).cloned())
+            }
+            (None, Some(Spot::At(at))) => item.get(at).cloned(),
+            (None, None) => Some(item.body.clone()),
+        };
+        value.is_none_or(|value| schema.is_valid(&value))
     };
     let broken = items.all.iter().filter(|item| item.is(&on) && !holds(item));
     broken.map(|item| (Some(item.event), rule.decides.clone())).collect()
@@ -153,8 +183,9 @@ pub(super) fn holds(rule: &rule::Holds, c: &Compile<'_>, items: &Items) -> Vec<F
 pub(super) fn relation(rule: &rule::Relation, c: &Compile<'_>, items: &Items) -> Vec<Finding> {
     let on = c.pattern(&rule.on);
     let broken = |item: &&Item| {
-        let value = |at: &Pointer| item.get(at).filter(|value| !value.is_null());
+        let value = |at: &Spot| at.get(&item.body).map(Cow::into_owned).filter(|value| !value.is_null());
         let (Some(left), Some(right)) = (value(&rule.left), value(&rule.right)) else { return false };
+        let (left, right) = (&left, &right);
         match rule.is {
             Comparison::Equal => left != right,
             Comparison::AtMost => match (left.as_f64(), right.as_f64()) {

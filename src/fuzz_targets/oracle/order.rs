@@ -92,6 +92,7 @@ pub(super) fn absence(rule: &rule::Absence, c: &Compile<'_>, items: &Items) -> V
     let keys = Keys::optional(rule.key.as_ref(), c, items, |item| item.is(&after));
     let key = |item: &Item| rule.key.as_ref().map(|_| keys.of(item));
     let paired = |item: &Item| key(item).is_none_or(|key| key.is_some());
+    let answers = rule.answered.as_ref().map(|answered| answers(answered, c, items));
     let mut found = Vec::new();
     for (index, item) in items.iter().filter(|(_, item)| item.is(&of) && paired(item)) {
         if item.is_any(until.as_ref()) {
@@ -109,6 +110,14 @@ pub(super) fn absence(rule: &rule::Absence, c: &Compile<'_>, items: &Items) -> V
             .collect();
         earlier.reverse();
         let (mut open, mut waiting, mut passed, mut barred) = (false, 0_u32, false, false);
+        // Whether the server has read what was sent by then.
+        let knows = |since: &Item| {
+            let asked_later = |(asked, _): &&(usize, usize)| *asked > since.index;
+            answers.as_ref().is_none_or(|all| {
+                let mut later = all.iter().filter(asked_later);
+                later.any(|(asked, replied)| *replied < item.index && items.all[*asked].conn == item.conn)
+            })
+        };
         for other in earlier {
             let asks = other.is_any(owed.as_ref());
             if ends(other) {
@@ -124,11 +133,36 @@ pub(super) fn absence(rule: &rule::Absence, c: &Compile<'_>, items: &Items) -> V
             if other.is(&after) {
                 waiting = waiting.saturating_sub(1);
                 passed = waiting > 0;
-                open |= !passed && !barred;
+                open |= !passed && !barred && knows(other);
             }
         }
         if open {
             found.push((Some(item.event), rule.decides.clone()));
+        }
+    }
+    found
+}
+
+/// Which item answers which: the requests and their replies.
+fn answers(rule: &rule::Answered, c: &Compile<'_>, items: &Items) -> Vec<(usize, usize)> {
+    let (request, reply) = (c.pattern(&rule.request), c.pattern(&rule.reply));
+    let asks = |item: &Item| item.is(&request);
+    let ids = rule.id.as_ref().map(|id| Keys::ids(id, c, items, asks));
+    let mut open: Vec<&Item> = Vec::new();
+    let mut found = Vec::new();
+    for (_, item) in items.iter() {
+        let id = ids.as_ref().map(|ids| ids.of(item));
+        if asks(item) {
+            // A second request with an id takes the place of the first.
+            open.retain(|one| {
+                id.is_none() || one.conn != item.conn || ids.as_ref().map(|ids| ids.of(one)) != id
+            });
+            open.push(item);
+        } else if item.is(&reply) && id != Some(None) {
+            let fits = |one: &&Item| one.conn == item.conn && ids.as_ref().map(|ids| ids.of(one)) == id;
+            if let Some(place) = open.iter().position(fits) {
+                found.push((open.remove(place).index, item.index));
+            }
         }
     }
     found

@@ -34,7 +34,7 @@ pub(super) fn identify(
 pub(super) fn echo(rule: &rule::Echo, c: &Compile<'_>, items: &Items) -> Vec<Finding> {
     let (request, reply) = (c.pattern(&rule.request), c.pattern(&rule.reply));
     let ids = Keys::ids(&rule.id, c, items, |item| item.is(&request));
-    let asks = |item: &Item| item.is(&request) && item.get(&rule.asked).is_some();
+    let asks = |item: &Item| item.is(&request) && rule.asked.get(&item.body).is_some();
     let mut found = Vec::new();
     for (index, item) in items.iter().filter(|(_, item)| item.is(&reply) && !asks(item)) {
         let Some(id) = ids.of(item) else { continue };
@@ -44,7 +44,7 @@ pub(super) fn echo(rule: &rule::Echo, c: &Compile<'_>, items: &Items) -> Vec<Fin
             .filter(|other| ids.of(other).as_ref() == Some(&id));
         let newest = same.find(|other| asks(other) || other.is(&reply));
         if let Some(asked) = newest.filter(|other| asks(other))
-            && asked.get(&rule.asked) != item.get(&rule.told)
+            && rule.asked.get(&asked.body) != rule.told.get(&item.body)
         {
             found.push((Some(item.event), rule.decides.clone()));
         }

@@ -5,20 +5,28 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::Key;
+use super::{Key, Spot};
 use crate::frame::Pointer;
 use crate::protocol::extension::{At, Ids, Pattern};
 
-/// Every message of `on` satisfies a JSON Schema. For conditions that the message's own schema does not hold,
-/// because they decide other requirements.
+/// Every message of `on`, or the value at a place in it, satisfies a JSON Schema: one that is written here, or one that another message
+/// brings along. For conditions that the message's own schema does not hold, because they decide other requirements.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Holds {
     /// The messages; exercised by each.
     pub on: Pattern,
     /// The JSON Schema.
-    pub schema: Value,
-    /// A string that holds JSON: the schema is about what it holds. No JSON breaks the rule; an absent string, or what
+    pub schema: Option<Value>,
+    /// In place of `schema`: where another message of the connection has it (`on`, `at`), such as the declaration of a tool. The newest with the
+    /// same `key` counts; one without a schema takes it back. A schema that refers outside itself, to itself, or has more than
+    /// 10,000 parts judges nothing.
+    pub told: Option<At>,
+    /// What pairs the message that has the schema with those that it is about.
+    pub key: Option<Key>,
+    /// The value that the schema is about; none: the whole message. Where it is absent, nothing is judged.
+    pub at: Option<Spot>,
+    /// The same as `at: { json: … }`: a string that holds JSON: the schema is about what it holds. No JSON breaks the rule; an absent string, or what
     /// is none, is left to the message's schema.
     pub json: Option<Pointer>,
     /// Violated otherwise.
@@ -31,14 +39,38 @@ pub struct Holds {
 pub struct Relation {
     /// The messages.
     pub on: Pattern,
-    /// The left value.
-    pub left: Pointer,
+    /// The left value: a place, or `{ json: PLACE, at: PLACE }` in a JSON text.
+    pub left: Spot,
     /// How they relate.
     pub is: Comparison,
-    /// The right value.
-    pub right: Pointer,
+    /// The right value, in the same way.
+    pub right: Spot,
     /// Violated otherwise.
     pub decides: Ids,
+}
+
+impl Holds {
+    /// The value that the schema is about, if not the whole message.
+    pub fn spot(&self) -> Option<Spot> {
+        let json = self.json.clone().map(|json| Spot::In(super::InText { json, at: None }));
+        self.at.clone().or(json)
+    }
+
+    /// What is wrong with it, and where.
+    pub fn mistake(&self) -> Option<(&'static str, &'static str)> {
+        match (&self.schema, &self.told) {
+            (None, None) => Some(("", "it says no schema: `schema`, or `told` where a message brings it")),
+            (Some(_), Some(_)) => Some(("/told", "it has `schema` or `told`, not both")),
+            (Some(_), None) if self.key.is_some() => Some((
+                "/key",
+                "`key` has no effect without `told`: it pairs the message that brings the schema with the others",
+            )),
+            _ if self.at.is_some() && self.json.is_some() => {
+                Some(("/json", "it has `at` or `json`, not both: `json: /a` is short for `at: { json: /a }`"))
+            }
+            _ => None,
+        }
+    }
 }
 
 /// How two values relate.

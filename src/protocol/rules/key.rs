@@ -135,6 +135,7 @@ impl Rule {
             Self::Response(rule) => ("response/key", rule.key.as_ref(), Two),
             Self::Existence(rule) => ("existence/key", rule.key.as_ref(), Two),
             Self::Concatenation(rule) => ("concatenation/key", rule.key.as_ref(), Two),
+            Self::Holds(rule) => ("holds/key", rule.key.as_ref(), Two),
             Self::Echo(rule) => ("echo/id", Some(&rule.id), Two),
             Self::Correlation(rule) => ("correlation/id", Some(&rule.id), Two),
             Self::Agreement(_)
@@ -142,7 +143,6 @@ impl Rule {
             | Self::ServerRequests(_)
             | Self::Bracket(_)
             | Self::Unique(_)
-            | Self::Holds(_)
             | Self::Relation(_)
             | Self::Proportion(_)
             | Self::Projection(_)
@@ -150,5 +150,14 @@ impl Rule {
             | Self::Dialogue(_) => return None,
         };
         Some((at, key?, sides))
+    }
+
+    /// All its keys: that, and the one by which it tells what was answered.
+    pub fn keys(&self) -> impl Iterator<Item = (&'static str, &Key, Sides)> {
+        let answered = match self {
+            Self::Absence(rule) => rule.answered.as_ref().and_then(|answered| answered.id.as_ref()),
+            _ => None,
+        };
+        self.key().into_iter().chain(answered.map(|id| ("absence/answered/id", id, Sides::Two)))
     }
 }

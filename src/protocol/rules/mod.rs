@@ -11,6 +11,7 @@ mod pattern;
 mod pieces;
 mod refs;
 mod requests;
+mod spot;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,6 +24,7 @@ pub use log::*;
 pub use pattern::*;
 pub use pieces::*;
 pub use requests::*;
+pub use spot::*;
 
 /// The kind of a monitor and its parameters.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]

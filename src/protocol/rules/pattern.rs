@@ -8,6 +8,7 @@ use super::{Key, Scope};
 use crate::frame::Pointer;
 use crate::protocol::Time;
 use crate::protocol::extension::{At, Ids, OneOrMany, Pattern};
+use crate::protocol::refs::refer;
 
 /// A field follows a state machine, on each connection, keyed by an id. Repeats of a state are allowed.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -55,6 +56,9 @@ pub struct Precedence {
     pub decides: Ids,
 }
 
+/// What goes wrong with `answered`.
+const NEEDS_BOTH: &str = "`{ request: PATTERN, reply: PATTERN }`, and `id` where they have one";
+
 /// `of` does not come after `after` and before `until`, for the same key.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -79,9 +83,28 @@ pub struct Absence {
     pub owed: Option<Pattern>,
     /// Once this has come (for the same key), `after` opens no scope.
     pub unless: Option<Pattern>,
+    /// The scope begins only with the answer to a request that was sent after `after`, on the same connection: what the server sent before
+    /// it had learned of `after` may still arrive.
+    #[schemars(extend("x-hint" = NEEDS_BOTH))]
+    pub answered: Option<Answered>,
     /// Violated otherwise. Exercised when a scope was entered.
     pub decides: Ids,
 }
+
+/// Requests that the server takes in the order in which they are sent, and their answers: one that has been answered shows that the server
+/// has read what was sent before it.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Answered {
+    /// The requests (sent).
+    pub request: Pattern,
+    /// The answers (received).
+    pub reply: Pattern,
+    /// The correlation id. Without it, the answers come in the order of the requests, and none comes unasked.
+    pub id: Option<Key>,
+}
+
+refer!(Answered { parts: [request, reply, id], ids: [], other: [] });
 
 /// `inside` comes only between `open` and `close`, on each connection. A connection that joins late is inside or outside as
 /// `joined` says.

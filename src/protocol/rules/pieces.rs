@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Key;
+use super::{Key, Spot};
 use crate::frame::Pointer;
 use crate::protocol::extension::{Ids, Pattern};
 
@@ -18,10 +18,10 @@ pub struct Echo {
     pub reply: Pattern,
     /// The correlation id. Ids of another JSON type are other ids, and null is none.
     pub id: Key,
-    /// The value in the request.
-    pub asked: Pointer,
-    /// The value in the reply.
-    pub told: Pointer,
+    /// The value in the request: a place, or `{ json: PLACE, at: PLACE }` in a JSON text.
+    pub asked: Spot,
+    /// The value in the reply, in the same way.
+    pub told: Spot,
     /// Violated when the reply has another value, or none.
     pub decides: Ids,
 }

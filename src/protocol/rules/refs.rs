@@ -31,7 +31,7 @@ refer!(States {
 });
 refer!(Precedence { parts: [first, then, key], ids: [decides], other: [scope] });
 refer!(Absence {
-    parts: [of, after, until, owed, unless, key],
+    parts: [of, after, until, owed, unless, answered, key],
     ids: [decides],
     other: [scope, until_anywhere]
 });
@@ -49,7 +49,7 @@ refer!(Existence {
 refer!(Unique { parts: [on], ids: [decides], other: [at, identity, within] });
 refer!(Constant { parts: [values, restarts, key], ids: [decides], other: [scope] });
 refer!(Cadence { parts: [on], ids: [decides], other: [period, factor] });
-refer!(Holds { parts: [on], ids: [decides], other: [schema, json] });
+refer!(Holds { parts: [on, told, key], ids: [decides], other: [schema, at, json] });
 refer!(Relation { parts: [on], ids: [decides], other: [left, is, right] });
 refer!(Proportion { parts: [on], ids: [decides], other: [value, part, minus, whole, factor, tolerance] });
 refer!(Projection { parts: [on, facts], ids: [], other: [cursor] });

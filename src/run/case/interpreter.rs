@@ -10,6 +10,7 @@ use crate::run::case::client::Client;
 use crate::run::case::connections::Connections;
 use crate::run::case::context::{CaseContext, Settling, StepContext};
 use crate::run::case::log::CaseLog;
+use crate::run::case::loops::Loops;
 use crate::run::case::variables::{Scope, Variables};
 use crate::run::case::verdict::{CaseJudges, CaseVerdict};
 use crate::wire::Standing;
@@ -28,6 +29,7 @@ pub(crate) struct Interpreter<'r> {
     pub settling: Settling,
     pub capabilities: Capabilities,
     pub automatic: Automatic,
+    pub loops: Loops,
 }
 
 impl<'r> Interpreter<'r> {
@@ -42,6 +44,7 @@ impl<'r> Interpreter<'r> {
             settling: Settling::default(),
             capabilities: Capabilities::of(cx),
             automatic: Automatic::default(),
+            loops: Loops::default(),
             cx,
         }
     }

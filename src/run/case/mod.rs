@@ -15,6 +15,7 @@ pub(crate) mod fail;
 pub(crate) mod holding;
 pub(crate) mod interpreter;
 pub(crate) mod log;
+pub(crate) mod loops;
 pub(crate) mod loosen;
 pub(crate) mod outcome;
 pub(crate) mod patience;

@@ -13,6 +13,9 @@ impl Interpreter<'_> {
             let place = format!("{at}/{index}");
             Box::pin(self.run_step(step, &place)).await?;
             self.go_on()?;
+            if self.loops.is_over() {
+                break;
+            }
         }
         Ok(())
     }
@@ -90,6 +93,7 @@ impl Interpreter<'_> {
             Verb::ExpectFile(file) => self.expect_file(file, cx).await,
             Verb::Assert(relation) => self.assert(relation, cx),
             Verb::Unchanged(unchanged) => self.unchanged(unchanged, cx).await,
+            Verb::Repeat(repeat) => self.repeat(repeat, cx).await,
             Verb::Parallel(branches) => self.parallel(branches, cx).await,
         }
     }

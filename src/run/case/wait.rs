@@ -13,6 +13,7 @@ use crate::run::case::interpreter::{Abort, Interpreter};
 use crate::run::case::patience::Patience;
 use crate::scenario::case::{Awaited, Constraint};
 use crate::scenario::{CLOSE, REFUSED, TURN_END};
+use crate::source::ordered::ordered;
 use crate::source::schema::Schema;
 use crate::trace::Direction;
 
@@ -160,7 +161,7 @@ impl Interpreter<'_> {
         let schema = self.expand(given, None)?;
         let schema = self.schema_without_model_words(schema);
         let compiled = match &constraint.fixed {
-            _ if schema != *given => Schema::new(&schema),
+            _ if schema != *given => ordered(&schema).and_then(|schema| Schema::new(&schema)),
             Some(fixed) => Ok(fixed.clone()),
             None => self.cx.protocol.schema(&schema),
         };

@@ -124,6 +124,7 @@ impl Linter<'_> {
                     self.list(&verb.steps, &format!("{place}/unchanged"));
                     self.in_unchanged = false;
                 }
+                Verb::Repeat(verb) => self.list(&verb.steps, &format!("{place}/repeat")),
                 Verb::Parallel(branches) => {
                     for (index, branch) in branches.iter().enumerate() {
                         self.list(branch, &format!("{place}/parallel/{index}"));

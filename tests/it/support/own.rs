@@ -64,6 +64,18 @@ pub fn load(folder: &tempfile::TempDir) -> (Option<i32>, String) {
     (output.status.code(), text(&output.stdout) + &text(&output.stderr))
 }
 
+/// Exit code and output of `check` on a recording: of each line the direction and the message, a millisecond after the one before.
+pub fn check(folder: &tempfile::TempDir, lines: &[(&str, Value)]) -> (Option<i32>, String) {
+    let mut trace = String::new();
+    for (ms, (dir, body)) in lines.iter().enumerate() {
+        let line = serde_json::json!({ "t_ms": ms, "client": "a", "dir": dir, "text": body.to_string() });
+        let _ = writeln!(trace, "{line}");
+    }
+    fs::write(folder.path().join("t.ndjson"), trace).expect("written");
+    let output = frameproof(folder.path(), &["check", "t.ndjson", "--protocol", "own"]);
+    (output.status.code(), text(&output.stdout) + &text(&output.stderr))
+}
+
 /// The report of the only case of the last run.
 pub fn report(folder: &tempfile::TempDir) -> Value {
     let lines = fs::read_to_string(folder.path().join("r.jsonl")).expect("the report");

@@ -48,6 +48,7 @@ impl Interpreter<'_> {
         for _ in 0..verb.count {
             match self.wait(client, &wanted, &mut patience, on_error).await? {
                 WaitOutcome::Found(received) | WaitOutcome::Closed(received) => {
+                    self.loops.took(&received);
                     if !self.save(verb, &received, cx)? {
                         self.client(client)?.inbox.taken = Taken::Missed;
                         return Ok(());
@@ -91,6 +92,10 @@ impl Interpreter<'_> {
     ) -> Result<bool, Abort> {
         for (name, at) in &verb.save {
             let Some(value) = at.get(&received.body).cloned() else {
+                if self.loops.is_over() {
+                    self.vars.miss(std::iter::once(name));
+                    continue;
+                }
                 let blame = self.absent(cx, &verb.awaited.names, cx.blame);
                 let message = format!("it has no {at}, to be saved as `{name}`");
                 // What follows is not judged by an older message, and not held against the scenario.

@@ -5,5 +5,6 @@ pub(crate) mod connection;
 pub(crate) mod expect;
 pub(crate) mod file;
 pub(crate) mod raw;
+pub(crate) mod repeat;
 pub(crate) mod send;
 pub(crate) mod survival;
