@@ -164,8 +164,8 @@ enum Color {
 /// What a newcomer tries first, and the exit codes.
 fn first_steps() -> String {
     let steps = [
-        ("frameproof run minicodex", "the suite of a protocol against its built-in reference server"),
-        ("frameproof run minicodex --url ws://127.0.0.1:8765/ws", "the same against your server"),
+        ("frameproof run", "the suites of all protocols against their built-in reference servers"),
+        ("frameproof run PROTOCOL --url ws://127.0.0.1:8765/ws", "the suite of one protocol against your server"),
         ("frameproof doctor --target mine", "check a server of frameproof.toml step by step"),
         ("frameproof init my-chat", "a protocol of your own, to start from"),
     ];

@@ -44,6 +44,11 @@ const GOOD: &[(&str, &[&str], &str)] = &[
     ("expect_file", &[ONE], "expect_file: nope, where: { type: 'null' }"),
     ("assert", &[], "assert: { equal: [1, 1] }"),
     ("unchanged", &[ONE], "unchanged: [{ ping: hi }]"),
+    (
+        "repeat",
+        &[ONE],
+        "repeat: [{ send: { type: get_snapshot, req_id: r1 } }, { expect: snapshot }], until: snapshot",
+    ),
     ("parallel", &[ONE], "parallel: [[{ ping: hi }]]"),
 ];
 
