@@ -165,7 +165,10 @@ enum Color {
 fn first_steps() -> String {
     let steps = [
         ("frameproof run", "the suites of all protocols against their built-in reference servers"),
-        ("frameproof run PROTOCOL --url ws://127.0.0.1:8765/ws", "the suite of one protocol against your server"),
+        (
+            "frameproof run PROTOCOL --url ws://127.0.0.1:8765/ws",
+            "the suite of one protocol against your server",
+        ),
         ("frameproof doctor --target mine", "check a server of frameproof.toml step by step"),
         ("frameproof init my-chat", "a protocol of your own, to start from"),
     ];
