@@ -4,12 +4,15 @@ use std::borrow::Cow;
 use std::io::Write;
 
 /// Characters that change how a terminal or a reader shows what follows, or that nobody sees: controls, the bidirectional and
-/// invisible formatting characters, and what is no character.
+/// invisible formatting characters (Unicode's Default_Ignorable_Code_Point but for U+FE00 to U+FE0F, which choose the look of the
+/// character before them), and what is no character.
 fn is_treacherous(c: char) -> bool {
     c.is_control()
         || matches!(c,
-            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}'
+            | '\u{fdd0}'..='\u{fdef}' | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+            | '\u{e0000}'..='\u{e0fff}')
         || u32::from(c) & 0xfffe == 0xfffe
 }
 
@@ -82,6 +85,23 @@ pub fn styled(text: &str) -> String {
     out
 }
 
+/// For JSON that is already written, which may be shown as it stands: the same value, with what is treacherous written as an escape.
+pub fn json(text: &str) -> Cow<'_, str> {
+    if is_harmless(text, |_| false) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for (at, c) in text.char_indices() {
+        if is_treacherous(c) || (matches!(c, '#' | ':') && is_command(text, at)) {
+            let mut units = [0; 2];
+            out.extend(c.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")));
+        } else {
+            out.push(c);
+        }
+    }
+    Cow::Owned(out)
+}
+
 /// For XML 1.0: as [`lines`], which leaves no character that an XML document may not hold.
 pub fn xml(text: &str) -> Cow<'_, str> {
     lines(text)
@@ -148,6 +168,19 @@ mod tests {
         assert_eq!(terminal("a\u{61c}b\u{ad}c\u{fffe}d"), "a\\u{61c}b\\u{ad}c\\u{fffe}d");
         assert_eq!(xml("a\u{0}b\u{fffe}\n<&\u{2066}"), "a\\u{0}b\\u{fffe}\n<&\\u{2066}");
         assert!(matches!(terminal("Привет"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn json_is_the_same_value_and_can_be_shown() {
+        let value = serde_json::json!({ "a\u{202e}": ["\u{9b}[2J ##[error]x ::error::y", "\u{e0041}é", 1] });
+        let text = value.to_string();
+        let shown = json(&text);
+        assert_eq!(lines(&shown), *shown);
+        assert!(
+            shown.contains(r"\u202e") && shown.contains(r"\udb40\udc41") && shown.contains(r"\u0023#["),
+            "{shown}"
+        );
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).expect("JSON"), value);
     }
 
     #[test]
