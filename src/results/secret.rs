@@ -50,10 +50,11 @@ impl Needle {
         self.bytes.len()
     }
 
-    fn is_at(&self, at: &[u8]) -> bool {
-        at.iter()
-            .zip(&self.bytes)
-            .all(|(one, other)| one == other || (self.any_case && one.to_ascii_lowercase() == *other))
+    /// How many bytes of it stand here.
+    fn alike(&self, here: &[u8]) -> usize {
+        let same =
+            |one: &u8, other: &u8| one == other || (self.any_case && one.to_ascii_lowercase() == *other);
+        here.iter().zip(&self.bytes).take_while(|(one, other)| same(one, other)).count()
     }
 
     /// Where it stands; and its beginning, where the text was cut behind that.
@@ -62,12 +63,10 @@ impl Needle {
         let begins = |byte: &u8| *byte == first || (self.any_case && byte.to_ascii_lowercase() == first);
         for (at, _) in text.iter().enumerate().filter(|(_, byte)| begins(byte)) {
             let rest = &text[at..];
-            if rest.len() >= self.bytes.len() && self.is_at(rest) {
-                found.push(at..at + self.bytes.len());
-            } else if let Some(length) = (CUT..self.bytes.len().min(rest.len() + 1))
-                .rev()
-                .find(|length| cut(at + length) && self.is_at(&rest[..*length]))
-            {
+            let alike = self.alike(rest);
+            if alike == self.bytes.len() {
+                found.push(at..at + alike);
+            } else if let Some(length) = (CUT..=alike).rev().find(|length| cut(at + length)) {
                 found.push(at..at + length);
             }
         }
@@ -80,41 +79,77 @@ struct View {
     places: Vec<Range<usize>>,
 }
 
-impl View {
-    /// With the escapes of JSON or of URLs read, whichever these are.
-    fn of(text: &str, escape: u8, read: fn(&[u8]) -> Option<(char, usize)>) -> Option<Self> {
-        let written = text.as_bytes();
-        if !written.contains(&escape) {
-            return None;
-        }
-        let (mut bytes, mut places, mut at) = (Vec::new(), Vec::new(), 0);
-        while at < written.len() {
-            match read(&written[at..]).filter(|_| written[at] == escape) {
-                Some((c, length)) => {
-                    let mut buffer = [0; 4];
-                    for byte in c.encode_utf8(&mut buffer).bytes() {
-                        bytes.push(byte);
-                        places.push(at..at + length);
-                    }
-                    at += length;
-                }
-                None => {
-                    bytes.push(written[at]);
-                    places.push(at..at + 1);
-                    at += 1;
-                }
-            }
-        }
-        Some(Self { bytes, places })
+/// What an escape at the beginning of a text stands for, and how long it is.
+struct Read {
+    bytes: [u8; 4],
+    count: usize,
+    length: usize,
+}
+
+impl Read {
+    fn of(c: char, length: usize) -> Self {
+        let mut bytes = [0; 4];
+        let count = c.encode_utf8(&mut bytes).len();
+        Self { bytes, count, length }
     }
 }
 
-/// `\n`, `\"`, `\u0041`.
-fn json_escape(text: &[u8]) -> Option<(char, usize)> {
+/// One way of writing a text, undone.
+type Reader = fn(&[u8]) -> Option<Read>;
+
+/// In which orders they are undone: texts are quoted in texts.
+const READERS: [&[Reader]; 7] = [
+    &[json_escape],
+    &[json_escape, json_escape],
+    &[json_escape, percent_escape],
+    &[percent_escape],
+    &[percent_escape, percent_escape],
+    &[json_escape, line_end],
+    &[line_end],
+];
+
+impl View {
+    /// As it is written.
+    fn plain(text: &[u8]) -> Self {
+        Self { bytes: text.to_vec(), places: (0..text.len()).map(|at| at..at + 1).collect() }
+    }
+
+    /// With these escapes read. None: there are none.
+    fn read(&self, read: Reader) -> Option<Self> {
+        let mut next = Self { bytes: Vec::new(), places: Vec::new() };
+        let mut at = 0;
+        while at < self.bytes.len() {
+            let found = read(&self.bytes[at..]);
+            let length = found.as_ref().map_or(1, |found| found.length);
+            let place = self.places[at].start..self.places[at + length - 1].end;
+            let bytes = found.as_ref().map_or(&self.bytes[at..=at], |found| &found.bytes[..found.count]);
+            next.bytes.extend_from_slice(bytes);
+            next.places.extend(std::iter::repeat_n(place, bytes.len()));
+            at += length;
+        }
+        (next.bytes != self.bytes).then_some(next)
+    }
+}
+
+/// `\n`, `\"`, `\u0041`, and a pair of surrogates.
+fn json_escape(text: &[u8]) -> Option<Read> {
+    let unit = |text: &[u8]| -> Option<u32> {
+        let digits = text.strip_prefix(b"\\u")?.get(..4)?;
+        u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+    };
+    if *text.first()? != b'\\' {
+        return None;
+    }
     let known = match text.get(1)? {
         b'u' => {
-            let digits = std::str::from_utf8(text.get(2..6)?).ok()?;
-            return Some((char::from_u32(u32::from_str_radix(digits, 16).ok()?)?, 6));
+            let first = unit(text)?;
+            if let Some(c) = char::from_u32(first) {
+                return Some(Read::of(c, 6));
+            }
+            let second = unit(text.get(6..)?)?;
+            let is_pair = (0xd800..0xdc00).contains(&first) && (0xdc00..0xe000).contains(&second);
+            let code = is_pair.then(|| 0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00))?;
+            return Some(Read::of(char::from_u32(code)?, 12));
         }
         b'n' => '\n',
         b't' => '\t',
@@ -124,39 +159,72 @@ fn json_escape(text: &[u8]) -> Option<(char, usize)> {
         other @ (b'"' | b'\\' | b'/') => char::from(*other),
         _ => return None,
     };
-    Some((known, 2))
+    Some(Read::of(known, 2))
 }
 
-/// `%41`. Of what is not ASCII each byte is written apart, and is left as it is.
-fn percent_escape(text: &[u8]) -> Option<(char, usize)> {
-    let digits = std::str::from_utf8(text.get(1..3)?).ok()?;
-    let byte = u8::from_str_radix(digits, 16).ok()?;
-    byte.is_ascii().then(|| (char::from(byte), 3))
+/// `%41`; of what is not ASCII each byte is written apart.
+fn percent_escape(text: &[u8]) -> Option<Read> {
+    let digits = text.strip_prefix(b"%")?.get(..2)?;
+    let byte = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+    Some(Read { bytes: [byte, 0, 0, 0], count: 1, length: 3 })
 }
+
+/// The end of a line, where base64 and hex are broken into several.
+fn line_end(text: &[u8]) -> Option<Read> {
+    matches!(text.first()?, b'\n' | b'\r').then_some(Read { bytes: [0; 4], count: 0, length: 1 })
+}
+
+/// So much is looked at at a time, in bytes: a view takes many times as much.
+const WINDOW: usize = 64 << 10;
+/// Longest that one byte is when it is written in the orders of [`READERS`].
+const WRITTEN: usize = 16;
 
 /// The places of a text that show a secret, each once and in order.
-pub(super) fn places(needles: &[Needle], text: &str) -> Vec<Range<usize>> {
-    let written = text.as_bytes();
+pub(super) fn places(needles: &[Needle], written: &[u8]) -> Vec<Range<usize>> {
     // Behind what is cut stands a mark, or nothing.
-    let cut = |at: usize| at == written.len() || text.get(at..).is_some_and(|rest| rest.starts_with('…'));
+    let cut = |at: usize| at == written.len() || written[at..].starts_with("…".as_bytes());
     let mut found = Vec::new();
     needles.iter().for_each(|needle| needle.find(written, cut, &mut found));
-    let views = [View::of(text, b'\\', json_escape), View::of(text, b'%', percent_escape)];
-    for view in views.into_iter().flatten() {
-        let mut read = Vec::new();
-        let end = view.bytes.len();
-        let plain = needles.iter().filter(|needle| needle.plain);
-        plain.for_each(|needle| needle.find(&view.bytes, |at| at == end, &mut read));
-        found.extend(read.into_iter().map(|at| view.places[at.start].start..view.places[at.end - 1].end));
+    let longest = needles.iter().map(Needle::length).max().unwrap_or(0);
+    for from in (0..written.len()).step_by(WINDOW) {
+        let window = &written[from..written.len().min(from + WINDOW + longest.saturating_mul(WRITTEN))];
+        if window.iter().any(|byte| matches!(byte, b'\\' | b'%' | b'\n' | b'\r')) {
+            let in_window = escaped_places(needles, window, |at| cut(from + at));
+            found.extend(in_window.into_iter().map(|at| from + at.start..from + at.end));
+        }
     }
     joined(found)
 }
 
-/// The places of bytes that show a secret.
-pub(super) fn places_in_bytes(needles: &[Needle], bytes: &[u8]) -> Vec<Range<usize>> {
+/// The places at which a secret stands behind escapes.
+fn escaped_places(needles: &[Needle], text: &[u8], cut: impl Fn(usize) -> bool) -> Vec<Range<usize>> {
+    let plain = View::plain(text);
     let mut found = Vec::new();
-    needles.iter().for_each(|needle| needle.find(bytes, |at| at == bytes.len(), &mut found));
-    joined(found)
+    for readers in READERS {
+        let Some(view) = readers
+            .iter()
+            .try_fold(None, |view: Option<View>, read| view.as_ref().unwrap_or(&plain).read(*read).map(Some))
+            .flatten()
+        else {
+            continue;
+        };
+        // Behind what is cut, the beginning of an escape may stand.
+        let ends = |at: usize| {
+            let from = view.places.get(at).map_or(text.len(), |place| place.start);
+            let until = text.len().min(from + WRITTEN);
+            (from..=until).any(|at| cut(at) && (at == from || is_broken(&text[from..at])))
+        };
+        let mut read = Vec::new();
+        needles.iter().for_each(|needle| needle.find(&view.bytes, ends, &mut read));
+        found.extend(read.into_iter().map(|at| view.places[at.start].start..view.places[at.end - 1].end));
+    }
+    found
+}
+
+/// Whether it is the beginning of an escape, and no more.
+fn is_broken(text: &[u8]) -> bool {
+    let escape = text.first().is_some_and(|byte| matches!(byte, b'\\' | b'%'));
+    escape && text[1..].iter().all(|byte| matches!(byte, b'\\' | b'u' | b'%') || byte.is_ascii_hexdigit())
 }
 
 fn joined(mut found: Vec<Range<usize>>) -> Vec<Range<usize>> {

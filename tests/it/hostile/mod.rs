@@ -6,6 +6,7 @@ mod findings;
 #[cfg(target_os = "linux")]
 mod loading;
 mod process;
+mod secrets;
 mod served;
 mod server;
 mod shortage;
