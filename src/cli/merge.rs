@@ -4,11 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::report::{Shown, name, read};
+use super::report::{Shown, look_through, name};
 use super::reports::{Besides, Reports};
 use super::{Failure, usage};
 use crate::exit::{self, Exit};
-use crate::results::event::RunEvent;
 use crate::results::merge;
 
 /// Merge the shards of a run: one verdict, one set of reports.
@@ -28,7 +27,7 @@ impl Merge {
     pub fn run(self) -> Result<Exit, Failure> {
         // Rather now than after many files.
         self.reports.check_distinct(&self.files)?;
-        let files = self.files.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
+        let files = self.files.iter().map(|path| look_through(path)).collect::<Result<Vec<_>, _>>()?;
         let events = merge::merge(files).map_err(|error| {
             let hint = "give the --json file of each shard of one run, each once";
             match error.file().and_then(|file| self.files.get(file)) {
@@ -37,13 +36,9 @@ impl Merge {
             }
         })?;
         let besides = Besides { read: self.files.iter().collect(), ..Besides::default() };
-        let reports = self.reports.settle(name(&events), &besides)?;
+        let reports = self.reports.settle(&name(&events)?, &besides)?;
         reports.write(&events, |error| usage(error, ""))?;
         self.shown.show(&events)?;
-        let codes = events.iter().filter_map(|event| match event {
-            RunEvent::RunFinished(summary) => Some(summary.exit_code),
-            _ => None,
-        });
-        Ok(Exit::heaviest(codes))
+        Ok(events.exit())
     }
 }

@@ -1,6 +1,6 @@
 //! The reports of a run, of a campaign, or of recorded events.
 
-use std::io::Write as _;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
@@ -10,6 +10,8 @@ use crate::output::Output;
 use crate::report::annotations::{self, Places};
 use crate::report::{file, html, json, junit, markdown};
 use crate::results::event::RunEvent;
+use crate::results::recorded::Recorded;
+use crate::shortage;
 
 /// GitLab's report of code quality, by its usual name.
 const CODE_QUALITY: &str = "gl-code-quality-report.json";
@@ -169,17 +171,31 @@ impl Reports {
     }
 
     /// Writes them. `failure`: what it means that one cannot be written.
-    pub fn write(&self, events: &[RunEvent], failure: impl Fn(String) -> Failure) -> Result<(), Failure> {
-        let write = |path: &Option<PathBuf>, text: &dyn Fn() -> Result<String, String>| {
+    pub fn write(
+        &self,
+        events: &(impl Recorded + ?Sized),
+        failure: impl Fn(String) -> Failure,
+    ) -> Result<(), Failure> {
+        let write = |path: &Option<PathBuf>, write: &dyn Fn(&mut dyn Write) -> Result<(), String>| {
             let Some(path) = path else { return Ok(()) };
-            text().and_then(|text| file::write_atomically(path, &text)).map_err(&failure)
+            file::write_in_pieces(path, write).map_err(&failure)
         };
-        write(&self.junit, &|| junit::render(events))?;
-        write(&self.json, &|| Ok(json::render(events)))?;
-        write(&self.html, &|| Ok(html::render(events)))?;
-        write(&self.summary, &|| Ok(markdown::render(events)))?;
-        write(&self.code_quality(), &|| Ok(annotations::gitlab(events, &places("CI_PROJECT_DIR"))))?;
-        match self.annotations.and_then(Annotations::found) {
+        write(&self.junit, &|out| junit::write(events, out))?;
+        write(&self.json, &|out| json::write(events, out))?;
+        let (quality, annotations) = (self.code_quality(), self.annotations.and_then(Annotations::found));
+        if self.html.is_none() && self.summary.is_none() && annotations.is_none() {
+            return Ok(());
+        }
+        // These are told by causes, and not case by case.
+        let events = &*events.all().map_err(&failure)?;
+        let write = |path: &Option<PathBuf>, text: &dyn Fn() -> String| {
+            let Some(path) = path else { return Ok(()) };
+            file::write_atomically(path, &text()).map_err(&failure)
+        };
+        write(&self.html, &|| html::render(events))?;
+        write(&self.summary, &|| markdown::render(events))?;
+        write(&quality, &|| annotations::gitlab(events, &places("CI_PROJECT_DIR")))?;
+        match annotations {
             Some(Annotations::Github) => github(events).map_err(failure),
             _ => Ok(()),
         }
@@ -209,7 +225,8 @@ impl EventsFile {
     /// The path and the reason.
     pub fn finish(self) -> Result<(), String> {
         let finished = self.output.and_then(|output| output.map_or(Ok(()), Output::finish));
-        finished.map_err(|error| format!("{} cannot be written: {error}", self.path.display()))
+        finished
+            .map_err(|error| format!("{} cannot be written: {}", self.path.display(), shortage::told(&error)))
     }
 }
 

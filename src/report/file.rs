@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use crate::output::Output;
+use crate::shortage;
 
 /// Writes to a temporary file in the same folder and renames it into place. Missing folders are made. A symbolic link stays one;
 /// a device or FIFO is written to.
@@ -17,6 +18,19 @@ pub fn write_atomically(path: &Path, text: &str) -> Result<(), String> {
         output.finish()
     };
     work().map_err(|error| cannot(path, &error))
+}
+
+/// As [`write_atomically`], of what is written piece by piece.
+///
+/// # Errors
+/// The path and the reason; or that of `write`.
+pub fn write_in_pieces(
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> Result<(), String>,
+) -> Result<(), String> {
+    let mut output = Output::create(path).map_err(|error| cannot(path, &error))?;
+    write(&mut output).map_err(|error| format!("{} cannot be written: {error}", path.display()))?;
+    output.finish().map_err(|error| cannot(path, &error))
 }
 
 /// Whether a report could be written there, found out before the run.
@@ -36,5 +50,5 @@ pub fn check_links(path: &Path) -> Result<(), String> {
 }
 
 fn cannot(path: &Path, error: &std::io::Error) -> String {
-    format!("{} cannot be written: {error}", path.display())
+    format!("{} cannot be written: {}", path.display(), shortage::told(error))
 }

@@ -1,22 +1,42 @@
 //! JSON lines: the events of a run as they are, from which every other report can be made again.
 
-use std::io::BufRead;
+use std::borrow::Cow;
+use std::io::{BufRead, Read, Write};
 
 use serde_json::Value;
 
+use super::escape;
 use crate::results::event::RunEvent;
 use crate::results::kept::KeptEvents;
+use crate::results::recorded::Recorded;
+use crate::shortage;
 use crate::source;
 
 /// One event as one line, without the line end.
 pub fn line(event: &RunEvent) -> String {
     // Plain data with string keys and finite numbers, which always serialises.
-    serde_json::to_string(event).unwrap_or_default()
+    let line = serde_json::to_string(event).unwrap_or_default();
+    match escape::json(&line) {
+        Cow::Borrowed(_) => line,
+        Cow::Owned(escaped) => escaped,
+    }
 }
 
 /// All of them, a line each.
 pub fn render(events: &[RunEvent]) -> String {
     events.iter().map(|event| line(event) + "\n").collect()
+}
+
+/// Writes all of them, a line each.
+///
+/// # Errors
+/// That of the events, or of `out`.
+pub fn write(events: &(impl Recorded + ?Sized), out: &mut dyn Write) -> Result<(), String> {
+    for at in 0..events.count() {
+        let line = line(&*events.event(at)?) + "\n";
+        out.write_all(line.as_bytes()).map_err(|error| shortage::told(&error))?;
+    }
+    Ok(())
 }
 
 /// Longest line that is read, in bytes.
@@ -26,11 +46,25 @@ const MAX_LINE: u64 = 64 << 20;
 ///
 /// # Errors
 /// The first line that is no event, with its number.
-pub fn read(mut input: impl BufRead) -> Result<Vec<RunEvent>, String> {
+pub fn read(input: impl BufRead) -> Result<Vec<RunEvent>, String> {
     let mut events = KeptEvents::default();
+    each(input, |_, _, event| events.push(event))?;
+    Ok(events.into_events())
+}
+
+/// Reads events one by one. `take`: gets the place of its line in bytes from the beginning, the length of that, and the event.
+///
+/// # Errors
+/// As [`read`].
+pub(super) fn each(
+    mut input: impl BufRead,
+    mut take: impl FnMut(u64, usize, RunEvent),
+) -> Result<(), String> {
+    let mut from = 0;
+    let mut bytes = Vec::new();
     for number in 1.. {
-        let mut bytes = Vec::new();
-        let read = std::io::Read::take(&mut input, MAX_LINE + 1).read_until(b'\n', &mut bytes);
+        bytes.clear();
+        let read = Read::take(&mut input, MAX_LINE + 1).read_until(b'\n', &mut bytes);
         let length = read.map_err(|error| format!("line {number}: {error}"))?;
         if length == 0 {
             break;
@@ -38,14 +72,31 @@ pub fn read(mut input: impl BufRead) -> Result<Vec<RunEvent>, String> {
         if length as u64 > MAX_LINE {
             return Err(format!("line {number} is longer than {} MiB", MAX_LINE >> 20));
         }
-        let text = std::str::from_utf8(&bytes).map_err(|_| format!("line {number} is not UTF-8"))?;
-        let text = text.strip_prefix('\u{feff}').filter(|_| number == 1).unwrap_or(text);
-        if text.trim().is_empty() {
+        let mark = if number == 1 && bytes.starts_with(MARK) { MARK.len() } else { 0 };
+        let (own, length) = (from + mark as u64, length - mark);
+        from = own + length as u64;
+        let line = &bytes[mark..];
+        if std::str::from_utf8(line).is_ok_and(|text| text.trim().is_empty()) {
             continue;
         }
-        let wrong = |why: String| format!("line {number} is not an event of a run: {why}");
-        let value: Value = serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
-        events.push(source::read(&value).map_err(|error| wrong(error.to_string()))?);
+        let event = event(line).map_err(|wrong| match wrong {
+            None => format!("line {number} is not UTF-8"),
+            Some(why) => format!("line {number} is not an event of a run: {why}"),
+        })?;
+        take(own, length, event);
     }
-    Ok(events.into_events())
+    Ok(())
+}
+
+/// A byte order mark, which editors put at the beginning of files.
+const MARK: &[u8] = "\u{feff}".as_bytes();
+
+/// The event of a line.
+///
+/// # Errors
+/// Why it is none; nothing: it is not UTF-8.
+pub(super) fn event(line: &[u8]) -> Result<RunEvent, Option<String>> {
+    let text = std::str::from_utf8(line).map_err(|_| None)?;
+    let value: Value = serde_json::from_str(text).map_err(|error| Some(error.to_string()))?;
+    source::read(&value).map_err(|error| Some(error.to_string()))
 }

@@ -1,15 +1,18 @@
 //! JUnit XML, for Jenkins, GitLab, dorny/test-reporter and mikepenz/action-junit-report.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::io::Write;
 use std::time::Duration;
 
+use indexmap::IndexMap;
 use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestRerun, TestSuite};
 
 use super::escape::xml;
 use crate::results::event::{
     CaseReport, Failure, RequirementText, RunEvent, RunStarted, ShownFrame, Verdict,
 };
+use crate::results::recorded::{Current, Recorded};
+use crate::shortage;
 use crate::text::beginning;
 
 /// Longest text of one failure in bytes: GitLab takes 30 MB for a whole file.
@@ -22,42 +25,78 @@ const FRAMES: usize = 40;
 /// # Errors
 /// The XML writer's reason.
 pub fn render(events: &[RunEvent]) -> Result<String, String> {
-    let mut report = Report::new("frameproof");
-    let mut suites: BTreeMap<String, TestSuite> = BTreeMap::new();
-    let mut order = Vec::new();
-    let mut started: Option<&RunStarted> = None;
+    let mut bytes = Vec::new();
+    write(events, &mut bytes)?;
+    String::from_utf8(bytes).map_err(|error| error.to_string())
+}
+
+/// Writes the events of a run, case by case: what a file of theirs takes in memory does not depend on how many they are.
+///
+/// # Errors
+/// The XML writer's reason, that of the events, or that of `out`.
+pub fn write(events: &(impl Recorded + ?Sized), out: &mut dyn Write) -> Result<(), String> {
+    let (report, suites) = outline(events)?;
+    let written = |written: std::io::Result<()>| written.map_err(|error| shortage::told(&error));
+    written(out.write_all(whole(&report)?.strip_suffix(REPORT_END).unwrap_or_default().as_bytes()))?;
+    let mut current = Current::default();
+    for Cases { suite, cases } in suites {
+        // A suite always has properties, and therefore an end tag.
+        written(out.write_all(within(Report::new(NAME), suite.clone(), 1, SUITE_END)?.as_bytes()))?;
+        for (run, place) in cases {
+            let RunEvent::CaseFinished(case) = &*events.event(place)? else {
+                return Err("what is read has changed in the meantime".to_owned());
+            };
+            let mut alone = TestSuite::new("");
+            alone.add_test_case(test_case(case, current.at(events, run)?, suite.name.as_str()));
+            written(out.write_all(within(Report::new(NAME), alone, 2, SUITE_END)?.as_bytes()))?;
+        }
+        written(out.write_all(SUITE_TAG.as_bytes()))?;
+    }
+    written(out.write_all(REPORT_END.as_bytes()))
+}
+
+const NAME: &str = "frameproof";
+/// What the writer ends a report with, the last suite in it, and the properties or cases of that.
+const REPORT_END: &str = "</testsuites>\n";
+const SUITE_TAG: &str = "    </testsuite>\n";
+const SUITE_END: &str = "    </testsuite>\n</testsuites>\n";
+
+/// A suite without its cases, and where they are, each behind where its run begins.
+struct Cases {
+    suite: TestSuite,
+    cases: Vec<(usize, usize)>,
+}
+
+/// What stands at the beginning of the report and of its suites: their counts and times.
+fn outline(events: &(impl Recorded + ?Sized)) -> Result<(Report, Vec<Cases>), String> {
+    let mut report = Report::new(NAME);
+    let mut suites: IndexMap<String, Cases> = IndexMap::new();
+    let mut run = None;
+    let mut current = Current::default();
     let mut seconds = 0.0;
-    for event in events {
-        match event {
+    for place in 0..events.count() {
+        match &*events.event(place)? {
             RunEvent::RunStarted(begin) => {
                 report.timestamp = report.timestamp.or_else(|| begin.started.parse().ok());
-                started = Some(begin);
+                run = Some(place);
             }
             RunEvent::CaseFinished(case) => {
-                let Some(begin) = started else { continue };
+                let Some(run) = run else { continue };
+                let begin = current.at(events, run)?;
                 let family = case.case.split('/').next().unwrap_or_default();
                 let name = xml(&format!("{}.{family}", begin.protocol)).into_owned();
-                let suite = suites.entry(name.clone()).or_insert_with(|| {
-                    order.push(name.clone());
-                    let mut suite = TestSuite::new(name.clone());
-                    // The type is the writer's own.
-                    suite.timestamp = begin.started.parse().ok();
-                    suite.add_property(Property::new("seed", begin.seed.to_string()));
-                    if let Some(id) = &begin.run_id {
-                        suite.add_property(Property::new("run-id", xml(id).into_owned()));
-                    }
-                    suite.add_property(Property::new("target", xml(&begin.target).into_owned()));
-                    suite.add_property(Property::new("reading", xml(&begin.reading).into_owned()));
-                    suite
-                });
+                let known = suites.entry(name);
+                let name = known.key().clone();
+                let Cases { suite, cases } =
+                    known.or_insert_with(|| Cases { suite: suite(name, begin), cases: Vec::new() });
                 let time = suite.time.unwrap_or_default().saturating_add(duration(case.seconds));
                 suite.set_time(time);
-                suite.add_test_case(test_case(case, begin, &name));
+                count(case.verdict, suite);
+                cases.push((run, place));
             }
             RunEvent::RunFinished(summary) => {
                 seconds += summary.seconds;
-                let last = order.last().and_then(|name| suites.get_mut(name));
-                if let Some(suite) = last {
+                if let Some((_, Cases { suite, .. })) = suites.last_mut() {
                     for hint in &summary.hints {
                         suite.add_property(Property::new("hint", xml(hint).into_owned()));
                     }
@@ -67,10 +106,52 @@ pub fn render(events: &[RunEvent]) -> Result<String, String> {
             RunEvent::CaseStarted { .. } => {}
         }
     }
-    for name in order {
-        report.add_test_suites(suites.remove(&name));
+    for Cases { suite, .. } in suites.values() {
+        report.tests += suite.tests;
+        report.failures += suite.failures;
+        report.errors += suite.errors;
+        report.skipped += suite.skipped;
     }
+    Ok((report, suites.into_values().collect()))
+}
+
+/// A suite, as the run tells it that had its first case.
+fn suite(name: String, begin: &RunStarted) -> TestSuite {
+    let mut suite = TestSuite::new(name);
+    // The type is the writer's own.
+    suite.timestamp = begin.started.parse().ok();
+    suite.add_property(Property::new("seed", begin.seed.to_string()));
+    if let Some(id) = &begin.run_id {
+        suite.add_property(Property::new("run-id", xml(id).into_owned()));
+    }
+    suite.add_property(Property::new("target", xml(&begin.target).into_owned()));
+    suite.add_property(Property::new("reading", xml(&begin.reading).into_owned()));
+    suite
+}
+
+/// Counts a case, as [`test_case`] shows it.
+fn count(verdict: Verdict, suite: &mut TestSuite) {
+    suite.tests += 1;
+    match verdict {
+        Verdict::Failed => suite.failures += 1,
+        Verdict::Error => suite.errors += 1,
+        Verdict::Known | Verdict::NotApplicable | Verdict::NotExercised => suite.skipped += 1,
+        Verdict::Passed | Verdict::Warned | Verdict::Flaky => {}
+    }
+}
+
+fn whole(report: &Report) -> Result<String, String> {
     report.to_string().map_err(|error| error.to_string())
+}
+
+/// A suite as the writer has it in a report: behind the declaration, the report's tag and `above - 1` tags of the suite itself, and before
+/// this end.
+fn within(mut report: Report, suite: TestSuite, above: usize, end: &str) -> Result<String, String> {
+    report.test_suites.push(suite);
+    let text = whole(&report)?;
+    // These tags stand on a line each: what they say is ours.
+    let inner = text.splitn(above + 2, '\n').nth(above + 1).and_then(|inner| inner.strip_suffix(end));
+    inner.map(str::to_owned).ok_or_else(|| "the XML has another form than expected".to_owned())
 }
 
 fn test_case(case: &CaseReport, begin: &RunStarted, class: &str) -> TestCase {

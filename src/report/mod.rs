@@ -17,6 +17,7 @@ pub mod junit;
 pub mod markdown;
 pub mod recordings;
 mod runs;
+pub mod stored;
 mod story;
 pub mod table;
 

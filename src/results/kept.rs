@@ -25,38 +25,97 @@ const TELLING: usize = 2048;
 #[derive(Debug, Default)]
 pub struct KeptEvents {
     events: Vec<RunEvent>,
-    /// Of the run that is on: where a way of a case is kept, and where a verdict on it, by their digests.
-    places: HashMap<u64, usize>,
-    /// Of the run that is on: how many ways are kept of a case, by its digest.
-    ways: HashMap<u64, usize>,
-    /// Of the run that is on: the cases and their attempts that have started, by their digests.
-    started: HashSet<u64>,
-    digest: RandomState,
+    ways: Ways,
     /// Ids that many cases name.
     shared: HashSet<Arc<str>>,
     details: Details,
+}
+
+/// What was kept of the run that is on, by digests: which events another one stands for.
+#[derive(Debug, Default)]
+pub(crate) struct Ways {
+    /// Where a way of a case is kept, and where a verdict on it.
+    places: HashMap<u64, usize>,
+    /// How many ways are kept of a case.
+    counts: HashMap<u64, usize>,
+    /// The cases and their attempts that have started.
+    started: HashSet<u64>,
+    digest: RandomState,
+}
+
+/// What one report tells of a way in which a case ends: whether it has the evidence itself, and how much of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Rank(bool, usize);
+
+impl Rank {
+    pub fn of(report: &CaseReport) -> Self {
+        Self(report.same_as.is_none(), report.failures.len())
+    }
 }
 
 /// What the wire logs, the output and the values in reports take, which a server makes as long as it likes.
 #[derive(Debug, Default)]
 pub struct Details(usize);
 
+impl Ways {
+    /// Another run begins.
+    pub fn clear(&mut self) {
+        self.places.clear();
+        self.counts.clear();
+        self.started.clear();
+    }
+
+    /// Whether this start of a case is to be kept: of a case that is run again and again, the first is enough.
+    pub fn starts(&mut self, case: &str, attempt: u32) -> bool {
+        self.started.insert(self.digest.hash_one((case, attempt)))
+    }
+
+    /// Where a report is kept that may stand for this one.
+    pub fn alike(&self, report: &CaseReport) -> Option<usize> {
+        let [of_case, of_way, of_verdict] = self.digests(report);
+        let ways = self.counts.get(&of_case).copied().unwrap_or(0);
+        let alike = self.places.get(&of_way);
+        alike.or_else(|| self.places.get(&of_verdict).filter(|_| ways >= WAYS)).copied()
+    }
+
+    /// A report is kept at this place.
+    pub fn enter(&mut self, report: &CaseReport, place: usize) {
+        let [of_case, of_way, of_verdict] = self.digests(report);
+        self.places.insert(of_way, place);
+        self.places.entry(of_verdict).or_insert(place);
+        *self.counts.entry(of_case).or_default() += 1;
+    }
+
+    /// Of the case, of the way in which it ended, and of the verdict on it.
+    fn digests(&self, report: &CaseReport) -> [u64; 3] {
+        let of_case = self.digest.hash_one(&report.case);
+        let of_way = self.digest.hash_one((of_case, report.verdict, self.essence(report)));
+        [of_case, of_way, self.digest.hash_one((of_case, report.verdict))]
+    }
+
+    /// Digests of what is wrong with a case, without what differs each time.
+    fn essence(&self, report: &CaseReport) -> BTreeSet<u64> {
+        let plain = |text: &str| normalize(beginning(text, TELLING));
+        let failures = report.failures.iter().chain(report.earlier.iter().flatten()).map(|failure| {
+            let Failure { check, requirements, verdict, .. } = failure;
+            self.digest.hash_one((check, requirements, verdict, plain(failure.core())))
+        });
+        let reason = report.reason.as_deref().map(|reason| self.digest.hash_one(plain(reason)));
+        failures.chain(reason).collect()
+    }
+}
+
 impl KeptEvents {
     /// Takes the next event.
     pub fn push(&mut self, event: RunEvent) {
         match event {
-            // Of a case that is run again and again, the first start is enough.
             RunEvent::CaseStarted { ref case, attempt } => {
-                if !self.started.insert(self.digest.hash_one((case, attempt))) {
+                if !self.ways.starts(case, attempt) {
                     return;
                 }
             }
             RunEvent::CaseFinished(report) => return self.add(report),
-            RunEvent::RunStarted(_) => {
-                self.places.clear();
-                self.ways.clear();
-                self.started.clear();
-            }
+            RunEvent::RunStarted(_) => self.ways.clear(),
             RunEvent::RunFinished(_) => {}
         }
         self.events.push(event);
@@ -73,15 +132,10 @@ impl KeptEvents {
     }
 
     fn add(&mut self, mut report: Box<CaseReport>) {
-        let of_case = self.digest.hash_one(&report.case);
-        let of_way = self.digest.hash_one((of_case, report.verdict, self.essence(&report)));
-        let of_verdict = self.digest.hash_one((of_case, report.verdict));
-        let ways = self.ways.get(&of_case).copied().unwrap_or(0);
-        let alike = self.places.get(&of_way);
-        let alike = alike.or_else(|| self.places.get(&of_verdict).filter(|_| ways >= WAYS)).copied();
+        let alike = self.ways.alike(&report);
         if let Some(RunEvent::CaseFinished(known)) = alike.and_then(|place| self.events.get_mut(place)) {
             let repeats = known.repeats.saturating_add(report.repeats).saturating_add(1);
-            if !tells_more(&report, known) {
+            if Rank::of(&report) <= Rank::of(known) {
                 known.repeats = repeats;
                 return;
             }
@@ -97,22 +151,8 @@ impl KeptEvents {
             None => drop(shared.insert(Arc::clone(id))),
         });
         self.details.bound(&mut report);
-        let place = self.events.len();
-        self.places.insert(of_way, place);
-        self.places.entry(of_verdict).or_insert(place);
-        self.ways.insert(of_case, ways + 1);
+        self.ways.enter(&report, self.events.len());
         self.events.push(RunEvent::CaseFinished(report));
-    }
-
-    /// Digests of what is wrong with a case, without what differs each time.
-    fn essence(&self, report: &CaseReport) -> BTreeSet<u64> {
-        let plain = |text: &str| normalize(beginning(text, TELLING));
-        let failures = report.failures.iter().chain(report.earlier.iter().flatten()).map(|failure| {
-            let Failure { check, requirements, verdict, .. } = failure;
-            self.digest.hash_one((check, requirements, verdict, plain(failure.core())))
-        });
-        let reason = report.reason.as_deref().map(|reason| self.digest.hash_one(plain(reason)));
-        failures.chain(reason).collect()
     }
 }
 
@@ -122,37 +162,56 @@ impl Extend<RunEvent> for KeptEvents {
     }
 }
 
-/// Whether a report of a case says more than another of the same way: it has the evidence itself, or more of it.
-fn tells_more(new: &CaseReport, known: &CaseReport) -> bool {
-    let rank = |report: &CaseReport| (report.same_as.is_none(), report.failures.len());
-    rank(new) > rank(known)
-}
+/// How many lines of the wire log and of the output a report keeps. None: all, and its values.
+pub(crate) type Cut = Option<usize>;
 
 impl Details {
     /// Adds those of a report, which are cut if they are too many.
     pub fn bound(&mut self, report: &mut CaseReport) {
-        let own = weight(report);
-        if own > 0 && self.0 + own > DETAILS {
-            let kept = if self.0 + own > DETAILS * TIMES { 0 } else { LAST };
-            let cut = report.wire.len().saturating_sub(kept);
-            report.wire.drain(..cut);
-            report.wire.shrink_to_fit();
-            report.wire_omitted += cut;
-            let cut = report.log.len().saturating_sub(kept);
-            report.log.drain(..cut);
-            report.log.shrink_to_fit();
-            report.log_omitted += cut;
-            report.model = Vec::new();
-            for failure in report.failures.iter_mut().chain(report.earlier.iter_mut().flatten()) {
-                (failure.expected, failure.actual) = (None, None);
-            }
-        }
+        let cut = self.cut(weight(report));
+        trim(report, cut);
         self.0 += weight(report);
+    }
+
+    /// As [`Details::bound`], of a report that is kept elsewhere: how it is to be cut when it is read again, and what it weighs then.
+    pub fn bound_elsewhere(&mut self, mut report: CaseReport) -> (Cut, usize) {
+        let cut = self.cut(weight(&report));
+        trim(&mut report, cut);
+        let weight = weight(&report);
+        self.0 += weight;
+        (cut, weight)
+    }
+
+    fn cut(&self, own: usize) -> Cut {
+        let too_many = own > 0 && self.0 + own > DETAILS;
+        too_many.then_some(if self.0 + own > DETAILS * TIMES { 0 } else { LAST })
     }
 
     /// Takes away those of a report that is no longer kept.
     fn forget(&mut self, report: &CaseReport) {
-        self.0 = self.0.saturating_sub(weight(report));
+        self.forget_weight(weight(report));
+    }
+
+    /// Takes away those of a report that weighs so much.
+    pub(crate) fn forget_weight(&mut self, weight: usize) {
+        self.0 = self.0.saturating_sub(weight);
+    }
+}
+
+/// Cuts what a report shows.
+pub(crate) fn trim(report: &mut CaseReport, cut: Cut) {
+    let Some(kept) = cut else { return };
+    let cut = report.wire.len().saturating_sub(kept);
+    report.wire.drain(..cut);
+    report.wire.shrink_to_fit();
+    report.wire_omitted += cut;
+    let cut = report.log.len().saturating_sub(kept);
+    report.log.drain(..cut);
+    report.log.shrink_to_fit();
+    report.log_omitted += cut;
+    report.model = Vec::new();
+    for failure in report.failures.iter_mut().chain(report.earlier.iter_mut().flatten()) {
+        (failure.expected, failure.actual) = (None, None);
     }
 }
 

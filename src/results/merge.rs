@@ -1,11 +1,11 @@
 //! Several shards of one run, put together again.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::{BuildHasher, RandomState};
 
 use crate::exit::Exit;
-use crate::results::event::{
-    CaseReport, RequirementResult, RunEvent, RunStarted, Shard, StopReason, Summary, Verdict,
-};
+use crate::results::event::{RequirementResult, RunEvent, RunStarted, Shard, StopReason, Summary, Verdict};
+use crate::results::recorded::{Merged, Place, Recorded};
 use crate::text::normalize;
 
 /// Why shards do not make one run. Files are meant by their places in the list, from 0.
@@ -35,6 +35,9 @@ pub enum MergeError {
     /// Shards that no file has.
     #[error("{} missing", shards(.0))]
     Missing(Vec<Shard>),
+    /// A file that has changed while it was read, and why.
+    #[error("{1}")]
+    Gone(usize, String),
     /// Cases that no shard has run.
     #[error("{1} of the {2} cases of {0} are missing")]
     Incomplete(String, usize, usize),
@@ -50,7 +53,8 @@ impl MergeError {
             | Self::Other(file, ..)
             | Self::OtherCases(file, _)
             | Self::Doubled(file, _)
-            | Self::Again(file, _) => Some(*file),
+            | Self::Again(file, _)
+            | Self::Gone(file, _) => Some(*file),
             Self::Missing(_) | Self::Incomplete(..) => None,
         }
     }
@@ -62,11 +66,14 @@ fn shards(missing: &[Shard]) -> String {
     verb.replace("{}", &names.join(", "))
 }
 
+/// Where cases are, and digests of their ids.
+type Cases = Vec<(usize, u64)>;
+
 /// One protocol's run in one file.
 struct Part {
     started: RunStarted,
     shard: Shard,
-    reports: Vec<CaseReport>,
+    cases: Cases,
     summary: Summary,
 }
 
@@ -74,10 +81,11 @@ struct Part {
 ///
 /// # Errors
 /// See [`MergeError`].
-pub fn merge(files: Vec<Vec<RunEvent>>) -> Result<Vec<RunEvent>, MergeError> {
+pub fn merge<F: Recorded>(files: Vec<F>) -> Result<Merged<F>, MergeError> {
+    let digest = RandomState::new();
     let mut parts = Vec::new();
-    for (file, events) in files.into_iter().enumerate() {
-        let own = split(file, events)?;
+    for (file, events) in files.iter().enumerate() {
+        let own = split(file, events, &digest)?;
         check_alike(file, &own, parts.first())?;
         parts.extend(own.into_iter().map(|part| (file, part)));
     }
@@ -94,34 +102,35 @@ pub fn merge(files: Vec<Vec<RunEvent>>) -> Result<Vec<RunEvent>, MergeError> {
     let mut events = Vec::new();
     for (name, mut parts) in protocols {
         parts.sort_by_key(|(_, part)| part.shard.index);
-        events.extend(together(&name, parts, has_stopped)?);
+        events.extend(together(&name, parts, has_stopped, &files)?);
     }
-    Ok(events)
+    Ok(Merged::new(files, events))
 }
 
-fn split(file: usize, events: Vec<RunEvent>) -> Result<Vec<Part>, MergeError> {
+fn split(file: usize, events: &impl Recorded, digest: &RandomState) -> Result<Vec<Part>, MergeError> {
     let mut parts = Vec::new();
-    let mut open: Option<(RunStarted, Shard, Vec<CaseReport>)> = None;
-    for event in events {
-        match event {
+    let mut open: Option<(RunStarted, Shard, Cases)> = None;
+    for at in 0..events.count() {
+        let event = events.event(at).map_err(|error| MergeError::Gone(file, error))?;
+        match &*event {
             RunEvent::RunStarted(started) => {
                 if let Some((open, ..)) = open {
                     return Err(MergeError::Cut(file, open.protocol));
                 }
                 let Some(shard) = started.shard else {
-                    return Err(MergeError::Whole(file, started.protocol));
+                    return Err(MergeError::Whole(file, started.protocol.clone()));
                 };
-                open = Some((*started, shard, Vec::new()));
+                open = Some(((**started).clone(), shard, Vec::new()));
             }
             RunEvent::CaseStarted { .. } => {}
             RunEvent::CaseFinished(report) => {
-                if let Some((_, _, reports)) = &mut open {
-                    reports.push(*report);
+                if let Some((_, _, cases)) = &mut open {
+                    cases.push((at, digest.hash_one(&report.case)));
                 }
             }
             RunEvent::RunFinished(summary) => {
-                if let Some((started, shard, reports)) = open.take() {
-                    parts.push(Part { started, shard, reports, summary: *summary });
+                if let Some((started, shard, cases)) = open.take() {
+                    parts.push(Part { started, shard, cases, summary: (**summary).clone() });
                 }
             }
         }
@@ -175,9 +184,14 @@ fn check_shards(parts: &[(usize, Part)]) -> Result<(), MergeError> {
 }
 
 /// The shards of one protocol's run, in their order.
-fn together(name: &str, parts: Vec<(usize, Part)>, has_stopped: bool) -> Result<Vec<RunEvent>, MergeError> {
-    let mut owners: BTreeMap<String, usize> = BTreeMap::new();
-    let (mut reports, mut summaries) = (Vec::new(), Vec::new());
+fn together<F: Recorded>(
+    name: &str,
+    parts: Vec<(usize, Part)>,
+    has_stopped: bool,
+    files: &[F],
+) -> Result<Vec<Place>, MergeError> {
+    let mut owners: HashMap<u64, usize> = HashMap::new();
+    let (mut cases, mut summaries) = (Vec::new(), Vec::new());
     let mut whole: Option<RunStarted> = None;
     let (all, selection) = parts.first().map_or((0, 0), |(_, part)| (part.shard.all, part.shard.selection));
     for (file, part) in parts {
@@ -188,12 +202,14 @@ fn together(name: &str, parts: Vec<(usize, Part)>, has_stopped: bool) -> Result<
         if part.shard.selection != selection {
             return Err(MergeError::OtherCases(file, name.to_owned()));
         }
-        for report in &part.reports {
-            if *owners.entry(report.case.clone()).or_insert(file) != file {
+        for (at, case) in part.cases {
+            if *owners.entry(case).or_insert(file) != file {
+                let event = files[file].event(at).map_err(|error| MergeError::Gone(file, error))?;
+                let RunEvent::CaseFinished(report) = &*event else { continue };
                 return Err(MergeError::Again(file, report.case.clone()));
             }
+            cases.push(Place::In(file, at));
         }
-        reports.extend(part.reports);
         summaries.push(part.summary);
         match &mut whole {
             Some(whole) => {
@@ -209,9 +225,9 @@ fn together(name: &str, parts: Vec<(usize, Part)>, has_stopped: bool) -> Result<
     if missing > 0 && !has_stopped {
         return Err(MergeError::Incomplete(name.to_owned(), missing, all));
     }
-    let begin = whole.map(|whole| RunEvent::RunStarted(Box::new(whole)));
-    let cases = reports.into_iter().map(|report| RunEvent::CaseFinished(Box::new(report)));
-    Ok(begin.into_iter().chain(cases).chain([RunEvent::RunFinished(Box::new(summary))]).collect())
+    let begin = whole.map(|whole| Place::Own(RunEvent::RunStarted(Box::new(whole))));
+    let end = Place::Own(RunEvent::RunFinished(Box::new(summary)));
+    Ok(begin.into_iter().chain(cases).chain([end]).collect())
 }
 
 /// The summary of shards that ran side by side.
@@ -264,6 +280,11 @@ fn graver(one: Option<StopReason>, other: Option<StopReason>) -> Option<StopReas
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::results::event::CaseReport;
+
+    fn merge(files: Vec<Vec<RunEvent>>) -> Result<Vec<RunEvent>, MergeError> {
+        super::merge(files).map(|merged| merged.all().expect("all of them").into_owned())
+    }
 
     fn shard(index: u32, cases: &[(&str, Verdict)], verdict: Verdict, code: u8) -> Vec<RunEvent> {
         let started = RunStarted {

@@ -12,6 +12,7 @@ pub mod excused;
 pub mod failure;
 pub mod kept;
 pub mod merge;
+pub mod recorded;
 pub(crate) mod redact;
 pub mod reproduce;
 mod secret;

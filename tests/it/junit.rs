@@ -180,3 +180,20 @@ proptest! {
         prop_assert!(roxmltree::Document::parse(&xml).is_ok());
     }
 }
+
+/// Written case by case, it is what the writer makes of the whole.
+#[test]
+fn what_is_written_in_pieces_is_one_document() {
+    for text in ["plain", "a\nb <&>\"'\u{1b} ]]> ##[x]"] {
+        let events = [events(text), events("second run")].concat();
+        let written = render(&events).expect("XML");
+        let read = quick_junit::Report::deserialize_from_str(&written).expect("JUnit");
+        assert_eq!(read.to_string().expect("XML"), written);
+        let tests = |suite: &quick_junit::TestSuite| (suite.tests, suite.test_cases.len());
+        assert!(read.test_suites.iter().map(tests).all(|(told, are)| told == are && are > 0));
+        assert_eq!(read.tests, read.test_suites.iter().map(|suite| suite.tests).sum::<usize>());
+    }
+    let nothing = render(&events("x")[..1]).expect("XML");
+    let read = quick_junit::Report::deserialize_from_str(&nothing).expect("JUnit");
+    assert_eq!((read.tests, read.to_string().expect("XML")), (0, nothing));
+}

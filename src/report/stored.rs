@@ -1,0 +1,211 @@
+//! A file of events that is read where it is needed, and not held: of each case it is known where it stands.
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::fs::File;
+use std::io::{BufReader, Read, Seek, SeekFrom};
+
+use super::json;
+use crate::results::event::RunEvent;
+use crate::results::kept::{Cut, Details, Rank, Ways, trim};
+use crate::results::recorded::Recorded;
+
+/// The events of a file that [`json::line`] wrote, as far as reports need them: a case that was run again and again is there once for
+/// each way in which it ended, and what cases show is bounded, as where events are kept in memory.
+pub struct StoredEvents {
+    input: RefCell<BufReader<File>>,
+    entries: Vec<Entry>,
+}
+
+/// Where an event stands, and what becomes of it when it is read.
+struct Entry {
+    from: u64,
+    length: usize,
+    kind: Kind,
+}
+
+enum Kind {
+    Start,
+    Case { repeats: u64, cut: Cut },
+    Other,
+}
+
+const CHANGED: &str = "the file of events has changed since it was looked through";
+
+/// What is known of a kept report until all are read.
+#[derive(Default, Clone, Copy)]
+struct Known {
+    rank: Rank,
+    weight: usize,
+}
+
+impl StoredEvents {
+    /// Looks through a file. One that can be read only once, such as a pipe, is copied to a temporary one.
+    ///
+    /// # Errors
+    /// The first line that is no event, with its number; or the file system's reason.
+    pub fn open(input: File) -> Result<Self, String> {
+        let mut input = seekable(input).map_err(|error| error.to_string())?;
+        let (mut entries, mut known) = (Vec::new(), Vec::new());
+        let (mut ways, mut details) = (Ways::default(), Details::default());
+        json::each(&mut input, |from, length, event| {
+            let kind = match event {
+                RunEvent::CaseStarted { case, attempt } if !ways.starts(&case, attempt) => return,
+                RunEvent::RunStarted(_) => {
+                    ways.clear();
+                    Kind::Start
+                }
+                RunEvent::CaseFinished(report) => {
+                    let rank = Rank::of(&report);
+                    let alike = ways.alike(&report).filter(|place| *place < entries.len());
+                    let mut repeats = report.repeats;
+                    if let Some(place) = alike {
+                        let (entry, before): (&mut Entry, &mut Known) =
+                            (&mut entries[place], &mut known[place]);
+                        if let Kind::Case { repeats: those, cut } = &mut entry.kind {
+                            repeats = those.saturating_add(repeats).saturating_add(1);
+                            *those = repeats;
+                            if rank > before.rank {
+                                details.forget_weight(before.weight);
+                                let weight;
+                                (*cut, weight) = details.bound_elsewhere(*report);
+                                (entry.from, entry.length) = (from, length);
+                                *before = Known { rank, weight };
+                            }
+                        }
+                        return;
+                    }
+                    ways.enter(&report, entries.len());
+                    let (cut, weight) = details.bound_elsewhere(*report);
+                    known.resize(entries.len(), Known::default());
+                    known.push(Known { rank, weight });
+                    Kind::Case { repeats, cut }
+                }
+                RunEvent::CaseStarted { .. } | RunEvent::RunFinished(_) => Kind::Other,
+            };
+            entries.push(Entry { from, length, kind });
+        })?;
+        Ok(Self { input: RefCell::new(input), entries })
+    }
+}
+
+impl Recorded for StoredEvents {
+    fn count(&self) -> usize {
+        self.entries.len()
+    }
+
+    fn event(&self, at: usize) -> Result<Cow<'_, RunEvent>, String> {
+        let Some(Entry { from, length, kind }) = self.entries.get(at) else {
+            return Err("there is no such event".to_owned());
+        };
+        let mut input = self.input.borrow_mut();
+        let mut bytes = vec![0; *length];
+        let here = input.stream_position().map_err(|error| error.to_string())?;
+        // Where it is near, what was read ahead is used.
+        let read = input
+            .seek_relative(i64::try_from(*from).unwrap_or(i64::MAX) - i64::try_from(here).unwrap_or(0))
+            .and_then(|()| input.read_exact(&mut bytes));
+        read.map_err(|error| format!("what was read before is gone: {error}"))?;
+        let mut event = json::event(&bytes).map_err(|_| CHANGED)?;
+        match (kind, &mut event) {
+            (Kind::Case { repeats, cut }, RunEvent::CaseFinished(report)) => {
+                report.repeats = *repeats;
+                trim(report, *cut);
+            }
+            (Kind::Start, RunEvent::RunStarted(_)) | (Kind::Other, _) => {}
+            _ => return Err(CHANGED.to_owned()),
+        }
+        Ok(Cow::Owned(event))
+    }
+
+    fn starts(&self) -> Result<Vec<usize>, String> {
+        let starts = self.entries.iter().enumerate();
+        Ok(starts.filter(|(_, entry)| matches!(entry.kind, Kind::Start)).map(|(at, _)| at).collect())
+    }
+}
+
+/// The same, at its beginning, where it can be read again.
+fn seekable(mut input: File) -> std::io::Result<BufReader<File>> {
+    if !input.metadata()?.is_file() {
+        let mut copy = tempfile::tempfile()?;
+        std::io::copy(&mut (&mut input).take(MOST), &mut copy)?;
+        input = copy;
+    }
+    input.seek(SeekFrom::Start(0))?;
+    Ok(BufReader::new(input))
+}
+
+/// Most bytes of what is not a file that are copied to one.
+const MOST: u64 = 4 << 30;
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+    use crate::results::Check;
+    use crate::results::event::{CaseReport, Failure, FrameRecord, RunStarted, Verdict, Way};
+
+    fn report(case: usize, verdict: Verdict, message: &str, lines: usize) -> RunEvent {
+        let line = |index| FrameRecord {
+            index,
+            ms: 1.0,
+            client: "a".to_owned(),
+            way: Way::ToClient,
+            kind: None,
+            text: "x".repeat(2048),
+            ambient: false,
+            cut: 0,
+            states: Vec::new(),
+        };
+        RunEvent::CaseFinished(Box::new(CaseReport {
+            case: format!("a/{case}"),
+            verdict,
+            failures: vec![Failure::new(Check::Step, verdict, message.to_owned())],
+            wire: (0..lines as u64).map(line).collect(),
+            ..CaseReport::default()
+        }))
+    }
+
+    /// Runs of cases again and again, in several ways, with more to show than is kept.
+    #[test]
+    fn they_are_what_is_kept_in_memory() {
+        let started = || {
+            RunEvent::RunStarted(Box::new(RunStarted {
+                version: "1".to_owned(),
+                protocol: "p".to_owned(),
+                title: "P".to_owned(),
+                target: "here".to_owned(),
+                started: "2026-01-01".to_owned(),
+                seed: 1,
+                run_id: None,
+                shard: None,
+                reading: "default".to_owned(),
+                cases: 1,
+                jobs: 1,
+                requirements: std::collections::BTreeMap::new(),
+            }))
+        };
+        let mut text = Vec::new();
+        for run in 0..2 {
+            let mut events = vec![started()];
+            for case in 0..130 {
+                events.push(RunEvent::CaseStarted { case: format!("a/{}", case % 100), attempt: 1 });
+                let verdict = if case % 7 == run { Verdict::Warned } else { Verdict::Failed };
+                events.push(report(case % 100, verdict, ["one", "other"][case / 100], 200));
+                events.push(report(case % 100, verdict, "one", 1));
+            }
+            events.push(RunEvent::RunFinished(Box::default()));
+            text.extend(json::render(&events).into_bytes());
+        }
+        let mut file = tempfile::tempfile().expect("a file");
+        file.write_all(&text).expect("written");
+        let stored = StoredEvents::open(file).expect("events");
+        let kept = json::read(&text[..]).expect("events");
+        assert_eq!(json::render(&stored.all().expect("all of them")), json::render(&kept));
+        assert_eq!(stored.starts(), kept.starts());
+        let cut =
+            |event: &RunEvent| matches!(event, RunEvent::CaseFinished(report) if report.wire_omitted > 0);
+        assert!(kept.iter().any(cut), "some show less");
+    }
+}
