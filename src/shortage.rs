@@ -141,6 +141,16 @@ pub async fn came() -> Shortage {
     }
 }
 
+/// What is wrong with something that is written, and what to do about it where this machine lacks something. It is noted nowhere: the
+/// verdict does not hang on what is written.
+#[must_use]
+pub fn told(error: &io::Error) -> String {
+    match Shortage::of(error) {
+        Some(Shortage::Disk) => format!("{error}: make room on its disk"),
+        _ => error.to_string(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
