@@ -43,8 +43,6 @@ struct Printer {
     out: Kept,
     err: Kept,
     defect: Option<Defect>,
-    /// Deltas that are told after the response, under a defect.
-    late: Vec<Value>,
 }
 
 impl Printer {
@@ -85,10 +83,7 @@ impl Printer {
         let full = kept.full && self.defect != Some(Defect::CapIsNotTold);
         let params = json!({ "processId": self.process, "stream": name, "deltaBase64": STANDARD.encode(bytes), "capReached": full });
         let state = self.core.lock();
-        match self.defect {
-            Some(Defect::DeltasComeAfterTheResponse) => self.late.push(params),
-            _ => state.notify(self.client, "command/exec/outputDelta", &params),
-        }
+        state.notify(self.client, "command/exec/outputDelta", &params);
     }
 }
 
@@ -132,7 +127,6 @@ impl Peer<'_> {
             out: Kept::default(),
             err: Kept::default(),
             defect,
-            late: Vec::new(),
         };
         if defect == Some(Defect::NoTerminals) {
             wish.job.terminal = None;
@@ -272,5 +266,4 @@ async fn run(mut wish: Wish, mut printer: Printer, mut cancelled: Cancel, (key, 
         result.as_object_mut().map(|result| result.remove("stderr"));
     }
     state.send(client, response(&id, &Ok(result)));
-    printer.late.iter().for_each(|params| state.notify(client, "command/exec/outputDelta", params));
 }

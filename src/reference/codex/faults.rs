@@ -326,7 +326,6 @@ faults! {
     StreamsNeedNoProcess "streams-need-no-process" "Streams need no processId." ["CX-EXE-13"];
     SizeNeedsNoTerminal "size-needs-no-terminal" "size needs no tty." ["CX-EXE-14"];
     StreamedOutputIsRepeated "streamed-output-is-repeated" "Streamed output is repeated in the response." ["CX-EXE-16", "CX-EXE-28"];
-    DeltasComeAfterTheResponse "deltas-come-after-the-response" "Output deltas come after the response." ["CX-EXE-17", "CX-EXE-19"];
     DeltasAreAllStdout "deltas-are-all-stdout" "Output deltas of stderr are reported as stdout." ["CX-EXE-18"];
     WritesOfNothing "writes-of-nothing" "A write of nothing is accepted." ["CX-EXE-20"];
     TerminateDoesNothing "terminate-does-nothing" "command/exec/terminate ends nothing." ["CX-EXE-21", "CX-EXE-33"];

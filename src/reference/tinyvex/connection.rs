@@ -15,7 +15,7 @@ use super::rpc::{
     read, refuse, response,
 };
 use super::styles::Style;
-use super::{Behaviour, Core, Service};
+use super::{Behaviour, Core, Running, Service};
 use crate::reference::engine::Canceller;
 use crate::reference::engine::Happening;
 use crate::reference::engine::clients::{self, Outbox};
@@ -300,7 +300,7 @@ impl Peer<'_> {
         }
         let cancel = Canceller::default();
         let cancelled = cancel.listen();
-        state.running.insert(session.clone(), cancel);
+        state.running.insert(session.clone(), Running { client: self.client, cancel });
         self.note(Happening::Turn);
         drop(state);
         let core = Arc::clone(self.core);
@@ -329,16 +329,19 @@ impl Peer<'_> {
         }
         match self.behaviour.striking() {
             Some(Defect::IgnoresCancel) => {}
-            Some(Defect::CancelsEverything) => state.running.values().for_each(Canceller::cancel),
+            Some(Defect::CancelsEverything) => {
+                let own = state.running.values().filter(|prompt| prompt.client == self.client);
+                own.for_each(|prompt| prompt.cancel.cancel());
+            }
             Some(Defect::CancelEndsSession) => {
-                if let Some(cancel) = state.running.get(session) {
-                    cancel.cancel();
+                if let Some(prompt) = state.running.get(session) {
+                    prompt.cancel.cancel();
                     state.store.remove_session(session)?;
                 }
             }
             _ => {
-                if let Some(cancel) = state.running.get(session) {
-                    cancel.cancel();
+                if let Some(prompt) = state.running.get(session) {
+                    prompt.cancel.cancel();
                 }
             }
         }

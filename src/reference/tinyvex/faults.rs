@@ -52,7 +52,7 @@ faults! {
     IgnoresCancel "ignores-cancel" "session/cancel does nothing." ["TV-ACP-22"];
     CancelIsSpeltAsInAcp "cancel-is-spelt-as-in-acp" "session/cancel understands sessionId only." ["TV-ACP-22"];
     CancelEndsSession "cancel-ends-session" "A cancelled session takes no more prompts." ["TV-ACP-24"];
-    CancelsEverything "cancels-everything" "session/cancel ends every prompt." ["TV-ACP-25"];
+    CancelsEverything "cancels-everything" "session/cancel ends every prompt of its connection." ["TV-ACP-25"];
     ChunksOutOfOrder "chunks-out-of-order" "The chunks of a message come in the wrong order." ["TV-ACP-26"];
     RefusesLinks "refuses-links" "A prompt with a resource link is refused." ["TV-ACP-29"];
     NoFeatures "no-features" "connect returns no features." ["TV-CON-1"];

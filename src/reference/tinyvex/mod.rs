@@ -50,12 +50,19 @@ struct Core {
     state: Mutex<State>,
 }
 
+/// A prompt on its way.
+struct Running {
+    /// The connection that has sent it.
+    client: u64,
+    cancel: Canceller,
+}
+
 /// Everything that changes. Requests are carried out one after the other, under its lock.
 struct State {
     store: Store,
     streams: Streams,
-    /// Sessions with a prompt, and how to cancel it.
-    running: HashMap<String, Canceller>,
+    /// Sessions with a prompt.
+    running: HashMap<String, Running>,
     /// Notes by session.
     notes: HashMap<String, Notes>,
     /// The newest session that each client made.
