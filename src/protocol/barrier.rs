@@ -98,8 +98,8 @@ impl Protocol {
     pub(crate) fn barrier_orders(&self, pattern: &Matcher) -> bool {
         let Some(barrier) = &self.extension.barrier else { return false };
         let of_messages = |messages: &[usize]| {
-            let names = messages.iter().map(|message| self.messages.get(*message));
-            names.map(|message| message.is_some_and(|one| barrier.orders(&one.name))).all(|ordered| ordered)
+            let mut messages = messages.iter().map(|message| self.messages.get(*message));
+            messages.all(|message| message.is_some_and(|one| barrier.orders(&one.name)))
         };
         barrier.is_whole() || pattern.alternatives().iter().all(|one| one.messages().is_some_and(of_messages))
     }

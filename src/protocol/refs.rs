@@ -86,6 +86,12 @@ impl<T: Refer> Refer for Option<T> {
     }
 }
 
+impl<T: Refer> Refer for Box<T> {
+    fn refer<'r>(&'r self, refs: &mut Refs<'r>) {
+        (**self).refer(refs);
+    }
+}
+
 impl<T: Refer> Refer for Vec<T> {
     fn refer<'r>(&'r self, refs: &mut Refs<'r>) {
         for (index, part) in self.iter().enumerate() {

@@ -86,7 +86,7 @@ pub struct Absence {
     /// The scope begins only with the answer to a request that was sent after `after`, on the same connection: what the server sent before
     /// it had learned of `after` may still arrive.
     #[schemars(extend("x-hint" = NEEDS_BOTH))]
-    pub answered: Option<Answered>,
+    pub answered: Option<Box<Answered>>,
     /// Violated otherwise. Exercised when a scope was entered.
     pub decides: Ids,
 }
