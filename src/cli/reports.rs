@@ -182,21 +182,17 @@ impl Reports {
         };
         write(&self.junit, &|out| junit::write(events, out))?;
         write(&self.json, &|out| json::write(events, out))?;
-        let (quality, annotations) = (self.code_quality(), self.annotations.and_then(Annotations::found));
-        if self.html.is_none() && self.summary.is_none() && annotations.is_none() {
-            return Ok(());
-        }
-        // These are told by causes, and not case by case.
-        let events = &*events.all().map_err(&failure)?;
-        let write = |path: &Option<PathBuf>, text: &dyn Fn() -> String| {
+        // What follows is ordered by causes, and not case by case: it needs all events.
+        let write = |path: &Option<PathBuf>, render: &dyn Fn(&[RunEvent]) -> String| {
             let Some(path) = path else { return Ok(()) };
-            file::write_atomically(path, &text()).map_err(&failure)
+            let text = events.all().map(|events| render(&events)).map_err(&failure)?;
+            file::write_atomically(path, &text).map_err(&failure)
         };
-        write(&self.html, &|| html::render(events))?;
-        write(&self.summary, &|| markdown::render(events))?;
-        write(&quality, &|| annotations::gitlab(events, &places("CI_PROJECT_DIR")))?;
-        match annotations {
-            Some(Annotations::Github) => github(events).map_err(failure),
+        write(&self.html, &html::render)?;
+        write(&self.summary, &markdown::render)?;
+        write(&self.code_quality(), &|events| annotations::gitlab(events, &places("CI_PROJECT_DIR")))?;
+        match self.annotations.and_then(Annotations::found) {
+            Some(Annotations::Github) => events.all().and_then(|events| github(&events)).map_err(failure),
             _ => Ok(()),
         }
     }

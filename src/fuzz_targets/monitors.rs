@@ -242,6 +242,7 @@ fn fields(source: &mut Unstructured<'_>) -> Result<Map<String, Value>> {
                 json!("abababab"),
                 json!("1"),
                 json!("{}"),
+                json!("{\"n\":2}"),
                 json!("[1,"),
                 json!("2]"),
             ],
