@@ -26,18 +26,19 @@ struct Entry {
 
 enum Kind {
     Start,
-    Case { repeats: u64, cut: Cut },
+    Case(Case),
     Other,
 }
 
-const CHANGED: &str = "the file of events has changed since it was looked through";
-
-/// What is known of a kept report until all are read.
-#[derive(Default, Clone, Copy)]
-struct Known {
+/// How a report of a case is shown, and what decides whether a later one is shown in its place.
+struct Case {
+    repeats: u64,
+    cut: Cut,
     rank: Rank,
     weight: usize,
 }
+
+const CHANGED: &str = "the file of events has changed since it was looked through";
 
 impl StoredEvents {
     /// Looks through a file. One that can be read only once, such as a pipe, is copied to a temporary one.
@@ -46,7 +47,7 @@ impl StoredEvents {
     /// The first line that is no event, with its number; or the file system's reason.
     pub fn open(input: File) -> Result<Self, String> {
         let mut input = seekable(input).map_err(|error| error.to_string())?;
-        let (mut entries, mut known) = (Vec::new(), Vec::new());
+        let mut entries: Vec<Entry> = Vec::new();
         let (mut ways, mut details) = (Ways::default(), Details::default());
         json::each(&mut input, |from, length, event| {
             let kind = match event {
@@ -55,31 +56,24 @@ impl StoredEvents {
                     ways.clear();
                     Kind::Start
                 }
-                RunEvent::CaseFinished(report) => {
-                    let rank = Rank::of(&report);
-                    let alike = ways.alike(&report).filter(|place| *place < entries.len());
-                    let mut repeats = report.repeats;
-                    if let Some(place) = alike {
-                        let (entry, before): (&mut Entry, &mut Known) =
-                            (&mut entries[place], &mut known[place]);
-                        if let Kind::Case { repeats: those, cut } = &mut entry.kind {
-                            repeats = those.saturating_add(repeats).saturating_add(1);
-                            *those = repeats;
-                            if rank > before.rank {
-                                details.forget_weight(before.weight);
-                                let weight;
-                                (*cut, weight) = details.bound_elsewhere(*report);
-                                (entry.from, entry.length) = (from, length);
-                                *before = Known { rank, weight };
-                            }
+                RunEvent::CaseFinished(mut report) => {
+                    let (ending, rank) = (ways.ending(&report), Rank::of(&report));
+                    let alike = ways.alike(ending).and_then(|place| entries.get_mut(place));
+                    if let Some(Entry { from: known_from, length: known_length, kind: Kind::Case(known) }) =
+                        alike
+                    {
+                        known.repeats = known.repeats.saturating_add(report.repeats).saturating_add(1);
+                        if rank > known.rank {
+                            details.forget(known.weight);
+                            (known.cut, known.weight) = details.bound(&mut report);
+                            known.rank = rank;
+                            (*known_from, *known_length) = (from, length);
                         }
                         return;
                     }
-                    ways.enter(&report, entries.len());
-                    let (cut, weight) = details.bound_elsewhere(*report);
-                    known.resize(entries.len(), Known::default());
-                    known.push(Known { rank, weight });
-                    Kind::Case { repeats, cut }
+                    ways.enter(ending, entries.len());
+                    let (cut, weight) = details.bound(&mut report);
+                    Kind::Case(Case { repeats: report.repeats, cut, rank, weight })
                 }
                 RunEvent::CaseStarted { .. } | RunEvent::RunFinished(_) => Kind::Other,
             };
@@ -108,9 +102,9 @@ impl Recorded for StoredEvents {
         read.map_err(|error| format!("what was read before is gone: {error}"))?;
         let mut event = json::event(&bytes).map_err(|_| CHANGED)?;
         match (kind, &mut event) {
-            (Kind::Case { repeats, cut }, RunEvent::CaseFinished(report)) => {
-                report.repeats = *repeats;
-                trim(report, *cut);
+            (Kind::Case(case), RunEvent::CaseFinished(report)) => {
+                report.repeats = case.repeats;
+                trim(report, case.cut);
             }
             (Kind::Start, RunEvent::RunStarted(_)) | (Kind::Other, _) => {}
             _ => return Err(CHANGED.to_owned()),

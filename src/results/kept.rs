@@ -43,8 +43,16 @@ pub(crate) struct Ways {
     digest: RandomState,
 }
 
+/// Digests of a case, of the way in which it ended, and of the verdict on it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ending {
+    case: u64,
+    way: u64,
+    verdict: u64,
+}
+
 /// What one report tells of a way in which a case ends: whether it has the evidence itself, and how much of it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Rank(bool, usize);
 
 impl Rank {
@@ -70,27 +78,28 @@ impl Ways {
         self.started.insert(self.digest.hash_one((case, attempt)))
     }
 
-    /// Where a report is kept that may stand for this one.
-    pub fn alike(&self, report: &CaseReport) -> Option<usize> {
-        let [of_case, of_way, of_verdict] = self.digests(report);
-        let ways = self.counts.get(&of_case).copied().unwrap_or(0);
-        let alike = self.places.get(&of_way);
-        alike.or_else(|| self.places.get(&of_verdict).filter(|_| ways >= WAYS)).copied()
+    /// How a case ended, as this report tells it.
+    pub fn ending(&self, report: &CaseReport) -> Ending {
+        let case = self.digest.hash_one(&report.case);
+        Ending {
+            case,
+            way: self.digest.hash_one((case, report.verdict, self.essence(report))),
+            verdict: self.digest.hash_one((case, report.verdict)),
+        }
     }
 
-    /// A report is kept at this place.
-    pub fn enter(&mut self, report: &CaseReport, place: usize) {
-        let [of_case, of_way, of_verdict] = self.digests(report);
-        self.places.insert(of_way, place);
-        self.places.entry(of_verdict).or_insert(place);
-        *self.counts.entry(of_case).or_default() += 1;
+    /// Where a report is kept that may stand for one of this ending.
+    pub fn alike(&self, ending: Ending) -> Option<usize> {
+        let ways = self.counts.get(&ending.case).copied().unwrap_or(0);
+        let alike = self.places.get(&ending.way);
+        alike.or_else(|| self.places.get(&ending.verdict).filter(|_| ways >= WAYS)).copied()
     }
 
-    /// Of the case, of the way in which it ended, and of the verdict on it.
-    fn digests(&self, report: &CaseReport) -> [u64; 3] {
-        let of_case = self.digest.hash_one(&report.case);
-        let of_way = self.digest.hash_one((of_case, report.verdict, self.essence(report)));
-        [of_case, of_way, self.digest.hash_one((of_case, report.verdict))]
+    /// A report of this ending is kept at this place.
+    pub fn enter(&mut self, ending: Ending, place: usize) {
+        self.places.insert(ending.way, place);
+        self.places.entry(ending.verdict).or_insert(place);
+        *self.counts.entry(ending.case).or_default() += 1;
     }
 
     /// Digests of what is wrong with a case, without what differs each time.
@@ -132,14 +141,15 @@ impl KeptEvents {
     }
 
     fn add(&mut self, mut report: Box<CaseReport>) {
-        let alike = self.ways.alike(&report);
+        let ending = self.ways.ending(&report);
+        let alike = self.ways.alike(ending);
         if let Some(RunEvent::CaseFinished(known)) = alike.and_then(|place| self.events.get_mut(place)) {
             let repeats = known.repeats.saturating_add(report.repeats).saturating_add(1);
             if Rank::of(&report) <= Rank::of(known) {
                 known.repeats = repeats;
                 return;
             }
-            self.details.forget(known);
+            self.details.forget(weight(known));
             report.repeats = repeats;
             self.details.bound(&mut report);
             *known = report;
@@ -151,7 +161,7 @@ impl KeptEvents {
             None => drop(shared.insert(Arc::clone(id))),
         });
         self.details.bound(&mut report);
-        self.ways.enter(&report, self.events.len());
+        self.ways.enter(ending, self.events.len());
         self.events.push(RunEvent::CaseFinished(report));
     }
 }
@@ -166,20 +176,14 @@ impl Extend<RunEvent> for KeptEvents {
 pub(crate) type Cut = Option<usize>;
 
 impl Details {
-    /// Adds those of a report, which are cut if they are too many.
-    pub fn bound(&mut self, report: &mut CaseReport) {
-        let cut = self.cut(weight(report));
+    /// Adds those of a report, which are cut if they are too many: how they are cut, and what they weigh then.
+    pub(crate) fn bound(&mut self, report: &mut CaseReport) -> (Cut, usize) {
+        let whole = weight(report);
+        let cut = self.cut(whole);
         trim(report, cut);
-        self.0 += weight(report);
-    }
-
-    /// As [`Details::bound`], of a report that is kept elsewhere: how it is to be cut when it is read again, and what it weighs then.
-    pub fn bound_elsewhere(&mut self, mut report: CaseReport) -> (Cut, usize) {
-        let cut = self.cut(weight(&report));
-        trim(&mut report, cut);
-        let weight = weight(&report);
-        self.0 += weight;
-        (cut, weight)
+        let left = cut.map_or(whole, |_| weight(report));
+        self.0 += left;
+        (cut, left)
     }
 
     fn cut(&self, own: usize) -> Cut {
@@ -187,13 +191,8 @@ impl Details {
         too_many.then_some(if self.0 + own > DETAILS * TIMES { 0 } else { LAST })
     }
 
-    /// Takes away those of a report that is no longer kept.
-    fn forget(&mut self, report: &CaseReport) {
-        self.forget_weight(weight(report));
-    }
-
-    /// Takes away those of a report that weighs so much.
-    pub(crate) fn forget_weight(&mut self, weight: usize) {
+    /// Takes away those of a report that is no longer kept, by what they weigh.
+    pub(crate) fn forget(&mut self, weight: usize) {
         self.0 = self.0.saturating_sub(weight);
     }
 }

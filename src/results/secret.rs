@@ -97,15 +97,11 @@ impl Read {
 /// One way of writing a text, undone.
 type Reader = fn(&[u8]) -> Option<Read>;
 
-/// In which orders they are undone: texts are quoted in texts.
-const READERS: [&[Reader]; 7] = [
-    &[json_escape],
-    &[json_escape, json_escape],
-    &[json_escape, percent_escape],
-    &[percent_escape],
-    &[percent_escape, percent_escape],
-    &[json_escape, line_end],
-    &[line_end],
+/// What is undone first, and then, in what that leaves, each of these: texts are quoted in texts.
+const READERS: [(Reader, &[Reader]); 3] = [
+    (json_escape, &[json_escape, percent_escape, line_end]),
+    (percent_escape, &[percent_escape]),
+    (line_end, &[]),
 ];
 
 impl View {
@@ -200,14 +196,7 @@ pub(super) fn places(needles: &[Needle], written: &[u8]) -> Vec<Range<usize>> {
 fn escaped_places(needles: &[Needle], text: &[u8], cut: impl Fn(usize) -> bool) -> Vec<Range<usize>> {
     let plain = View::plain(text);
     let mut found = Vec::new();
-    for readers in READERS {
-        let Some(view) = readers
-            .iter()
-            .try_fold(None, |view: Option<View>, read| view.as_ref().unwrap_or(&plain).read(*read).map(Some))
-            .flatten()
-        else {
-            continue;
-        };
+    let mut look = |view: &View| {
         // Behind what is cut, the beginning of an escape may stand.
         let ends = |at: usize| {
             let from = view.places.get(at).map_or(text.len(), |place| place.start);
@@ -217,6 +206,11 @@ fn escaped_places(needles: &[Needle], text: &[u8], cut: impl Fn(usize) -> bool) 
         let mut read = Vec::new();
         needles.iter().for_each(|needle| needle.find(&view.bytes, ends, &mut read));
         found.extend(read.into_iter().map(|at| view.places[at.start].start..view.places[at.end - 1].end));
+    };
+    for (first, others) in READERS {
+        let Some(view) = plain.read(first) else { continue };
+        look(&view);
+        others.iter().filter_map(|other| view.read(*other)).for_each(|view| look(&view));
     }
     found
 }

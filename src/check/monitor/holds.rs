@@ -107,6 +107,9 @@ impl Holds {
 impl Monitor for Holds {
     fn observe(&mut self, seen: &Observation<'_>, tally: &mut Tally) {
         let is_about = seen.is(&self.on);
+        if !is_about && matches!(self.by, By::Own(_)) {
+            return;
+        }
         let value = match &self.at {
             _ if !is_about => None,
             None => Some(Cow::Borrowed(seen.body)),

@@ -1,9 +1,11 @@
 //! The barrier: how a case knows that something did not come. What the protocol's query does not prove takes a window of silence,
 //! which the report names.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
-use crate::protocol::{Barrier, PER};
+use crate::protocol::PER;
 use crate::results::Check;
 use crate::run::case::interpreter::{Abort, Interpreter};
 use crate::run::case::wait::Expectation;
@@ -87,9 +89,8 @@ impl Interpreter<'_> {
 
     /// Does the protocol's query, which the server has to answer.
     async fn ask(&mut self, client: &str, with: &Value) -> Result<(), Abort> {
-        let steps =
-            self.cx.protocol.extension.barrier.as_ref().map(Barrier::query).unwrap_or_default().to_vec();
-        match self.query(client, &steps, Some(with)).await? {
+        let protocol = Arc::clone(&self.cx.protocol);
+        match self.query(client, protocol.extension.barrier_query(), Some(with)).await? {
             None => Ok(()),
             Some((why, covers)) if self.client(client)?.has_ended() => {
                 self.fail_on_end(Check::Step, client, &covers, why)

@@ -1,5 +1,6 @@
 //! The verbs that a fuzzed case ends with: does the server live, has it refused, has it kept its secrets?
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::{Value, json};
@@ -28,9 +29,9 @@ impl Interpreter<'_> {
             return Ok(());
         }
         if !self.client(&name)?.has_ended() {
-            let barrier = self.cx.protocol.extension.barrier.clone();
+            let protocol = Arc::clone(&self.cx.protocol);
             // One that is made for a value asks nothing without it.
-            let query = barrier.as_ref().filter(|barrier| barrier.per().is_none());
+            let query = protocol.extension.barrier.as_ref().filter(|barrier| barrier.per().is_none());
             let query = query.map(Barrier::query).unwrap_or_default();
             let opened = self.client(&name)?.is_opened();
             let silent = if query.is_empty() || !opened {
@@ -123,12 +124,13 @@ impl Interpreter<'_> {
     pub(crate) async fn rejected(&mut self, verb: &case::Rejected, cx: &StepScope<'_>) -> Result<(), Abort> {
         let (client, blame, wanted) = (cx.client, cx.blame, verb.count);
         let proven = self.is_proven(About::Errors);
-        let barrier = self.cx.protocol.extension.barrier_query().to_vec();
+        let protocol = Arc::clone(&self.cx.protocol);
+        let barrier = protocol.extension.barrier_query();
         // That a barrier was answered says which silence it was not.
         let mut spoke = false;
         if proven && self.conns.get(client).is_some_and(Client::is_opened) {
             if self.errors(client)? < wanted && !self.client(client)?.has_ended() {
-                spoke = self.query(client, &barrier, None).await?.is_none();
+                spoke = self.query(client, barrier, None).await?.is_none();
                 // An answer that names no question may be one to an earlier question: its silence tells then.
                 let is_sure = barrier.iter().all(|step| step.expect.is_none() || step.echo.is_some());
                 if spoke && !is_sure && self.errors(client)? < wanted {
@@ -137,15 +139,13 @@ impl Interpreter<'_> {
             }
         } else {
             let until = Instant::now() + self.deadline(None);
-            let protocol = &self.cx.protocol;
-            let enough = |state: &mut Client| (errors_in(protocol, state) >= wanted).then_some(());
+            let enough = |state: &mut Client| (errors_in(&protocol, state) >= wanted).then_some(());
             self.wait_until(client, until, enough).await?;
         }
         let found = self.errors(client)? + usize::from(self.refuses_by_close(client)?);
-        let protocol = &self.cx.protocol;
         let queue = std::mem::take(&mut self.client(client)?.inbox.queue);
         let (errors, rest): (Vec<Received>, Vec<Received>) =
-            queue.into_iter().partition(|received| is_error(protocol, received));
+            queue.into_iter().partition(|received| is_error(&protocol, received));
         let instead = rest.last().cloned();
         self.client(client)?.inbox.queue = rest.into();
         drop(errors);
