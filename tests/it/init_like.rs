@@ -88,6 +88,10 @@ fn works_as_printed(kind: &str) {
         let programs = programs(&[own(), ("python3", format!("exec '{}' \"$@\"", interpreter.display()))]);
         let (code, shown) = shell(folder.path(), programs.path(), python);
         is_good(python, code, &shown);
+        // The seed that is the default is not the only one.
+        let other = format!("frameproof fuzz --target python --time 5s --seed 4 --protocol ./{kind}");
+        let (code, shown) = shell(&folder.path().join("my chat"), programs.path(), &[&other]);
+        assert!(code == Some(0) && shown.contains("0 findings in "), "{shown}");
     }
     if let Some(modules) = node_modules("init --like, in JavaScript") {
         let programs = programs(&[own()]);

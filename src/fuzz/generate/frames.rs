@@ -71,6 +71,11 @@ const INVALID_UTF8: &[&str] = &[
     "f8 88 80 80 80",
     "ff",
 ];
+/// So many pings every server answers, however late it reads them: who bounds the pongs that wait to be written (npm's `ws`
+/// does, at 60) ends the connection of a client that floods it.
+const PINGS: usize = 16;
+/// As many characters as the templates that commands use are expanded to, at most: a UUID.
+const EXPANDED: usize = 36;
 /// Close codes that may not be sent.
 const INVALID_CODES: &[u16] = &[0, 1, 999, 1004, 1005, 1006, 1015, 1016, 1100, 2000, 2999, 5000, 65535];
 /// Close codes that may be sent.
@@ -172,6 +177,10 @@ fn valid_frames(kind: &str, message: &Value, below: &mut dyn FnMut(usize) -> usi
     Some(match kind {
         "fragmented" => vec![fragmented(message, size, None)],
         "fragmented-around-pings" => {
+            // One ping goes before each fragment but the first.
+            let text = message.to_string();
+            let length = text.len() + EXPANDED * text.matches("{{").count();
+            let size = size.max(length.div_ceil(PINGS));
             vec![fragmented(message, size, Some(json!({ "opcode": "ping", "payload": "p" })))]
         }
         "fragmented-around-pongs" => vec![fragmented(message, size, Some(json!({ "opcode": "pong" })))],
@@ -186,7 +195,7 @@ fn valid_frames(kind: &str, message: &Value, below: &mut dyn FnMut(usize) -> usi
             vec![frame(json!({ "opcode": "text", "pad": pad, "payload": message }))]
         }
         "many-pings" => {
-            vec![json!({ "frame": { "opcode": "ping", "payload": "p" }, "count": 2 + below(60) })]
+            vec![json!({ "frame": { "opcode": "ping", "payload": "p" }, "count": 2 + below(PINGS - 1) })]
         }
         "longest-ping" => vec![frame(json!({ "opcode": "ping", "pad": 125 }))],
         "unsolicited-pong" => vec![frame(json!({ "opcode": "pong", "payload": "unasked" }))],
@@ -379,6 +388,11 @@ mod tests {
             let drops = steps.iter().any(|step| step.get("drop").is_some());
             assert_eq!(drops, broken_off && place < KINDS.len() - 2, "{}", input.mutation);
             assert_eq!(drops, input.hangs_up(), "{}", input.mutation);
+            if input.mutation == "fragmented-around-pings" {
+                let size = steps[0]["frame"]["fragment"].as_u64().expect("a size");
+                let length = steps[0]["frame"]["payload"].to_string().len() as u64;
+                assert!(length.div_ceil(size) <= PINGS as u64 + 1, "{input:?}");
+            }
         }
         let kinds: std::collections::BTreeSet<&&str> = KINDS.iter().collect();
         assert_eq!(kinds.len(), KINDS.len(), "no kind stands twice");

@@ -54,7 +54,14 @@ impl InputMaker {
         let Some(message) = self.command(rng) else { return self.turn(client, rng) };
         let body = self.body(message, rng);
         let kind = rng.pick(frames::KINDS).copied().unwrap_or_default();
-        frames::input(client, kind, &body, &mut |bound| rng.below(bound))
+        let mut input = frames::input(client, kind, &body, &mut |bound| rng.below(bound));
+        // What is not a message is refused as a mistake where a mistake closes the connection.
+        if let Obligation::MayClose { codes } = &mut input.obligation {
+            codes.extend(self.protocol.extension.fuzzing.refused.closes());
+            codes.sort_unstable();
+            codes.dedup();
+        }
+        input
     }
 
     fn command(&self, rng: &mut SeededRng) -> Option<&Message> {

@@ -61,6 +61,15 @@ impl Interpreter<'_> {
 
     /// Waits until the server falls silent towards this client. A silence towards everybody counts for the next client, too.
     pub(crate) async fn fall_silent(&mut self, client: &str) -> Result<(), Abort> {
+        if self.is_silent_in_time(client).await? {
+            return Ok(());
+        }
+        let covers = self.cx.protocol.extension.turn.covers.clone();
+        self.fail_step(&covers, "the server does not stop sending", None, None)
+    }
+
+    /// Waits for the silence as long as for a message. `false`: the server sends all the time.
+    async fn is_silent_in_time(&mut self, client: &str) -> Result<bool, Abort> {
         if self.client(client)?.is_stalled() {
             return Err(Abort::Error(format!("`{client}` is stalled: it receives nothing")));
         }
@@ -68,19 +77,19 @@ impl Interpreter<'_> {
         self.note_window(quiet, true);
         if self.settling.runs_on.contains(client) {
             // What was left running may say more at any time.
-            return self.wait_for_end(client, Instant::now() + quiet).await.map(drop);
+            self.wait_for_end(client, Instant::now() + quiet).await?;
+            return Ok(true);
         }
         let until = Instant::now() + self.deadline(None).max(quiet * 2);
         let mut before = self.log.next_index();
         while self.settling.silent_at != Some(before) && !self.silence(client, quiet).await? {
             if Instant::now() > until {
-                let covers = self.cx.protocol.extension.turn.covers.clone();
-                return self.fail_step(&covers, "the server does not stop sending", None, None);
+                return Ok(false);
             }
             before = self.log.next_index();
         }
         self.settling.silent_at = (self.log.next_index() == before).then_some(before);
-        Ok(())
+        Ok(true)
     }
 
     /// Notes for the report that what did not come is known by a window of time only.
@@ -88,14 +97,14 @@ impl Interpreter<'_> {
         self.settling.windows.insert((self.step.pointer.clone(), silence), window);
     }
 
-    /// Hears what the server has to say to what was sent: where nobody can ask whether it is done, its silence tells.
-    /// Afterwards the connection may be gone.
+    /// Hears what the server has to say to what was sent: where nobody can ask whether it is done, its silence tells. It may
+    /// have a lot to say: operations that a random message began may run for minutes. Afterwards the connection may be gone.
     pub(crate) async fn await_quiet(&mut self, client: &str) -> Result<(), Abort> {
         let state = self.client(client)?;
         if !state.is_connected() || state.is_stalled() || state.has_ended() {
             return Ok(());
         }
-        self.fall_silent(client).await
+        self.is_silent_in_time(client).await.map(drop)
     }
 
     /// `settle`: does the barrier, and looks past everything received.
