@@ -23,23 +23,27 @@ pub fn obligation_of(protocol: &Protocol, text: &str) -> Obligation {
 
 /// The obligation for what is the reader's choice. A server that refuses by a close may take it for one of the mistakes.
 pub fn readers_choice(protocol: &Protocol) -> Obligation {
-    let mut codes: Vec<u16> = protocol.extension.fuzzing.refused.closes().collect();
-    codes.sort_unstable();
-    codes.dedup();
+    let codes = protocol.extension.fuzzing.close_codes();
+    if codes.is_empty() { Obligation::Survive } else { Obligation::MayClose { codes } }
+}
+
+/// The obligation for a valid command: by what the client did before, it may be one that ends the connection.
+pub fn owed_for_command(protocol: &Protocol, name: &str) -> Obligation {
+    let codes = protocol.extension.fuzzing.closes.get(name).cloned().unwrap_or_default();
     if codes.is_empty() { Obligation::Survive } else { Obligation::MayClose { codes } }
 }
 
 /// The obligation for a text that is owed no refusal: it is valid, or the document leaves open what it is.
 fn left_open(protocol: &Protocol, text: &str) -> Obligation {
-    let is_valid = |body: &Value| {
-        let name = protocol.extension.discriminator.get(body).and_then(Value::as_str);
-        let message = name.and_then(|name| protocol.index_of(name, Direction::Send));
-        message.is_some_and(|message| protocol.messages[message].violations(body).is_empty())
+    let valid = |body: &Value| {
+        let message = protocol.type_of(body).and_then(|name| protocol.index_of(name, Direction::Send));
+        let message = &protocol.messages[message?];
+        message.violations(body).is_empty().then_some(message.name.as_str())
     };
-    match frame::parse_within(text) {
-        Ok(body) if is_valid(&body) => Obligation::Survive,
-        _ => readers_choice(protocol),
-    }
+    let body = frame::parse_within(text).ok();
+    body.as_ref()
+        .and_then(valid)
+        .map_or_else(|| readers_choice(protocol), |name| owed_for_command(protocol, name))
 }
 
 fn owed(protocol: &Protocol, text: &str) -> Option<Refusal> {

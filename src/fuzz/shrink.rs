@@ -205,8 +205,8 @@ pub fn simpler(protocol: &Protocol, input: &Input) -> Vec<Input> {
         let original = input;
         let input = Input { action, ..input.clone() };
         // A simpler text that is owed something else, or nothing, would be another finding.
-        if let Action::Text(text) = &input.action {
-            let owed = obligation_of(protocol, text);
+        if let Some(text) = carried(&input) {
+            let owed = obligation_of(protocol, &text);
             let stays = match &input.obligation {
                 Obligation::Refuse { .. } | Obligation::MustClose { .. } => owed == input.obligation,
                 Obligation::Survive | Obligation::MayClose { .. } => {
@@ -228,6 +228,25 @@ pub fn simpler(protocol: &Protocol, input: &Input) -> Vec<Input> {
         Some(input)
     };
     input.apart().into_iter().chain(actions.into_iter().filter_map(with)).collect()
+}
+
+/// The text of the message that an input is, or that its frames carry.
+fn carried(input: &Input) -> Option<String> {
+    match &input.action {
+        Action::Text(text) => Some(text.clone()),
+        Action::Send(body) => Some(body.to_string()),
+        Action::Steps(steps) => {
+            let meaning = frames::meaning(steps).filter(|_| input.command == frames::COMMAND)?;
+            let is_text = meaning.breach.is_none() && meaning.kinds.iter().any(|kind| kind == "text");
+            let payload = || steps.iter().find_map(|step| step.pointer("/frame/payload"));
+            is_text.then(|| payload().map_or_else(String::new, text_of))
+        }
+    }
+}
+
+/// A frame's payload as it is sent.
+fn text_of(payload: &Value) -> String {
+    payload.as_str().map_or_else(|| payload.to_string(), str::to_owned)
 }
 
 fn texts(text: &str) -> Vec<String> {

@@ -47,12 +47,27 @@ pub struct Fuzzing {
     /// What a session is doing, by name: that of the pattern that matched last. For guidance and the table of states.
     #[serde(default)]
     pub phases: IndexMap<String, Pattern>,
+    /// Close codes with which the server may end the connection when a command comes, by command: a second login, an id in use,
+    /// a query that it cannot parse.
+    #[serde(default)]
+    pub closes: IndexMap<String, Vec<u16>>,
     /// Commands that are not sent.
     #[serde(default)]
     pub avoid: Vec<String>,
     /// Invariants that hold for conforming clients only, and are not judged.
     #[serde(default)]
     pub suspend: Vec<String>,
+}
+
+impl Fuzzing {
+    /// All close codes by which commands and mistakes are refused, in order.
+    pub fn close_codes(&self) -> Vec<u16> {
+        let mut codes: Vec<u16> =
+            self.closes.values().flatten().copied().chain(self.refused.closes()).collect();
+        codes.sort_unstable();
+        codes.dedup();
+        codes
+    }
 }
 
 /// Messages that are answered with the protocol's error. Messages that are not listed here may be accepted, refused or ignored.

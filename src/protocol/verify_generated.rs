@@ -12,7 +12,8 @@ pub(super) fn verify_fuzzing(protocol: &Protocol, api: &Document, errors: &mut D
     let at = "/x-frameproof/fuzzing";
     let ids = fuzzing.ids.values().flat_map(|rule| &rule.on).map(|place| &place.on);
     let fields = fuzzing.refused.fields.iter().filter_map(|rule| rule.on.as_ref());
-    let commands = ids.chain(fields).flat_map(|on| on.as_slice()).chain(&fuzzing.avoid);
+    let commands =
+        ids.chain(fields).flat_map(|on| on.as_slice()).chain(&fuzzing.avoid).chain(fuzzing.closes.keys());
     for name in commands {
         if let Err(error) = protocol.message_named(name, crate::trace::Direction::Send) {
             place_all(error, api, at, errors);
@@ -43,6 +44,10 @@ pub(super) fn verify_fuzzing(protocol: &Protocol, api: &Document, errors: &mut D
 /// A refusal is the protocol's error, or a close whose code a server may send.
 fn verify_refusals(protocol: &Protocol, api: &Document, errors: &mut Diagnostics) {
     let (refused, at) = (&protocol.extension.fuzzing.refused, "/x-frameproof/fuzzing/refused");
+    for (command, codes) in &protocol.extension.fuzzing.closes {
+        let at = format!("/x-frameproof/fuzzing/closes/{}", escape_token(command));
+        verify_codes(codes, &at, api, errors);
+    }
     let ids = protocol.extension.fuzzing.ids.iter();
     let ids = ids.map(|(name, rule)| {
         (format!("/x-frameproof/fuzzing/ids/{}/unknown", escape_token(name)), rule.unknown.as_ref())
@@ -63,10 +68,7 @@ fn verify_refusals(protocol: &Protocol, api: &Document, errors: &mut Diagnostics
         )
         .collect();
     for (at, codes, needs_error) in kinds {
-        for (index, code) in codes.iter().enumerate().filter(|(_, code)| !may_be_sent(**code)) {
-            let error = Diagnostic::new(format!("no server may send the close code {code} (RFC 6455, 7.4)"));
-            errors.push(error.at(api, &format!("{at}/close/{index}"), Part::Value));
-        }
+        verify_codes(codes, &format!("{at}/close"), api, errors);
         if needs_error && protocol.extension.errors.is_none() {
             let error = Diagnostic::new(
                 "this has no effect: the protocol has no `errors` by which a server could refuse it",
@@ -75,6 +77,13 @@ fn verify_refusals(protocol: &Protocol, api: &Document, errors: &mut Diagnostics
                 error.at(api, &at, Part::Key).hint("`errors: { on: MESSAGE }`, or `close: [CODE]` here"),
             );
         }
+    }
+}
+
+fn verify_codes(codes: &[u16], at: &str, api: &Document, errors: &mut Diagnostics) {
+    for (index, code) in codes.iter().enumerate().filter(|(_, code)| !may_be_sent(**code)) {
+        let error = Diagnostic::new(format!("no server may send the close code {code} (RFC 6455, 7.4)"));
+        errors.push(error.at(api, &format!("{at}/{index}"), Part::Value));
     }
 }
 

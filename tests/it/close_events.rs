@@ -191,14 +191,19 @@ fn an_end_can_be_an_error() {
 }
 
 /// A server that closes with this code on whatever it cannot read, and otherwise answers.
-fn strict(code: u16) -> String {
+fn strict(code: u16, once: bool) -> String {
     hand::serve(move |stream| async move {
         let Ok(mut socket) = tokio_tungstenite::accept_async(stream).await else { return };
-        let mut seq = 0;
+        let (mut seq, mut greeted) = (0, false);
         while let Some(Ok(message)) = socket.next().await {
             let Message::Text(request) = message else { continue };
             let request = serde_json::from_str::<Value>(&request).unwrap_or_default();
-            let answers = match request["type"].as_str() {
+            let kind = request["type"].as_str();
+            if kind == Some("hello") && std::mem::replace(&mut greeted, true) && once {
+                drop(socket.close(Some(CloseFrame { code: 4429.into(), reason: "again?".into() })).await);
+                return;
+            }
+            let answers = match kind {
                 Some("hello") => vec![json!({ "type": "welcome", "room": "r1" })],
                 Some("say") if request["text"].is_string() => {
                     seq += 2;
@@ -217,6 +222,32 @@ fn strict(code: u16) -> String {
             }
         }
     })
+}
+
+/// `closes` of `fuzzing`: a command that is valid may end the connection.
+#[test]
+fn the_fuzzer_lets_a_command_end_the_connection_where_it_may() {
+    let kinds = [
+        "no-json",
+        "no-object",
+        "no-type",
+        "unknown-type",
+        "server-type",
+        "missing",
+        "invalid",
+        "undeclared",
+    ];
+    let kinds = kinds.map(|kind| format!("{kind}: {{ covers: [CH-4], close: [4400] }}")).join(", ");
+    for (closes, fails) in [("{ hello: [4429] }", false), ("{}", true)] {
+        let folder = project(&strict(4400, true));
+        let patch = format!("x-frameproof: {{ fuzzing: {{ closes: {closes}, refused: {{ {kinds} }} }} }}\n");
+        fs::write(folder.path().join("o.yaml"), patch).expect("written");
+        let arguments = ["fuzz", "--iterations", "48", "--overlay", "o.yaml", "--quiet-period", "50ms"];
+        let output = frameproof(folder.path(), &[&arguments[..], &["--max-findings", "1"]].concat());
+        let shown = text(&output.stdout) + &text(&output.stderr);
+        assert_eq!(shown.contains("FAIL alive"), fails, "{shown}");
+        assert_eq!(shown.contains("FAIL"), fails, "{shown}");
+    }
 }
 
 /// `close` of `fuzzing.refused`: the server refuses by ending the connection, with a code for each kind of mistake.
@@ -238,7 +269,7 @@ fn the_fuzzer_judges_refusals_by_close() {
         format!("x-frameproof: {{ fuzzing: {{ refused: {{ {} }} }} }}\n", kinds.join(", "))
     };
     for (server, fails) in [(4400, false), (4499, true)] {
-        let folder = project(&strict(server));
+        let folder = project(&strict(server, false));
         fs::write(folder.path().join("o.yaml"), refused(4400)).expect("written");
         let arguments = ["fuzz", "--iterations", "48", "--overlay", "o.yaml", "--quiet-period", "50ms"];
         let output = frameproof(folder.path(), &[&arguments[..], &["--max-findings", "3"]].concat());

@@ -143,7 +143,11 @@ fn what_is_said_of_wrong_files_has_no_holes() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let (mut seen, mut holes) = (BTreeSet::new(), BTreeSet::new());
     let mut lottery = Lottery(1);
-    for folder in ["src/fuzz_targets/all_rules_protocol", "examples/graphql-transport-ws/protocol"] {
+    for folder in [
+        "src/fuzz_targets/all_rules_protocol",
+        "examples/graphql-transport-ws/protocol",
+        "examples/mcp/protocol",
+    ] {
         let [api, catalogue] =
             ["asyncapi.yaml", "requirements.yaml"].map(|file| read(&root.join(folder).join(file)));
         for (is_api, rounds) in [(true, 60), (false, 10)] {

@@ -14,7 +14,7 @@ use tokio_tungstenite::tungstenite::http::{HeaderValue, StatusCode};
 
 /// What is wrong with the server.
 #[derive(Clone, Copy, PartialEq)]
-enum Flaw {
+pub(crate) enum Flaw {
     None,
     NumbersStand,
     ClosesOnRubbish,
@@ -23,7 +23,7 @@ enum Flaw {
 }
 
 /// Starts the server on a thread of its own; it ends with the test.
-fn serve(flaw: Flaw) -> SocketAddr {
+pub(crate) fn serve(flaw: Flaw) -> SocketAddr {
     let (tell, told) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
@@ -77,7 +77,7 @@ async fn converse(stream: TcpStream, flaw: Flaw) {
 }
 
 /// A folder with what `init` writes, for a server.
-fn project(flaw: Flaw) -> tempfile::TempDir {
+pub(crate) fn project(flaw: Flaw) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let url = format!("ws://{}/ws", serve(flaw));
     let output = frameproof(folder.path(), &["init", ".", "--url", &url]);
@@ -88,13 +88,13 @@ fn project(flaw: Flaw) -> tempfile::TempDir {
 }
 
 /// Puts a line at the top of a project's configuration.
-fn configure(project: &tempfile::TempDir, line: &str) {
+pub(crate) fn configure(project: &tempfile::TempDir, line: &str) {
     let path = project.path().join("frameproof.toml");
     let config = fs::read_to_string(&path).expect("what init wrote");
     fs::write(&path, format!("{line}\n{config}")).expect("written");
 }
 
-fn run(folder: &Path, arguments: &[&str]) -> (Option<i32>, String) {
+pub(crate) fn run(folder: &Path, arguments: &[&str]) -> (Option<i32>, String) {
     let output = frameproof(folder, arguments);
     (output.status.code(), text(&output.stdout) + &text(&output.stderr))
 }
@@ -149,47 +149,6 @@ fn the_doctor_takes_headers_and_pace_from_the_configuration() {
     let (_, shown) = run(project.path(), &["doctor"]);
     assert!(shown.contains("good     upgrade?") && shown.contains("good     plain turn?"), "{shown}");
     assert_eq!(run(project.path(), &["run"]).0, Some(0));
-}
-
-/// Each reproduce line of a failing run, as printed, in a shell: it fails again by its case. Secrets are given by the environment.
-fn reproduces(folder: &Path, arguments: &[&str], secrets: &[(&str, &str)]) {
-    let (code, shown) = run(folder, &[&["run"], arguments].concat());
-    assert_eq!(code, Some(1), "{shown}");
-    let lines: Vec<&str> =
-        shown.lines().filter_map(|line| line.trim_start().strip_prefix("reproduce: ")).collect();
-    assert!(!lines.is_empty(), "{shown}");
-    let binary = Path::new(env!("CARGO_BIN_EXE_frameproof")).parent().expect("a folder");
-    let path = format!("{}:{}", binary.display(), std::env::var("PATH").unwrap_or_default());
-    for line in lines {
-        assert!(secrets.iter().all(|(_, secret)| !line.contains(secret)), "{line}");
-        let mut shell = std::process::Command::new("sh");
-        shell.args(["-c", line]).current_dir(folder).env("PATH", &path).env("NO_COLOR", "1");
-        let output = shell.envs(secrets.iter().copied()).output().expect("a shell");
-        let again = text(&output.stdout) + &text(&output.stderr);
-        assert_eq!(output.status.code(), Some(1), "{line}\n{again}");
-    }
-}
-
-#[test]
-fn what_reproduces_a_failure_runs_as_printed() {
-    let broken = project(Flaw::NumbersStand);
-    configure(&broken, "header = ['X-Key: open sesame']\nreading = 'strict'\ntimeout-scale = 2.0");
-    reproduces(broken.path(), &[], &[]);
-    reproduces(broken.path(), &["--reading", "default", "--strict", "--seed", "18446744073709551615"], &[]);
-    // From elsewhere, where another configuration lies.
-    let elsewhere = tempfile::tempdir().expect("a folder");
-    fs::write(elsewhere.path().join("frameproof.toml"), "url = 'ws://127.0.0.1:1/'\n").expect("written");
-    let config = broken.path().join("frameproof.toml");
-    let config = config.to_str().expect("a path");
-    reproduces(
-        elsewhere.path(),
-        &["--config", config, "--header", "X-Key: hush-hush"],
-        &[("X_KEY", "hush-hush")],
-    );
-    let url = format!("ws://{}/ws?token=hush-hush", serve(Flaw::NumbersStand));
-    reproduces(elsewhere.path(), &["--config", config, "--url", &url], &[("FRAMEPROOF_URL", &url)]);
-    // Of the reference server, with a configuration that says another.
-    reproduces(elsewhere.path(), &["minicodex", "--fault", "unknown-status", "abort/*"], &[]);
 }
 
 #[test]
@@ -263,78 +222,4 @@ fn the_example_of_codex_loads() {
     );
     // Every entry of the baseline names a case and a requirement that there are.
     assert!(!errors.contains("known.yaml"), "{errors}");
-}
-
-/// The server is npm's; here the description is loaded, and recordings are judged by its invariants alone.
-#[test]
-fn the_example_of_graphql_loads_and_judges_recordings() {
-    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/graphql-transport-ws");
-    let output = frameproof(&example, &["run", "--target", "graphql-ws", "--list"]);
-    let (cases, errors) = (text(&output.stdout), text(&output.stderr));
-    assert!(output.status.success() && cases.ends_with("35 cases\n"), "{cases}{errors}");
-    assert!(!errors.contains("known.yaml"), "{errors}");
-    let folder = tempfile::tempdir().expect("a folder");
-    let line = |ms: u64, dir: &str, body: Value| {
-        json!({ "t_ms": ms, "client": "a", "dir": dir, "text": body.to_string() }).to_string()
-    };
-    let event = |ms: u64, dir: &str, mut event: Value| {
-        event["t_ms"] = ms.into();
-        event["client"] = "a".into();
-        event["dir"] = dir.into();
-        event.to_string()
-    };
-    let opened = event(0, "send", json!({ "kind": "open", "url": "ws://h/graphql" }));
-    let begun = [
-        opened.clone(),
-        line(1, "send", json!({ "type": "connection_init" })),
-        line(2, "recv", json!({ "type": "connection_ack" })),
-        line(3, "send", json!({ "type": "subscribe", "id": "a", "payload": { "query": "{ hello }" } })),
-        line(
-            4,
-            "send",
-            json!({ "type": "subscribe", "id": "b", "payload": { "query": "subscription { count }" } }),
-        ),
-    ];
-    let next =
-        |ms: u64, id: &str| line(ms, "recv", json!({ "type": "next", "id": id, "payload": { "data": {} } }));
-    let over = |ms: u64, id: &str| line(ms, "recv", json!({ "type": "complete", "id": id }));
-    let close = |ms: u64, code: u16, reason: &str| {
-        event(ms, "recv", json!({ "kind": "close", "code": code, "reason": reason }))
-    };
-    let ping = |ms: u64| line(ms, "send", json!({ "type": "ping" }));
-    let pong = |ms: u64| line(ms, "recv", json!({ "type": "pong" }));
-    for (rest, broken) in [
-        (vec![next(5, "b"), next(6, "a"), next(7, "b"), over(8, "a"), next(9, "b"), over(10, "b")], None),
-        (vec![next(5, "a"), next(6, "b"), next(7, "a"), over(8, "a")], Some("GW-RES-5")),
-        (vec![next(5, "c")], Some("GW-MSG-3")),
-        (vec![over(5, "a"), next(6, "a")], Some("GW-RES-3")),
-        (
-            vec![
-                line(5, "recv", json!({ "type": "error", "id": "a", "payload": [{ "message": "m" }] })),
-                over(6, "a"),
-            ],
-            Some("GW-RES-2"),
-        ),
-        (vec![line(5, "recv", json!({ "type": "connection_ack" }))], Some("GW-INI-5")),
-        (vec![close(5, 4409, "Subscriber for a already exists")], None),
-        (vec![close(5, 4409, "")], Some("GW-OPN-3")),
-        (vec![ping(5), pong(900)], None),
-        (vec![ping(5), pong(1100)], Some("GW-PNG-1")),
-    ] {
-        let lines = [&begun[..], &rest[..]].concat();
-        judged(folder.path(), &example, &lines, broken);
-    }
-    judged(folder.path(), &example, &[opened.clone(), close(2900, 4408, "")], None);
-    judged(folder.path(), &example, &[opened.clone(), close(3100, 4408, "")], Some("GW-INI-2"));
-    judged(folder.path(), &example, &[opened, next(5, "a")], Some("GW-OPN-1"));
-}
-
-/// A recording breaks this requirement (and others that it says), or none.
-fn judged(folder: &Path, example: &Path, lines: &[String], broken: Option<&str>) {
-    fs::write(folder.join("t.ndjson"), lines.join("\n")).expect("written");
-    let protocol = example.join("protocol");
-    let protocol = protocol.to_str().expect("a path");
-    let (code, shown) = run(folder, &["check", "t.ndjson", "--protocol", protocol]);
-    assert_eq!(code, Some(i32::from(broken.is_some())), "{lines:#?}\n{shown}");
-    assert!(shown.contains(broken.unwrap_or_default()), "{lines:#?}\n{shown}");
 }

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
+use serde_json::Value;
 
 use super::key::{Keys, Part};
 use super::{End, Monitor, MonitorBuilder, Observation};
@@ -11,10 +12,12 @@ use crate::check::Violation;
 use crate::check::bounded::Memory;
 use crate::check::sessions::Conn;
 use crate::check::tally::Tally;
+use crate::frame::Pointer;
 use crate::protocol::Matcher;
 use crate::protocol::rules as rule;
 use crate::results::Check;
 use crate::source::Diagnostics;
+use crate::trace::Direction;
 
 /// How many requests of a connection are remembered.
 const WINDOW: usize = 4096;
@@ -31,6 +34,7 @@ pub(super) struct Correlation {
     reply: Matcher,
     instead: Option<Matcher>,
     ids: Keys,
+    discriminator: Pointer,
     requests: FxHashMap<Conn, Asked>,
     /// Requests with an id that were answered on connections that are gone.
     answered: u64,
@@ -66,10 +70,27 @@ impl Asked {
 struct Request {
     id: Option<String>,
     event: u64,
-    /// It may be answered, and need not be.
-    optional: bool,
+    standing: Standing,
+    /// Whoever receives it can tell that it is a request, and read its id: an answer with the id null is none to it.
+    readable: bool,
     replies: u32,
     insteads: u32,
+}
+
+/// Which answer a message of the client may have.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    /// It must be answered.
+    Due,
+    /// It may be answered, and need not be.
+    Optional,
+    /// It is no request of the pattern's, and cannot be read: an answer with the id null may be to it.
+    Unread,
+}
+
+/// Whether any receiver takes this id for one: a text or a whole number.
+fn is_plain(id: &str) -> bool {
+    id.starts_with('"') || id.parse::<i64>().is_ok() || id.parse::<u64>().is_ok()
 }
 
 impl Request {
@@ -79,7 +100,7 @@ impl Request {
 
     /// An answer is due.
     fn is_open(&self) -> bool {
-        !self.optional && self.is_unanswered()
+        self.standing == Standing::Due && self.is_unanswered()
     }
 }
 
@@ -92,6 +113,7 @@ impl Correlation {
             reply: b.pattern(&rule.reply)?,
             instead: b.optional(rule.instead.as_ref())?,
             ids: Keys::new(Some(&rule.id), b)?,
+            discriminator: b.protocol.extension.discriminator.clone(),
             rule: Arc::new(rule.clone()),
             requests: FxHashMap::default(),
             answered: 0,
@@ -100,6 +122,8 @@ impl Correlation {
     }
 
     fn answered(&mut self, seen: &Observation<'_>, id: Option<String>, is_reply: bool, tally: &mut Tally) {
+        // An answer whose id is null says that no id could be read.
+        let null = id.is_none() && self.ids.is_null(seen);
         let Asked { requests, lacking, .. } = self.requests.entry(seen.conn).or_default();
         let (rule, check) = (&self.rule, &self.check);
         let what = |id: &str| format!("the answer with {} {id}", rule.id);
@@ -137,6 +161,18 @@ impl Correlation {
             {
                 violation.related = Some(event);
             }
+            return;
+        }
+        if null && let Some(request) = requests.iter_mut().find(|one| one.is_unanswered() && !one.readable) {
+            *(if is_reply { &mut request.replies } else { &mut request.insteads }) += 1;
+            if is_reply && request.id.is_none() {
+                tally.exercise(&rule.invented);
+                tally.exercise(&rule.unsolicited);
+            }
+            return;
+        }
+        if null && rule.echo.is_empty() && requests.iter().any(Request::is_open) {
+            // Those are readable: it is the answer to none of them.
             return;
         }
         if !is_reply {
@@ -204,7 +240,9 @@ impl Correlation {
 
 /// An answer without an id answers the oldest request without one that may have one, if there is such a request.
 fn may_be_answered(requests: &mut VecDeque<Request>) -> bool {
-    let mut unanswered = requests.iter_mut().filter(|request| request.optional && request.is_unanswered());
+    let mut unanswered = requests
+        .iter_mut()
+        .filter(|request| request.standing == Standing::Optional && request.is_unanswered());
     let found = unanswered.find(|request| request.id.is_none());
     found.map(|request| request.replies += 1).is_some()
 }
@@ -216,11 +254,18 @@ impl Monitor for Correlation {
         if is_reply || is_instead {
             self.answered(seen, id, is_reply, tally);
         } else {
-            let optional = !seen.is(&self.request);
-            if optional && !seen.is_any(self.optional.as_ref()) {
+            let is_typed = self.discriminator.get(seen.body).is_some_and(Value::is_string);
+            let standing = if seen.is(&self.request) {
+                Standing::Due
+            } else if seen.is_any(self.optional.as_ref()) {
+                Standing::Optional
+            } else if seen.dir == Direction::Send && seen.message.is_none() && !is_typed {
+                Standing::Unread
+            } else {
                 return;
-            }
-            let request = Request { id, event: seen.event, optional, replies: 0, insteads: 0 };
+            };
+            let readable = is_typed && id.as_deref().is_some_and(is_plain);
+            let request = Request { id, event: seen.event, standing, readable, replies: 0, insteads: 0 };
             self.forgotten += self.requests.entry(seen.conn).or_default().push(request);
         }
     }
@@ -229,10 +274,9 @@ impl Monitor for Correlation {
         self.ids.closed(conn);
         // What was still to come on it, nobody can tell.
         let asked = self.requests.remove(&conn).unwrap_or_default();
-        let answered = asked
-            .requests
-            .iter()
-            .filter(|request| !request.optional && request.id.is_some() && !request.is_open());
+        let answered = asked.requests.iter().filter(|request| {
+            request.standing == Standing::Due && request.id.is_some() && !request.is_open()
+        });
         self.answered += answered.count() as u64;
     }
 
@@ -243,7 +287,9 @@ impl Monitor for Correlation {
         (0..self.answered).for_each(|_| tally.exercise(&self.rule.missing));
         let requests = self.requests.values().flat_map(|asked| &asked.requests);
         for request in requests.filter(|request| {
-            !request.optional && request.id.is_some() && (end.owes(request.event) || !request.is_open())
+            request.standing == Standing::Due
+                && request.id.is_some()
+                && (end.owes(request.event) || !request.is_open())
         }) {
             tally.exercise(&self.rule.missing);
             if request.is_open() {

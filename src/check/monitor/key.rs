@@ -107,6 +107,11 @@ impl Keys {
         (id != "null").then(|| id.into_owned())
     }
 
+    /// Whether a message that follows has the id null.
+    pub fn is_null(&mut self, seen: &Observation<'_>) -> bool {
+        self.read(seen, Part::Follows, |id| Cow::Owned(id.to_string())).is_some_and(|id| id == "null")
+    }
+
     fn read<'v>(&mut self, seen: &Observation<'v>, part: Part, write: Write) -> Option<Cow<'v, str>> {
         match &mut self.0 {
             Kind::None => None,

@@ -36,7 +36,7 @@ fn an_answer_with_an_id_belongs_to_that_id_alone() {
     assert_eq!(after(&missing, std::slice::from_ref(&error)), 1, "y is never answered");
     assert_eq!(after(&missing, &[error, result.clone()]), 0);
     assert_eq!(
-        after(&missing, &[frame("work", &Value::Null)]),
+        after(&missing, &[json!({ "type": "work", "known": true })]),
         0,
         "an error without an id may be the answer to y"
     );
@@ -46,6 +46,51 @@ fn an_answer_with_an_id_belongs_to_that_id_alone() {
     let twice = correlation(&json!({ "twice": ["R-1"] }));
     assert_eq!(after(&twice, &[foreign, result.clone()]), 0);
     assert_eq!(after(&twice, &[result.clone(), result]), 1);
+}
+
+#[test]
+fn an_error_with_the_id_null_answers_only_what_could_not_be_read() {
+    // JSON-RPC as its authors write it: the pattern of the replies says nothing of the type of the id.
+    let protocol = protocol(&json!({
+        "invariants": { "answered": { "about": "a", "monitor": { "correlation": {
+            "request": { "dir": "send", "where": { "type": "object", "required": ["id", "type"] } },
+            "reply": { "where": { "required": ["id"], "not": { "properties": { "type": { "const": "ask" } } } } },
+            "id": "/id",
+            "missing": ["R-1"],
+        } } } },
+    }));
+    let null = r#"{"type":"say","id":null}"#;
+    let answer = |id: &str| format!(r#"{{"type":"say","id":{id}}}"#);
+    for (sent, received, broken) in [
+        (vec![r#"{"type":"ask","id":7}"#], vec![null.to_owned()], 1),
+        (vec![r#"{"type":"ask","id":"7"}"#], vec![null.to_owned()], 1),
+        (vec![r#"{"type":"ask","id":7}"#], vec![null.to_owned(), answer("7")], 0),
+        (vec!["{oops", r#"{"type":"ask","id":7}"#], vec![null.to_owned()], 1),
+        (vec!["{oops", r#"{"type":"ask","id":7}"#], vec![answer("7"), null.to_owned()], 0),
+        // No receiver need take these for ids, or for requests.
+        (vec![r#"{"type":"ask","id":{}}"#], vec![null.to_owned()], 0),
+        (vec![r#"{"type":"ask","id":1.5}"#], vec![null.to_owned()], 0),
+        (vec![r#"{"type":5,"id":7}"#], vec![null.to_owned()], 0),
+        (vec![r#"{"type":"ask","id":null}"#], vec![null.to_owned()], 0),
+        // It is used up by the one that could not be read.
+        (vec![r#"{"type":"ask","id":{}}"#, r#"{"type":"ask","id":7}"#], vec![null.to_owned(); 2], 1),
+    ] {
+        assert_eq!(violations(&protocol, &sent, &received), broken, "{sent:?} {received:?}");
+    }
+}
+
+/// Texts of the client, then of the server, and then a settled end: how many violations.
+fn violations(protocol: &Arc<Protocol>, sent: &[&str], received: &[String]) -> usize {
+    let mut judge = Judge::new(Arc::clone(protocol), Limits::default(), &[]).expect("monitors");
+    let sent = sent.iter().map(|text| (Direction::Send, (*text).to_owned()));
+    let received = received.iter().map(|text| (Direction::Recv, text.clone()));
+    let mut count = 0;
+    for (dir, text) in sent.chain(received) {
+        let payload = Payload::Text(text.into());
+        let event = Event { at: Duration::ZERO, case: None, client: "a".into(), dir, payload };
+        count += judge.observe(&event).violations.len();
+    }
+    count + judge.finish(true).violations.len()
 }
 
 /// Messages of the client, as text, and then an error of the server's: how many violations.

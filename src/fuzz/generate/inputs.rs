@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{frames, from_schema, mutate};
 use crate::fuzz::input::{Action, Input, Obligation, literal};
-use crate::fuzz::obligation::{obligation_of, readers_choice};
+use crate::fuzz::obligation::{obligation_of, owed_for_command, readers_choice};
 use crate::fuzz::program::{ALICE, BOB};
 use crate::protocol::extension::{Exchange, Join};
 use crate::protocol::{Message, Protocol};
@@ -55,11 +55,18 @@ impl InputMaker {
         let body = self.body(message, rng);
         let kind = rng.pick(frames::KINDS).copied().unwrap_or_default();
         let mut input = frames::input(client, kind, &body, &mut |bound| rng.below(bound));
-        // What is not a message is refused as a mistake where a mistake closes the connection.
-        if let Obligation::MayClose { codes } = &mut input.obligation {
-            codes.extend(self.protocol.extension.fuzzing.refused.closes());
-            codes.sort_unstable();
-            codes.dedup();
+        let hangs_up = input.hangs_up();
+        match &mut input.obligation {
+            // What is not a message is refused as a mistake where a mistake closes the connection.
+            Obligation::MayClose { codes } => {
+                codes.extend(self.protocol.extension.fuzzing.close_codes());
+                codes.sort_unstable();
+                codes.dedup();
+            }
+            Obligation::Survive if !hangs_up => {
+                input.obligation = owed_for_command(&self.protocol, &message.name);
+            }
+            _ => {}
         }
         input
     }
@@ -115,7 +122,7 @@ impl InputMaker {
             action: Action::Send(body),
             command: message.name.clone(),
             mutation: "valid".to_owned(),
-            obligation: Obligation::Survive,
+            obligation: owed_for_command(&self.protocol, &message.name),
         }
     }
 
@@ -127,7 +134,10 @@ impl InputMaker {
             action: Action::Send(body),
             command: model_scripts::command(&self.protocol).unwrap_or("turn").to_owned(),
             mutation: script,
-            obligation: Obligation::Survive,
+            obligation: owed_for_command(
+                &self.protocol,
+                model_scripts::command(&self.protocol).unwrap_or_default(),
+            ),
         }
     }
 
@@ -174,6 +184,10 @@ impl InputMaker {
     /// Two clients do something at once.
     pub fn race(&self, rng: &mut SeededRng) -> Input {
         let (one, other) = (self.valid(ALICE, rng), self.valid(BOB, rng));
+        // Whose connection a command may end has no part in a race: both are needed afterwards.
+        if one.may_close() || other.may_close() {
+            return other;
+        }
         let step = json!({ "parallel": [one.steps(), other.steps()] });
         Input {
             client: BOB.to_owned(),

@@ -41,6 +41,12 @@ impl Keys {
         Self(keys.into_iter().map(|id| id.filter(|id| id != "null")).collect())
     }
 
+    /// The ids that are null.
+    pub fn nulls(of: &Key, c: &Compile<'_>, items: &Items, begins: impl Fn(&Item) -> bool) -> Self {
+        let Self(keys) = Self::written(of, c, items, begins, Value::to_string);
+        Self(keys.into_iter().map(|id| id.filter(|id| id == "null")).collect())
+    }
+
     fn written(
         of: &Key,
         c: &Compile<'_>,

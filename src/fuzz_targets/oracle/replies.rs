@@ -52,18 +52,33 @@ pub(super) fn echo(rule: &rule::Echo, c: &Compile<'_>, items: &Items) -> Vec<Fin
     found
 }
 
+#[derive(Clone, Copy, PartialEq)]
+enum Standing {
+    Due,
+    Optional,
+    Unread,
+}
+
+/// Whether a receiver must take it for a request with an id.
+fn is_readable(protocol: &Protocol, item: &Item, id: Option<&String>) -> bool {
+    let id = id.and_then(|id| serde_json::from_str::<Value>(id).ok());
+    protocol.type_of(&item.body).is_some()
+        && id.is_some_and(|id| id.is_string() || id.is_i64() || id.is_u64())
+}
+
 /// A request with the answers that it has had.
 struct Asked {
     event: u64,
     id: Option<String>,
-    optional: bool,
+    standing: Standing,
+    readable: bool,
     replies: usize,
     insteads: usize,
 }
 
 impl Asked {
     fn is_open(&self) -> bool {
-        !self.optional && self.replies + self.insteads == 0
+        self.standing == Standing::Due && self.replies + self.insteads == 0
     }
 }
 
@@ -76,20 +91,34 @@ pub(super) fn correlation(
     let (request, reply) = (c.pattern(&rule.request), c.pattern(&rule.reply));
     let (instead, optional) = (c.optional(rule.instead.as_ref()), c.optional(rule.optional.as_ref()));
     let ids = Keys::ids(&rule.id, c, items, |item| !item.is(&reply) && !item.is_any(instead.as_ref()));
+    let nulls = Keys::nulls(&rule.id, c, items, |item| !item.is(&reply) && !item.is_any(instead.as_ref()));
     let id = |item: &Item| ids.of(item);
     let mut found = Vec::new();
     for conn in 0..items.ended.len() {
         let mut asked: Vec<Asked> = Vec::new();
         for item in items.all.iter().filter(|item| item.conn == conn) {
-            let broken = if item.is(&reply) {
+            let is_answer = item.is(&reply) || item.is_any(instead.as_ref());
+            let broken = if is_answer && nulls.of(item).is_some() && unread(rule, &mut asked, item.is(&reply))
+            {
+                None
+            } else if item.is(&reply) {
                 answered(rule, &mut asked, id(item))
             } else if item.is_any(instead.as_ref()) {
                 refused(rule, &mut asked, id(item))
             } else {
-                let owed = item.is(&request);
-                if owed || item.is_any(optional.as_ref()) {
+                let is_typed = c.0.type_of(&item.body).is_some();
+                let standing = if item.is(&request) {
+                    Some(Standing::Due)
+                } else if item.is_any(optional.as_ref()) {
+                    Some(Standing::Optional)
+                } else {
+                    let is_unread = item.dir == Direction::Send && item.message.is_none() && !is_typed;
+                    is_unread.then_some(Standing::Unread)
+                };
+                if let Some(standing) = standing {
                     let (event, id) = (item.event, id(item));
-                    asked.push(Asked { event, id, optional: !owed, replies: 0, insteads: 0 });
+                    let readable = is_readable(c.0, item, id.as_ref());
+                    asked.push(Asked { event, id, standing, readable, replies: 0, insteads: 0 });
                 }
                 None
             };
@@ -107,6 +136,16 @@ pub(super) fn correlation(
 fn meant<'a>(asked: &'a mut [Asked], id: Option<&String>) -> Option<&'a mut Asked> {
     let same = asked.iter_mut().filter(|one| one.id.is_some() && one.id.as_ref() == id);
     same.max_by_key(|one| (one.replies + one.insteads == 0, one.event))
+}
+
+/// Whether an answer with the id null belongs to nothing that could be read, and is dealt with.
+fn unread(rule: &rule::Correlation, asked: &mut [Asked], is_reply: bool) -> bool {
+    let unread = asked.iter_mut().find(|one| one.replies + one.insteads == 0 && !one.readable);
+    if let Some(one) = unread {
+        *(if is_reply { &mut one.replies } else { &mut one.insteads }) += 1;
+        return true;
+    }
+    rule.echo.is_empty() && asked.iter().any(Asked::is_open)
 }
 
 fn answered<'r>(
@@ -130,7 +169,9 @@ fn answered<'r>(
         }
         (true, None) if !rule.foreign.is_empty() => Some(&rule.foreign),
         (named, None) => {
-            let free = |one: &&mut Asked| one.optional && one.id.is_none() && one.replies + one.insteads == 0;
+            let free = |one: &&mut Asked| {
+                one.standing == Standing::Optional && one.id.is_none() && one.replies + one.insteads == 0
+            };
             if let Some(one) = asked.iter_mut().find(free).filter(|_| !named) {
                 one.replies += 1;
                 return None;

@@ -80,7 +80,8 @@ pub struct Correlation {
     pub optional: Option<Pattern>,
     /// The replies (received).
     pub reply: Pattern,
-    /// The correlation id. Ids of another JSON type are other ids, and null is none.
+    /// The correlation id. Ids of another JSON type are other ids, and null is none: a reply with null answers only what the server
+    /// need not have been able to read (no JSON, no type, an id that is no text and no whole number).
     pub id: Key,
     /// Replies that end the wait for `reply` without being one, for example an error.
     pub instead: Option<Pattern>,
