@@ -43,6 +43,23 @@ impl Groups {
         Builder::new().prefix(&name).rand_bytes(0).tempdir_in(base)
     }
 
+    /// A process is about to be started: a mark for its environment (see [`MARK`]), by which it is found if this program is
+    /// killed before it [adds](Self::add) the process's group. To be [settled](Self::settle) then.
+    pub(super) fn announce(&self) -> String {
+        let mark = uuid::Uuid::new_v4().simple().to_string();
+        if let Some(supervisor) = &mut self.alive().supervisor {
+            supervisor.announce(&mark);
+        }
+        mark
+    }
+
+    /// What was announced is added now, or was not started.
+    pub(super) fn settle(&self, mark: &str) {
+        if let Some(supervisor) = &mut self.alive().supervisor {
+            supervisor.settle(mark);
+        }
+    }
+
     /// A process that leads a group was started: the group does not outlive this program.
     pub fn add(&self, leader: u32) {
         let Ok(leader) = i32::try_from(leader) else { return };
@@ -84,16 +101,36 @@ pub(super) fn is_alive(leader: u32) -> bool {
     group(leader).is_some_and(|group| test_kill_process_group(group).is_ok())
 }
 
+/// The variable of the environment that says which launch a process comes from.
+pub(super) const MARK: &str = "FRAMEPROOF_LAUNCH";
+
+/// The leader of the group that was started with this mark. None: there is none (yet), or the system does not tell (only Linux
+/// does).
+pub(super) fn launched_as(mark: &str) -> Option<u32> {
+    let wanted = format!("{MARK}={mark}");
+    let processes = std::fs::read_dir("/proc").ok()?.flatten();
+    processes.map(|entry| entry.path()).find_map(|path| {
+        let leader: u32 = path.file_name()?.to_str()?.parse().ok()?;
+        let environment = std::fs::read(path.join("environ")).ok()?;
+        let is_marked = environment.split(|byte| *byte == 0).any(|one| one == wanted.as_bytes());
+        (is_marked && group_of(&path) == Some(leader)).then_some(leader)
+    })
+}
+
+/// The group of a process, by its folder in /proc.
+fn group_of(process: &std::path::Path) -> Option<u32> {
+    // Behind the name, which is in brackets and may hold anything: state, parent, group.
+    let stat = std::fs::read_to_string(process.join("stat")).ok()?;
+    stat.rsplit_once(") ")?.1.split(' ').nth(2)?.parse().ok()
+}
+
 /// Memory that the processes of a group have resident, in bytes; what they share counts for each. None: the system does not
 /// tell, or none is left.
 pub(super) fn memory(leader: u32) -> Option<u64> {
     let mut found = None;
     for entry in std::fs::read_dir("/proc").ok()?.flatten() {
         let path = entry.path();
-        // Behind the name, which is in brackets and may hold anything: state, parent, group.
-        let Ok(stat) = std::fs::read_to_string(path.join("stat")) else { continue };
-        let group = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(2));
-        if group.and_then(|group| group.parse().ok()) != Some(leader) {
+        if group_of(&path) != Some(leader) {
             continue;
         }
         let status = std::fs::read_to_string(path.join("status")).unwrap_or_default();

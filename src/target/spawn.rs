@@ -30,9 +30,11 @@ pub(super) async fn spawn(mut command: Command, groups: &Arc<Groups>) -> io::Res
         let _context = runtime.enter();
         // Set once; where the system does not tell, a process that hangs there is not found.
         let _ = thread.set(std::fs::read_link("/proc/thread-self").unwrap_or_default());
-        let child = command.spawn();
-        // From now on it is ended whatever becomes of us.
+        // It is ended whatever becomes of us: while it is being started by its mark, then by its group.
+        let mark = groups.announce();
+        let child = command.env(group::MARK, &mark).spawn();
         child.iter().filter_map(Child::id).for_each(|leader| groups.add(leader));
+        groups.settle(&mark);
         if let Err(Ok(child)) = told.send(child) {
             end(&child, &groups);
         }

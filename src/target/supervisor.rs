@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use super::group::{is_alive, signal};
+use super::group::{is_alive, launched_as, signal};
 
 /// How long servers may take to end after SIGTERM.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -50,6 +50,17 @@ impl Supervisor {
         child.ok()?.stdin.map(Self)
     }
 
+    /// A process is about to be started, with this mark in its environment: if this program ends before it knows the process's
+    /// group, the mark tells.
+    pub fn announce(&mut self, mark: &str) {
+        self.tell(&format!("?{mark}"));
+    }
+
+    /// What was announced under this mark was added, or was not started.
+    pub fn settle(&mut self, mark: &str) {
+        self.tell(&format!("!{mark}"));
+    }
+
     /// A process group lives.
     pub fn add(&mut self, leader: i32) {
         self.tell(&format!("+{leader}"));
@@ -71,22 +82,62 @@ impl Supervisor {
     }
 }
 
+/// What is to be ended and removed.
+#[derive(Debug, Default)]
+struct Left {
+    groups: BTreeSet<u32>,
+    /// Marks of processes that were about to be started.
+    announced: BTreeSet<String>,
+    folders: BTreeSet<PathBuf>,
+}
+
+impl Left {
+    /// Reads what is said until the pipe is closed.
+    fn read(pipe: impl BufRead) -> Self {
+        let mut left = Self::default();
+        for line in pipe.lines().map_while(Result::ok) {
+            match line.split_at_checked(1) {
+                Some(("+", leader)) => left.groups.extend(leader.parse::<u32>()),
+                Some(("-", leader)) => drop(leader.parse().map(|leader: u32| left.groups.remove(&leader))),
+                Some(("?", mark)) => drop(left.announced.insert(mark.to_owned())),
+                Some(("!", mark)) => drop(left.announced.remove(mark)),
+                Some(("/", folder)) => drop(left.folders.insert(PathBuf::from(folder))),
+                _ => {}
+            }
+        }
+        left
+    }
+
+    /// Takes up the groups of processes that have started after all.
+    fn find_announced(&mut self) {
+        let groups = &mut self.groups;
+        self.announced.retain(|mark| {
+            let found = launched_as(mark);
+            groups.extend(found);
+            found.is_none()
+        });
+    }
+}
+
 /// Reads what is to be ended until the pipe is closed, and ends it.
 pub fn supervise(pipe: impl BufRead) {
-    let (mut groups, mut folders) = (BTreeSet::<u32>::new(), BTreeSet::new());
-    for line in pipe.lines().map_while(Result::ok) {
-        match line.split_at_checked(1) {
-            Some(("+", leader)) => groups.extend(leader.parse::<u32>()),
-            Some(("-", leader)) => drop(leader.parse().map(|leader: u32| groups.remove(&leader))),
-            Some(("/", folder)) => drop(folders.insert(PathBuf::from(folder))),
-            _ => {}
-        }
-    }
-    groups.iter().for_each(|leader| signal(*leader, Signal::TERM));
+    let mut left = Left::read(pipe);
+    let mut asked = BTreeSet::new();
     let until = Instant::now() + PATIENCE;
-    while groups.iter().any(|leader| is_alive(*leader)) && Instant::now() < until {
+    loop {
+        left.find_announced();
+        for leader in &left.groups {
+            if asked.insert(*leader) {
+                signal(*leader, Signal::TERM);
+            }
+        }
+        let is_over = left.announced.is_empty() && !left.groups.iter().any(|leader| is_alive(*leader));
+        if is_over || Instant::now() >= until {
+            break;
+        }
         std::thread::sleep(POLL);
     }
+    let Left { groups, folders, .. } = left;
     groups.iter().for_each(|leader| signal(*leader, Signal::KILL));
     let ours =
         |folder: &PathBuf| folder.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PREFIX));
@@ -117,7 +168,7 @@ mod tests {
             std::fs::write(folder.join("file"), "x").expect("written");
         }
         let lines = format!(
-            "+{}\n+{}\n-{}\n/{}\n/{}\nrubbish\n+rubbish\n+1\n+0\n\n",
+            "+{}\n+{}\n-{}\n/{}\n/{}\nrubbish\n+rubbish\n?rubbish\n+1\n+0\n\n",
             left.id(),
             over.id(),
             over.id(),
@@ -130,5 +181,27 @@ mod tests {
         over.kill().expect("killed");
         over.wait().expect("ended");
         assert_eq!(folders.map(|folder| folder.exists()), [false, true]);
+    }
+
+    /// Between a start and the news of it, only the mark is known.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn what_was_announced_is_found_by_its_mark() {
+        let marks = ["one", "two"].map(|name| format!("{name}-{}", uuid::Uuid::new_v4()));
+        let start = |mark: &str| {
+            let mut command = Command::new("sleep");
+            command
+                .arg("600")
+                .env(super::super::group::MARK, mark)
+                .process_group(0)
+                .spawn()
+                .expect("it starts")
+        };
+        let [mut unknown, mut settled] = [start(&marks[0]), start(&marks[1])];
+        supervise(format!("?{}\n?{}\n!{}\n", marks[0], marks[1], marks[1]).as_bytes());
+        assert!(!unknown.wait().expect("ended").success());
+        assert!(settled.try_wait().expect("asked").is_none(), "it was known, and is not left");
+        settled.kill().expect("killed");
+        settled.wait().expect("ended");
     }
 }

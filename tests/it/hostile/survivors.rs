@@ -10,7 +10,7 @@ use crate::support::target::{BINARY, SERVED, folder, left_over};
 /// How often it is ended. `.ci/survivors` does it 200 times.
 const TIMES: u64 = 12;
 /// How long what is left may take to go.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 fn scratch_folders(temporary: &Path) -> Vec<String> {
     let found = std::fs::read_dir(temporary).expect("a folder").flatten();
