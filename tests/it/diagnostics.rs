@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use crate::support::{frameproof, text};
 use frameproof::protocol::{Protocol, ReadingName};
+use frameproof::results::baseline::Baseline;
 use frameproof::scenario;
 use frameproof::source::{Diagnostics, Document};
 use serde_json::{Value, json};
@@ -190,5 +192,137 @@ fn what_is_said_of_wrong_files_has_no_holes() {
         }
     }
     assert!(seen.len() > 60, "few kinds of mistakes were made: {seen:#?}");
+    assert!(holes.is_empty(), "{holes:#?}");
+}
+
+#[test]
+fn what_is_said_of_wrong_overlays_and_baselines_has_no_holes() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let (mut seen, mut holes) = (BTreeSet::new(), BTreeSet::new());
+    let mut lottery = Lottery(2);
+    let folder = root.join("examples/graphql-transport-ws/protocol");
+    let [api, catalogue] = ["asyncapi.yaml", "requirements.yaml"].map(|file| read(&folder.join(file)));
+    let [whole, demands] =
+        [("asyncapi.yaml", &api), ("requirements.yaml", &catalogue)].map(|(name, of)| document(name, of));
+    let overlay = json!({ "x-frameproof": api["x-frameproof"], "components": { "messages": api["components"]["messages"] } });
+    let baseline = json!({ "known": [
+        { "case": "abort/*", "match": "MC-ABT-*", "message": "m", "count": 2, "reason": "r", "expires": "2099-01-31" },
+        { "match": "MC-ERR-1", "sometimes": true, "reason": "r" },
+    ] });
+    let load = |spoilt: &Value| {
+        let overlay = document("overlay.yaml", spoilt);
+        Protocol::from_documents("lab", &whole, &demands, ReadingName::Default, &[overlay]).map(drop)
+    };
+    let check =
+        |spoilt: &Value| Baseline::from_document(&document("known.yaml", spoilt), "2026-01-01").map(drop);
+    type Load<'l> = &'l dyn Fn(&Value) -> Result<(), Diagnostics>;
+    for (original, rounds, load) in [(&overlay, 90, &load as Load<'_>), (&baseline, 90, &check)] {
+        assert!(load(original).is_ok(), "{original}");
+        let mut all = Vec::new();
+        places(original, "", &mut all);
+        let mut refused = 0;
+        for round in 0..rounds {
+            let mut spoilt = original.clone();
+            for _ in 0..[1, 2, 9][round % 3] {
+                spoil(&mut spoilt, &all[lottery.below(all.len())], &mut lottery);
+            }
+            if let Err(errors) = load(&spoilt) {
+                refused += 1;
+                look(&errors, &mut seen, &mut holes);
+            }
+        }
+        assert!(refused > rounds / 3, "{refused} of {rounds}");
+    }
+    assert!(seen.len() > 30, "few kinds of mistakes were made: {seen:#?}");
+    assert!(holes.is_empty(), "{holes:#?}");
+}
+
+const CONFIGURATION: &str = "
+protocol = 'minicodex'
+scenario = []
+reading = 'strict'
+header = ['X-Key: open']
+jobs = 2
+timeout-scale = 1.5
+quiet-period = '500ms'
+retries = 1
+seed = 3
+strict = true
+junit = 'junit.xml'
+
+[target.mine]
+protocol = 'minicodex'
+url = 'ws://127.0.0.1:{{port}}/ws'
+command = ['sleep', '9']
+ports = { port = 0 }
+env = { MARK = 'x' }
+ready = { log = 'listening' }
+start-timeout = '5s'
+stop-timeout = '2s'
+header = ['X-Other: {{port}}']
+bearer = '{{token}}'
+sessions = 3
+fresh = 'family'
+setup = [{ method = 'POST', url = 'http://127.0.0.1:{{port}}/login', body = { user = 'u' }, status = 201, save = { token = '/token' }, per = 'launch' }]
+tools = { guarded = { name = 'write', args = { key = 'k' } } }
+without-tools = ['slow']
+mutants = [{ name = 'm', env = { BROKEN = '1' }, breaks = ['MC-ERR-1'] }]
+";
+
+/// A value as TOML has it: null is left out.
+fn toml_of(value: &Value) -> Option<toml::Value> {
+    Some(match value {
+        Value::Null => return None,
+        Value::Object(map) => toml::Value::Table(
+            map.iter().filter_map(|(key, value)| Some((key.clone(), toml_of(value)?))).collect(),
+        ),
+        Value::Array(items) => toml::Value::Array(items.iter().filter_map(toml_of).collect()),
+        other => toml::Value::try_from(other).expect("a value"),
+    })
+}
+
+/// The configuration belongs to the command line: what the program says is looked through, in pieces.
+#[test]
+fn what_is_said_of_a_wrong_configuration_has_no_holes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let parsed: toml::Value = toml::from_str(CONFIGURATION).expect("TOML");
+    let original = serde_json::to_value(&parsed).expect("JSON");
+    let mut all = Vec::new();
+    places(&original, "", &mut all);
+    let (mut lottery, mut holes, mut kinds) = (Lottery(3), BTreeSet::new(), BTreeSet::new());
+    for round in 0..60 {
+        let mut spoilt = original.clone();
+        // The first is the configuration as it is.
+        for _ in 0..if round == 0 { 0 } else { [1, 1, 6][round % 3] } {
+            spoil(&mut spoilt, &all[lottery.below(all.len())], &mut lottery);
+        }
+        let Some(config) = toml_of(&spoilt) else { continue };
+        fs::write(folder.path().join("frameproof.toml"), toml::to_string(&config).expect("TOML"))
+            .expect("written");
+        let output = frameproof(folder.path(), &["run", "--target", "mine", "--list"]);
+        let shown = text(&output.stderr);
+        if output.status.success() {
+            continue;
+        }
+        assert!(round > 0, "{shown}");
+        assert_eq!(output.status.code(), Some(2), "{shown}");
+        let blocks: Vec<&str> = shown.split("\n\n").filter(|block| block.starts_with("error: ")).collect();
+        assert!(!blocks.is_empty(), "{shown}");
+        for block in blocks {
+            let message = block.lines().next().unwrap_or_default().trim_start_matches("error: ");
+            kinds.insert(message.split('`').step_by(2).collect::<String>());
+            let place = block.lines().any(|line| line.trim_start().starts_with("--> "));
+            let hints = block.lines().filter_map(|line| line.split_once("= help: ")).map(|(_, hint)| hint);
+            for said in hints.chain([message]) {
+                if let Some(why) = hole(said) {
+                    holes.insert(format!("{why}: {said:?}"));
+                }
+            }
+            if !place {
+                holes.insert(format!("no place: {block:?}"));
+            }
+        }
+    }
+    assert!(kinds.len() > 12, "few kinds of mistakes were made: {kinds:#?}");
     assert!(holes.is_empty(), "{holes:#?}");
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crate::own_protocol::{Flaw, configure, project, run, serve};
 use crate::support::text;
+use serde_json::Value;
 
 /// Each reproduce line of a failing run, as printed, in a shell: it fails again by its case. Secrets are given by the environment.
 fn reproduces(folder: &Path, arguments: &[&str], secrets: &[(&str, &str)]) {
@@ -50,4 +51,63 @@ fn what_reproduces_a_failure_runs_as_printed() {
     reproduces(elsewhere.path(), &["--config", config, "--url", &url], &[("FRAMEPROOF_URL", &url)]);
     // Of the reference server, with a configuration that says another.
     reproduces(elsewhere.path(), &["minicodex", "--fault", "unknown-status", "abort/*"], &[]);
+}
+
+#[test]
+fn whatever_the_options_are_what_reproduces_a_failure_runs_as_printed() {
+    let broken = project(Flaw::NumbersStand);
+    let folder = broken.path();
+    fs::write(folder.join("it's mine.yaml"), "info: { title: It's mine }\n").expect("written");
+    fs::create_dir(folder.join("more cases")).expect("a folder");
+    let case = "family: mine\ncases:\n  - name: odd\n    title: t\n    steps:\n      - open: a\n      - send: { type: say, text: x }\n      - expect: said\n        with: { text: y }\n        within: 100ms\n        covers: [CH-3]\n";
+    fs::write(folder.join("more cases/odd.yaml"), case).expect("written");
+    let known = "known:\n  - { case: nothing/here, match: CH-1, message: m, count: 1, reason: r }\n";
+    fs::write(folder.join("known.yaml"), known).expect("written");
+    let overlay = ["--overlay", "it's mine.yaml"];
+    for options in [
+        &["--timeout-scale", "1.5", "--quiet-period", "70ms"][..],
+        &["--baseline", "known.yaml"],
+        &["--header", "X-Plain: $HOME `id` 'quoted'"],
+        &["--reading", "lenient", "--jobs", "2", "--retries", "1"],
+        &["--scenario", "more cases"],
+        &["--scenario", "more cases", "--timeout-scale", "0.5", "--seed", "7"],
+    ] {
+        reproduces(folder, &[&overlay[..], options].concat(), &[("X_PLAIN", "$HOME `id` 'quoted'")]);
+    }
+    // The same of another folder, by the configuration's path.
+    let elsewhere = tempfile::tempdir().expect("a folder");
+    let config = folder.join("frameproof.toml");
+    let config = config.to_str().expect("a path");
+    reproduces(
+        elsewhere.path(),
+        &["--config", config, "--timeout-scale", "2", "--quiet-period", "60ms"],
+        &[],
+    );
+    // A dialect of a shipped protocol.
+    let url = format!("ws://{}/ws", serve(Flaw::None));
+    reproduces(
+        elsewhere.path(),
+        &["tinyvex", "--url", &url, "--dialect", "own", "connect/*", "--fail-fast=1"],
+        &[],
+    );
+}
+
+#[test]
+fn what_reproduces_a_finding_runs_as_printed() {
+    let broken = project(Flaw::NumbersStand);
+    let folder = broken.path();
+    let save = ["--json", "out.jsonl", "--timeout-scale", "0.5", "--quiet-period", "60ms"];
+    let fuzz = ["fuzz", "--iterations", "16", "--max-findings", "1", "--findings", "what's found"];
+    let explore = ["explore", "--walks", "2", "--max-findings", "1", "--save", "what's seen"];
+    for command in [&fuzz[..], &explore[..]] {
+        let (code, shown) = run(folder, &[command, &save[..]].concat());
+        assert_eq!(code, Some(1), "{shown}");
+        let events = fs::read_to_string(folder.join("out.jsonl")).expect("events");
+        let cases = events.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+        let lines: Vec<String> = cases
+            .filter(|event| event["event"] == "case-finished" && event["verdict"] == "failed")
+            .filter_map(|event| event["reproduce"].as_str().map(str::to_owned))
+            .collect();
+        fail_again(folder, &lines.iter().map(String::as_str).collect::<Vec<_>>(), &[], &shown);
+    }
 }
