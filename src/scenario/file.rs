@@ -291,6 +291,9 @@ pub struct Joined {
     /// What the pieces of one text have in common. With it the result is a list of texts, in the order of their first
     /// pieces; without it, one text.
     pub by: Option<Pointer>,
+    /// Where a piece has its number: the pieces are put together in the order of these numbers, whatever order they came in. One that
+    /// has none comes last. Default: in the order they came in.
+    pub order: Option<Pointer>,
     /// The text (each text, with `by`) is JSON: its value is validated against `where`; text that is not JSON is validated as a string, and null where there is no
     /// text at all.
     #[serde(default)]

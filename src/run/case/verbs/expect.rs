@@ -302,6 +302,11 @@ impl Interpreter<'_> {
 
 /// One text, or one for each key in the order of their first pieces.
 fn join<'b>(pieces: impl Iterator<Item = &'b Value>, joined: &Joined) -> Value {
+    let mut pieces: Vec<&Value> = pieces.collect();
+    if let Some(order) = &joined.order {
+        let number = |piece: &Value| order.get(piece).and_then(Value::as_f64).unwrap_or(f64::INFINITY);
+        pieces.sort_by(|one, other| number(one).total_cmp(&number(other)));
+    }
     let mut texts: Vec<(Option<&Value>, String)> = Vec::new();
     for body in pieces {
         let Some(piece) = joined.at.iter().find_map(|at| at.text(body)) else { continue };
