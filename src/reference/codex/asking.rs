@@ -1,5 +1,7 @@
 //! Requests of the server: to whom they go, who may answer them, and that each is resolved once.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
@@ -20,6 +22,12 @@ pub(super) enum Reply {
 
 /// The id of a request as it is told.
 fn told(behaviour: &Behaviour, id: u64) -> Value {
+    match behaviour.striking() {
+        Some(Defect::RequestIdsRepeat) => return json!(1_000_000),
+        // Clients count from 1: none meets by chance.
+        Some(Defect::IdsOfBothSidesMeet) => return json!(1_000_000 + id),
+        _ => {}
+    }
     if behaviour.style(Style::TextIds) { json!(format!("ask-{id}")) } else { json!(id) }
 }
 
@@ -73,6 +81,11 @@ impl Player {
                     state.send(*client, request.clone());
                 }
             }
+            if defect == Some(Defect::LateAnswersCount)
+                && let Some(command) = request["params"]["command"].as_str()
+            {
+                state.asked_about.insert(id, (self.thread.clone(), command.to_owned()));
+            }
             self.asked.clone_from(&asked);
             state.pending.insert(id, Pending { asked, decide });
             id
@@ -114,10 +127,12 @@ impl Player {
             _ => {}
         }
         for _ in 0..times {
-            match self.behaviour.style(Style::AsksTheFirst) {
+            let one = defect == Some(Defect::ResolvedIsToldToOne);
+            match self.behaviour.style(Style::AsksTheFirst) || one {
                 true => self
                     .asked
                     .iter()
+                    .take(if one { 1 } else { usize::MAX })
                     .for_each(|client| state.notify(*client, "serverRequest/resolved", &params)),
                 false => state.tell(&self.thread, "serverRequest/resolved", &params),
             }
@@ -146,8 +161,26 @@ impl Peer<'_> {
         };
         let mut fitting = state.pending.iter().filter(|(_, pending)| mine(pending));
         let Some(number) = fitting.find(|(number, _)| same(**number)).map(|(number, _)| *number) else {
+            let accepts = result.is_some_and(|result| {
+                result["decision"].as_str().is_some_and(|decision| decision.starts_with("accept"))
+            });
+            let late = id.as_u64().and_then(|number| state.asked_about.remove(&number));
+            if let Some((thread, command)) = late.filter(|_| accepts)
+                && let Some(live) = state.live.get_mut(&thread)
+            {
+                live.allowed.insert(command);
+            }
             return;
         };
+        if defect == Some(Defect::AnswersDecideAll) {
+            let (mine, others): (BTreeMap<u64, Pending>, _) = std::mem::take(&mut state.pending)
+                .into_iter()
+                .partition(|(_, pending)| pending.asked.contains(&self.client));
+            state.pending = others;
+            // Errors: their turns have ended meanwhile.
+            mine.into_values().for_each(|pending| drop(pending.decide.send(result.clone())));
+            return;
+        }
         if let Some(pending) = state.pending.remove(&number) {
             // An error: its turn has ended meanwhile.
             let _ = pending.decide.send(result);

@@ -82,6 +82,7 @@ async fn connection(core: &Arc<Core>, socket: Socket) {
                 let frame = CloseFrame { code: CloseCode::Unsupported, reason: "".into() };
                 peer.outbox.send(Message::Close(Some(frame)));
             }
+            Ok(Message::Binary(bytes)) if peer.has(Defect::BinaryIsText) => peer.frame(&bytes),
             Ok(Message::Close(_)) | Err(_) => break,
             Ok(_) => {}
         }
@@ -122,7 +123,13 @@ impl Peer<'_> {
     fn frame(&self, bytes: &[u8]) {
         self.behaviour.message(bytes);
         self.core.behaviour.message(bytes);
-        match read(bytes) {
+        let incoming = read(bytes);
+        if let Ok(Incoming::Request { id, .. }) = &incoming
+            && self.has(Defect::IdsOfBothSidesMeet)
+        {
+            self.decided(id, None);
+        }
+        match incoming {
             Ok(Incoming::Request { id, method, params }) => match self.perform(&id, &method, &params) {
                 Ok(Answer::Now(result)) => self.answer(&id, &Ok(result)),
                 Ok(Answer::Elsewhere) => {}
@@ -154,6 +161,12 @@ impl Peer<'_> {
     fn refuse(&self, id: &Value, method: &str, mut refusal: Refusal) {
         self.behaviour.note(Happening::Error);
         self.core.behaviour.note(Happening::Error);
+        let deaf = self.core.lock().clients.get(&self.client).is_some_and(|client| {
+            client.agreed.as_ref().is_some_and(|agreed| agreed.opted_out.contains("error"))
+        });
+        if deaf && self.has(Defect::OptOutOfErrors) {
+            return;
+        }
         let missing = refusal.message.contains("missing field");
         match self.behaviour.striking() {
             Some(Defect::BadParamsAreInvalidRequests) if refusal.code == INVALID_PARAMS && !missing => {
@@ -172,6 +185,9 @@ impl Peer<'_> {
 
     fn perform(&self, id: &Value, method: &str, params: &Value) -> Answered {
         let none = Map::new();
+        if self.has(Defect::NegativeIdsAreRefused) && id.as_i64().is_some_and(|id| id < 0) {
+            return Err(refuse("the id is negative"));
+        }
         if method == "initialize" {
             return self.initialize(params);
         }
@@ -201,6 +217,8 @@ impl Peer<'_> {
         };
         if !agreed.experimental {
             self.stable(method, params)?;
+        } else if self.has(Defect::OptInIsIgnored) && EXPERIMENTAL.contains(&method) {
+            return Err(refuse("this is for nobody"));
         }
         self.method(id, method, &Params(params))
     }
@@ -220,6 +238,10 @@ impl Peer<'_> {
         if let Some((_, field)) = EXPERIMENTAL_FIELDS.iter().find(field)
             && defect != Some(Defect::ExperimentalFieldsForAll)
         {
+            if defect == Some(Defect::RefusedStartsAThread) {
+                let cwd = params.get("cwd").and_then(Value::as_str).unwrap_or(HOME);
+                self.start_unasked(&mut self.core.lock(), cwd);
+            }
             return needs(&format!("{method}.{field}"));
         }
         let granular = params.get("approvalPolicy").is_some_and(|policy| policy.get("granular").is_some());
@@ -249,6 +271,15 @@ impl Peer<'_> {
             }
             Ok(agreed) => agreed,
         };
+        let known = |name: &String| {
+            ["thread/", "turn/", "item/", "fs/", "error"].iter().any(|start| name.starts_with(start))
+        };
+        if self.has(Defect::UnknownNamesAreRefused) && !told.opted_out.iter().all(known) {
+            return Err(invalid("optOutNotificationMethods has an unknown name"));
+        }
+        if self.has(Defect::CapabilitiesAreNeeded) && params.get("capabilities") == Some(&Value::Null) {
+            return Err(invalid("capabilities are null"));
+        }
         self.agree(&told);
         Ok(Answer::Now(json!({
             "userAgent": concat!("frameproof/", env!("CARGO_PKG_VERSION")), "codexHome": HOME,
@@ -266,10 +297,10 @@ impl Peer<'_> {
     fn method(&self, id: &Value, method: &str, params: &Params<'_>) -> Answered {
         match method {
             "thread/start" => self.start_thread(id, params),
-            "thread/resume" => self.resume(params),
+            "thread/resume" => self.resume(id, params),
             "thread/fork" => self.fork(id, params),
             "thread/list" => self.list(params),
-            "thread/loaded/list" => self.loaded(params),
+            "thread/loaded/list" => self.loaded(id, params),
             "thread/read" => self.read_thread(params),
             "thread/name/set" => self.set_name(id, params),
             "thread/archive" => self.archive(id, params),

@@ -1,14 +1,16 @@
-//! How a turn ends, and what it has used.
+//! How a turn ends, and what it has used; what ends with a connection.
 
 use serde_json::{Value, json};
 
 use super::faults::Defect;
 use super::files::now;
+use super::items;
 use super::player::{Player, Stop};
 use super::spoil;
 use super::state::{State, Status};
 use super::steering::begin;
 use super::styles::Style;
+use crate::reference::engine::Happening;
 
 impl Player {
     /// Stores how it has ended, tells it, and begins the turn that has waited for it.
@@ -64,6 +66,21 @@ impl Player {
             _ => 1,
         };
         (0..times).for_each(|_| state.tell(&self.thread, "turn/completed", &params));
+        if matches!(result, Err(Stop::Cancelled)) && defect == Some(Defect::InterruptedTurnsGoOn) {
+            let item = json!({ "type": "agentMessage", "id": items::fresh("item"), "text": "" });
+            items::started(state, &self.thread, &self.turn, &item);
+            items::completed(state, &self.thread, &self.turn, item);
+        }
+        if matches!(result, Err(Stop::Failed(_)))
+            && defect == Some(Defect::FailuresSpread)
+            && let Some((other, _)) = state.neighbour(&self.thread)
+            && let Some(active) = state.live.get(other).and_then(|live| live.active.as_ref())
+        {
+            active.canceller.cancel();
+        }
+        if let Some(live) = state.live.get_mut(&self.thread).filter(|_| defect == Some(Defect::JoinersWait)) {
+            live.held.clear();
+        }
         if !stuck && self.behaviour.style(Style::IdleAfterTheTurn) {
             state.set_status(&self.thread, at_rest);
         }
@@ -102,5 +119,33 @@ impl Player {
             _ => {}
         }
         self.tell("thread/tokenUsage/updated", json!({ "tokenUsage": told }));
+    }
+}
+
+impl State {
+    /// A client has gone.
+    pub fn leave(&mut self, client: u64) {
+        self.clients.remove(&client);
+        self.watches.retain(|watch| watch.client != client);
+        for live in self.live.values_mut() {
+            let was = live.subscribers.remove(&client);
+            if was {
+                live.behaviour.note(Happening::Left);
+            }
+            let ends = was && live.behaviour.strikes(Defect::LeavingEndsTheTurn);
+            if let Some(active) = live.active.as_ref().filter(|_| ends) {
+                active.canceller.cancel();
+            }
+            if live.behaviour.strikes(Defect::TurnsEndWithTheirClient)
+                && live.subscribers.is_empty()
+                && let Some(active) = &live.active
+            {
+                active.canceller.cancel();
+            }
+        }
+        if !self.behaviour.strikes(Defect::ProcessesOutliveTheirConnection) {
+            let gone = self.processes.iter().filter(|((owner, _), _)| *owner == client);
+            gone.for_each(|(_, process)| process.canceller.cancel());
+        }
     }
 }

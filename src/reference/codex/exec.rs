@@ -43,6 +43,8 @@ struct Printer {
     out: Kept,
     err: Kept,
     defect: Option<Defect>,
+    /// Deltas that are sent after the response, under a defect.
+    late: Vec<Value>,
 }
 
 impl Printer {
@@ -81,8 +83,18 @@ impl Printer {
             _ => "stdout",
         };
         let full = kept.full && self.defect != Some(Defect::CapIsNotTold);
-        let params = json!({ "processId": self.process, "stream": name, "deltaBase64": STANDARD.encode(bytes), "capReached": full });
+        let text = STANDARD.encode(bytes);
+        let params =
+            json!({ "processId": self.process, "stream": name, "deltaBase64": text, "capReached": full });
         let state = self.core.lock();
+        match self.defect {
+            Some(Defect::ExecDeltasComeLate) => return self.late.push(params),
+            Some(Defect::ExecDeltasGoToAll) => {
+                let all = state.clients.keys();
+                return all.for_each(|to| state.notify(*to, "command/exec/outputDelta", &params));
+            }
+            _ => {}
+        }
         state.notify(self.client, "command/exec/outputDelta", &params);
     }
 }
@@ -127,6 +139,7 @@ impl Peer<'_> {
             out: Kept::default(),
             err: Kept::default(),
             defect,
+            late: Vec::new(),
         };
         if defect == Some(Defect::NoTerminals) {
             wish.job.terminal = None;
@@ -167,6 +180,10 @@ impl Peer<'_> {
                 return Err(invalid("neither deltaBase64 nor closeStdin"));
             }
             let Some(input) = &process.input else { return Err(refuse("stdin is closed")) };
+            let bytes = match defect {
+                Some(Defect::InputIsNotDecoded) => params.maybe_text("deltaBase64")?.map(|text| text.into()),
+                _ => bytes,
+            };
             if let Some(bytes) = bytes {
                 // An error: it has stopped reading.
                 let _ = input.send(bytes);
@@ -266,4 +283,7 @@ async fn run(mut wish: Wish, mut printer: Printer, mut cancelled: Cancel, (key, 
         result.as_object_mut().map(|result| result.remove("stderr"));
     }
     state.send(client, response(&id, &Ok(result)));
+    for params in std::mem::take(&mut printer.late) {
+        state.notify(client, "command/exec/outputDelta", &params);
+    }
 }

@@ -1,8 +1,8 @@
-//! The deliberate defects, each with the requirements that it violates.
+//! The deliberate defects, each with the requirements that it violates. The rest of the table is in `more_faults`.
 
-use crate::reference::faults::faults;
+use super::more_faults::and_more;
 
-faults! {
+and_more! {
     // ---- transport and JSON-RPC
     OriginsAreWelcome "origins-are-welcome" "An upgrade with an Origin is accepted." ["CX-TRN-5"];
     OwnOriginsAreWelcome "own-origins-are-welcome" "An upgrade with an Origin of the same host is accepted." ["CX-TRN-5"];

@@ -34,7 +34,8 @@ impl Peer<'_> {
         }
         move_file(&mut state, thread, true, self.has(Defect::ArchiveLeavesTheFile));
         drop(state);
-        self.answer(id, &Ok(json!({})));
+        let result = if self.has(Defect::ArchiveReturnsNull) { Value::Null } else { json!({}) };
+        self.answer(id, &Ok(result));
         let mut state = self.core.lock();
         if !self.has(Defect::ArchiveIsNotTold) {
             self.tell_asker_too(&state, thread, "thread/archived");
@@ -66,7 +67,10 @@ impl Peer<'_> {
         if let Some(thread) = state.threads.get_mut(thread).filter(|_| self.has(Defect::UnarchiveForgets)) {
             thread.turns.clear();
         }
-        let result = json!({ "thread": state.told(thread, false) });
+        let mut result = json!({ "thread": state.told(thread, false) });
+        if self.has(Defect::UnarchiveReturnsNothing) {
+            result = json!({});
+        }
         drop(state);
         self.answer(id, &Ok(result));
         if !self.has(Defect::UnarchiveIsNotTold) {
@@ -90,6 +94,9 @@ impl Peer<'_> {
                 if was { "unsubscribed" } else { "notSubscribed" }
             }
             Some(live) => {
+                if self.has(Defect::UnsubscribedForGood) {
+                    live.held.insert(self.client);
+                }
                 let was = live.subscribers.remove(&self.client);
                 if was || self.has(Defect::AlwaysUnsubscribed) { "unsubscribed" } else { "notSubscribed" }
             }

@@ -41,7 +41,10 @@ impl Peer<'_> {
                     Some(Defect::LargeFilesAreCut) => bytes[..bytes.len().min(8192)].to_vec(),
                     _ => bytes.to_vec(),
                 };
-                json!({ "dataBase64": STANDARD.encode(bytes) })
+                match defect {
+                    Some(Defect::ReadsAreText) => json!({ "dataBase64": String::from_utf8_lossy(&bytes) }),
+                    _ => json!({ "dataBase64": STANDARD.encode(bytes) }),
+                }
             }
             "fs/writeFile" => self.write_file(&path("path")?, params)?,
             "fs/createDirectory" => {
@@ -109,7 +112,7 @@ impl Peer<'_> {
             _ => bytes,
         };
         state.files.write(path, bytes).map_err(refuse)?;
-        Ok(json!({}))
+        Ok(if self.has(Defect::WritesReturnNull) { Value::Null } else { json!({}) })
     }
 
     fn read_directory(&self, path: &str) -> Result<Value, Refusal> {
@@ -190,6 +193,7 @@ fn metadata(node: &Node, defect: Option<Defect>) -> Value {
         Some(Defect::ModifiedIsCreated) => (node.created, node.created),
         _ => (node.created, node.modified),
     };
+    let created = if defect == Some(Defect::MetadataHasNoTimes) { Value::Null } else { json!(created) };
     let directory_told = directory && defect != Some(Defect::FoldersAreFiles);
     json!({
         "isDirectory": directory_told, "isFile": !directory_told && !matches!(node.kind, Kind::Pipe),

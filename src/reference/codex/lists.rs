@@ -1,13 +1,18 @@
 //! thread/list, thread/loaded/list and thread/read.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
-use super::connection::{Answer, Answered, Peer};
+use super::connection::{Answer, Answered, Peer, answer_to};
 use super::faults::Defect;
 use super::files::absolute;
 use super::rpc::{Params, Refusal, invalid, refuse};
+use super::state::HOME;
 use super::store::{About, PROVIDER, Thread};
 use super::styles::Style;
+use super::threads::defaults;
 
 /// Threads on a page, where the request does not say.
 const PAGE: u64 = 25;
@@ -115,8 +120,13 @@ impl Peer<'_> {
             let About { created, updated, number, .. } = &thread.about;
             (if by_update { *updated } else { *created }, *number)
         };
-        let mut found: Vec<&Thread> =
-            state.threads.values().filter(|thread| filter.lets(thread, defect)).collect();
+        let hidden = |thread: &Thread| {
+            defect == Some(Defect::RestartHidesThreads)
+                && state.restarted
+                && !state.live.contains_key(&thread.about.id)
+        };
+        let listed = state.threads.values().filter(|thread| filter.lets(thread, defect) && !hidden(thread));
+        let mut found: Vec<&Thread> = listed.collect();
         found.sort_by_key(|thread| std::cmp::Reverse(place(thread)));
         if defect == Some(Defect::OldestFirst) {
             found.reverse();
@@ -149,6 +159,12 @@ impl Peer<'_> {
         let mut told = state.told(&thread.about.id, false);
         match self.behaviour.striking() {
             Some(Defect::ListsHaveNoStatus) => told["status"] = json!({ "type": "notLoaded" }),
+            Some(Defect::ListsLeaveOutTheStatus) => {
+                drop(told.as_object_mut().map(|told| told.remove("status")))
+            }
+            Some(Defect::ListsLeaveOutTheTime) => {
+                drop(told.as_object_mut().map(|told| told.remove("updatedAt")))
+            }
             Some(Defect::ListsHaveNoNames) => told["name"] = Value::Null,
             Some(Defect::ListsHaveNoPreview) => told["preview"] = json!(""),
             _ => {}
@@ -156,11 +172,48 @@ impl Peer<'_> {
         told
     }
 
-    pub fn loaded(&self, params: &Params<'_>) -> Answered {
+    /// Answers once nothing is under way any more, under a defect.
+    fn list_loaded_later(&self, id: &Value) -> Answer {
+        let (core, client, id) = (Arc::clone(self.core), self.client, id.clone());
+        self.core.spawn(async move {
+            let busy = || {
+                let state = core.lock();
+                state.pending.values().any(|each| each.asked.contains(&client))
+                    || state.processes.keys().any(|(owner, key)| *owner == client && key.starts_with('#'))
+            };
+            while busy() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            let mut ids: Vec<String> = core.lock().live.keys().cloned().collect();
+            ids.sort();
+            answer_to(&core, client, &id, &Ok(json!({ "data": ids, "nextCursor": null })));
+        });
+        Answer::Elsewhere
+    }
+
+    pub fn loaded(&self, id: &Value, params: &Params<'_>) -> Answered {
         params.number("limit")?;
         params.maybe_text("cursor")?;
         let state = self.core.lock();
+        let busy = match self.behaviour.striking() {
+            Some(Defect::PendingHoldsUp) => {
+                state.pending.values().any(|each| each.asked.contains(&self.client))
+            }
+            Some(Defect::SlowRequestsHoldUp) => {
+                state.processes.keys().any(|(owner, key)| *owner == self.client && key.starts_with('#'))
+            }
+            _ => false,
+        };
+        if busy {
+            drop(state);
+            return Ok(self.list_loaded_later(id));
+        }
         let mut ids: Vec<&String> = match self.behaviour.striking() {
+            Some(Defect::FreshIsNotLoaded) => {
+                let old =
+                    |id: &&String| state.threads.get(*id).is_some_and(|thread| !thread.turns.is_empty());
+                state.live.keys().filter(old).collect()
+            }
             Some(Defect::StoredCountsAsLoaded) => state.threads.keys().collect(),
             Some(Defect::EphemeralIsNotLoaded) => {
                 let kept =
@@ -181,7 +234,16 @@ impl Peer<'_> {
         let id = params.text("threadId")?;
         let turns = params.flag("includeTurns")?.unwrap_or(false);
         let mut state = self.core.lock();
+        if !state.threads.contains_key(id) && self.has(Defect::ReadsUnknown) {
+            let status = json!({ "type": "notLoaded" });
+            let mut told = Thread::new(0, defaults(), false).told(HOME, &status, false);
+            told["id"] = json!(id);
+            return Ok(Answer::Now(json!({ "thread": told })));
+        }
         state.thread(id)?;
+        if self.has(Defect::ReadReturnsNull) {
+            return Ok(Answer::Now(Value::Null));
+        }
         if self.has(Defect::ReadSubscribes) && state.live.contains_key(id) {
             state.open(id, self.client);
         }
@@ -205,6 +267,9 @@ impl Peer<'_> {
                 }
                 _ => {}
             }
+        }
+        if self.has(Defect::ReadHasNoStatus) {
+            told.as_object_mut().map(|told| told.remove("status"));
         }
         if self.has(Defect::ReadStatusIsIdle) && told["status"]["type"] == "active" {
             told["status"] = json!({ "type": "idle" });

@@ -11,6 +11,7 @@ mod filing;
 mod fs;
 mod items;
 mod lists;
+mod more_faults;
 mod patch;
 mod player;
 mod rpc;

@@ -215,6 +215,8 @@ impl Agent for Player {
             self.close();
         }
         let defect = self.behaviour.striking();
+        let ascii = |text: &str| text.chars().map(|c| if c.is_ascii() { c } else { '?' }).collect();
+        let text: String = if defect == Some(Defect::TextIsAscii) { ascii(&text) } else { text };
         if self.open.is_none() {
             let id = match defect {
                 Some(Defect::ItemIdsRepeat) => format!("item_{}", self.turn),
@@ -233,9 +235,7 @@ impl Agent for Player {
         open.text.push_str(&text);
         let told = match defect {
             Some(Defect::DeltasAreCumulative) => open.text.clone(),
-            Some(Defect::DeltasAreAscii) => {
-                text.chars().map(|c| if c.is_ascii() { c } else { '?' }).collect()
-            }
+            Some(Defect::DeltasAreAscii) => ascii(&text),
             Some(Defect::DeltasAreTrimmed) => text.trim().to_owned(),
             _ => text.clone(),
         };
@@ -260,7 +260,9 @@ impl Agent for Player {
     }
 
     fn said(&mut self) {
-        self.close();
+        if !self.has(Defect::AnswersAreOneItem) {
+            self.close();
+        }
         self.usage();
     }
 

@@ -65,6 +65,13 @@ pub(super) fn frames(behaviour: &Behaviour, mut frame: Value) -> Vec<Value> {
         {
             without(&mut frame["result"]["thread"], "modelProvider");
         }
+        Some(Defect::EphemeralIsNotTold) => {
+            for part in ["result", "params"] {
+                if frame[part]["thread"]["ephemeral"] == true {
+                    frame[part]["thread"]["ephemeral"] = json!(false);
+                }
+            }
+        }
         Some(Defect::EphemeralHasAPath) => {
             for part in ["result", "params"] {
                 if frame[part]["thread"]["ephemeral"] == true {

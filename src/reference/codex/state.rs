@@ -104,6 +104,8 @@ pub(super) struct Live {
     pub active: Option<Active>,
     /// Turns that wait for the active one to end, with what they do.
     pub queue: VecDeque<(String, Work)>,
+    /// Who gets nothing of it for now, under a defect.
+    pub held: BTreeSet<u64>,
     /// What was accepted for the session: commands, and files.
     pub allowed: HashSet<String>,
     pub tokens: u64,
@@ -151,6 +153,10 @@ pub(super) struct State {
     /// What commands begin with that need no approval any more.
     pub rules: Vec<Vec<String>>,
     pub counts: Counts,
+    /// It goes on with what another process has stored.
+    pub restarted: bool,
+    /// Commands that were asked about, with their threads, under a defect.
+    pub asked_about: HashMap<u64, (String, String)>,
 }
 
 impl State {
@@ -171,6 +177,8 @@ impl State {
             watches: Vec::new(),
             rules: Vec::new(),
             counts: Counts::default(),
+            restarted: false,
+            asked_about: HashMap::new(),
         }
     }
 
@@ -181,6 +189,7 @@ impl State {
         next.files = self.files.clone();
         next.rules.clone_from(&self.rules);
         next.counts.threads = self.counts.threads;
+        next.restarted = true;
         let kept = self.threads.values().filter(|thread| {
             !thread.turns.is_empty() && (!thread.about.ephemeral || defect == Some(Defect::KeepsEphemeral))
         });
@@ -249,7 +258,7 @@ impl State {
             }
             _ => {}
         }
-        live.subscribers.iter().for_each(|client| self.notify(*client, method, params));
+        live.subscribers.difference(&live.held).for_each(|client| self.notify(*client, method, params));
     }
 
     /// Tells who watches of what has changed in the files.
@@ -319,6 +328,7 @@ impl State {
             status: Status::Idle,
             active: None,
             queue: VecDeque::new(),
+            held: BTreeSet::new(),
             allowed: HashSet::new(),
             tokens: 0,
         });
@@ -370,27 +380,6 @@ impl State {
             if twice {
                 self.tell(id, "thread/status/changed", &params);
             }
-        }
-    }
-
-    /// A client has gone.
-    pub fn leave(&mut self, client: u64) {
-        self.clients.remove(&client);
-        self.watches.retain(|watch| watch.client != client);
-        for live in self.live.values_mut() {
-            if live.subscribers.remove(&client) {
-                live.behaviour.note(Happening::Left);
-            }
-            if live.behaviour.strikes(Defect::TurnsEndWithTheirClient)
-                && live.subscribers.is_empty()
-                && let Some(active) = &live.active
-            {
-                active.canceller.cancel();
-            }
-        }
-        if !self.behaviour.strikes(Defect::ProcessesOutliveTheirConnection) {
-            let gone = self.processes.iter().filter(|((owner, _), _)| *owner == client);
-            gone.for_each(|(_, process)| process.canceller.cancel());
         }
     }
 }

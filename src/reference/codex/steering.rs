@@ -52,6 +52,21 @@ impl Peer<'_> {
         let (stored, live) = state.loaded(thread)?;
         let mut settings = stored.settings.clone();
         overridden(&mut settings, params)?;
+        let last = stored.turns.last().map_or("", |turn| turn.status);
+        match defect {
+            Some(Defect::InterruptedThreadsAreDead) if last == "interrupted" => {
+                return Err(refuse("the thread was interrupted"));
+            }
+            Some(Defect::FailedThreadsAreDead) if last == "failed" => {
+                return Err(refuse("the thread has failed"));
+            }
+            Some(Defect::PoliciesAreInKebabCase)
+                if params.get("approvalPolicy") == Some(&json!("unlessTrusted")) =>
+            {
+                return Err(invalid("approvalPolicy"));
+            }
+            _ => {}
+        }
         if live.active.is_some() && live.behaviour.style(Style::OneTurnOnly) {
             return Err(refuse("a turn is in progress"));
         }
@@ -63,8 +78,17 @@ impl Peer<'_> {
         let once = defect == Some(Defect::OverridesAreForOneTurn);
         let before = stored.settings.clone();
         stored.settings = settings;
-        let turn = items::fresh("turn");
-        let result = json!({ "turn": Turn::new(turn.clone()).told(true) });
+        if defect == Some(Defect::OneThreadAtATime) && state.neighbour(thread).is_some() {
+            return Err(refuse("another thread has a turn"));
+        }
+        let turn = match defect {
+            Some(Defect::TurnIdsRepeat) => format!("turn_{thread}"),
+            _ => items::fresh("turn"),
+        };
+        let mut result = json!({ "turn": Turn::new(turn.clone()).told(true) });
+        if defect == Some(Defect::TurnsAreReturnedPending) {
+            result["turn"]["status"] = json!("pending");
+        }
         state.send(self.client, response(id, &Ok(result)));
         begin_or_queue(self.core, &mut state, thread, turn, Work::Input(input));
         if once && let Some(stored) = state.threads.get_mut(thread) {
@@ -101,6 +125,10 @@ impl Peer<'_> {
         if active.turn != expected
             && !matches!(defect, Some(Defect::SteersAnotherTurn | Defect::SteersAnyTurn))
         {
+            let turn = active.turn.clone();
+            if defect == Some(Defect::RefusedSteersAdd) {
+                items::user_message(&mut state, thread, &turn, &added);
+            }
             let words = format!("expected active turn id `{expected}`, but another turn is active");
             return Err(refuse(words));
         }
@@ -109,6 +137,11 @@ impl Peer<'_> {
             active.steered.extend(cue::responses(&text));
         }
         let turn = active.turn.clone();
+        if defect == Some(Defect::SteersTakeOverrides)
+            && let Some(stored) = state.threads.get_mut(thread)
+        {
+            overridden(&mut stored.settings, params)?;
+        }
         let told = match defect {
             Some(Defect::SteerReturnsAnotherTurn) => items::fresh("turn"),
             _ => turn.clone(),
@@ -146,6 +179,10 @@ impl Peer<'_> {
             live.subscribers.first() == Some(&self.client) || defect != Some(Defect::OnlyTheFirstInterrupts);
         let canceller = live.active.as_ref().filter(fits).map(|active| Arc::clone(&active.canceller));
         let Some(canceller) = canceller else {
+            if defect == Some(Defect::StaleInterruptsWait) && live.active.is_none() {
+                // A turn that is nobody's: the next one is cancelled as soon as it begins.
+                live.held.insert(0);
+            }
             if self.behaviour.style(Style::InterruptsNothing) {
                 return Ok(Answer::Now(json!({})));
             }
@@ -174,7 +211,11 @@ impl Peer<'_> {
         let thread = params.text("threadId")?;
         let mut state = self.core.lock();
         state.loaded(thread)?;
-        let late = self.has(Defect::CompactionIsAnsweredLate) && matches!(work, Work::Compaction);
+        let late = match self.behaviour.striking() {
+            Some(Defect::CompactionIsAnsweredLate) => matches!(work, Work::Compaction),
+            Some(Defect::ShellIsAnsweredLate) => matches!(work, Work::Shell(_)),
+            _ => false,
+        };
         let mut work = work;
         if late {
             work = Work::Answered(Box::new(work), (self.client, id.clone(), json!({})));
@@ -217,7 +258,9 @@ impl Peer<'_> {
 fn begin_or_queue(core: &Arc<Core>, state: &mut State, thread: &str, turn: String, work: Work) {
     let Some(live) = state.live.get_mut(thread) else { return };
     if live.active.is_some() && !live.behaviour.strikes(Defect::TurnsOverlap) {
-        live.queue.push_back((turn, work));
+        if !live.behaviour.strikes(Defect::QueuedTurnsAreForgotten) {
+            live.queue.push_back((turn, work));
+        }
     } else {
         begin(core, state, thread, turn, work);
     }
@@ -236,6 +279,9 @@ pub(super) fn begin(core: &Arc<Core>, state: &mut State, thread: &str, turn: Str
     stored.turns.push(Turn::new(turn.clone()));
     let canceller = Arc::new(Canceller::default());
     let cancelled = canceller.listen();
+    if live.held.remove(&0) {
+        canceller.cancel();
+    }
     let asides = Arc::new(RwLock::new(()));
     live.active = Some(Active { turn: turn.clone(), canceller, steered: Vec::new(), asides });
     live.behaviour.note(Happening::Turn);

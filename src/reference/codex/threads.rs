@@ -62,7 +62,7 @@ pub(super) fn overridden(settings: &mut Settings, params: &Params<'_>) -> Result
 }
 
 /// The settings of a thread whose start names none.
-fn defaults() -> Settings {
+pub(super) fn defaults() -> Settings {
     Settings {
         model: "gpt-5".to_owned(),
         cwd: WORK.to_owned(),
@@ -84,7 +84,10 @@ fn opened(state: &State, id: &str, turns: bool) -> Value {
 
 impl Peer<'_> {
     fn announce(&self, state: &mut State, thread: &str) {
-        let told = state.told(thread, false);
+        let mut told = state.told(thread, false);
+        if self.has(Defect::StartedHasNoStatus) {
+            told.as_object_mut().map(|told| told.remove("status"));
+        }
         let params = json!({ "thread": told });
         state.notify(self.client, "thread/started", &params);
         if self.has(Defect::StartedTwice) {
@@ -109,8 +112,17 @@ impl Peer<'_> {
             (Err(_), Some(Defect::AnyPersonality)) if params.get("personality").is_some() => {}
             _ => checked?,
         }
-        if self.has(Defect::StartIgnoresPolicy) {
-            settings.approval = json!("on-request");
+        match self.behaviour.striking() {
+            Some(Defect::StartIgnoresPolicy) => settings.approval = json!("on-request"),
+            Some(Defect::NoClearStarts) if params.get("sessionStartSource") == Some(&json!("clear")) => {
+                return Err(invalid("sessionStartSource"));
+            }
+            Some(Defect::SandboxesAreInKebabCase)
+                if params.get("sandbox") == Some(&json!("workspaceWrite")) =>
+            {
+                return Err(invalid("sandbox"));
+            }
+            _ => {}
         }
         let ephemeral = params.flag("ephemeral")?.unwrap_or(false);
         let cwd = params.maybe_text("cwd")?.map(|_| settings.cwd.clone());
@@ -119,10 +131,27 @@ impl Peer<'_> {
         if let Some(cwd) = trusted.filter(|_| !self.has(Defect::TrustsNothing)) {
             trust(&mut state, &cwd);
         }
+        let follows =
+            |id: &String| state.live.get(id).is_some_and(|live| live.subscribers.contains(&self.client));
+        let empty = state
+            .threads
+            .values()
+            .find(|old| old.turns.is_empty() && old.about.ephemeral == ephemeral && follows(&old.about.id));
+        let reused =
+            empty.filter(|_| self.has(Defect::EmptyThreadsAreReused)).map(|old| old.about.id.clone());
+        if let Some(old) = reused {
+            return Ok(Answer::Now(opened(&state, &old, false)));
+        }
+        if self.has(Defect::StartIgnoresSandbox) {
+            settings.sandbox = Sandbox::ReadOnly;
+        }
         state.counts.threads += 1;
         let thread = Thread::new(state.counts.threads, settings, ephemeral);
         let thread = state.add(thread, self.client)?;
-        let result = opened(&state, &thread, false);
+        let mut result = opened(&state, &thread, false);
+        if self.has(Defect::StartReturnsNull) {
+            result = Value::Null;
+        }
         if self.behaviour.style(Style::StartedFirst) {
             self.announce(&mut state, &thread);
             drop(state);
@@ -130,13 +159,28 @@ impl Peer<'_> {
         }
         drop(state);
         self.answer(id, &Ok(result));
-        self.announce(&mut self.core.lock(), &thread);
+        let mut state = self.core.lock();
+        if !self.has(Defect::StartsAreNotTold) {
+            self.announce(&mut state, &thread);
+        }
+        if self.has(Defect::StartsTellTheirStatus) {
+            let params = json!({ "threadId": thread, "status": state.status(&thread) });
+            state.notify(self.client, "thread/status/changed", &params);
+        }
         Ok(Answer::Elsewhere)
     }
 
-    pub fn resume(&self, params: &Params<'_>) -> Answered {
+    pub fn resume(&self, request: &Value, params: &Params<'_>) -> Answered {
         let id = params.text("threadId")?;
         let mut state = self.core.lock();
+        if !state.threads.contains_key(id) && self.has(Defect::ResumesUnknown) {
+            drop(state);
+            return self.start_thread(request, &Params(&Map::new()));
+        }
+        let orphan = state.live.get(id).is_some_and(|live| live.subscribers.is_empty());
+        if orphan && self.has(Defect::OrphansAreLost) {
+            return Err(refuse("nobody follows this thread any more"));
+        }
         let mut settings = state.thread(id)?.settings.clone();
         if state.thread(id)?.turns.is_empty() && self.behaviour.style(Style::ResumeNeedsATurn) {
             return Err(refuse(format!("no rollout found for thread id {id}")));
@@ -152,6 +196,15 @@ impl Peer<'_> {
             thread.settings = settings;
         }
         state.open(id, self.client);
+        if let Some(live) = state.live.get_mut(id)
+            && live.active.is_some()
+            && self.has(Defect::JoinersWait)
+        {
+            live.held.insert(self.client);
+        }
+        if self.has(Defect::ResumeReturnsNull) {
+            return Ok(Answer::Now(Value::Null));
+        }
         match self.behaviour.striking() {
             Some(Defect::ResumeIsAnnounced) => self.announce(&mut state, id),
             Some(Defect::ResumeIsToldToOthers) => {
@@ -200,7 +253,15 @@ impl Peer<'_> {
         }
         let fork = state.add(fork, self.client)?;
         state.save(&fork);
-        let result = opened(&state, &fork, true);
+        if self.has(Defect::ForkFollowsNothing)
+            && let Some(live) = state.live.get_mut(&fork)
+        {
+            live.subscribers.clear();
+        }
+        let mut result = opened(&state, &fork, true);
+        if self.has(Defect::ForkReturnsNull) {
+            result = Value::Null;
+        }
         drop(state);
         self.answer(id, &Ok(result));
         if !self.has(Defect::ForkIsNotTold) {

@@ -112,7 +112,8 @@ impl Player {
         let escalated = text("sandbox_permissions") == "require_escalated";
         let mut sandbox = self.settings.sandbox.clone();
         let never = self.settings.approval == "never" && defect != Some(Defect::NeverIsAsked);
-        let asks = escalated && !never && !self.is_allowed(&command);
+        let asks =
+            escalated && !never && !self.is_allowed(&command) && defect != Some(Defect::NothingIsAskedAbout);
         let id = fresh("item");
         let item = self.item(&id, &command, "agent");
         let late = defect == Some(Defect::CommandsAreShownAfterTheRequest) && asks;
@@ -128,6 +129,9 @@ impl Player {
                 params["availableDecisions"] = json!(["accept", "acceptForSession", "decline", "cancel"]);
             }
             spoil::request(&mut params, defect);
+            if defect == Some(Defect::RunsBeforeTheAnswer) {
+                let _ = self.run_shell(&id, &command, Sandbox::Full, false).await;
+            }
             let reply = self.ask("item/commandExecution/requestApproval", params).await;
             let decision = match &reply {
                 Reply::Given(given) => Decision::read(given.as_ref(), defect),
@@ -158,7 +162,8 @@ impl Player {
                 Decision::Amendment(_) | Decision::Accept => {}
             }
         }
-        if escalated && (!never || self.is_allowed(&command)) {
+        let boxed = defect == Some(Defect::AcceptedRunInTheSandbox);
+        if escalated && !boxed && (!never || self.is_allowed(&command)) {
             sandbox = Sandbox::Full;
         }
         if late && !asks {
@@ -197,6 +202,9 @@ impl Player {
         let time = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         let code = *ended.as_ref().unwrap_or(&-1);
         let mut done = spoil::ran(item, code, output, time);
+        if defect == Some(Defect::AcceptedNeverFail) && !self.asked.is_empty() {
+            done["status"] = json!("completed");
+        }
         if ended.is_err() {
             done["exitCode"] = Value::Null;
         }

@@ -102,6 +102,7 @@ impl Wish {
             (_, None) if defect == Some(Defect::NoDefaultCap) => None,
             (_, None) => Some(CAP),
         };
+        let cwd = cwd.filter(|_| defect != Some(Defect::ExecIgnoresCwd));
         let job = Job { cwd: absolute(WORK, cwd.unwrap_or(WORK)), env, sandbox, terminal, input: None };
         Ok(Self { program, process, job, timeout, cap, tty, stdin: stdin || tty, stream: stream || tty })
     }
