@@ -22,6 +22,8 @@ pub enum Shortage {
     Processes,
     /// Room on the disk.
     Disk,
+    /// Room in a file: this process may make none that is longer.
+    FileSize,
 }
 
 /// The first that was noted. What a process lacks it lacks everywhere, so that there is one for all of it.
@@ -36,6 +38,7 @@ impl Shortage {
             Errno::NFILE => Some(Self::SystemDescriptors),
             Errno::NOMEM | Errno::NOBUFS => Some(Self::Memory),
             Errno::NOSPC | Errno::DQUOT => Some(Self::Disk),
+            Errno::FBIG => Some(Self::FileSize),
             _ => None,
         }
     }
@@ -63,6 +66,7 @@ impl Shortage {
                 "end other programs, allow more (`ulimit -u`), or run fewer cases at the same time (--jobs 2)"
             }
             Self::Disk => "make room where temporary files are kept (TMPDIR)",
+            Self::FileSize => "allow longer files in this shell (`ulimit -f unlimited`)",
         }
     }
 }
@@ -79,6 +83,7 @@ impl fmt::Display for Shortage {
             Self::Memory => "this machine has no memory left for frameproof",
             Self::Processes => "this machine has no process or thread left for frameproof",
             Self::Disk => "this machine has no room on its disk left for frameproof",
+            Self::FileSize => "frameproof itself may write no file as long as it needs",
         })
     }
 }
@@ -141,14 +146,61 @@ pub async fn came() -> Shortage {
     }
 }
 
-/// What is wrong with something that is written, and what to do about it where this machine lacks something. It is noted nowhere: the
+/// What is wrong with something that is written, and what to do about it where this process lacks something. It is noted nowhere: the
 /// verdict does not hang on what is written.
 #[must_use]
 pub fn told(error: &io::Error) -> String {
     match Shortage::of(error) {
+        Some(Shortage::FileSize) => format!("{error}: {}", Shortage::FileSize.advice()),
         Some(Shortage::Disk) => format!("{error}: make room on its disk"),
         _ => error.to_string(),
     }
+}
+
+/// How much of the memory that this process may have is left for what is being done when the rest is used, in bytes: with less, an
+/// allocation may fail, and that ends a process at once.
+const LEFT: u64 = 96 << 20;
+/// How often it is looked at.
+const OFTEN: std::time::Duration = std::time::Duration::from_millis(10);
+
+/// Whether so little is left of the memory that this process may have (`ulimit -v`) that nothing more is to be begun.
+fn memory_is_short() -> bool {
+    let Some(most) = getrlimit(Resource::As).current else { return false };
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let used = status.lines().find_map(|line| line.strip_prefix("VmSize:"));
+    let used = used.and_then(|used| used.trim().strip_suffix(" kB")?.parse::<u64>().ok()).unwrap_or(0);
+    used.saturating_mul(1 << 10).saturating_add(LEFT) > most
+}
+
+/// Notes at once that there is too little memory to begin with, if that is so.
+pub fn look_at_memory() -> Option<Shortage> {
+    memory_is_short().then(|| {
+        keep(Shortage::Memory);
+        Shortage::Memory
+    })
+}
+
+/// Notes it when the memory that this process may have is nearly used, where it is limited.
+pub async fn watch_memory() {
+    if getrlimit(Resource::As).current.is_none() {
+        return;
+    }
+    while look_at_memory().is_none() {
+        tokio::time::sleep(OFTEN).await;
+    }
+}
+
+/// Lets a write fail that would make a file longer than this process may make it (`ulimit -f`): by itself the system ends the process.
+/// Whatever is launched has its own way again. Without an effect where no descriptor is left for it.
+pub fn survive_long_files() {
+    if getrlimit(Resource::Fsize).current.is_none() {
+        return;
+    }
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_io().build() else { return };
+    let _context = runtime.enter();
+    let signal = tokio::signal::unix::SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw());
+    // What this is told is not needed: from now on, and for as long as the process lives, there is a handler.
+    let _ = tokio::signal::unix::signal(signal);
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Texts cut between characters, and compared without what differs from case to case.
 
+pub(crate) mod safe;
+
 /// The beginning of a text within so many bytes: it ends between two characters.
 pub(crate) fn beginning(text: &str, most: usize) -> &str {
     let end = (0..=most.min(text.len())).rev().find(|at| text.is_char_boundary(*at));

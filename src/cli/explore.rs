@@ -9,7 +9,7 @@ use tokio::runtime::Runtime;
 
 use super::config::Jobs;
 use super::fuzz::budget::Budget;
-use super::reports::{Besides, Reports};
+use super::reports::{self, Besides, Reports};
 use super::screen::Screen;
 use super::signals::stop_on_signal;
 use super::subject::{Found, Generator, Subject, check_folder, heading};
@@ -111,14 +111,10 @@ impl Explore {
         let stopped = stop_on_signal(runtime, found.chosen.as_ref());
         let report = runtime.block_on(campaign::explore(testbed, self.options(found), &mut sink, stopped));
         screen.clear();
-        if let Some(error) = screen.failed.take() {
-            return Err(harness(error, "--save needs a folder that can be written"));
-        }
+        let mut errors: Vec<String> = screen.failed.take().into_iter().collect();
         let scenario = |name: &str| self.subject.scenario(&folder, name);
         let events = results::events(started, &report, &scenario);
-        self.outputs.reports.write(&events, |error| {
-            harness(error, "the exploration itself is over; its findings are above")
-        })?;
+        errors.extend(self.outputs.reports.write_each(&events));
         if !self.outputs.quiet {
             writeln!(out, "\n{}", show::coverage(&report.coverage, &report.never))?;
         }
@@ -131,7 +127,8 @@ impl Explore {
             };
             writeln!(anstream::stderr(), "note: nothing was explored; {why}")?;
         }
-        Ok(exit)
+        let hint = "the exploration itself is over; its verdict is above";
+        reports::failed(errors, |error| harness(error, hint)).map(|()| exit)
     }
 
     fn options(&self, found: &Found) -> ExploreOptions {
@@ -170,7 +167,8 @@ pub(super) fn show_event(
 /// Writes a finding to its file, and says which that is.
 fn keep(found: &Finding, scenario: &str, folder: &Path) -> Result<String, String> {
     let path = folder.join(found.file_name());
-    crate::output::replace(&path, scenario)
-        .map_err(|error| format!("{} cannot be written: {error}", path.display()))?;
+    crate::output::replace(&path, scenario).map_err(|error| {
+        format!("{} cannot be written: {}", path.display(), crate::shortage::told(&error))
+    })?;
     Ok(path.display().to_string())
 }

@@ -13,7 +13,7 @@ use replay::again;
 use tokio::runtime::Runtime;
 
 use super::config::Jobs;
-use super::reports::{Besides, Reports};
+use super::reports::{self, Besides, Reports};
 use super::screen::Screen;
 use super::signals::stop_on_signal;
 use super::subject::{Found, Generator, Subject, check_folder, heading};
@@ -151,15 +151,11 @@ impl Fuzz {
         let stopped = stop_on_signal(runtime, found.chosen.as_ref());
         let report = runtime.block_on(campaign::campaign(testbed, options, &mut sink, stopped));
         screen.clear();
-        if let Some(error) = screen.failed.take() {
-            return Err(harness(error, "--findings and --corpus need folders that can be written"));
-        }
+        let mut errors: Vec<String> = screen.failed.take().into_iter().collect();
         let exit = exit_of(&report);
         let scenario = |name: &str| self.subject.scenario(&folder, name);
         let events = results::events(started, &report, &Reported { is_launched, scenario: &scenario });
-        self.outputs
-            .reports
-            .write(&events, |error| harness(error, "the campaign itself is over; its findings are above"))?;
+        errors.extend(self.outputs.reports.write_each(&events));
         if !self.outputs.quiet {
             writeln!(out, "\n{}", show::coverage(&results::table(&report.coverage), "command"))?;
         }
@@ -171,7 +167,8 @@ impl Fuzz {
             };
             writeln!(anstream::stderr(), "note: nothing was fuzzed; {why}")?;
         }
-        Ok(exit)
+        let hint = "the campaign itself is over; its verdict is above";
+        reports::failed(errors, |error| harness(error, hint)).map(|()| exit)
     }
 
     /// Shows an event, and keeps programs and findings.

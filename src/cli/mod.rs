@@ -52,7 +52,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::exit::{self, Exit};
 use crate::report::escape::{Safe, styled};
-use crate::shortage;
+use crate::shortage::{self, Shortage};
 use crate::source::{Diagnostic, Diagnostics};
 
 /// Everything that ends a command early.
@@ -240,7 +240,17 @@ enum Command {
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) if error.use_stderr() => {
+            // It quotes what was given.
+            let told = styled(&error.render().ansi().to_string());
+            let _ = write!(anstream::stderr(), "{told}");
+            return ExitCode::from(Exit::Usage.code());
+        }
+        Err(help) => help.exit(),
+    };
+    shortage::survive_long_files();
     supervise::offer();
     match arguments.color {
         Color::Auto => {}
@@ -298,8 +308,13 @@ fn with_shortage(mut errors: Diagnostics, exit: Exit) -> (Diagnostics, Exit) {
 /// Says once that a server which goes on lacks something.
 async fn tell_shortage() {
     let shortage = shortage::came().await;
-    let advice = "connections wait until others end; `ulimit -n 4096` before the start allows more";
-    let _ = writeln!(anstream::stderr(), "warning: {shortage}; {advice}");
+    let what = match shortage {
+        Shortage::Descriptors => {
+            "connections wait until others end; `ulimit -n 4096` before the start allows more"
+        }
+        other => other.advice(),
+    };
+    let _ = writeln!(anstream::stderr(), "warning: {shortage}; {what}");
     std::future::pending::<()>().await;
 }
 
@@ -333,10 +348,15 @@ fn runtime() -> Result<Runtime, Failure> {
     let reserve: std::io::Result<Vec<_>> = (0..RESERVE).map(|_| std::fs::File::open("/dev/null")).collect();
     let builder = || tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = reserve.map(drop).and_then(|()| builder());
-    runtime.map(|runtime| Runtime(Some(runtime))).map_err(|error| match shortage::note_start(&error) {
+    let runtime = runtime.map_err(|error| match shortage::note_start(&error) {
         Some(_) => Failure::Shortage,
         None => harness(format!("no runtime: {error}"), ""),
-    })
+    })?;
+    if shortage::look_at_memory().is_some() {
+        return Err(Failure::Shortage);
+    }
+    runtime.spawn(shortage::watch_memory());
+    Ok(Runtime(Some(runtime)))
 }
 
 #[cfg(test)]

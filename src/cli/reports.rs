@@ -170,32 +170,44 @@ impl Reports {
         EventsFile { path: path.unwrap_or_default(), output }
     }
 
-    /// Writes them. `failure`: what it means that one cannot be written.
+    /// Writes them. `failure`: what it means that some cannot be written.
     pub fn write(
         &self,
         events: &(impl Recorded + ?Sized),
         failure: impl Fn(String) -> Failure,
     ) -> Result<(), Failure> {
-        let write = |path: &Option<PathBuf>, write: &dyn Fn(&mut dyn Write) -> Result<(), String>| {
-            let Some(path) = path else { return Ok(()) };
-            file::write_in_pieces(path, write).map_err(&failure)
-        };
-        write(&self.junit, &|out| junit::write(events, out))?;
-        write(&self.json, &|out| json::write(events, out))?;
-        // What follows is ordered by causes, and not case by case: it needs all events.
-        let write = |path: &Option<PathBuf>, render: &dyn Fn(&[RunEvent]) -> String| {
-            let Some(path) = path else { return Ok(()) };
-            let text = events.all().map(|events| render(&events)).map_err(&failure)?;
-            file::write_atomically(path, &text).map_err(&failure)
-        };
-        write(&self.html, &html::render)?;
-        write(&self.summary, &markdown::render)?;
-        write(&self.code_quality(), &|events| annotations::gitlab(events, &places("CI_PROJECT_DIR")))?;
-        match self.annotations.and_then(Annotations::found) {
-            Some(Annotations::Github) => events.all().and_then(|events| github(&events)).map_err(failure),
-            _ => Ok(()),
-        }
+        failed(self.write_each(events), failure)
     }
+
+    /// Writes them, and says which cannot be written: that keeps no other from it.
+    pub fn write_each(&self, events: &(impl Recorded + ?Sized)) -> Vec<String> {
+        let in_pieces = |path: &Option<PathBuf>, write: &dyn Fn(&mut dyn Write) -> Result<(), String>| {
+            path.as_ref().map_or(Ok(()), |path| file::write_in_pieces(path, write))
+        };
+        // What is ordered by causes, and not case by case: it needs all events.
+        let at_once = |path: &Option<PathBuf>, render: &dyn Fn(&[RunEvent]) -> String| {
+            let Some(path) = path else { return Ok(()) };
+            events.all().and_then(|events| file::write_atomically(path, &render(&events)))
+        };
+        let annotated = || match self.annotations.and_then(Annotations::found) {
+            Some(Annotations::Github) => events.all().and_then(|events| github(&events)),
+            _ => Ok(()),
+        };
+        let written = [
+            in_pieces(&self.junit, &|out| junit::write(events, out)),
+            in_pieces(&self.json, &|out| json::write(events, out)),
+            at_once(&self.html, &html::render),
+            at_once(&self.summary, &markdown::render),
+            at_once(&self.code_quality(), &|events| annotations::gitlab(events, &places("CI_PROJECT_DIR"))),
+            annotated(),
+        ];
+        written.into_iter().filter_map(Result::err).collect()
+    }
+}
+
+/// The failure that this comes to, if there are errors.
+pub(super) fn failed(errors: Vec<String>, failure: impl Fn(String) -> Failure) -> Result<(), Failure> {
+    if errors.is_empty() { Ok(()) } else { Err(failure(errors.join("; "))) }
 }
 
 /// Events on their way to a file, however many there are. It is in its place once it is finished.

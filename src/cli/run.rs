@@ -10,7 +10,7 @@ use super::cannot::cannot_run;
 use super::config::{Config, Jobs};
 use super::fuzz::budget::Budget;
 use super::places::Files;
-use super::reports::{Besides, EventsFile, Frames, Reports};
+use super::reports::{self, Besides, EventsFile, Frames, Reports};
 use super::run_explore::AfterRun;
 use super::server::{Server, trust};
 use super::shard::Sharding;
@@ -381,17 +381,17 @@ impl Run {
     }
 
     fn write(&self, events: &[RunEvent], written: EventsFile) -> Result<(), Failure> {
-        let failure = |error| harness(error, "the run itself is over; its verdict is above");
-        let written = written.finish();
-        self.reports.write(events, failure)?;
-        written.map_err(failure)?;
-        let Some(path) = &self.baseline_write else { return Ok(()) };
-        let reports = events.iter().filter_map(|event| match event {
-            RunEvent::CaseFinished(report) => Some((**report).clone()),
-            _ => None,
-        });
-        let text = baseline::write(&reports.collect::<Vec<CaseReport>>(), self.strict);
-        file::write_atomically(path, &text).map_err(failure)
+        let mut errors: Vec<String> = written.finish().err().into_iter().collect();
+        errors.extend(self.reports.write_each(events));
+        if let Some(path) = &self.baseline_write {
+            let reports = events.iter().filter_map(|event| match event {
+                RunEvent::CaseFinished(report) => Some((**report).clone()),
+                _ => None,
+            });
+            let text = baseline::write(&reports.collect::<Vec<CaseReport>>(), self.strict);
+            errors.extend(file::write_atomically(path, &text).err());
+        }
+        reports::failed(errors, |error| harness(error, "the run itself is over; its verdict is above"))
     }
 }
 

@@ -3,70 +3,7 @@
 use std::borrow::Cow;
 use std::io::Write;
 
-/// Characters that change how a terminal or a reader shows what follows, or that nobody sees: controls, the bidirectional and
-/// invisible formatting characters (Unicode's Default_Ignorable_Code_Point but for U+FE00 to U+FE0F, which choose the look of the
-/// character before them), and what is no character.
-fn is_treacherous(c: char) -> bool {
-    c.is_control()
-        || matches!(c,
-            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
-            | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}'
-            | '\u{fdd0}'..='\u{fdef}' | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
-            | '\u{e0000}'..='\u{e0fff}')
-        || u32::from(c) & 0xfffe == 0xfffe
-}
-
-/// Whether runners of CI take what begins here for a command of a job's: GitHub's `##[…]` and Azure's `##vso[…]` anywhere in a
-/// line, GitHub's `::name` where only white space is before it. A line may be broken before any word.
-fn is_command(text: &str, at: usize) -> bool {
-    let rest = &text.as_bytes()[at..];
-    if rest.starts_with(b"##") {
-        return rest.get(2) == Some(&b'[')
-            || rest.get(2..6).is_some_and(|word| word.eq_ignore_ascii_case(b"vso["));
-    }
-    let begins = text[..at].chars().next_back().is_none_or(char::is_whitespace);
-    begins && rest.starts_with(b"::") && rest.get(2).is_some_and(u8::is_ascii_alphabetic)
-}
-
-/// What is said of a text by which it must be rewritten.
-fn is_harmless(text: &str, kept: fn(char) -> bool) -> bool {
-    let marks = |pair: &[u8]| pair == b"##" || pair == b"::";
-    let commands = || {
-        let pairs = text.as_bytes().windows(2).enumerate();
-        pairs.filter(|(_, pair)| marks(pair)).any(|(at, _)| is_command(text, at))
-    };
-    !text.contains(|c| is_treacherous(c) && !kept(c)) && !commands()
-}
-
-fn escaped(text: &str, kept: fn(char) -> bool) -> Cow<'_, str> {
-    if is_harmless(text, kept) {
-        return Cow::Borrowed(text);
-    }
-    let mut out = String::with_capacity(text.len() + 16);
-    for (at, c) in text.char_indices() {
-        match c {
-            c if kept(c) => out.push(c),
-            '\n' => out.push_str("\\n"),
-            '\t' => out.push_str("\\t"),
-            '\r' => out.push_str("\\r"),
-            c if is_treacherous(c) || (matches!(c, '#' | ':') && is_command(text, at)) => {
-                out.extend(c.escape_unicode());
-            }
-            c => out.push(c),
-        }
-    }
-    Cow::Owned(out)
-}
-
-/// For a terminal: one line, with every treacherous character made visible, and nothing that a runner of CI obeys.
-pub fn terminal(text: &str) -> Cow<'_, str> {
-    escaped(text, |_| false)
-}
-
-/// As [`terminal`], for text of several lines: line ends and tabs stay.
-pub fn lines(text: &str) -> Cow<'_, str> {
-    escaped(text, |c| matches!(c, '\n' | '\t'))
-}
+pub use crate::text::safe::{json, lines, terminal};
 
 /// As [`lines`], for text that has styles of our own in it: their sequences stay, whatever else is in it.
 pub fn styled(text: &str) -> String {
@@ -83,23 +20,6 @@ pub fn styled(text: &str) -> String {
     }
     out.push_str(&lines(rest));
     out
-}
-
-/// For JSON that is already written, which may be shown as it stands: the same value, with what is treacherous written as an escape.
-pub fn json(text: &str) -> Cow<'_, str> {
-    if is_harmless(text, |_| false) {
-        return Cow::Borrowed(text);
-    }
-    let mut out = String::with_capacity(text.len() + 16);
-    for (at, c) in text.char_indices() {
-        if is_treacherous(c) || (matches!(c, '#' | ':') && is_command(text, at)) {
-            let mut units = [0; 2];
-            out.extend(c.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")));
-        } else {
-            out.push(c);
-        }
-    }
-    Cow::Owned(out)
 }
 
 /// For XML 1.0: as [`lines`], which leaves no character that an XML document may not hold.

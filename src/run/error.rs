@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::reference;
 use crate::results::redact::Secrets;
 use crate::run::{RunOptions, Target};
-use crate::shortage::Shortage;
+use crate::shortage::{self, Shortage};
 use crate::source::Diagnostics;
 use crate::target::{LaunchError, LaunchFailure};
 use crate::wire::ConnectError;
@@ -88,7 +88,7 @@ impl RunError {
 
     pub(crate) fn no_trace(options: &RunOptions, error: std::io::Error) -> Self {
         let path = options.kept.trace.as_deref().unwrap_or(Path::new("")).display().to_string();
-        Self::Trace { path, error }
+        Self::Trace { path, error: std::io::Error::new(error.kind(), shortage::told(&error)) }
     }
 
     /// The same without secrets: a server that refuses may quote what it was sent.

@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
+use crate::text::safe;
+
 /// Keys whose value is written in one line, as JSON.
 const FLAT: &[&str] = &[
     "send", "with", "where", "covers", "expect", "save", "say", "call", "suspend", "codes", "frame", "reply",
@@ -14,21 +16,11 @@ const FLAT: &[&str] = &[
 pub fn file(comments: &[String], family: &str, cases: &[Value]) -> String {
     let mut out = String::new();
     for comment in comments {
-        let _ = writeln!(out, "# {}", printable(comment));
+        let _ = writeln!(out, "# {}", safe::terminal(comment));
     }
     let _ = writeln!(out, "family: {}\ncases:", name(family));
     cases.iter().for_each(|case| list_item(case, 2, &mut out));
     out
-}
-
-/// One line without what a comment cannot hold.
-fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() || !is_plain(c) { '\u{fffd}' } else { c }).collect()
-}
-
-/// Characters that may stand unescaped in YAML and change nothing about how a text is shown.
-fn is_plain(c: char) -> bool {
-    matches!(c, ' '..='~' | '\u{a1}'..='\u{ac}' | '\u{ae}'..='\u{2ff}' | '\u{370}'..='\u{58f}' | '\u{2013}'..='\u{2026}' | '\u{3040}'..='\u{9fff}')
 }
 
 fn list_item(value: &Value, indent: usize, out: &mut String) {
@@ -78,14 +70,14 @@ fn name(key: &str) -> String {
     {
         key.to_owned()
     } else {
-        quoted(key)
+        safe::yaml(key)
     }
 }
 
 /// A value in one line: JSON, with what YAML does not take unescaped escaped.
 fn flow(value: &Value) -> String {
     match value {
-        Value::String(text) => quoted(text),
+        Value::String(text) => safe::yaml(text),
         Value::Array(items) => format!("[{}]", items.iter().map(flow).collect::<Vec<_>>().join(", ")),
         Value::Object(map) if map.is_empty() => "{}".to_owned(),
         Value::Object(map) => {
@@ -95,28 +87,6 @@ fn flow(value: &Value) -> String {
         }
         other => other.to_string(),
     }
-}
-
-fn quoted(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\t' => out.push_str("\\t"),
-            c if is_plain(c) => out.push(c),
-            c if (c as u32) < 0x1_0000 => {
-                let _ = write!(out, "\\u{:04x}", c as u32);
-            }
-            c => {
-                let _ = write!(out, "\\U{:08x}", c as u32);
-            }
-        }
-    }
-    out.push('"');
-    out
 }
 
 #[cfg(test)]

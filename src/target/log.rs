@@ -11,6 +11,8 @@ use crate::results::event::LogLine;
 
 /// Lines that are kept; the oldest go first.
 const MAX_LINES: usize = 20_000;
+/// Bytes of all of them together; the oldest go first here, too.
+const MAX_BYTES: usize = 16 << 20;
 /// Bytes of a line that are kept.
 const MAX_LINE: usize = 4096;
 
@@ -62,6 +64,8 @@ struct Kept {
     lines: VecDeque<Line>,
     /// Lines that went before them.
     gone: u64,
+    /// What they take in memory.
+    bytes: usize,
 }
 
 impl Default for Log {
@@ -77,9 +81,12 @@ impl Log {
 
     fn push(&self, line: Line) {
         let mut kept = self.lock();
+        let weight = |line: &Line| size_of::<Line>() + line.text.capacity();
+        kept.bytes += weight(&line);
         kept.lines.push_back(line);
-        if kept.lines.len() > MAX_LINES {
-            kept.lines.pop_front();
+        while kept.lines.len() > MAX_LINES || kept.bytes > MAX_BYTES {
+            let Some(oldest) = kept.lines.pop_front() else { break };
+            kept.bytes -= weight(&oldest);
             kept.gone += 1;
         }
         drop(kept);

@@ -5,9 +5,12 @@ use std::io::Write;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use serde::Serialize as _;
+use serde_json::ser::{Formatter, Serializer};
 
 use super::read::{ENDS, Line};
 use super::{Direction, Event, Payload};
+use crate::text::safe;
 
 /// Writes one event as one line, with its newline. A long text is not copied for it.
 ///
@@ -47,8 +50,21 @@ pub fn write_line(event: &Event, mut out: impl Write) -> std::io::Result<()> {
         }
     }
     // A line has only strings and finite numbers: what fails is the writer.
-    serde_json::to_writer(&mut out, &line)?;
+    line.serialize(&mut Serializer::with_formatter(&mut out, Shown))?;
     out.write_all(b"\n")
+}
+
+/// JSON in one line that can be shown as it stands: a trace is looked at, too.
+struct Shown;
+
+impl Formatter for Shown {
+    fn write_string_fragment<W: Write + ?Sized>(
+        &mut self,
+        out: &mut W,
+        fragment: &str,
+    ) -> std::io::Result<()> {
+        safe::write_json(fragment, out)
+    }
 }
 
 #[cfg(test)]
@@ -62,6 +78,7 @@ mod tests {
         let events: Vec<Event> = [
             Payload::Open { url: "ws://127.0.0.1:1/ws".into() },
             Payload::Text("{\"a\":\"\u{1b}\n\"}".into()),
+            Payload::Text("\u{202e}\u{e0041}##[error]x\n::error::y".into()),
             Payload::Binary([0u8, 255, 10].as_slice().into()),
             Payload::Raw([0x81u8, 0x7f].as_slice().into()),
             Payload::Ping([1u8].as_slice().into()),
@@ -82,6 +99,8 @@ mod tests {
         .collect();
         let mut text = Vec::new();
         events.iter().for_each(|event| write_line(event, &mut text).expect("written"));
+        let shown = String::from_utf8(text.clone()).expect("text");
+        assert_eq!(safe::lines(&shown), shown, "it can be shown as it stands");
         let read: Vec<Event> = Reader::new("t", &text[..]).map(|event| event.expect("valid")).collect();
         assert_eq!(read, events);
     }

@@ -15,13 +15,14 @@ fn server(fault: &str) -> String {
     format!("#!/bin/sh\nexec {BINARY} serve minicodex {fault} --listen 127.0.0.1:$1\n")
 }
 
-struct Watched {
+/// A watch that ends with the test.
+pub struct Watched {
     child: Child,
     lines: BufReader<ChildStdout>,
 }
 
 impl Watched {
-    fn start(folder: &Path, arguments: &[&str]) -> Self {
+    pub fn start(folder: &Path, arguments: &[&str]) -> Self {
         Self::marked(folder, arguments, "")
     }
 
@@ -40,7 +41,7 @@ impl Watched {
     }
 
     /// What is shown up to a line that has this, and with it.
-    fn until(&mut self, part: &str) -> String {
+    pub fn until(&mut self, part: &str) -> String {
         let mut shown = String::new();
         loop {
             let mut line = String::new();

@@ -5,6 +5,7 @@ use std::num::NonZeroU32;
 use super::BaselineEntry;
 use crate::results::cause::Cause;
 use crate::results::event::{CaseReport, Failure, Verdict};
+use crate::text::safe;
 
 /// A baseline file that excuses every failure of these reports; with `strict`, the warnings, too. It says how many cases were not
 /// run at all.
@@ -34,14 +35,12 @@ pub fn write(reports: &[CaseReport], strict: bool) -> String {
         return text + " []\n";
     }
     for entry in known {
-        // JSON strings are YAML strings.
-        let text_of = |text: &str| serde_json::Value::from(text).to_string();
-        let case = entry.case.as_deref().map(text_of);
-        let pattern = entry.pattern.as_deref().map(text_of);
-        let message = Some(text_of(&entry.message)).filter(|_| !entry.message.is_empty());
+        let case = entry.case.as_deref().map(safe::yaml);
+        let pattern = entry.pattern.as_deref().map(safe::yaml);
+        let message = Some(safe::yaml(&entry.message)).filter(|_| !entry.message.is_empty());
         let count = entry.count.map(|count| count.to_string());
         let fields = [("case", case), ("match", pattern), ("message", message), ("count", count)];
-        let fields = fields.into_iter().chain([("reason", Some(text_of(&entry.reason)))]);
+        let fields = fields.into_iter().chain([("reason", Some(safe::yaml(&entry.reason)))]);
         let mut lead = "-";
         for (key, value) in fields.filter_map(|(key, value)| Some((key, value?))) {
             text += &format!("\n  {lead} {key}: {value}");

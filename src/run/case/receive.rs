@@ -13,6 +13,7 @@ use crate::run::case::client::{Client, ObservedEnd, Received};
 use crate::run::case::interpreter::{Abort, Interpreter};
 use crate::run::case::log::{Part, Request};
 use crate::run::triage::activity::ActivityLevel;
+use crate::shortage;
 use crate::trace::{Direction, Event, Payload};
 use crate::wire::Incoming;
 
@@ -22,10 +23,20 @@ const LARGE: usize = 256 << 10;
 static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
 /// Does it on a thread of its own. Allocators keep memory for each thread: what one large frame needed, the next one finds again,
-/// whichever case it is for.
+/// whichever case it is for. Where no thread can be had, it is done here.
 fn on_a_thread<T: Send>(judge: impl FnOnce() -> T + Send) -> T {
-    std::thread::scope(|scope| scope.spawn(judge).join())
-        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    let mut judge = Some(judge);
+    let done = std::thread::scope(|scope| {
+        let own = || judge.take().map(|judge| judge());
+        let started = std::thread::Builder::new().spawn_scoped(scope, own);
+        let started = started.map_err(|error| shortage::note_start(&error)).ok()?;
+        started.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    });
+    match (done, judge) {
+        (Some(done), _) => done,
+        (None, Some(judge)) => judge(),
+        (None, None) => unreachable!("it was either done or is still to be done"),
+    }
 }
 
 /// How a wait for something on a client's connection ended.

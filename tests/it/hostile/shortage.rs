@@ -18,6 +18,104 @@ fn limited(descriptors: u32, arguments: &[&str]) -> Command {
     command
 }
 
+/// The same with another limit of a shell.
+fn limited_by(limit: &str, arguments: &[&str]) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("ulimit {limit} && exec \"$@\""), "sh", BINARY]).args(arguments);
+    command
+}
+
+#[test]
+fn a_file_that_may_not_be_longer_loses_neither_verdict_nor_report() {
+    for (command, too_long) in [
+        (&["run", "minicodex", "handshake/*", "--trace", "t.ndjson", "--junit", "j.xml"][..], "t.ndjson"),
+        (&["run", "minicodex", "handshake/*", "--json", "e.jsonl", "--junit", "j.xml"], "e.jsonl"),
+        (&["fuzz", "minicodex", "--iterations", "16", "--json", "e.jsonl", "--junit", "j.xml"], "e.jsonl"),
+        (&["explore", "minicodex", "--walks", "4", "--json", "e.jsonl", "--junit", "j.xml"], "e.jsonl"),
+    ] {
+        let folder = tempfile::tempdir().expect("a folder");
+        // 32 KiB; the file that is too long has more.
+        let ran = measured_within(folder.path(), &mut limited_by("-f 64", command));
+        assert_eq!(ran.code, Some(3), "{command:?}: {}", ran.shown());
+        assert!(ran.shown().contains(too_long), "{command:?}: {}", ran.shown());
+        assert!(ran.shown().contains("ulimit -f unlimited"), "{command:?}: {}", ran.shown());
+        assert!(!folder.path().join(too_long).exists(), "{command:?}: a part of it is no file");
+        let junit = std::fs::read_to_string(folder.path().join("j.xml")).expect("written");
+        assert!(junit.ends_with("</testsuites>\n"), "{command:?}: {junit}");
+        assert!(
+            ran.out.contains("cases") || ran.out.contains("walks"),
+            "{command:?} has no verdict: {}",
+            ran.out
+        );
+    }
+}
+
+#[test]
+fn servers_that_cannot_write_go_on_and_say_so() {
+    let mut model = limited_by("-f 0", &["model", "--log", "log.jsonl"]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut served = Served::of(model.current_dir(folder.path()));
+    let body = r#"{"model":"m","messages":[{"role":"user","content":"x"}]}"#;
+    let head = "POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nConnection: close";
+    for _ in 0..2 {
+        let answer = served.answer(&format!("{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len()));
+        assert!(answer.starts_with("HTTP/1.1 "), "{answer}");
+    }
+    let mut told = String::new();
+    let mut errors = BufReader::new(served.child.stderr.take().expect("a pipe"));
+    errors.read_line(&mut told).expect("told");
+    assert!(told.contains("log.jsonl") && told.contains("File too large"), "{told}");
+    assert_eq!(served.child.try_wait().expect("it can be asked"), None, "it lives");
+}
+
+/// KiB of address space that a process has.
+#[cfg(target_os = "linux")]
+fn reserved(process: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).expect("it lives");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmSize:")).expect("a size");
+    line.trim().trim_end_matches(" kB").parse().expect("a number")
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_lack_of_memory_is_named_as_ours_and_loses_no_report() {
+    let idle = reserved(Served::start(&["serve", "minicodex"]).child.id());
+    let large = said(&format!("[{}0]", "0,".repeat(500_000)));
+    let url = Behaviour::answers(large).serve();
+    // Too little to begin with.
+    for command in [&["run", "minicodex"][..], &["fuzz", "minicodex"], &["explore", "minicodex"]] {
+        let limit = format!("-v {}", idle + (32 << 10));
+        let folder = tempfile::tempdir().expect("a folder");
+        let ran = measured_within(folder.path(), &mut limited_by(&limit, command));
+        assert_eq!(ran.code, Some(3), "{command:?}: {}", ran.shown());
+        assert!(ran.shown().contains("no memory left for frameproof"), "{command:?}: {}", ran.shown());
+        assert!(ran.shown().contains("ulimit -v"), "{command:?}: {}", ran.shown());
+    }
+    // Enough for a while, or for all of it.
+    let report = ["--url", &url, "--junit", "j.xml"];
+    for command in [&["run", "minicodex"][..], &["fuzz", "minicodex", "--iterations", "8"]] {
+        let command = [command, &report].concat();
+        let (mut short, mut reports) = (0, 0);
+        for more in [160, 640] {
+            let folder = tempfile::tempdir().expect("a folder");
+            let limit = format!("-v {}", idle + (more << 10));
+            let ran = measured_within(folder.path(), &mut limited_by(&limit, &command));
+            let name = format!("{command:?} with {more} MiB");
+            assert!(matches!(ran.code, Some(1 | 3 | 4)), "{name}: {:?} {}", ran.code, ran.shown());
+            let is_ours = ran.shown().contains("no memory left for frameproof");
+            assert_eq!(is_ours, ran.code == Some(3), "{name}: {}", ran.shown());
+            short += usize::from(is_ours);
+            // It had begun.
+            if ran.out.contains(" against ") {
+                let junit = std::fs::read_to_string(folder.path().join("j.xml")).expect("written");
+                assert!(junit.ends_with("</testsuites>\n"), "{name}: {junit}");
+                reports += 1;
+            }
+        }
+        assert!(short < 2 && reports > 0, "{command:?}: {short} of 2 had too little, {reports} reports");
+    }
+}
+
 #[test]
 fn a_lack_of_descriptors_is_named_as_ours_by_every_command() {
     let folder = tempfile::tempdir().expect("a folder");
