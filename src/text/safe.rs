@@ -30,6 +30,11 @@ fn is_command(text: &str, at: usize) -> bool {
     begins && rest.starts_with(b"::") && rest.get(2).is_some_and(u8::is_ascii_alphabetic)
 }
 
+/// Whether the character at this place of a text is shown as an escape.
+fn is_spelt_out(text: &str, at: usize, c: char) -> bool {
+    is_treacherous(c) || (matches!(c, '#' | ':') && is_command(text, at))
+}
+
 /// What is said of a text by which it must be rewritten.
 fn is_harmless(text: &str, kept: fn(char) -> bool) -> bool {
     let marks = |pair: &[u8]| pair == b"##" || pair == b"::";
@@ -51,7 +56,7 @@ fn escaped(text: &str, kept: fn(char) -> bool) -> Cow<'_, str> {
             '\n' => out.push_str("\\n"),
             '\t' => out.push_str("\\t"),
             '\r' => out.push_str("\\r"),
-            c if is_treacherous(c) || (matches!(c, '#' | ':') && is_command(text, at)) => {
+            c if is_spelt_out(text, at, c) => {
                 out.extend(c.escape_unicode());
             }
             c => out.push(c),
@@ -88,7 +93,7 @@ pub fn json(text: &str) -> Cow<'_, str> {
 pub(crate) fn write_json(text: &str, out: &mut (impl io::Write + ?Sized)) -> io::Result<()> {
     let mut from = 0;
     for (at, c) in text.char_indices() {
-        if is_treacherous(c) || (matches!(c, '#' | ':') && is_command(text, at)) {
+        if is_spelt_out(text, at, c) {
             out.write_all(&text.as_bytes()[from..at])?;
             let mut units = [0; 2];
             for unit in c.encode_utf16(&mut units) {
@@ -111,7 +116,7 @@ pub(crate) fn yaml(text: &str) -> String {
             '\\' => out.write_str("\\\\"),
             '\n' => out.write_str("\\n"),
             '\t' => out.write_str("\\t"),
-            c if !is_treacherous(c) && !(matches!(c, '#' | ':') && is_command(text, at)) => out.write_char(c),
+            c if !is_spelt_out(text, at, c) => out.write_char(c),
             c if (c as u32) < 0x1_0000 => write!(out, "\\u{:04x}", c as u32),
             c => write!(out, "\\U{:08x}", c as u32),
         };
