@@ -83,7 +83,6 @@ macro_rules! and_more {
             // ---- several clients
             LeavingEndsTheTurn "leaving-ends-the-turn" "A turn ends when one of its thread's subscribers leaves." ["CX-FAN-3", "CX-UNS-5"];
             JoinersWait "joiners-wait" "Who resumes a thread in the middle of a turn gets nothing of that turn." ["CX-FAN-4"];
-            OrphansAreLost "orphans-are-lost" "A thread without subscribers cannot be resumed." ["CX-FAN-6", "CX-RES-1"];
         }
     };
 }

@@ -177,10 +177,6 @@ impl Peer<'_> {
             drop(state);
             return self.start_thread(request, &Params(&Map::new()));
         }
-        let orphan = state.live.get(id).is_some_and(|live| live.subscribers.is_empty());
-        if orphan && self.has(Defect::OrphansAreLost) {
-            return Err(refuse("nobody follows this thread any more"));
-        }
         let mut settings = state.thread(id)?.settings.clone();
         if state.thread(id)?.turns.is_empty() && self.behaviour.style(Style::ResumeNeedsATurn) {
             return Err(refuse(format!("no rollout found for thread id {id}")));
