@@ -80,7 +80,7 @@ and_more! {
     CursorsAreIgnored "cursors-are-ignored" "Every page is the first." ["CX-LST-4"];
     AlwaysACursor "always-a-cursor" "The last page has a cursor." ["CX-LST-5"];
     NeverACursor "never-a-cursor" "No page has a cursor." ["CX-LST-4"];
-    OldestFirst "oldest-first" "The oldest threads are listed first." ["CX-LST-6"];
+    OldestFirst "oldest-first" "The oldest threads are listed first." ["CX-LST-4", "CX-LST-6"];
     AlwaysByCreation "always-by-creation" "The sort key is ignored." ["CX-LST-7"];
     AnySortKey "any-sort-key" "An unknown sort key is taken." ["CX-LST-17"];
     ArchiveIsListed "archive-is-listed" "What is archived is listed with the others." ["CX-ARC-3", "CX-DUR-5"];
@@ -157,10 +157,10 @@ and_more! {
     AnyInput "any-input" "Input of any type is accepted." ["CX-TUR-11"];
     ImagesAreRefused "images-are-refused" "Images are refused." ["CX-TUR-12"];
     ModelGetsTheFirstInput "model-gets-the-first-input" "The model gets the first of several inputs." ["CX-TUR-9"];
-    NoUserMessages "no-user-messages" "There are no userMessage items." ["CX-DUR-3", "CX-RD-3", "CX-STR-7", "CX-TUR-12", "CX-TUR-9"];
+    NoUserMessages "no-user-messages" "There are no userMessage items." ["CX-DUR-3", "CX-RD-3", "CX-STR-7", "CX-TUR-12", "CX-TUR-13", "CX-TUR-9"];
     UserMessagesAreText "user-messages-are-text" "The content of a userMessage is a text." ["CX-ITM-8"];
     UserMessagesHaveTextOnly "user-messages-have-text-only" "A userMessage has no images." ["CX-ITM-8", "CX-TUR-12"];
-    UserMessagesHaveTheFirstInput "user-messages-have-the-first-input" "A userMessage has the first of several inputs." ["CX-ITM-8", "CX-TUR-12", "CX-TUR-9"];
+    UserMessagesHaveTheFirstInput "user-messages-have-the-first-input" "A userMessage has the first of several inputs." ["CX-ITM-8", "CX-STR-7", "CX-TUR-12", "CX-TUR-9"];
     TurnsOverlap "turns-overlap" "A turn begins while another one of its thread runs." ["CX-TUR-14"];
     OverridesAreForOneTurn "overrides-are-for-one-turn" "Overrides of a turn hold for it alone." ["CX-TUR-16"];
     TurnIgnoresCwd "turn-ignores-cwd" "turn/start ignores cwd." ["CX-TUR-18"];
