@@ -160,21 +160,27 @@ pub fn told(error: &io::Error) -> String {
 /// How much of the memory that this process may have is left for what is being done when the rest is used, in bytes: with less, an
 /// allocation may fail, and that ends a process at once.
 const LEFT: u64 = 96 << 20;
+/// How much must be left to begin with: each thread reserves some, and a run may take 300 MiB.
+const TO_BEGIN: u64 = 256 << 20;
 /// How often it is looked at.
 const OFTEN: std::time::Duration = std::time::Duration::from_millis(10);
 
-/// Whether so little is left of the memory that this process may have (`ulimit -v`) that nothing more is to be begun.
-fn memory_is_short() -> bool {
+/// Whether less than this is left of the memory that this process may have (`ulimit -v`).
+fn memory_is_short(least: u64) -> bool {
     let Some(most) = getrlimit(Resource::As).current else { return false };
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let used = status.lines().find_map(|line| line.strip_prefix("VmSize:"));
     let used = used.and_then(|used| used.trim().strip_suffix(" kB")?.parse::<u64>().ok()).unwrap_or(0);
-    used.saturating_mul(1 << 10).saturating_add(LEFT) > most
+    used.saturating_mul(1 << 10).saturating_add(least) > most
 }
 
 /// Notes at once that there is too little memory to begin with, if that is so.
 pub fn look_at_memory() -> Option<Shortage> {
-    memory_is_short().then(|| {
+    note_memory(TO_BEGIN)
+}
+
+fn note_memory(least: u64) -> Option<Shortage> {
+    memory_is_short(least).then(|| {
         keep(Shortage::Memory);
         Shortage::Memory
     })
@@ -185,7 +191,7 @@ pub async fn watch_memory() {
     if getrlimit(Resource::As).current.is_none() {
         return;
     }
-    while look_at_memory().is_none() {
+    while note_memory(LEFT).is_none() {
         tokio::time::sleep(OFTEN).await;
     }
 }

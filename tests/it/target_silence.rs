@@ -109,6 +109,8 @@ fn hangs(protocol: &str, when: FallsSilent, globs: &[&str], [one, waited, cause]
     assert!(begin.elapsed() < BOUND, "{when:?} {:?}", begin.elapsed());
     // The last frame depends on the case.
     let cause = cause.split(" the last frame was").next().unwrap_or_default();
+    // It is named, where it has a name.
+    let cause = cause.trim_start_matches('`');
     assert!(shown.contains(cause), "{when:?}: {cause} is not in\n{shown}");
     // A few kinds of commands wait in a turn, or behind a refused `send`, each for an answer of its own.
     let most = if let FallsSilent::InTurn(_) = when { 6 } else { 3 };

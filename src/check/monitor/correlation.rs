@@ -35,6 +35,8 @@ pub(super) struct Correlation {
     instead: Option<Matcher>,
     ids: Keys,
     discriminator: Pointer,
+    /// Where replies have their result and their error, if the protocol says so.
+    outcomes: Option<[Pointer; 2]>,
     requests: FxHashMap<Conn, Asked>,
     /// Requests with an id that were answered on connections that are gone.
     answered: u64,
@@ -114,11 +116,23 @@ impl Correlation {
             instead: b.optional(rule.instead.as_ref())?,
             ids: Keys::new(Some(&rule.id), b)?,
             discriminator: b.protocol.extension.discriminator.clone(),
+            outcomes: b
+                .protocol
+                .extension
+                .replies
+                .as_ref()
+                .map(|replies| [replies.result.clone(), replies.error.clone()]),
             rule: Arc::new(rule.clone()),
             requests: FxHashMap::default(),
             answered: 0,
             forgotten: 0,
         })
+    }
+
+    /// Whether a message of the client answers a request of the server.
+    fn answers(&self, seen: &Observation<'_>) -> bool {
+        let parts = self.outcomes.as_ref();
+        parts.is_some_and(|parts| parts.iter().any(|part| part.get(seen.body).is_some()))
     }
 
     fn answered(&mut self, seen: &Observation<'_>, id: Option<String>, is_reply: bool, tally: &mut Tally) {
@@ -259,12 +273,18 @@ impl Monitor for Correlation {
                 Standing::Due
             } else if seen.is_any(self.optional.as_ref()) {
                 Standing::Optional
-            } else if seen.dir == Direction::Send && seen.message.is_none() && !is_typed {
+            } else if seen.dir == Direction::Send
+                && seen.message.is_none()
+                && !is_typed
+                && !self.answers(seen)
+            {
                 Standing::Unread
             } else {
                 return;
             };
             let readable = is_typed && id.as_deref().is_some_and(is_plain);
+            // What cannot be read takes no id from a request that has it.
+            let id = id.filter(|_| standing != Standing::Unread);
             let request = Request { id, event: seen.event, standing, readable, replies: 0, insteads: 0 };
             self.forgotten += self.requests.entry(seen.conn).or_default().push(request);
         }

@@ -93,6 +93,11 @@ pub(super) fn correlation(
     let ids = Keys::ids(&rule.id, c, items, |item| !item.is(&reply) && !item.is_any(instead.as_ref()));
     let nulls = Keys::nulls(&rule.id, c, items, |item| !item.is(&reply) && !item.is_any(instead.as_ref()));
     let id = |item: &Item| ids.of(item);
+    // A rule of which each pattern names types sees nothing else.
+    let sees_unknown = [Some(&request), Some(&reply), instead.as_ref(), optional.as_ref()]
+        .into_iter()
+        .flatten()
+        .any(|one| one.messages().is_none() && one.direction() == Direction::Send);
     let mut found = Vec::new();
     for conn in 0..items.ended.len() {
         let mut asked: Vec<Asked> = Vec::new();
@@ -112,12 +117,20 @@ pub(super) fn correlation(
                 } else if item.is_any(optional.as_ref()) {
                     Some(Standing::Optional)
                 } else {
-                    let is_unread = item.dir == Direction::Send && item.message.is_none() && !is_typed;
+                    let answers = c.0.extension.replies.as_ref().is_some_and(|replies| {
+                        [&replies.result, &replies.error].iter().any(|part| part.get(&item.body).is_some())
+                    });
+                    let is_unread = sees_unknown
+                        && item.dir == Direction::Send
+                        && item.message.is_none()
+                        && !is_typed
+                        && !answers;
                     is_unread.then_some(Standing::Unread)
                 };
                 if let Some(standing) = standing {
                     let (event, id) = (item.event, id(item));
                     let readable = is_readable(c.0, item, id.as_ref());
+                    let id = id.filter(|_| standing != Standing::Unread);
                     asked.push(Asked { event, id, standing, readable, replies: 0, insteads: 0 });
                 }
                 None
