@@ -3,6 +3,8 @@
 //! A fuzzed case is a list of inputs. It is made, mutated, shrunk and stored in this one form, and turned into the steps of a
 //! scenario when it is run. Ids that only the server knows stand in it as the scenario's own templates (`{{seen.call}}`).
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -66,6 +68,14 @@ pub enum Obligation {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         covers: Vec<String>,
     },
+}
+
+impl Obligation {
+    /// To survive; where there are codes, a close frame with one of them may end the connection.
+    pub fn may_close(codes: impl IntoIterator<Item = u16>) -> Self {
+        let codes = codes.into_iter().collect::<BTreeSet<u16>>();
+        if codes.is_empty() { Self::Survive } else { Self::MayClose { codes: codes.into_iter().collect() } }
+    }
 }
 
 impl Input {

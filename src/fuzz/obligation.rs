@@ -23,14 +23,13 @@ pub fn obligation_of(protocol: &Protocol, text: &str) -> Obligation {
 
 /// The obligation for what is the reader's choice. A server that refuses by a close may take it for one of the mistakes.
 pub fn readers_choice(protocol: &Protocol) -> Obligation {
-    let codes = protocol.extension.fuzzing.close_codes();
-    if codes.is_empty() { Obligation::Survive } else { Obligation::MayClose { codes } }
+    Obligation::may_close(protocol.extension.fuzzing.close_codes())
 }
 
 /// The obligation for a valid command: by what the client did before, it may be one that ends the connection.
 pub fn owed_for_command(protocol: &Protocol, name: &str) -> Obligation {
-    let codes = protocol.extension.fuzzing.closes.get(name).cloned().unwrap_or_default();
-    if codes.is_empty() { Obligation::Survive } else { Obligation::MayClose { codes } }
+    let codes = protocol.extension.fuzzing.closes.get(name);
+    Obligation::may_close(codes.into_iter().flatten().copied())
 }
 
 /// The obligation for a text that is owed no refusal: it is valid, or the document leaves open what it is.

@@ -60,13 +60,9 @@ pub struct Fuzzing {
 }
 
 impl Fuzzing {
-    /// All close codes by which commands and mistakes are refused, in order.
-    pub fn close_codes(&self) -> Vec<u16> {
-        let mut codes: Vec<u16> =
-            self.closes.values().flatten().copied().chain(self.refused.closes()).collect();
-        codes.sort_unstable();
-        codes.dedup();
-        codes
+    /// The close codes by which commands and mistakes are refused.
+    pub fn close_codes(&self) -> impl Iterator<Item = u16> {
+        self.closes.values().flatten().copied().chain(self.refused.closes())
     }
 }
 

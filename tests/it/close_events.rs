@@ -225,8 +225,8 @@ fn strict(code: u16, once: bool) -> String {
 }
 
 /// `closes` of `fuzzing`: a command that is valid may end the connection.
-#[test]
-fn the_fuzzer_lets_a_command_end_the_connection_where_it_may() {
+/// `fuzzing.refused`: a close frame with this code for each kind of mistake.
+fn refused(code: u16) -> String {
     let kinds = [
         "no-json",
         "no-object",
@@ -237,10 +237,16 @@ fn the_fuzzer_lets_a_command_end_the_connection_where_it_may() {
         "invalid",
         "undeclared",
     ];
-    let kinds = kinds.map(|kind| format!("{kind}: {{ covers: [CH-4], close: [4400] }}")).join(", ");
+    let kinds = kinds.map(|kind| format!("{kind}: {{ covers: [CH-4], close: [{code}] }}"));
+    format!("{{ {} }}", kinds.join(", "))
+}
+
+#[test]
+fn the_fuzzer_lets_a_command_end_the_connection_where_it_may() {
     for (closes, fails) in [("{ hello: [4429] }", false), ("{}", true)] {
         let folder = project(&strict(4400, true));
-        let patch = format!("x-frameproof: {{ fuzzing: {{ closes: {closes}, refused: {{ {kinds} }} }} }}\n");
+        let patch =
+            format!("x-frameproof: {{ fuzzing: {{ closes: {closes}, refused: {} }} }}\n", refused(4400));
         fs::write(folder.path().join("o.yaml"), patch).expect("written");
         let arguments = ["fuzz", "--iterations", "48", "--overlay", "o.yaml", "--quiet-period", "50ms"];
         let output = frameproof(folder.path(), &[&arguments[..], &["--max-findings", "1"]].concat());
@@ -253,24 +259,10 @@ fn the_fuzzer_lets_a_command_end_the_connection_where_it_may() {
 /// `close` of `fuzzing.refused`: the server refuses by ending the connection, with a code for each kind of mistake.
 #[test]
 fn the_fuzzer_judges_refusals_by_close() {
-    let refused = |code: u16| {
-        let kinds = [
-            "no-json",
-            "no-object",
-            "no-type",
-            "unknown-type",
-            "server-type",
-            "missing",
-            "invalid",
-            "undeclared",
-        ];
-        let kinds: Vec<String> =
-            kinds.iter().map(|kind| format!("{kind}: {{ covers: [CH-4], close: [{code}] }}")).collect();
-        format!("x-frameproof: {{ fuzzing: {{ refused: {{ {} }} }} }}\n", kinds.join(", "))
-    };
     for (server, fails) in [(4400, false), (4499, true)] {
         let folder = project(&strict(server, false));
-        fs::write(folder.path().join("o.yaml"), refused(4400)).expect("written");
+        let patch = format!("x-frameproof: {{ fuzzing: {{ refused: {} }} }}\n", refused(4400));
+        fs::write(folder.path().join("o.yaml"), patch).expect("written");
         let arguments = ["fuzz", "--iterations", "48", "--overlay", "o.yaml", "--quiet-period", "50ms"];
         let output = frameproof(folder.path(), &[&arguments[..], &["--max-findings", "3"]].concat());
         let shown = text(&output.stdout) + &text(&output.stderr);

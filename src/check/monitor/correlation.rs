@@ -100,6 +100,16 @@ impl Request {
         self.replies + self.insteads == 0
     }
 
+    /// It has had a reply, or what comes instead of one.
+    fn count(&mut self, is_reply: bool) {
+        *(if is_reply { &mut self.replies } else { &mut self.insteads }) += 1;
+    }
+
+    /// It has an id, and must be answered.
+    fn is_due(&self) -> bool {
+        self.standing == Standing::Due && self.id.is_some()
+    }
+
     /// An answer is due.
     fn is_open(&self) -> bool {
         self.standing == Standing::Due && self.is_unanswered()
@@ -153,7 +163,7 @@ impl Correlation {
         };
         if let (Some(request), Some(id)) = (found, &id) {
             let before = (request.replies, request.insteads);
-            *(if is_reply { &mut request.replies } else { &mut request.insteads }) += 1;
+            request.count(is_reply);
             let event = request.event;
             if is_reply {
                 [&rule.echo, &rule.foreign, &rule.twice, &rule.unsolicited]
@@ -178,7 +188,7 @@ impl Correlation {
             return;
         }
         if null && let Some(request) = requests.iter_mut().find(|one| one.is_unanswered() && !one.readable) {
-            *(if is_reply { &mut request.replies } else { &mut request.insteads }) += 1;
+            request.count(is_reply);
             if is_reply && request.id.is_none() {
                 tally.exercise(&rule.invented);
                 tally.exercise(&rule.unsolicited);
@@ -268,21 +278,21 @@ impl Monitor for Correlation {
         if is_reply || is_instead {
             self.answered(seen, id, is_reply, tally);
         } else {
-            let is_typed = self.discriminator.get(seen.body).is_some_and(Value::is_string);
+            let is_typed = || self.discriminator.get(seen.body).is_some_and(Value::is_string);
             let standing = if seen.is(&self.request) {
                 Standing::Due
             } else if seen.is_any(self.optional.as_ref()) {
                 Standing::Optional
             } else if seen.dir == Direction::Send
                 && seen.message.is_none()
-                && !is_typed
+                && !is_typed()
                 && !self.answers(seen)
             {
                 Standing::Unread
             } else {
                 return;
             };
-            let readable = is_typed && id.as_deref().is_some_and(is_plain);
+            let readable = is_typed() && id.as_deref().is_some_and(is_plain);
             // What cannot be read takes no id from a request that has it.
             let id = id.filter(|_| standing != Standing::Unread);
             let request = Request { id, event: seen.event, standing, readable, replies: 0, insteads: 0 };
@@ -294,9 +304,7 @@ impl Monitor for Correlation {
         self.ids.closed(conn);
         // What was still to come on it, nobody can tell.
         let asked = self.requests.remove(&conn).unwrap_or_default();
-        let answered = asked.requests.iter().filter(|request| {
-            request.standing == Standing::Due && request.id.is_some() && !request.is_open()
-        });
+        let answered = asked.requests.iter().filter(|request| request.is_due() && !request.is_open());
         self.answered += answered.count() as u64;
     }
 
@@ -306,11 +314,9 @@ impl Monitor for Correlation {
         }
         (0..self.answered).for_each(|_| tally.exercise(&self.rule.missing));
         let requests = self.requests.values().flat_map(|asked| &asked.requests);
-        for request in requests.filter(|request| {
-            request.standing == Standing::Due
-                && request.id.is_some()
-                && (end.owes(request.event) || !request.is_open())
-        }) {
+        for request in
+            requests.filter(|request| request.is_due() && (end.owes(request.event) || !request.is_open()))
+        {
             tally.exercise(&self.rule.missing);
             if request.is_open() {
                 let id = request.id.clone().unwrap_or_default();

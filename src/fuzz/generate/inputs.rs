@@ -59,9 +59,8 @@ impl InputMaker {
         match &mut input.obligation {
             // What is not a message is refused as a mistake where a mistake closes the connection.
             Obligation::MayClose { codes } => {
-                codes.extend(self.protocol.extension.fuzzing.close_codes());
-                codes.sort_unstable();
-                codes.dedup();
+                let all = codes.drain(..).chain(self.protocol.extension.fuzzing.close_codes());
+                input.obligation = Obligation::may_close(all.collect::<Vec<_>>());
             }
             Obligation::Survive if !hangs_up => {
                 input.obligation = owed_for_command(&self.protocol, &message.name);
@@ -129,15 +128,13 @@ impl InputMaker {
     pub fn turn(&self, client: &str, rng: &mut SeededRng) -> Input {
         let script = rng.pick(&self.scripts).cloned().unwrap_or_default();
         let body = model_scripts::start(&self.protocol, client, &format!("{{{{cue.{script}}}}}"));
+        let command = model_scripts::command(&self.protocol);
         Input {
             client: client.to_owned(),
             action: Action::Send(body),
-            command: model_scripts::command(&self.protocol).unwrap_or("turn").to_owned(),
+            command: command.unwrap_or("turn").to_owned(),
             mutation: script,
-            obligation: owed_for_command(
-                &self.protocol,
-                model_scripts::command(&self.protocol).unwrap_or_default(),
-            ),
+            obligation: owed_for_command(&self.protocol, command.unwrap_or_default()),
         }
     }
 

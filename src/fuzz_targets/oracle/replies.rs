@@ -90,8 +90,9 @@ pub(super) fn correlation(
 ) -> Vec<Finding> {
     let (request, reply) = (c.pattern(&rule.request), c.pattern(&rule.reply));
     let (instead, optional) = (c.optional(rule.instead.as_ref()), c.optional(rule.optional.as_ref()));
-    let ids = Keys::ids(&rule.id, c, items, |item| !item.is(&reply) && !item.is_any(instead.as_ref()));
-    let nulls = Keys::nulls(&rule.id, c, items, |item| !item.is(&reply) && !item.is_any(instead.as_ref()));
+    let asks = |item: &Item| !item.is(&reply) && !item.is_any(instead.as_ref());
+    let ids = Keys::ids(&rule.id, c, items, asks);
+    let nulls = Keys::nulls(&rule.id, c, items, asks);
     let id = |item: &Item| ids.of(item);
     // A rule of which each pattern names types sees nothing else.
     let sees_unknown = [Some(&request), Some(&reply), instead.as_ref(), optional.as_ref()]

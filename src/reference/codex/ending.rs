@@ -132,14 +132,9 @@ impl State {
             if was {
                 live.behaviour.note(Happening::Left);
             }
-            let ends = was && live.behaviour.strikes(Defect::LeavingEndsTheTurn);
+            let ends = (was && live.behaviour.strikes(Defect::LeavingEndsTheTurn))
+                || (live.subscribers.is_empty() && live.behaviour.strikes(Defect::TurnsEndWithTheirClient));
             if let Some(active) = live.active.as_ref().filter(|_| ends) {
-                active.canceller.cancel();
-            }
-            if live.behaviour.strikes(Defect::TurnsEndWithTheirClient)
-                && live.subscribers.is_empty()
-                && let Some(active) = &live.active
-            {
                 active.canceller.cancel();
             }
         }

@@ -9,7 +9,7 @@ use super::connection::{Answer, Answered, Peer, answer_to};
 use super::faults::Defect;
 use super::files::absolute;
 use super::rpc::{Params, Refusal, invalid, refuse};
-use super::state::HOME;
+use super::state::{HOME, State};
 use super::store::{About, PROVIDER, Thread};
 use super::styles::Style;
 use super::threads::defaults;
@@ -101,6 +101,18 @@ impl Filter {
     }
 }
 
+impl State {
+    /// A request of the server waits for this client's answer.
+    fn awaits_answer(&self, client: u64) -> bool {
+        self.pending.values().any(|each| each.asked.contains(&client))
+    }
+
+    /// A command/exec of this client that has no process id of the client's runs.
+    fn runs_command(&self, client: u64) -> bool {
+        self.processes.keys().any(|(owner, key)| *owner == client && key.starts_with('#'))
+    }
+}
+
 impl Peer<'_> {
     pub fn list(&self, params: &Params<'_>) -> Answered {
         let defect = self.behaviour.striking();
@@ -155,7 +167,7 @@ impl Peer<'_> {
         Ok(Answer::Now(json!({ "data": data, "nextCursor": next })))
     }
 
-    fn listed(&self, state: &super::State, thread: &Thread) -> Value {
+    fn listed(&self, state: &State, thread: &Thread) -> Value {
         let mut told = state.told(&thread.about.id, false);
         match self.behaviour.striking() {
             Some(Defect::ListsHaveNoStatus) => told["status"] = json!({ "type": "notLoaded" }),
@@ -178,8 +190,7 @@ impl Peer<'_> {
         self.core.spawn(async move {
             let busy = || {
                 let state = core.lock();
-                state.pending.values().any(|each| each.asked.contains(&client))
-                    || state.processes.keys().any(|(owner, key)| *owner == client && key.starts_with('#'))
+                state.awaits_answer(client) || state.runs_command(client)
             };
             while busy() {
                 tokio::time::sleep(Duration::from_millis(5)).await;
@@ -196,12 +207,8 @@ impl Peer<'_> {
         params.maybe_text("cursor")?;
         let state = self.core.lock();
         let busy = match self.behaviour.striking() {
-            Some(Defect::PendingHoldsUp) => {
-                state.pending.values().any(|each| each.asked.contains(&self.client))
-            }
-            Some(Defect::SlowRequestsHoldUp) => {
-                state.processes.keys().any(|(owner, key)| *owner == self.client && key.starts_with('#'))
-            }
+            Some(Defect::PendingHoldsUp) => state.awaits_answer(self.client),
+            Some(Defect::SlowRequestsHoldUp) => state.runs_command(self.client),
             _ => false,
         };
         if busy {

@@ -51,7 +51,7 @@ macro_rules! and_more {
             OneThreadAtATime "one-thread-at-a-time" "turn/start is refused while another thread of the connection has a turn." ["CX-TUR-1", "CX-TUR-15"];
             RefusedSteersAdd "refused-steers-add" "A turn/steer that is refused adds its input." ["CX-STR-6", "CX-STR-7"];
             SteersTakeOverrides "steers-take-overrides" "Overrides of turn/steer hold." ["CX-STR-8", "CX-TUR-4"];
-            StaleInterruptsWait "stale-interrupts-wait" "turn/interrupt of a turn that has ended interrupts the next one." ["CX-INT-4", "CX-INT-5"];
+            StaleInterruptsWait "stale-interrupts-wait" "turn/interrupt of a turn that has completed interrupts the next one." ["CX-INT-4"];
             InterruptedThreadsAreDead "interrupted-threads-are-dead" "A thread takes no turn after an interrupted one." ["CX-INT-5", "CX-TUR-1"];
             InterruptedTurnsGoOn "interrupted-turns-go-on" "A message follows the end of an interrupted turn." ["CX-APR-17", "CX-INT-6"];
             TextIsAscii "text-is-ascii" "Messages have question marks for what is not ASCII." ["CX-ITM-27", "CX-RD-8"];

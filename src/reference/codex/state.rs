@@ -106,6 +106,8 @@ pub(super) struct Live {
     pub queue: VecDeque<(String, Work)>,
     /// Who gets nothing of it for now, under a defect.
     pub held: BTreeSet<u64>,
+    /// The next turn is cancelled as it begins, under a defect.
+    pub doomed: bool,
     /// What was accepted for the session: commands, and files.
     pub allowed: HashSet<String>,
     pub tokens: u64,
@@ -329,6 +331,7 @@ impl State {
             active: None,
             queue: VecDeque::new(),
             held: BTreeSet::new(),
+            doomed: false,
             allowed: HashSet::new(),
             tokens: 0,
         });

@@ -170,7 +170,7 @@ impl Peer<'_> {
             turn => Some(turn?),
         };
         let mut state = self.core.lock();
-        let (_, live) = state.loaded(thread)?;
+        let (stored, live) = state.loaded(thread)?;
         live.behaviour.note(Happening::Abort);
         let fits = |active: &&Active| {
             turn.is_none_or(|turn| active.turn == turn) || defect == Some(Defect::InterruptsAnyTurn)
@@ -180,8 +180,8 @@ impl Peer<'_> {
         let canceller = live.active.as_ref().filter(fits).map(|active| Arc::clone(&active.canceller));
         let Some(canceller) = canceller else {
             if defect == Some(Defect::StaleInterruptsWait) && live.active.is_none() {
-                // A turn that is nobody's: the next one is cancelled as soon as it begins.
-                live.held.insert(0);
+                // Not behind an interrupted turn: whether a second interrupt comes before its end is a race.
+                live.doomed = stored.turns.last().is_some_and(|last| last.status == "completed");
             }
             if self.behaviour.style(Style::InterruptsNothing) {
                 return Ok(Answer::Now(json!({})));
@@ -279,7 +279,7 @@ pub(super) fn begin(core: &Arc<Core>, state: &mut State, thread: &str, turn: Str
     stored.turns.push(Turn::new(turn.clone()));
     let canceller = Arc::new(Canceller::default());
     let cancelled = canceller.listen();
-    if live.held.remove(&0) {
+    if std::mem::take(&mut live.doomed) {
         canceller.cancel();
     }
     let asides = Arc::new(RwLock::new(()));

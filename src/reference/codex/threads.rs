@@ -131,16 +131,15 @@ impl Peer<'_> {
         if let Some(cwd) = trusted.filter(|_| !self.has(Defect::TrustsNothing)) {
             trust(&mut state, &cwd);
         }
-        let follows =
-            |id: &String| state.live.get(id).is_some_and(|live| live.subscribers.contains(&self.client));
-        let empty = state
-            .threads
-            .values()
-            .find(|old| old.turns.is_empty() && old.about.ephemeral == ephemeral && follows(&old.about.id));
-        let reused =
-            empty.filter(|_| self.has(Defect::EmptyThreadsAreReused)).map(|old| old.about.id.clone());
-        if let Some(old) = reused {
-            return Ok(Answer::Now(opened(&state, &old, false)));
+        if self.has(Defect::EmptyThreadsAreReused) {
+            let follows =
+                |id: &String| state.live.get(id).is_some_and(|live| live.subscribers.contains(&self.client));
+            let empty = state.threads.values().find(|old| {
+                old.turns.is_empty() && old.about.ephemeral == ephemeral && follows(&old.about.id)
+            });
+            if let Some(old) = empty {
+                return Ok(Answer::Now(opened(&state, &old.about.id, false)));
+            }
         }
         if self.has(Defect::StartIgnoresSandbox) {
             settings.sandbox = Sandbox::ReadOnly;
