@@ -54,6 +54,19 @@ impl Protocol {
     ) -> Result<Arc<Self>, Diagnostics> {
         compile_all(name, api, catalogue, reading, &DialectChoice::Auto, overlays)
     }
+
+    /// Compiles a protocol from the texts of its two files; the options may name further files.
+    ///
+    /// # Errors
+    /// As [`Protocol::load`].
+    pub fn from_documents_with(
+        name: &str,
+        api: &Document,
+        catalogue: &Document,
+        options: &LoadOptions,
+    ) -> Result<Arc<Self>, Diagnostics> {
+        compile(name, api, catalogue, options)
+    }
 }
 
 /// Compiles a protocol from its two documents.

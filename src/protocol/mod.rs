@@ -10,6 +10,7 @@ mod client_rules;
 mod connection_rules;
 mod deciders;
 mod dialect;
+pub mod documentation;
 mod embedded;
 mod explore_rules;
 pub mod extension;

@@ -30,6 +30,7 @@ mod html;
 mod init_like;
 mod judging;
 mod junit;
+mod keys;
 mod layers;
 mod lint;
 mod live_fuzz;
