@@ -76,7 +76,7 @@ pub struct Messages {
 }
 
 /// Bytes that the buffer keeps room for.
-const ROOM: usize = 256 << 10;
+const ROOM: usize = 64 << 10;
 
 impl Messages {
     /// For what `writer` writes; a message longer than `max` bytes is a breach.

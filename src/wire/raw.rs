@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 use super::connect::{Stream, Upgraded};
 use super::frame::Frame;
 use super::messages::{Breach, Messages, Writer};
-use super::room::{Lane, Room};
+use super::room::{Lane, Reading, Room};
 use super::{ConnectError, Endpoint, Incoming};
 use crate::trace::{End, Payload};
 
@@ -90,7 +90,11 @@ impl RawConnection {
         let shared_too = Arc::clone(&shared);
         let reader =
             Reader { stream: read, messages, number, queue, stalled, shared: shared_too, lane: None };
-        let reader = tokio::spawn(reader.run());
+        let reading = Reading::begin();
+        let reader = tokio::spawn(async move {
+            reader.run().await;
+            drop(reading);
+        });
         Ok(Self { shared, reader, stall, selected })
     }
 

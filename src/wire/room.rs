@@ -1,6 +1,7 @@
 //! Room for large messages that come, and that wait to be looked at: so much for all connections together, whatever servers send.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -35,13 +36,41 @@ impl Room {
     }
 }
 
-/// Messages of which more than this has come are read in few connections at a time, in bytes.
+/// Messages of which more than this has come are read in few connections at a time, in bytes. The more connections there are, the less
+/// it is: so much for all of them, but not less than this for each.
 const LONG: usize = 1 << 20;
+const LONG_TOGETHER: usize = 24 << 20;
+const LONG_AT_LEAST: usize = 64 << 10;
 /// So many.
 const LANES: usize = 2;
 
 static LANE: std::sync::LazyLock<Arc<Semaphore>> =
     std::sync::LazyLock::new(|| Arc::new(Semaphore::new(LANES)));
+
+/// Connections that are read.
+static READERS: AtomicUsize = AtomicUsize::new(0);
+
+/// A connection that is read, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Reading(());
+
+impl Reading {
+    /// One more.
+    pub fn begin() -> Self {
+        READERS.fetch_add(1, Ordering::Relaxed);
+        Self(())
+    }
+}
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        READERS.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn long() -> usize {
+    (LONG_TOGETHER / READERS.load(Ordering::Relaxed).max(1)).clamp(LONG_AT_LEAST, LONG)
+}
 
 /// The right to read a long message to its end. It is given back when this is dropped.
 #[derive(Debug)]
@@ -50,7 +79,7 @@ pub(crate) struct Lane(#[expect(dead_code, reason = "it is held, and no more")] 
 impl Lane {
     /// Waits for the right, where so much of a message has come that it is long.
     pub async fn of(unfinished: usize) -> Option<Self> {
-        if unfinished <= LONG {
+        if unfinished <= LONG_AT_LEAST || unfinished <= long() {
             return None;
         }
         Arc::clone(&LANE).acquire_owned().await.ok().map(Self)

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::frame::cost;
 use crate::protocol::end_of;
 use crate::results::cause::ConnectionEnd;
+use crate::run::case::holding::Share;
 use crate::run::case::log::Part;
 use crate::trace::{Direction, End, Payload};
 use crate::wire::{Link, Standing};
@@ -128,12 +128,23 @@ pub(crate) struct Received {
     pub ended: Option<String>,
     /// It breaks a MUST: no step can build on it.
     pub breaks: bool,
+    /// What it takes in memory.
+    #[expect(dead_code, reason = "it is held, and no more")]
+    pub share: Share,
 }
 
 impl Received {
     /// What a step looks at in place of a message.
     pub fn made(event: u64, body: Value) -> Self {
-        Self { event, body, message: None, ambient: false, ended: None, breaks: false }
+        Self {
+            event,
+            body,
+            message: None,
+            ambient: false,
+            ended: None,
+            breaks: false,
+            share: Share::default(),
+        }
     }
 }
 
@@ -218,18 +229,6 @@ impl Inbox {
     /// Puts messages that were taken out in front of the others again.
     pub fn put_back(&mut self, messages: Vec<Received>) {
         messages.into_iter().rev().for_each(|received| self.queue.push_front(received));
-    }
-
-    /// What it holds, in bytes of memory, about.
-    pub fn held(&self) -> usize {
-        let looked = self.looked.iter().map(|looked| &looked.received);
-        let taken = match &self.taken {
-            Taken::Message(received) => Some(&**received),
-            Taken::Missed | Taken::Refused | Taken::Nothing => None,
-        };
-        let received = self.queue.iter().chain(looked).chain(taken);
-        let pongs: usize = self.pongs.iter().map(|pong| pong.len()).sum();
-        pongs + received.map(|received| size_of::<Received>() + cost(&received.body)).sum::<usize>()
     }
 
     /// Forgets the pongs: those of the next ping are wanted.

@@ -1,51 +1,107 @@
 //! What a case holds in memory of what the server has sent: bounded for each case, and for all that run together.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What one case may hold, in bytes.
-const CASE: usize = 64 << 20;
-/// What a case may hold whatever the others do.
-const FREE: usize = 4 << 20;
+const CASE: usize = 48 << 20;
+/// What a case may hold whatever the others do: so much for all of them, but not more than this for each.
+const FREE: usize = 2 << 20;
+const FREE_TOGETHER: usize = 32 << 20;
 /// What all cases may hold together, but for what is free to each.
-const TOGETHER: usize = 72 << 20;
-/// What is held is counted anew when so much has been added.
-const STEP: usize = 1 << 20;
+const TOGETHER: usize = 56 << 20;
+/// What a block of memory takes besides what is asked for, about, in bytes: the allocator's own data, and rounding up.
+pub(crate) const BLOCK: usize = 24;
 
 /// What all cases hold.
 static HELD: AtomicUsize = AtomicUsize::new(0);
+/// How many cases there are that hold something.
+static CASES: AtomicUsize = AtomicUsize::new(0);
 
-/// What a case holds; nothing any more once this is dropped.
-#[derive(Default)]
-pub(crate) struct Holding {
-    own: usize,
-    /// As it was counted last.
-    counted: usize,
+/// The account of one case, of which every [`Share`] is a part.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Holding(Arc<Account>);
+
+#[derive(Debug)]
+struct Account(AtomicUsize);
+
+impl Default for Account {
+    fn default() -> Self {
+        CASES.fetch_add(1, Ordering::Relaxed);
+        Self(AtomicUsize::new(0))
+    }
+}
+
+impl Drop for Account {
+    fn drop(&mut self) {
+        CASES.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// So many bytes that a case holds, until this is dropped: it lies beside what it stands for, wherever that goes.
+#[derive(Debug, Default)]
+pub(crate) struct Share {
+    /// None: of nothing that came from a server.
+    of: Option<Holding>,
+    bytes: usize,
 }
 
 impl Holding {
-    /// More is held. `false`: it may be too much, and is to be counted anew.
-    pub fn add(&mut self, bytes: usize) -> bool {
-        self.own += bytes;
-        HELD.fetch_add(bytes, Ordering::Relaxed);
-        self.own < self.counted + STEP || self.is_fine()
+    /// The case holds so many bytes more.
+    pub fn share(&self, bytes: usize) -> Share {
+        let mut share = Share { of: Some(self.clone()), bytes: 0 };
+        share.grow(bytes);
+        share
     }
 
-    /// So much is held. `false`: it is too much.
-    pub fn set(&mut self, bytes: usize) -> bool {
-        HELD.fetch_add(bytes, Ordering::Relaxed);
-        HELD.fetch_sub(self.own, Ordering::Relaxed);
-        (self.own, self.counted) = (bytes, bytes);
-        self.is_fine()
-    }
-
-    fn is_fine(&self) -> bool {
-        self.own <= FREE || (self.own <= CASE && HELD.load(Ordering::Relaxed) <= TOGETHER)
+    /// The sentence about the bound that is passed, if one is.
+    pub fn passed(&self) -> Option<String> {
+        let own = self.0.0.load(Ordering::Relaxed);
+        if own > CASE {
+            return Some(format!("the server sent more in one case than is kept of it: {} MiB", CASE >> 20));
+        }
+        let all = HELD.load(Ordering::Relaxed);
+        let free = FREE.min(FREE_TOGETHER / CASES.load(Ordering::Relaxed).max(1));
+        (own > free && all > TOGETHER).then(|| {
+            format!(
+                "the server sent more than is kept of all cases that run together: {} MiB",
+                TOGETHER >> 20
+            )
+        })
     }
 }
 
-impl Drop for Holding {
+impl Share {
+    /// It stands for so many bytes more.
+    pub fn grow(&mut self, bytes: usize) {
+        let Some(of) = &self.of else { return };
+        self.bytes += bytes;
+        of.0.0.fetch_add(bytes, Ordering::Relaxed);
+        HELD.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+impl Share {
+    /// It stands for so many bytes less; it stands for that many.
+    pub fn shrink(&mut self, bytes: usize) {
+        let Some(of) = &self.of else { return };
+        self.bytes -= bytes;
+        of.0.0.fetch_sub(bytes, Ordering::Relaxed);
+        HELD.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+impl Clone for Share {
+    fn clone(&self) -> Self {
+        self.of.as_ref().map(|of| of.share(self.bytes)).unwrap_or_default()
+    }
+}
+
+impl Drop for Share {
     fn drop(&mut self) {
-        HELD.fetch_sub(self.own, Ordering::Relaxed);
+        let Some(of) = &self.of else { return };
+        of.0.0.fetch_sub(self.bytes, Ordering::Relaxed);
+        HELD.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
@@ -55,11 +111,20 @@ mod tests {
 
     #[test]
     fn a_case_holds_no_more_than_its_share() {
-        let mut one = Holding::default();
-        assert!(one.add(STEP / 2) && one.add(FREE));
-        assert!(!one.add(CASE), "more than one case may hold");
-        assert!(one.set(FREE), "what was consumed is not held");
-        assert!(one.add(10), "it is not counted anew each time");
-        assert!(!one.set(CASE + 1));
+        let holding = Holding::default();
+        let first = holding.share(CASE / 2);
+        let mut second = first.clone();
+        assert_eq!(holding.passed(), None);
+        second.grow(1);
+        let said = holding.passed().expect("more than a case may hold");
+        assert!(said.ends_with("48 MiB"), "{said}");
+        drop(first);
+        assert_eq!(holding.passed(), None, "what is gone is not held");
+        let others = [Holding::default(), Holding::default()];
+        let held = [others[0].share(CASE), others[1].share(1 << 10)];
+        let said = others[0].passed().expect("more than all cases may hold");
+        assert!(said.ends_with("56 MiB"), "{said}");
+        assert_eq!(others[1].passed(), None, "a case that holds little is not to blame");
+        drop((second, held));
     }
 }

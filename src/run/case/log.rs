@@ -10,7 +10,7 @@ use crate::protocol::Protocol;
 use crate::results::event::{FrameRecord, Way};
 use crate::run::case::client::ObservedEnd;
 use crate::run::case::context::CaseContext;
-use crate::run::case::holding::Holding;
+use crate::run::case::holding::{BLOCK, Holding, Share};
 use crate::run::case::outcome::CaseRecord;
 use crate::run::options::{Limits, Retention};
 use crate::scenario::case::Step;
@@ -32,8 +32,11 @@ pub(crate) struct CaseLog {
     step_starts: Vec<(String, usize)>,
     /// When its clock began.
     start: Instant,
-    /// What all of this, and what waits for a step, takes in memory.
+    /// The account of the case, and what all of this takes of it.
     holding: Holding,
+    share: Share,
+    /// The sentence about the bound of memory that was passed first.
+    passed: Option<String>,
     /// Received so far.
     frames: u64,
     bytes: u64,
@@ -83,6 +86,7 @@ pub(crate) struct ReceivedText {
 impl CaseLog {
     pub fn new(cx: &CaseContext<'_>) -> Self {
         let looks_back = cx.loaded.case.steps.iter().any(Step::looks_back);
+        let holding = Holding::default();
         Self {
             case: cx.loaded.id.as_str().into(),
             entries: Vec::new(),
@@ -90,7 +94,9 @@ impl CaseLog {
             trace: (cx.options.retention == Retention::Trace).then(Vec::new),
             step_starts: Vec::new(),
             start: Instant::now(),
-            holding: Holding::default(),
+            share: holding.share(0),
+            holding,
+            passed: None,
             frames: 0,
             bytes: 0,
         }
@@ -112,17 +118,36 @@ impl CaseLog {
         };
         let connected = matches!(event.payload, Payload::Open { .. });
         let line = wire_line(index, &event);
+        self.share.grow(weight(&line, &event.payload));
         let asks = asks.map(Box::new);
         self.entries.push(LogEntry { line, message, word, asks, connected, part: Part::default() });
         if let (Some(texts), Payload::Text(text), Direction::Recv) =
             (&mut self.texts, &event.payload, event.dir)
         {
+            self.share.grow(size_of::<ReceivedText>() + text.len() + BLOCK);
             texts.push(ReceivedText { index, client: event.client.to_string(), text: Arc::clone(text) });
         }
+        let received = event.dir == Direction::Recv;
+        let whole = size_of::<Event>() + event.payload.length() + BLOCK;
         if let Some(trace) = &mut self.trace {
+            self.share.grow(whole);
             trace.push(event);
         }
+        if received && self.passed.is_none() {
+            self.keep_within_bounds(whole);
+        }
         index
+    }
+
+    /// Where what is held is too much, what came last is not kept whole: it may be the largest of all, and come in every case.
+    fn keep_within_bounds(&mut self, whole: usize) {
+        self.passed = self.holding.passed();
+        if self.passed.is_some()
+            && let Some(trace) = &mut self.trace
+        {
+            trace.pop();
+            self.share.shrink(whole);
+        }
     }
 
     /// Notes which part a message plays.
@@ -164,20 +189,14 @@ impl CaseLog {
         }
     }
 
-    /// Counts what is held of a received message that takes so much in memory. `false`: it may be too much, and is to be counted anew.
-    pub fn hold(&mut self, payload: &Payload, body: usize) -> bool {
-        let kept = self.trace.is_some() || self.texts.is_some();
-        let whole = if kept { payload.length() } else { 0 };
-        self.holding.add(size_of::<LogEntry>() + payload.length().min(MAX_SHOWN) + whole + body)
+    /// The sentence about the bound of memory that was passed, if one was.
+    pub fn passed_bound(&self) -> Option<&str> {
+        self.passed.as_deref()
     }
 
-    /// So much waits for a step. What is held in all, in bytes, if that is too much.
-    pub fn held_too_much(&mut self, waiting: usize) -> Option<usize> {
-        let lines = self.entries.iter().map(|entry| size_of::<LogEntry>() + entry.line.text.len());
-        let texts = self.texts.iter().flatten().map(|text| text.text.len());
-        let trace = self.trace.iter().flatten().map(|event| size_of::<Event>() + event.payload.length());
-        let held = waiting + lines.chain(texts).chain(trace).sum::<usize>();
-        (!self.holding.set(held)).then_some(held)
+    /// The account of the case.
+    pub fn holding(&self) -> &Holding {
+        &self.holding
     }
 
     /// Since the case began.
@@ -241,8 +260,17 @@ impl CaseLog {
             step_starts: self.step_starts,
             began: Some(self.start),
             windows: Vec::new(),
+            shares: vec![self.share],
         }
     }
+}
+
+/// What an entry takes in memory, with what is noted of it later, in bytes; about.
+fn weight(line: &FrameRecord, payload: &Payload) -> usize {
+    // A pong waits for the step that looks for it, too.
+    let pong = if matches!(payload, Payload::Pong(_)) { payload.length() + 2 * BLOCK } else { 0 };
+    // A client's name, a text, and the name of the message.
+    size_of::<LogEntry>() + line.client.len() + line.text.len() + 4 * BLOCK + pong
 }
 
 /// The first bytes of what is no text.

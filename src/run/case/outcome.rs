@@ -9,6 +9,7 @@ use crate::results::cause::{Cause, LeakKind};
 use crate::results::death::Death;
 use crate::results::event::{Failure, FrameRecord, LogLine, Verdict, Window};
 use crate::results::excused::ExcusedList;
+use crate::run::case::holding::Share;
 use crate::trace::Event;
 
 /// What one run of a case came to.
@@ -59,6 +60,8 @@ pub(crate) struct CaseRecord {
     pub began: Option<Instant>,
     /// Windows of time that stood for a barrier.
     pub windows: Vec<Window>,
+    /// What all of this takes in memory.
+    pub shares: Vec<Share>,
 }
 
 /// How connections ended that no client ended: seen when reading, or when writing failed.
@@ -142,6 +145,7 @@ impl CaseOutcome {
         }
         self.record.trace.append(&mut round.record.trace);
         self.record.step_starts.append(&mut round.record.step_starts);
+        self.record.shares.append(&mut round.record.shares);
         self.record.wire = round.record.wire;
         self.record.began = round.record.began;
         self.record.windows = round.record.windows;

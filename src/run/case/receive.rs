@@ -10,6 +10,7 @@ use crate::protocol::Matcher;
 use crate::results::Check;
 use crate::results::event::{Failure, Verdict};
 use crate::run::case::client::{Client, ObservedEnd, Received};
+use crate::run::case::holding::Share;
 use crate::run::case::interpreter::{Abort, Interpreter};
 use crate::run::case::log::{Part, Request};
 use crate::run::triage::activity::ActivityLevel;
@@ -54,7 +55,8 @@ impl Interpreter<'_> {
         self.observe(event);
     }
 
-    fn observe(&mut self, event: Event) -> Judged {
+    /// Shows an event to the judges and the log: what it is, and what its parsed body takes in memory.
+    fn observe(&mut self, event: Event) -> (Judged, Share) {
         // A large frame takes much more memory while it is judged than it has bytes: one at a time.
         let alone = (event.payload.length() > LARGE).then(|| ALONE.lock());
         let PairJudged { mut judged, excused } = match &alone {
@@ -62,9 +64,11 @@ impl Interpreter<'_> {
             None => self.judges.observe(&event),
         };
         self.note_activity(&event, judged.message);
-        self.hold(&event.payload, judged.body.as_ref().map_or(0, cost));
         let asks = self.asks(&event, judged.body.as_ref());
+        let body = judged.body.as_ref().map(|body| size_of::<Received>() + cost(body));
+        let share = self.log.holding().share(body.unwrap_or(0));
         self.log.push(event, judged.message, asks);
+        self.keep_within_bounds();
         self.verdict.excuse(self.cx, excused);
         for violation in std::mem::take(&mut judged.violations) {
             self.verdict.violated(self.cx, &self.step.pointer, violation);
@@ -74,7 +78,7 @@ impl Interpreter<'_> {
             judged.body = None;
         }
         drop(alone);
-        judged
+        (judged, share)
     }
 
     /// The request that is sent, if it is one that will have a reply.
@@ -84,17 +88,10 @@ impl Interpreter<'_> {
         Some(Request { id, kind: self.cx.protocol.type_of(body?).map(str::to_owned) })
     }
 
-    /// Counts what is held of a message, and fails the case where it is more than there is room for.
-    fn hold(&mut self, payload: &Payload, body: usize) {
-        if self.log.hold(payload, body) {
-            return;
-        }
-        let waiting = self.conns.all().map(|client| client.inbox.held()).sum::<usize>();
-        if let Some(held) = self.log.held_too_much(waiting + payload.length() + body)
-            && !self.verdict.is_over()
-        {
-            let over = format!("the server sent more than is kept of a case: {} MiB in memory", held >> 20);
-            self.fail(Failure::new(Check::Limit, Verdict::Failed, over));
+    /// Fails the case where it holds more than there is room for.
+    fn keep_within_bounds(&mut self) {
+        if let Some(passed) = self.log.passed_bound().filter(|_| !self.verdict.is_over()).map(str::to_owned) {
+            self.fail(Failure::new(Check::Limit, Verdict::Failed, passed));
             self.verdict.end();
         }
     }
@@ -203,7 +200,7 @@ impl Interpreter<'_> {
         if let (Some(probe), Payload::Text(text)) = (&self.cx.probe, &payload) {
             probe.hears(&name, index, text);
         }
-        let judged = self.observe(self.log.event(Some(at), &name, Direction::Recv, payload.clone()));
+        let (judged, share) = self.observe(self.log.event(Some(at), &name, Direction::Recv, payload.clone()));
         if let Payload::Pong(bytes) = &payload
             && let Some(client) = self.conns.get_mut(&name)
         {
@@ -220,9 +217,10 @@ impl Interpreter<'_> {
         }
         if let Some(body) = judged.body {
             let ambient = judged.message.is_some_and(|message| self.cx.protocol.is_ambient(message));
+            let message = judged.message;
             self.deliver(
                 &name,
-                Received { event: index, body, message: judged.message, ambient, ended: None, breaks },
+                Received { event: index, body, message, ambient, ended: None, breaks, share },
             );
         }
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::results::event::{CaseReport, Failure, Verdict};
+use crate::run::case::holding::Share;
 use crate::run::context::RunContext;
 use crate::run::options::CaseOptions;
 use crate::run::server::pool::ServerPool;
@@ -24,6 +25,8 @@ pub(crate) struct SuiteContext {
 pub(crate) struct Attempted {
     pub report: CaseReport,
     pub trace: Vec<Event>,
+    /// What the trace takes in memory.
+    pub shares: Vec<Share>,
     /// The longest that this process was late meanwhile.
     pub late: Duration,
 }
@@ -42,7 +45,7 @@ pub(crate) async fn run_attempts(
     }
     let began = start.elapsed().as_secs_f64();
     let mut earlier: Vec<Vec<Failure>> = Vec::new();
-    let mut trace = Vec::new();
+    let (mut trace, mut shares) = (Vec::new(), Vec::new());
     let mark = run.lag.mark();
     loop {
         let attempt = earlier.len() as u32;
@@ -52,6 +55,8 @@ pub(crate) async fn run_attempts(
         let clock = Instant::now();
         let mut outcome = run_on_server(pool, run, &loaded, CaseOptions { seed, ..options }).await;
         trace.append(&mut outcome.record.trace);
+        let held = std::mem::take(&mut outcome.record.shares);
+        shares.extend(held.into_iter().filter(|_| !trace.is_empty()));
         let verdict = verdict_of(&outcome, run.options.strict);
         let failed = matches!(verdict, Verdict::Failed | Verdict::Error);
         if failed && attempt < run.options.attempts.retries {
@@ -61,7 +66,7 @@ pub(crate) async fn run_attempts(
         let verdict = if !failed && !earlier.is_empty() { Verdict::Flaky } else { verdict };
         let seconds = clock.elapsed().as_secs_f64();
         let report = report(&loaded, outcome, verdict, earlier, began, seconds, run);
-        return Attempted { report, trace, late: run.lag.since(mark) };
+        return Attempted { report, trace, shares, late: run.lag.since(mark) };
     }
 }
 

@@ -187,13 +187,15 @@ impl<'s> Dispatcher<'s> {
         let id = done.as_ref().map_or_else(JoinError::id, |(id, _)| *id);
         let Some(one) = self.running.remove(&id) else { return };
         let run = &self.shared.run;
-        let alone = |report| Attempted { report, trace: Vec::new(), late: Duration::ZERO };
-        let Attempted { report, trace, late } = match done {
+        let alone =
+            |report| Attempted { report, trace: Vec::new(), shares: Vec::new(), late: Duration::ZERO };
+        let Attempted { report, trace, shares, late } = match done {
             Ok((_, done)) => done,
             Err(error) if error.is_cancelled() => alone(self.not_run(&one.case)),
             Err(_) => alone(panicked(&one.case, run)),
         };
         self.record(trace);
+        drop(shares);
         // Unless it has passed all the same, the server may not be to blame.
         if shortage::seen().is_some() && report.verdict != Verdict::Passed {
             return;

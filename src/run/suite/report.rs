@@ -54,16 +54,19 @@ pub(crate) fn report(
     let cued = wire.iter().any(|line| line.way == Way::ToServer && line.text.contains(CUE.0));
     let has_passed = matches!(verdict, Verdict::Passed | Verdict::NotApplicable);
     if has_passed && !run.options.kept.frames {
-        wire.clear();
+        wire = Vec::new();
     }
     let began = outcome.record.began.filter(|_| !wire.is_empty());
     let model = began.map(|began| run.calls.of(&wire, began)).unwrap_or_default();
     let omitted = wire.len().saturating_sub(WIRE_LINES);
     wire.drain(..omitted);
+    // What is kept for as long as the run lasts has no room for what is not.
+    wire.shrink_to_fit();
     states::note(&mut wire, &run.protocol);
     let mut log = outcome.log;
     let log_omitted = log.len().saturating_sub(LOG_LINES);
     log.drain(..log_omitted);
+    log.shrink_to_fit();
     CaseReport {
         case: loaded.id.clone(),
         title: loaded.case.title.clone(),

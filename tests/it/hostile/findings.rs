@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::process::{Measured, measured};
-use super::server::{Behaviour, said};
+use super::server::{Behaviour, Then, said};
 
 /// Memory that any run may take, in MiB, whatever a server sends.
 const MEMORY: u64 = 300;
@@ -97,6 +97,29 @@ fn a_run_costs_no_more_than_its_bound_whatever_comes() {
         for report in ["j.xml", "e.json"] {
             let length = std::fs::metadata(folder.path().join(report)).expect("written").len();
             assert!(length <= 8 << 20, "{name}: {report} has {length} bytes");
+        }
+    }
+}
+
+/// Each message is small and valid: what is kept of them is bounded in all, however many cases run at the same time.
+#[test]
+fn a_flood_costs_no_more_than_its_bound_at_any_number_of_jobs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let beat = said("{\"type\":\"heartbeat\",\"interval_ms\":15000}");
+    let padded = |bytes: usize| {
+        said(&format!("{{\"type\":\"heartbeat\",\"interval_ms\":15000,\"x\":\"{}\"}}", "x".repeat(bytes)))
+    };
+    for (name, each) in [
+        ("heartbeats", beat.repeat(99)),
+        ("heartbeats of 15 KiB", padded(15 << 10)),
+        ("heartbeats of 900 KiB", padded(900 << 10)),
+    ] {
+        let url = Behaviour { first: Vec::new(), each, then: Then::Floods }.serve();
+        for jobs in ["8", "64"] {
+            let arguments =
+                ["run", "minicodex", "--url", &url, "-j", jobs, "--junit", "j.xml", "--json", "e.json"];
+            let ran = measured(folder.path(), &[&arguments[..], &["--fail-fast=20"]].concat());
+            within(&format!("{name}, {jobs} at a time"), &ran);
         }
     }
 }
