@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use crate::support::Served;
 use crate::support::hand;
 use crate::support::target::{folder, run};
+use crate::support::{Served, frameproof, text};
 use serde_json::Value;
 
 /// How many stories a report tells in full.
@@ -127,4 +127,34 @@ fn an_overlay_that_changes_nothing_is_an_error() {
         }
         assert!(!errors.contains("asyncapi.yaml"), "the document is right:\n{errors}");
     }
+}
+
+/// Evidence is in the order of the wire: what a server answers at once comes behind what it answers.
+#[test]
+fn an_answer_never_stands_before_its_request() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let arguments = ["run", "codex", "--case", "jsonrpc/*", "--html-frames", "all", "--json", "out.jsonl"];
+    let output = frameproof(folder.path(), &arguments);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stdout));
+    let events = fs::read_to_string(folder.path().join("out.jsonl")).expect("the events");
+    let events = events.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    let mut pairs = 0;
+    for case in events.filter(|event| event["event"] == "case-finished") {
+        let mut asked: Vec<(String, Value, f64)> = Vec::new();
+        for line in case["wire"].as_array().into_iter().flatten() {
+            let Ok(body) = serde_json::from_str::<Value>(line["text"].as_str().unwrap_or_default()) else {
+                continue;
+            };
+            let (client, ms) = (line["client"].to_string(), line["ms"].as_f64().expect("a time"));
+            if body["method"].is_string() && line["dir"] == "->" {
+                asked.push((client, body["id"].clone(), ms));
+            } else if let Some((_, _, before)) =
+                asked.iter().rev().find(|(name, id, _)| *name == client && !id.is_null() && *id == body["id"])
+            {
+                assert!(*before <= ms, "{}: {line}", case["case"]);
+                pairs += 1;
+            }
+        }
+    }
+    assert!(pairs > 100, "{pairs}");
 }

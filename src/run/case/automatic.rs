@@ -1,6 +1,7 @@
 //! What clients do by themselves, as the protocol's `client` says.
 
 use std::collections::VecDeque;
+use std::time::Instant;
 
 use serde_json::{Value, json};
 
@@ -78,8 +79,9 @@ impl Interpreter<'_> {
         }
         let Some(link) = client.link() else { return Ok(()) };
         let text = message.to_string();
+        let began = Instant::now();
         let sent = link.text(text.clone(), deadline).await;
-        self.record(name, Payload::Text(text.into()));
+        self.record_since(began, name, Payload::Text(text.into()));
         if sent.is_err() {
             self.client(name)?.note_broken();
         }

@@ -49,9 +49,14 @@ pub(crate) enum Waited<T> {
 }
 
 impl Interpreter<'_> {
-    /// Records what a client did itself, and shows it to the judges.
+    /// Records what a client did itself just now, and shows it to the judges.
     pub fn record(&mut self, client: &str, payload: Payload) {
-        let event = self.log.event(None, client, Direction::Send, payload);
+        self.record_since(Instant::now(), client, payload);
+    }
+
+    /// Records what a client began to write at a time: the answer to it can come before the write returns.
+    pub fn record_since(&mut self, began: Instant, client: &str, payload: Payload) {
+        let event = self.log.event(Some(began), client, Direction::Send, payload);
         self.observe(event);
     }
 

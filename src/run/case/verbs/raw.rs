@@ -1,5 +1,7 @@
 //! The verbs below the messages: `frame` and `bytes`.
 
+use std::time::Instant;
+
 use crate::run::case::context::StepScope;
 use crate::run::case::interpreter::{Abort, Interpreter};
 use crate::scenario::case::{WriteBytes, WriteFrame};
@@ -43,8 +45,9 @@ impl Interpreter<'_> {
         let Some(connection) = self.client(client)?.link() else {
             return Err(Abort::Error(format!("client `{client}` is not connected")));
         };
+        let began = Instant::now();
         let written = connection.write(bytes, piece, deadline).await;
-        self.record(client, Payload::Raw(bytes.into()));
+        self.record_since(began, client, Payload::Raw(bytes.into()));
         match written {
             Ok(completed) => {
                 let closes = completed.iter().any(|payload| matches!(payload, Payload::Close { .. }));

@@ -63,8 +63,9 @@ impl Interpreter<'_> {
         let Some(connection) = state.link() else {
             return Err(Abort::Error(format!("client `{client}` is not connected")));
         };
+        let began = Instant::now();
         let sent = connection.text(text.clone(), deadline).await;
-        self.record(client, Payload::Text(text.into()));
+        self.record_since(began, client, Payload::Text(text.into()));
         if sent.is_err() {
             // Whoever waits for the answer finds the connection ended and says so.
             self.client(client)?.note_broken();
@@ -76,6 +77,7 @@ impl Interpreter<'_> {
         let (client, bytes) = (cx.client, &verb.bytes);
         let deadline = self.deadline(None);
         self.check_frame_boundary(client)?;
+        let began = Instant::now();
         let state = self.client(client)?;
         if let Some(connection) = state.link()
             && connection.binary(bytes.clone(), deadline).await.is_err()
@@ -83,7 +85,7 @@ impl Interpreter<'_> {
             // Whoever waits for the answer finds the connection ended and says so.
             state.note_broken();
         }
-        self.record(client, Payload::Binary(bytes.as_slice().into()));
+        self.record_since(began, client, Payload::Binary(bytes.as_slice().into()));
         Ok(())
     }
 
@@ -95,10 +97,11 @@ impl Interpreter<'_> {
         self.check_frame_boundary(client)?;
         let state = self.client(client)?;
         state.inbox.forget_pongs();
+        let began = Instant::now();
         if let Some(connection) = state.link() {
             connection.ping(bytes.clone(), deadline).await.map_err(Abort::Error)?;
         }
-        self.record(client, Payload::Ping(bytes.clone().into()));
+        self.record_since(began, client, Payload::Ping(bytes.clone().into()));
         match self.wait_for_pong(client, &bytes, deadline).await? {
             Waited::Done(()) => Ok(()),
             Waited::Ended(ended) => {

@@ -110,13 +110,14 @@ impl Interpreter<'_> {
         let deadline = self.deadline(None);
         let state = self.client(name)?;
         state.inbox.forget_pongs();
+        let began = Instant::now();
         if let Some(connection) = state.link()
             && connection.ping(PING.to_vec(), deadline).await.is_err()
         {
             state.note_broken();
             return Ok(false);
         }
-        self.record(name, Payload::Ping(PING.into()));
+        self.record_since(began, name, Payload::Ping(PING.into()));
         Ok(matches!(self.wait_for_pong(name, PING, deadline).await?, Waited::Done(())))
     }
 
