@@ -1,6 +1,6 @@
 #!/bin/sh
 # Starts `codex app-server` in the scratch folder of a run: with a home, a CODEX_HOME and a working folder of its own, and with
-# the scripted model for a provider. Usage: start.sh PORT MODEL-URL SCRATCH
+# the scripted model for a provider. Usage: start.sh PORT MODEL-URL SCRATCH [OPTION OF app-server]…
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 codex=${CODEX_BIN:-$here/node_modules/.bin/codex}
@@ -29,4 +29,6 @@ request_max_retries = 0
 stream_max_retries = 1
 EOF
 cd "$3/work"
-exec "$codex" app-server --listen "ws://127.0.0.1:$1"
+port=$1
+shift 3
+exec "$codex" app-server --listen "ws://127.0.0.1:$port" "$@"

@@ -122,6 +122,8 @@ pub enum Verb {
     Restart(Restart),
     /// A file of the server's.
     ExpectFile(ExpectFile),
+    /// A plain HTTP request, and its answer.
+    Get(Box<Get>),
     /// A relation holds.
     Assert(Relation),
     /// Steps that leave the server's visible state as it was.
@@ -366,6 +368,21 @@ pub struct ExpectFile {
     pub within: Option<Duration>,
 }
 
+/// `get`.
+#[derive(Debug, Clone)]
+pub struct Get {
+    /// The path, with templates; it begins with a slash.
+    pub path: String,
+    /// Headers of the request.
+    pub upgrade: Upgrade,
+    /// What the answer is; with neither this nor a schema: one with a status from 200 to 299.
+    pub with: Option<Value>,
+    /// What the answer satisfies.
+    pub schema: Option<Constraint>,
+    /// For how long it is waited for, if not for the run's deadline.
+    pub within: Option<Duration>,
+}
+
 /// `unchanged`.
 #[derive(Debug, Clone)]
 pub struct Unchanged {
@@ -462,6 +479,7 @@ impl Verb {
                 | Self::Rejected(_)
                 | Self::Unseen(_)
                 | Self::ExpectFile(_)
+                | Self::Get(_)
                 | Self::Assert(_)
                 | Self::Unchanged(_)
         )
@@ -492,6 +510,7 @@ impl Verb {
             Self::Unseen(_) => "unseen",
             Self::Restart(_) => "restart",
             Self::ExpectFile(_) => "expect_file",
+            Self::Get(_) => "get",
             Self::Assert(_) => "assert",
             Self::Unchanged(_) => "unchanged",
             Self::Repeat(_) => "repeat",

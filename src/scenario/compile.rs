@@ -7,9 +7,9 @@ use base64::Engine as _;
 use serde_json::Value;
 
 use super::case::{
-    Alive, Awaited, Case, Check, Common, Constraint, Cut, Ended, Expect, ExpectFile, Joined, Leniency, Never,
-    Open, Opening, Rejected, Relation, Repeat, Selected, SendBinary, SendMessage, SendText, Step, Text,
-    Unchanged, Upgrade, Verb, WriteBytes, WriteFrame,
+    Alive, Awaited, Case, Check, Common, Constraint, Cut, Ended, Expect, ExpectFile, Get, Joined, Leniency,
+    Never, Open, Opening, Rejected, Relation, Repeat, Selected, SendBinary, SendMessage, SendText, Step,
+    Text, Unchanged, Upgrade, Verb, WriteBytes, WriteFrame,
 };
 use super::file;
 use super::frame::unhex;
@@ -231,6 +231,9 @@ impl Compiler<'_> {
             let within = self.time(given.within.take(), &format!("{at}/within"));
             return Some(Verb::ExpectFile(ExpectFile { path, schema, within }));
         }
+        if let Some(path) = given.get.take() {
+            return Some(self.get(path, given, at));
+        }
         if let Some(assertion) = given.assert.take() {
             return self.relation(assertion, &format!("{at}/assert")).map(Verb::Assert);
         }
@@ -244,6 +247,24 @@ impl Compiler<'_> {
         let branches = given.parallel.take()?.into_iter().enumerate();
         let steps = |(index, steps)| self.steps(steps, &format!("{at}/parallel/{index}"));
         Some(Verb::Parallel(branches.map(steps).collect()))
+    }
+
+    fn get(&mut self, path: String, given: &mut file::Step, at: &str) -> Verb {
+        if !path.starts_with('/') {
+            let hint = "the path of the server under test: it begins with a slash";
+            self.mistake(format!("{at}/get"), Part::Value, format!("`{path}` is not a path"), hint);
+        }
+        let awaited = self.awaited(&[REFUSED.to_owned()], given, at);
+        Verb::Get(Box::new(Get {
+            path,
+            upgrade: Upgrade {
+                headers: std::mem::take(&mut given.headers).into_iter().collect(),
+                ..Upgrade::default()
+            },
+            with: awaited.with,
+            schema: awaited.schema,
+            within: self.time(given.within.take(), &format!("{at}/within")),
+        }))
     }
 
     /// A loop ends by a message that one of its steps takes.

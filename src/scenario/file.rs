@@ -185,6 +185,10 @@ pub struct Step {
     /// until it does. Not applicable where frameproof did not launch the server.
     #[serde(rename = "expect_file")]
     pub expect_file: Option<String>,
+    /// Make a plain HTTP request, a GET of this path (with its query) on the server's host and port, and check the answer, which has
+    /// `status` (null where there was no HTTP answer within `within`), `headers` (names in lower case) and `body` (its first 400 characters). Without `with` and `where` the status must be
+    /// one of 200 to 299. Redirections are not followed.
+    pub get: Option<String>,
     /// A relation between values: `equal`, `differ`, `ascending`, or `difference: [a, b, a - b]`.
     pub assert: Option<Assertion>,
     /// Do these steps and compare the server's visible state before and after.
@@ -206,12 +210,13 @@ pub struct Step {
     /// `open`: which of the protocol's opening exchanges; `none` connects only. Default: the first.
     pub opening: Option<String>,
     /// `open`: values for the opening's templates, and for the parameter of the address that names the session.
-    /// `expect`, `never`, `repeat`: a part of the message, or of the end of the connection (`{ code: 4410 }`).
+    /// `expect`, `never`, `repeat`: a part of the message, or of the end of the connection (`{ code: 4410 }`). `get`: a part of the
+    /// answer (`{ status: 200 }`).
     pub with: Option<Value>,
     /// `open`: the server may refuse the connection; it counts as closed then, and `expect: refused` judges the refusal.
     #[serde(default)]
     pub may_refuse: bool,
-    /// `open`: headers of the upgrade request, in place of those that the run sends; null: without this one.
+    /// `open`, `get`: headers of the (upgrade) request, in place of those that the run sends; null: without this one.
     #[serde(default)]
     pub headers: IndexMap<String, Option<String>>,
     /// `open`: the sub-protocols that the client offers, in place of those that the run offers; `[]` offers none.
@@ -220,7 +225,7 @@ pub struct Step {
     /// `covers`.
     pub selects: Option<String>,
     /// A JSON Schema. `expect`, `never`, `repeat`: of the message, or of the end of the connection; `joined`: of the text;
-    /// `expect_file`: of the file's text, or null where there is none.
+    /// `expect_file`: of the file's text, or null where there is none; `get`: of the answer.
     #[serde(rename = "where")]
     pub schema: Option<Value>,
     /// Values of the message, or of the end of the connection, to keep: variable to JSON Pointer.
@@ -233,7 +238,7 @@ pub struct Step {
     /// `expect`: the message is a request of the server's, which is answered by this error, such as `{ code, message }`.
     #[serde(default, deserialize_with = "crate::protocol::given", skip_serializing_if = "Option::is_none")]
     pub refuse: Option<Value>,
-    /// `expect`, `expect_file`: how long to wait, such as `500ms` or `3s`, or one of the protocol's `times`. Default: the step deadline of the run.
+    /// `expect`, `expect_file`, `get`: how long to wait, such as `500ms` or `3s`, or one of the protocol's `times`. Default: the step deadline of the run.
     #[schemars(extend("x-hint" = NEEDS_UNIT))]
     pub within: Option<String>,
     /// `never`: how long to watch instead of using the barrier: `500ms`, or one of the protocol's `times`.
@@ -348,6 +353,7 @@ impl Step {
             ("unseen", self.unseen.is_some()),
             ("restart", self.restart.is_some()),
             ("expect_file", self.expect_file.is_some()),
+            ("get", self.get.is_some()),
             ("assert", self.assert.is_some()),
             ("unchanged", self.unchanged.is_some()),
             ("repeat", self.repeat.is_some()),

@@ -65,6 +65,7 @@ pub const VERBS: &[VerbInfo] = &[
     verb("unseen", "TEXT", &["as"]),
     verb("restart", "hard", &[]),
     verb("expect_file", "PATH", &["where", "within"]),
+    verb("get", "PATH", &["headers", "with", "where", "within"]),
     verb("assert", "{ RELATION: [VALUES] }", &[]),
     verb("unchanged", "[STEPS]", &["as"]),
     verb("repeat", "[STEPS]", &["until", "with", "where", "count"]),

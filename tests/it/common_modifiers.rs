@@ -42,6 +42,7 @@ const GOOD: &[(&str, &[&str], &str)] = &[
     ("unseen", &[ONE], "unseen: nowhere"),
     ("restart", &[ONE], "restart: hard"),
     ("expect_file", &[ONE], "expect_file: nope, where: { type: 'null' }"),
+    ("get", &[], "get: /, with: { status: 404 }"),
     ("assert", &[], "assert: { equal: [1, 1] }"),
     ("unchanged", &[ONE], "unchanged: [{ ping: hi }]"),
     (
@@ -120,6 +121,7 @@ fn a_failing_step_breaks_what_it_covers_when_its_condition_holds() {
         ("rejected", &[ONE], "rejected: 1"),
         ("unseen", &[ONE, TURN, "{ expect: turn-end }"], "unseen: Hel"),
         ("expect_file", &[ONE], "expect_file: nope, within: 20ms"),
+        ("get", &[], "get: /, with: { status: 200 }"),
         ("assert", &[], "assert: { equal: [1, 2] }"),
         ("unchanged", &[ONE], "unchanged: [{ send: { type: send, text: hi } }, { expect: turn-end }]"),
         ("parallel", &[ONE], "parallel: [[{ assert: { equal: [1, 2] }, covers: [MC-APR-8] }]]"),

@@ -41,6 +41,7 @@ mod model_sdks;
 mod modifiers;
 mod mutants;
 mod own_protocol;
+mod plain_http;
 mod protocols;
 mod raw_frames;
 mod recordings;

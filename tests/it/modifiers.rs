@@ -123,6 +123,21 @@ fn pairs() -> Vec<Pair> {
             "{ expect_file: nope, within: 20ms }",
         ),
         pair(
+            "get",
+            "headers",
+            "STEP\n",
+            "{ get: /ws, with: { status: 426 } }",
+            "{ get: /ws, with: { status: 426 }, headers: { Origin: 'https://evil.example' } }",
+        ),
+        pair("get", "with", "STEP\n", "{ get: /ws }", "{ get: /ws, with: { status: 426 } }"),
+        pair(
+            "get",
+            "where",
+            "STEP\n",
+            "{ get: /ws, with: { status: 426 } }",
+            "{ get: /ws, with: { status: 426 }, where: { required: [nothing] } }",
+        ),
+        pair(
             "joined",
             "where",
             &on(&[ONE, TURN, "{ expect: turn-end }\n", "STEP\n"]),
@@ -419,6 +434,8 @@ fn each_modifier_that_a_verb_takes_is_judged() {
         ("expect", "refuse"),
         ("send", "abandon"),
         ("raw", "abandon"),
+        // `plain_http::` has a server that does not answer.
+        ("get", "within"),
         // The modifiers of `repeat` are what `loops::` is about.
         ("repeat", "until"),
         ("repeat", "with"),

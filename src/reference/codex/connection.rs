@@ -46,9 +46,14 @@ impl ConnectionHandler for Service {
             (Some(origin), Some(Defect::OwnOriginsAreWelcome)) => origin.contains("127.0.0.1"),
             _ => false,
         };
-        match path {
-            _ if !welcome => Some("403 Forbidden"),
-            "/readyz" | "/healthz" => Some("200 OK"),
+        let is_probe = matches!(path, "/readyz" | "/healthz");
+        match (path, self.core.behaviour.striking()) {
+            (_, defect) if !(welcome || is_probe && defect == Some(Defect::ProbesTakeOrigins)) => {
+                Some("403 Forbidden")
+            }
+            ("/readyz", Some(Defect::NeverReady)) => Some("503 Service Unavailable"),
+            ("/healthz", Some(Defect::NoHealthProbe)) => Some("404 Not Found"),
+            _ if is_probe => Some("200 OK"),
             _ => None,
         }
     }

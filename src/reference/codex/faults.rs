@@ -5,6 +5,9 @@ use super::more_faults::and_more;
 and_more! {
     // ---- transport and JSON-RPC
     OriginsAreWelcome "origins-are-welcome" "An upgrade with an Origin is accepted." ["CX-TRN-5"];
+    ProbesTakeOrigins "probes-take-origins" "GET /healthz with an Origin is answered with 200." ["CX-TRN-5"];
+    NeverReady "never-ready" "GET /readyz is answered with 503." ["CX-TRN-3"];
+    NoHealthProbe "no-health-probe" "GET /healthz is answered with 404." ["CX-TRN-4"];
     OwnOriginsAreWelcome "own-origins-are-welcome" "An upgrade with an Origin of the same host is accepted." ["CX-TRN-5"];
     BinaryFrames "binary-frames" "Messages are sent as binary frames." ["CX-TRN-1"];
     FramesAreLists "frames-are-lists" "The usage of tokens comes as a list of one message." ["CX-TRN-1"];

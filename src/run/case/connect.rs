@@ -77,7 +77,7 @@ impl Interpreter<'_> {
 }
 
 /// An endpoint with the headers that it does not say itself.
-fn with_defaults(endpoint: Endpoint, defaults: &[(String, String)]) -> Endpoint {
+pub(crate) fn with_defaults(endpoint: Endpoint, defaults: &[(String, String)]) -> Endpoint {
     defaults.iter().fold(endpoint, |endpoint, (name, value)| match endpoint.header(name) {
         Some(_) => endpoint,
         None => endpoint.with_header(name, Some(value.clone())),
@@ -85,7 +85,7 @@ fn with_defaults(endpoint: Endpoint, defaults: &[(String, String)]) -> Endpoint 
 }
 
 /// An endpoint with what an `open` says of the upgrade.
-fn altered(endpoint: Endpoint, upgrade: &Upgrade) -> Endpoint {
+pub(crate) fn altered(endpoint: Endpoint, upgrade: &Upgrade) -> Endpoint {
     let offer = upgrade.protocols.as_ref().map(|names| {
         let names = (!names.is_empty()).then(|| names.join(", "));
         (OFFER, names)

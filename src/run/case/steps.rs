@@ -91,6 +91,7 @@ impl Interpreter<'_> {
             Verb::Unseen(unseen) => self.unseen(unseen, cx).await,
             Verb::Restart(Restart::Hard) => self.restart().await,
             Verb::ExpectFile(file) => self.expect_file(file, cx).await,
+            Verb::Get(get) => self.get(get, cx).await,
             Verb::Assert(relation) => self.assert(relation, cx),
             Verb::Unchanged(unchanged) => self.unchanged(unchanged, cx).await,
             Verb::Repeat(repeat) => self.repeat(repeat, cx).await,

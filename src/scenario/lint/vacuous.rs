@@ -76,6 +76,12 @@ pub(super) fn look(linter: &mut Linter<'_>, step: &Step, before: &[Step], at: &s
             let Some(schema) = &verb.schema else { return };
             (schema, format!("{at}/where"), [Value::Null, json!("x")].map(Body::from).into())
         }
+        Verb::Get(verb) => {
+            let Some(schema) = &verb.schema else { return };
+            let answers = [Value::Null, json!(200), json!(500)]
+                .map(|status| json!({ "status": status, "headers": {}, "body": "" }));
+            (schema, format!("{at}/where"), answers.map(Body::from).into())
+        }
         _ => return,
     };
     let (schema, place, bodies) = constraint;

@@ -27,8 +27,18 @@ pub(crate) const NO_RESTART: &str =
 /// A refusal as steps judge it. A connection that broke during the upgrade has no status.
 fn refusal(error: &ConnectError) -> Value {
     let ConnectError::Http { status, headers, body } = error else {
-        return json!({ "status": null, "headers": {}, "body": "" });
+        return unanswered();
     };
+    answered(*status, headers, body)
+}
+
+/// That there was no HTTP answer, as steps judge it.
+pub(crate) fn unanswered() -> Value {
+    json!({ "status": null, "headers": {}, "body": "" })
+}
+
+/// An answer to an HTTP request as steps judge it.
+pub(crate) fn answered(status: u16, headers: &[(String, String)], body: &str) -> Value {
     let mut named = Map::new();
     for (name, value) in headers {
         let before = named.get(name).and_then(Value::as_str).map(|before| format!("{before}, {value}"));
@@ -108,7 +118,7 @@ impl Interpreter<'_> {
     }
 
     /// What an `open` says of the upgrade, with its templates filled in.
-    fn upgrade_of(&mut self, upgrade: &Upgrade) -> Result<Upgrade, Abort> {
+    pub(crate) fn upgrade_of(&mut self, upgrade: &Upgrade) -> Result<Upgrade, Abort> {
         let mut filled = upgrade.clone();
         let headers = filled.headers.iter_mut().filter_map(|(_, value)| value.as_mut());
         for text in headers.chain(filled.protocols.iter_mut().flatten()) {
@@ -120,7 +130,7 @@ impl Interpreter<'_> {
     }
 
     /// The headers that the protocol has clients send.
-    fn default_headers(&mut self) -> Result<Vec<(String, String)>, Abort> {
+    pub(crate) fn default_headers(&mut self) -> Result<Vec<(String, String)>, Abort> {
         let protocol = Arc::clone(&self.cx.protocol);
         let Some(upgrade) = &protocol.extension.upgrade else { return Ok(Vec::new()) };
         let mut headers = Vec::new();
@@ -210,11 +220,12 @@ impl Interpreter<'_> {
         let state = self.client(name)?;
         state.allow_end();
         let understood = state.is_understood();
+        let began = Instant::now();
         if let Some(connection) = state.link().filter(|_| understood) {
             // A connection that is gone already is as closed as can be.
             let _ = connection.close(None, deadline).await;
         }
-        self.record(name, Payload::Close { code: None, reason: "".into() });
+        self.record_since(began, name, Payload::Close { code: None, reason: "".into() });
         self.end_of(name).await?;
         self.record(name, Payload::End(End::Closed));
         self.client(name)?.disconnect();

@@ -4,6 +4,7 @@ pub(crate) mod answer;
 pub(crate) mod connection;
 pub(crate) mod expect;
 pub(crate) mod file;
+pub(crate) mod get;
 pub(crate) mod raw;
 pub(crate) mod repeat;
 pub(crate) mod send;

@@ -1,0 +1,124 @@
+//! `get`: plain HTTP requests to the server of the connections.
+
+use std::fs;
+use std::io::Write;
+use std::net::{TcpListener, TcpStream};
+
+use crate::support::{frameproof, hand, text};
+
+/// Takes upgrades; of plain requests each path is answered in a way of its own.
+fn server() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("ws://{}/ws", listener.local_addr().expect("an address"));
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            std::thread::spawn(move || {
+                let (headers, _) = hand::request(&stream);
+                let first = headers.first().cloned().unwrap_or_default();
+                let path = first.split(' ').nth(1).unwrap_or_default();
+                if path == "/ws" {
+                    hand::accept(&mut stream, &headers, "");
+                } else {
+                    answer(&mut stream, path, &headers);
+                }
+                let _ = std::io::copy(&mut stream, &mut std::io::sink());
+            });
+        }
+    });
+    url
+}
+
+fn answer(stream: &mut TcpStream, path: &str, headers: &[String]) {
+    let has = |wanted: &str| headers.iter().any(|line| line.eq_ignore_ascii_case(wanted));
+    let (status, more, body) = match path {
+        "/readyz" => ("200 OK", "X-Kind: probe\r\nX-Kind: second\r\n", "ready".to_owned()),
+        "/moved" => ("302 Found", "Location: /readyz\r\n", String::new()),
+        "/token" if has("Authorization: Bearer t") => ("204 No Content", "", String::new()),
+        "/token" => ("401 Unauthorized", "", "\u{1b}[31mwho?".to_owned()),
+        "/upgrades" if headers.iter().any(|line| line.to_lowercase().starts_with("sec-websocket")) => {
+            ("400 Bad Request", "", String::new())
+        }
+        "/upgrades" => ("200 OK", "", String::new()),
+        "/long" => ("200 OK", "", "x".repeat(3 << 20)),
+        "/cut" => return drop(stream.shutdown(std::net::Shutdown::Both)),
+        _ => return,
+    };
+    let length = body.len();
+    let _ = write!(
+        stream,
+        "HTTP/1.1 {status}\r\n{more}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+    );
+}
+
+/// Exit code, and what is shown.
+fn judged(step: &str, options: &[&str]) -> (Option<i32>, String) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = format!(
+        "family: f\ncases:\n  - name: c\n    title: t\n    settle: false\n    steps:\n      - {{ {step}, covers: [MC-HS-1] }}\n"
+    );
+    fs::write(folder.path().join("f.yaml"), file).expect("written");
+    let url = server();
+    let arguments = ["run", "minicodex", "--scenario", "f.yaml", "--case", "f/c", "--url", &url];
+    let output = frameproof(folder.path(), &[&arguments[..], options].concat());
+    (output.status.code(), text(&output.stdout) + &text(&output.stderr))
+}
+
+#[test]
+fn answers_to_plain_requests_are_judged() {
+    for step in [
+        "get: /readyz",
+        "get: /readyz, with: { status: 200, headers: { x-kind: 'probe, second' }, body: ready }",
+        "get: '/readyz', where: { properties: { body: { pattern: ^rea } } }",
+        "get: /moved, with: { status: 302, headers: { location: /readyz } }",
+        "get: /token, with: { status: 401 }",
+        "get: /token, headers: { Authorization: Bearer t }, with: { status: 204 }",
+        "get: /upgrades, headers: { Sec-WebSocket-Protocol: chat }",
+        "get: /cut, with: { status: null }",
+        "get: /long, with: { status: 200 }, where: { properties: { body: { maxLength: 400 } } }",
+    ] {
+        let (code, shown) = judged(step, &[]);
+        assert_eq!(code, Some(0), "{step}\n{shown}");
+        assert!(shown.contains("1 case, 1 passed"), "{step}\n{shown}");
+    }
+    for (step, said) in [
+        ("get: /moved", "GET /moved was answered with HTTP 302"),
+        ("get: /token", "GET /token was answered with HTTP 401"),
+        ("get: /readyz, with: { status: 204 }", "GET /readyz was answered with HTTP 200"),
+        (
+            "get: /readyz, where: { properties: { body: { const: no } } }",
+            "GET /readyz was answered with HTTP 200; ",
+        ),
+        ("get: /cut", "GET /cut was not answered: "),
+        ("get: /never, within: 50ms", "GET /never was not answered: "),
+    ] {
+        let (code, shown) = judged(step, &[]);
+        assert_eq!(code, Some(1), "{step}\n{shown}");
+        assert!(shown.contains("MC-HS-1") && shown.contains(said), "{step}\n{shown}");
+        assert!(!shown.contains('\u{1b}'), "{step}\n{shown}");
+    }
+}
+
+/// What a run sends with each upgrade, it sends with other requests, too; a step can leave it out.
+#[test]
+fn the_headers_of_the_run_are_sent() {
+    let header = ["--header", "Authorization: Bearer t"];
+    let (code, shown) = judged("get: /token, with: { status: 204 }", &header);
+    assert_eq!(code, Some(0), "{shown}");
+    let (code, shown) =
+        judged("get: /token, headers: { Authorization: null }, with: { status: 401 }", &header);
+    assert_eq!(code, Some(0), "{shown}");
+}
+
+#[test]
+fn what_is_no_path_or_no_answer_is_refused_by_the_loader() {
+    for (step, said) in [
+        ("get: readyz", "`readyz` is not a path"),
+        ("get: /readyz, with: { code: 200 }", "has no `code`"),
+        ("get: /readyz, as: alice", "`as` does not go with `get`"),
+        ("get: /readyz, where: { type: thing }", "`where` is not a JSON Schema"),
+    ] {
+        let (code, shown) = judged(step, &[]);
+        assert_eq!(code, Some(2), "{step}\n{shown}");
+        assert!(shown.contains(said) && shown.contains("f.yaml:"), "{step}\n{shown}");
+    }
+}
