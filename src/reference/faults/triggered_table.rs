@@ -70,7 +70,7 @@ const MINICODEX: &[TriggeredFault] = &[
     ),
     triggered(
         "fuzz-number-for-text",
-        "A number is taken for the text of send",
+        "A number is accepted as the text of send",
         &["MC-SND-3"],
         |_, body| is(body, "send") && body["text"].is_number(),
         Effect::Instead(|body| as_text(body, "/text")),
@@ -91,7 +91,7 @@ const MINICODEX: &[TriggeredFault] = &[
     ),
     triggered(
         "fuzz-hang-on-deep",
-        "Deeply nested lists stop the connection",
+        "Deeply nested lists block the connection",
         &["MC-ERR-7", "MC-SNP-1"],
         deep,
         Effect::Hang,
@@ -105,7 +105,7 @@ const MINICODEX: &[TriggeredFault] = &[
     ),
     triggered(
         "fuzz-dies-in-two-places",
-        "A type that is a number and one that is null end the server's process, each in a place of its own",
+        "A type that is a number and one that is null end the server's process, each at a different place in its code",
         &[],
         |_, body| body["type"].is_number() || body.get("type").is_some_and(Value::is_null),
         Effect::Die(|body| match body["type"].is_number() {
@@ -146,7 +146,7 @@ const CODELAB: &[TriggeredFault] = &[
     ),
     triggered(
         "fuzz-broken-result-is-ignored",
-        "A tool_result that is cut short gets no error",
+        "A truncated tool_result gets no error",
         &["CL-ER-2"],
         |text, body| broken(text, body) && text.contains("tool_result"),
         Effect::Ignore,
@@ -160,7 +160,7 @@ const CODELAB: &[TriggeredFault] = &[
     ),
     triggered(
         "fuzz-raw-echo",
-        "The error for an unknown type holds it unescaped",
+        "The error for an unknown type contains it unescaped",
         &["CL-TRN-5"],
         proto,
         Effect::Answer("{\"type\":\"error\",\"content\":\"no such type: $text\"}"),
@@ -188,7 +188,7 @@ const AGENTLOOP: &[TriggeredFault] = &[
     ),
     triggered(
         "fuzz-null-review-hangs",
-        "A review that is null stops the connection",
+        "A review that is null blocks the connection",
         &["AL-CON-10"],
         |_, body| is(body, "approval_response") && body["payload"].get("review").is_some_and(Value::is_null),
         Effect::Hang,

@@ -3,7 +3,7 @@
 use crate::reference::styles::styles;
 
 styles! {
-    NullsAreLeftOut "nulls-left-out" "Fields of session_state and run_state that are null are left out." ["MC-AMB-22"];
+    NullsAreLeftOut "nulls-left-out" "Fields of session_state and run_state that are null are omitted." ["MC-AMB-22"];
     AwaitsFirst "awaits-first" "run_status awaiting_approval comes before approval_pending." ["MC-AMB-30"];
     AckAfterEffects "decisions-acknowledged-last" "accepted of approve, deny and abort comes after their effects." ["MC-AMB-21"];
     SnapshotWithoutReqId "snapshot-without-req-id" "A snapshot does not repeat the req_id of its query." ["MC-ENV-9"];
@@ -11,20 +11,20 @@ styles! {
     NullStructured "structured-content-null" "structuredContent of a result is null." ["MC-AMB-22", "MC-TI-5"];
     IndentedArgs "args-json-indented" "args_json is indented." ["MC-AMB-34"] excludes ["args-json-null", "no-args-json"];
     NullArgs "args-json-null" "args_json is null." ["MC-AMB-34"] excludes ["no-args-json"];
-    NoArgs "no-args-json" "args_json is left out." ["MC-AMB-34"];
+    NoArgs "no-args-json" "args_json is missing." ["MC-AMB-34"];
     BriefHasMore "brief-has-more" "An entry of pending_approvals has a further field." ["MC-APB-1"];
     ItemsHaveMore "items-have-more" "Transcript items have a further field." ["MC-ENV-13"];
     StartsTwice "starting-repeated" "The status starting is announced twice." ["MC-LIFE-1"];
     RunsTwice "running-repeated" "The status running is announced twice." ["MC-LIFE-1"];
     CallAfterPending "call-after-announcement" "tool_call comes after approval_pending." ["MC-AMB-30"] excludes ["call-when-decided"];
-    CallWhenDecided "call-when-decided" "tool_call of a guarded call comes when the call is decided." ["MC-AMB-30", "MC-TI-8"];
-    AsksOneByOne "asks-one-by-one" "The second of two guarded calls is announced when the first is decided." ["MC-APR-17"];
+    CallWhenDecided "call-when-decided" "tool_call of a call that needs approval comes when the call is decided." ["MC-AMB-30", "MC-TI-8"];
+    AsksOneByOne "asks-one-by-one" "The second of two calls that need approval is announced when the first is decided." ["MC-APR-17"];
     RefusesBeyond "refuses-beyond-the-log" "A resume beyond the log is refused without a welcome." ["MC-RES-11", "MC-AMB-18"];
-    SmallPieces "small-pieces" "Text comes in small pieces, short ones in one to three characters." ["MC-TI-11"] excludes ["one-piece"];
-    OnePiece "one-piece" "What the model says in chunks comes in one piece." ["MC-TI-11"];
+    SmallPieces "small-pieces" "Text comes in small pieces, short texts in pieces of one to three characters." ["MC-TI-11"] excludes ["one-piece"];
+    OnePiece "one-piece" "The model's chunks come in one piece." ["MC-TI-11"];
     SilentRule "rule-denies-in-silence" "A call that a rule denies gives no output." ["MC-TI-13"];
     SilentDenial "denied-in-silence" "A call that the user denies gives no output." ["MC-AMB-31"];
-    OwnReasoning "own-reasoning" "Each run has a reasoning item of the server's own." ["MC-TI-6"];
+    OwnReasoning "own-reasoning" "Each run has an additional reasoning item of the server." ["MC-TI-6"];
     IdsFromZero "ids-from-zero" "The first event_id is 0." ["MC-AMB-23", "MC-ENV-7"];
     IdsWithGaps "ids-with-gaps" "event_id grows by more than one." ["MC-AMB-23"];
     PingAccepted "ping-accepted" "A ping is answered by accepted." ["MC-AMB-17"];
@@ -32,7 +32,7 @@ styles! {
     SnapshotAccepted "get-snapshot-accepted" "get_snapshot is answered by accepted, too." ["MC-AMB-20"];
     NoHeartbeat "no-heartbeat" "There are no heartbeats." ["MC-HB-1"];
     BareEvents "bare-events" "Events have neither run_id nor ts." ["MC-AMB-35"] excludes ["full-envelopes"];
-    FullEnvelopes "full-envelopes" "Every event bears v and session_id." ["MC-ENV-3", "MC-ENV-4"];
+    FullEnvelopes "full-envelopes" "Every event has v and session_id." ["MC-ENV-3", "MC-ENV-4"];
     TurnDoneFirst "turn-done-first" "turn_done comes before the status finished." ["MC-AMB-08"];
     ConflictUnknown "second-decision-unknown" "A second decision is refused with UNKNOWN_CALL_ID." ["MC-AMB-15"];
     DuplicateSilent "duplicate-in-silence" "A repeated client_msg_id is not answered." ["MC-AMB-12"];
@@ -40,7 +40,7 @@ styles! {
     AbortsInError "abort-ends-in-error" "An aborted run ends with the status error." ["MC-AMB-03"];
     CallIdsAreUuids "call-ids-are-uuids" "call_id is a UUID." ["MC-TI-9"];
     DenyAborts "deny-aborts" "A denial is announced as deny_abort and ends the run." ["MC-AMB-16", "MC-APR-9"];
-    ResumeBehindHello "resume-behind-hello" "A resume is accepted after a hello only, and not welcomed again." ["MC-AMB-10"];
+    ResumeBehindHello "resume-behind-hello" "A resume is accepted only after hello, and gets no second welcome." ["MC-AMB-10"];
     DrainsOnSnapshot "drain-before-hang-up" "A snapshot is followed by drain, and by ok only 100 ms later: many clients have disconnected by then." ["MC-BP-2"];
-    NoOpeningSnapshot "no-opening-snapshot" "hello is answered by welcome alone." ["MC-AMB-09"] warns ["MC-HS-5"];
+    NoOpeningSnapshot "no-opening-snapshot" "hello is answered only by welcome." ["MC-AMB-09"] warns ["MC-HS-5"];
 }

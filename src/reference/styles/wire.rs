@@ -13,26 +13,26 @@ use crate::wire::frame::Frame;
 use crate::wire::relay::{Interceptor, Plan, Way};
 
 styles! {
-    Slow "slow" "Everything that is sent comes 5 to 50 ms late, in order." ["RFC 6455"];
+    Slow "slow" "All messages of the server come 5 to 50 ms late, in order." ["RFC 6455"];
     Jitter "jitter" "Some messages come up to 20 ms late, in order." ["RFC 6455"];
-    SlowToRead "slow-to-read" "What the client sends is read 5 to 50 ms late." ["RFC 6455"];
+    SlowToRead "slow-to-read" "Messages of the client are read 5 to 50 ms late." ["RFC 6455"];
     SlowUpgrade "slow-upgrade" "The upgrade takes 50 to 150 ms." ["RFC 6455 4.2"];
     Fragments "fragments" "Messages come in three fragments or more." ["RFC 6455 5.4"];
     PingsWithin "pings-within" "A ping comes between the fragments of a message." ["RFC 6455 5.4"];
-    EachAlone "each-alone" "Each frame is written alone." ["RFC 6455"] excludes ["coalesced"];
-    Coalesced "coalesced" "What is sent within 20 ms is written at once." ["RFC 6455"];
-    InPieces "in-pieces" "What is written is cut into pieces of up to 7 bytes, 256 in all." ["RFC 6455"];
+    EachAlone "each-alone" "Each frame is written separately." ["RFC 6455"] excludes ["coalesced"];
+    Coalesced "coalesced" "Messages that are sent within 20 ms are written together." ["RFC 6455"];
+    InPieces "in-pieces" "Output is written in pieces of up to 7 bytes, 256 in all." ["RFC 6455"];
     LateHangUp "late-hang-up" "A client that disconnects without a close frame is noticed 300 ms late." ["RFC 6455 7.1.4"];
     LateClose "late-close" "A close is answered 100 ms late." ["RFC 6455 5.5.1"];
     PongAfterClose "pong-after-close" "A pong follows a close frame that the client has not answered yet." ["RFC 6455 5.5.2", "RFC 6455 5.5.3"];
-    CloseReason "close-reason" "A close frame with a code says why." ["RFC 6455 7.1.6"];
+    CloseReason "close-reason" "A close frame with a code has a reason." ["RFC 6455 7.1.6"];
     Pings "pings" "The server sends a ping before some of its messages." ["RFC 6455 5.5.2"];
     OneMebibyte "one-mebibyte" "A frame of more than 1 MiB is refused with close code 1009." ["RFC 6455 7.4.1"];
-    UnaskedPongs "unasked-pongs" "The server sends pongs that nobody asked for." ["RFC 6455 5.5.3"];
-    LongFormHeaders "other-headers" "The upgrade's response spells its headers in lower case, and has further ones." ["RFC 9110 5.1", "RFC 6455 4.2.2"];
-    LargeBuffers "large-buffers" "Everything is read from the server at once, so that the server does not notice a client that does not read." ["RFC 9293"];
+    UnaskedPongs "unasked-pongs" "The server sends unsolicited pongs." ["RFC 6455 5.5.3"];
+    LongFormHeaders "other-headers" "The upgrade's response has its headers in lower case, and additional ones." ["RFC 9110 5.1", "RFC 6455 4.2.2"];
+    LargeBuffers "large-buffers" "All output is buffered, so that the server does not notice a client that does not read." ["RFC 9293"];
     Spaced "spaced-json" "JSON is written with white space." ["RFC 8259 2"] excludes ["escaped-json"];
-    Escaped "escaped-json" "JSON is written with escapes wherever a character is not ASCII, and for the solidus." ["RFC 8259 7"];
+    Escaped "escaped-json" "JSON has escapes for all characters beyond ASCII, and for the solidus." ["RFC 8259 7"];
     Reordered "reordered-json" "The fields of JSON objects come in reverse order." ["RFC 8259 4"];
 }
 

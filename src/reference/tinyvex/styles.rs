@@ -13,13 +13,13 @@ styles! {
     // ---- streams
     NoJournal "no-journal" "There are no journals." ["TV-AMB-11"] excludes ["journal-in-the-result"];
     JournalInResult "journal-in-the-result" "The journal is in the result of subscribe." ["TV-AMB-11"];
-    OwnSeqs "seq-per-subscription" "Nothing is resumed: every subscription begins with seq 1 and the current value." ["TV-AMB-10"] excludes ["seq-with-gaps"];
+    OwnSeqs "seq-per-subscription" "No subscription is resumed: each begins with seq 1 and the current value." ["TV-AMB-10"] excludes ["seq-with-gaps"];
     SeqWithGaps "seq-with-gaps" "seq grows by three." ["TV-AMB-09"];
     StartBelow "start-seq-below" "startSeq of a new subscription is one less than its first seq." ["TV-AMB-08"];
     RefusesTakenIds "taken-sub-ids-refused" "subscribe with a subId in use is refused." ["TV-AMB-14"];
-    RefusesUnknownIds "unknown-sub-ids-refused" "unsubscribe of what is not subscribed is refused." ["TV-AMB-15"];
+    RefusesUnknownIds "unknown-sub-ids-refused" "unsubscribe of an unknown subId is refused." ["TV-AMB-15"];
     NoChunks "no-chunks" "Large values come in one piece." ["TV-CHK-1"] excludes ["large-chunks", "parts-from-one"];
-    LargeChunks "large-chunks" "Values are cut above 64 KiB." ["TV-CHK-1"];
+    LargeChunks "large-chunks" "Values above 64 KiB are sent in chunks." ["TV-CHK-1"];
     PartsFromOne "parts-from-one" "Chunks are numbered from 1." ["TV-AMB-20"];
 
     // ---- mutations
@@ -34,15 +34,15 @@ styles! {
     PongsToo "pongs-beside-results" "A ping that is a request gets tinyvex/pong, too." ["TV-AMB-19"];
 
     // ---- sessions
-    OkOnly "ok-only" "The result of session/prompt is no more than ok." ["TV-AMB-03"] excludes ["stop-reason-only"];
-    StopReasonOnly "stop-reason-only" "The result of session/prompt is the stopReason." ["TV-AMB-03"] warns ["TV-ACP-9"];
-    CamelSessionIds "camel-session-ids" "session/update says sessionId." ["TV-AMB-02"] warns ["TV-ACP-13"];
+    OkOnly "ok-only" "The result of session/prompt has only ok." ["TV-AMB-03"] excludes ["stop-reason-only"];
+    StopReasonOnly "stop-reason-only" "The result of session/prompt has only the stopReason." ["TV-AMB-03"] warns ["TV-ACP-9"];
+    CamelSessionIds "camel-session-ids" "session/update has sessionId." ["TV-AMB-02"] warns ["TV-ACP-13"];
     NoPlans "no-plans" "There are neither plans nor commands nor modes." ["TV-ACP-20", "TV-ACP-21"];
     NoUserChunks "no-user-chunks" "The user's text is not reported as an update." ["TV-ACP-12"];
     OnePiece "one-piece" "A text comes in one piece." ["TV-ACP-26"] excludes ["small-pieces"];
     SmallPieces "small-pieces" "A text comes in pieces of one to three characters." ["TV-ACP-26"];
-    OwnThoughts "own-thoughts" "Every prompt gets reasoning that is sent to the client." ["TV-ACP-15"];
+    OwnThoughts "own-thoughts" "Each prompt has an additional thought of the agent." ["TV-ACP-15"];
     OneUpdate "one-update-for-a-tool" "A tool call has one update, at its end." ["TV-ACP-18"];
     CallIdsAreUuids "call-ids-are-uuids" "toolCallId is a UUID." ["TV-ACP-17"];
-    JoinedHistory "joined-history" "The history has one entry for an answer, however many pieces it came in." ["TV-DUR-4"];
+    JoinedHistory "joined-history" "The history has one entry for an answer, even if it came in several pieces." ["TV-DUR-4"];
 }
