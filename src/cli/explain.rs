@@ -178,7 +178,7 @@ fn show(protocol: &Protocol, cases: &[Outline], id: &str) -> Result<Exit, Failur
     let faults: Vec<_> =
         reference::faults(&protocol.name).iter().filter(|fault| fault.violates.contains(&id)).collect();
     if !faults.is_empty() {
-        writeln!(out, "  broken by the reference server's faults:")?;
+        writeln!(out, "  violated by faults of the reference server:")?;
         for fault in faults {
             writeln!(out, "    {}: {}", fault.name, fault.title)?;
         }

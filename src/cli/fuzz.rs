@@ -162,7 +162,7 @@ impl Fuzz {
         writeln!(out, "{}", show::summary(&report))?;
         if exit == Exit::Nothing {
             let why = match report.progress.cases {
-                0 => "no case was over in time: use a larger --time",
+                0 => "no case was complete in time: use a larger --time",
                 _ => "each case ended before its first input: frameproof doctor shows what is missing",
             };
             writeln!(anstream::stderr(), "note: nothing was fuzzed; {why}")?;

@@ -239,7 +239,10 @@ impl EventsFile {
 }
 
 fn leading_out(error: String) -> Failure {
-    usage(error, "name the place itself, or remove the link: files of strangers may hold links to anywhere")
+    usage(
+        error,
+        "name the target of the link, or remove the link: files of untrusted authors may contain links to any place",
+    )
 }
 
 /// Refuses to write over what is read, and to write two things to one file.

@@ -87,7 +87,7 @@ fn walks(report: &ExploreReport) -> CaseReport {
     };
     CaseReport {
         case: "explore/walks".to_owned(),
-        title: "Every valid conversation goes as the protocol says".to_owned(),
+        title: "Every valid conversation follows the protocol".to_owned(),
         verdict,
         reason,
         seconds: report.progress.time.as_secs_f64(),

@@ -199,7 +199,7 @@ impl<'c> Investigator<'c> {
             Some(Pending::Unconfirmed(_, print))
                 if joint.as_ref().is_some_and(|joint| joint.print.oracle == print.oracle) => {}
             Some(Pending::Unconfirmed(index, print)) => {
-                self.events.note(no_finding(index, &print, "the end came before it was confirmed"));
+                self.events.note(no_finding(index, &print, "the campaign ended before it was confirmed"));
             }
             None => {}
         }

@@ -26,7 +26,7 @@ pub enum Barrier {
     Partial(PartialBarrier),
 }
 
-/// A query whose answer other messages may overtake. It has `orders` or `per`. Where it proves nothing, a silence stands in for it.
+/// A query whose answer other messages may overtake. It has `orders` or `per`. For messages that it does not order, a silence is used instead.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct PartialBarrier {

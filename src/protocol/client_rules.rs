@@ -10,7 +10,7 @@ use super::{Answer, Matcher, Protocol};
 use crate::source::{Diagnostic, Diagnostics, Document, Part, escape_token};
 use crate::trace::Direction;
 
-/// One of the things that a client does by itself when a message of the server's comes. In the values of `send`, `reply` and `refuse`,
+/// What a client sends automatically when a message of the server comes. In the values of `send`, `reply` and `refuse`,
 /// `{{message}}` is the server's message, `{{message.NAME}}` a member of it.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]

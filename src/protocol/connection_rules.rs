@@ -17,7 +17,7 @@ const NONE: &str = "none";
 const UPGRADE: &str = "/x-frameproof/upgrade";
 const PARAMETERS: &str = "/x-frameproof/parameters";
 
-/// What every client asks for when it connects, unless the run, the target or an `open` says otherwise.
+/// What every client requests when it connects, unless the run, the target or an `open` overrides it.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct UpgradeRules {
@@ -41,7 +41,7 @@ pub struct UpgradeRules {
 pub struct Parameter {
     /// What it is, in one sentence.
     pub about: String,
-    /// What it is where the target does not say: `parameters` of a target. Without it, cases that need it are not applicable to such a target.
+    /// The value for a target that gives none in its `parameters`. Without a default, cases that need it are not applicable to such a target.
     pub default: Option<Value>,
 }
 

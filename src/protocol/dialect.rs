@@ -62,11 +62,11 @@ pub struct Respelling {
     pub on: OneOrMany,
     /// Subset of the message, in what both spell alike.
     pub with: Option<Value>,
-    /// Where the value stands in the document's own spelling.
+    /// The place of the value in the document's own spelling.
     pub ours: Pointer,
-    /// Where it stands in the dialect.
+    /// Its place in the dialect.
     pub theirs: Pointer,
-    /// Values that have another form there; all others are taken as they are.
+    /// Values that have another form there; all others are unchanged.
     #[serde(default)]
     pub values: Vec<SpeltValue>,
 }

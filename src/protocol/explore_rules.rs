@@ -25,10 +25,10 @@ pub struct Explore {
     /// Messages that any client may send in any state, that have no effect on it, and how they are answered.
     #[serde(default)]
     pub messages: IndexMap<String, Vec<Exchange>>,
-    /// Turns in which the client sends further messages. They begin and end at rest.
+    /// Turns in which the client sends further messages. They begin and end in the idle state.
     #[serde(default)]
     pub turns: IndexMap<String, ScriptedTurn>,
-    /// How any client of a session can see that it is at rest.
+    /// How any client of a session can see that it is idle.
     #[serde(default)]
     pub at_rest: Vec<Exchange>,
 }

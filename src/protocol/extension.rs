@@ -39,7 +39,7 @@ pub struct Extension {
     pub session: Session,
     /// What clients ask for when they connect: headers and sub-protocols, and what the server must select.
     pub upgrade: Option<super::UpgradeRules>,
-    /// What differs from server to server and cases depend on, by name: `{{target.NAME}}`. A target says it in its `parameters`.
+    /// Values that differ from server to server and on which cases depend, by name: `{{target.NAME}}`. A target gives them in its `parameters`.
     #[serde(default)]
     pub parameters: IndexMap<String, super::Parameter>,
     /// The ways to begin a connection, by name; a scenario's `open` uses the first unless it names one. None: a connection is
@@ -358,7 +358,7 @@ pub enum Offered {
     /// By every server.
     #[default]
     Yes,
-    /// By the reference server alone: another needs a fixture, and an overlay that says `yes`.
+    /// Only by the reference server: another server needs a fixture, and an overlay with `yes`.
     Fixture,
     /// By none.
     No,
@@ -373,10 +373,10 @@ pub struct Tool {
     /// Arguments; a scenario may replace them.
     #[serde(default)]
     pub args: serde_json::Map<String, Value>,
-    /// Capabilities without which it is not what its class says: cases that call it are not applicable then.
+    /// Capabilities that the tool needs: without them, cases that call it are not applicable.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<String>,
-    /// `guarded`: whether the server asks somebody before it runs the tool. Default: yes; `doctor` looks for it.
+    /// `guarded`: whether the server requests approval before it runs the tool. Default: yes; `doctor` looks for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asks: Option<bool>,
     /// What a target says of its own tool of this class.

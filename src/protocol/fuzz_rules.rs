@@ -134,7 +134,7 @@ pub struct IdRule {
     pub on: Vec<Place>,
     /// The required answer to an id that was never sent.
     pub unknown: Option<Refusal>,
-    /// The id gives access to anybody who knows it: ids of other sessions are not used then.
+    /// Every client that knows the id has access: ids of other sessions are then not used.
     #[serde(default)]
     pub grants: bool,
 }
@@ -161,11 +161,11 @@ pub struct Situation {
     /// The connection is lost then, and made again with this opening.
     #[serde(default)]
     pub reopen: Option<String>,
-    /// How it is left again; the session is at rest then. Empty: it is at rest already.
+    /// How the state is left; the session is idle afterwards. Empty: it is idle already.
     #[serde(default)]
     pub leave: Vec<Exchange>,
-    /// Other ways to leave it, by name, after which the session is at rest, too: for `explore`. `{{NAME}}` is what `enter` has
-    /// saved, whoever of the session's clients leaves it.
+    /// Other ways to leave it, by name, after which the session is idle, too: for `explore`. `{{NAME}}` is what `enter` has
+    /// saved, whichever client of the session leaves the state.
     #[serde(default)]
     pub ways: IndexMap<String, Vec<Exchange>>,
     /// How any client of the session can see that it is in this state: for `explore`.
@@ -175,7 +175,7 @@ pub struct Situation {
     /// state, unless every connection is a session of its own.
     #[serde(default)]
     pub outlives: bool,
-    /// It ends by itself, soon: no message is needed to leave it, and the server's visible state may change meanwhile.
+    /// The state ends without a message of a client, soon, and the server's visible state may change meanwhile.
     #[serde(default)]
     pub passing: bool,
 }

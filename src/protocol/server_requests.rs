@@ -25,7 +25,7 @@ pub struct Requests {
     /// The refusal: what is sent where a step says `refuse`. `{{refuse}}` is what the step gives, for example `{ code, message }`.
     /// Default, where the protocol has `replies`: their `id` and `error`.
     pub refuse: Option<Value>,
-    /// Where the server says that a request is over, answered or not: the message, and the place of the request's id in it.
+    /// How the server reports the end of a request, answered or not: the message, and the place of the request's id in it.
     pub resolved: Option<At>,
 }
 

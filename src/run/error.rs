@@ -137,7 +137,7 @@ fn connect(error: &ConnectError, target: &Target) -> String {
             "a URL looks like ws://127.0.0.1:8765/ws, with {…} as in the protocol's address".to_owned()
         }
         ConnectError::Tls(_) => {
-            "a certificate of one's own is trusted with --ca-file FILE, the PEM file of whoever signed it; a \
+            "--ca-file FILE trusts a private certificate authority, whose certificate is in this PEM file; a \
              server certificate needs basicConstraints CA:FALSE and the host in subjectAltName"
                 .to_owned()
         }
@@ -145,7 +145,7 @@ fn connect(error: &ConnectError, target: &Target) -> String {
             "something answers there, but not a WebSocket server: are port and path right?".to_owned()
         }
         ConnectError::Unanswered(_) => format!(
-            "something listens there and says nothing: is it the right port, does it expect TLS (`wss://`), or does its handler \
+            "something listens there and sends nothing: is it the right port, does it expect TLS (`wss://`), or does its handler \
              hang before the upgrade? A server that needs longer: {slow}"
         ),
         ConnectError::Unsecured(_) => format!(

@@ -193,7 +193,7 @@ pub struct Step {
     pub assert: Option<Assertion>,
     /// Do these steps and compare the server's visible state before and after.
     pub unchanged: Option<Vec<Step>>,
-    /// Do these steps again and again, until one of them takes a message of `until`: the steps behind that one are left out. It must come
+    /// Repeat these steps until one of them accepts a message of `until`; the steps after that one are skipped. The message must come
     /// within `count` rounds (100).
     pub repeat: Option<Vec<Step>>,
     /// Execute the first steps of all lists, then the second ones, and so on, so that messages are sent back to back.
@@ -248,11 +248,11 @@ pub struct Step {
     /// back to back. `repeat`: rounds at most. From 1 (the default, but for `repeat`) to 100,000.
     #[schemars(range(min = 1, max = 100_000))]
     pub count: Option<u32>,
-    /// `send`, `raw`: what is asked for by this message may still be under way when the case ends: what the server owes for it then is not
-    /// held against it, and what it sends does not prolong a silence.
+    /// `send`, `raw`: the server may still process this message when the case ends: obligations that the message began are then not
+    /// judged, and messages about it do not prolong a silence.
     #[serde(default)]
     pub abandon: bool,
-    /// `repeat`: the message, or one of the messages, that ends the loop: with `with` and `where`, as `expect` has them. Values that it lacks are not
+    /// `repeat`: the message, or one of the messages, that ends the loop: with `with` and `where`, as `expect` has them. Values that it does not have are not
     /// saved.
     pub until: Option<OneOrMany>,
     /// `drop`: after this many events of the log. A number or a template.
@@ -290,8 +290,8 @@ pub struct Step {
 pub struct Joined {
     /// The messages with the pieces.
     pub of: Pattern,
-    /// Where a piece stands: the first of these places that holds a string. `*` in a place stands for every element of a list, whose
-    /// strings are put together.
+    /// The place of a piece: the first of these places that has a string. `*` in a place means every element of a list, whose
+    /// strings are concatenated.
     pub at: Vec<Pointer>,
     /// What the pieces of one text have in common. With it the result is a list of texts, in the order of their first
     /// pieces; without it, one text.

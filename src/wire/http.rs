@@ -124,7 +124,7 @@ fn told(error: ureq::Error) -> String {
     let shown = tls::explain(&error);
     match shown == error.to_string() {
         true => shown,
-        false => format!("{shown}; --ca-file FILE trusts whoever signed a certificate of one's own"),
+        false => format!("{shown}; --ca-file FILE trusts a private certificate authority"),
     }
 }
 

@@ -118,7 +118,7 @@ fn what_a_server_is_said_to_offer_is_judged() {
     };
     let (_, without, _) = run(&[]);
     let last = without.lines().last().unwrap_or_default().to_owned();
-    assert!(last.contains("only for want of --offer") && last.contains("counters"), "{without}");
+    assert!(last.contains("only because --offer") && last.contains("counters"), "{without}");
     let (_, with, _) = run(&["--offer", "counters,threads,actions,computations"]);
     let last = with.lines().last().unwrap_or_default().to_owned();
     assert!(!last.contains("counters"), "{with}");

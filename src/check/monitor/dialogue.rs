@@ -98,7 +98,7 @@ impl Dialogue {
             }
         };
         if !agrees {
-            let message = "the history is not what was sent and received".to_owned();
+            let message = "the history does not agree with the messages sent and received".to_owned();
             if let Some(violation) = tally.broken(&self.check, &self.rule.decides, seen.event, message) {
                 violation.expected = Some(json!(talk.turns));
                 violation.actual = Some(json!(shown));

@@ -19,8 +19,8 @@ pub struct Holds {
     /// The JSON Schema.
     pub schema: Option<Value>,
     /// In place of `schema`: where another message of the connection has it (`on`, `at`), such as the declaration of a tool. The newest with the
-    /// same `key` counts; one without a schema takes it back. A schema that refers outside itself, to itself, or has more than
-    /// 10,000 parts judges nothing.
+    /// same `key` counts; one without a schema revokes it. A schema that refers outside itself, to itself, or has more than
+    /// 10,000 parts is not used.
     pub told: Option<At>,
     /// What pairs the message that has the schema with those that it is about.
     pub key: Option<Key>,
@@ -198,7 +198,7 @@ pub struct Concatenation {
     pub whole: At,
     /// What pairs them.
     pub key: Option<Key>,
-    /// Enough that one of them has a line of the other in it; blank pieces say nothing.
+    /// It is enough that one of them contains a line of the other; blank pieces are ignored.
     #[serde(default)]
     pub loose: bool,
     /// Violated otherwise.

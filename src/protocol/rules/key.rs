@@ -18,7 +18,7 @@ pub enum Key {
     Same(Pointer),
     /// The pointer in the message that begins (`first`, `after`, `from`, `piece`, `request`), and in the others.
     Each(Pointer, Pointer),
-    /// By message: the first entry that means a message says where its key is. A message that none means has no key.
+    /// By message: the first entry whose pattern matches a message gives the place of its key. A message that no entry matches has no key.
     ByMessage(Vec<KeyPlace>),
 }
 
@@ -30,11 +30,11 @@ pub struct KeyPlace {
     pub on: Option<Pattern>,
     /// Their key. Of several places the values together; a message that lacks one of them has no key.
     pub at: Places,
-    /// The value at `at` is not the key itself: a third message tells which key it stands for.
+    /// The value at `at` is not the key itself: a third message gives the key.
     pub through: Option<Through>,
 }
 
-/// A message that tells which key a value stands for, on the same connection: a request that gives its progress a token, say.
+/// A message that assigns a key to a value, on the same connection: for example a request with a progress token.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Through {

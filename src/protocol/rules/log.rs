@@ -8,7 +8,7 @@ use super::Key;
 use crate::frame::Pointer;
 use crate::protocol::extension::{At, Ids, Pattern};
 
-/// A counter grows in arrival order on each connection. It starts anew with the connection and with a
+/// A counter grows in arrival order on each connection. It starts again with the connection and with a
 /// message of `restarts`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -49,10 +49,10 @@ pub struct Agreement {
 pub struct Replay {
     /// The sent message that asks for a replay, and the cursor in it (null or absent: nothing seen).
     pub resume: At,
-    /// Messages that say that no replay follows (a gap): then `complete` and `content` are not judged.
+    /// Messages that announce that no replay follows (a gap): then `complete` and `content` are not judged.
     pub refused: Option<Pattern>,
     /// Messages that show the newest id of the log, and where. One that shows an older id than the cursor (or none), before any
-    /// event, says that the log does not reach that far: then nothing but `content` is judged.
+    /// event, means that the log does not reach that far: then only `content` is judged.
     pub resets: Option<At>,
     /// Messages that take a connection into a session. On one that was in it before it resumed, live events may come between
     /// the resume and the replay: only what was known when the resume was sent is judged.

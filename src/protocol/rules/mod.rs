@@ -98,7 +98,7 @@ impl Rule {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
-    /// One connection; a reconnect starts anew.
+    /// One connection; a reconnect starts again.
     #[default]
     Connection,
     /// Everything seen of one session, on all its connections.

@@ -115,7 +115,7 @@ pub struct Bracket {
     pub open: Pattern,
     /// Ends it.
     pub close: Pattern,
-    /// What must lie within.
+    /// The messages that must come within the scope.
     pub inside: Pattern,
     /// Every `open` needs a `close` of its own: a scope ends when as many `close` as `open` have come.
     #[serde(default)]

@@ -55,7 +55,7 @@ pub(super) fn page(found: &Comparison, title: &str, names: (&str, &str)) -> Mark
             section #differences aria-labelledby="differences-h" {
                 h2 #differences-h { "What differs" }
                 @if sections.is_empty() { p.empty { "Only ids, times and the division of texts differ." } }
-                @else { p.muted { "Ids and counters of the second recording that stand for one of the first are written as there." } }
+                @else { p.muted { "Ids and counters of the second recording that correspond to those of the first have the values of the first." } }
                 @for section in &sections { (section) }
                 @if hidden > 0 { p.muted { "… and " (hidden) " more clients whose messages differ; the page has become too long." } }
             }

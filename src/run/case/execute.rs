@@ -15,7 +15,7 @@ use crate::scenario::case::Step;
 
 /// Why a case that watches the server's memory is left out.
 const NO_MEMORY: &str =
-    "it watches the server's memory, which only one that frameproof launches itself shows";
+    "it measures the server's memory, which needs a server that frameproof launches itself";
 /// Most iterations of a sweep; a turn with more events is cut there.
 const MAX_SWEEP: u32 = 200;
 

@@ -19,7 +19,7 @@ impl Interpreter<'_> {
         {
             return Ok(());
         }
-        Err(Abort::NotApplicable("the target has no prompt for what this case has the model do".to_owned()))
+        Err(Abort::NotApplicable("the target has no prompt for this case".to_owned()))
     }
 
     /// What the cue's turns would have had the model say.

@@ -62,7 +62,7 @@ fn undecided(linter: &mut Linter<'_>) {
     for index in lost {
         let message =
             format!("no step of the case decides {}, and no rule of the protocol", case.covers[index]);
-        let hint = "give the step that does `covers`, or leave the requirement out";
+        let hint = "give the step that does `covers`, or remove the requirement";
         linter.found(Rule::UndecidedCovers, &format!("/covers/{index}"), Part::Value, message, hint);
     }
 }
@@ -80,7 +80,8 @@ fn light(linter: &mut Linter<'_>) {
     if covers.is_empty() || requirements.fails(covers) {
         return;
     }
-    let message = format!("of a server whose turns never end, {} would be told", covers.join(" and "));
-    let hint = "let a turn end before, without `covers`";
+    let message =
+        format!("a server whose turns never end would be reported as violating {}", covers.join(" and "));
+    let hint = "let a turn end before this step, in a step without `covers`";
     linter.found(Rule::LightTurnEnd, &format!("/steps/{index}/covers"), Part::Value, message, hint);
 }

@@ -8,7 +8,7 @@ use crate::scenario::case::{Awaited, Step, Verb};
 use crate::source::Part;
 use crate::trace::Direction;
 
-const HINT: &str = "keep the id with `save` where the server tells it, and write `{{NAME}}` here";
+const HINT: &str = "keep the id with `save` where the server sends it, and write `{{NAME}}` here";
 
 pub(super) fn look(linter: &mut Linter<'_>, step: &Step, behind: &[Step], at: &str) {
     match &step.verb {
@@ -54,7 +54,7 @@ fn awaited(linter: &mut Linter<'_>, awaited: &Awaited, at: &str) {
         }
     }
     for (id, place) in places {
-        let message = format!("the id of the {id} is the server's to choose");
+        let message = format!("the server chooses the id of the {id}");
         linter.found(Rule::LiteralId, &place, Part::Value, message, HINT);
     }
 }
@@ -83,7 +83,7 @@ fn sent(linter: &mut Linter<'_>, message: &Value, behind: &[Step], at: &str) {
         }
     }
     for (name, place) in places {
-        let message = format!("the id of the {name} is one that the server has given");
+        let message = format!("the server chose the id of the {name}");
         linter.found(Rule::LiteralId, &place, Part::Value, message, HINT);
     }
 }

@@ -41,12 +41,12 @@ impl Rule {
         (
             Self::HiddenEffect,
             "hidden-effect",
-            "what a refused message has done would look like the effect of the next one",
+            "an effect of a refused message would look like an effect of the next one",
         ),
         (
             Self::LightTurnEnd,
             "light-turn-end",
-            "a server whose turns never end would be told to break something lighter",
+            "a server whose turns never end would be reported as violating only a SHOULD",
         ),
     ];
 

@@ -46,9 +46,9 @@ pub(super) fn look(linter: &mut Linter<'_>, steps: &[Step], at: &str) {
         let name =
             kind.and_then(|kind| linter.protocol.messages.get(kind)).map_or("", |message| &message.name);
         let message = format!(
-            "if the `{name}` that was refused before has had its effect after all, it would look like that of this one"
+            "an effect of the `{name}` that was refused before would look like an effect of this one"
         );
-        let hint = "look at the effect in between: `never`, or the refused one within `unchanged`";
+        let hint = "check the effect in between: `never`, or the refused message within `unchanged`";
         linter.found(Rule::HiddenEffect, &format!("{at}/{index}"), Part::Value, message, hint);
     }
 }

@@ -33,7 +33,7 @@ pub(super) fn look(linter: &mut Linter<'_>, step: &Step, before: &[Step], at: &s
         && is_fixed(relation)
     {
         let message = "the condition compares no value of this run".to_owned();
-        let hint = "compare with a `{{variable}}`, or leave `when` out";
+        let hint = "compare with a `{{variable}}`, or remove `when`";
         linter.found(Rule::FixedCondition, &format!("{at}/when"), Part::Value, message, hint);
     }
     let constraint = match &step.verb {
@@ -49,14 +49,8 @@ pub(super) fn look(linter: &mut Linter<'_>, step: &Step, before: &[Step], at: &s
             return;
         }
         Verb::Never(verb) if verb.window.is_some_and(|window| window.is_zero()) => {
-            let message = "nothing comes within no time".to_owned();
-            linter.found(
-                Rule::CannotFail,
-                &format!("{at}/window"),
-                Part::Value,
-                message,
-                "leave `window` out",
-            );
+            let message = "no message can come within a window of zero".to_owned();
+            linter.found(Rule::CannotFail, &format!("{at}/window"), Part::Value, message, "remove `window`");
             return;
         }
         Verb::Check(verb) => {
@@ -86,8 +80,8 @@ pub(super) fn look(linter: &mut Linter<'_>, step: &Step, before: &[Step], at: &s
     };
     let (schema, place, bodies) = constraint;
     if !bodies.is_empty() && cannot_fail(schema, &bodies) {
-        let message = "no message that can come here breaks this".to_owned();
-        let hint = "ask for what must be there: `required`, or another field";
+        let message = "no message that can come here fails this".to_owned();
+        let hint = "name what must be present: `required`, or another field";
         linter.found(Rule::CannotFail, &place, Part::Value, message, hint);
     }
 }

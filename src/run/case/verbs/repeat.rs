@@ -24,7 +24,7 @@ impl Interpreter<'_> {
         }
         let (names, most) = (verb.until.names.join(" or "), verb.most);
         let rounds = if most == 1 { "one round".to_owned() } else { format!("{most} rounds") };
-        let message = format!("{names} did not come in {rounds}, as the loop waits for it");
+        let message = format!("{names} did not come in {rounds} of the loop");
         let expected = self.asked_for(&verb.until)?;
         self.fail_step(cx.blame, message, None, expected)
     }
