@@ -1,4 +1,4 @@
-// A server of npm's `graphql-ws` to try the description on. Usage: node server.mjs PORT
+// A server of npm's `graphql-ws` to test. Usage: node server.mjs PORT
 import { WebSocketServer } from 'ws';
 import { useServer } from 'graphql-ws/lib/use/ws';
 import { GraphQLError, GraphQLInt, GraphQLNonNull, GraphQLObjectType, GraphQLSchema, GraphQLString } from 'graphql';

@@ -1,4 +1,4 @@
-"""A server of PyPI's `mcp` over WebSocket, to try the description on. Usage: python server.py PORT"""
+"""A server of PyPI's `mcp` over WebSocket, to test. Usage: python server.py PORT"""
 
 import asyncio
 import sys

@@ -36,7 +36,7 @@ def kind_of(error: anthropic.AnthropicError) -> str | None:
 
 
 class Rules:
-    """Which calls run without being asked about, and which never do. The first that matches decides."""
+    """Which calls run without approval, and which never run. The first rule that matches decides."""
 
     DENY = {"secret_note": ".*", "write_note": '"key": "forbidden"'}
     ALLOW = {"read_note": ".*", "slow_note": ".*", "fail_note": ".*"}
@@ -122,7 +122,7 @@ class ToolFailed(Exception):
 
 
 class Invalid(Exception):
-    """A message of the client's that means nothing."""
+    """An invalid message of the client."""
 
 
 def demand(message: dict, key: str, kind: type) -> object:
@@ -133,7 +133,7 @@ def demand(message: dict, key: str, kind: type) -> object:
 
 
 class Agent:
-    """One connection: its conversation, its turn under way, and the decisions that it waits for."""
+    """One connection: its conversation, its active turn, and the decisions that it awaits."""
 
     def __init__(self, service: Service, socket: web.WebSocketResponse):
         self.service, self.socket = service, socket
@@ -152,17 +152,17 @@ class Agent:
         try:
             await self.socket.send_str(json.dumps({"type": kind, **fields}, ensure_ascii=False))
         except ConnectionError:
-            # Nobody is there any more: the connection's own loop ends, and with it the turn.
+            # The client has disconnected: the loop of the connection ends, and with it the turn.
             pass
 
     async def say(self, kind: str, **fields) -> None:
-        """As `tell`, for what comes from the agent."""
+        """As `tell`, for messages of the agent."""
         await self.tell(kind, agent_id=AGENT, **fields)
 
     async def complain(self, text: str, fatal: bool = False) -> None:
         await self.tell("Error", message=text, fatal=fatal)
 
-    # What the client says.
+    # Messages of the client.
 
     async def hear(self, text: str) -> None:
         try:
@@ -263,12 +263,12 @@ class Agent:
             self.remember("assistant", "".join(self.said))
 
     async def finish(self) -> None:
-        # Whoever has seen Finished finds the agent idle.
+        # A client that has got Finished finds the agent idle.
         self.turn = None
         await self.say("Finished", usage=self.usage)
 
     async def ask_model(self) -> list[dict]:
-        """One response, streamed; tried again if the provider is busy. Its calls."""
+        """Streams one response, with retries if the provider is busy. Returns its calls."""
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 return await self.stream_response()
@@ -297,7 +297,7 @@ class Agent:
         async with stream as events:
             async for event in events:
                 if event.type == "message_start":
-                    # Known from the beginning, so that a cancelled turn has a figure, too.
+                    # Known from the beginning, so that a cancelled turn has a count, too.
                     self.grow(event.message.usage)
                 if event.type != "content_block_delta":
                     continue
@@ -312,7 +312,7 @@ class Agent:
         blocks = [block.model_dump(exclude_none=True) for block in response.content]
         if blocks:
             self.conversation.append({"role": "assistant", "content": blocks})
-        # A provider that is asked the same again answers with the same ids; a session has each but once.
+        # A provider returns the same ids for the same request; in a session each id is unique.
         turn = len(self.conversation)
         return [
             {"id": b["id"], "call_id": f"{b['id']}.{turn}", "name": b["name"], "params": b["input"]}
@@ -349,7 +349,7 @@ class Agent:
             output, is_error = await self.perform(call), False
         except ToolFailed as error:
             output, is_error = str(error), True
-        # The end of a call is told once: from here on a cancellation has nothing to tell about it.
+        # The end of a call is reported once: from here on, a cancellation does not report it.
         self.open_calls.discard(call["call_id"])
         if is_error:
             await self.say("ToolError", call_id=call["call_id"], error=output)
@@ -386,7 +386,7 @@ class Service:
     def __init__(self, notes: Path, bugs: frozenset[str]):
         self.toolbox = Toolbox(notes)
         self.bugs = bugs
-        # Retries are ours, so that clients can be told about them.
+        # The server retries itself, so that it can report retries to clients.
         self.model = anthropic.AsyncAnthropic(max_retries=0)
 
     async def connect(self, request: web.Request) -> web.WebSocketResponse:
@@ -402,7 +402,7 @@ class Service:
                 elif message.type is WSMsgType.BINARY:
                     await agent.complain("messages are text")
             if is_rude and socket.exception() is None:
-                # As if something of the session had never let go.
+                # The bug: something keeps the session open.
                 await asyncio.sleep(3600)
         except ConnectionError:
             pass

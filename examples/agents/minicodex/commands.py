@@ -1,4 +1,4 @@
-"""What a client may say: the document's Pydantic models, and the error that each way of getting it wrong deserves."""
+"""The commands of clients: the document's Pydantic models, and the error for each kind of invalid command."""
 
 import json
 from datetime import datetime
@@ -65,13 +65,13 @@ Command = Annotated[
 ]
 COMMAND = TypeAdapter(Command)
 
-# Pydantic's names of errors to the document's.
+# Pydantic's names of errors, and those of the document.
 CODES = {"missing": "MISSING_FIELD", "extra_forbidden": "INVALID_COMMAND"}
 UNTYPED = {"union_tag_invalid", "union_tag_not_found", "model_attributes_type", "dict_type"}
 
 
 class Refused(Exception):
-    """A command that is not carried out."""
+    """A refused command."""
 
     def __init__(self, code: str, message: str, req_id: str | None = None):
         super().__init__(message)

@@ -22,9 +22,9 @@ from session import VERSION, Session
 
 BUGS = {"late-answer", "foreign-snapshot", "error-as-text"}
 HEARTBEAT_MS = 1000
-# Frames that wait for a client until it is told so, until it is told that it caught up, and until it is given up.
+# Numbers of frames that wait for a client: from the first it gets drain, below the second ok, from the third it is disconnected.
 DRAIN, OK, LIMIT = 64, 8, 20_000
-# Bytes that the system keeps for a client: what is more waits here, where it is counted.
+# Bytes that the system buffers for a client: further frames wait here, where they are counted.
 BUFFER = 32 << 10
 
 
@@ -38,7 +38,7 @@ class Client:
         self.is_behind = False
 
     def put(self, frame: dict) -> None:
-        # Written down now: what it refers to will have changed when its turn comes.
+        # Serialised now, because the data may change before the frame is sent.
         self.frames.put_nowait(json.dumps(frame, ensure_ascii=False))
         waiting = self.frames.qsize()
         if waiting > DRAIN and not self.is_behind:

@@ -14,9 +14,9 @@ from tools import GUARDED, TOOLS, Notes, result
 
 VERSION = "1.0.0"
 CAPABILITIES = ["approvals", "replay", "reasoning"]
-# Events that a client may have missed and still get replayed.
+# The replay window: the number of missed events that can be replayed.
 WINDOW = 200
-# Rounds of a run: a model that calls tools for ever is stopped.
+# The limit of rounds in a run, for a model that calls tools without end.
 ROUNDS = 50
 ITEMS = {"user_text", "assistant_text", "tool_call", "function_call_output", "reasoning"}
 
@@ -69,7 +69,7 @@ class Session:
         self.run: Run | None = None
         self.run_counter = 0
 
-    # What clients are told.
+    # Messages to clients.
 
     def emit(self, kind: str, **fields) -> None:
         """Puts an event into the log and sends it to every client."""
@@ -103,14 +103,14 @@ class Session:
         }
 
     def missed_since(self, last_seen: int) -> list[dict] | None:
-        """The events after this one; none if they are not all there."""
+        """The events after this one; None if they are not all stored."""
         newest = self.last_event_id or 0
         oldest = self.window[0]["event_id"] if self.window else newest + 1
         if last_seen > newest or last_seen < oldest - 1:
             return None
         return [event for event in self.window if event["event_id"] > last_seen]
 
-    # What clients may do.
+    # Commands of clients.
 
     def active(self) -> Run:
         if self.run is None or self.run.is_over:
@@ -194,11 +194,11 @@ class Session:
             raise
 
     def forget(self, conversation: int) -> None:
-        """Takes back what a run that did not end well added: a call without its output is refused by providers."""
+        """Removes the messages of a failed run: providers refuse a call without its output."""
         del self.messages[conversation:]
 
     async def respond(self) -> list[dict]:
-        """One response of the model, streamed. Its calls."""
+        """Streams one response of the model. Returns its calls."""
         said, calls = "", {}
         stream = await self.model.chat.completions.create(
             model="any", messages=self.messages, tools=TOOLS, stream=True
@@ -214,7 +214,7 @@ class Session:
                 if delta.content:
                     said += delta.content
                     if "late-answer" in self.bugs:
-                        # Each piece waits for the next, and so the last one waits for the end.
+                        # Each piece is sent when the next one comes, so that the last one can wait for the end.
                         held, piece = delta.content, held
                         if piece is not None:
                             self.emit("assistant_text", text=piece)
@@ -230,7 +230,7 @@ class Session:
                 self.status("finished")
             self.emit("assistant_text", text=held)
         if not said and not calls:
-            # A run without a word would leave its user wondering.
+            # A run always sends some text.
             self.emit("assistant_text", text="")
         return self.remember(said, list(calls.values()))
 
@@ -249,7 +249,7 @@ class Session:
             self.messages.append(message)
         found = []
         for call in calls:
-            # Providers use an id again when they are asked the same again; a session does not.
+            # Providers return the same id for the same request; in a session each id is unique.
             call_id = f"{call['id']}-{self.run_counter}"
             try:
                 args = json.loads(call["arguments"] or "{}")

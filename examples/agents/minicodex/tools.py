@@ -1,4 +1,4 @@
-"""The notes tools, and which of them ask first."""
+"""The notes tools, and which of them need approval."""
 
 import asyncio
 
@@ -28,7 +28,7 @@ class Notes:
         self.texts: dict[str, str] = {}
 
     async def run(self, name: str, args: dict) -> dict:
-        """What the tool gives back, as an MCP CallToolResult."""
+        """The result of the tool, as an MCP CallToolResult."""
         try:
             return result(await self.call(name, args))
         except (KeyError, TypeError, ValueError) as error:

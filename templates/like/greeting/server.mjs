@@ -1,4 +1,4 @@
-// A server of the protocol in this folder, to replace by yours. Usage: node server.mjs PORT
+// A server of the protocol in this folder, to be replaced by yours. Usage: node server.mjs PORT
 import { randomUUID } from 'node:crypto';
 
 const { WebSocketServer } = await import('ws').catch(() => {
@@ -7,7 +7,7 @@ const { WebSocketServer } = await import('ws').catch(() => {
 });
 const DEFECT = process.env.DEFECT; // set by the mutants of frameproof.toml
 
-// The JSON of a message; null if there is none. Half a surrogate pair is no Unicode.
+// The JSON of a message; null if there is none. Half of a surrogate pair is not Unicode.
 function parse(data, binary) {
   const whole = (text) => typeof text !== 'string' || text.isWellFormed();
   const check = (key, value) => {
@@ -21,7 +21,7 @@ function parse(data, binary) {
   }
 }
 
-// What is wrong with a command; undefined if nothing is.
+// The error of an invalid command; undefined for a valid one.
 function mistake(message) {
   if (message === null || typeof message !== 'object' || Array.isArray(message)) return 'not a JSON object';
   if (!['hello', 'say', 'ping', 'bye'].includes(message.type)) return 'no such command';

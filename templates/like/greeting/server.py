@@ -1,4 +1,4 @@
-"""A server of the protocol in this folder, to replace by yours. Usage: python3 server.py PORT"""
+"""A server of the protocol in this folder, to be replaced by yours. Usage: python3 server.py PORT"""
 import asyncio
 import json
 import os
@@ -18,14 +18,14 @@ def parse(text):
     """The JSON of a message; None if there is none."""
     try:
         message = json.loads(text) if isinstance(text, str) else None
-        json.dumps(message, ensure_ascii=False).encode()  # half a surrogate pair is no Unicode
+        json.dumps(message, ensure_ascii=False).encode()  # fails for half of a surrogate pair, which is not Unicode
         return message
     except (ValueError, RecursionError):
         return None
 
 
 def mistake(message):
-    """What is wrong with a command; None if nothing is."""
+    """The error of an invalid command; None for a valid one."""
     if not isinstance(message, dict):
         return "not a JSON object"
     if message.get("type") not in ("hello", "say", "ping", "bye"):
@@ -66,7 +66,7 @@ async def handle(socket):
     try:
         await converse(socket)
     except ConnectionClosed:
-        pass  # the client has gone
+        pass  # the client has disconnected
 
 
 async def main():

@@ -1,4 +1,4 @@
-// A server of the protocol in this folder, to replace by yours. Usage: node server.mjs PORT
+// A server of the protocol in this folder, to be replaced by yours. Usage: node server.mjs PORT
 const { WebSocketServer } = await import('ws').catch(() => {
   console.error('server.mjs needs the package ws: npm install');
   process.exit(1);
@@ -20,7 +20,7 @@ function parse(data) {
   const whole = (text) => typeof text !== 'string' || text.isWellFormed();
   try {
     return JSON.parse(data, (key, value) => {
-      if (!whole(key) || !whole(value)) throw new SyntaxError('half a surrogate pair is no Unicode');
+      if (!whole(key) || !whole(value)) throw new SyntaxError('fails for half of a surrogate pair, which is not Unicode');
       return value;
     });
   } catch {
@@ -28,13 +28,13 @@ function parse(data) {
   }
 }
 
-// The id under which a message is answered; null if it has none that can be used.
+// The id under which a message is answered; null if it has no valid one.
 function requestId(message) {
   const id = isObject(message) ? message.id : null;
   return typeof id === 'string' || Number.isInteger(id) ? id : null;
 }
 
-// Throws what is wrong with a request.
+// Throws the error of an invalid request.
 function check(message) {
   if (!isObject(message) || message.jsonrpc !== '2.0' || typeof message.method !== 'string') {
     throw new Mistake(-32600, 'this is no request');

@@ -1,4 +1,4 @@
-"""A server of the protocol in this folder, to replace by yours. Usage: python3 server.py PORT"""
+"""A server of the protocol in this folder, to be replaced by yours. Usage: python3 server.py PORT"""
 import asyncio
 import json
 import os
@@ -25,20 +25,20 @@ def integer(value):
 def parse(text):
     try:
         message = json.loads(text)
-        json.dumps(message, ensure_ascii=False).encode()  # half a surrogate pair is no Unicode
+        json.dumps(message, ensure_ascii=False).encode()  # fails for half of a surrogate pair, which is not Unicode
     except (ValueError, RecursionError):
         raise Mistake(-32700, "this is not JSON") from None
     return message
 
 
 def request_id(message):
-    """The id under which a message is answered; None if it has none that can be used."""
+    """The id under which a message is answered; None if it has no valid one."""
     value = message.get("id") if isinstance(message, dict) else None
     return value if isinstance(value, str) or integer(value) else None
 
 
 def check(message):
-    """Raises what is wrong with a request."""
+    """Raises the error of an invalid request."""
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0" or not isinstance(message.get("method"), str):
         raise Mistake(-32600, "this is no request")
     if "id" in message and request_id(message) is None:
@@ -102,7 +102,7 @@ async def handle(socket):
     try:
         await converse(socket)
     except ConnectionClosed:
-        pass  # the client has gone
+        pass  # the client has disconnected
 
 
 async def main():

@@ -1,4 +1,4 @@
-// A server of the protocol in this folder, to replace by yours. Usage: node server.mjs PORT
+// A server of the protocol in this folder, to be replaced by yours. Usage: node server.mjs PORT
 const { WebSocketServer } = await import('ws').catch(() => {
   console.error('server.mjs needs the package ws: npm install');
   process.exit(1);
@@ -15,7 +15,7 @@ function parse(data, binary) {
   let message;
   try {
     message = JSON.parse(data, (key, value) => {
-      if (!whole(key) || !whole(value)) throw new SyntaxError('half a surrogate pair is no Unicode');
+      if (!whole(key) || !whole(value)) throw new SyntaxError('fails for half of a surrogate pair, which is not Unicode');
       return value;
     });
   } catch {

@@ -1,4 +1,4 @@
-"""A server of the protocol in this folder, to replace by yours. Usage: python3 server.py PORT"""
+"""A server of the protocol in this folder, to be replaced by yours. Usage: python3 server.py PORT"""
 import asyncio
 import json
 import os
@@ -28,7 +28,7 @@ def parse(text):
     """A valid message, or None."""
     try:
         message = json.loads(text) if isinstance(text, str) else None
-        json.dumps(message, ensure_ascii=False).encode()  # half a surrogate pair is no Unicode
+        json.dumps(message, ensure_ascii=False).encode()  # fails for half of a surrogate pair, which is not Unicode
     except (ValueError, RecursionError):
         return None
     kind = message.get("type") if isinstance(message, dict) else None
@@ -79,7 +79,7 @@ async def handle(socket):
     try:
         await converse(socket, running)
     except ConnectionClosed:
-        pass  # the client has gone
+        pass  # the client has disconnected
     finally:
         for task in running.values():
             task.cancel()
