@@ -25,7 +25,7 @@ pub struct UpgradeRules {
     /// `open` replaces it.
     #[serde(default)]
     pub headers: IndexMap<String, String>,
-    /// The sub-protocols that clients offer, the one that they like best first.
+    /// The sub-protocols that clients offer, in order of preference.
     #[serde(default)]
     pub protocols: Vec<String>,
     /// The sub-protocol that the server must select of these; `none`: it must select none. Absent: any of them.

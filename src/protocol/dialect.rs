@@ -41,16 +41,16 @@ impl From<&str> for DialectChoice {
 pub struct Dialect {
     /// What it is.
     pub about: String,
-    /// The ambiguities to which it is an answer. Under their strict reading it is not looked for; where it is spoken, their
-    /// lenient reading holds for steps that are `tolerated` by them.
+    /// The ambiguities to which it is an answer. Under their strict reading the dialect is not detected; for a server that uses it, their
+    /// lenient reading applies to steps that are `tolerated` by them.
     #[serde(default)]
     pub answers: Ids,
     /// Subset of the message by which a server that speaks it refuses the first opening as the document spells it.
     pub refused: Value,
-    /// What is spelt otherwise. Messages that are sent go through the list from first to last, ones that are read from last
+    /// The different spellings. Messages that are sent go through the list from first to last, ones that are read from last
     /// to first.
     pub spelling: Vec<Respelling>,
-    /// A JSON Merge Patch on this document, for what is otherwise than by name and place.
+    /// A JSON Merge Patch on this document, for differences other than name and place.
     pub patch: Option<Value>,
 }
 
@@ -60,7 +60,7 @@ pub struct Dialect {
 pub struct Respelling {
     /// The messages.
     pub on: OneOrMany,
-    /// Subset of the message, in what both spell alike.
+    /// Subset of the message, of fields that both spell alike.
     pub with: Option<Value>,
     /// The place of the value in the document's own spelling.
     pub ours: Pointer,

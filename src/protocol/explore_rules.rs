@@ -13,10 +13,10 @@ use super::extension::{Exchange, Ids};
 pub struct Explore {
     /// Several clients can be in one session, and see the same turns. Absent: each client has a session of its own.
     pub shared: Option<Shared>,
-    /// The openings with which a client comes back. Default: the first opening.
+    /// The openings with which a client reconnects. Default: the first opening.
     #[serde(default)]
     pub reopen: Vec<String>,
-    /// Violated when a client that comes back finds another state than it has left, as far as the protocol's `state` shows it.
+    /// Violated when a client that reconnects finds another state than before, as far as the protocol's `state` shows it.
     #[serde(default)]
     pub keeps: Ids,
     /// Classes of tools whose calls the server runs without approval.

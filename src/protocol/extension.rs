@@ -18,7 +18,7 @@ pub type Ids = Vec<String>;
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Extension {
-    /// Where a frame says what kind of message it is, for example `/type`.
+    /// The place of the message's type in a frame, for example `/type`.
     pub discriminator: Pointer,
     /// Messages without a type, which are identified by the request that they answer, as in JSON-RPC.
     pub replies: Option<Replies>,
@@ -64,10 +64,10 @@ pub struct Extension {
     pub times: IndexMap<String, String>,
     /// What can be seen of the server's state, for the `unchanged` step.
     pub state: Option<State>,
-    /// What the live fuzzer must know. Without it, only the first state is fuzzed, and only survival is checked.
+    /// The rules of the live fuzzer. Without it, only the first state is fuzzed, and only survival is checked.
     #[serde(default)]
     pub fuzzing: super::Fuzzing,
-    /// What `explore` must know to make long valid conversations.
+    /// The rules by which `explore` generates long valid conversations.
     #[serde(default)]
     pub explore: super::Explore,
     /// Mutants of the wire that are harmless, by a name of your own: `selftest --wire` does not call them survivors.
@@ -88,7 +88,7 @@ pub struct Extension {
     /// Other spellings of the same messages that servers are known to have, by name.
     #[serde(default)]
     pub dialects: IndexMap<String, super::Dialect>,
-    /// Contradictions of the document, and what each reading makes of them, by id.
+    /// Ambiguities of the document, and the answer of each reading, by id.
     #[serde(default)]
     pub readings: IndexMap<String, Reading>,
 }
@@ -462,7 +462,7 @@ pub struct SchemaExtension {
     /// Decided here: exercised when the value is present, violated when it is invalid or, if required, missing.
     #[serde(default)]
     pub requirements: Ids,
-    /// Decided by the object having no undeclared fields.
+    /// Violated by an undeclared field, and exercised by an object without one.
     #[serde(default)]
     pub closed: Ids,
 }

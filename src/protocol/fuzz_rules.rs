@@ -9,7 +9,7 @@ use super::OneOrMany;
 use super::extension::{At, Exchange, Ids, Pattern};
 use crate::frame::Pointer;
 
-/// What the live fuzzer must know.
+/// The rules of the live fuzzer.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Fuzzing {
@@ -41,7 +41,7 @@ pub struct Fuzzing {
     /// States of a session beside the one after the opening, and how they are entered and left.
     #[serde(default)]
     pub states: IndexMap<String, Situation>,
-    /// Brings a session to rest whatever it is doing, so that a turn can follow.
+    /// Makes a session idle, whatever its state, so that a turn can follow.
     #[serde(default)]
     pub rest: Vec<Exchange>,
     /// What a session is doing, by name: that of the pattern that matched last. For guidance and the table of states.
@@ -98,9 +98,9 @@ pub struct Refusals {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Refusal {
-    /// The requirements that say so.
+    /// The requirements that demand it.
     pub covers: Ids,
-    /// An ambiguity by which it may be otherwise.
+    /// An ambiguity of the document under which the server may behave differently.
     pub tolerated: Option<String>,
     /// The server refuses it by ending the connection, with one of these close codes, and not by the protocol's error.
     #[serde(default)]
@@ -117,9 +117,9 @@ pub struct FieldRule {
     pub at: Pointer,
     /// When it is missing. Absent: as `refused.missing` says; empty: no error is required.
     pub missing: Option<Ids>,
-    /// When it is not as it must be. Absent: as `refused.invalid` says; empty: no error is required.
+    /// When it is invalid. Absent: as `refused.invalid` says; empty: no error is required.
     pub invalid: Option<Ids>,
-    /// An ambiguity by which it may be otherwise.
+    /// An ambiguity of the document under which the server may behave differently.
     pub tolerated: Option<String>,
     /// As for the kinds of mistakes: the server refuses it by ending the connection. Empty: as `refused.missing` and `refused.invalid` say.
     #[serde(default)]
@@ -156,9 +156,9 @@ pub struct Situation {
     /// A script for the model, as a scenario's `turn`: `{{cue}}` carries it.
     #[serde(default)]
     pub turn: Vec<Value>,
-    /// How it is entered from rest.
+    /// How the idle session enters it.
     pub enter: Vec<Exchange>,
-    /// The connection is lost then, and made again with this opening.
+    /// Then the connection is lost, and opened again with this opening.
     #[serde(default)]
     pub reopen: Option<String>,
     /// How the state is left; the session is idle afterwards. Empty: it is idle already.

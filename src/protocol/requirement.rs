@@ -33,14 +33,14 @@ pub enum Side {
 pub struct Requirement {
     /// Stable id, for example `MC-ORD-1`.
     pub id: String,
-    /// How binding.
+    /// How binding it is.
     pub level: Level,
     /// Whose.
     #[serde(default)]
     pub side: Side,
     /// The area, for grouping.
     pub area: String,
-    /// What must hold, in one sentence.
+    /// What is required, in one sentence.
     pub text: String,
     /// Where the document says it.
     pub source: String,

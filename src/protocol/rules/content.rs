@@ -26,8 +26,8 @@ pub struct Holds {
     pub key: Option<Key>,
     /// The value that the schema is about; none: the whole message. Where it is absent, nothing is judged.
     pub at: Option<Spot>,
-    /// The same as `at: { json: … }`: a string that holds JSON: the schema is about what it holds. No JSON breaks the rule; an absent string, or what
-    /// is none, is left to the message's schema.
+    /// The same as `at: { json: … }`: a string that contains JSON: the schema applies to its value. Text that is not JSON violates the
+    /// rule; an absent value, or one that is not a string, is left to the message's schema.
     pub json: Option<Pointer>,
     /// Violated otherwise.
     pub decides: Ids,
@@ -85,8 +85,8 @@ pub enum Comparison {
     NotLater,
 }
 
-/// `value` is `factor` × (`part` − `minus`) ÷ `whole`, all numbers of one message. Where one is no number, or the whole is
-/// zero, nothing is judged.
+/// `value` is `factor` × (`part` − `minus`) ÷ `whole`, all numbers of one message. Where one is not a number, or the whole is zero,
+/// nothing is judged.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Proportion {
@@ -96,7 +96,7 @@ pub struct Proportion {
     pub value: Pointer,
     /// The part.
     pub part: Pointer,
-    /// What is taken off the part.
+    /// What is subtracted from the part.
     pub minus: Option<Pointer>,
     /// The whole.
     pub whole: Pointer,

@@ -54,7 +54,7 @@ pub struct Replay {
     /// Messages that show the newest id of the log, and where. One that shows an older id than the cursor (or none), before any
     /// event, means that the log does not reach that far: then only `content` is judged.
     pub resets: Option<At>,
-    /// Messages that take a connection into a session. On one that was in it before it resumed, live events may come between
+    /// Messages that take a connection into a session. On a connection that was in the session before it resumed, live events may come between
     /// the resume and the replay: only what was known when the resume was sent is judged.
     pub joined: Option<Pattern>,
     /// Violated when an event at or below the cursor is delivered.
@@ -74,21 +74,21 @@ pub struct Replay {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Correlation {
-    /// The requests (sent). A request that is no valid message of the protocol counts too, if it matches.
+    /// The requests (sent). A request that is not a valid message of the protocol counts, too, if it matches.
     pub request: Pattern,
     /// Other requests, which may be replied to and need not be.
     pub optional: Option<Pattern>,
     /// The replies (received).
     pub reply: Pattern,
     /// The correlation id. Ids of another JSON type are other ids, and null is none: a reply with null answers only what the server
-    /// need not have been able to read (no JSON, no type, an id that is no text and no whole number).
+    /// need not have been able to read (no JSON, no type, an id that is neither a text nor a whole number).
     pub id: Key,
     /// Replies that end the wait for `reply` without being one, for example an error.
     pub instead: Option<Pattern>,
     /// Violated when a reply has no id although every open request had one.
     #[serde(default)]
     pub echo: Ids,
-    /// Violated when a reply has an id although no request on this connection bore it.
+    /// Violated when a reply has an id although no request on this connection had it.
     #[serde(default)]
     pub foreign: Ids,
     /// Violated when a reply has an id that was answered before.
@@ -108,8 +108,8 @@ pub struct Correlation {
     pub missing: Ids,
 }
 
-/// A message that shows the history of a conversation has the messages of its connection, in order: each question, and the pieces
-/// of its answer put together (the history may cut an answer into several elements, and has elements of other kinds). An answer
+/// A message that shows the history of a conversation has the messages of its connection, in order: each question, and the concatenated
+/// pieces of its answer (the history may cut an answer into several elements, and has elements of other kinds). An answer
 /// that is not over may be shown in part. The history may begin before the connection.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]

@@ -83,8 +83,8 @@ pub struct Absence {
     pub owed: Option<Pattern>,
     /// Once this has come (for the same key), `after` opens no scope.
     pub unless: Option<Pattern>,
-    /// The scope begins only with the answer to a request that was sent after `after`, on the same connection: what the server sent before
-    /// it had learned of `after` may still arrive.
+    /// The scope begins only with the answer to a request that was sent after `after`, on the same connection: messages that the server
+    /// sent before it read `after` may still arrive.
     #[schemars(extend("x-hint" = NEEDS_BOTH))]
     pub answered: Option<Box<Answered>>,
     /// Violated otherwise. Exercised when a scope was entered.

@@ -26,7 +26,7 @@ pub struct Echo {
     pub decides: Ids,
 }
 
-/// A large value that comes in numbered pieces, which put together are the JSON text of the value.
+/// A large value that comes in numbered pieces, which together are the JSON text of the value.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Series {
@@ -46,7 +46,7 @@ pub struct Series {
     /// Violated when a piece comes twice, is not one of the announced number, differs in `same`, or, at the end and after
     /// settling, is missing.
     pub complete: Ids,
-    /// Violated when the whole is no JSON text.
+    /// Violated when the whole is not JSON text.
     pub json: Ids,
 }
 
