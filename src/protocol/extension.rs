@@ -64,7 +64,7 @@ pub struct Extension {
     pub times: IndexMap<String, String>,
     /// What can be seen of the server's state, for the `unchanged` step.
     pub state: Option<State>,
-    /// The rules of the live fuzzer. Without it, only the first state is fuzzed, and only survival is checked.
+    /// The rules of the live fuzzer. Without them, only the first state is fuzzed, and only survival is checked.
     #[serde(default)]
     pub fuzzing: super::Fuzzing,
     /// The rules by which `explore` generates long valid conversations.

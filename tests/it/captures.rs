@@ -30,7 +30,7 @@ const AGENTLOOP: &[Deviation] = &[
 /// No deviations are: one final token for a short answer (the document's own examples do it), errors without a code (CL-AMB-01).
 const CODELAB: &[Deviation] = &[
     ("WARN", 2, "CL-TRN-10", "`content`, `requires_approval` are not declared"),
-    ("WARN", 4, "CL-UM-4", "a user_message without role is answered with no error"),
+    ("WARN", 4, "CL-UM-4", "a user_message without role is not answered with an error"),
 ];
 
 const CAPTURES: [(&str, &[Deviation], i32, &str); 2] = [
