@@ -17,7 +17,7 @@ use super::tally::Tally;
 use super::{Limit, Outcome, Ruleset, Violation};
 use crate::frame::{self, Limits};
 use crate::protocol::{
-    Bundle, BundleLevel, BundleVerdict, ConnectionEvent, Counts, Protocol, beginning_of, end_of,
+    Bundle, BundleLevel, BundleVerdict, ConnectionEvent, Counts, InFrame, Protocol, beginning_of, end_of,
 };
 use crate::results::Check;
 use crate::source::Diagnostics;
@@ -67,8 +67,26 @@ pub struct Judged {
     pub body: Option<Value>,
     /// Its message (index in [`Protocol::messages`]), if it is one.
     pub message: Option<usize>,
+    /// Of a batch, its messages: then the frame itself has neither body nor message.
+    pub batch: Vec<Member>,
     /// What this event broke.
     pub violations: Vec<Violation>,
+}
+
+/// A message of a batch.
+#[derive(Debug)]
+pub struct Member {
+    /// The JSON object.
+    pub body: Value,
+    /// Its message (index in [`Protocol::messages`]), if it is one.
+    pub message: Option<usize>,
+}
+
+impl Judged {
+    /// Whether every message in the frame is one of the protocol.
+    pub fn is_known(&self) -> bool {
+        self.message.is_some() || !self.batch.is_empty() && self.batch.iter().all(|one| one.message.is_some())
+    }
 }
 
 impl Judge {
@@ -169,8 +187,12 @@ impl Judge {
         if received {
             self.tally.exercise(&frames.object);
         }
-        let mut body = match frame::parse_text(text, &self.limits) {
-            Ok(body) => body,
+        match protocol.messages_in(text, event.dir, &self.limits) {
+            Ok(InFrame::One(body)) => {
+                let Member { body, message } = self.message(event, index, conn, body);
+                Judged { body: Some(body), message, ..Judged::default() }
+            }
+            Ok(InFrame::Batch(members)) => self.batch(event, index, members),
             Err(error) => {
                 if received {
                     self.tally.broken(&Check::Frame, &frames.object, index, error.to_string());
@@ -179,9 +201,37 @@ impl Judge {
                 // A client may send rubbish on purpose: it is a request all the same, of no known kind.
                 self.requests.unread(conn.conn, event.dir);
                 self.show(event, index, conn, (None, None), &Value::Null);
-                return Judged::default();
+                Judged::default()
             }
-        };
+        }
+    }
+
+    /// Takes the messages of a batch, one after another.
+    fn batch(&mut self, event: &Event, index: u64, members: Vec<Value>) -> Judged {
+        let mut judged = Judged::default();
+        for (number, member) in members.into_iter().enumerate() {
+            // The message before may have told the session.
+            let conn = self.sessions.connection(&event.client);
+            if member.is_object() {
+                judged.batch.push(self.message(event, index, conn, member));
+            } else if event.dir == Direction::Recv {
+                let ids = self.rules.protocol.extension.frames.object.clone();
+                let found = frame::name_of(&member);
+                let message = format!("message {} of the batch is {found}, not a JSON object", number + 1);
+                self.tally.broken(&Check::Frame, &ids, index, message);
+            } else {
+                self.requests.unread(conn.conn, event.dir);
+                self.show(event, index, conn, (None, None), &Value::Null);
+            }
+        }
+        judged
+    }
+
+    /// Takes one message.
+    fn message(&mut self, event: &Event, index: u64, conn: Opened, mut body: Value) -> Member {
+        let protocol = Arc::clone(&self.rules.protocol);
+        let frames = &protocol.extension.frames;
+        let received = event.dir == Direction::Recv;
         let Identity { message, answers, lost, request } =
             self.requests.identify(&protocol, conn.conn, event.dir, &body);
         if received && let Some(bundle) = protocol.bundle() {
@@ -206,7 +256,7 @@ impl Judge {
         }
         let conn = self.learn_session(event, conn, message, &body);
         self.show(event, index, conn, (message, logged), &body);
-        Judged { body: Some(body), message, violations: Vec::new() }
+        Member { body, message }
     }
 
     /// A connection begins, and that is shown: as the server's answer.

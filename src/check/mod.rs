@@ -25,7 +25,7 @@ mod values;
 mod violation;
 
 pub(crate) use evidence::evidence;
-pub use judge::{Judge, Judged};
+pub use judge::{Judge, Judged, Member};
 pub use pair::{JudgePair, PairJudged, RulesetPair};
 pub use ruleset::Ruleset;
 pub(crate) use values::counter;

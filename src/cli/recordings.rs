@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
+use serde_json::Value;
 
 use super::reports::{Besides, Reports};
 use super::source::{Filter, Source};
 use super::{Failure, unreadable, unwritable, usage};
 use crate::check::RulesetPair;
 use crate::exit::Exit;
-use crate::frame::{self, Limits, Pointer};
+use crate::frame::{Limits, Pointer};
 use crate::protocol::{LoadOptions, Protocol};
 use crate::recording::compare::compare;
 use crate::recording::places::Places;
@@ -165,11 +166,15 @@ fn spoken(path: &Path, protocols: &[Arc<Protocol>]) -> Result<Option<usize>, Fai
     for event in Reader::new(&path.display().to_string(), open(path)?).take(LOOKED_AT) {
         let event = event.map_err(|error| usage(error, LINE))?;
         let Payload::Text(text) = &event.payload else { continue };
-        let Ok(body) = frame::parse_text(text, &Limits::default()) else { continue };
-        total += 1;
+        let is_known = |protocol: &Arc<Protocol>| {
+            let Ok(found) = protocol.messages_in(text, event.dir, &Limits::default()) else { return false };
+            let known =
+                |body: &Value| protocol.message_of(body, event.dir).is_some() || protocol.is_reply(body);
+            found.into_vec().iter().all(known)
+        };
+        total += usize::from(text.trim_start().starts_with(['{', '[']));
         for (protocol, known) in protocols.iter().zip(&mut known) {
-            *known +=
-                usize::from(protocol.message_of(&body, event.dir).is_some() || protocol.is_reply(&body));
+            *known += usize::from(is_known(protocol));
         }
     }
     let best = known.iter().enumerate().max_by_key(|(at, known)| (**known, std::cmp::Reverse(*at)));

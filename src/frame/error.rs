@@ -73,10 +73,18 @@ pub enum FrameError {
         /// Where the repetition stands.
         place: Place,
     },
+    /// An array of messages, with more of them than are taken.
+    #[error("the frame is a batch of {count} messages, over the limit of {limit}")]
+    BatchTooLong {
+        /// How many there are.
+        count: usize,
+        /// The limit that it broke.
+        limit: usize,
+    },
     /// JSON, but an array or a scalar.
     #[error("the frame is {found}, not a JSON object")]
     NotAnObject {
-        /// `an array`, `a string`, `a number`, `a boolean` or `null`.
+        /// `an array`, `an empty array` (a batch without messages), `a string`, `a number`, `a boolean` or `null`.
         found: &'static str,
     },
 }
@@ -91,6 +99,7 @@ impl FrameError {
             Self::TooDeep { .. } => "too-deep",
             Self::TooCostly { .. } => "too-costly",
             Self::DuplicateKey { .. } => "duplicate-key",
+            Self::BatchTooLong { .. } => "batch-too-long",
             Self::NotAnObject { .. } => "not-an-object",
         }
     }

@@ -12,8 +12,10 @@ mod weigh;
 
 pub(crate) use cost::cost;
 pub use error::{FrameError, Place};
+pub(crate) use parse::name_of;
 pub(crate) use parse::parse_within;
 pub use parse::{Limits, parse, parse_text};
+pub use parse::{MAX_BATCH, parse_batch};
 pub use pointer::Pointer;
 pub(crate) use pointer::field;
 pub(crate) use shown::json_within;

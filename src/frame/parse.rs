@@ -58,6 +58,27 @@ pub fn parse_text(text: &str, limits: &Limits) -> Result<Value, FrameError> {
     }
 }
 
+/// Most messages of one batch.
+pub const MAX_BATCH: usize = 1024;
+
+/// Parses the text of one WebSocket message as a JSON array of messages, at least one and at most [`MAX_BATCH`]. What its members are is not looked
+/// at.
+///
+/// # Errors
+/// See [`FrameError`].
+pub fn parse_batch(text: &str, limits: &Limits) -> Result<Vec<Value>, FrameError> {
+    match parse_any(text, limits)? {
+        Value::Array(members) if members.is_empty() => {
+            Err(FrameError::NotAnObject { found: "an empty array" })
+        }
+        Value::Array(members) if members.len() > MAX_BATCH => {
+            Err(FrameError::BatchTooLong { count: members.len(), limit: MAX_BATCH })
+        }
+        Value::Array(members) => Ok(members),
+        other => Err(FrameError::NotAnObject { found: name_of(&other) }),
+    }
+}
+
 /// Parses a JSON text that stands in a frame: a short one as any JSON reader does, a long one as a frame is, within its bounds.
 ///
 /// # Errors
@@ -101,7 +122,8 @@ fn beginning(key: &str) -> String {
     }
 }
 
-fn name_of(value: &Value) -> &'static str {
+/// What a JSON value is, for a message.
+pub(crate) fn name_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "a boolean",

@@ -112,22 +112,32 @@ impl Feedback {
 
     fn follow(&self, events: &[Event], phase: &mut String) {
         for event in events.iter().filter(|event| &*event.client != BYSTANDER) {
-            let Some((message, body)) = self.message(event) else { continue };
-            let mut phases = self.protocol.roles().phases.iter();
-            if let Some((name, _)) = phases.find(|(_, on)| on.matches(message, event.dir, &body)) {
-                phase.clone_from(name);
+            for (message, body) in self.messages(event) {
+                let mut phases = self.protocol.roles().phases.iter();
+                if let Some((name, _)) = phases.find(|(_, on)| on.matches(message, event.dir, &body)) {
+                    phase.clone_from(name);
+                }
             }
         }
     }
 
-    fn message(&self, event: &Event) -> Option<(Option<usize>, Value)> {
-        let Payload::Text(text) = &event.payload else { return None };
-        let body: Value = crate::frame::parse_within(text).ok()?;
-        // Which request a reply answers is not looked up: a result by another name is a phase of its own.
-        let message = self.protocol.message_of(&body, event.dir).or_else(|| {
-            self.protocol.is_reply(&body).then(|| self.protocol.reply_of(&body, event.dir, None)).flatten()
-        });
-        Some((message, body))
+    /// What is in a frame: one message, or those of a batch.
+    fn messages(&self, event: &Event) -> Vec<(Option<usize>, Value)> {
+        let Payload::Text(text) = &event.payload else { return Vec::new() };
+        let bodies = match crate::frame::parse_within(text) {
+            Ok(Value::Array(members)) if self.protocol.may_batch(event.dir) => members,
+            Ok(body) => vec![body],
+            Err(_) => return Vec::new(),
+        };
+        let of = |body: Value| {
+            // Which request a reply answers is not looked up: a result by another name is a phase of its own.
+            let message = self.protocol.message_of(&body, event.dir).or_else(|| {
+                let reply = self.protocol.is_reply(&body);
+                reply.then(|| self.protocol.reply_of(&body, event.dir, None)).flatten()
+            });
+            (message, body)
+        };
+        bodies.into_iter().map(of).collect()
     }
 
     /// The first answers to an input, as one text: types, error codes, close codes.
@@ -137,21 +147,11 @@ impl Feedback {
             match &event.payload {
                 Payload::Close { code, .. } => found.push(format!("close {}", code.unwrap_or(0))),
                 Payload::End(end) => found.push(format!("{end:?}")),
-                _ => {
-                    let Some((message, body)) = self.message(event) else { continue };
-                    let name = self.protocol.type_of(&body).unwrap_or("reply").to_owned();
-                    if self.protocol.extension.ambient.contains(&name) || self.barrier.contains(&name) {
-                        continue;
-                    }
-                    let error = self
-                        .protocol
-                        .roles()
-                        .errors
-                        .as_ref()
-                        .filter(|(on, _)| on.matches(message, event.dir, &body));
-                    let code = error.and_then(|(_, at)| at.as_ref()?.get(&body));
-                    found.push(code.map_or(name.clone(), |code| format!("{name} {code}")));
-                }
+                _ => found.extend(
+                    self.messages(event)
+                        .iter()
+                        .filter_map(|(message, body)| self.answer(*message, body, event.dir)),
+                ),
             }
             found.dedup();
             if found.len() >= ANSWERS {
@@ -159,6 +159,18 @@ impl Feedback {
             }
         }
         found.join(", ")
+    }
+
+    /// What an answer says: its type, and the code of an error. Nothing of one that says nothing about the input.
+    fn answer(&self, message: Option<usize>, body: &Value, dir: Direction) -> Option<String> {
+        let name = self.protocol.type_of(body).unwrap_or("reply").to_owned();
+        if self.protocol.extension.ambient.contains(&name) || self.barrier.contains(&name) {
+            return None;
+        }
+        let errors = self.protocol.roles().errors.as_ref();
+        let error = errors.filter(|(on, _)| on.matches(message, dir, body));
+        let code = error.and_then(|(_, at)| at.as_ref()?.get(body));
+        Some(code.map_or(name.clone(), |code| format!("{name} {code}")))
     }
 }
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::input::{Input, Obligation};
 use crate::frame::{self, FrameError};
-use crate::protocol::{Message, Protocol, Refusal};
+use crate::protocol::{InFrame, Message, Protocol, Refusal};
 use crate::source::schema::{Problem, Violation};
 use crate::trace::Direction;
 
@@ -48,8 +48,10 @@ fn left_open(protocol: &Protocol, text: &str) -> Obligation {
 fn owed(protocol: &Protocol, text: &str) -> Option<Refusal> {
     let refused = &protocol.extension.fuzzing.refused;
     let limits = frame::Limits { max_bytes: 4 << 20, max_depth: 100 };
-    match frame::parse(text.as_bytes(), &limits) {
-        Ok(body) => owed_for(protocol, &body),
+    match protocol.messages_in(text, Direction::Send, &limits) {
+        Ok(InFrame::One(body)) => owed_for(protocol, &body),
+        // What of its messages is refused, and how, is the server's choice.
+        Ok(InFrame::Batch(_)) => None,
         // What JSON leaves to its readers is no mistake: how deep, how large, how often a key, how great a number.
         Err(FrameError::Number { .. }) => None,
         Err(FrameError::Syntax { .. } | FrameError::InvalidUtf8 { .. }) => given(&refused.no_json),

@@ -194,7 +194,7 @@ impl Work<'_> {
 /// Simpler inputs of the same kind, those that leave out most first.
 pub fn simpler(protocol: &Protocol, input: &Input) -> Vec<Input> {
     let actions: Vec<Action> = match &input.action {
-        Action::Send(value) => values(value).into_iter().map(Action::Send).collect(),
+        Action::Send(value) => values(value).into_iter().filter(is_message).map(Action::Send).collect(),
         Action::Text(text) => texts(text).into_iter().map(Action::Text).collect(),
         Action::Steps(steps) => values(&json!(steps))
             .into_iter()
@@ -228,6 +228,11 @@ pub fn simpler(protocol: &Protocol, input: &Input) -> Vec<Input> {
         Some(input)
     };
     input.apart().into_iter().chain(actions.into_iter().filter_map(with)).collect()
+}
+
+/// Whether a scenario can send it: a batch is of messages, and has one.
+fn is_message(value: &Value) -> bool {
+    value.as_array().is_none_or(|members| !members.is_empty() && members.iter().all(Value::is_object))
 }
 
 /// The text of the message that an input is, or that its frames carry.

@@ -62,6 +62,7 @@ pub fn frame_agrees(bytes: &[u8]) {
         Err(FrameError::TooCostly { limit, .. }) => {
             assert!(limit > 8 * bytes.len(), "what costs more than this takes more than its text");
         }
+        Err(FrameError::BatchTooLong { .. }) => unreachable!("no batch was asked for"),
         Err(FrameError::TooLarge { bytes: length, limit }) => {
             assert!(length == bytes.len() && length > limit)
         }

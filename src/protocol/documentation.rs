@@ -56,7 +56,12 @@ pub fn documentation<S: AsRef<str>>(document: &Value, at: &[S]) -> Option<&'stat
         ["channels", name, "address"] if document["channels"][name]["address"] == "/" => {
             Some("says the default in so many words")
         }
-        ["operations", _, "messages", ..] | ["operations", _, "reply", ..] if lists_again(document, &at) => {
+        ["components", "messages", key, "name"] if document["components"]["messages"][key]["name"] == key => {
+            Some("says the default in so many words")
+        }
+        ["operations", _] | ["operations", _, "messages", ..] | ["operations", _, "reply", ..]
+            if lists_again(document, &at) =>
+        {
             Some("an operation lists all its messages; frameproof needs each to be listed once")
         }
         _ => is_annotation(in_schema(&at)?).then_some("an annotation of JSON Schema demands nothing"),
@@ -138,8 +143,10 @@ mod tests {
     fn is_documentation(place: &str) -> bool {
         let document = json!({
             "channels": { "a": { "address": "/" }, "b": { "address": "/ws" } },
+            "components": { "messages": { "x": { "name": "x" }, "y": { "name": "a/y" } } },
             "operations": {
                 "ask": { "action": "receive", "messages": ["x"], "reply": { "messages": ["error", "y"] } },
+                "again": { "action": "send", "messages": ["error"] },
                 "tell": { "action": "send", "messages": ["error", "x"] },
             },
         });
@@ -165,7 +172,12 @@ mod tests {
         assert!(is_documentation("/operations/tell/messages/0/$ref"));
         assert!(!is_documentation("/operations/ask/reply/messages/1/$ref"), "the only place");
         assert!(!is_documentation("/operations/tell/messages/1/$ref"), "the other direction");
-        assert!(!is_documentation("/operations/ask/reply"));
+        assert!(!is_documentation("/operations/ask/reply") && !is_documentation("/operations/ask"));
+        assert!(is_documentation("/operations/again"));
+        assert!(
+            is_documentation("/components/messages/x/name")
+                && !is_documentation("/components/messages/y/name")
+        );
     }
 
     #[test]

@@ -22,6 +22,9 @@ pub struct Extension {
     pub discriminator: Pointer,
     /// Messages without a type, which are identified by the request that they answer, as in JSON-RPC.
     pub replies: Option<Replies>,
+    /// Who may send several messages in one frame, as a JSON array: `client`, `server` or `both`. Each member of a batch is a message like any
+    /// other, for schemas, monitors and steps; a batch has at most 1,024. Where it is not declared, and for an empty one, an array is no message.
+    pub batches: Option<super::Batches>,
     /// Messages of the server that the client answers, by a name of your own: `reply` and `refuse` in scenarios. Their ids belong
     /// to the server: a request of the client with the same id is unrelated.
     #[serde(default)]

@@ -4,6 +4,7 @@
 mod address;
 mod annotation;
 mod barrier;
+mod batches;
 mod bundle;
 mod bundle_rules;
 mod client_rules;
@@ -44,6 +45,7 @@ use serde_json::Value;
 
 pub use annotation::Counts;
 pub use barrier::{Barrier, PER, PartialBarrier};
+pub use batches::{Batches, InFrame};
 pub use bundle::{Bundle, BundleVerdict};
 pub use bundle_rules::{AnswerSchemas, BundleLevel, BundleRules};
 pub use client_rules::{Act as ClientAct, Automatic, ClientRule};

@@ -129,7 +129,19 @@ refer!(Extension {
         invariants
     ],
     ids: [],
-    other: [discriminator, schemas, parameters, ambient, times, mutants, tools, parts, dialects, readings]
+    other: [
+        discriminator,
+        batches,
+        schemas,
+        parameters,
+        ambient,
+        times,
+        mutants,
+        tools,
+        parts,
+        dialects,
+        readings
+    ]
 });
 refer!(Replies { parts: [], ids: [unmatched], other: [id, result, error] });
 refer!(FrameRules { parts: [], ids: [object, message, schema], other: [] });

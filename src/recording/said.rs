@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::ids::skeleton;
 use super::places::Places;
-use crate::check::{JudgePair, RulesetPair};
+use crate::check::{JudgePair, Member, RulesetPair};
 use crate::frame::Limits;
 use crate::protocol::Protocol;
 use crate::results::event::Way;
@@ -131,11 +131,17 @@ impl Reading<'_> {
             }
             let Some((_, judge)) = judges.last_mut() else { continue };
             let judged = judge.observe(&event).judged;
-            recording.broke(judged.violations);
             recording.known.0 += u64::from(matches!(event.payload, Payload::Text(_)));
-            recording.known.1 += u64::from(judged.message.is_some());
+            recording.known.1 += u64::from(judged.is_known());
+            recording.broke(judged.violations);
             recording.last = recording.last.max(event.at);
-            let length = self.add(&mut recording, &event, frame, judged.message, judged.body);
+            let mut length = 0;
+            if judged.batch.is_empty() {
+                length = self.add(&mut recording, &event, frame, judged.message, judged.body);
+            }
+            for Member { body, message } in judged.batch {
+                length = length.max(self.add(&mut recording, &event, frame, message, Some(body)));
+            }
             if length > OF_A_CLIENT {
                 return Err(long(
                     frame,

@@ -136,7 +136,7 @@ pub struct Step {
     pub stall: Option<String>,
     /// Read again.
     pub unstall: Option<String>,
-    /// Send this message.
+    /// Send this message; a list: these messages, in one frame (`batches` of the protocol).
     pub send: Option<Value>,
     /// Send this text, whether it is a valid message or not.
     pub raw: Option<String>,

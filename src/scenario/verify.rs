@@ -9,6 +9,7 @@ use super::file::{Assertion, Case, Step, TurnStep};
 use super::frame::RawFrame;
 use super::salvage::Gaps;
 use super::template;
+use crate::frame::MAX_BATCH;
 use crate::protocol::extension::PatternWhere;
 use crate::protocol::{Matcher, Pattern, Protocol};
 use crate::source::ordered::ordered;
@@ -378,6 +379,9 @@ impl Checker<'_> {
                 self.templates(value, &format!("{at}/{field}"));
             }
         }
+        if let Some(Value::Array(members)) = &step.send {
+            self.batch(members, &format!("{at}/send"));
+        }
         self.templates(&json!(step.headers), &format!("{at}/headers"));
         self.templates(&json!(step.protocols), &format!("{at}/protocols"));
         for (field, text) in [("raw", &step.raw), ("unseen", &step.unseen)] {
@@ -412,6 +416,22 @@ impl Checker<'_> {
             if let Some(assertion) = assertion {
                 self.assertion(assertion, &format!("{at}/{field}"));
             }
+        }
+    }
+
+    /// A list of messages, which are sent as one frame.
+    fn batch(&mut self, members: &[Value], at: &str) {
+        if !self.protocol.may_batch(Direction::Send) {
+            let hint = "`batches: client` in `x-frameproof` declares that it does; `raw` sends any text";
+            return self.error(at, Part::Value, "a client of this protocol sends no batches", hint);
+        }
+        if members.is_empty() || members.len() > MAX_BATCH {
+            let message = format!("a batch has 1 to {MAX_BATCH} messages, not {}", members.len());
+            self.error(at, Part::Value, &message, "`raw` sends any text");
+        }
+        for (index, _) in members.iter().enumerate().filter(|(_, member)| !member.is_object()) {
+            let message = "a message of a batch is a map";
+            self.error(&format!("{at}/{index}"), Part::Value, message, "`raw` sends any text");
         }
     }
 

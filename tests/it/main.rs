@@ -6,6 +6,7 @@ mod aftermath;
 mod agents;
 mod barriers;
 mod baselines;
+mod batches;
 mod browser;
 mod captures;
 mod ci;

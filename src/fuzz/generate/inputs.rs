@@ -116,12 +116,37 @@ impl InputMaker {
             return self.turn(client, rng);
         }
         let body = self.body(message, rng);
+        if self.protocol.may_batch(Direction::Send) && rng.chance(25) {
+            return self.batch(client, message, body, rng);
+        }
         Input {
             client: client.to_owned(),
             action: Action::Send(body),
             command: message.name.clone(),
             mutation: "valid".to_owned(),
             obligation: owed_for_command(&self.protocol, &message.name),
+        }
+    }
+
+    /// A message with others in one frame. What each may end, the frame may.
+    fn batch(&self, client: &str, message: &Message, body: Value, rng: &mut SeededRng) -> Input {
+        let mut members = vec![body];
+        let mut obligation = owed_for_command(&self.protocol, &message.name);
+        for _ in 0..1 + rng.below(3) {
+            let Some(other) = self.command(rng) else { break };
+            members.push(self.body(other, rng));
+            match (&mut obligation, owed_for_command(&self.protocol, &other.name)) {
+                (_, Obligation::Survive) => {}
+                (Obligation::MayClose { codes }, Obligation::MayClose { codes: more }) => codes.extend(more),
+                (own, other) => *own = other,
+            }
+        }
+        Input {
+            client: client.to_owned(),
+            action: Action::Send(Value::Array(members)),
+            command: message.name.clone(),
+            mutation: "batch".to_owned(),
+            obligation,
         }
     }
 

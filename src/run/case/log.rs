@@ -49,8 +49,8 @@ pub(crate) struct LogEntry {
     pub message: Option<usize>,
     /// It asks or says something: what no library sends by itself.
     pub word: bool,
-    /// It is a request that was sent.
-    pub asks: Option<Box<Request>>,
+    /// The requests that were sent with it.
+    pub asks: Vec<Request>,
     /// It begins a connection.
     pub connected: bool,
     pub part: Part,
@@ -108,8 +108,8 @@ impl CaseLog {
         Event { at, case: Some(Arc::clone(&self.case)), client: client.into(), dir, payload }
     }
 
-    /// Takes in the next event, which is of this message of the protocol, and of this request. The result is its number.
-    pub fn push(&mut self, event: Event, message: Option<usize>, asks: Option<Request>) -> u64 {
+    /// Takes in the next event, which is of this message of the protocol, and of these requests. The result is its number.
+    pub fn push(&mut self, event: Event, message: Option<usize>, asks: Vec<Request>) -> u64 {
         let index = self.next_index();
         let word = match event.payload {
             Payload::Text(_) | Payload::Binary(_) => true,
@@ -119,7 +119,6 @@ impl CaseLog {
         let connected = matches!(event.payload, Payload::Open { .. });
         let line = wire_line(index, &event);
         self.share.grow(weight(&line, &event.payload));
-        let asks = asks.map(Box::new);
         self.entries.push(LogEntry { line, message, word, asks, connected, part: Part::default() });
         if let (Some(texts), Payload::Text(text), Direction::Recv) =
             (&mut self.texts, &event.payload, event.dir)

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use serde_json::Value;
 
-use crate::check::{Judged, PairJudged};
+use crate::check::{Judged, Member, PairJudged};
 use crate::frame::cost;
 use crate::protocol::Matcher;
 use crate::results::Check;
@@ -60,18 +60,22 @@ impl Interpreter<'_> {
         self.observe(event);
     }
 
-    /// Shows an event to the judges and the log: what it is, and what its parsed body takes in memory.
-    fn observe(&mut self, event: Event) -> (Judged, Share) {
+    /// Shows an event to the judges and the log: what it is, and what each parsed body takes in memory.
+    fn observe(&mut self, event: Event) -> (Judged, Vec<Share>) {
         // A large frame takes much more memory while it is judged than it has bytes: one at a time.
         let alone = (event.payload.length() > LARGE).then(|| ALONE.lock());
         let PairJudged { mut judged, excused } = match &alone {
             Some(_) => on_a_thread(|| self.judges.observe(&event)),
             None => self.judges.observe(&event),
         };
-        self.note_activity(&event, judged.message);
-        let asks = self.asks(&event, judged.body.as_ref());
-        let body = judged.body.as_ref().map(|body| size_of::<Received>() + cost(body));
-        let share = self.log.holding().share(body.unwrap_or(0));
+        self.note_activity(
+            &event,
+            judged.message.or_else(|| judged.batch.iter().find_map(|one| one.message)),
+        );
+        let bodies = || judged.body.iter().chain(judged.batch.iter().map(|one| &one.body));
+        let asks = bodies().filter_map(|body| self.asks(&event, body)).collect();
+        let held = self.log.holding();
+        let shares = bodies().map(|body| held.share(size_of::<Received>() + cost(body))).collect();
         self.log.push(event, judged.message, asks);
         self.keep_within_bounds();
         self.verdict.excuse(self.cx, excused);
@@ -81,16 +85,17 @@ impl Interpreter<'_> {
         // No step looks at what broke a MUST, or is too much to keep.
         if alone.is_some() && (self.verdict.is_over() || self.verdict.is_pending()) {
             judged.body = None;
+            judged.batch.clear();
         }
         drop(alone);
-        (judged, share)
+        (judged, shares)
     }
 
     /// The request that is sent, if it is one that will have a reply.
-    fn asks(&self, event: &Event, body: Option<&Value>) -> Option<Request> {
+    fn asks(&self, event: &Event, body: &Value) -> Option<Request> {
         let replies = self.cx.protocol.extension.replies.as_ref().filter(|_| event.dir == Direction::Send)?;
-        let id = replies.id.get(body?).filter(|id| !id.is_null())?.clone();
-        Some(Request { id, kind: self.cx.protocol.type_of(body?).map(str::to_owned) })
+        let id = replies.id.get(body).filter(|id| !id.is_null())?.clone();
+        Some(Request { id, kind: self.cx.protocol.type_of(body).map(str::to_owned) })
     }
 
     /// Fails the case where it holds more than there is room for.
@@ -205,7 +210,8 @@ impl Interpreter<'_> {
         if let (Some(probe), Payload::Text(text)) = (&self.cx.probe, &payload) {
             probe.hears(&name, index, text);
         }
-        let (judged, share) = self.observe(self.log.event(Some(at), &name, Direction::Recv, payload.clone()));
+        let (judged, shares) =
+            self.observe(self.log.event(Some(at), &name, Direction::Recv, payload.clone()));
         if let Payload::Pong(bytes) = &payload
             && let Some(client) = self.conns.get_mut(&name)
         {
@@ -217,12 +223,12 @@ impl Interpreter<'_> {
         let breaks = self.verdict.is_pending();
         // What is no message of the protocol can have been any.
         let is_text = matches!(payload, Payload::Text(_) | Payload::Binary(_));
-        if breaks && is_text && (judged.message.is_none() || judged.body.is_none()) {
+        if breaks && is_text && (!judged.is_known() || judged.body.is_none() && judged.batch.is_empty()) {
             self.verdict.end();
         }
-        if let Some(body) = judged.body {
-            let ambient = judged.message.is_some_and(|message| self.cx.protocol.is_ambient(message));
-            let message = judged.message;
+        let one = judged.body.map(|body| Member { body, message: judged.message });
+        for (Member { body, message }, share) in one.into_iter().chain(judged.batch).zip(shares) {
+            let ambient = message.is_some_and(|message| self.cx.protocol.is_ambient(message));
             self.deliver(
                 &name,
                 Received { event: index, body, message, ambient, ended: None, breaks, share },

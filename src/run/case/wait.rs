@@ -317,7 +317,7 @@ impl Interpreter<'_> {
         if let Some(asked) = echo.or_else(|| wanted.with.as_ref().and_then(|with| replies.id.get(with))) {
             return asked != id;
         }
-        let mut requests = self.log.of_client(client).rev().filter_map(|entry| entry.asks.as_deref());
+        let mut requests = self.log.of_client(client).rev().flat_map(|entry| &entry.asks);
         let request = requests.find(|asked| asked.id == *id).and_then(|asked| asked.kind.as_deref());
         let reply = request.map(|request| format!("{request}.result"));
         reply.is_some_and(|reply| {

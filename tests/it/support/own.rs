@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
 use serde_json::Value;
-use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::{Error, Message};
 
 use super::{frameproof, hand, text};
 
@@ -96,7 +98,20 @@ pub fn serve_and(answer: fn(&Value) -> Vec<Value>, ticks: Option<&'static str>) 
         loop {
             tokio::select! {
                 said = socket.next() => {
-                    let Some(Ok(said)) = said else { return };
+                    let said = match said {
+                        Some(Ok(said)) => said,
+                        Some(Err(error)) => {
+                            // What breaks RFC 6455 is told so.
+                            let code = match error {
+                                Error::Utf8(_) => CloseCode::Invalid,
+                                _ => CloseCode::Protocol,
+                            };
+                            let frame = CloseFrame { code, reason: "".into() };
+                            let _ = socket.send(Message::Close(Some(frame))).await;
+                            return;
+                        }
+                        None => return,
+                    };
                     let Message::Text(text) = said else { continue };
                     let body: Value = serde_json::from_str(&text).unwrap_or_default();
                     for one in answer(&body) {

@@ -88,7 +88,7 @@ fn entries(words: &str) -> Vec<LogEntry> {
         };
         let word = !matches!(kind, "pong" | "close");
         let part = Part { ends_turn: kind == "end", refuses: kind == "refused", ambient: line.ambient };
-        LogEntry { line, message: index(kind), word, asks: None, connected: false, part }
+        LogEntry { line, message: index(kind), word, asks: Vec::new(), connected: false, part }
     };
     words.split(' ').enumerate().map(of).collect()
 }

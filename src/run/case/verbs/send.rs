@@ -41,14 +41,17 @@ impl Interpreter<'_> {
         }
     }
 
-    /// Sends a message as the server spells it.
+    /// Sends a message, or a batch of them, as the server spells them.
     pub(crate) async fn send_json(
         &mut self,
         client: &str,
         mut message: Value,
         purpose: Purpose,
     ) -> Result<(), Abort> {
-        self.cx.protocol.spell(&mut message);
+        match &mut message {
+            Value::Array(members) => members.iter_mut().for_each(|member| self.cx.protocol.spell(member)),
+            one => self.cx.protocol.spell(one),
+        }
         self.send_text(client, message.to_string(), purpose).await
     }
 

@@ -1,0 +1,237 @@
+//! Batches: JSON arrays of messages, in either direction, as in JSON-RPC 2.0.
+
+use std::fs;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::{Value, json};
+
+use crate::support::own::{check, load, protocol, report, run, serve};
+use crate::support::{frameproof, text};
+
+/// A protocol of requests and replies, whose batches come from this side.
+fn folder(batches: &str) -> tempfile::TempDir {
+    let extension = "  replies: { id: /id, result: /result, error: /error, unmatched: [A-3] }\n  \
+         turn: { start: { type: ask, id: 1, text: '{{text}}' }, end: ask.result }\n  \
+         fuzzing: { fresh: [/id] }\n  \
+         invariants:\n    answers:\n      about: each request is answered once\n      monitor:\n        correlation: { request: { type: ask, \
+         dir: send }, reply: [ask.result, error], id: /id, foreign: [A-3], twice: [A-2], missing: [A-1] }\n";
+    let declared = if batches.is_empty() { String::new() } else { format!("  batches: {batches}\n") };
+    let folder =
+        protocol(&["ask", "note"], &["ask.result", "error", "event"], &format!("{declared}{extension}"));
+    // Requests have ids.
+    let file = folder.path().join("own/asyncapi.yaml");
+    let api = fs::read_to_string(&file).expect("written");
+    let own = "properties: { type: { const: ask } } }";
+    assert!(api.contains(own) && api.contains("{ type: ask } }]"));
+    let api = api.replace(own, "required: [id], properties: { type: { const: ask }, id: {}, n: {} } }");
+    fs::write(file, api.replace("{ type: ask } }]", "{ type: ask, id: 1 } }]")).expect("written");
+    folder
+}
+
+/// What a correct server answers to one message: nothing to what has no id.
+fn reply(body: &Value) -> Option<Value> {
+    body.get("id").map(|id| json!({ "id": id, "result": body["n"] }))
+}
+
+fn members(body: &Value) -> Vec<Value> {
+    body.as_array().cloned().unwrap_or_else(|| vec![body.clone()])
+}
+
+/// What a server answers to a frame.
+type Answer = fn(&Value) -> Vec<Value>;
+
+/// The replies to a frame.
+fn replies(body: &Value) -> Vec<Value> {
+    members(body).iter().filter_map(reply).collect()
+}
+
+/// A batch is answered by a batch.
+fn correct(body: &Value) -> Vec<Value> {
+    let replies = replies(body);
+    if body.is_array() && !replies.is_empty() { vec![Value::Array(replies)] } else { replies }
+}
+
+/// The same, in frames of their own and the other way round.
+fn one_by_one(body: &Value) -> Vec<Value> {
+    replies(body).into_iter().rev().collect()
+}
+
+fn altered(body: &Value, alter: fn(&mut Vec<Value>)) -> Vec<Value> {
+    let mut replies = replies(body);
+    if !body.is_array() {
+        return replies;
+    }
+    alter(&mut replies);
+    vec![Value::Array(replies)]
+}
+
+const STEPS: &str = "      - open: alice\n      - send:\n          - { type: ask, id: 7, n: 1 }\n          - { type: note }\n          \
+                     - { type: ask, id: 8, n: 2 }\n      - expect: ask.result\n        with: { id: 8 }\n        save: { second: /result }\n      \
+                     - check: { properties: { result: { const: 2 } } }\n      - send: { type: ask, id: 9 }\n      - expect: ask.result\n        with: { id: 9 }\n";
+
+#[test]
+fn the_members_of_a_batch_are_messages_as_any_other() {
+    for server in [correct as Answer, one_by_one] {
+        let folder = folder("both");
+        let (code, shown) = run(&folder, &serve(server), STEPS);
+        assert_eq!(code, Some(0), "{shown}");
+        let report = report(&folder);
+        for id in ["A-1", "A-2", "A-3"] {
+            assert!(report["exercised"].to_string().contains(id), "{id}: {report}");
+        }
+    }
+}
+
+#[test]
+fn the_example_of_the_reference_works() {
+    let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/protocol-reference.md"))
+        .expect("the page");
+    let block = |opening: &str| crate::docs::blocks(&page, opening).concat();
+    let declared = block("yaml batches");
+    let folder = folder(declared.trim().strip_prefix("batches: ").expect("the key"));
+    let steps: String = block("yaml batch-step").lines().map(|line| format!("      {line}\n")).collect();
+    for (server, code) in
+        [(correct as Answer, 0), (one_by_one, 0), (|body| altered(body, |replies| drop(replies.pop())), 1)]
+    {
+        let (found, shown) = run(&folder, &serve(server), &format!("      - open: alice\n{steps}"));
+        assert_eq!(found, Some(code), "{shown}");
+    }
+}
+
+#[test]
+fn what_is_wrong_in_a_batch_is_found_and_shown_as_the_frame_that_it_came_in() {
+    let cases: &[(Answer, &str, &str)] = &[
+        (|body| altered(body, |replies| replies.push(replies[0].clone())), "A-3", "{\"id\":7,\"result\":1}]"),
+        (|body| altered(body, |replies| drop(replies.remove(0))), "A-1", "7"),
+        (|body| altered(body, |replies| replies.push(json!({ "id": 70, "result": 1 }))), "A-3", "\"id\":70"),
+        (
+            |body| altered(body, |replies| replies.push(json!("done"))),
+            "A-4",
+            "message 3 of the batch is a string",
+        ),
+        (
+            |body| altered(body, |replies| replies.push(json!([]))),
+            "A-4",
+            "message 3 of the batch is an array",
+        ),
+        (
+            |body| altered(body, |replies| replies.push(json!({ "type": "ask" }))),
+            "A-4",
+            "may not send a message `ask`",
+        ),
+        (|body| altered(body, Vec::clear), "A-4", "the frame is an empty array"),
+        (
+            |body| altered(body, |replies| *replies = vec![json!({ "type": "event" }); 1025]),
+            "A-4",
+            "1025 messages",
+        ),
+    ];
+    for (server, id, words) in cases {
+        let (code, shown) = run(&folder("both"), &serve(*server), STEPS);
+        assert_eq!(code, Some(1), "{words}: {shown}");
+        assert!(shown.contains(&format!("{id} MUST")) && shown.contains(words), "{id} {words}: {shown}");
+        let others = ["A-1", "A-2", "A-3", "A-4"].into_iter().filter(|other| other != id);
+        others
+            .for_each(|other| assert!(!shown.contains(&format!("{other} MUST")), "{other} {words}: {shown}"));
+    }
+}
+
+#[test]
+fn an_array_of_a_side_that_sends_no_batches_is_no_message() {
+    let array = ("recv", json!([{ "type": "event" }]));
+    let asked = [("send", json!([{ "type": "ask", "id": 1 }])), ("recv", json!([{ "id": 1, "result": 1 }]))];
+    let apart = [("send", json!([{ "type": "ask", "id": 1 }])), ("recv", json!({ "id": 2, "result": 1 }))];
+    for (batches, lines, code, words) in [
+        ("both", vec![array.clone()], 0, ""),
+        ("server", vec![array.clone()], 0, ""),
+        ("client", vec![array.clone()], 1, "the frame is an array, not a JSON object"),
+        ("", vec![array], 1, "the frame is an array, not a JSON object"),
+        ("both", asked.to_vec(), 0, ""),
+        // What cannot be read may be answered once, with whatever id; what can be read has its own.
+        ("server", apart.to_vec(), 0, ""),
+        ("client", apart.to_vec(), 1, "A-3"),
+        ("both", vec![asked[0].clone(), asked[1].clone(), asked[1].clone()], 1, "A-3"),
+    ] {
+        let (found, shown) = check(&folder(batches), &lines);
+        assert_eq!((found, shown.contains(words)), (Some(code), true), "{batches}: {shown}");
+    }
+}
+
+#[test]
+fn a_batch_that_cannot_be_sent_is_refused_when_the_file_is_loaded() {
+    let long = format!("send: [{}]", vec!["{ type: note }"; 1025].join(", "));
+    for (batches, step, error) in [
+        ("", "send: [{ type: note }]", "a client of this protocol sends no batches"),
+        ("server", "send: [{ type: note }]", "a client of this protocol sends no batches"),
+        ("both", "send: []", "a batch has 1 to 1024 messages, not 0"),
+        ("client", &long, "a batch has 1 to 1024 messages, not 1025"),
+        ("client", "send: [{ type: note }, 7]", "a message of a batch is a map"),
+    ] {
+        let (code, shown) =
+            run(&folder(batches), "ws://127.0.0.1:9/", &format!("      - open: alice\n      - {step}\n"));
+        assert_eq!((code, shown.contains(error)), (Some(2), true), "{step}: {shown}");
+    }
+    let (code, shown) = load(&folder("sometimes"));
+    assert_eq!(code, Some(2), "{shown}");
+    assert!(shown.contains("batches") && shown.contains("both"), "{shown}");
+}
+
+#[test]
+fn recordings_with_batches_are_compared_message_by_message() {
+    let folder = folder("both");
+    let line = |body: Value| {
+        json!({ "t_ms": 1, "client": "a", "dir": "recv", "text": body.to_string() }).to_string()
+    };
+    let event = |n: u64| json!({ "type": "event", "n": n });
+    fs::write(folder.path().join("one.ndjson"), line(json!([event(1), event(2)]))).expect("written");
+    fs::write(folder.path().join("two.ndjson"), [line(event(1)), line(event(2))].join("\n"))
+        .expect("written");
+    fs::write(folder.path().join("three.ndjson"), line(json!([event(1), event(3)]))).expect("written");
+    for (other, code) in [("two.ndjson", 0), ("three.ndjson", 1)] {
+        let output = frameproof(folder.path(), &["diff", "one.ndjson", other, "--protocol", "own"]);
+        let shown = text(&output.stdout) + &text(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{other}: {shown}");
+    }
+}
+
+/// Batches of several messages that the server of the test below got.
+static SEEN: AtomicUsize = AtomicUsize::new(0);
+
+/// Output and exit code of `fuzz`, with the findings in `f`.
+fn fuzz(folder: &tempfile::TempDir, url: &str) -> (Option<i32>, String) {
+    let arguments = ["fuzz", "--protocol", "own", "--url", url, "--iterations", "24", "--jobs", "1"];
+    let more = ["--quiet-period", "20ms", "--findings", "f"];
+    let output = frameproof(folder.path(), &[&arguments[..], &more[..]].concat());
+    (output.status.code(), text(&output.stdout) + &text(&output.stderr))
+}
+
+#[test]
+fn the_fuzzer_sends_batches_and_takes_them() {
+    let counting = |body: &Value| {
+        let several = body.as_array().is_some_and(|members| members.len() > 1);
+        SEEN.fetch_add(usize::from(several), Ordering::Relaxed);
+        correct(body)
+    };
+    let (code, shown) = fuzz(&folder("both"), &serve(counting));
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(SEEN.load(Ordering::Relaxed) > 0, "{shown}");
+}
+
+#[test]
+fn the_fuzzer_finds_what_only_a_batch_brings_out() {
+    let folder = folder("both");
+    let url = serve(|body| altered(body, |replies| replies.extend(replies.first().cloned())));
+    let (code, shown) = fuzz(&folder, &url);
+    assert_eq!(code, Some(1), "{shown}");
+    assert!(shown.contains("A-3") && shown.contains("(batch)"), "{shown}");
+    // What is written is a scenario that shows it.
+    let mut written =
+        fs::read_dir(folder.path().join("f")).expect("findings").flatten().map(|entry| entry.path());
+    let scenario = written.find(|path| path.to_string_lossy().contains("reply-")).expect("a scenario");
+    let scenario = scenario.to_string_lossy();
+    let arguments =
+        ["run", "--protocol", "own", "--scenario", &scenario, "--url", &url, "--quiet-period", "20ms"];
+    let output = frameproof(folder.path(), &arguments);
+    let shown = text(&output.stdout) + &text(&output.stderr);
+    assert_eq!((output.status.code(), shown.contains("A-3")), (Some(1), true), "{shown}");
+}
