@@ -384,7 +384,13 @@ impl Checker<'_> {
         }
         self.templates(&json!(step.headers), &format!("{at}/headers"));
         self.templates(&json!(step.protocols), &format!("{at}/protocols"));
-        for (field, text) in [("raw", &step.raw), ("unseen", &step.unseen)] {
+        let texts = [
+            ("raw", &step.raw),
+            ("unseen", &step.unseen),
+            ("expect_file", &step.expect_file),
+            ("get", &step.get),
+        ];
+        for (field, text) in texts {
             if let Some(text) = text {
                 self.templates(&Value::String(text.clone()), &format!("{at}/{field}"));
             }
@@ -405,6 +411,7 @@ impl Checker<'_> {
             self.error(&format!("{at}/where"), Part::Value, &message, "");
         }
         if let Some(joined) = &step.joined {
+            self.templates(&json!(joined.of), &format!("{at}/joined/of"));
             if let Pattern::Where(PatternWhere { schema: Some(schema), .. }) = &joined.of {
                 check_keywords(schema, self.document, &format!("{at}/joined/of/where"), self.errors);
             }

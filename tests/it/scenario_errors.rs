@@ -76,6 +76,20 @@ fn mistakes_are_told_with_place_and_hint() {
             )),
             &["s.yaml:10:13", "undefined variable `nope`"],
         ),
+        (
+            case(&format!(
+                "{steps}      - joined: {{ of: {{ type: assistant_text, with: {{ text: '{{{{nope}}}}' }} }}, at: [/text] }}\n        where: {{ const: a }}\n"
+            )),
+            &["s.yaml:7:62", "undefined variable `nope`"],
+        ),
+        (
+            case(&format!("{steps}      - expect_file: 'x-{{{{nope}}}}'\n")),
+            &["s.yaml:7:25", "undefined variable `nope`"],
+        ),
+        (
+            case(&format!("{steps}      - get: '/x-{{{{nope}}}}'\n")),
+            &["s.yaml:7:18", "undefined variable `nope`"],
+        ),
     ];
     for (file, expected) in table {
         let (code, shown) = load(folder.path(), file.as_bytes());

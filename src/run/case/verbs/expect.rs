@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::check::counter;
-use crate::protocol::Matcher;
+use crate::protocol::{Matcher, Pattern};
 use crate::results::Check;
 use crate::run::case::client::{Received, Taken};
 use crate::run::case::context::{StepScope, Tolerance};
@@ -200,8 +200,10 @@ impl Interpreter<'_> {
     pub(crate) fn joined(&mut self, verb: &case::Joined, cx: &StepScope<'_>) -> Result<(), Abort> {
         let (client, joined) = (cx.client, &verb.pieces);
         let (_, compiled) = self.compiled(&verb.schema)?;
-        let of =
-            Matcher::new(&joined.of, &self.cx.protocol).map_err(|error| Abort::Error(error.to_string()))?;
+        let wrong = |error: &dyn std::fmt::Display| Abort::Error(format!("`joined`: {error}"));
+        let of = self.expand(&json!(joined.of), None)?;
+        let of: Pattern = serde_json::from_value(of).map_err(|error| wrong(&error))?;
+        let of = Matcher::new(&of, &self.cx.protocol).map_err(|error| wrong(&error))?;
         let looked = &self.client(client)?.inbox.looked;
         let pieces = looked.iter().map(|looked| &looked.received);
         let pieces = pieces.filter(|piece| of.matches(piece.message, Direction::Recv, &piece.body));
