@@ -196,6 +196,29 @@ pub async fn watch_memory() {
     }
 }
 
+/// Ends this process with this code once the memory that it may have is nearly used, where it is limited; `told`: says why before. For
+/// commands that have nothing to lose by it: what they write is in its place once it is complete, or not at all.
+pub fn end_when_memory_is_short(code: u8, told: fn(Shortage)) {
+    if getrlimit(Resource::As).current.is_none() {
+        return;
+    }
+    let watched = std::thread::Builder::new().stack_size(STACK).spawn(move || {
+        loop {
+            if let Some(shortage) = note_memory(LEFT) {
+                told(shortage);
+                std::process::exit(i32::from(code));
+            }
+            std::thread::sleep(OFTEN);
+        }
+    });
+    if let Err(error) = watched {
+        note_start(&error);
+    }
+}
+
+/// What such a thread needs, in bytes.
+const STACK: usize = 256 << 10;
+
 /// Lets a write fail that would make a file longer than this process may make it (`ulimit -f`): by itself the system ends the process.
 /// Whatever is launched has its own way again. Without an effect where no descriptor is left for it.
 pub fn survive_long_files() {

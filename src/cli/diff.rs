@@ -8,12 +8,13 @@ use clap::Args;
 use serde_json::Value;
 
 use super::recordings::Recordings;
-use super::report::read;
+use super::report::{gone, look_through};
 use super::{Failure, unreadable, usage};
 use crate::exit::{self, Exit};
 use crate::report::comparison;
 use crate::results::compare::compare;
 use crate::results::event::RunEvent;
+use crate::results::recorded::Recorded;
 
 /// Compare two runs, or two recordings.
 ///
@@ -66,14 +67,14 @@ impl Diff {
 
     fn runs(&self) -> Result<Exit, Failure> {
         self.recordings.refuse()?;
-        let (before, after) = (read(&self.before)?, read(&self.after)?);
-        let (one, other) = (protocols(&before), protocols(&after));
+        let (before, after) = (look_through(&self.before)?, look_through(&self.after)?);
+        let (one, other) = (protocols(&before)?, protocols(&after)?);
         if one.is_disjoint(&other) {
-            let name = |set: BTreeSet<&str>| set.into_iter().collect::<Vec<_>>().join(", ");
+            let name = |set: BTreeSet<String>| set.into_iter().collect::<Vec<_>>().join(", ");
             let message = format!("the runs have nothing in common: {} and {}", name(one), name(other));
             return Err(usage(message, "give two runs of the same protocol"));
         }
-        let comparison = compare(&before, &after);
+        let comparison = compare(&before, &after).map_err(gone)?;
         let mut out = anstream::stdout().lock();
         comparison::show(&comparison, self.quiet, &mut out)?;
         out.flush()?;
@@ -105,12 +106,12 @@ fn content(path: &Path) -> Result<Option<Content>, Failure> {
 }
 
 /// The protocols that were run.
-fn protocols(events: &[RunEvent]) -> BTreeSet<&str> {
+fn protocols(events: &impl Recorded) -> Result<BTreeSet<String>, Failure> {
     let mut names = BTreeSet::new();
-    for event in events {
-        if let RunEvent::RunStarted(started) = event {
-            names.insert(started.protocol.as_str());
+    for at in events.starts().map_err(gone)? {
+        if let RunEvent::RunStarted(started) = &*events.event(at).map_err(gone)? {
+            names.insert(started.protocol.clone());
         }
     }
-    names
+    Ok(names)
 }

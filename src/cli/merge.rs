@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::report::{Shown, look_through, name};
 use super::reports::{Besides, Reports};
-use super::{Failure, usage};
+use super::{Failure, harness, usage};
 use crate::exit::{self, Exit};
 use crate::results::merge;
 
@@ -37,7 +37,7 @@ impl Merge {
         })?;
         let besides = Besides { read: self.files.iter().collect(), ..Besides::default() };
         let reports = self.reports.settle(&name(&events)?, &besides)?;
-        reports.write(&events, |error| usage(error, ""))?;
+        reports.write(&events, |error| harness(error, ""))?;
         self.shown.show(&events)?;
         Ok(events.exit())
     }

@@ -257,6 +257,17 @@ pub fn main() -> ExitCode {
         Color::Always => anstream::ColorChoice::Always.write_global(),
         Color::Never => anstream::ColorChoice::Never.write_global(),
     }
+    if matches!(
+        arguments.command,
+        Command::Check(_)
+            | Command::Report(_)
+            | Command::Merge(_)
+            | Command::Diff(_)
+            | Command::List(_)
+            | Command::Lint(_)
+    ) {
+        shortage::end_when_memory_is_short(Exit::Harness.code(), tell_lack);
+    }
     let result = match arguments.command {
         Command::Run(command) => command.run(),
         Command::Watch(command) => command.run(),
@@ -303,6 +314,13 @@ fn with_shortage(mut errors: Diagnostics, exit: Exit) -> (Diagnostics, Exit) {
     let Some(shortage) = shortage::seen() else { return (errors, exit) };
     errors.0.push(Diagnostic::new(shortage.to_string()).hint(shortage.advice()));
     (errors, Exit::Harness)
+}
+
+/// Says what this process lacks, and what to do about it.
+fn tell_lack(shortage: Shortage) {
+    let errors = Diagnostics::from(Diagnostic::new(shortage.to_string()).hint(shortage.advice()));
+    let color = anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never;
+    let _ = writeln!(anstream::stderr(), "{}", styled(&errors.render(color)));
 }
 
 /// Says once that a server which goes on lacks something.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::reports::{Besides, Reports};
-use super::{Failure, unreadable, usage};
+use super::{Failure, harness, unreadable, usage};
 use crate::exit::Exit;
 use crate::report::console::{Console, ConsoleOptions};
 use crate::report::stored::StoredEvents;
@@ -93,7 +93,7 @@ impl Report {
         let events = look_through(&self.events)?;
         let besides = Besides { read: vec![&self.events], ..Besides::default() };
         let reports = self.reports.settle(&name(&events)?, &besides)?;
-        reports.write(&events, |error| usage(error, ""))?;
+        reports.write(&events, |error| harness(error, ""))?;
         if reports.are_wanted() {
             return Ok(Exit::Passed);
         }

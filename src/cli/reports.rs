@@ -184,13 +184,13 @@ impl Reports {
         let in_pieces = |path: &Option<PathBuf>, write: &dyn Fn(&mut dyn Write) -> Result<(), String>| {
             path.as_ref().map_or(Ok(()), |path| file::write_in_pieces(path, write))
         };
-        // What is ordered by causes, and not case by case: it needs all events.
+        // What is ordered by causes, and not case by case: it needs all events at once.
         let at_once = |path: &Option<PathBuf>, render: &dyn Fn(&[RunEvent]) -> String| {
             let Some(path) = path else { return Ok(()) };
-            events.all().and_then(|events| file::write_atomically(path, &render(&events)))
+            events.bounded().and_then(|events| file::write_atomically(path, &render(&events)))
         };
         let annotated = || match self.annotations.and_then(Annotations::found) {
-            Some(Annotations::Github) => events.all().and_then(|events| github(&events)),
+            Some(Annotations::Github) => events.bounded().and_then(|events| github(&events)),
             _ => Ok(()),
         };
         let written = [

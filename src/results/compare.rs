@@ -1,8 +1,10 @@
 //! Two runs compared: what has become worse, what better.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-use crate::results::event::{CaseReport, RequirementResult, RunEvent, Verdict};
+use crate::results::event::{CaseReport, RunEvent, Verdict};
+use crate::results::recorded::Recorded;
 use crate::text::{normalize, same};
 
 /// A case takes longer if it takes so many times as long, and less time if the other way round …
@@ -80,43 +82,32 @@ impl Comparison {
     }
 }
 
-/// One run or several, as far as they are compared.
+/// One run or several, as far as they are compared: little of each case, for there may be very many.
 #[derive(Default)]
-struct Runs<'r> {
-    cases: BTreeMap<String, Vec<&'r CaseReport>>,
-    requirements: BTreeMap<&'r str, &'r RequirementResult>,
+struct Runs {
+    cases: BTreeMap<String, Seen>,
+    /// Requirements, and whether they were exercised.
+    requirements: BTreeMap<String, bool>,
     seconds: f64,
 }
 
-impl<'r> Runs<'r> {
-    fn of(events: &'r [RunEvent], is_named: bool) -> Self {
-        let mut runs = Self::default();
-        let mut prefix = String::new();
-        for event in events {
-            match event {
-                RunEvent::RunStarted(started) if is_named => prefix = format!("{} ", started.protocol),
-                RunEvent::RunStarted(_) | RunEvent::CaseStarted { .. } => {}
-                RunEvent::CaseFinished(report) => {
-                    runs.cases.entry(format!("{prefix}{}", report.case)).or_default().push(report);
-                }
-                RunEvent::RunFinished(summary) => {
-                    runs.seconds += summary.seconds;
-                    runs.requirements
-                        .extend(summary.requirements.iter().map(|(id, result)| (id.as_str(), result)));
-                }
-            }
-        }
-        runs
-    }
-
-    fn exercises(&self, id: &str) -> bool {
-        self.requirements.get(id).is_some_and(|result| !result.verdict.says_nothing())
-    }
+/// What is known of a case, over all its repeats.
+#[derive(Default)]
+struct Seen {
+    state: State,
+    /// What is wrong, each message once.
+    reasons: Vec<String>,
+    /// Digests of what is wrong, without what differs each time: requirements, and messages without ids and numbers.
+    essence: BTreeSet<u64>,
+    /// Of all repeats together, and how many there are.
+    seconds: f64,
+    repeats: u32,
 }
 
 /// How a case ended, over all its repeats. In order of gravity.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum State {
+    #[default]
     Silent,
     Good,
     Flaky,
@@ -124,9 +115,61 @@ enum State {
     Failing,
 }
 
+impl Runs {
+    fn of(events: &(impl Recorded + ?Sized), is_named: bool) -> Result<Self, String> {
+        let mut runs = Self::default();
+        let mut prefix = String::new();
+        for at in 0..events.count() {
+            match &*events.event(at)? {
+                RunEvent::RunStarted(started) if is_named => prefix = format!("{} ", started.protocol),
+                RunEvent::RunStarted(_) | RunEvent::CaseStarted { .. } => {}
+                RunEvent::CaseFinished(report) => {
+                    runs.cases.entry(format!("{prefix}{}", report.case)).or_default().add(report);
+                }
+                RunEvent::RunFinished(summary) => {
+                    runs.seconds += summary.seconds;
+                    let results = summary.requirements.iter();
+                    runs.requirements
+                        .extend(results.map(|(id, result)| (id.clone(), !result.verdict.says_nothing())));
+                }
+            }
+        }
+        Ok(runs)
+    }
+
+    fn exercises(&self, id: &str) -> bool {
+        self.requirements.get(id).is_some_and(|exercised| *exercised)
+    }
+}
+
+impl Seen {
+    fn add(&mut self, report: &CaseReport) {
+        self.state = self.state.max(state(report));
+        self.seconds += report.seconds;
+        self.repeats += 1;
+        let own =
+            report.failures.iter().chain(report.earlier.iter().flatten()).map(|failure| &failure.message);
+        for message in own.chain(&report.reason) {
+            if !self.reasons.iter().any(|known| same(known, message)) {
+                self.reasons.push(message.clone());
+            }
+        }
+        for failure in &report.failures {
+            let mut digest = DefaultHasher::new();
+            (&failure.requirements, normalize(&failure.message)).hash(&mut digest);
+            self.essence.insert(digest.finish());
+        }
+    }
+
+    /// Seconds of one of the repeats, on average.
+    fn pace(&self) -> f64 {
+        self.seconds / f64::from(self.repeats.max(1))
+    }
+}
+
 /// Failures that a baseline knows count as what they are: it may have changed between the runs.
-fn state(reports: &[&CaseReport]) -> State {
-    let one = |report: &&CaseReport| match report.verdict {
+fn state(report: &CaseReport) -> State {
+    match report.verdict {
         Verdict::NotApplicable | Verdict::NotExercised => State::Silent,
         Verdict::Passed => State::Good,
         Verdict::Flaky => State::Flaky,
@@ -136,42 +179,19 @@ fn state(reports: &[&CaseReport]) -> State {
             true => State::Warned,
             false => State::Failing,
         },
-    };
-    reports.iter().map(one).max().unwrap_or(State::Silent)
-}
-
-/// What is wrong, each message once.
-fn reasons(reports: &[&CaseReport]) -> Vec<String> {
-    let mut reasons: Vec<String> = Vec::new();
-    for report in reports {
-        let earlier = report.earlier.iter().flatten();
-        let own = report.failures.iter().chain(earlier).map(|failure| &failure.message);
-        let own = own.chain(&report.reason);
-        for message in own {
-            if !reasons.iter().any(|known| same(known, message)) {
-                reasons.push(message.clone());
-            }
-        }
     }
-    reasons
-}
-
-/// What is wrong, without what differs each time: requirements, and messages without ids and numbers.
-fn essence(reports: &[&CaseReport]) -> Vec<(Vec<String>, String)> {
-    let failures = reports.iter().flat_map(|report| &report.failures);
-    let mut essence: Vec<_> =
-        failures.map(|failure| (failure.requirements.clone(), normalize(&failure.message))).collect();
-    essence.sort();
-    essence.dedup();
-    essence
 }
 
 /// Compares two runs by their events.
-pub fn compare(before: &[RunEvent], after: &[RunEvent]) -> Comparison {
-    let count =
-        |events: &[RunEvent]| events.iter().filter(|event| matches!(event, RunEvent::RunStarted(_))).count();
-    let is_named = count(before) > 1 || count(after) > 1;
-    let (before, after) = (Runs::of(before, is_named), Runs::of(after, is_named));
+///
+/// # Errors
+/// Those of [`Recorded::event`].
+pub fn compare(
+    before: &(impl Recorded + ?Sized),
+    after: &(impl Recorded + ?Sized),
+) -> Result<Comparison, String> {
+    let is_named = before.starts()?.len() > 1 || after.starts()?.len() > 1;
+    let (before, after) = (Runs::of(before, is_named)?, Runs::of(after, is_named)?);
     let mut found = Comparison { seconds: (before.seconds, after.seconds), ..Comparison::default() };
     for (case, now) in &after.cases {
         match before.cases.get(case) {
@@ -182,24 +202,24 @@ pub fn compare(before: &[RunEvent], after: &[RunEvent]) -> Comparison {
     let gone = before
         .cases
         .iter()
-        .filter(|(case, then)| !after.cases.contains_key(*case) && state(then) != State::Silent);
+        .filter(|(case, then)| !after.cases.contains_key(*case) && then.state != State::Silent);
     found.gone.extend(gone.map(|(case, _)| case.clone()));
     let lost = before.requirements.keys().filter(|id| before.exercises(id) && !after.exercises(id));
-    found.lost = lost.map(|id| (*id).to_owned()).collect();
+    found.lost = lost.cloned().collect();
     let gained = after.requirements.keys().filter(|id| after.exercises(id) && !before.exercises(id));
-    found.gained = gained.map(|id| (*id).to_owned()).collect();
+    found.gained = gained.cloned().collect();
     let change = |one: &Duration| (one.seconds.1 - one.seconds.0).abs();
     for list in [&mut found.pace.slower, &mut found.pace.faster] {
         list.sort_by(|one, other| change(other).total_cmp(&change(one)));
     }
-    found
+    Ok(found)
 }
 
 impl Comparison {
     /// A case that only the second run has.
-    fn first(&mut self, case: &str, now: &[&CaseReport]) {
-        let difference = Difference { case: case.to_owned(), reasons: (Vec::new(), reasons(now)) };
-        match state(now) {
+    fn first(&mut self, case: &str, now: &Seen) {
+        let difference = Difference { case: case.to_owned(), reasons: (Vec::new(), now.reasons.clone()) };
+        match now.state {
             State::Failing => self.failing.push(difference),
             State::Warned => self.warned.push(difference),
             State::Flaky => self.flaky.push(difference),
@@ -208,10 +228,11 @@ impl Comparison {
         }
     }
 
-    fn case(&mut self, case: &str, then: &[&CaseReport], now: &[&CaseReport]) {
+    fn case(&mut self, case: &str, then: &Seen, now: &Seen) {
         self.common += 1;
-        let difference = || Difference { case: case.to_owned(), reasons: (reasons(then), reasons(now)) };
-        let (old, new) = (state(then), state(now));
+        let difference =
+            || Difference { case: case.to_owned(), reasons: (then.reasons.clone(), now.reasons.clone()) };
+        let (old, new) = (then.state, now.state);
         match (old, new) {
             (State::Silent, State::Silent) | (State::Good, State::Good) | (State::Flaky, State::Flaky) => {}
             (_, State::Silent) => self.gone.push(case.to_owned()),
@@ -220,13 +241,10 @@ impl Comparison {
             (_, State::Warned) if old < State::Warned => self.warned.push(difference()),
             (_, State::Flaky) if old < State::Flaky => self.flaky.push(difference()),
             (_, State::Good | State::Flaky) => self.fixed.push(difference()),
-            _ if old != new || essence(then) != essence(now) => self.changed.push(difference()),
+            _ if old != new || then.essence != now.essence => self.changed.push(difference()),
             _ => {}
         }
-        let seconds = |reports: &[&CaseReport]| {
-            reports.iter().map(|report| report.seconds).sum::<f64>() / reports.len().max(1) as f64
-        };
-        let (old, new) = (seconds(then), seconds(now));
+        let (old, new) = (then.pace(), now.pace());
         let is_more = |more: f64, less: f64| more > less * TIMES && more > less + SECONDS;
         let duration = || Duration { case: case.to_owned(), seconds: (old, new) };
         if is_more(new, old) {
@@ -241,7 +259,7 @@ impl Comparison {
 mod tests {
     use super::*;
     use crate::results::Check;
-    use crate::results::event::{Failure, Summary};
+    use crate::results::event::{Failure, RequirementResult, Summary};
 
     fn case(name: &str, verdict: Verdict, seconds: f64, message: &str) -> RunEvent {
         let failure = Failure::new(Check::Step, verdict, message);
@@ -289,7 +307,7 @@ mod tests {
             case("a/comes", Verdict::Passed, 0.1, ""),
             end(&["R-1", "R-3"]),
         ];
-        let found = compare(&before, &after);
+        let found = compare(&before[..], &after[..]).expect("compared");
         assert_eq!(names(&found.failing), ["a/breaks"]);
         assert_eq!(found.failing[0].reasons, (Vec::new(), vec!["two answers".to_owned()]));
         assert_eq!(names(&found.fixed), ["a/mends"]);
@@ -305,9 +323,10 @@ mod tests {
     #[test]
     fn what_is_the_same_is_not_worse() {
         let run = [case("a/b", Verdict::Failed, 0.1, "no answer"), end(&["R-1"])];
-        let found = compare(&run, &run);
+        let found = compare(&run[..], &run[..]).expect("compared");
         assert!(found.is_same() && !found.is_worse());
-        let fixed = compare(&run, &[case("a/b", Verdict::Passed, 0.1, ""), end(&["R-1"])]);
+        let fixed =
+            compare(&run[..], &[case("a/b", Verdict::Passed, 0.1, ""), end(&["R-1"])][..]).expect("compared");
         assert!(!fixed.is_same() && !fixed.is_worse());
     }
 }

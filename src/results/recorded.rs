@@ -5,6 +5,10 @@ use std::borrow::Cow;
 use crate::exit::Exit;
 use crate::results::event::{RunEvent, RunStarted};
 
+/// Most cases that are held at once for a report which is ordered by causes: of those that failed, were warned of or are flaky, and as
+/// many others.
+const MOST: usize = 5_000;
+
 /// Events in their order, each to be had as often as it is needed.
 pub trait Recorded {
     /// How many there are.
@@ -30,6 +34,37 @@ pub trait Recorded {
         Ok(starts)
     }
 
+    /// What a report shows that needs all events at once: of very many cases the first ones. The hints of a run say how many are left out.
+    ///
+    /// # Errors
+    /// As [`Recorded::event`].
+    fn bounded(&self) -> Result<Cow<'_, [RunEvent]>, String> {
+        let (mut shown, mut wrong, mut others) = (Vec::new(), 0, 0);
+        let mut left_out = 0;
+        for at in 0..self.count() {
+            let mut event = self.event(at)?.into_owned();
+            match &mut event {
+                RunEvent::CaseStarted { .. } => continue,
+                RunEvent::CaseFinished(report) => {
+                    let count = if report.is_notable() { &mut wrong } else { &mut others };
+                    *count += 1;
+                    if *count > MOST {
+                        left_out += 1;
+                        continue;
+                    }
+                }
+                RunEvent::RunStarted(_) => left_out = 0,
+                RunEvent::RunFinished(summary) if left_out > 0 => summary.hints.push(format!(
+                    "{left_out} cases are left out here, which holds {MOST} that something is wrong with and {MOST} others: --junit and \
+                     --json have all of them"
+                )),
+                RunEvent::RunFinished(_) => {}
+            }
+            shown.push(event);
+        }
+        Ok(Cow::Owned(shown))
+    }
+
     /// All of them, in memory.
     ///
     /// # Errors
@@ -52,6 +87,10 @@ impl Recorded for [RunEvent] {
     fn all(&self) -> Result<Cow<'_, [RunEvent]>, String> {
         Ok(Cow::Borrowed(self))
     }
+
+    fn bounded(&self) -> Result<Cow<'_, [RunEvent]>, String> {
+        self.all()
+    }
 }
 
 impl Recorded for Vec<RunEvent> {
@@ -65,6 +104,10 @@ impl Recorded for Vec<RunEvent> {
 
     fn all(&self) -> Result<Cow<'_, [RunEvent]>, String> {
         Ok(Cow::Borrowed(self))
+    }
+
+    fn bounded(&self) -> Result<Cow<'_, [RunEvent]>, String> {
+        self.all()
     }
 }
 

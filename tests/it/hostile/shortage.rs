@@ -212,3 +212,88 @@ fn a_campaign_that_fuzzed_nothing_is_no_pass() {
     let ran = measured(folder.path(), &["fuzz", "minicodex", "--url", &mute, "--time", "1ms"]);
     assert!(matches!(ran.code, Some(1 | 3 | 4)), "{}", ran.shown());
 }
+
+/// Events of a run and a trace that take a while to read: the cases of the one, with further names, and the frames of the other, often.
+#[cfg(target_os = "linux")]
+fn long_recordings(folder: &std::path::Path) {
+    let run = ["run", "minicodex", "handshake/*", "--reference", "--json", "e.jsonl", "--trace", "t.ndjson"];
+    assert_eq!(measured(folder, &[&run[..], &["--shard", "1/1"]].concat()).code, Some(0));
+    let events = std::fs::read_to_string(folder.join("e.jsonl")).expect("written");
+    let lines: Vec<&str> = events.lines().collect();
+    let case = lines.iter().find(|line| line.contains("\"case-finished\"")).expect("a case");
+    let many = (0..20_000).map(|n| case.replace("\"handshake/", &format!("\"handshake/{n}-")));
+    let all: Vec<String> = [lines[0].to_owned()].into_iter().chain(many).collect();
+    std::fs::write(folder.join("many.jsonl"), all.join("\n") + "\n" + lines[lines.len() - 1] + "\n")
+        .expect("written");
+    let trace = std::fs::read_to_string(folder.join("t.ndjson")).expect("written");
+    let frames: Vec<&str> = trace.lines().filter(|line| line.contains("\"text\"")).collect();
+    std::fs::write(folder.join("many.ndjson"), (frames.join("\n") + "\n").repeat(2000)).expect("written");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn commands_that_read_recordings_name_limits_as_ours() {
+    let folder = tempfile::tempdir().expect("a folder");
+    long_recordings(folder.path());
+    for command in [
+        &["report", "many.jsonl", "-q"][..],
+        &["report", "many.jsonl", "--html", "p.html"],
+        &["merge", "many.jsonl", "-q"],
+        &["diff", "many.jsonl", "many.jsonl"],
+        &["check", "many.ndjson", "--protocol", "minicodex"],
+    ] {
+        // Less than is kept free; what the shell and the binary need is there.
+        let ran = measured_within(folder.path(), &mut limited_by("-v 98304", command));
+        assert_eq!(ran.code, Some(3), "{command:?}: {}", ran.shown());
+        assert!(ran.shown().contains("no memory left for frameproof"), "{command:?}: {}", ran.shown());
+        assert!(ran.shown().contains("ulimit -v"), "{command:?}: {}", ran.shown());
+        assert!(!folder.path().join("p.html").exists(), "{command:?}: a part of it is no file");
+    }
+    for command in [
+        &["report", "many.jsonl", "--junit", "j.xml"][..],
+        &["report", "many.jsonl", "--html", "j.xml"],
+        &["merge", "many.jsonl", "--junit", "j.xml"],
+        &["check", "many.ndjson", "--protocol", "minicodex", "--html", "j.xml"],
+    ] {
+        let ran = measured_within(folder.path(), &mut limited_by("-f 8", command));
+        assert_eq!(ran.code, Some(3), "{command:?}: {}", ran.shown());
+        assert!(ran.shown().contains("ulimit -f unlimited"), "{command:?}: {}", ran.shown());
+        assert!(!folder.path().join("j.xml").exists(), "{command:?}: a part of it is no file");
+    }
+}
+
+/// A report that is ordered by causes shows of very many cases the first ones, and says so; the totals are those of all.
+#[test]
+fn reports_of_very_many_cases_are_bounded() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let case = |n: u32| {
+        serde_json::json!({
+            "event": "case-finished", "case": format!("a/{n}"), "title": "t", "file": "f.yaml", "line": 1, "covers": [],
+            "verdict": "failed", "seconds": 0.1, "started": 0.0, "reproduce": "x", "earlier": [], "exercised": {}, "wire_omitted": 0,
+            "failures": [{ "verdict": "failed", "check": "step", "requirements": [], "message": "m".repeat(1500), "frames": [] }],
+            "wire": [{ "index": 0, "ms": 1.0, "client": "a", "dir": "<-", "kind": null, "text": "x".repeat(1000), "ambient": false }],
+        })
+    };
+    let run = measured(
+        folder.path(),
+        &["run", "minicodex", "handshake/hello-*", "--reference", "--json", "e.jsonl"],
+    );
+    assert_eq!(run.code, Some(0), "{}", run.shown());
+    let events = std::fs::read_to_string(folder.path().join("e.jsonl")).expect("written");
+    let lines: Vec<&str> = events.lines().collect();
+    let mut many = lines[0].to_owned() + "\n";
+    (0..30_000).for_each(|n| many += &format!("{}\n", case(n)));
+    many += lines[lines.len() - 1];
+    std::fs::write(folder.path().join("many.jsonl"), many + "\n").expect("written");
+    for command in [
+        &["report", "many.jsonl", "--html", "p.html", "--summary", "s.md"][..],
+        &["diff", "many.jsonl", "e.jsonl", "-q"],
+    ] {
+        let ran = measured(folder.path(), command);
+        assert!(matches!(ran.code, Some(0 | 1)), "{command:?}: {}", ran.shown());
+        assert!(ran.peak() < 300, "{command:?}: {:?} MiB", ran.peak);
+    }
+    let page = std::fs::read_to_string(folder.path().join("p.html")).expect("written");
+    assert!(page.contains("25000 cases are left out here"), "the page says so");
+    assert!(page.contains("case=minicodex/a/1\"") && !page.contains("a/29999<"), "the first ones are there");
+}
