@@ -5,10 +5,10 @@
 
 mod cost;
 mod error;
+mod memory_estimate;
 mod parse;
 mod pointer;
 mod shown;
-mod weigh;
 
 pub(crate) use cost::cost;
 pub use error::{FrameError, Place};

@@ -6,7 +6,7 @@ use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
 use super::cost::{self, Purse, allowed};
-use super::weigh::Weigh;
+use super::memory_estimate::MemoryEstimate;
 use super::{FrameError, Place};
 
 /// Bounds on one frame. A frame beyond them is a [`FrameError`], never a panic or a hang.
@@ -98,7 +98,7 @@ fn parse_any(text: &str, limits: &Limits) -> Result<Value, FrameError> {
     if cost::is_large(text.len()) {
         // What is refused in the end takes no memory before.
         let purse = Purse::of(text.len());
-        let seed = Weigh(Node { depth_left: limits.max_depth, broken: &broken, purse: &purse });
+        let seed = MemoryEstimate(Node { depth_left: limits.max_depth, broken: &broken, purse: &purse });
         let mut reader = serde_json::Deserializer::from_str(text);
         seed.deserialize(&mut reader).map_err(|error| broken.explain(&error, limits, text.len()))?;
     }

@@ -9,7 +9,7 @@ use tokio::sync::Mutex as AsyncMutex;
 
 use super::config::{Per, Ready};
 use super::error::{LaunchError, LaunchFailure};
-use super::last_words::last_words;
+use super::last_error::last_error;
 use super::log::{Log, capture};
 use super::process::{Exited, Running};
 use super::setup::{answers, call, fill};
@@ -167,7 +167,7 @@ impl Instance {
         let lines = self.log.tail_of(&process.name, process.since, LAST_LINES);
         let lines: Vec<(bool, &str)> = lines.iter().map(|line| (line.error, line.text.as_str())).collect();
         let dead =
-            Death { process: process.name.to_string(), end: exit.how.clone(), words: last_words(&lines) };
+            Death { process: process.name.to_string(), end: exit.how.clone(), words: last_error(&lines) };
         *self.death.lock().unwrap_or_else(PoisonError::into_inner) = Some(dead.clone());
         Some(dead)
     }

@@ -8,7 +8,7 @@ mod config;
 mod error;
 mod group;
 mod instance;
-mod last_words;
+mod last_error;
 mod log;
 mod process;
 mod reader;

@@ -13,7 +13,7 @@ use crate::frame::Pointer;
 use crate::protocol::Matcher;
 use crate::protocol::rules::{self as rule, Spot};
 use crate::results::Check;
-use crate::source::guest::guest;
+use crate::source::received_schema::loadable;
 use crate::source::schema::{Problem, Schema, Violation as SchemaViolation};
 use crate::source::{Diagnostic, Diagnostics};
 
@@ -66,7 +66,7 @@ impl Told {
             if key.is_none() && self.keys.tell_apart() {
                 return None;
             }
-            match self.at.get(seen.body).and_then(|schema| Some((guest(schema)?, bytes_of(schema)))) {
+            match self.at.get(seen.body).and_then(|schema| Some((loadable(schema)?, bytes_of(schema)))) {
                 Some((known, bytes)) => {
                     self.known.insert(place, key.as_deref(), known, bytes.saturating_mul(COMPILED));
                 }

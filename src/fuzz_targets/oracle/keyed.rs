@@ -9,7 +9,7 @@ use super::order::place;
 use super::{Compile, Finding, Item, Items, key};
 use crate::frame::Pointer;
 use crate::protocol::rules::{self as rule, Comparison, InText, Spot};
-use crate::source::guest::guest;
+use crate::source::received_schema::loadable;
 use crate::source::schema::Schema;
 
 pub(super) fn unique(rule: &rule::Unique, c: &Compile<'_>, items: &Items) -> Vec<Finding> {
@@ -154,7 +154,7 @@ pub(super) fn holds(rule: &rule::Holds, c: &Compile<'_>, items: &Items) -> Vec<F
                 let mut before = items.before_on_conn(item.index);
                 let last = before.find(|(_, other)| brings(other) && keys.of(other) == key);
                 match last.and_then(|(_, other)| other.get(at)) {
-                    Some(schema) if guest(schema).is_some() => schema.clone(),
+                    Some(schema) if loadable(schema).is_some() => schema.clone(),
                     _ => return true,
                 }
             }

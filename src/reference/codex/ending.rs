@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
+use super::deviations;
 use super::faults::Defect;
 use super::files::now;
 use super::items;
 use super::player::{Player, Stop};
-use super::spoil;
 use super::state::{State, Status};
 use super::steering::begin;
 use super::styles::Style;
@@ -54,7 +54,7 @@ impl Player {
         {
             turn["items"] = json!(stored.items);
         }
-        spoil::ended(&mut turn, defect);
+        deviations::ended(&mut turn, defect);
         let neighbour = match defect {
             Some(Defect::EndsAreTheNeighbours) => state.neighbour(&self.thread),
             _ => None,

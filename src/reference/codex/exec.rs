@@ -9,12 +9,12 @@ use tokio::sync::mpsc;
 
 use super::Core;
 use super::connection::{Answer, Answered, Peer};
+use super::exec_request::{ExecRequest, dimensions};
 use super::faults::Defect;
 use super::rpc::{Params, Refusal, invalid, refuse, response};
 use super::shell::{self, Program, Stream};
 use super::state::Process;
 use super::styles::Style;
-use super::wish::{Wish, dimensions};
 use crate::reference::engine::{Cancel, Canceller};
 
 /// What a command that was ended, or ran too long, exits with.
@@ -102,7 +102,7 @@ impl Printer {
 impl Peer<'_> {
     pub fn exec(&self, id: &Value, params: &Params<'_>) -> Answered {
         let defect = self.behaviour.striking();
-        let mut wish = Wish::read(params, defect)?;
+        let mut wish = ExecRequest::read(params, defect)?;
         let canceller = Arc::new(Canceller::default());
         let cancelled = canceller.listen();
         let key = {
@@ -248,7 +248,7 @@ impl Peer<'_> {
 }
 
 /// Runs a command to its end, and answers its request.
-async fn run(mut wish: Wish, mut printer: Printer, mut cancelled: Cancel, (key, id): (String, Value)) {
+async fn run(mut wish: ExecRequest, mut printer: Printer, mut cancelled: Cancel, (key, id): (String, Value)) {
     let (core, client, defect) = (Arc::clone(&printer.core), printer.client, printer.defect);
     let program = Program::Words(std::mem::take(&mut wish.program));
     let timeout = wish.timeout;

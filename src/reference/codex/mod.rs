@@ -3,8 +3,10 @@
 mod asking;
 mod builtins;
 mod connection;
+mod deviations;
 mod ending;
 mod exec;
+mod exec_request;
 mod faults;
 mod files;
 mod filing;
@@ -16,14 +18,12 @@ mod patch;
 mod player;
 mod rpc;
 mod shell;
-mod spoil;
 mod state;
 mod steering;
 mod store;
 mod styles;
 mod threads;
 mod tools;
-mod wish;
 
 pub(super) use faults::FAULTS;
 pub(super) use styles::STYLES;

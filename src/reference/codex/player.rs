@@ -7,9 +7,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::connection::answer_to;
+use super::deviations;
 use super::faults::Defect;
 use super::items::{self, fresh, tokens};
-use super::spoil;
 use super::state::{State, Work};
 use super::store::Settings;
 use super::styles::Style;
@@ -187,7 +187,7 @@ impl Player {
             _ => false,
         };
         if !dropped {
-            self.completed(spoil::message(item, self.behaviour.striking()));
+            self.completed(deviations::message(item, self.behaviour.striking()));
             if is_text && self.has(Defect::MessagesAreCompletedTwice) {
                 self.completed(json!({ "type": "agentMessage", "id": id, "text": text }));
             }
@@ -228,7 +228,7 @@ impl Agent for Player {
                 Speech::Thought => json!({ "type": "reasoning", "id": id, "summary": [], "content": [] }),
             };
             if !(defect == Some(Defect::MessagesAreNotStarted) && speech == Speech::Text) {
-                self.started(&spoil::message(item, defect));
+                self.started(&deviations::message(item, defect));
             }
         }
         let Some(open) = &mut self.open else { return };
@@ -281,7 +281,7 @@ impl Agent for Player {
         self.close();
         // What belongs to the turn besides is told before its error.
         let _ = self.cancelled.sleep(Duration::ZERO).await;
-        let error = spoil::error(fail.status, &fail.message, self.behaviour.striking());
+        let error = deviations::error(fail.status, &fail.message, self.behaviour.striking());
         if !self.has(Defect::FailsInSilence) {
             let told = match self.behaviour.striking() {
                 Some(Defect::ErrorsDiffer) => {

@@ -8,11 +8,11 @@ use tokio::sync::{RwLock, mpsc, oneshot};
 use tokio_tungstenite::tungstenite::Message;
 
 use super::Behaviour;
+use super::deviations;
 use super::faults::Defect;
 use super::files::Files;
 use super::rpc::{Refusal, refuse};
 use super::shell::Size;
-use super::spoil;
 use super::store::{Thread, Threads};
 use super::styles::Style;
 use crate::cue::Response;
@@ -201,7 +201,7 @@ impl State {
                 Some(Defect::OpenTurnsStayOpen) => {}
                 _ => thread.break_off(),
             }
-            spoil::stored(thread, defect);
+            deviations::stored(thread, defect);
         }
         next
     }
@@ -210,7 +210,7 @@ impl State {
 
     pub fn send(&self, client: u64, frame: Value) {
         let Some(client) = self.clients.get(&client) else { return };
-        for frame in spoil::frames(&client.behaviour, frame) {
+        for frame in deviations::frames(&client.behaviour, frame) {
             let text = frame.to_string();
             let binary = client.behaviour.strikes(Defect::BinaryFrames);
             client.outbox.send(if binary { Message::binary(text) } else { Message::text(text) });
@@ -248,7 +248,7 @@ impl State {
         match live.behaviour.striking() {
             Some(Defect::ItemIdsDifferForClients) => {
                 return live.subscribers.iter().for_each(|client| {
-                    self.notify(*client, method, &spoil::with_own_item_ids(method, params, *client));
+                    self.notify(*client, method, &deviations::with_own_item_ids(method, params, *client));
                 });
             }
             Some(Defect::OptOutIsForTheThread) if method.starts_with("item/") => {

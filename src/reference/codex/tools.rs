@@ -5,14 +5,14 @@ use std::time::Instant;
 use serde_json::{Map, Value, json};
 
 use super::asking::Reply;
+use super::deviations;
+use super::exec_request::environment;
 use super::faults::Defect;
 use super::files::absolute;
 use super::items::fresh;
 use super::player::{Player, Stop};
 use super::shell::{self, Job, Program, Sandbox, Stream};
-use super::spoil;
 use super::styles::Style;
-use super::wish::environment;
 use crate::cue::Call;
 use crate::reference::engine::{Cancelled, Happening};
 
@@ -118,7 +118,7 @@ impl Player {
         let item = self.item(&id, &command, "agent");
         let late = defect == Some(Defect::CommandsAreShownAfterTheRequest) && asks;
         if !late {
-            self.started(&spoil::command(item.clone(), defect, true));
+            self.started(&deviations::command(item.clone(), defect, true));
         }
         if asks {
             let mut params = json!({
@@ -128,7 +128,7 @@ impl Player {
             if !self.behaviour.style(Style::NoAvailableDecisions) {
                 params["availableDecisions"] = json!(["accept", "acceptForSession", "decline", "cancel"]);
             }
-            spoil::request(&mut params, defect);
+            deviations::request(&mut params, defect);
             if defect == Some(Defect::RunsBeforeTheAnswer) {
                 let _ = self.run_shell(&id, &command, Sandbox::Full, false).await;
             }
@@ -201,14 +201,14 @@ impl Player {
         let (ended, output) = self.run_shell(id, command, sandbox, true).await;
         let time = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         let code = *ended.as_ref().unwrap_or(&-1);
-        let mut done = spoil::ran(item, code, output, time);
+        let mut done = deviations::ran(item, code, output, time);
         if defect == Some(Defect::AcceptedNeverFail) && !self.asked.is_empty() {
             done["status"] = json!("completed");
         }
         if ended.is_err() {
             done["exitCode"] = Value::Null;
         }
-        self.completed(spoil::command(done, defect, false));
+        self.completed(deviations::command(done, defect, false));
         self.flush();
         ended.map(drop).map_err(Stop::from)
     }

@@ -2,8 +2,8 @@
 
 mod command;
 mod connection;
-mod entrance;
 mod faults;
+mod handshake;
 mod orders;
 mod run;
 mod session;

@@ -10,9 +10,9 @@ use crate::results::Check;
 use crate::results::cause::Statement;
 use crate::run::case::client::{Client, Received};
 use crate::run::case::interpreter::{Abort, Interpreter};
-use crate::run::case::patience::Patience;
 use crate::run::case::receive::Waited;
 use crate::run::case::wait::{Expectation, OnError, WaitOutcome, is_error};
+use crate::run::case::wait_deadline::WaitDeadline;
 use crate::run::triage::activity::Optional;
 
 /// How long an optional message of an exchange is waited for when nothing else comes.
@@ -69,8 +69,8 @@ impl Interpreter<'_> {
                 last = taken.or(last);
                 continue;
             }
-            let mut patience = Patience::for_silence(self.deadline(None));
-            match self.wait(client, &wanted, &mut patience, OnError::Fail).await? {
+            let mut wait_deadline = WaitDeadline::for_silence(self.deadline(None));
+            match self.wait(client, &wanted, &mut wait_deadline, OnError::Fail).await? {
                 WaitOutcome::Found(received) => {
                     self.verdict.exercise(&step.covers);
                     for (name, at) in &step.save {
@@ -126,8 +126,8 @@ impl Interpreter<'_> {
         covers: &[String],
     ) -> Result<Option<Received>, Abort> {
         let activity = Arc::clone(&self.cx.run.activity);
-        let patience = if activity.leaves_out(&wanted.label) { Duration::ZERO } else { OPTIONAL };
-        let until = Instant::now() + self.cx.run.options.timing.scaled(patience);
+        let optional_wait = if activity.leaves_out(&wanted.label) { Duration::ZERO } else { OPTIONAL };
+        let until = Instant::now() + self.cx.run.options.timing.scaled(optional_wait);
         let next = |state: &mut Client| {
             let queue = &mut state.inbox.queue;
             let index = queue.iter().position(|received| !received.ambient)?;

@@ -10,7 +10,7 @@ use crate::protocol::{Matcher, Protocol, is_subset};
 use crate::results::cause::Statement;
 use crate::run::case::client::{EndBlame, Looked, Received};
 use crate::run::case::interpreter::{Abort, Interpreter};
-use crate::run::case::patience::Patience;
+use crate::run::case::wait_deadline::WaitDeadline;
 use crate::scenario::case::{Awaited, Constraint};
 use crate::scenario::{CLOSE, REFUSED, TURN_END};
 use crate::source::ordered::ordered;
@@ -205,7 +205,7 @@ impl Interpreter<'_> {
         &mut self,
         client: &str,
         wanted: &Expectation,
-        patience: &mut Patience,
+        wait_deadline: &mut WaitDeadline,
         on_error: OnError,
     ) -> Result<WaitOutcome, Abort> {
         let began = Instant::now();
@@ -234,7 +234,7 @@ impl Interpreter<'_> {
                     return Err(self.built_on());
                 }
                 if !received.ambient {
-                    patience.prolong();
+                    wait_deadline.prolong();
                 }
                 if wanted.matches(&received)
                     && (!wanted.is_turn_end(&received) || self.is_last(client).await?)
@@ -261,7 +261,7 @@ impl Interpreter<'_> {
                 let unfinished = wanted.matches(&received);
                 passed.push(received);
                 // The silence that was waited for may have taken all the time there is.
-                if unfinished && patience.is_over() {
+                if unfinished && wait_deadline.is_over() {
                     late = true;
                     break;
                 }
@@ -286,16 +286,18 @@ impl Interpreter<'_> {
             // What is there already is looked at once more behind the deadline; a server that never pauses would
             // otherwise be heard for ever.
             let last_look = late;
-            late |= patience.is_over();
-            if last_look || !self.receive_until(patience.until).await? {
+            late |= wait_deadline.is_over();
+            if last_look || !self.receive_until(wait_deadline.until).await? {
                 let missed: Statement = match &nearly {
                     Some(nearly) => mismatch(&self.cx.protocol, wanted, nearly).into(),
-                    None => {
-                        self.explain_wait(client, wanted, patience.until.saturating_duration_since(began))
-                    }
+                    None => self.explain_wait(
+                        client,
+                        wanted,
+                        wait_deadline.until.saturating_duration_since(began),
+                    ),
                 };
                 let missed = missed.noting(&self.came_before(client, wanted));
-                break if nearly.is_none() { missed.noting(patience.note()) } else { missed };
+                break if nearly.is_none() { missed.noting(wait_deadline.note()) } else { missed };
             }
         };
         self.put_back(client, passed)?;

@@ -10,8 +10,8 @@ use crate::run::case::context::{StepScope, Tolerance};
 use crate::run::case::exchange::ExchangeKind;
 use crate::run::case::fail::Evidence;
 use crate::run::case::interpreter::{Abort, Interpreter};
-use crate::run::case::patience::Patience;
 use crate::run::case::wait::{OnError, WaitOutcome, is_error};
+use crate::run::case::wait_deadline::WaitDeadline;
 use crate::scenario::case::{self, Awaited, Expect, Relation};
 use crate::scenario::file::Joined;
 use crate::scenario::{REFUSED, TURN_END};
@@ -41,12 +41,12 @@ impl Interpreter<'_> {
         wanted.keep = verb.keep;
         let deadline = self.deadline(verb.within);
         let on_error = if verb.past_errors { OnError::LookPast } else { OnError::Fail };
-        let mut patience = match verb.within {
-            Some(_) => Patience::for_time(deadline),
-            None => Patience::for_silence(deadline),
+        let mut wait_deadline = match verb.within {
+            Some(_) => WaitDeadline::for_time(deadline),
+            None => WaitDeadline::for_silence(deadline),
         };
         for _ in 0..verb.count {
-            match self.wait(client, &wanted, &mut patience, on_error).await? {
+            match self.wait(client, &wanted, &mut wait_deadline, on_error).await? {
                 WaitOutcome::Found(received) | WaitOutcome::Closed(received) => {
                     self.loops.took(&received);
                     if !self.save(verb, &received, cx)? {

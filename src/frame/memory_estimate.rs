@@ -1,21 +1,21 @@
-//! What a large text would cost, read before anything of it is taken.
+//! An estimate of the memory that a large text needs, made before any of it is stored.
 
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 
 use super::parse::Node;
 
-/// Reads a value for what it would cost, and keeps nothing of it.
+/// Reads a value to estimate its memory, and stores nothing of it.
 #[derive(Clone, Copy)]
-pub(super) struct Weigh<'b>(pub Node<'b>);
+pub(super) struct MemoryEstimate<'b>(pub Node<'b>);
 
-impl<'de> DeserializeSeed<'de> for Weigh<'_> {
+impl<'de> DeserializeSeed<'de> for MemoryEstimate<'_> {
     type Value = ();
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
         deserializer.deserialize_any(self)
     }
 }
 
-impl<'de> Visitor<'de> for Weigh<'_> {
+impl<'de> Visitor<'de> for MemoryEstimate<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

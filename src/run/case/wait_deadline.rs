@@ -1,10 +1,10 @@
-//! How long a step waits.
+//! The deadline of a wait.
 
 use std::time::{Duration, Instant};
 
-/// How long a wait goes on: a deadline is for silence.
+/// The deadline of a wait. It limits silence: each message extends it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Patience {
+pub(crate) struct WaitDeadline {
     /// When it is over, unless something comes.
     pub until: Instant,
     /// Each message that comes prolongs the wait by this, until `last`.
@@ -12,10 +12,10 @@ pub(crate) struct Patience {
     last: Instant,
 }
 
-/// A wait that messages prolong takes this many deadlines at most: a server that never pauses is not heard for ever.
+/// A wait that messages prolong takes this many deadlines at most: a server that never pauses does not extend it without end.
 const MOST_DEADLINES: u32 = 10;
 
-impl Patience {
+impl WaitDeadline {
     /// Until nothing has come for so long.
     pub fn for_silence(silence: Duration) -> Self {
         let now = Instant::now();
@@ -33,7 +33,7 @@ impl Patience {
         self.until = self.until.max(Instant::now() + self.silence).min(self.last);
     }
 
-    /// What to say of a server that was still talking when the wait was over.
+    /// A note about a server that was still sending at the end of the wait.
     pub fn note(&self) -> &'static str {
         let still_came = !self.silence.is_zero() && self.until == self.last;
         if still_came { ". Messages kept coming: for a slow server, use --timeout-scale" } else { "" }

@@ -1,4 +1,4 @@
-//! What defects and styles make of single messages and items.
+//! How defects and styles change single messages and items.
 
 use serde_json::{Value, json};
 

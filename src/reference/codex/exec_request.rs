@@ -1,4 +1,4 @@
-//! What a request of command/exec asks for.
+//! The params of command/exec.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,7 +23,7 @@ pub(super) fn environment() -> BTreeMap<String, String> {
 }
 
 /// What a request asks for.
-pub(super) struct Wish {
+pub(super) struct ExecRequest {
     pub program: Vec<String>,
     pub process: Option<String>,
     pub job: Job,
@@ -34,7 +34,7 @@ pub(super) struct Wish {
     pub stream: bool,
 }
 
-impl Wish {
+impl ExecRequest {
     pub fn read(params: &Params<'_>, defect: Option<Defect>) -> Result<Self, Refusal> {
         let program = params.texts("command")?.ok_or_else(|| invalid("missing field `command`"))?;
         let process = params.maybe_text("processId")?.map(str::to_owned);

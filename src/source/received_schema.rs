@@ -1,4 +1,4 @@
-//! Schemas that a server sends: whether it is safe to validate by them.
+//! Schemas that a server sends, loaded only if validation by them is bounded.
 
 use rustc_hash::FxHashMap;
 use serde_json::Value;
@@ -12,7 +12,7 @@ const UNSAFE: [&str; 5] = ["$dynamicRef", "$recursiveRef", "$dynamicAnchor", "$r
 
 /// A schema that came in a message, if it can be validated by within bounds: it refers only to parts of itself, never to itself, and has no more than
 /// 10,000 parts once its references are followed. What is no JSON Schema is none. With it comes its number of parts.
-pub(crate) fn guest(schema: &Value) -> Option<(Schema, usize)> {
+pub(crate) fn loadable(schema: &Value) -> Option<(Schema, usize)> {
     let size = Parts { root: schema, known: FxHashMap::default() }.of(schema, true)?;
     Schema::new(schema).ok().map(|compiled| (compiled, size))
 }
@@ -83,7 +83,7 @@ mod tests {
             (json!({ "pattern": "(" }), false),
             (json!("text"), false),
         ] {
-            assert_eq!(guest(&schema).is_some(), taken, "{schema}");
+            assert_eq!(loadable(&schema).is_some(), taken, "{schema}");
         }
         // Each part refers twice to the next: a few lines, and a thousand million parts.
         let mut parts = serde_json::Map::new();
@@ -92,6 +92,6 @@ mod tests {
             parts.insert(format!("p{n}"), json!({ "allOf": [next.clone(), next] }));
         }
         parts.insert("p30".to_owned(), json!({}));
-        assert!(guest(&json!({ "$ref": "#/$defs/p0", "$defs": parts })).is_none());
+        assert!(loadable(&json!({ "$ref": "#/$defs/p0", "$defs": parts })).is_none());
     }
 }

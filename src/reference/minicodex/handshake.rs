@@ -1,4 +1,4 @@
-//! How a client comes in: hello, and resume with what it missed.
+//! The handshake: hello, and resume with the missed events.
 
 use std::sync::Arc;
 

@@ -45,7 +45,7 @@ const GO_TAILS: &[&str] = &["goroutine ", "created by ", "exit status ", "[signa
 /// The last words in a process's last lines of output (with whether they were written to standard error): a Rust or Go panic, the end
 /// of a Python traceback, a sanitizer's summary, an exception of Node or Java, each with its place as `file:line`, where nothing was
 /// logged behind it; else the last line that tells of an error. `None`: there is none.
-pub(super) fn last_words(lines: &[(bool, &str)]) -> Option<LastWords> {
+pub(super) fn last_error(lines: &[(bool, &str)]) -> Option<LastWords> {
     let certain = [true, false].into_iter().find_map(|stream| certain(lines, stream));
     let (found, certain) = match certain {
         Some(found) => (found, true),
@@ -216,7 +216,7 @@ mod tests {
 
     fn said(output: &str) -> Option<LastWords> {
         let lines: Vec<(bool, &str)> = output.lines().map(|line| (true, line)).collect();
-        last_words(&lines)
+        last_error(&lines)
     }
 
     #[test]
@@ -301,7 +301,7 @@ mod tests {
         let beside = |more: &str| {
             let panic = panic.lines().map(|line| (true, line));
             let lines: Vec<(bool, &str)> = panic.chain(more.lines().map(|line| (false, line))).collect();
-            last_words(&lines)
+            last_error(&lines)
         };
         assert_eq!(beside(&format!("{healthy}{fatal}")), full);
         assert_eq!(beside(fatal), full);
