@@ -28,11 +28,15 @@ fn every_observable_requirement_is_decided_or_says_why_not() {
 }
 
 #[test]
-fn every_protocol_has_its_page_with_every_reading() {
+fn every_protocol_has_its_page_with_every_reading_and_its_answers() {
     for (name, protocol) in protocols() {
         let page = read(&format!("docs/protocols/{name}.md"));
-        for reading in protocol.extension.readings.keys() {
-            assert!(page.contains(reading), "docs/protocols/{name}.md does not explain {reading}");
+        for (id, reading) in &protocol.extension.readings {
+            let other =
+                |answer: &String| if *answer == reading.default { "same".to_owned() } else { answer.clone() };
+            let answers = [reading.default.clone(), other(&reading.strict), other(&reading.lenient)];
+            let row = format!("| {id} | {} | {} |", reading.topic, answers.join(" | "));
+            assert!(page.contains(&row), "docs/protocols/{name}.md should have this row:\n{row}");
         }
         let index = read("docs/protocols.md") + &read("README.md");
         assert!(index.contains(&format!("protocols/{name}.md")), "nothing links to docs/protocols/{name}.md");
