@@ -109,7 +109,8 @@ impl Explore {
         let command = |file: &str| self.subject.command(file);
         let mut sink = |event: ExploreEvent<'_>| show_event(&mut screen, &event, &folder, command);
         let stopped = stop_on_signal(runtime, found.chosen.as_ref());
-        let report = runtime.block_on(campaign::explore(testbed, self.options(found), &mut sink, stopped));
+        let report =
+            runtime.block_on(campaign::explore(testbed, self.options(found, &folder), &mut sink, stopped));
         screen.clear();
         let mut errors: Vec<String> = screen.failed.take().into_iter().collect();
         let scenario = |name: &str| self.subject.scenario(&folder, name);
@@ -131,7 +132,7 @@ impl Explore {
         reports::failed(errors, |error| harness(error, hint)).map(|()| exit)
     }
 
-    fn options(&self, found: &Found) -> ExploreOptions {
+    fn options(&self, found: &Found, folder: &Path) -> ExploreOptions {
         let walks = self.extent.walks.map(std::num::NonZeroU64::get);
         ExploreOptions {
             seed: self.seed(),
@@ -141,7 +142,7 @@ impl Explore {
             jobs: found.jobs(self.extent.jobs),
             deadline: DEADLINE,
             max_findings: self.extent.max_findings.get(),
-            reproduce: self.subject.reproduce(),
+            reproduce: self.subject.reproduce_from(folder),
         }
     }
 }

@@ -138,7 +138,6 @@ impl Fuzz {
     fn campaign(&self, runtime: &Runtime, testbed: Testbed, found: &Found) -> Result<Exit, Failure> {
         let mut out = anstream::stdout();
         let corpus = self.stored_programs(testbed.protocol())?;
-        let options = self.options(corpus, found);
         let (started, is_launched) = (testbed.started(0), testbed.is_launched());
         if !self.outputs.quiet {
             writeln!(out, "{}", heading("Fuzzing", &started, self.seed()))?;
@@ -147,6 +146,7 @@ impl Fuzz {
         let folder = self.folders.findings.clone().unwrap_or_else(default);
         self.outputs.reports.check_links(&folder)?;
         let mut screen = Screen::new(self.outputs.quiet);
+        let options = self.options(corpus, found, &folder);
         let mut sink = |event: CampaignEvent<'_>| self.event(&mut screen, &event, &folder);
         let stopped = stop_on_signal(runtime, found.chosen.as_ref());
         let report = runtime.block_on(campaign::campaign(testbed, options, &mut sink, stopped));
@@ -157,7 +157,7 @@ impl Fuzz {
         let events = results::events(started, &report, &Reported { is_launched, scenario: &scenario });
         errors.extend(self.outputs.reports.write_each(&events));
         if !self.outputs.quiet {
-            writeln!(out, "\n{}", show::coverage(&results::table(&report.coverage), "command"))?;
+            writeln!(out, "\n{}", show::coverage(&results::table(&report), "command"))?;
         }
         writeln!(out, "{}", show::summary(&report))?;
         if exit == Exit::Nothing {
@@ -210,7 +210,7 @@ impl Fuzz {
         Ok(corpus)
     }
 
-    fn options(&self, corpus: Vec<Program>, found: &Found) -> CampaignOptions {
+    fn options(&self, corpus: Vec<Program>, found: &Found, folder: &Path) -> CampaignOptions {
         CampaignOptions {
             seed: self.seed(),
             iterations: self.extent.iterations.map(std::num::NonZeroU64::get),
@@ -226,7 +226,7 @@ impl Fuzz {
             deadline: DEADLINE,
             corpus,
             max_findings: self.bounds.max_findings.get(),
-            reproduce: self.subject.reproduce(),
+            reproduce: self.subject.reproduce_from(folder),
         }
     }
 }

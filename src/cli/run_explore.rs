@@ -69,7 +69,11 @@ impl AfterRun<'_> {
             jobs,
             deadline: DEADLINE,
             max_findings: FINDINGS,
-            reproduce: self.subject.trim().to_owned(),
+            reproduce: format!(
+                "{} --scenario {}/",
+                self.subject.trim(),
+                quote(&folder.display().to_string())
+            ),
         };
         let report = runtime.block_on(explore(testbed, options, &mut sink, stopped));
         screen.clear();

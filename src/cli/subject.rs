@@ -134,6 +134,11 @@ impl Subject {
         text
     }
 
+    /// The same, with the scenario up to the name of its file.
+    pub fn reproduce_from(&self, folder: &Path) -> String {
+        format!("{} --scenario {}/", self.reproduce(), quote(&folder.display().to_string()))
+    }
+
     /// The command that runs a finding again.
     pub fn command(&self, finding: &str) -> String {
         format!("frameproof run {} --scenario {}", self.reproduce(), quote(finding))

@@ -87,7 +87,7 @@ impl Finding {
             self.message.clone(),
         ];
         comments.extend(self.walk.moves.iter().map(|step| format!("  {step}")));
-        comments.push(format!("Run: frameproof run {} --scenario THIS", source.reproduce));
+        comments.push(format!("Run: frameproof run {}{}", source.reproduce, self.file_name()));
         write::file(&comments, "explore", &[case])
     }
 }

@@ -50,7 +50,8 @@ pub struct CampaignOptions {
     pub max_findings: usize,
     /// How much the memory of a launched target may grow, in bytes.
     pub max_growth: u64,
-    /// How the target is given on the command line, for the scenario's comments.
+    /// How the target is given on the command line, and then `--scenario` and the folder of the findings with its slash: for the
+    /// scenarios' comments.
     pub reproduce: String,
 }
 
@@ -339,11 +340,14 @@ impl<'c> Campaign<'c> {
             }
         }
         let progress = self.progress();
+        let declared = &self.investigator.executor.protocol().extension.fuzzing.states;
+        let states = declared.keys().cloned().collect();
         CampaignReport {
             progress,
             unconfirmed: self.investigator.confirmer.unconfirmed(),
             findings: self.investigator.findings.into_vec(),
             coverage: self.feedback.coverage,
+            states,
             exercised: self.totals.exercised,
             ended: self.ended,
             cut,

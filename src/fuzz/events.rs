@@ -63,6 +63,8 @@ pub struct CampaignReport {
     pub unconfirmed: usize,
     /// States and commands.
     pub coverage: Coverage,
+    /// The states that the protocol declares.
+    pub states: Vec<String>,
     /// How often each requirement was exercised.
     pub exercised: BTreeMap<String, u64>,
     /// Why it is over.

@@ -30,7 +30,7 @@ pub(super) struct Origin {
     pub protocol: Arc<Protocol>,
     /// The campaign's seed.
     pub seed: u64,
-    /// How the target is given on the command line.
+    /// How the target is given on the command line, and the folder of the findings.
     pub reproduce: String,
 }
 
@@ -212,7 +212,7 @@ impl Origin {
         let oracle =
             |evidence: &Evidence| format!("Oracle {}: {}", evidence.fingerprint.oracle, evidence.message);
         comments.extend(found.evidence.iter().map(oracle));
-        comments.push(format!("Run: frameproof run {} --scenario THIS", self.reproduce));
+        comments.push(format!("Run: frameproof run {}{}", self.reproduce, found.file_name()));
         comments.extend(cases.first().into_iter().flat_map(|case| reservations(&self.protocol, case)));
         write::file(&comments, "fuzz", &cases)
     }

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::events::{CampaignEnd, CampaignReport, Progress};
-use super::feedback;
 use super::finding::{Finding, blank_report};
 use super::input::{Action, Input};
 use super::oracle::Oracle;
@@ -57,7 +56,7 @@ fn summary(report: &CampaignReport, cases: &[CaseReport]) -> Summary {
     let mut summary = Summary {
         seconds: report.progress.time.as_secs_f64(),
         exit_code: exit_of(report).code(),
-        coverage: Some(table(&report.coverage)),
+        coverage: Some(table(report)),
         ..Summary::default()
     };
     if report.ended == CampaignEnd::Interrupted {
@@ -111,9 +110,12 @@ pub fn step(input: &Input) -> GeneratedStep {
     }
 }
 
-/// States and commands as a table: the state after the opening first; without what is no command.
-pub fn table(coverage: &feedback::Coverage) -> Coverage {
-    let mut states: BTreeSet<&str> = coverage.values().flat_map(BTreeMap::keys).map(String::as_str).collect();
+/// States and commands as a table: the state after the opening first, and then those that the protocol declares, whether or not anything was
+/// tried in them; without what is no command.
+pub fn table(report: &CampaignReport) -> Coverage {
+    let coverage = &report.coverage;
+    let tried = coverage.values().flat_map(BTreeMap::keys);
+    let mut states: BTreeSet<&str> = tried.chain(&report.states).map(String::as_str).collect();
     states.remove(OPENED);
     let states: Vec<&str> = std::iter::once(OPENED).chain(states).collect();
     let commands = coverage.iter().filter(|(command, _)| *command != "wait" && !command.contains(" | "));
@@ -148,10 +150,21 @@ mod tests {
             findings: Vec::new(),
             unconfirmed: 0,
             coverage: BTreeMap::new(),
+            states: Vec::new(),
             exercised: BTreeMap::from([("A-1".to_owned(), 3)]),
             ended,
             cut: false,
         }
+    }
+
+    #[test]
+    fn a_declared_state_is_a_column_though_nothing_was_tried_in_it() {
+        let mut report = report(3, CampaignEnd::Done);
+        report.coverage.insert("say".to_owned(), BTreeMap::from([("running".to_owned(), 2)]));
+        report.states = vec!["asking".to_owned(), "running".to_owned()];
+        let Coverage { states, commands } = table(&report);
+        assert_eq!(states, [OPENED, "asking", "running"]);
+        assert_eq!(commands, [("say".to_owned(), vec![0, 0, 2])]);
     }
 
     #[test]

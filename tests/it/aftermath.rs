@@ -120,6 +120,23 @@ fn digest(folder: &Path, protocol: &str, more: &[&str]) -> BTreeMap<String, Valu
     said
 }
 
+/// The same run, three times in each of the two styles, has the same verdicts: of two protocols here, of six and ten times in
+/// `.ci/verdicts`.
+#[test]
+fn runs_with_one_seed_say_the_same_again_and_again() {
+    for (protocol, fault, cases) in
+        [("codey", "ends-twice", "tools/*"), ("minicodex", "text-after-finish", "streaming/*")]
+    {
+        let folder = tempfile::tempdir().expect("a folder");
+        let of = |style| digest(folder.path(), protocol, &[cases, "--fault", fault, "--style", style]);
+        let first = json!(of("each-alone")).to_string();
+        assert!(first.contains("failed"), "{protocol}: {first}");
+        for style in ["coalesced", "each-alone", "coalesced", "each-alone", "coalesced"] {
+            assert_eq!(json!(of(style)).to_string(), first, "{protocol}, {style}");
+        }
+    }
+}
+
 /// A server with a defect, which writes each frame alone or what comes within 20 ms at once: with one seed all verdicts are the same.
 /// `.ci/verdicts` does it ten times with whole suites.
 #[test]

@@ -228,6 +228,9 @@ fn the_fuzzer_finds_what_only_a_batch_brings_out() {
     let mut written =
         fs::read_dir(folder.path().join("f")).expect("findings").flatten().map(|entry| entry.path());
     let scenario = written.find(|path| path.to_string_lossy().contains("reply-")).expect("a scenario");
+    let named = scenario.file_name().expect("a name").to_string_lossy();
+    let command = format!("--quiet-period 20ms --scenario f/{named}\n");
+    assert!(fs::read_to_string(&scenario).expect("it is read").contains(&command), "{command}");
     let scenario = scenario.to_string_lossy();
     let arguments =
         ["run", "--protocol", "own", "--scenario", &scenario, "--url", &url, "--quiet-period", "20ms"];

@@ -126,6 +126,30 @@ fn the_subscriptions_work_as_printed() {
 }
 
 /// Each mutant is one of the server's, and each server knows each mutant: none is there in name only.
+/// Mutants of the wire, of a server of one's own and its own protocol.
+#[test]
+fn the_wire_of_ones_own_server_is_mutated() {
+    let what = "init --like, mutants of the wire";
+    let Some(interpreter) = sdks::python("websockets.asyncio.server, pip", what) else { return };
+    let (folder, _) = init("greeting");
+    let here = folder.path().join("my chat");
+    let programs = programs(&[own(), ("python3", format!("exec '{}' \"$@\"", interpreter.display()))]);
+    let all = "frameproof selftest --target python --wire --sample 30 --seed 1 -v";
+    let (code, shown) = shell(&here, programs.path(), &[all]);
+    let killed = shown.lines().filter(|line| line.trim_start().starts_with("killed")).count();
+    assert!(killed >= 10, "{killed} killed\n{shown}");
+    assert_eq!(code, Some(i32::from(shown.contains("SURVIVED"))), "{shown}");
+    // Cases that look at nothing find nothing.
+    fs::write(
+        here.join("blind.yaml"),
+        "family: blind\ncases:\n  - name: blind\n    title: Looks at nothing\n    settle: false\n    steps:\n      - open: alice\n",
+    )
+    .expect("written");
+    let blind = format!("{all} --scenario blind.yaml");
+    let (code, shown) = shell(&here, programs.path(), &[&blind]);
+    assert_ne!(code, Some(0), "{shown}");
+}
+
 #[test]
 fn both_servers_have_the_mutants() {
     for kind in ["greeting", "rpc", "subscriptions"] {

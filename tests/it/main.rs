@@ -42,6 +42,7 @@ mod model_sdks;
 mod modifiers;
 mod mutants;
 mod own_protocol;
+mod pieces;
 mod plain_http;
 mod protocols;
 mod raw_frames;
