@@ -50,6 +50,7 @@ def main():
     said.add_argument("binary", type=Path)
     said.add_argument("--write", action="store_true")
     said.add_argument("--only", default="")
+    said.add_argument("--new", action="store_true", help="only what the table does not have")
     said.add_argument("--show", action="store_true")
     said.add_argument("--jobs", type=int, default=2)
     said.add_argument("--factor", type=float, default=1)
@@ -57,6 +58,8 @@ def main():
     binary = str(said.binary.resolve())
     rows = [(measure.server, row) for row in servers.ROWS] + [(measure.file, row) for row in files.ROWS]
     chosen = [(kind, row) for kind, row in rows if said.only in row.name]
+    if said.new:
+        chosen = [(kind, row) for kind, row in chosen if not table.has(row)]
     began = time.monotonic()
     with concurrent.futures.ThreadPoolExecutor(said.jobs) as pool:
         results, failures = {}, 0
@@ -65,9 +68,11 @@ def main():
             failures += bool(tell(row, result, said))
     took = time.monotonic() - began
     print(f"{len(chosen)} behaviours ({len(servers.ROWS)} of servers and {len(files.ROWS)} of files exist), {failures} broke a bound, {took:.0f} s")
-    if not said.only:
-        # A table says what holds.
-        failures += table.renew(results) if said.write and not failures else table.stale()
+    # A table says what holds.
+    if said.write and not failures:
+        table.renew(results)
+    elif not said.only and not said.new:
+        failures += table.stale()
     return 1 if failures else 0
 
 

@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Callable
 
+import further
 from servers import FAILED, HARNESS, MIB, NOTHING, USAGE
 
 PASSED = 0
@@ -261,4 +262,6 @@ PLACES = [
     Row("--config that is not there", nothing, ("run", "--config", "none.toml"), "cannot be read"),
 ]
 
-ROWS = [*READING, *CONTENT, *RECORDS, *PLACES]
+FURTHER = further.files(Row, holds, STARTED, FINISHED, named)
+
+ROWS = [*READING, *CONTENT, *RECORDS, *PLACES, *FURTHER]

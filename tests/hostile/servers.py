@@ -4,6 +4,7 @@ import dataclasses
 import time
 from typing import Callable
 
+import further
 from acts import (
     ACCEPT, BEAT, CONNECTION, SWITCH, UPGRADE, answers, at_once, beat, drips, echoes, flooding, floods, goes, http, items, keys, mirror, raw,
     reads_nothing, says, switch, typed,
@@ -234,4 +235,6 @@ OTHERS = [
     for name, (said_of, code) in SAID.items()
 ]
 
-ROWS = [*CONNECTS, *ANSWERS, *FRAMES, *CLOSES, *MESSAGES, *TIMES, *TLS, *OTHERS]
+FURTHER = further.servers(Row, ONE, SUITE, HANDSHAKE)
+
+ROWS = [*CONNECTS, *ANSWERS, *FRAMES, *CLOSES, *MESSAGES, *TIMES, *TLS, *OTHERS, *FURTHER]

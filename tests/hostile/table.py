@@ -20,6 +20,8 @@ GROUPS = [
     ("Files with wrong content", files.CONTENT),
     ("Traces, events, findings and corpora", files.RECORDS),
     ("Where reports go", files.PLACES),
+    ("Servers that differ each time, and what costs most to show", servers.FURTHER),
+    ("Files that are large in another direction", files.FURTHER),
 ]
 HEAD = ["behaviour", "what happens", "exit code", "bound", "measured"]
 
@@ -61,10 +63,21 @@ def known(table):
     return {each[0]: each[-1] for each in split if len(each) == len(HEAD)}
 
 
+def has(row):
+    """Whether it has a row."""
+    return cells(row)[0] in known(parts()[1])
+
+
 def renew(results):
-    """Writes the table."""
-    before, _, after = parts()
-    text = "\n".join(lines(lambda row: about(results[row.name].took, results[row.name].peak)))
+    """Writes the table; what was not tried now keeps what was measured before."""
+    before, table, after = parts()
+    old = known(table)
+
+    def measured(row):
+        got = results.get(row.name)
+        return about(got.took, got.peak) if got else old.get(cells(row)[0], "?")
+
+    text = "\n".join(lines(measured))
     PAGE.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}")
     return 0
 
