@@ -15,7 +15,7 @@ use super::ruleset::{Dispatch, Rule};
 use super::sessions::{Joined, Opened, Sessions};
 use super::tally::Tally;
 use super::{Limit, Outcome, Ruleset, Violation};
-use crate::frame::{self, Limits};
+use crate::frame::{self, FrameError, Limits};
 use crate::protocol::{
     Bundle, BundleLevel, BundleVerdict, ConnectionEvent, Counts, InFrame, Protocol, beginning_of, end_of,
 };
@@ -67,16 +67,16 @@ pub struct Judged {
     pub body: Option<Value>,
     /// Its message (index in [`Protocol::messages`]), if it is one.
     pub message: Option<usize>,
-    /// Of a batch, its messages: then the frame itself has neither body nor message.
+    /// Of a batch, its members: then the frame itself has neither body nor message.
     pub batch: Vec<Member>,
     /// What this event broke.
     pub violations: Vec<Violation>,
 }
 
-/// A message of a batch.
+/// A member of a batch.
 #[derive(Debug)]
 pub struct Member {
-    /// The JSON object.
+    /// The JSON object; or another value, which is no message.
     pub body: Value,
     /// Its message (index in [`Protocol::messages`]), if it is one.
     pub message: Option<usize>,
@@ -85,7 +85,13 @@ pub struct Member {
 impl Judged {
     /// Whether every message in the frame is one of the protocol.
     pub fn is_known(&self) -> bool {
-        self.message.is_some() || !self.batch.is_empty() && self.batch.iter().all(|one| one.message.is_some())
+        self.messages().all(|message| message.is_some())
+    }
+
+    /// What the frame is, or each member of its batch: an index as of [`Judged::message`].
+    pub fn messages(&self) -> impl Iterator<Item = Option<usize>> {
+        let one = self.batch.is_empty().then_some(self.message);
+        one.into_iter().chain(self.batch.iter().map(|member| member.message))
     }
 }
 
@@ -193,6 +199,12 @@ impl Judge {
                 Judged { body: Some(body), message, ..Judged::default() }
             }
             Ok(InFrame::Batch(members)) => self.batch(event, index, members),
+            Err(error @ FrameError::BatchTooLong { .. }) if received => {
+                // A bound of ours, of which no requirement speaks.
+                let violation = Violation::new(&Check::Limit, &[], error.to_string());
+                self.tally.list(Violation { event: Some(index), ..violation });
+                Judged::default()
+            }
             Err(error) => {
                 if received {
                     self.tally.broken(&Check::Frame, &frames.object, index, error.to_string());
@@ -214,7 +226,9 @@ impl Judge {
             let conn = self.sessions.connection(&event.client);
             if member.is_object() {
                 judged.batch.push(self.message(event, index, conn, member));
-            } else if event.dir == Direction::Recv {
+                continue;
+            }
+            if event.dir == Direction::Recv {
                 let ids = self.rules.protocol.extension.frames.object.clone();
                 let found = frame::name_of(&member);
                 let message = format!("message {} of the batch is {found}, not a JSON object", number + 1);
@@ -223,6 +237,7 @@ impl Judge {
                 self.requests.unread(conn.conn, event.dir);
                 self.show(event, index, conn, (None, None), &Value::Null);
             }
+            judged.batch.push(Member { body: member, message: None });
         }
         judged
     }

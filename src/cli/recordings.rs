@@ -12,7 +12,7 @@ use super::source::{Filter, Source};
 use super::{Failure, unreadable, unwritable, usage};
 use crate::check::RulesetPair;
 use crate::exit::Exit;
-use crate::frame::{Limits, Pointer};
+use crate::frame::{Limits, Pointer, parse_batch, parse_text};
 use crate::protocol::{LoadOptions, Protocol};
 use crate::recording::compare::compare;
 use crate::recording::places::Places;
@@ -163,16 +163,18 @@ fn recording(path: &Path, reading: &Reading<'_>) -> Result<Recording, Failure> {
 fn spoken(path: &Path, protocols: &[Arc<Protocol>]) -> Result<Option<usize>, Failure> {
     let mut total = 0;
     let mut known = vec![0; protocols.len()];
+    let bounds = Limits::default();
     for event in Reader::new(&path.display().to_string(), open(path)?).take(LOOKED_AT) {
         let event = event.map_err(|error| usage(error, LINE))?;
         let Payload::Text(text) = &event.payload else { continue };
         let is_known = |protocol: &Arc<Protocol>| {
-            let Ok(found) = protocol.messages_in(text, event.dir, &Limits::default()) else { return false };
+            let Ok(found) = protocol.messages_in(text, event.dir, &bounds) else { return false };
             let known =
                 |body: &Value| protocol.message_of(body, event.dir).is_some() || protocol.is_reply(body);
             found.into_vec().iter().all(known)
         };
-        total += usize::from(text.trim_start().starts_with(['{', '[']));
+        // What is no JSON is no protocol's.
+        total += usize::from(parse_text(text, &bounds).is_ok() || parse_batch(text, &bounds).is_ok());
         for (protocol, known) in protocols.iter().zip(&mut known) {
             *known += usize::from(is_known(protocol));
         }

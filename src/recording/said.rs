@@ -59,7 +59,7 @@ pub struct Recording {
     pub cases: Vec<(Option<Arc<str>>, Clients)>,
     /// Requirements that it breaks, and how often.
     pub broken: BTreeMap<String, u64>,
-    /// Text frames, and those of them that are messages of the protocol.
+    /// Texts that are JSON objects or batches, and those of them that are messages of the protocol.
     pub known: (u64, u64),
     /// When its last frame came.
     pub last: Duration,
@@ -131,7 +131,7 @@ impl Reading<'_> {
             }
             let Some((_, judge)) = judges.last_mut() else { continue };
             let judged = judge.observe(&event).judged;
-            recording.known.0 += u64::from(matches!(event.payload, Payload::Text(_)));
+            recording.known.0 += u64::from(judged.body.is_some() || !judged.batch.is_empty());
             recording.known.1 += u64::from(judged.is_known());
             recording.broke(judged.violations);
             recording.last = recording.last.max(event.at);

@@ -120,11 +120,6 @@ fn what_is_wrong_in_a_batch_is_found_and_shown_as_the_frame_that_it_came_in() {
             "may not send a message `ask`",
         ),
         (|body| altered(body, Vec::clear), "A-4", "the frame is an empty array"),
-        (
-            |body| altered(body, |replies| *replies = vec![json!({ "type": "event" }); 1025]),
-            "A-4",
-            "1025 messages",
-        ),
     ];
     for (server, id, words) in cases {
         let (code, shown) = run(&folder("both"), &serve(*server), STEPS);
@@ -134,6 +129,59 @@ fn what_is_wrong_in_a_batch_is_found_and_shown_as_the_frame_that_it_came_in() {
         others
             .for_each(|other| assert!(!shown.contains(&format!("{other} MUST")), "{other} {words}: {shown}"));
     }
+}
+
+#[test]
+fn a_batch_that_is_too_long_for_frameproof_breaks_no_requirement() {
+    let folder = folder("both");
+    let url = serve(|body| altered(body, |replies| *replies = vec![json!({ "type": "event" }); 1025]));
+    let (code, shown) = run(&folder, &url, STEPS);
+    assert_eq!(code, Some(1), "{shown}");
+    assert!(shown.contains("1025 messages, over the limit of 1024") && !shown.contains(" MUST"), "{shown}");
+    let report = report(&folder);
+    assert_eq!(report["failures"].as_array().map(Vec::len), Some(1), "{report}");
+    assert_eq!(report["failures"][0]["check"], "limit", "{report}");
+}
+
+#[test]
+fn the_case_ends_with_a_batch_that_has_more_than_messages() {
+    let folder = folder("both");
+    let url = serve(|body| altered(body, |replies| *replies = vec![json!({ "type": "event" }), json!(5)]));
+    // Nothing else comes: whoever waited on would find that missing, too.
+    let (code, shown) = run(&folder, &url, STEPS);
+    assert_eq!(code, Some(1), "{shown}");
+    let report = report(&folder);
+    assert_eq!(report["failures"].as_array().map(Vec::len), Some(1), "{report}");
+    assert_eq!(report["failures"][0]["requirements"], json!(["A-4"]), "{report}");
+}
+
+#[test]
+fn a_batch_plays_the_parts_of_all_its_messages() {
+    let folder = folder("both\n  ambient: [event]");
+    let url = serve(|body| {
+        let event = json!({ "type": "event" });
+        if body["type"] == "note" {
+            return vec![json!([event, event])];
+        }
+        altered(body, |replies| replies.push(json!({ "type": "event" })))
+    });
+    let steps = "      - open: alice\n      - send: { type: note }\n      - send:\n          - { type: note }\n          \
+                 - { type: ask, id: 7, n: 1 }\n      - expect: ask.result\n        with: { id: 7 }\n      \
+                 - expect: event\n        with: { n: 1 }\n";
+    let (code, shown) = run(&folder, &url, steps);
+    assert_eq!(code, Some(1), "{shown}");
+    let report = report(&folder);
+    let wire: Vec<&Value> = report["wire"].as_array().expect("frames").iter().collect();
+    let batches = wire.iter().filter(|line| line["text"].as_str().is_some_and(|text| text.starts_with('[')));
+    let found: Vec<Value> =
+        batches.map(|line| json!([line["dir"], line["ambient"] == true, line["states"]])).collect();
+    let expected = [
+        json!(["<-", true, null]),
+        json!(["->", false, ["turn begins"]]),
+        json!(["<-", false, ["turn ends"]]),
+    ];
+    found.iter().for_each(|one| assert!(expected.contains(one), "{one}: {report}"));
+    assert_eq!(found.len(), expected.len(), "{report}");
 }
 
 #[test]
@@ -187,8 +235,18 @@ fn recordings_with_batches_are_compared_message_by_message() {
     fs::write(folder.path().join("two.ndjson"), [line(event(1)), line(event(2))].join("\n"))
         .expect("written");
     fs::write(folder.path().join("three.ndjson"), line(json!([event(1), event(3)]))).expect("written");
-    for (other, code) in [("two.ndjson", 0), ("three.ndjson", 1)] {
-        let output = frameproof(folder.path(), &["diff", "one.ndjson", other, "--protocol", "own"]);
+    // What is no message is a difference, too.
+    for (name, last) in [("four.ndjson", json!([event(4)])), ("five.ndjson", json!([event(4), 5]))] {
+        let lines = [line(json!([event(1), event(2)])), line(last)].join("\n");
+        fs::write(folder.path().join(name), lines).expect("written");
+    }
+    for (one, other, code) in [
+        ("one.ndjson", "two.ndjson", 0),
+        ("one.ndjson", "three.ndjson", 1),
+        ("four.ndjson", "four.ndjson", 0),
+        ("four.ndjson", "five.ndjson", 1),
+    ] {
+        let output = frameproof(folder.path(), &["diff", one, other, "--protocol", "own"]);
         let shown = text(&output.stdout) + &text(&output.stderr);
         assert_eq!(output.status.code(), Some(code), "{other}: {shown}");
     }

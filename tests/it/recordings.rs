@@ -136,6 +136,20 @@ fn a_recording_that_breaks_nothing_passes() {
 }
 
 #[test]
+fn what_is_no_json_says_nothing_of_the_protocol() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let own = turn(1, &["Hello"], "done");
+    let broken = |text: &str| [own.clone(), vec![text.to_owned(); 2 * own.len()]].concat();
+    record(folder.path(), "a.ndjson", &broken(">{\"type\":"));
+    record(folder.path(), "b.ndjson", &broken(">{\"type\":\"other\"}"));
+    let (code, shown, errors) = run(folder.path(), &["diff", "a.ndjson", "a.ndjson"]);
+    assert_eq!(code, Some(0), "{shown}{errors}");
+    let (code, shown, errors) = run(folder.path(), &["diff", "b.ndjson", "b.ndjson"]);
+    assert_eq!(code, Some(2), "{shown}{errors}");
+    assert!(errors.contains("no shipped protocol has its messages"), "{errors}");
+}
+
+#[test]
 fn ids_times_and_cuts_are_no_difference() {
     let folder = tempfile::tempdir().expect("a folder");
     record(folder.path(), "a.ndjson", &turn(1, &["Hello"], "done"));

@@ -63,7 +63,7 @@ pub(super) struct Awaited<'w> {
 
 /// Whether a client says what belongs to no opening.
 pub(super) fn asks(entry: &LogEntry, roles: &Roles) -> bool {
-    entry.line.way == Way::ToServer && entry.word && !roles.opens(entry.message)
+    entry.line.way == Way::ToServer && entry.word && !entry.messages().all(|message| roles.opens(message))
 }
 
 /// What these frames of a client's say of the server. A frame that may come at any time says nothing, unless its type is one of
@@ -76,9 +76,9 @@ pub(super) fn silence(
 ) -> WaitFailure {
     let connected = own.iter().rposition(|entry| entry.line.way == Way::Connection).map_or(0, |at| at + 1);
     let entries = &own[connected..];
-    let is = |list: &[usize], entry: &LogEntry| entry.message.is_some_and(|message| list.contains(&message));
+    let is = |list: &[usize], message: Option<usize>| message.is_some_and(|message| list.contains(&message));
     let came = |entry: &LogEntry| {
-        let counts = !entry.line.ambient || is(awaited.messages, entry);
+        let counts = !entry.line.ambient || entry.messages().any(|message| is(awaited.messages, message));
         entry.line.way == Way::ToClient && entry.word && counts
     };
     let name = |at: usize| kind(entries[at]);
@@ -88,7 +88,7 @@ pub(super) fn silence(
     };
     // What comes before the first question belongs to the opening, if it looks like it.
     let first = entries.iter().position(|entry| asks(entry, roles)).unwrap_or(entries.len());
-    let greets = |at: usize| at < first && roles.greets(entries[at].message);
+    let greets = |at: usize| at < first && entries[at].messages().all(|message| roles.greets(message));
     let came: Vec<usize> = (0..entries.len()).filter(|at| came(entries[*at])).collect();
     let beyond = came.iter().any(|at| !greets(*at));
     let Some(last) = came.last().copied() else {
@@ -105,13 +105,16 @@ pub(super) fn silence(
         return WaitFailure::NotEnded;
     }
     let starts = |entry: &&LogEntry| {
-        entry.line.way == Way::ToServer && entry.message.is_some() && entry.message == roles.turn_start
+        let mut known = entry.messages().filter(Option::is_some);
+        entry.line.way == Way::ToServer && known.any(|message| message == roles.turn_start)
     };
     let started = entries.iter().rposition(starts);
     let turn = came.iter().filter(|at| started.is_some_and(|started| **at > started));
     let turn: Vec<&LogEntry> = turn.map(|at| entries[*at]).collect();
-    let begun = turn.iter().any(|entry| !entry.part.refuses && !is(&roles.aside, entry));
-    let over = turn.iter().any(|entry| entry.part.ends_turn);
+    let part = |entry: &LogEntry| entry.part.unwrap_or_default();
+    let is_aside = |entry: &LogEntry| entry.messages().all(|message| is(&roles.aside, message));
+    let begun = turn.iter().any(|entry| !part(entry).refuses && !is_aside(entry));
+    let over = turn.iter().any(|entry| part(entry).ends_turn);
     // A server that goes on talking in the turn has not fallen silent in it.
     let quiet = awaited.now - entries[last].line.ms > awaited.waited / 2.0;
     if begun && !over && (awaited.turn_end || quiet) {
@@ -125,9 +128,13 @@ pub(super) fn silence(
     }
 }
 
-/// The type of a frame, as the protocol calls it or as the frame says.
+/// The type of a frame, as the protocol calls it or as the frame says. Of a batch, the type of its first message that neither belongs to
+/// an opening nor may come at any time, if there is one.
 pub(super) fn kind(protocol: &Protocol, entry: &LogEntry) -> Option<String> {
-    if let Some(message) = entry.message.and_then(|message| protocol.messages.get(message)) {
+    let roles = protocol.roles();
+    let telling = |message: &usize| !roles.opens(Some(*message)) && !roles.is_ambient(*message);
+    let first = entry.messages().flatten().find(telling).or_else(|| entry.messages().flatten().next());
+    if let Some(message) = first.and_then(|message| protocol.messages.get(message)) {
         return Some(message.name.clone());
     }
     let body: Value = serde_json::from_str(&entry.line.text).ok()?;

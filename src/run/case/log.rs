@@ -1,11 +1,13 @@
 //! What a case has seen: one entry an event.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::check::Judged;
 use crate::protocol::Protocol;
 use crate::results::event::{FrameRecord, Way};
 use crate::run::case::client::ObservedEnd;
@@ -47,13 +49,24 @@ pub(crate) struct CaseLog {
 pub(crate) struct LogEntry {
     pub line: FrameRecord,
     pub message: Option<usize>,
+    /// Of a batch, the messages of its members.
+    pub batch: Box<[Option<usize>]>,
     /// It asks or says something: what no library sends by itself.
     pub word: bool,
     /// The requests that were sent with it.
     pub asks: Vec<Request>,
     /// It begins a connection.
     pub connected: bool,
-    pub part: Part,
+    /// The part of all its messages together; `None`: it has none.
+    pub part: Option<Part>,
+}
+
+impl LogEntry {
+    /// What it is, or each member of its batch; `None`: no message that is known.
+    pub fn messages(&self) -> impl Iterator<Item = Option<usize>> {
+        let one = self.batch.is_empty().then_some(self.message);
+        one.into_iter().chain(self.batch.iter().copied())
+    }
 }
 
 /// A request, by what its reply will be known.
@@ -74,6 +87,17 @@ pub(crate) struct Part {
     pub refuses: bool,
     /// It may come at any time.
     pub ambient: bool,
+}
+
+impl Part {
+    /// What two messages of a frame are together: it may come at any time if both may.
+    fn and(self, other: Self) -> Self {
+        Self {
+            ends_turn: self.ends_turn || other.ends_turn,
+            refuses: self.refuses || other.refuses,
+            ambient: self.ambient && other.ambient,
+        }
+    }
 }
 
 /// A text that a client received.
@@ -108,8 +132,8 @@ impl CaseLog {
         Event { at, case: Some(Arc::clone(&self.case)), client: client.into(), dir, payload }
     }
 
-    /// Takes in the next event, which is of this message of the protocol, and of these requests. The result is its number.
-    pub fn push(&mut self, event: Event, message: Option<usize>, asks: Vec<Request>) -> u64 {
+    /// Takes in the next event, with what it was found to be, and its requests. The result is its number.
+    pub fn push(&mut self, event: Event, judged: &Judged, asks: Vec<Request>) -> u64 {
         let index = self.next_index();
         let word = match event.payload {
             Payload::Text(_) | Payload::Binary(_) => true,
@@ -118,8 +142,10 @@ impl CaseLog {
         };
         let connected = matches!(event.payload, Payload::Open { .. });
         let line = wire_line(index, &event);
-        self.share.grow(weight(&line, &event.payload));
-        self.entries.push(LogEntry { line, message, word, asks, connected, part: Part::default() });
+        let batch: Box<[_]> = judged.batch.iter().map(|member| member.message).collect();
+        self.share.grow(weight(&line, &event.payload) + size_of_val(&*batch));
+        let message = judged.message;
+        self.entries.push(LogEntry { line, message, batch, word, asks, connected, part: None });
         if let (Some(texts), Payload::Text(text), Direction::Recv) =
             (&mut self.texts, &event.payload, event.dir)
         {
@@ -149,10 +175,11 @@ impl CaseLog {
         }
     }
 
-    /// Notes which part a message plays.
+    /// Notes which part a message of this frame plays.
     pub fn classify(&mut self, index: u64, part: Part) {
         if let Some(entry) = self.entries.get_mut(index as usize) {
-            entry.part = part;
+            let part = entry.part.map_or(part, |before| before.and(part));
+            entry.part = Some(part);
             entry.line.ambient = part.ambient;
         }
     }
@@ -249,12 +276,17 @@ impl CaseLog {
 
     /// What is kept of it.
     pub fn finish(self, protocol: &Protocol) -> CaseRecord {
+        let mut batches = BTreeMap::new();
         let line = |entry: LogEntry| {
+            if !entry.batch.is_empty() {
+                batches.insert(entry.line.index, entry.batch);
+            }
             let message = entry.message.and_then(|message| protocol.messages.get(message));
             FrameRecord { kind: message.map(|message| message.name.clone()), ..entry.line }
         };
         CaseRecord {
             wire: self.entries.into_iter().map(line).collect(),
+            batches,
             trace: self.trace.unwrap_or_default(),
             step_starts: self.step_starts,
             began: Some(self.start),

@@ -47,11 +47,16 @@ pub(crate) enum CaseEnd {
     ServerDied { how: Death, reported: Option<Arc<AtomicBool>> },
 }
 
+/// The messages of batches, each member's index in the protocol, by the index of the frame in the wire log.
+pub(crate) type Batches = BTreeMap<u64, Box<[Option<usize>]>>;
+
 /// What a case saw.
 #[derive(Debug, Default)]
 pub(crate) struct CaseRecord {
     /// One line an event, as the report shows it.
     pub wire: Vec<FrameRecord>,
+    /// The messages of the frames that are batches, by the index of the line.
+    pub batches: Batches,
     /// Every event, where it is kept.
     pub trace: Vec<Event>,
     /// Where in the trace each step began, by its pointer: kept with the trace.
@@ -147,6 +152,7 @@ impl CaseOutcome {
         self.record.step_starts.append(&mut round.record.step_starts);
         self.record.shares.append(&mut round.record.shares);
         self.record.wire = round.record.wire;
+        self.record.batches = round.record.batches;
         self.record.began = round.record.began;
         self.record.windows = round.record.windows;
         self.loss = self.loss.max(round.loss);

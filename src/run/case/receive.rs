@@ -68,15 +68,12 @@ impl Interpreter<'_> {
             Some(_) => on_a_thread(|| self.judges.observe(&event)),
             None => self.judges.observe(&event),
         };
-        self.note_activity(
-            &event,
-            judged.message.or_else(|| judged.batch.iter().find_map(|one| one.message)),
-        );
+        judged.messages().for_each(|message| self.note_activity(&event, message));
         let bodies = || judged.body.iter().chain(judged.batch.iter().map(|one| &one.body));
         let asks = bodies().filter_map(|body| self.asks(&event, body)).collect();
         let held = self.log.holding();
         let shares = bodies().map(|body| held.share(size_of::<Received>() + cost(body))).collect();
-        self.log.push(event, judged.message, asks);
+        self.log.push(event, &judged, asks);
         self.keep_within_bounds();
         self.verdict.excuse(self.cx, excused);
         for violation in std::mem::take(&mut judged.violations) {
@@ -228,6 +225,11 @@ impl Interpreter<'_> {
         }
         let one = judged.body.map(|body| Member { body, message: judged.message });
         for (Member { body, message }, share) in one.into_iter().chain(judged.batch).zip(shares) {
+            // A member of a batch that is no message.
+            if !body.is_object() {
+                self.log.classify(index, Part::default());
+                continue;
+            }
             let ambient = message.is_some_and(|message| self.cx.protocol.is_ambient(message));
             self.deliver(
                 &name,

@@ -62,7 +62,7 @@ pub(crate) fn report(
     wire.drain(..omitted);
     // What is kept for as long as the run lasts has no room for what is not.
     wire.shrink_to_fit();
-    states::note(&mut wire, &run.protocol);
+    states::note(&mut wire, &outcome.record.batches, &run.protocol);
     let mut log = outcome.log;
     let log_omitted = log.len().saturating_sub(LOG_LINES);
     log.drain(..log_omitted);

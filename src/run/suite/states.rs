@@ -2,13 +2,16 @@
 
 use std::collections::HashMap;
 
+use serde_json::Value;
+
 use crate::frame::parse_within;
 use crate::protocol::Protocol;
 use crate::results::event::{FrameRecord, Way};
+use crate::run::case::outcome::Batches;
 use crate::trace::Direction;
 
 /// Notes it in the lines of a wire log, as each client sees it. What is cut or of no known type tells nothing.
-pub(crate) fn note(wire: &mut [FrameRecord], protocol: &Protocol) {
+pub(crate) fn note(wire: &mut [FrameRecord], batches: &Batches, protocol: &Protocol) {
     let roles = protocol.roles();
     let mut now: HashMap<String, &str> = HashMap::new();
     for line in wire.iter_mut().filter(|line| line.cut == 0 && !line.ambient) {
@@ -18,18 +21,29 @@ pub(crate) fn note(wire: &mut [FrameRecord], protocol: &Protocol) {
             Way::Connection => continue,
         };
         let message = line.kind.as_deref().and_then(|kind| protocol.index_of(kind, dir));
-        let (Some(_), Ok(body)) = (message, parse_within(&line.text)) else { continue };
-        if dir == Direction::Send && roles.turn_start == message {
-            line.states.push("turn begins".to_owned());
-        }
-        let state = roles.phases.iter().find(|(_, on)| on.matches(message, dir, &body));
-        if let Some((state, _)) = state
-            && now.insert(line.client.clone(), state) != Some(state.as_str())
-        {
-            line.states.push(state.clone());
-        }
-        if dir == Direction::Recv && roles.turn_end.matches(message, dir, &body) {
-            line.states.push("turn ends".to_owned());
+        let messages = match batches.get(&line.index) {
+            Some(batch) => &**batch,
+            None if message.is_some() => &[message],
+            None => continue,
+        };
+        let bodies = match parse_within(&line.text) {
+            Ok(Value::Array(bodies)) => bodies,
+            Ok(body) => vec![body],
+            Err(_) => continue,
+        };
+        for (message, body) in messages.iter().zip(bodies).filter(|(message, _)| message.is_some()) {
+            if dir == Direction::Send && roles.turn_start == *message {
+                line.states.push("turn begins".to_owned());
+            }
+            let state = roles.phases.iter().find(|(_, on)| on.matches(*message, dir, &body));
+            if let Some((state, _)) = state
+                && now.insert(line.client.clone(), state) != Some(state.as_str())
+            {
+                line.states.push(state.clone());
+            }
+            if dir == Direction::Recv && roles.turn_end.matches(*message, dir, &body) {
+                line.states.push("turn ends".to_owned());
+            }
         }
     }
 }
@@ -38,7 +52,7 @@ pub(crate) fn note(wire: &mut [FrameRecord], protocol: &Protocol) {
 mod tests {
     use super::*;
     use crate::protocol::LoadOptions;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     #[test]
     fn a_turn_begins_with_the_message_that_the_protocol_says() {
@@ -60,7 +74,7 @@ mod tests {
                 line(2, "->", "unknown", body),
                 line(3, "--", kind, body),
             ];
-            note(&mut wire, &protocol);
+            note(&mut wire, &Batches::default(), &protocol);
             let begins: Vec<bool> =
                 wire.iter().map(|line| line.states.iter().any(|state| state == "turn begins")).collect();
             assert_eq!(begins, [true, false, false, false], "{name}");

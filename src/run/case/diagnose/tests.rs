@@ -66,7 +66,7 @@ fn index(kind: &str) -> Option<usize> {
     KINDS.iter().position(|known| *known == kind)
 }
 
-/// `->ask`, `<-delta`, `--`: a log, each entry ten milliseconds behind the one before.
+/// `->ask`, `<-delta`, `->hello+ask` (a batch), `--`: a log, each entry ten milliseconds behind the one before.
 fn entries(words: &str) -> Vec<LogEntry> {
     let of = |(at, word): (usize, &str)| {
         let (way, kind) = word.split_at(2);
@@ -82,13 +82,15 @@ fn entries(words: &str) -> Vec<LogEntry> {
             way,
             kind: None,
             text: String::new(),
-            ambient: matches!(kind, "beat" | "tick"),
+            ambient: kind.split('+').all(|kind| matches!(kind, "beat" | "tick")),
             cut: 0,
             states: Vec::new(),
         };
         let word = !matches!(kind, "pong" | "close");
-        let part = Part { ends_turn: kind == "end", refuses: kind == "refused", ambient: line.ambient };
-        LogEntry { line, message: index(kind), word, asks: Vec::new(), connected: false, part }
+        let has = |wanted: &str| kind.split('+').any(|kind| kind == wanted);
+        let part = Some(Part { ends_turn: has("end"), refuses: has("refused"), ambient: line.ambient });
+        let batch = if kind.contains('+') { kind.split('+').map(index).collect() } else { Box::default() };
+        LogEntry { line, message: index(kind), batch, word, asks: Vec::new(), connected: false, part }
     };
     words.split(' ').enumerate().map(of).collect()
 }
@@ -100,7 +102,7 @@ fn judged(words: &str, awaited: Awaited<'_>) -> WaitFailure {
     let mut roles = Roles::default();
     (roles.opening, roles.greeting) = (some("hello"), some("welcome"));
     (roles.aside, roles.turn_start) = (roles.greeting.clone(), index("start"));
-    let kind = |entry: &LogEntry| entry.message.map(|message| KINDS[message].to_owned());
+    let kind = |entry: &LogEntry| entry.messages().flatten().last().map(|message| KINDS[message].to_owned());
     silence(&entries, &roles, Awaited { now: 5000.0, waited: 5000.0, ..awaited }, &kind)
 }
 
@@ -121,6 +123,13 @@ fn silences_are_told_apart() {
         ("-- ->hello <-welcome <-delta", true, WaitFailure::OtherFrames(some("delta"))),
         ("-- ->hello <-welcome ->ask", true, WaitFailure::SinceOpening(of("ask"))),
         ("-- ->hello <-welcome ->ask <-beat", true, WaitFailure::SinceOpening(of("ask"))),
+        // A batch asks, answers and begins a turn with any of its messages; it may come at any time only with all of them.
+        ("-- ->hello+ask", false, WaitFailure::Mute(of("ask"))),
+        ("-- ->hello <-welcome ->ask <-beat+tick", true, WaitFailure::SinceOpening(of("ask"))),
+        ("-- ->hello <-welcome ->ask <-delta+beat", true, WaitFailure::OtherFrames(some("beat"))),
+        ("-- ->hello <-welcome+delta", true, WaitFailure::OtherFrames(some("delta"))),
+        ("-- ->hello <-welcome ->start+ask <-delta", true, WaitFailure::TurnNotEnded(some("delta"))),
+        ("-- ->hello <-welcome ->start <-delta <-end+beat", true, WaitFailure::OtherFrames(some("beat"))),
         // What came before what was sent last is no answer to it.
         ("-- ->hello <-welcome ->ask <-delta ->ask", true, WaitFailure::NotAnswered(of("ask"))),
         ("-- ->hello <-welcome ->ask <-delta ->?", true, WaitFailure::NotAnswered(LastRequest::Unnamed)),
