@@ -202,12 +202,17 @@ pub fn end_when_memory_is_short(code: u8, told: fn(Shortage)) {
     if getrlimit(Resource::As).current.is_none() {
         return;
     }
+    let look = move || {
+        if let Some(shortage) = note_memory(LEFT) {
+            told(shortage);
+            std::process::exit(i32::from(code));
+        }
+    };
+    // Before anything is done: a thread may come to it only when a short command is over.
+    look();
     let watched = std::thread::Builder::new().stack_size(STACK).spawn(move || {
         loop {
-            if let Some(shortage) = note_memory(LEFT) {
-                told(shortage);
-                std::process::exit(i32::from(code));
-            }
+            look();
             std::thread::sleep(OFTEN);
         }
     });

@@ -1,16 +1,18 @@
 //! Two runs compared: what has become worse, what better.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::hash::{DefaultHasher, Hash, Hasher as _};
 
 use crate::results::event::{CaseReport, RunEvent, Verdict};
 use crate::results::recorded::Recorded;
-use crate::text::{normalize, same};
+use crate::text::normalize;
 
 /// A case takes longer if it takes so many times as long, and less time if the other way round …
 const TIMES: f64 = 2.0;
 /// … and so many seconds more or less: a busy machine is no news.
 const SECONDS: f64 = 0.25;
+/// Most messages that are kept of a case, over all its repeats.
+const REASONS: usize = 20;
 
 /// What differs between two runs. Names are `PROTOCOL FAMILY/CASE` where the runs have several protocols.
 #[derive(Debug, Default)]
@@ -55,7 +57,7 @@ pub struct Pace {
 pub struct Difference {
     /// The case.
     pub case: String,
-    /// What is wrong with it: the messages of its failures, in the first run and in the second.
+    /// What is wrong with it: the messages of its failures, in the first run and in the second; the first 20 of each.
     pub reasons: (Vec<String>, Vec<String>),
 }
 
@@ -95,8 +97,10 @@ struct Runs {
 #[derive(Default)]
 struct Seen {
     state: State,
-    /// What is wrong, each message once.
+    /// What is wrong, each message once: the first ones.
     reasons: Vec<String>,
+    /// Digests of all messages, without ids and numbers.
+    told: BTreeSet<u64>,
     /// Digests of what is wrong, without what differs each time: requirements, and messages without ids and numbers.
     essence: BTreeSet<u64>,
     /// Of all repeats together, and how many there are.
@@ -150,14 +154,12 @@ impl Seen {
         let own =
             report.failures.iter().chain(report.earlier.iter().flatten()).map(|failure| &failure.message);
         for message in own.chain(&report.reason) {
-            if !self.reasons.iter().any(|known| same(known, message)) {
+            if self.told.insert(digest(normalize(message))) && self.reasons.len() < REASONS {
                 self.reasons.push(message.clone());
             }
         }
         for failure in &report.failures {
-            let mut digest = DefaultHasher::new();
-            (&failure.requirements, normalize(&failure.message)).hash(&mut digest);
-            self.essence.insert(digest.finish());
+            self.essence.insert(digest((&failure.requirements, normalize(&failure.message))));
         }
     }
 
@@ -165,6 +167,12 @@ impl Seen {
     fn pace(&self) -> f64 {
         self.seconds / f64::from(self.repeats.max(1))
     }
+}
+
+fn digest(of: impl Hash) -> u64 {
+    let mut digest = DefaultHasher::new();
+    of.hash(&mut digest);
+    digest.finish()
 }
 
 /// Failures that a baseline knows count as what they are: it may have changed between the runs.
@@ -328,5 +336,24 @@ mod tests {
         let fixed =
             compare(&run[..], &[case("a/b", Verdict::Passed, 0.1, ""), end(&["R-1"])][..]).expect("compared");
         assert!(!fixed.is_same() && !fixed.is_worse());
+    }
+
+    /// What compares each message with all before it takes hours for this.
+    #[test]
+    fn very_many_repeats_of_one_case_are_compared_at_once() {
+        // Words without digits, which would count as ids.
+        let word = |n: u32| n.to_string().bytes().map(|digit| char::from(digit + 49)).collect::<String>();
+        let run = |last: u32| {
+            let message = |n: u32| format!("no {} {}", if n == 0 { last } else { 7 }, word(n));
+            (0..50_000).map(|n| case("a/b", Verdict::Failed, 0.1, &message(n))).collect::<Vec<_>>()
+        };
+        let found = compare(&run(1)[..], &run(2)[..]).expect("compared");
+        assert!(found.is_same(), "numbers differ only");
+        let mut other = run(1);
+        other.push(case("a/b", Verdict::Failed, 0.1, "something else"));
+        let found = compare(&run(1)[..], &other[..]).expect("compared");
+        assert_eq!(names(&found.changed), ["a/b"], "what is behind the bound counts, too");
+        let (then, now) = &found.changed[0].reasons;
+        assert_eq!((then.len(), now.len()), (REASONS, REASONS));
     }
 }

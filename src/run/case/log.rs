@@ -146,6 +146,15 @@ impl CaseLog {
         self.share.grow(weight(&line, &event.payload) + size_of_val(&*batch));
         let message = judged.message;
         self.entries.push(LogEntry { line, message, batch, word, asks, connected, part: None });
+        if self.passed.is_none() {
+            self.keep(index, event);
+        }
+        index
+    }
+
+    /// Keeps an event whole for who looks back or wants the trace. Where that is too much, it is not kept: it may be the largest of all,
+    /// and come in every case; nor is what follows.
+    fn keep(&mut self, index: u64, event: Event) {
         if let (Some(texts), Payload::Text(text), Direction::Recv) =
             (&mut self.texts, &event.payload, event.dir)
         {
@@ -158,15 +167,7 @@ impl CaseLog {
             self.share.grow(whole);
             trace.push(event);
         }
-        if received && self.passed.is_none() {
-            self.keep_within_bounds(whole);
-        }
-        index
-    }
-
-    /// Where what is held is too much, what came last is not kept whole: it may be the largest of all, and come in every case.
-    fn keep_within_bounds(&mut self, whole: usize) {
-        self.passed = self.holding.passed();
+        self.passed = if received { self.holding.passed() } else { None };
         if self.passed.is_some()
             && let Some(trace) = &mut self.trace
         {

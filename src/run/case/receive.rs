@@ -156,8 +156,9 @@ impl Interpreter<'_> {
         self.take_effect()?;
         let Some(incoming) = self.conns.receive(until).await else { return Ok(false) };
         self.receive(incoming);
-        // Nothing is looked at behind the frame that broke a MUST.
+        // Nothing is looked at behind the frame that broke a MUST, or was too much to keep.
         while !self.verdict.is_pending()
+            && !self.verdict.is_over()
             && let Some(incoming) = self.conns.received()
         {
             self.receive(incoming);
@@ -169,6 +170,7 @@ impl Interpreter<'_> {
     /// Takes in what has come where much is waiting: a server whose answers nobody reads would stop reading itself.
     pub async fn make_room(&mut self) -> Result<(), Abort> {
         while !self.verdict.is_pending()
+            && !self.verdict.is_over()
             && self.conns.is_crowded()
             && let Some(incoming) = self.conns.received()
         {

@@ -101,25 +101,40 @@ fn a_run_costs_no_more_than_its_bound_whatever_comes() {
     }
 }
 
-/// Each message is small and valid: what is kept of them is bounded in all, however many cases run at the same time.
+/// A valid message of so many bytes and a few more: most of it is white space.
+fn padded(bytes: usize) -> Vec<u8> {
+    said(&format!("{{\"type\":\"heartbeat\",\"interval_ms\":15000{}}}", " ".repeat(bytes)))
+}
+
+/// Each message is valid: what is kept of them is bounded in all, however many cases run at the same time.
 #[test]
 fn a_flood_costs_no_more_than_its_bound_at_any_number_of_jobs() {
     let folder = tempfile::tempdir().expect("a folder");
-    let beat = said("{\"type\":\"heartbeat\",\"interval_ms\":15000}");
-    let padded = |bytes: usize| {
-        said(&format!("{{\"type\":\"heartbeat\",\"interval_ms\":15000,\"x\":\"{}\"}}", "x".repeat(bytes)))
-    };
     for (name, each) in [
-        ("heartbeats", beat.repeat(99)),
+        ("heartbeats", padded(0).repeat(99)),
         ("heartbeats of 15 KiB", padded(15 << 10)),
         ("heartbeats of 900 KiB", padded(900 << 10)),
     ] {
         let url = Behaviour { first: Vec::new(), each, then: Then::Floods }.serve();
-        for jobs in ["8", "64"] {
+        for (jobs, trace) in [("8", &[][..]), ("64", &[]), ("8", &["--trace", "t.ndjson"])] {
             let arguments =
                 ["run", "minicodex", "--url", &url, "-j", jobs, "--junit", "j.xml", "--json", "e.json"];
-            let ran = measured(folder.path(), &[&arguments[..], &["--fail-fast=20"]].concat());
-            within(&format!("{name}, {jobs} at a time"), &ran);
+            let ran = measured(folder.path(), &[&arguments[..], trace, &["--fail-fast=20"]].concat());
+            within(&format!("{name}, {jobs} at a time {trace:?}"), &ran);
         }
     }
+}
+
+/// What comes behind the frame with which a case has too much is not kept, whole or otherwise.
+#[test]
+fn a_trace_ends_where_a_case_has_too_much() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let url = Behaviour { first: Vec::new(), each: padded(900 << 10), then: Then::Floods }.serve();
+    let arguments =
+        ["run", "minicodex", "handshake/hello-*", "--url", &url, "-j", "1", "--trace", "t.ndjson"];
+    let ran = measured(folder.path(), &[&arguments[..], &["--fail-fast"]].concat());
+    assert_eq!(ran.code, Some(1), "{}", ran.shown());
+    assert!(ran.out.contains("than is kept of it: 48 MiB"), "{}", ran.shown());
+    let kept = std::fs::metadata(folder.path().join("t.ndjson")).expect("written").len();
+    assert!((44 << 20..49 << 20).contains(&kept), "{kept} bytes");
 }

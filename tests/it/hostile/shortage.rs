@@ -241,6 +241,9 @@ fn commands_that_read_recordings_name_limits_as_ours() {
         &["merge", "many.jsonl", "-q"],
         &["diff", "many.jsonl", "many.jsonl"],
         &["check", "many.ndjson", "--protocol", "minicodex"],
+        // Short ones, which are read before a thread has begun.
+        &["diff", "e.jsonl", "e.jsonl"],
+        &["check", "t.ndjson", "--protocol", "minicodex"],
     ] {
         // Less than is kept free; what the shell and the binary need is there.
         let ran = measured_within(folder.path(), &mut limited_by("-v 98304", command));
