@@ -1,7 +1,7 @@
 //! What only the protocol and the rest of the case can tell: names, variables, clients. What a step says for itself is checked
 //! when it is compiled.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use serde_json::{Value, json};
 
@@ -29,6 +29,8 @@ pub(super) const REFUSAL: [&str; 3] = ["status", "headers", "body"];
 
 /// Longest text that a flood may make, in bytes.
 const MAX_FLOOD: u64 = 64 << 20;
+/// Mistakes in the templates of one text that are told.
+const TOLD: usize = 100;
 
 struct Checker<'c> {
     protocol: &'c Protocol,
@@ -175,8 +177,12 @@ impl Checker<'_> {
     fn templates(&mut self, value: &Value, at: &str) {
         match value {
             Value::String(text) => {
+                let (mut looked, before) = (HashSet::new(), self.errors.0.len());
                 for name in template::names(value) {
-                    self.template(&name, text, at);
+                    // Each place is looked for in the text, which may be long.
+                    if self.errors.0.len() - before < TOLD && looked.insert(name.clone()) {
+                        self.template(&name, text, at);
+                    }
                 }
             }
             Value::Array(items) => {
