@@ -10,6 +10,8 @@ use crate::template;
 use crate::wire::Trust;
 use crate::wire::http::{Answer, Request};
 
+/// How much of an answer is read, in bytes.
+const MAX_ANSWER: u64 = 1 << 20;
 /// How much of an answer an error quotes, in characters.
 const QUOTED: usize = 300;
 
@@ -41,7 +43,7 @@ pub(super) async fn call(
     });
     let body = body.transpose()?.map(|body| body.to_string());
     let request = Request { method: call.method.clone(), url, headers, body };
-    let sent = request.send(deadline, trust).await;
+    let sent = request.send(deadline, trust, MAX_ANSWER).await;
     let Answer { status, body: answer, .. } = sent.map_err(|why| failed(format!("failed: {why}")))?;
     let good = call.status.map_or((200..300).contains(&status), |wanted| wanted == status);
     if !good {
@@ -75,7 +77,7 @@ pub(super) async fn call(
 /// Whether a GET is answered with a status from 200 to 399.
 pub(super) async fn answers(url: &str, deadline: Duration, trust: &Trust) -> bool {
     let request = Request { method: "GET".to_owned(), url: url.to_owned(), ..Request::default() };
-    request.send(deadline, trust).await.is_ok_and(|answer| (200..400).contains(&answer.status))
+    request.send(deadline, trust, MAX_ANSWER).await.is_ok_and(|answer| (200..400).contains(&answer.status))
 }
 
 fn quote(text: &str) -> String {

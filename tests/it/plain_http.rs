@@ -40,6 +40,10 @@ fn answer(stream: &mut TcpStream, path: &str, headers: &[String]) {
         }
         "/upgrades" => ("200 OK", "", String::new()),
         "/long" => ("200 OK", "", "x".repeat(3 << 20)),
+        "/endless" => {
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\npartial");
+            return;
+        }
         "/cut" => return drop(stream.shutdown(std::net::Shutdown::Both)),
         _ => return,
     };
@@ -74,6 +78,7 @@ fn answers_to_plain_requests_are_judged() {
         "get: /token, headers: { Authorization: Bearer t }, with: { status: 204 }",
         "get: /upgrades, headers: { Sec-WebSocket-Protocol: chat }",
         "get: /cut, with: { status: null }",
+        "get: /endless, within: 300ms, with: { status: 200, body: partial }",
         "get: /long, with: { status: 200 }, where: { properties: { body: { maxLength: 400 } } }",
     ] {
         let (code, shown) = judged(step, &[]);
@@ -121,4 +126,28 @@ fn what_is_no_path_or_no_answer_is_refused_by_the_loader() {
         assert_eq!(code, Some(2), "{step}\n{shown}");
         assert!(shown.contains(said) && shown.contains("f.yaml:"), "{step}\n{shown}");
     }
+}
+
+/// What never came to the server is not held against it.
+#[test]
+fn a_request_that_cannot_be_made_is_no_verdict() {
+    let (code, shown) = judged("get: /readyz, headers: { 'no header': x }, with: { status: null }", &[]);
+    assert_eq!(code, Some(3), "{shown}");
+    assert!(shown.contains("GET /readyz: "), "{shown}");
+    // Takes the connection by which it is found out whether there is a server, and is gone.
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("ws://{}/ws", listener.local_addr().expect("an address"));
+    let served = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("a connection");
+        drop(listener);
+        hand::upgrade(&mut stream);
+    });
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = "family: f\ncases:\n  - name: c\n    title: t\n    settle: false\n    steps:\n      - { get: /, with: { status: null } }\n";
+    fs::write(folder.path().join("f.yaml"), file).expect("written");
+    let arguments = ["run", "minicodex", "--scenario", "f.yaml", "--case", "f/c", "--url", &url];
+    let output = frameproof(folder.path(), &arguments);
+    let shown = text(&output.stdout) + &text(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{shown}");
+    served.join().expect("served");
 }

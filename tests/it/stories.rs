@@ -141,18 +141,23 @@ fn an_answer_never_stands_before_its_request() {
     let mut pairs = 0;
     for case in events.filter(|event| event["event"] == "case-finished") {
         let mut asked: Vec<(String, Value, f64)> = Vec::new();
+        let mut early: Vec<(String, Value)> = Vec::new();
         for line in case["wire"].as_array().into_iter().flatten() {
             let Ok(body) = serde_json::from_str::<Value>(line["text"].as_str().unwrap_or_default()) else {
                 continue;
             };
             let (client, ms) = (line["client"].to_string(), line["ms"].as_f64().expect("a time"));
-            if body["method"].is_string() && line["dir"] == "->" {
-                asked.push((client, body["id"].clone(), ms));
+            if line["dir"] == "->" {
+                let request = (client, body["id"].clone());
+                assert!(request.1.is_null() || !early.contains(&request), "{}: {line}", case["case"]);
+                asked.push((request.0, request.1, ms));
             } else if let Some((_, _, before)) =
                 asked.iter().rev().find(|(name, id, _)| *name == client && !id.is_null() && *id == body["id"])
             {
                 assert!(*before <= ms, "{}: {line}", case["case"]);
                 pairs += 1;
+            } else if !body["id"].is_null() && line["dir"] == "<-" && body["method"].is_null() {
+                early.push((client, body["id"].clone()));
             }
         }
     }

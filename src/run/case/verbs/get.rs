@@ -1,18 +1,26 @@
 //! `get`: a plain HTTP request to the server, which an upgrade is not.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
+use tokio::sync::oneshot::error::TryRecvError;
 
 use super::connection::{answered, unanswered};
 use crate::protocol::is_subset;
-use crate::run::case::client::Received;
+use crate::results::Check;
 use crate::run::case::connect::{altered, with_defaults};
 use crate::run::case::context::StepScope;
+use crate::run::case::fail::Evidence;
 use crate::run::case::interpreter::{Abort, Interpreter};
 use crate::scenario::case::Get;
-use crate::wire::http::Request;
+use crate::wire::http::{NoAnswer, Request};
 
 /// How much of an answer's body is judged and shown, in characters.
 const MAX_BODY: usize = 400;
+/// How much of it is read, in bytes: as many characters have room.
+const MAX_BYTES: u64 = 4 * MAX_BODY as u64;
+/// How often it is looked whether the answer has come.
+const POLL: Duration = Duration::from_millis(5);
 
 impl Interpreter<'_> {
     pub(crate) async fn get(&mut self, verb: &Get, cx: &StepScope<'_>) -> Result<(), Abort> {
@@ -24,21 +32,31 @@ impl Interpreter<'_> {
         // What negotiates a WebSocket has no meaning here.
         let is_plain = |name: &str| !name.to_ascii_lowercase().starts_with("sec-websocket-");
         request.headers = endpoint.headers.iter().filter(|(name, _)| is_plain(name)).cloned().collect();
-        let sent = request.send(self.deadline(verb.within), &endpoint.trust).await;
+        let deadline = self.deadline(verb.within);
+        let cannot = |error: NoAnswer| Abort::Error(format!("GET {path}: {error}"));
+        let mut answering = request.start(deadline, &endpoint.trust, MAX_BYTES).map_err(cannot)?;
+        let sent = loop {
+            match answering.try_recv() {
+                Ok(sent) => break sent,
+                Err(TryRecvError::Closed) => return Err(Abort::Error(format!("GET {path}: no answer"))),
+                // What the server sends on its connections meanwhile is taken in; a broken MUST ends the wait.
+                Err(TryRecvError::Empty) => drop(self.receive_until(Instant::now() + POLL).await?),
+            }
+        };
         let (answer, what) = match sent {
             Ok(answer) => {
                 let body: String = answer.body.chars().take(MAX_BODY).collect();
                 let what = format!("was answered with HTTP {}", answer.status);
                 (answered(answer.status, &answer.headers, &body), what)
             }
-            Err(reason) => (unanswered(), format!("was not answered: {reason}")),
+            Err(NoAnswer::Silence(reason)) => (unanswered(), format!("was not answered: {reason}")),
+            Err(error @ NoAnswer::Unsent(_)) => return Err(cannot(error)),
         };
         let what = format!("GET {path} {what}");
-        let seen = Received::made(self.log.last_index(), answer);
         if let Some(with) = &verb.with {
             let with = self.expand(with, None)?;
-            if !is_subset(&with, &seen.body) {
-                return self.fail_step(cx.blame, what, Some(&seen), Some(with));
+            if !is_subset(&with, &answer) {
+                return self.fail_get(cx, what, answer, with);
             }
         }
         let schema = match &verb.schema {
@@ -51,12 +69,23 @@ impl Interpreter<'_> {
             }
         };
         let (schema, compiled) = schema;
-        match compiled.violations_within(&seen.body).first() {
+        match compiled.violations_within(&answer).first() {
             None => Ok(()),
             Some(violation) => {
                 let message = format!("{what}; the answer {}", violation.problem);
-                self.fail_step(cx.blame, message, Some(&seen), Some(json!({ "where": schema })))
+                self.fail_get(cx, message, answer, json!({ "where": schema }))
             }
         }
+    }
+    /// No frame shows it: it was none.
+    fn fail_get(
+        &mut self,
+        cx: &StepScope<'_>,
+        what: String,
+        answer: Value,
+        expected: Value,
+    ) -> Result<(), Abort> {
+        let evidence = Evidence { expected: Some(expected), actual: Some(answer), frames: Vec::new() };
+        self.fail_with(Check::Step, cx.blame, what, evidence)
     }
 }

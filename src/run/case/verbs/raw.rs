@@ -57,7 +57,7 @@ impl Interpreter<'_> {
                         state.begin_request();
                         state.begin_exchange();
                     }
-                    self.record(client, payload);
+                    self.record_since(began, client, payload);
                 }
                 if closes {
                     self.client(client)?.note_closing();
