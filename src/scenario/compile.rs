@@ -254,15 +254,36 @@ impl Compiler<'_> {
             let hint = "the path of the server under test: it begins with a slash";
             self.mistake(format!("{at}/get"), Part::Value, format!("`{path}` is not a path"), hint);
         }
-        let awaited = self.awaited(&[REFUSED.to_owned()], given, at);
+        if let Some(wrong) = path
+            .chars()
+            .find(|one| !one.is_ascii_graphic())
+            .filter(|_| template::is_constant(&Value::from(path.as_str())))
+        {
+            let hint = "percent-encode what is not ASCII, and spaces";
+            self.mistake(format!("{at}/get"), Part::Value, format!("a path cannot contain {wrong:?}"), hint);
+        }
+        let mut with = given.with.take();
+        self.check_fields(with.as_ref(), &REFUSAL, "an answer", at);
+        let is_object = with.as_ref().is_none_or(Value::is_object);
+        if !is_object {
+            let hint = "`with: { status: 200 }`";
+            self.mistake(format!("{at}/with"), Part::Value, "`with` of `get` must be an object", hint);
+        }
+        // The answer has them in lower case.
+        if let Some(Value::Object(headers)) = with.as_mut().and_then(|with| with.get_mut("headers")) {
+            *headers = std::mem::take(headers)
+                .into_iter()
+                .map(|(name, value)| (name.to_ascii_lowercase(), value))
+                .collect();
+        }
         Verb::Get(Box::new(Get {
             path,
             upgrade: Upgrade {
                 headers: std::mem::take(&mut given.headers).into_iter().collect(),
                 ..Upgrade::default()
             },
-            with: awaited.with,
-            schema: awaited.schema,
+            with,
+            schema: given.schema.take().map(|schema| self.constraint(schema, at, "where")),
             within: self.time(given.within.take(), &format!("{at}/within")),
         }))
     }
@@ -343,14 +364,20 @@ impl Compiler<'_> {
             [name] if name == REFUSED => Some((&REFUSAL, "a refusal")),
             _ => None,
         };
-        if let (Some((fields, what)), Some(Value::Object(with))) = (fields, &with) {
-            for field in with.keys().filter(|field| !fields.contains(&field.as_str())) {
-                let message = format!("{what} has no `{field}`");
-                let hint = format!("it has {}", fields.join(", "));
-                self.mistake(format!("{at}/with/{}", escape_token(field)), Part::Key, message, hint);
-            }
+        if let Some((fields, what)) = fields {
+            self.check_fields(with.as_ref(), fields, what, at);
         }
         Awaited { names: names.to_vec(), with, schema }
+    }
+
+    /// A part of something that has these fields only names these.
+    fn check_fields(&mut self, with: Option<&Value>, fields: &[&str], what: &str, at: &str) {
+        let given = with.and_then(Value::as_object).into_iter().flat_map(|with| with.keys());
+        for field in given.filter(|field| !fields.contains(&field.as_str())) {
+            let message = format!("{what} has no `{field}`");
+            let hint = format!("it has {}", fields.join(", "));
+            self.mistake(format!("{at}/with/{}", escape_token(field)), Part::Key, message, hint);
+        }
     }
 
     fn time(&mut self, text: Option<String>, at: &str) -> Option<Duration> {

@@ -1,6 +1,8 @@
 //! Batches: JSON arrays of messages, in either direction, as in JSON-RPC 2.0.
 
+use std::collections::BTreeSet;
 use std::fs;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
@@ -273,6 +275,28 @@ fn the_fuzzer_sends_batches_and_takes_them() {
     let (code, shown) = fuzz(&folder("both"), &serve(counting));
     assert_eq!(code, Some(0), "{shown}");
     assert!(SEEN.load(Ordering::Relaxed) > 0, "{shown}");
+}
+
+/// Ids in batches that the server of the test below got.
+static IDS: Mutex<Vec<Value>> = Mutex::new(Vec::new());
+
+/// Replies are distinguished by ids: none comes twice, whatever becomes of the messages.
+#[test]
+fn the_ids_in_batches_are_fresh() {
+    let noting = |body: &Value| {
+        let members = body.as_array().into_iter().flatten();
+        let ids = members.filter_map(|member| member.get("id").filter(|id| !id.is_null()).cloned());
+        IDS.lock().expect("ids").extend(ids);
+        correct(body)
+    };
+    let folder = folder("both");
+    let arguments = ["fuzz", "--protocol", "own", "--iterations", "150", "--quiet-period", "20ms"];
+    let output = frameproof(folder.path(), &[&arguments[..], &["--url", &serve(noting)]].concat());
+    let shown = text(&output.stdout) + &text(&output.stderr);
+    let ids = IDS.lock().expect("ids");
+    let different: BTreeSet<String> = ids.iter().map(Value::to_string).collect();
+    assert!(ids.len() > 20, "{shown}");
+    assert_eq!(ids.len(), different.len(), "{ids:?}\n{shown}");
 }
 
 #[test]

@@ -71,7 +71,7 @@ fn judged(step: &str, options: &[&str]) -> (Option<i32>, String) {
 fn answers_to_plain_requests_are_judged() {
     for step in [
         "get: /readyz",
-        "get: /readyz, with: { status: 200, headers: { x-kind: 'probe, second' }, body: ready }",
+        "get: /readyz, with: { status: 200, headers: { X-Kind: 'probe, second' }, body: ready }",
         "get: '/readyz', where: { properties: { body: { pattern: ^rea } } }",
         "get: /moved, with: { status: 302, headers: { location: /readyz } }",
         "get: /token, with: { status: 401 }",
@@ -91,7 +91,7 @@ fn answers_to_plain_requests_are_judged() {
         ("get: /readyz, with: { status: 204 }", "GET /readyz was answered with HTTP 200"),
         (
             "get: /readyz, where: { properties: { body: { const: no } } }",
-            "GET /readyz was answered with HTTP 200; ",
+            "GET /readyz was answered with HTTP 200; /body ",
         ),
         ("get: /cut", "GET /cut was not answered: "),
         ("get: /never, within: 50ms", "GET /never was not answered: "),
@@ -100,6 +100,12 @@ fn answers_to_plain_requests_are_judged() {
         assert_eq!(code, Some(1), "{step}\n{shown}");
         assert!(shown.contains("MC-HS-1") && shown.contains(said), "{step}\n{shown}");
         assert!(!shown.contains('\u{1b}'), "{step}\n{shown}");
+        // With `with` the difference is shown, otherwise all of the answer.
+        let shows = ["\"ready\"", "who?", "Location", "location", "\"status\": 200"];
+        assert!(
+            said.contains("not answered") || shows.iter().any(|part| shown.contains(part)),
+            "{step}\n{shown}"
+        );
     }
 }
 
@@ -118,7 +124,9 @@ fn the_headers_of_the_run_are_sent() {
 fn what_is_no_path_or_no_answer_is_refused_by_the_loader() {
     for (step, said) in [
         ("get: readyz", "`readyz` is not a path"),
-        ("get: /readyz, with: { code: 200 }", "has no `code`"),
+        ("get: /readyz, with: { code: 200 }", "an answer has no `code`"),
+        ("get: /readyz, with: 200", "`with` of `get` must be an object"),
+        ("get: '/ready z'", "a path cannot contain ' '"),
         ("get: /readyz, as: alice", "`as` does not go with `get`"),
         ("get: /readyz, where: { type: thing }", "`where` is not a JSON Schema"),
     ] {

@@ -185,9 +185,15 @@ impl InputMaker {
         // Replies are distinguished by ids: one that comes twice, or that is none, makes them ambiguous.
         if let Some(replies) = &self.protocol.extension.replies
             && let Ok(body) = serde_json::from_str::<Value>(&text)
-            && replies.id.get(&body).is_some_and(|id| *id != json!("{{uuid}}"))
         {
-            return self.valid(client, rng);
+            let messages = match &body {
+                Value::Array(members) if self.protocol.may_batch(Direction::Send) => members.as_slice(),
+                body => std::slice::from_ref(body),
+            };
+            let is_ambiguous = |message| replies.id.get(message).is_some_and(|id| *id != json!("{{uuid}}"));
+            if messages.iter().any(is_ambiguous) {
+                return self.valid(client, rng);
+            }
         }
         let owed = if mutate::is_tolerable(how) {
             readers_choice(&self.protocol)

@@ -331,7 +331,7 @@ fn join<'b>(pieces: impl Iterator<Item = &'b Value>, joined: &Joined) -> Value {
 }
 
 /// What is wrong, where, and with which value, unless the problem says that itself.
-fn told(violation: &Violation, body: &Value) -> String {
+pub(super) fn told(violation: &Violation, body: &Value) -> String {
     let value = match &violation.problem {
         Problem::Other(_) => body.pointer(&violation.at).map(crate::protocol::shorten),
         _ => None,
