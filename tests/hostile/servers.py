@@ -62,10 +62,10 @@ CONNECTS = [
 
 ANSWERS = [
     Row("200 with a page", raw(http(b"200 OK", b"Content-Length: 5\r\n", b"hello"), then=goes), "the server answered the upgrade with HTTP 200: hello", code=HARNESS),
-    Row("200 with a page without end", raw(http(b"200 OK"), then=flooding(b"<p>" * 9999)), "the server answered the upgrade with HTTP 200:", code=HARNESS),
+    Row("200 with a page without end", raw(http(b"200 OK"), then=flooding(b"<p>" * 9999)), "the server answered the upgrade with HTTP 200", code=HARNESS),
     Row("401", raw(http(b"401 Unauthorized", b"WWW-Authenticate: Bearer\r\n"), then=goes), "the server answered the upgrade with HTTP 401", code=HARNESS),
     Row("404 that stays open", raw(http(b"404 Not Found")), "the server answered the upgrade with HTTP 404", code=HARNESS),
-    Row("500 with a body of 64 MiB", raw(http(b"500 Oops", b"Content-Length: 67108864\r\n"), then=flooding(b"x" * 65536)), "the server answered the upgrade with HTTP 500:", code=HARNESS),
+    Row("500 with a body of 64 MiB", raw(http(b"500 Oops", b"Content-Length: 67108864\r\n"), then=flooding(b"x" * 65536)), "the server answered the upgrade with HTTP 500", code=HARNESS),
     Row("503", raw(http(b"503 Busy", b"Retry-After: 99999999999\r\n"), then=goes), "the server answered the upgrade with HTTP 503", code=HARNESS),
     Row("a redirect to itself", raw(http(b"307 Again", b"Location: /ws\r\n"), then=goes), "the server answered the upgrade with HTTP 307", code=HARNESS),
     Row("a redirect to file:///etc/passwd", raw(http(b"302 Found", b"Location: file:///etc/passwd\r\n"), then=goes), "the server answered the upgrade with HTTP 302", code=HARNESS),
