@@ -213,6 +213,7 @@ impl Maker<'_, '_> {
             cases: 1,
             jobs: 1,
             requirements: BTreeMap::from([("A-1".to_owned(), text)]),
+            left_out: 0,
         })
     }
 

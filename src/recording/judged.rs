@@ -217,6 +217,7 @@ impl JudgedRecording {
             cases: reports.len(),
             jobs: 1,
             requirements: requirement_texts(&protocol),
+            left_out: 0,
         };
         let mut told = vec![RunEvent::RunStarted(Box::new(run))];
         told.extend(reports.into_iter().map(|report| RunEvent::CaseFinished(Box::new(report))));

@@ -48,6 +48,9 @@ pub fn render(events: &[RunEvent]) -> String {
         text += &about(run.started);
     }
     text += &format!("\n{}\n", overview(&runs));
+    for left_out in runs.iter().filter_map(|run| run.started.told_left_out()).take(CAUSES) {
+        text += &format!("{left_out}\n\n");
+    }
     let stories = stories(&runs);
     for (index, story) in stories.iter().enumerate() {
         let told = told(story, runs[story.run].started);
@@ -82,7 +85,7 @@ fn overview(runs: &[Run<'_>]) -> String {
         let count = |wanted| results().filter(|result| result.verdict == wanted).count().to_string();
         table.row([
             prose(&run.started.protocol),
-            run.cases.len().to_string(),
+            (run.cases.len() + run.started.left_out).to_string(),
             count(Verdict::Passed),
             count(Verdict::Failed),
             count(Verdict::Warned),

@@ -178,6 +178,7 @@ mod tests {
                 cases: 1,
                 jobs: 1,
                 requirements: std::collections::BTreeMap::new(),
+                left_out: 0,
             }))
         };
         let mut text = Vec::new();

@@ -112,6 +112,9 @@ pub struct RunStarted {
     pub jobs: usize,
     /// Level and text of every requirement that the reports may have to quote, by id.
     pub requirements: BTreeMap<String, RequirementText>,
+    /// How many of its cases are not among the events that a report is made of: there are too many. No file says this.
+    #[serde(skip)]
+    pub left_out: usize,
 }
 
 /// A requirement as reports quote it.

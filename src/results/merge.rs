@@ -300,6 +300,7 @@ mod tests {
             cases: cases.len(),
             jobs: 8,
             requirements: BTreeMap::new(),
+            left_out: 0,
         };
         let report = |(case, verdict): &(&str, Verdict)| CaseReport {
             case: (*case).to_owned(),

@@ -34,30 +34,30 @@ pub trait Recorded {
         Ok(starts)
     }
 
-    /// What a report shows that needs all events at once: of very many cases the first ones. The hints of a run say how many are left out.
+    /// What a report shows that needs all events at once: of very many cases the first ones. [`RunStarted::left_out`]
+    /// says how many are not among them.
     ///
     /// # Errors
     /// As [`Recorded::event`].
     fn bounded(&self) -> Result<Cow<'_, [RunEvent]>, String> {
         let (mut shown, mut wrong, mut others) = (Vec::new(), 0, 0);
-        let mut left_out = 0;
+        let mut run = None;
         for at in 0..self.count() {
-            let mut event = self.event(at)?.into_owned();
-            match &mut event {
+            let event = self.event(at)?.into_owned();
+            match &event {
                 RunEvent::CaseStarted { .. } => continue,
                 RunEvent::CaseFinished(report) => {
                     let count = if report.is_notable() { &mut wrong } else { &mut others };
                     *count += 1;
                     if *count > MOST {
-                        left_out += 1;
+                        // A run that was killed has no event at its end: its beginning says it.
+                        if let Some(RunEvent::RunStarted(started)) = run.and_then(|run| shown.get_mut(run)) {
+                            started.left_out += 1;
+                        }
                         continue;
                     }
                 }
-                RunEvent::RunStarted(_) => left_out = 0,
-                RunEvent::RunFinished(summary) if left_out > 0 => summary.hints.push(format!(
-                    "{left_out} cases are left out here, which holds {MOST} that something is wrong with and {MOST} others: --junit and \
-                     --json have all of them"
-                )),
+                RunEvent::RunStarted(_) => run = Some(shown.len()),
                 RunEvent::RunFinished(_) => {}
             }
             shown.push(event);
@@ -72,6 +72,20 @@ pub trait Recorded {
     fn all(&self) -> Result<Cow<'_, [RunEvent]>, String> {
         let all = (0..self.count()).map(|at| self.event(at).map(Cow::into_owned));
         all.collect::<Result<Vec<_>, _>>().map(Cow::Owned)
+    }
+}
+
+impl RunStarted {
+    /// That cases are left out of a report, if some are.
+    #[must_use]
+    pub fn told_left_out(&self) -> Option<String> {
+        (self.left_out > 0).then(|| {
+            format!(
+                "{} cases are left out here, which holds {MOST} that something is wrong with and {MOST} others: --junit and --json have \
+                 all of them",
+                self.left_out
+            )
+        })
     }
 }
 

@@ -8,7 +8,7 @@ import socket
 import time
 import zlib
 
-from acts import ACCEPT, BEAT, CONNECTION, SWITCH, UPGRADE, beat, floods, http, raw, says, switch, typed
+from acts import ACCEPT, BEAT, CONNECTION, SWITCH, UPGRADE, beat, floods, http, items, raw, says, switch, typed
 from measure import SECRET
 from wire import BINARY, PING, TEXT, closing, frame, read_on, request, said, upgrade
 
@@ -35,6 +35,22 @@ def by_turns(*makes):
     def make():
         acts = itertools.cycle([each() for each in makes])
         return lambda conn: next(acts)(conn)
+
+    return make
+
+
+def over_and_over(build):
+    """Upgrades, then says this again and again; it may be large, and is built once."""
+
+    def make():
+        each = build()
+
+        def act(conn):
+            upgrade(conn)
+            while True:
+                conn.sendall(each)
+
+        return act
 
     return make
 
@@ -192,7 +208,13 @@ def servers(row, one, suite, handshake):
     secret = (*handshake, "--header", "Authorization: env:HOSTILE_TOKEN")
     big = {"arguments": suite, "seconds": 60, "mebibytes": 300}
     masked = {"arguments": (*one, "--header", "Authorization: env:HOSTILE_TOKEN"), "seconds": 60, "mebibytes": 300}
+    # One message of a few MiB takes little. What counts here is what is left behind by many, on many connections, beside others.
+    mixed = {"arguments": (*handshake[:2], "--url", "URL", "-j", "64", "--repeat", "1000", "--time", "12s", "--junit", "j.xml", "--trace", "t.ndjson"), "seconds": 60, "mebibytes": 256}
+    numbers = lambda: items("0", 15 * MIB // 4)
+    flood = paced(said(BEAT), 30_000)
     return [
+        row("15 MiB of numbers, a flood, and 1 MiB of text, each on other connections", by_turns(over_and_over(numbers), flood, floods(typed("x" * 1_000_000))), "not conformant", **mixed),
+        row("15 MiB of numbers, a flood, and 15 MiB of objects, each on other connections", by_turns(says(numbers), floods(said(BEAT) * 512), says(lambda: items("{}", 15 * MIB // 6))), "not conformant", **mixed),
         row("another type in each message, for ever", distinct(lambda n: typed(f"t{n}")), "not conformant", **big),
         row("other unknown keys in each message, for ever", distinct(lambda n: beat(f'"k{n}":{n}')), "not conformant", **big),
         row("an answer to another request each time, for ever", distinct(lambda n: said(f'{{"type":"accepted","req_id":"r{n}"}}')), "not conformant", **big),

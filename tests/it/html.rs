@@ -41,6 +41,7 @@ pub(crate) fn started(text: &str) -> RunStarted {
         jobs: 1,
         shard: None,
         requirements: BTreeMap::from([("CH-1".to_owned(), requirement)]),
+        left_out: 0,
     }
 }
 

@@ -32,6 +32,7 @@ fn events(text: &str) -> Vec<RunEvent> {
         cases: 5,
         jobs: 1,
         requirements: BTreeMap::from([("CH-1".to_owned(), requirement)]),
+        left_out: 0,
     };
     let failure = |verdict| {
         Failure::new(Check::Step, verdict, text)

@@ -121,6 +121,7 @@ const BROAD: &[(&str, &str)] = &[
     ("protocol/extension.rs Extension", "x-frameproof in a protocol file"),
     ("protocol/fuzz_rules.rs Fuzzing", "x-frameproof.fuzzing in a protocol file"),
     ("results/event.rs CaseReport", "a line of the JSON events"),
+    ("results/event.rs RunStarted", "a line of the JSON events"),
     ("scenario/frame.rs RawFrame", "`frame` in a scenario file"),
     ("scenario/file.rs Case", "a case in a scenario file"),
     ("scenario/file.rs Step", "a step in a scenario file"),

@@ -30,6 +30,7 @@ pub(crate) fn started(run: &RunContext, target: &Target, url: &str, cases: usize
         cases,
         jobs: options.jobs,
         requirements: requirement_texts(protocol),
+        left_out: 0,
     }
 }
 

@@ -286,17 +286,23 @@ fn reports_of_very_many_cases_are_bounded() {
     let lines: Vec<&str> = events.lines().collect();
     let mut many = lines[0].to_owned() + "\n";
     (0..30_000).for_each(|n| many += &format!("{}\n", case(n)));
+    // Of a run that was killed.
+    std::fs::write(folder.path().join("killed.jsonl"), &many).expect("written");
     many += lines[lines.len() - 1];
     std::fs::write(folder.path().join("many.jsonl"), many + "\n").expect("written");
     for command in [
-        &["report", "many.jsonl", "--html", "p.html", "--summary", "s.md"][..],
+        &["report", "killed.jsonl", "--html", "k.html", "--summary", "k.md"][..],
+        &["report", "many.jsonl", "--html", "p.html", "--summary", "s.md"],
         &["diff", "many.jsonl", "e.jsonl", "-q"],
     ] {
         let ran = measured(folder.path(), command);
         assert!(matches!(ran.code, Some(0 | 1)), "{command:?}: {}", ran.shown());
         assert!(ran.peak() < 300, "{command:?}: {:?} MiB", ran.peak);
     }
+    for name in ["p.html", "s.md", "k.html", "k.md"] {
+        let page = std::fs::read_to_string(folder.path().join(name)).expect("written");
+        assert!(page.contains("25000 cases are left out here"), "{name} says so");
+    }
     let page = std::fs::read_to_string(folder.path().join("p.html")).expect("written");
-    assert!(page.contains("25000 cases are left out here"), "the page says so");
     assert!(page.contains("case=minicodex/a/1\"") && !page.contains("a/29999<"), "the first ones are there");
 }
