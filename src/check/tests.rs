@@ -155,6 +155,10 @@ fn what_is_owed_may_still_come() {
         assert_eq!(judge(protocol, &frames(&["ask", "ask", "done", "done", "say"])).0, 1);
         assert_eq!(judge(protocol, &frames(&["ask", "done", "ask", "done", "say"])).0, 1);
     }
+    let doubled = frames(&["ask", "say", "done", "ask", "done", "say", "done"]);
+    assert_eq!(judge(&bracket, &doubled).0, 0, "the second `done` was the first one again");
+    assert_eq!(judge(&bracket, &frames(&["ask", "done", "ask", "done", "say", "ask", "say", "done"])).0, 1);
+    assert_eq!(judge(&bracket, &frames(&["ask", "done", "ask", "say", "done", "say", "done"])).0, 1);
     let pausing = ["ask", "ask", "done", "work", "say", "done", "say", "done"];
     assert_eq!(judge(&absence, &frames(&pausing)).0, 0, "the first answer was not over");
     let unless = rule(

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::{Monitor, MonitorBuilder, Observation};
+use super::{End, Monitor, MonitorBuilder, Observation};
 use crate::check::bounded::{BoundedMap, Memory};
 use crate::check::sessions::Conn;
 use crate::check::tally::Tally;
@@ -34,8 +34,12 @@ pub(super) struct Bracket {
 enum Where {
     /// A scope is open, or may be: the connection joined in the middle. So many more wait.
     Inside(u32),
+    /// A scope was opened after a `close`, and nothing came inside it yet: a `close` may be the former one, repeated.
+    Reopened,
     /// A scope was closed by this event.
     After(u64),
+    /// An empty scope was closed by this event, or so it seems; and the first that came inside all the same.
+    Doubtful(u64, Option<u64>),
 }
 
 impl Bracket {
@@ -52,6 +56,22 @@ impl Bracket {
             free: BoundedMap::default(),
             states: FxHashMap::default(),
         })
+    }
+
+    /// This event is outside the scope that the other one closed.
+    #[cold]
+    fn outside(&self, event: u64, closed: u64, tally: &mut Tally) {
+        let message = "this came after its scope was closed".to_owned();
+        if let Some(violation) = tally.broken(&self.check, &self.rule.after, event, message) {
+            violation.related = Some(closed);
+        }
+    }
+
+    /// No further `close` came: what was doubtful was the scope's own.
+    fn own_up(&self, state: Option<Where>, tally: &mut Tally) {
+        if let Some(Where::Doubtful(closed, Some(event))) = state {
+            self.outside(event, closed, tally);
+        }
     }
 }
 
@@ -80,38 +100,54 @@ impl Monitor for Bracket {
         if seen.is_any(self.middle.as_ref()) {
             self.states.insert(seen.conn, Where::Inside(0));
         }
+        let state = self.states.get(&seen.conn).copied();
         if seen.is(&self.open) {
-            let more = waiting.map_or(0, |waiting| waiting.saturating_add(1));
-            self.states.insert(seen.conn, Where::Inside(more));
+            self.own_up(state, tally);
+            let next = match (waiting, state) {
+                (Some(waiting), _) => Where::Inside(waiting.saturating_add(1)),
+                (_, Some(Where::Reopened)) => Where::Inside(1),
+                (_, Some(Where::After(_) | Where::Doubtful(..))) if self.rule.counted => Where::Reopened,
+                _ => Where::Inside(0),
+            };
+            self.states.insert(seen.conn, next);
         } else if seen.is(&self.close) {
-            let next = match waiting {
-                Some(waiting @ 1..) => Where::Inside(waiting - 1),
+            let next = match (waiting, state) {
+                (Some(waiting @ 1..), _) => Where::Inside(waiting - 1),
+                (_, Some(Where::Reopened)) => Where::Doubtful(seen.event, None),
+                // The former close was one too many, or this one is: that is another rule's matter.
                 _ => Where::After(seen.event),
             };
             self.states.insert(seen.conn, next);
             tally.exercise(&self.rule.after);
         } else if seen.is(&self.inside) {
             tally.exercise(&self.rule.before);
-            match self.states.get(&seen.conn).copied() {
+            match state {
                 Some(Where::Inside(_)) => {}
+                Some(Where::Reopened) => {
+                    self.states.insert(seen.conn, Where::Inside(0));
+                }
                 None => {
                     let message = "this came before its scope was opened".to_owned();
                     tally.broken(&self.check, &self.rule.before, seen.event, message);
                 }
-                Some(Where::After(closed)) => {
-                    let message = "this came after its scope was closed".to_owned();
-                    if let Some(violation) = tally.broken(&self.check, &self.rule.after, seen.event, message)
-                    {
-                        violation.related = Some(closed);
-                    }
+                Some(Where::After(closed)) => self.outside(seen.event, closed, tally),
+                Some(Where::Doubtful(closed, first)) => {
+                    self.states.insert(seen.conn, Where::Doubtful(closed, first.or(Some(seen.event))));
                 }
             }
         }
     }
 
-    fn closed(&mut self, conn: Conn, _findings: &mut Tally) {
-        self.states.remove(&conn);
+    fn closed(&mut self, conn: Conn, tally: &mut Tally) {
+        let state = self.states.remove(&conn);
+        self.own_up(state, tally);
         self.free.leave(conn.0);
+    }
+
+    fn finish(&mut self, _end: &End<'_>, tally: &mut Tally) {
+        for state in self.states.values() {
+            self.own_up(Some(*state), tally);
+        }
     }
 
     fn memory(&self) -> Memory {

@@ -117,7 +117,8 @@ pub struct Bracket {
     pub close: Pattern,
     /// The messages that must come within the scope.
     pub inside: Pattern,
-    /// Every `open` needs a `close` of its own: a scope ends when as many `close` as `open` have come.
+    /// Every `open` needs a `close` of its own: a scope ends when as many `close` as `open` have come. A `close` that follows an `open`
+    /// at once, after another `close`, may be that one repeated: if one more comes, what came before it was inside.
     #[serde(default)]
     pub counted: bool,
     /// Messages by which a connection learns, before any event, that a scope is open: the value there is not null.
