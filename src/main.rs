@@ -20,6 +20,10 @@ fn give_memory_back() {
     unsafe {
         libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE_BLOCK);
         libc::mallopt(libc::M_TRIM_THRESHOLD, LARGE_BLOCK);
+        // The heap of each thread reserves 64 MiB of addresses, which count where they are limited (`ulimit -v`).
+        if rustix::process::getrlimit(rustix::process::Resource::As).current.is_some() {
+            libc::mallopt(libc::M_ARENA_MAX, 1);
+        }
     }
 }
 

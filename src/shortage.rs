@@ -196,14 +196,40 @@ pub async fn watch_memory() {
     }
 }
 
+/// What a command reads.
+#[derive(Debug, Clone, Copy)]
+pub enum Reads {
+    /// What is embedded in the program.
+    Embedded,
+    /// Documents (scenarios, protocols, overlays) of at most so many bytes.
+    Documents(u64),
+    /// Recordings, whose lines are long.
+    Recordings,
+}
+
+impl Reads {
+    /// What must be left, in bytes: what is taken between two looks, and the longest that is read at once.
+    fn needs(self) -> u64 {
+        match self {
+            Self::Embedded => BETWEEN_LOOKS,
+            Self::Documents(longest) => BETWEEN_LOOKS + longest,
+            Self::Recordings => LEFT,
+        }
+    }
+}
+
+/// What a command takes at most between two looks, in bytes.
+const BETWEEN_LOOKS: u64 = 16 << 20;
+
 /// Ends this process with this code once the memory that it may have is nearly used, where it is limited; `told`: says why before. For
 /// commands that have nothing to lose by it: what they write is in its place once it is complete, or not at all.
-pub fn end_when_memory_is_short(code: u8, told: fn(Shortage)) {
+pub fn end_when_memory_is_short(code: u8, reads: Reads, told: fn(Shortage)) {
+    let least = reads.needs();
     if getrlimit(Resource::As).current.is_none() {
         return;
     }
     let look = move || {
-        if let Some(shortage) = note_memory(LEFT) {
+        if let Some(shortage) = note_memory(least) {
             told(shortage);
             std::process::exit(i32::from(code));
         }

@@ -142,6 +142,11 @@ impl std::str::FromStr for Quiet {
 }
 
 impl Config {
+    /// Whether the working folder has one.
+    pub fn is_here() -> bool {
+        Path::new(NAME).symlink_metadata().is_ok()
+    }
+
     /// Reads the named file, or the one of the working folder if there is one.
     pub fn read(named: Option<&Path>) -> Result<Self, Failure> {
         let path = match named {

@@ -13,6 +13,7 @@ use super::{Failure, usage};
 use crate::exit::Exit;
 use crate::protocol::Protocol;
 use crate::reference;
+use crate::report::clip;
 use crate::scenario::{LoadedCase, Outline};
 
 /// Explain a requirement, an ambiguity and its answers, a case, or a kind of monitor.
@@ -210,6 +211,7 @@ impl<'p> Deciders<'p> {
     pub fn of(&self, id: &str) -> Vec<String> {
         let of_protocol = self.protocol.of(id).iter().map(ToString::to_string);
         let cases = self.cases.get(id).into_iter().flatten();
-        of_protocol.chain(cases.map(|case| format!("case {}: {}", case.id, case.title))).collect()
+        let told = |case: &Outline| format!("case {}: {}", case.id, clip::sentence(&case.title));
+        of_protocol.chain(cases.map(|case| told(case))).collect()
     }
 }

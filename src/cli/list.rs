@@ -13,8 +13,10 @@ use super::{Failure, nothing};
 use crate::exit::Exit;
 use crate::protocol::Requirement;
 use crate::reference;
+use crate::report::clip;
 use crate::report::table::Table;
 use crate::scenario::Outline;
+use crate::shortage::Reads;
 
 /// List protocols, cases, or requirements and what decides them.
 #[derive(Debug, Args)]
@@ -35,6 +37,15 @@ pub(super) struct List {
 }
 
 impl List {
+    /// What this may have to read.
+    pub fn reads(&self) -> Reads {
+        if self.source.is_shipped() && self.config.is_none() && !Config::is_here() {
+            Reads::Embedded
+        } else {
+            Reads::Documents(crate::input::DOCUMENT)
+        }
+    }
+
     pub fn run(mut self) -> Result<Exit, Failure> {
         let config = Config::read(self.config.as_deref())?;
         config.fill(&mut self.source, &mut self.filter);
@@ -62,8 +73,8 @@ impl List {
                 let deciders = index.of(&requirement.id);
                 let status = match (&requirement.unobservable, &requirement.unexercised, deciders.is_empty())
                 {
-                    (Some(why), _, _) => format!("not observable: {why}"),
-                    (_, Some(why), _) => format!("not exercised: {why}"),
+                    (Some(why), _, _) => format!("not observable: {}", clip::sentence(why)),
+                    (_, Some(why), _) => format!("not exercised: {}", clip::sentence(why)),
                     _ if !requirement.is_judged() => "a requirement for clients".to_owned(),
                     (_, _, true) => "nothing decides it".to_owned(),
                     (_, _, false) => deciders.join(", "),
@@ -75,7 +86,9 @@ impl List {
                 writeln!(
                     out,
                     "{:<12} {:<6} {}\n             {status}",
-                    requirement.id, requirement.level, requirement.text
+                    requirement.id,
+                    requirement.level,
+                    clip::sentence(&requirement.text)
                 )?;
             }
         }
@@ -100,7 +113,7 @@ fn protocols(suites: &[Suite<Outline>], markdown: bool) -> Result<Exit, Failure>
         let exercised = judged.iter().filter(is_exercised);
         table.row([
             protocol.name.clone(),
-            protocol.title.clone(),
+            clip::sentence(&protocol.title).into_owned(),
             judged.len().to_string(),
             exercised.count().to_string(),
             protocol.extension.readings.len().to_string(),
@@ -128,10 +141,11 @@ pub(super) fn cases(suites: &[Suite<Outline>]) -> Result<Exit, Failure> {
     let width = all().map(|case| case.id.len()).max().unwrap_or(0);
     for Suite { protocol, cases } in suites {
         if suites.len() > 1 {
-            writeln!(out, "{}", protocol.title)?;
+            writeln!(out, "{}", clip::sentence(&protocol.title))?;
         }
         for case in cases {
-            writeln!(out, "{:<width$}  {}  [{}]", case.id, case.title, case.covered.join(" "))?;
+            let (title, covered) = (clip::sentence(&case.title), case.covered.join(" "));
+            writeln!(out, "{:<width$}  {title}  [{}]", case.id, clip::sentence(&covered))?;
         }
     }
     match all().count() {

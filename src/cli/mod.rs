@@ -52,7 +52,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::exit::{self, Exit};
 use crate::report::escape::{Safe, styled};
-use crate::shortage::{self, Shortage};
+use crate::shortage::{self, Reads, Shortage};
 use crate::source::{Diagnostic, Diagnostics};
 
 /// Everything that ends a command early.
@@ -257,16 +257,16 @@ pub fn main() -> ExitCode {
         Color::Always => anstream::ColorChoice::Always.write_global(),
         Color::Never => anstream::ColorChoice::Never.write_global(),
     }
-    if matches!(
-        arguments.command,
-        Command::Check(_)
-            | Command::Report(_)
-            | Command::Merge(_)
-            | Command::Diff(_)
-            | Command::List(_)
-            | Command::Lint(_)
-    ) {
-        shortage::end_when_memory_is_short(Exit::Harness.code(), tell_lack);
+    let reads = match &arguments.command {
+        Command::Check(_) | Command::Report(_) | Command::Merge(_) | Command::Diff(_) => {
+            Some(Reads::Recordings)
+        }
+        Command::List(command) => Some(command.reads()),
+        Command::Lint(_) => Some(Reads::Documents(crate::input::DOCUMENT)),
+        _ => None,
+    };
+    if let Some(reads) = reads {
+        shortage::end_when_memory_is_short(Exit::Harness.code(), reads, tell_lack);
     }
     let result = match arguments.command {
         Command::Run(command) => command.run(),

@@ -71,6 +71,14 @@ pub(super) struct Filter {
 }
 
 impl Source {
+    /// Whether nothing of it is in a file.
+    pub fn is_shipped(&self) -> bool {
+        self.protocol.is_none()
+            && self.scenario.is_empty()
+            && self.overlay.is_empty()
+            && self.schemas.is_none()
+    }
+
     /// Takes `--protocol NAME` for the name of a shipped protocol. A bare word is a filter then.
     pub fn settle(&mut self, filter: &mut Filter) {
         let word = self.protocol.as_deref().and_then(Path::to_str).filter(|word| Self::is_embedded(word));

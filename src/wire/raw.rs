@@ -88,8 +88,15 @@ impl RawConnection {
         let mut messages = Messages::new(Writer::Server, endpoint.max_message);
         messages.feed(&ahead);
         let shared_too = Arc::clone(&shared);
-        let reader =
-            Reader { stream: read, messages, number, queue, stalled, shared: shared_too, lane: None };
+        let reader = Reader {
+            stream: read,
+            messages,
+            number,
+            queue,
+            stalled,
+            shared: shared_too,
+            lane: Lane::default(),
+        };
         let reading = Reading::begin();
         let reader = tokio::spawn(async move {
             reader.run().await;
@@ -223,7 +230,7 @@ struct Reader {
     stalled: watch::Receiver<bool>,
     shared: Arc<Shared>,
     /// While a large message comes.
-    lane: Option<Lane>,
+    lane: Lane,
 }
 
 impl Reader {
@@ -251,7 +258,7 @@ impl Reader {
                 }
             }
             if self.messages.unfinished() == 0 {
-                self.lane = None;
+                self.lane = Lane::default();
             }
             if self.stalled.wait_for(|stalled| !stalled).await.is_err() {
                 return;
@@ -266,9 +273,7 @@ impl Reader {
             let end = match read {
                 Ok(length) if length > 0 => {
                     self.messages.feed(&chunk[..length]);
-                    if self.lane.is_none() {
-                        self.lane = Lane::of(self.messages.unfinished()).await;
-                    }
+                    self.lane.grow(self.messages.unfinished()).await;
                     continue;
                 }
                 _ if closing => End::Closed,

@@ -206,6 +206,7 @@ CONTENT = [
     Row("scenario: 20,000 cases of one name", holds("family: x\nabout: y\ncases:\n" + CASE.format(name="a", title="t") * 20_000), named(SCENARIO), "the file is too large"),
     Row("scenario: 20,000 unknown keys", holds("family: x\nabout: y\ncases:\n" + CASE.format(name="a", title="t") + "".join(f"    k{n}: 1\n" for n in range(20_000))), named(SCENARIO), "more errors, which are not shown"),
     Row("scenario: a title with bidirectional control characters", holds(cases(title='"\\u202egnp.exe\\e[2J"')), ("list", "minicodex", "--scenario", "file"), "\\u{202e}gnp.exe", code=PASSED),
+    Row("scenario: a title of 10 MiB", holds(lambda: ["family: x\nabout: y\ncases:\n", CASE.format(name="a", title="t" * (10 << 20))]), ("list", "minicodex", "--scenario", "file"), "… (+10484760 bytes)", code=PASSED, mebibytes=192),
     Row("scenario: a title that is a command for a CI runner", holds(cases(title='"::error::x ##[error]x ##vso[task.complete]"')), ("list", "minicodex", "--scenario", "file"), "\\u{3a}:error::x", code=PASSED),
     Row("scenario: a case that waits a year", holds(cases() + "      - wait: 31536000s\n"), named(SCENARIO), "unknown field `wait`"),
     Row("scenario: a folder with circular links", both(holds(cases(), "d/a.yaml"), link("..", "d/up")), named(SCENARIO, "d"), "conformant: 1 case", code=PASSED),

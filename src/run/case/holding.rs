@@ -13,6 +13,20 @@ const TOGETHER: usize = 56 << 20;
 /// What a block of memory takes besides what is asked for, about, in bytes: the allocator's own data, and rounding up.
 pub(crate) const BLOCK: usize = 24;
 
+/// What was passed, as the sentence that tells of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Bound {
+    /// That of one case.
+    #[error("the server sent more in one case than is kept of it: {} MiB", CASE >> 20)]
+    Case,
+    /// That of all cases: the server may be right, and only fewer of them may run together.
+    #[error(
+        "the server sent more than is kept of all cases that run together: {} MiB; fewer --jobs leave more to each",
+        TOGETHER >> 20
+    )]
+    Together,
+}
+
 /// What all cases hold.
 static HELD: AtomicUsize = AtomicUsize::new(0);
 /// How many cases there are that hold something.
@@ -54,20 +68,15 @@ impl Holding {
         share
     }
 
-    /// The sentence about the bound that is passed, if one is.
-    pub fn passed(&self) -> Option<String> {
+    /// The bound that is passed, if one is.
+    pub fn passed(&self) -> Option<Bound> {
         let own = self.0.0.load(Ordering::Relaxed);
         if own > CASE {
-            return Some(format!("the server sent more in one case than is kept of it: {} MiB", CASE >> 20));
+            return Some(Bound::Case);
         }
         let all = HELD.load(Ordering::Relaxed);
         let free = FREE.min(FREE_TOGETHER / CASES.load(Ordering::Relaxed).max(1));
-        (own > free && all > TOGETHER).then(|| {
-            format!(
-                "the server sent more than is kept of all cases that run together: {} MiB; fewer --jobs leave more to each",
-                TOGETHER >> 20
-            )
-        })
+        (own > free && all > TOGETHER).then_some(Bound::Together)
     }
 }
 
@@ -116,13 +125,13 @@ mod tests {
         let mut second = first.clone();
         assert_eq!(holding.passed(), None);
         second.grow(1);
-        let said = holding.passed().expect("more than a case may hold");
+        let said = holding.passed().expect("more than a case may hold").to_string();
         assert!(said.ends_with("48 MiB"), "{said}");
         drop(first);
         assert_eq!(holding.passed(), None, "what is gone is not held");
         let others = [Holding::default(), Holding::default()];
         let held = [others[0].share(CASE), others[1].share(1 << 10)];
-        let said = others[0].passed().expect("more than all cases may hold");
+        let said = others[0].passed().expect("more than all cases may hold").to_string();
         assert!(said.contains("56 MiB"), "{said}");
         assert_eq!(others[1].passed(), None, "a case that holds little is not to blame");
         drop((second, held));

@@ -12,7 +12,7 @@ use crate::protocol::Protocol;
 use crate::results::event::{FrameRecord, Way};
 use crate::run::case::client::ObservedEnd;
 use crate::run::case::context::CaseContext;
-use crate::run::case::holding::{BLOCK, Holding, Share};
+use crate::run::case::holding::{BLOCK, Bound, Holding, Share};
 use crate::run::case::outcome::CaseRecord;
 use crate::run::options::{Limits, Retention};
 use crate::scenario::case::Step;
@@ -37,8 +37,8 @@ pub(crate) struct CaseLog {
     /// The account of the case, and what all of this takes of it.
     holding: Holding,
     share: Share,
-    /// The sentence about the bound of memory that was passed first.
-    passed: Option<String>,
+    /// The bound of memory that was passed first.
+    passed: Option<Bound>,
     /// Received so far.
     frames: u64,
     bytes: u64,
@@ -216,9 +216,9 @@ impl CaseLog {
         }
     }
 
-    /// The sentence about the bound of memory that was passed, if one was.
-    pub fn passed_bound(&self) -> Option<&str> {
-        self.passed.as_deref()
+    /// The bound of memory that was passed, if one was.
+    pub fn passed_bound(&self) -> Option<Bound> {
+        self.passed
     }
 
     /// The account of the case.
@@ -293,6 +293,7 @@ impl CaseLog {
             began: Some(self.start),
             windows: Vec::new(),
             shares: vec![self.share],
+            crowded_out: self.passed == Some(Bound::Together),
         }
     }
 }

@@ -67,6 +67,8 @@ pub(crate) struct CaseRecord {
     pub windows: Vec<Window>,
     /// What all of this takes in memory.
     pub shares: Vec<Share>,
+    /// It was given up because all cases together held too much.
+    pub crowded_out: bool,
 }
 
 /// How connections ended that no client ended: seen when reading, or when writing failed.
@@ -151,6 +153,7 @@ impl CaseOutcome {
         self.record.trace.append(&mut round.record.trace);
         self.record.step_starts.append(&mut round.record.step_starts);
         self.record.shares.append(&mut round.record.shares);
+        self.record.crowded_out |= round.record.crowded_out;
         self.record.wire = round.record.wire;
         self.record.batches = round.record.batches;
         self.record.began = round.record.began;

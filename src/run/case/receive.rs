@@ -97,8 +97,8 @@ impl Interpreter<'_> {
 
     /// Fails the case where it holds more than there is room for.
     fn keep_within_bounds(&mut self) {
-        if let Some(passed) = self.log.passed_bound().filter(|_| !self.verdict.is_over()).map(str::to_owned) {
-            self.fail(Failure::new(Check::Limit, Verdict::Failed, passed));
+        if let Some(passed) = self.log.passed_bound().filter(|_| !self.verdict.is_over()) {
+            self.fail(Failure::new(Check::Limit, Verdict::Failed, passed.to_string()));
             self.verdict.end();
         }
     }

@@ -29,6 +29,8 @@ pub(crate) struct Attempted {
     pub shares: Vec<Share>,
     /// The longest that this process was late meanwhile.
     pub late: Duration,
+    /// It was given up because all cases together held too much.
+    pub crowded_out: bool,
 }
 
 /// Runs a case, and again while it fails and retries are left.
@@ -57,16 +59,17 @@ pub(crate) async fn run_attempts(
         trace.append(&mut outcome.record.trace);
         let held = std::mem::take(&mut outcome.record.shares);
         shares.extend(held.into_iter().filter(|_| !trace.is_empty()));
+        let crowded_out = outcome.record.crowded_out;
         let verdict = verdict_of(&outcome, run.options.strict);
         let failed = matches!(verdict, Verdict::Failed | Verdict::Error);
-        if failed && attempt < run.options.attempts.retries {
+        if failed && !crowded_out && attempt < run.options.attempts.retries {
             earlier.push(outcome.failures);
             continue;
         }
         let verdict = if !failed && !earlier.is_empty() { Verdict::Flaky } else { verdict };
         let seconds = clock.elapsed().as_secs_f64();
         let report = report(&loaded, outcome, verdict, earlier, began, seconds, run);
-        return Attempted { report, trace, shares, late: run.lag.since(mark) };
+        return Attempted { report, trace, shares, late: run.lag.since(mark), crowded_out };
     }
 }
 

@@ -31,6 +31,8 @@ struct Running {
     case: Arc<LoadedCase>,
     round: u32,
     hasty: bool,
+    /// How many could run beside each other when it began.
+    jobs: usize,
 }
 
 /// Cases that are run again before they are judged.
@@ -39,6 +41,8 @@ struct SecondLooks {
     /// What cases came to that met others.
     disturbed: HashMap<(String, u32), CaseReport>,
     late: LateCases,
+    /// How often cases were given up because all together held too much.
+    crowded_out: usize,
     /// How often cases have begun that have no verdict yet.
     begun: HashMap<(String, u32), u32>,
 }
@@ -179,7 +183,7 @@ impl<'s> Dispatcher<'s> {
             let hasty = self.short.is_on();
             let task =
                 self.tasks.spawn(run_attempts(Arc::clone(&self.shared), Arc::clone(&case), round, hasty));
-            self.running.insert(task.id(), Running { case, round, hasty });
+            self.running.insert(task.id(), Running { case, round, hasty, jobs: self.jobs });
         }
     }
 
@@ -187,9 +191,14 @@ impl<'s> Dispatcher<'s> {
         let id = done.as_ref().map_or_else(JoinError::id, |(id, _)| *id);
         let Some(one) = self.running.remove(&id) else { return };
         let run = &self.shared.run;
-        let alone =
-            |report| Attempted { report, trace: Vec::new(), shares: Vec::new(), late: Duration::ZERO };
-        let Attempted { report, trace, shares, late } = match done {
+        let alone = |report| Attempted {
+            report,
+            trace: Vec::new(),
+            shares: Vec::new(),
+            late: Duration::ZERO,
+            crowded_out: false,
+        };
+        let Attempted { report, trace, shares, late, crowded_out } = match done {
             Ok((_, done)) => done,
             Err(error) if error.is_cancelled() => alone(self.not_run(&one.case)),
             Err(_) => alone(panicked(&one.case, run)),
@@ -203,7 +212,31 @@ impl<'s> Dispatcher<'s> {
         if report.failures.iter().any(|failure| failure.check == Check::Leak) {
             self.jobs = 1;
         }
-        self.judge(one, report, late);
+        if crowded_out && one.jobs > 1 {
+            self.make_room(one);
+        } else {
+            self.judge(one, report, late);
+        }
+    }
+
+    /// Runs a case again that was given up because of what the others held, and fewer cases together from now on: alone, it has all
+    /// the room that there is.
+    fn make_room(&mut self, Running { case, round, jobs, .. }: Running) {
+        self.second.crowded_out += 1;
+        self.jobs = self.jobs.min(jobs / 2);
+        self.queue.push_back((case, round));
+    }
+
+    /// What is to be said of cases that were given up for want of room.
+    fn crowding(&self) -> Option<String> {
+        (self.second.crowded_out > 0).then(|| {
+            format!(
+                "the server sends more than is kept of cases that run together: {} runs of cases were given up and made again, and fewer run together at \
+                 the end (--jobs {})",
+                self.second.crowded_out,
+                self.jobs
+            )
+        })
     }
 
     /// Writes the events of a case to the trace. The verdict does not hang on it.
@@ -217,7 +250,7 @@ impl<'s> Dispatcher<'s> {
     }
 
     /// Enters a report, unless the case is to be run again; and draws the conclusions for the others.
-    fn judge(&mut self, Running { case, round, hasty }: Running, mut report: CaseReport, late: Duration) {
+    fn judge(&mut self, Running { case, round, hasty, .. }: Running, mut report: CaseReport, late: Duration) {
         let run = &self.shared.run;
         let key = (case.id.clone(), round);
         if let Some(first) = self.second.disturbed.remove(&key) {
@@ -264,6 +297,7 @@ impl<'s> Dispatcher<'s> {
                 self.reports.enter(report);
             }
         }
+        let crowding = self.crowding();
         let trace = self.trace.and_then(|file| file.map_or(Ok(()), TraceFile::finish));
         SuiteEnd {
             complete: self.stopped.is_none() && !self.server_is_mute,
@@ -272,6 +306,7 @@ impl<'s> Dispatcher<'s> {
                 .hint(&self.shared.run.options.timing)
                 .into_iter()
                 .chain(self.second.late.hint())
+                .chain(crowding)
                 .collect(),
             reports: self.reports,
             trace,

@@ -138,3 +138,22 @@ fn a_trace_ends_where_a_case_has_too_much() {
     let kept = std::fs::metadata(folder.path().join("t.ndjson")).expect("written").len();
     assert!((44 << 20..49 << 20).contains(&kept), "{kept} bytes");
 }
+
+/// A server that is right is not failed because many long cases run together: what was given up for want of room is run again.
+#[test]
+fn long_cases_of_a_right_server_pass_at_any_number_of_jobs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut scenario = "family: long\nabout: Long turns.\ncases:\n".to_owned();
+    for number in 0..6 {
+        scenario += &format!(
+            "  - name: turn-{number}\n    title: a long turn\n    covers: [MC-ORD-1]\n    turn: [{{ flood: {{ chunks: 4, chars: 900000 }} }}]\n    \
+             steps:\n      - open: alice\n      - send: {{ type: send, text: \"{{{{cue}}}}\" }}\n      - expect: turn-end\n"
+        );
+    }
+    std::fs::write(folder.path().join("long.yaml"), scenario).expect("written");
+    let command = ["run", "minicodex", "--scenario", "long.yaml", "--reference", "-j", "6"];
+    let ran =
+        measured(folder.path(), &[&command[..], &["--timeout-scale", "20", "--trace", "t.ndjson"]].concat());
+    assert_eq!(ran.code, Some(0), "{}", ran.shown());
+    assert!(ran.out.contains("were given up and made again"), "{}", ran.shown());
+}

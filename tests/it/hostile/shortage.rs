@@ -265,6 +265,23 @@ fn commands_that_read_recordings_name_limits_as_ours() {
     }
 }
 
+/// What must be left is what the command may take: to list what is embedded, no more than that needs.
+#[test]
+fn listing_needs_no_more_memory_than_it_takes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let whole = measured(folder.path(), &["list"]);
+    assert_eq!(whole.code, Some(0), "{}", whole.shown());
+    for (kibibytes, code) in [("131072", 0), ("65536", 3)] {
+        let ran = measured_within(folder.path(), &mut limited_by(&format!("-v {kibibytes}"), &["list"]));
+        assert_eq!(ran.code, Some(code), "{kibibytes}: {}", ran.shown());
+        if code == 0 {
+            assert_eq!(ran.out, whole.out);
+        } else {
+            assert!(ran.shown().contains("no memory left for frameproof"), "{}", ran.shown());
+        }
+    }
+}
+
 /// A report that is ordered by causes shows of very many cases the first ones, and says so; the totals are those of all.
 #[test]
 fn reports_of_very_many_cases_are_bounded() {
