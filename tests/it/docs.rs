@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::support::{Served, frameproof, text};
 
@@ -270,16 +271,28 @@ fn the_commands_of_the_fuzzing_page_work() {
     commands_work("docs/fuzzing.md", &Served::start(&["minicodex"]).url);
 }
 
+/// Several pages at a time: their commands mostly wait.
+fn commands_of_pages_work(pages: &[String], url: impl Fn() -> Option<Served> + Sync) {
+    let next = AtomicUsize::new(0);
+    let some = || {
+        let served = url();
+        let url = served.as_ref().map_or("ws://127.0.0.1:1/ws", |served| served.url.as_str());
+        while let Some(page) = pages.get(next.fetch_add(1, Ordering::Relaxed)) {
+            commands_work(page, url);
+        }
+    };
+    std::thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(some))));
+}
+
 #[test]
 fn the_commands_of_the_protocols_pages_work() {
-    for page in pages().iter().filter(|page| page.starts_with("docs/protocols/")) {
-        commands_work(page, "ws://127.0.0.1:1/ws");
-    }
+    let mut pages = pages();
+    pages.retain(|page| page.starts_with("docs/protocols/"));
+    commands_of_pages_work(&pages, || None);
 }
 
 #[test]
 fn the_commands_of_the_other_pages_work() {
-    let server = Served::start(&["minicodex"]);
     // The tutorials are executed in `tutorials`.
     let alone = [
         "README.md",
@@ -289,11 +302,9 @@ fn the_commands_of_the_other_pages_work() {
         "docs/monitors.md",
         "docs/protocols.md",
     ];
-    for page in pages() {
-        if !alone.contains(&page.as_str()) && !page.starts_with("docs/protocols/") {
-            commands_work(&page, &server.url);
-        }
-    }
+    let mut pages = pages();
+    pages.retain(|page| !alone.contains(&page.as_str()) && !page.starts_with("docs/protocols/"));
+    commands_of_pages_work(&pages, || Some(Served::start(&["minicodex"])));
 }
 
 /// What the guide quotes of silences is what the program says.
