@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::stream::{self, StreamExt, TryStreamExt};
 use tokio::sync::watch;
 
 use crate::protocol::Protocol;
@@ -50,6 +51,22 @@ pub(super) async fn run_until(
         }
     };
     run(Arc::clone(protocol), cases, target, options, &mut sink, stop).await
+}
+
+/// How many embedded servers are tried at the same time: with one, a run waits most of the time for the deadlines of its last cases.
+pub(super) const AT_ONCE: usize = 4;
+
+/// Tries so many servers at the same time, and hands over what became of each, in their order.
+pub(super) async fn side_by_side<R>(
+    tries: impl IntoIterator<Item = impl Future<Output = Result<R, RunError>>>,
+    at_once: usize,
+    mut take: impl FnMut(R),
+) -> Result<(), RunError> {
+    let mut results = stream::iter(tries).buffered(at_once);
+    while let Some(result) = results.try_next().await? {
+        take(result);
+    }
+    Ok(())
 }
 
 /// The same options for a server that may be silent: it costs a deadline in every case.

@@ -13,7 +13,7 @@ use crate::results::Check;
 use crate::results::event::{CaseReport, Failure, Verdict};
 use crate::run::{RunError, RunOptions, Target};
 use crate::scenario::LoadedCase;
-use crate::selftest::driver::{run_until, with_deadline};
+use crate::selftest::driver::{AT_ONCE, run_until, side_by_side, with_deadline};
 
 /// A server with one defect that the suite must find.
 #[derive(Debug, Clone)]
@@ -57,7 +57,7 @@ impl FaultResult {
 const SHORT: Duration = Duration::from_millis(500);
 
 /// Runs the suite against the correct server and against every fault whose name is in `only` (all, if empty), and
-/// reports each to `sink`. Faults run one after the other: a run fills the machine already.
+/// reports each to `sink`, in their order. Several servers run at the same time.
 ///
 /// # Errors
 /// See [`RunError`].
@@ -78,13 +78,13 @@ pub async fn selftest(
     });
     let servers = correct.into_iter().chain(wanted);
     let (_keep, stopped) = watch::channel(false);
-    matrix(protocol, cases, options, (servers, stopped), SHORT, sink).await
+    matrix(protocol, cases, options, (servers, &stopped), (SHORT, AT_ONCE), sink).await
 }
 
 /// A first try against a mutant of a target; one that may be misjudged for it is tried again without.
 const OWN: Duration = Duration::from_secs(1);
 
-/// Runs the suite against servers of the user: without a defect, and with one each.
+/// Runs the suite against servers of the user, one after the other: without a defect, and with one each.
 ///
 /// # Errors
 /// See [`RunError`].
@@ -96,32 +96,42 @@ pub async fn selftest_own(
     stopped: &watch::Receiver<bool>,
     sink: &mut (dyn FnMut(&FaultResult) + Send),
 ) -> Result<bool, RunError> {
-    matrix(protocol, cases, options, (servers, stopped.clone()), OWN, sink).await
+    // They may have one address.
+    matrix(protocol, cases, options, (servers, stopped), (OWN, 1), sink).await
 }
 
 async fn matrix(
     protocol: &Arc<Protocol>,
     cases: &[LoadedCase],
     options: &RunOptions,
-    (servers, stopped): (impl IntoIterator<Item = (Option<SeededDefect>, Target)>, watch::Receiver<bool>),
-    short: Duration,
+    (servers, stopped): (
+        impl IntoIterator<Item = (Option<SeededDefect>, Target)>,
+        &watch::Receiver<bool>,
+    ),
+    (short, at_once): (Duration, usize),
     sink: &mut (dyn FnMut(&FaultResult) + Send),
 ) -> Result<bool, RunError> {
-    let mut right = true;
-    for (defect, target) in servers {
-        let first = defect.as_ref().map(|_| short);
+    let tries = servers.into_iter().map(|(defect, target)| async move {
+        if *stopped.borrow() {
+            return Ok(None);
+        }
         let server = (defect.as_ref(), &target);
-        let mut result = one(protocol, cases, options, server, first, &stopped).await?;
+        let first = defect.as_ref().map(|_| short);
+        let mut result = one(protocol, cases, options, server, first, stopped).await?;
         if defect.is_some() && !result.is_right() {
             // Perhaps only because the machine is busy.
-            result = one(protocol, cases, options, server, None, &stopped).await?;
+            result = one(protocol, cases, options, server, None, stopped).await?;
         }
-        if *stopped.borrow() {
-            break;
+        Ok((!*stopped.borrow()).then_some(result))
+    });
+    let mut right = true;
+    side_by_side(tries, at_once, |result| {
+        if let Some(result) = result {
+            right &= result.is_right();
+            sink(&result);
         }
-        right &= result.is_right();
-        sink(&result);
-    }
+    })
+    .await?;
     Ok(right)
 }
 

@@ -8,7 +8,7 @@ use crate::reference::{Style, Variant, styles};
 use crate::results::event::{CaseReport, Verdict};
 use crate::run::{RunError, RunOptions};
 use crate::scenario::LoadedCase;
-use crate::selftest::driver::run_against;
+use crate::selftest::driver::{AT_ONCE, run_against, side_by_side};
 use crate::synthesis::rng::SeededRng;
 
 /// Most styles in one combination.
@@ -77,11 +77,13 @@ pub async fn selftest(
     sink: &mut (dyn FnMut(&StyleRun) + Send),
 ) -> Result<bool, RunError> {
     let mut right = true;
-    for chosen in variants(&styles(&protocol.name), plan) {
-        let run = one(protocol, cases, options, &chosen, plan.seed).await?;
+    let variants = variants(&styles(&protocol.name), plan).into_iter();
+    let tries = variants.map(|chosen| one(protocol, cases, options, chosen, plan.seed));
+    side_by_side(tries, AT_ONCE, |run| {
         right &= run.is_right();
         sink(&run);
-    }
+    })
+    .await?;
     Ok(right)
 }
 
@@ -118,7 +120,7 @@ async fn one(
     protocol: &Arc<Protocol>,
     cases: &[LoadedCase],
     options: &RunOptions,
-    styles: &[Style],
+    styles: Vec<Style>,
     seed: u64,
 ) -> Result<StyleRun, RunError> {
     let names: Vec<String> = styles.iter().map(|style| style.name.to_owned()).collect();

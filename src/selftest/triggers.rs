@@ -9,7 +9,7 @@ use crate::reference::{Fault, Trigger, Variant, faults};
 use crate::results::event::{CaseReport, Verdict};
 use crate::run::{RunError, RunOptions};
 use crate::scenario::LoadedCase;
-use crate::selftest::driver::{run_against, sampled, with_deadline};
+use crate::selftest::driver::{AT_ONCE, run_against, sampled, side_by_side, with_deadline};
 use crate::synthesis::rng::SeededRng;
 
 /// What is to be tried.
@@ -86,11 +86,10 @@ pub async fn selftest(
     plan: &Plan,
     sink: &mut (dyn FnMut(&Mutant) + Send),
 ) -> Result<(), RunError> {
-    for (fault, trigger) in pairs(faults(&protocol.name), plan) {
-        let options = with_deadline(options, SHORT);
-        sink(&one(protocol, cases, options, (fault, trigger), &plan.styles).await?);
-    }
-    Ok(())
+    let options = with_deadline(options, SHORT);
+    let pairs = pairs(faults(&protocol.name), plan).into_iter();
+    let tries = pairs.map(|pair| one(protocol, cases, options.clone(), pair, &plan.styles));
+    side_by_side(tries, AT_ONCE, |mutant| sink(&mutant)).await
 }
 
 /// The pairs that are tried, in the order of the tables.

@@ -13,7 +13,7 @@ use crate::protocol::{HarmlessMutants, Protocol};
 use crate::results::event::{CaseReport, Verdict};
 use crate::run::{RunError, RunOptions};
 use crate::scenario::LoadedCase;
-use crate::selftest::driver::{sampled, with_deadline};
+use crate::selftest::driver::{AT_ONCE, sampled, side_by_side, with_deadline};
 use crate::selftest::subject::{Defect, Subject};
 use crate::synthesis::rng::SeededRng;
 use crate::trace::Direction;
@@ -86,18 +86,16 @@ pub async fn selftest(
     skipped: &mut (dyn FnMut(&str) + Send),
     sink: &mut (dyn FnMut(&Mutant) + Send),
 ) -> Result<(), RunError> {
-    let (cases, options) = match subject {
-        Subject::Reference(_) => (cases.to_vec(), with_deadline(options, SHORT)),
-        Subject::Own(_) => (passing(protocol, cases, subject, options, skipped).await?, options.clone()),
+    let (cases, options, at_once) = match subject {
+        Subject::Reference(_) => (cases.to_vec(), with_deadline(options, SHORT), AT_ONCE),
+        Subject::Own(_) => (passing(protocol, cases, subject, options, skipped).await?, options.clone(), 1),
     };
     let harmless = Harmless::new(&protocol.extension.mutants);
     let mut all = mutations(protocol);
     all.retain(|mutation| plan.chooses(mutation));
-    for mutation in sampled(all, plan.sample, SeededRng::new(plan.seed, 1)) {
-        let mutation = Arc::new(mutation);
-        sink(&one(protocol, &cases, subject, &options, mutation, &harmless).await?);
-    }
-    Ok(())
+    let mutations = sampled(all, plan.sample, SeededRng::new(plan.seed, 1)).into_iter().map(Arc::new);
+    let tries = mutations.map(|mutation| one(protocol, &cases, subject, &options, mutation, &harmless));
+    side_by_side(tries, at_once, |mutant| sink(&mutant)).await
 }
 
 /// The cases that pass against a server as it is.
