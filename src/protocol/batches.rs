@@ -31,12 +31,17 @@ impl Protocol {
         }
     }
 
+    /// Whether a text that goes in this direction is read as a batch: an array, where this side may send one.
+    pub fn is_batch(&self, text: &str, dir: Direction) -> bool {
+        self.may_batch(dir) && text.trim_start().starts_with('[')
+    }
+
     /// The messages of a frame: one, or those of a batch where this side may send one. The members of a batch can be anything.
     ///
     /// # Errors
     /// As [`frame::parse_text`], or a batch that is empty or too long.
     pub fn messages_in(&self, text: &str, dir: Direction, limits: &Limits) -> Result<InFrame, FrameError> {
-        if self.may_batch(dir) && text.trim_start().starts_with('[') {
+        if self.is_batch(text, dir) {
             return frame::parse_batch(text, limits).map(InFrame::Batch);
         }
         frame::parse_text(text, limits).map(InFrame::One)

@@ -85,6 +85,36 @@ fn the_members_of_a_batch_are_messages_as_any_other() {
 }
 
 #[test]
+fn replies_to_a_batch_come_in_one_batch_where_the_protocol_demands_it() {
+    /// Two batches of one reply each.
+    fn halves(body: &Value) -> Vec<Value> {
+        let replies = replies(body);
+        if body.is_array() { replies.into_iter().map(|one| json!([one])).collect() } else { replies }
+    }
+    for (server, words) in [
+        (correct as Answer, None),
+        (one_by_one, Some("the answer with /id 8 comes alone, and its request came in a batch")),
+        (halves, Some("the answer with /id 8 comes in another frame than the answers before it to the same batch")),
+        (|body| altered(body, |replies| replies.reverse()), None),
+        // To one that is not in a batch, none need come in one.
+        (|body| vec![Value::Array(replies(body))], None),
+    ] {
+        let folder = folder("both");
+        let file = folder.path().join("own/asyncapi.yaml");
+        let api = fs::read_to_string(&file).expect("written");
+        assert!(api.contains("twice: [A-2]"));
+        fs::write(file, api.replace("twice: [A-2]", "batched: [A-2]")).expect("written");
+        let (code, shown) = run(&folder, &serve(server), STEPS);
+        assert_eq!(code, Some(i32::from(words.is_some())), "{words:?}: {shown}");
+        if let Some(words) = words {
+            assert!(shown.contains("A-2 MUST") && shown.contains(words), "{words}: {shown}");
+            assert!(!shown.contains("A-1 MUST") && !shown.contains("A-3 MUST"), "{words}: {shown}");
+        }
+        assert!(report(&folder)["exercised"].to_string().contains("A-2"), "{words:?}");
+    }
+}
+
+#[test]
 fn the_example_of_the_reference_works() {
     let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/protocol-reference.md"))
         .expect("the page");

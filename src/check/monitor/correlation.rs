@@ -75,6 +75,10 @@ struct Request {
     standing: Standing,
     /// Whoever receives it can tell that it is a request, and read its id: an answer with the id null is none to it.
     readable: bool,
+    /// It is a member of a batch: others have the same `event`.
+    batched: bool,
+    /// The event of its first answer.
+    answer: Option<u64>,
     replies: u32,
     insteads: u32,
 }
@@ -165,6 +169,8 @@ impl Correlation {
             let before = (request.replies, request.insteads);
             request.count(is_reply);
             let event = request.event;
+            let is_first_of_batch = request.batched && request.answer.is_none();
+            request.answer.get_or_insert(seen.event);
             if is_reply {
                 [&rule.echo, &rule.foreign, &rule.twice, &rule.unsolicited]
                     .iter()
@@ -184,6 +190,22 @@ impl Correlation {
                 && let Some(violation) = tally.broken(check, ids, seen.event, message)
             {
                 violation.related = Some(event);
+            }
+            if is_first_of_batch {
+                tally.exercise(&rule.batched);
+                let others = requests.iter().filter(|one| one.event == event && one.batched);
+                let elsewhere = others.filter_map(|one| one.answer).any(|answer| answer != seen.event);
+                let broken = match (seen.batched, elsewhere) {
+                    (false, _) => Some("comes alone, and its request came in a batch"),
+                    (true, true) => Some("comes in another frame than the answers before it to the same batch"),
+                    (true, false) => None,
+                };
+                if let Some(words) = broken
+                    && let Some(violation) =
+                        tally.broken(check, &rule.batched, seen.event, format!("{} {words}", what(id)))
+                {
+                    violation.related = Some(event);
+                }
             }
             return;
         }
@@ -295,7 +317,9 @@ impl Monitor for Correlation {
             let readable = is_typed() && id.as_deref().is_some_and(is_plain);
             // What cannot be read takes no id from a request that has it.
             let id = id.filter(|_| standing != Standing::Unread);
-            let request = Request { id, event: seen.event, standing, readable, replies: 0, insteads: 0 };
+            let (event, batched) = (seen.event, seen.batched);
+            let request =
+                Request { id, event, standing, readable, batched, answer: None, replies: 0, insteads: 0 };
             self.forgotten += self.requests.entry(seen.conn).or_default().push(request);
         }
     }

@@ -28,6 +28,8 @@ pub(crate) struct Observation<'a> {
     pub unwatched: bool,
     /// Who sent it.
     pub dir: Direction,
+    /// It is a member of a batch: all members have one `event`.
+    pub batched: bool,
     /// Index of its message in the protocol; `None` for one that the protocol does not know (a client may send
     /// such a thing on purpose).
     pub message: Option<usize>,

@@ -103,6 +103,10 @@ pub struct Correlation {
     /// Violated when a request without an id gets a reply with one.
     #[serde(default)]
     pub invented: Ids,
+    /// Violated when an answer to a request of a batch comes alone, or in another batch than the answers before it to the same batch (the
+    /// protocol's `batches`).
+    #[serde(default)]
+    pub batched: Ids,
     /// Violated when at the end, after settling, a request with an id has had neither, on a connection that is still open.
     #[serde(default)]
     pub missing: Ids,

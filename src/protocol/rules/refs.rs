@@ -16,7 +16,7 @@ refer!(Replay {
 });
 refer!(Correlation {
     parts: [request, optional, reply, instead, id],
-    ids: [echo, foreign, twice, both, unsolicited, invented, missing],
+    ids: [echo, foreign, twice, both, unsolicited, invented, batched, missing],
     other: []
 });
 refer!(Dialogue {
