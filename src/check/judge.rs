@@ -320,7 +320,8 @@ impl Judge {
         self.seen.newest = self.seen.newest.max(event.at);
         let (pace, session) = (self.pace, on.session.id);
         let seen = observation(on, (event, index), pace, message, body, &self.history);
-        let batched = matches!(&event.payload, Payload::Text(text) if self.rules.protocol.is_batch(text, event.dir));
+        let batched =
+            matches!(&event.payload, Payload::Text(text) if self.rules.protocol.is_batch(text, event.dir));
         let whole = Observation { logged, batched, ..seen };
         for monitor in self.dispatch.wanting(message, event.dir) {
             self.monitors[*monitor].observe(&whole, &mut self.tally);

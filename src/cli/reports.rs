@@ -1,5 +1,6 @@
 //! The reports of a run, of a campaign, or of recorded events.
 
+use std::cell::LazyCell;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -185,12 +186,14 @@ impl Reports {
             path.as_ref().map_or(Ok(()), |path| file::write_in_pieces(path, write))
         };
         // What is ordered by causes, and not case by case: it needs all events at once.
+        let bounded = LazyCell::new(|| events.bounded());
+        let all = || bounded.as_deref().map_err(String::clone);
         let at_once = |path: &Option<PathBuf>, render: &dyn Fn(&[RunEvent]) -> String| {
             let Some(path) = path else { return Ok(()) };
-            events.bounded().and_then(|events| file::write_atomically(path, &render(&events)))
+            file::write_atomically(path, &render(all()?))
         };
         let annotated = || match self.annotations.and_then(Annotations::found) {
-            Some(Annotations::Github) => events.bounded().and_then(|events| github(&events)),
+            Some(Annotations::Github) => github(all()?),
             _ => Ok(()),
         };
         let written = [

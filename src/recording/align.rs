@@ -80,7 +80,6 @@ mod tests {
         let said = |word: &&str| {
             Arc::new(Said {
                 at: Duration::ZERO,
-                frame: 1,
                 way: Way::ToClient,
                 kind: word.split(' ').next().unwrap_or_default().to_owned(),
                 body: Value::Null,

@@ -30,8 +30,6 @@ const OPEN: usize = 64;
 pub struct Said {
     /// Since the start of the recording.
     pub at: Duration,
-    /// Its frame in the recording, from 1.
-    pub frame: u64,
     /// Where it went.
     pub way: Way,
     /// The message's type, or what it is besides: `open`, `close`, `text`.
@@ -137,10 +135,10 @@ impl Reading<'_> {
             recording.last = recording.last.max(event.at);
             let mut length = 0;
             if judged.batch.is_empty() {
-                length = self.add(&mut recording, &event, frame, judged.message, judged.body);
+                length = self.add(&mut recording, &event, judged.message, judged.body);
             }
             for Member { body, message } in judged.batch {
-                length = length.max(self.add(&mut recording, &event, frame, message, Some(body)));
+                length = length.max(self.add(&mut recording, &event, message, Some(body)));
             }
             if length > OF_A_CLIENT {
                 return Err(long(
@@ -158,7 +156,6 @@ impl Reading<'_> {
         &self,
         recording: &mut Recording,
         event: &Event,
-        frame: u64,
         message: Option<usize>,
         body: Option<Value>,
     ) -> usize {
@@ -177,7 +174,6 @@ impl Reading<'_> {
         let before = stream.last().map_or(0, |said| said.connection);
         let said = Said {
             at: event.at,
-            frame,
             way: match (&event.payload, event.dir) {
                 (Payload::Open { .. } | Payload::End(_), _) => Way::Connection,
                 (_, Direction::Send) => Way::ToServer,

@@ -104,10 +104,7 @@ async fn matrix(
     protocol: &Arc<Protocol>,
     cases: &[LoadedCase],
     options: &RunOptions,
-    (servers, stopped): (
-        impl IntoIterator<Item = (Option<SeededDefect>, Target)>,
-        &watch::Receiver<bool>,
-    ),
+    (servers, stopped): (impl IntoIterator<Item = (Option<SeededDefect>, Target)>, &watch::Receiver<bool>),
     (short, at_once): (Duration, usize),
     sink: &mut (dyn FnMut(&FaultResult) + Send),
 ) -> Result<bool, RunError> {

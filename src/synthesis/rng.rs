@@ -32,11 +32,6 @@ impl SeededRng {
         let index = self.below(from.len());
         from.get(index)
     }
-
-    /// Any number.
-    pub fn number(&mut self) -> u64 {
-        self.0.next_u64()
-    }
 }
 
 #[cfg(test)]

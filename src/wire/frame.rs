@@ -1,9 +1,5 @@
 //! RFC 6455 frames as bytes: any frame there can be, right or wrong. No I/O.
 
-/// The opcodes that RFC 6455 defines, by name.
-pub const OPCODES: [(&str, u8); 6] =
-    [("continuation", 0), ("text", 1), ("binary", 2), ("close", 8), ("ping", 9), ("pong", 10)];
-
 /// The key that masks frames unless another is asked for (the RFC's own example). A constant, so that the same
 /// case writes the same bytes: no proxy is to be protected from this client.
 pub const MASK: [u8; 4] = [0x37, 0xfa, 0x21, 0x3d];
@@ -29,15 +25,6 @@ impl LengthForm {
             0..=125 => Self::Seven,
             126..=0xffff => Self::Sixteen,
             _ => Self::SixtyFour,
-        }
-    }
-
-    /// The greatest length that it can hold.
-    pub fn greatest(self) -> u64 {
-        match self {
-            Self::Seven => 125,
-            Self::Sixteen => 0xffff,
-            Self::SixtyFour => u64::MAX,
         }
     }
 }

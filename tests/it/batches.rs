@@ -94,7 +94,10 @@ fn replies_to_a_batch_come_in_one_batch_where_the_protocol_demands_it() {
     for (server, words) in [
         (correct as Answer, None),
         (one_by_one, Some("the answer with /id 8 comes alone, and its request came in a batch")),
-        (halves, Some("the answer with /id 8 comes in another frame than the answers before it to the same batch")),
+        (
+            halves,
+            Some("the answer with /id 8 comes in another frame than the answers before it to the same batch"),
+        ),
         (|body| altered(body, |replies| replies.reverse()), None),
         // To one that is not in a batch, none need come in one.
         (|body| vec![Value::Array(replies(body))], None),

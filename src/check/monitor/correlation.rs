@@ -197,7 +197,9 @@ impl Correlation {
                 let elsewhere = others.filter_map(|one| one.answer).any(|answer| answer != seen.event);
                 let broken = match (seen.batched, elsewhere) {
                     (false, _) => Some("comes alone, and its request came in a batch"),
-                    (true, true) => Some("comes in another frame than the answers before it to the same batch"),
+                    (true, true) => {
+                        Some("comes in another frame than the answers before it to the same batch")
+                    }
                     (true, false) => None,
                 };
                 if let Some(words) = broken

@@ -44,11 +44,6 @@ impl InputMaker {
         }
     }
 
-    /// The commands' names.
-    pub fn commands(&self) -> impl Iterator<Item = &str> {
-        self.commands.iter().map(|index| self.protocol.messages[*index].name.as_str())
-    }
-
     /// A command in unusual frames, or frames that RFC 6455 forbids.
     pub fn framed(&self, client: &str, rng: &mut SeededRng) -> Input {
         let Some(message) = self.command(rng) else { return self.turn(client, rng) };

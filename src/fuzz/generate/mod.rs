@@ -53,11 +53,6 @@ impl Generator {
         Self { inputs: InputMaker::new(protocol), states }
     }
 
-    /// The commands' names.
-    pub fn commands(&self) -> impl Iterator<Item = &str> {
-        self.inputs.commands()
-    }
-
     /// Program number `index` of a campaign. `skip` names (command, mutation) pairs of known findings, which would hide
     /// others.
     pub fn program(
