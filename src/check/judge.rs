@@ -490,15 +490,14 @@ fn observation<'a>(
     body: &'a Value,
     history: &'a History,
 ) -> Observation<'a> {
-    let Opened { conn, session: Joined { id: session, forgotten, unwatched }, .. } = on;
+    let Opened { conn, session: Joined { id: session, gaps }, .. } = on;
     Observation {
         event: index,
         at: event.at,
         pace,
         conn,
         session,
-        forgotten,
-        unwatched,
+        gaps,
         dir: event.dir,
         batched: false,
         message,

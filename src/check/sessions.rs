@@ -34,9 +34,15 @@ pub(super) struct Closing {
 #[derive(Clone, Copy)]
 pub(super) struct Joined {
     pub id: SessionId,
+    pub gaps: Gaps,
+}
+
+/// Why there may be more of a session than is known.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Gaps {
     /// It may have been known before, and forgotten.
     pub forgotten: bool,
-    /// It went on while none of its connections was open.
+    /// It went on while none of its connections was open: nobody knows what came then.
     pub unwatched: bool,
 }
 
@@ -56,7 +62,7 @@ impl Sessions {
         }
         let (conn, id) = (Conn(self.next_conn), SessionId(self.next_conn));
         self.next_conn += 1;
-        let session = Joined { id, forgotten: false, unwatched: false };
+        let session = Joined { id, gaps: Gaps::default() };
         let opened = Opened { conn, session, closing: Closing::default() };
         self.open.insert(Arc::clone(client), opened);
         opened
@@ -84,12 +90,13 @@ impl Sessions {
             Some(known) => {
                 // A session may be told by several ids; this one then knows no less than the connection.
                 let same = known.id == own.id;
-                known.unwatched |= if same { own.unwatched } else { !is_watched(known.id) };
+                known.gaps.unwatched |= if same { own.gaps.unwatched } else { !is_watched(known.id) };
                 *known
             }
             None => {
                 // Nothing was forgotten of a session that is new; whether it is, nobody can tell once some were.
-                let new = Joined { forgotten: self.known.may_have_forgotten(0), ..own };
+                let gaps = Gaps { forgotten: self.known.may_have_forgotten(0), ..own.gaps };
+                let new = Joined { gaps, ..own };
                 self.known.insert(0, Some(id), new, size_of::<SessionId>());
                 new
             }

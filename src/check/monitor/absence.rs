@@ -114,7 +114,9 @@ impl Absence {
         let session = seen.session.0;
         let ended = match self.ended.get(session, key) {
             Some(last) => *last > clock,
-            None => self.rule.until_anywhere && (seen.forgotten || self.ended.may_have_forgotten(session)),
+            None => {
+                self.rule.until_anywhere && (seen.gaps.forgotten || self.ended.may_have_forgotten(session))
+            }
         };
         (!ended).then_some(event)
     }
@@ -160,7 +162,7 @@ impl Absence {
         }
         let mut scope = self.scopes.remove(place, key).unwrap_or_else(|| {
             let counts = self.owed.is_some() || self.unless.is_some();
-            let lost = seen.forgotten && self.rule.scope == Scope::Session;
+            let lost = seen.gaps.forgotten && self.rule.scope == Scope::Session;
             Extent { unsure: counts && (lost || self.scopes.may_have_forgotten(place)), ..Extent::default() }
         });
         scope.owed = scope.owed.saturating_add(u32::from(owed));

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::check::history::{History, Logged};
-use crate::check::sessions::{Conn, SessionId};
+use crate::check::sessions::{Conn, Gaps, SessionId};
 use crate::protocol::Matcher;
 use crate::trace::Direction;
 
@@ -22,10 +22,8 @@ pub(crate) struct Observation<'a> {
     pub conn: Conn,
     /// The session of that connection as far as it is known.
     pub session: SessionId,
-    /// The session may have been known before, and forgotten.
-    pub forgotten: bool,
-    /// The session went on while none of its connections was open: nobody knows what came then.
-    pub unwatched: bool,
+    /// What may be missing of that session.
+    pub gaps: Gaps,
     /// Who sent it.
     pub dir: Direction,
     /// It is a member of a batch: all members have one `event`.

@@ -65,7 +65,7 @@ impl Monitor for Precedence {
         {
             let came = self.seen.has(place, Some(&key));
             let lost = self.seen.may_have_forgotten(place)
-                || ((seen.forgotten || seen.unwatched) && self.scope == Scope::Session);
+                || ((seen.gaps.forgotten || seen.gaps.unwatched) && self.scope == Scope::Session);
             if came || !lost {
                 tally.exercise(&self.decides);
             }

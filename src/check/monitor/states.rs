@@ -51,7 +51,8 @@ impl States {
     }
 
     fn begins(&mut self, seen: &Observation<'_>, key: &str, state: &str, tally: &mut Tally) {
-        let lost = seen.forgotten || seen.unwatched || self.seen_keys.may_have_forgotten(seen.session.0);
+        let lost =
+            seen.gaps.forgotten || seen.gaps.unwatched || self.seen_keys.may_have_forgotten(seen.session.0);
         if self.seen_keys.insert(seen.session.0, Some(key), (), 0).is_some() || lost {
             return;
         }

@@ -95,7 +95,7 @@ impl Monitor for Unique {
         let known = self.values.get(place, Some(&value));
         let known = known.map(|(first, event)| (*first == identity, *event));
         if known.is_some()
-            || !(self.values.may_have_forgotten(place) || (seen.forgotten && self.identity.is_some()))
+            || !(self.values.may_have_forgotten(place) || (seen.gaps.forgotten && self.identity.is_some()))
         {
             tally.exercise(&self.decides);
         }
