@@ -120,6 +120,7 @@ const BROAD: &[(&str, &str)] = &[
     ("cli/run.rs Run", "the options of a command"),
     ("protocol/extension.rs Extension", "x-frameproof in a protocol file"),
     ("protocol/fuzz_rules.rs Fuzzing", "x-frameproof.fuzzing in a protocol file"),
+    ("protocol/rules/log.rs Correlation", "a monitor in a protocol file"),
     ("results/event.rs CaseReport", "a line of the JSON events"),
     ("results/event.rs RunStarted", "a line of the JSON events"),
     ("scenario/frame.rs RawFrame", "`frame` in a scenario file"),
