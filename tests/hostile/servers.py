@@ -143,7 +143,7 @@ CLOSES = [
     Row("a close reason with escape sequences", says(closing(4000, b"\x1b[2J::error::x")), "the server closed the connection with code 4000 instead of"),
     Row("data after a close", says(closing(1000) + said(BEAT)), "follows a close frame"),
     Row("two closes", says(closing(1000) * 2), "not conformant"),
-    Row("a close, then a flood", says(closing(1000), then=flooding(said(BEAT) * 99)), "follows a close frame", arguments=ONE),
+    Row("a close, then a flood", says(closing(1000) + said(BEAT), then=flooding(said(BEAT) * 99)), "follows a close frame", arguments=ONE),
     Row("a close, and the connection stays open", says(closing(1001)), "not conformant"),
     Row("disconnects without a close frame", says(said(BEAT), then=goes), "not conformant"),
 ]
