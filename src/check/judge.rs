@@ -338,6 +338,7 @@ impl Judge {
             }
             for element in part.elements(body) {
                 let seen = observation(on, (event, index), pace, Some(number), &element, &self.history);
+                let seen = Observation { batched, ..seen };
                 for monitor in wanted {
                     self.monitors[*monitor].observe(&seen, &mut self.tally);
                 }

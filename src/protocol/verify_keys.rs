@@ -19,6 +19,15 @@ pub(super) fn verify_keys(protocol: &Protocol, api: &Document, errors: &mut Diag
         {
             errors.push(Diagnostic::new(mistake).at(api, &at(&format!("holds{field}")), Part::Key));
         }
+        let batches = Some(super::Batches::Both);
+        if let Rule::Correlation(rule) = &invariant.monitor
+            && !rule.batched.is_empty()
+            && protocol.extension.batches != batches
+        {
+            let mistake = "`batched` has no effect in a protocol whose two sides do not send batches";
+            let hint = "`batches: both` in `x-frameproof` declares that they do";
+            errors.push(Diagnostic::new(mistake).at(api, &at("correlation/batched"), Part::Key).hint(hint));
+        }
         if let Rule::Absence(rule) = &invariant.monitor
             && rule.answered.is_some()
             && (rule.until_anywhere || rule.scope == Scope::Session)

@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 use super::connect::{Stream, Upgraded};
 use super::frame::Frame;
 use super::messages::{Breach, Messages, Writer};
-use super::room::{Lane, Reading, Room};
+use super::room::{LONG_AT_LEAST, Lane, Reading, Room};
 use super::{ConnectError, Endpoint, Incoming};
 use crate::trace::{End, Payload};
 
@@ -257,7 +257,7 @@ impl Reader {
                     }
                 }
             }
-            if self.messages.unfinished() == 0 {
+            if self.messages.unfinished() <= LONG_AT_LEAST {
                 self.lane = Lane::default();
             }
             if self.stalled.wait_for(|stalled| !stalled).await.is_err() {

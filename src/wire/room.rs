@@ -40,7 +40,7 @@ impl Room {
 /// but not less than this for each.
 const LONG: usize = 1 << 20;
 const LONG_TOGETHER: usize = 24 << 20;
-const LONG_AT_LEAST: usize = 64 << 10;
+pub(crate) const LONG_AT_LEAST: usize = 64 << 10;
 /// What may have come of long messages together, in units of 1 KiB: of two that are as long as a message may be.
 const ARRIVED: usize = 32 << 10;
 

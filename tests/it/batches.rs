@@ -117,6 +117,47 @@ fn replies_to_a_batch_come_in_one_batch_where_the_protocol_demands_it() {
     }
 }
 
+/// A demand for batches of replies, where nobody may send one, would never be judged.
+#[test]
+fn a_demand_that_has_no_effect_is_refused() {
+    for (batches, refused) in [("", true), ("client", true), ("server", true), ("both", false)] {
+        let folder = folder(batches);
+        let file = folder.path().join("own/asyncapi.yaml");
+        let api = fs::read_to_string(&file).expect("written");
+        fs::write(file, api.replace("twice: [A-2]", "twice: [A-2], batched: [A-2]")).expect("written");
+        let out = frameproof(folder.path(), &["list", "--protocol", "own"]);
+        assert_eq!(out.status.code() == Some(2), refused, "{batches}: {}", text(&out.stderr));
+        assert_eq!(text(&out.stderr).contains("`batched` has no effect"), refused, "{batches}");
+    }
+}
+
+/// An id may be open twice, in a batch and alone.
+#[test]
+fn an_answer_in_a_batch_is_that_to_the_request_in_a_batch() {
+    let folder = folder("both");
+    let file = folder.path().join("own/asyncapi.yaml");
+    let api = fs::read_to_string(&file).expect("written");
+    fs::write(file, api.replace("twice: [A-2]", "batched: [A-2]")).expect("written");
+    // Batch and request are answered when both have come.
+    let last = "          - { type: ask, id: 8, n: 2 }\n";
+    assert!(STEPS.contains(last));
+    let (head, _) = STEPS.split_once("      - expect").expect("a step");
+    let steps = format!(
+        "{head}      - send: {{ type: ask, id: 7, n: 3 }}\n      - expect: ask.result\n        with: {{ id: 7 }}\n        keep: true\n      \
+         - expect: ask.result\n        with: {{ id: 8 }}\n        keep: true\n      - expect: ask.result\n        with: {{ id: 7, result: 3 }}\n        keep: true\n"
+    );
+    fn late(body: &Value) -> Vec<Value> {
+        if body.is_array() {
+            return Vec::new();
+        }
+        vec![json!([{ "id": 7, "result": 1 }, { "id": 8, "result": 2 }]), json!({ "id": 7, "result": 3 })]
+    }
+    // Which kind of reply the second one is, nobody can tell (`replies` knows one open request of an id).
+    let (_, shown) = run(&folder, &serve(late), &steps);
+    assert!(shown.contains("requirements  2 passed, 1 failed") && shown.contains("FAIL A-3"), "{shown}");
+    assert!(report(&folder)["exercised"].to_string().contains("A-2"), "{shown}");
+}
+
 #[test]
 fn the_example_of_the_reference_works() {
     let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/protocol-reference.md"))

@@ -144,7 +144,11 @@ impl Monitor for Bracket {
         self.free.leave(conn.0);
     }
 
-    fn finish(&mut self, _end: &End<'_>, tally: &mut Tally) {
+    fn finish(&mut self, end: &End<'_>, tally: &mut Tally) {
+        // Otherwise the next `close` may be on its way.
+        if !end.settled {
+            return;
+        }
         for state in self.states.values() {
             self.own_up(Some(*state), tally);
         }

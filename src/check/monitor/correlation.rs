@@ -159,7 +159,13 @@ impl Correlation {
             // An id may be used again once it is answered: the open request is meant, otherwise the newest.
             Some(id) => {
                 let has_id = |request: &Request| request.id.as_deref() == Some(id);
-                let open = requests.iter().rposition(|request| request.is_unanswered() && has_id(request));
+                let open = |request: &Request| request.is_unanswered() && has_id(request);
+                // Where it is open twice, the answer in a batch is that to the one in a batch.
+                let alike = |request: &Request| request.batched == seen.batched;
+                let open = requests
+                    .iter()
+                    .rposition(|one| open(one) && alike(one))
+                    .or_else(|| requests.iter().rposition(open));
                 let found = open.or_else(|| requests.iter().rposition(has_id));
                 found.and_then(|at| requests.get_mut(at))
             }

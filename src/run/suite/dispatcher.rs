@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use tokio::task::{Id, JoinError, JoinSet};
 
 use crate::results::Check;
-use crate::results::event::{CaseReport, RunEvent, StopReason, Verdict};
+use crate::results::event::{CaseReport, Failure, RunEvent, StopReason, Verdict};
 use crate::run::case::execute::not_applicable_reason;
 use crate::run::case::outcome::{CaseEnd, CaseOutcome};
 use crate::run::isolation::leaks;
@@ -41,8 +41,8 @@ struct SecondLooks {
     /// What cases came to that met others.
     disturbed: HashMap<(String, u32), CaseReport>,
     late: LateCases,
-    /// How often cases were given up because all together held too much.
-    crowded_out: usize,
+    /// What cases came to that were given up because all together held too much, and how often that happened.
+    crowded_out: (HashMap<(String, u32), CaseReport>, usize),
     /// How often cases have begun that have no verdict yet.
     begun: HashMap<(String, u32), u32>,
 }
@@ -77,6 +77,19 @@ pub(crate) struct SuiteEnd<'s> {
     pub complete: bool,
     /// What is to be said of how they were run.
     pub hints: Vec<String>,
+}
+
+/// Adds what was found in a run of a case that was given up for want of room: it stands, whatever the next run finds.
+fn carry_over(first: CaseReport, report: &mut CaseReport) {
+    let found = first.failures.into_iter().filter(|failure| failure.check != Check::Limit);
+    for failure in found {
+        report.verdict = report.verdict.max(failure.verdict);
+        report.failures.push(failure);
+    }
+    report.earlier.splice(0..0, first.earlier);
+    if report.verdict == Verdict::Passed && !report.earlier.is_empty() {
+        report.verdict = Verdict::Flaky;
+    }
 }
 
 impl<'s> Dispatcher<'s> {
@@ -212,8 +225,10 @@ impl<'s> Dispatcher<'s> {
         if report.failures.iter().any(|failure| failure.check == Check::Leak) {
             self.jobs = 1;
         }
-        if crowded_out && one.jobs > 1 {
-            self.make_room(one);
+        // What had failed before is a verdict; nothing begins any more once the run is stopped.
+        let fails = |failure: &Failure| failure.check != Check::Limit && failure.verdict == Verdict::Failed;
+        if crowded_out && one.jobs > 1 && self.stopped.is_none() && !report.failures.iter().any(fails) {
+            self.make_room(one, report);
         } else {
             self.judge(one, report, late);
         }
@@ -221,19 +236,26 @@ impl<'s> Dispatcher<'s> {
 
     /// Runs a case again that was given up because of what the others held, and fewer cases together from now on: alone, it has all
     /// the room that there is.
-    fn make_room(&mut self, Running { case, round, jobs, .. }: Running) {
-        self.second.crowded_out += 1;
+    fn make_room(&mut self, Running { case, round, jobs, .. }: Running, mut report: CaseReport) {
+        let (given_up, count) = &mut self.second.crowded_out;
+        let key = (case.id.clone(), round);
+        if let Some(first) = given_up.remove(&key) {
+            carry_over(first, &mut report);
+        }
+        given_up.insert(key, report);
+        *count += 1;
         self.jobs = self.jobs.min(jobs / 2);
         self.queue.push_back((case, round));
     }
 
     /// What is to be said of cases that were given up for want of room.
     fn crowding(&self) -> Option<String> {
-        (self.second.crowded_out > 0).then(|| {
+        let count = self.second.crowded_out.1;
+        let runs = if count == 1 { "1 run of a case was" } else { &format!("{count} runs of cases were") };
+        (count > 0).then(|| {
             format!(
-                "the server sends more than is kept of cases that run together: {} runs of cases were given up and made again, and fewer run together at \
-                 the end (--jobs {})",
-                self.second.crowded_out,
+                "the server sends more than is kept of cases that run together: {runs} given up, to be made again with fewer beside it \
+                 (--jobs {} at the end)",
                 self.jobs
             )
         })
@@ -253,6 +275,9 @@ impl<'s> Dispatcher<'s> {
     fn judge(&mut self, Running { case, round, hasty, .. }: Running, mut report: CaseReport, late: Duration) {
         let run = &self.shared.run;
         let key = (case.id.clone(), round);
+        if let Some(first) = self.second.crowded_out.0.remove(&key) {
+            carry_over(first, &mut report);
+        }
         if let Some(first) = self.second.disturbed.remove(&key) {
             leaks::warn(&mut report, first, run.options.strict);
         } else if leaks::is_disturbed(&report) {
@@ -288,7 +313,8 @@ impl<'s> Dispatcher<'s> {
         self.short.reports().into_iter().for_each(|report| self.reports.enter(report));
         self.second.late.reports().into_iter().for_each(|report| self.reports.enter(report));
         if self.stopped.is_some() {
-            self.second.disturbed.drain().for_each(|(_, report)| self.reports.enter(report));
+            let left = self.second.disturbed.drain().chain(self.second.crowded_out.0.drain());
+            left.for_each(|(_, report)| self.reports.enter(report));
         } else {
             // Of a mute server: elsewhere nothing is left.
             while let Some((case, _)) = self.queue.pop_front() {
@@ -328,4 +354,29 @@ fn not_run(causes: &FailureGroups, case: &LoadedCase, shared: &SuiteContext) -> 
         None => (causes.not_run(&shared.run.activity, &shared.run.options), Verdict::Failed),
     };
     report(case, outcome, verdict, Vec::new(), began, 0.0, &shared.run)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_found_before_a_run_was_given_up_stands() {
+        let failure = |check: &Check, verdict| Failure::new(check.clone(), verdict, "no");
+        let of =
+            |verdict, failures, earlier| CaseReport { verdict, failures, earlier, ..CaseReport::default() };
+        let limit = || failure(&Check::Limit, Verdict::Failed);
+        let after = |first| {
+            let mut report = of(Verdict::Passed, Vec::new(), Vec::new());
+            carry_over(first, &mut report);
+            (report.verdict, report.failures.len(), report.earlier.len())
+        };
+        assert_eq!(after(of(Verdict::Failed, vec![limit()], Vec::new())), (Verdict::Passed, 0, 0));
+        let warned = vec![failure(&Check::Message, Verdict::Warned), limit()];
+        assert_eq!(after(of(Verdict::Failed, warned, Vec::new())), (Verdict::Warned, 1, 0));
+        let tried = of(Verdict::Failed, vec![limit()], vec![vec![failure(&Check::Step, Verdict::Failed)]]);
+        assert_eq!(after(tried), (Verdict::Flaky, 0, 1));
+        let failed = vec![failure(&Check::Message, Verdict::Failed), limit()];
+        assert_eq!(after(of(Verdict::Failed, failed, Vec::new())), (Verdict::Failed, 1, 0));
+    }
 }

@@ -8,7 +8,7 @@ use super::server::{Behaviour, Then, said};
 /// Memory that any run may take, in MiB, whatever a server sends.
 const MEMORY: u64 = 300;
 /// Time that a frame may take. The tests run unoptimised code on busy machines; released code takes a twentieth.
-const TIME: Duration = Duration::from_secs(40);
+const TIME: Duration = Duration::from_secs(80);
 
 /// Frames that cost much more than their length where every mistake in them is told, each with the text that some output shows.
 fn frames() -> Vec<(&'static str, String)> {
@@ -152,8 +152,8 @@ fn long_cases_of_a_right_server_pass_at_any_number_of_jobs() {
     }
     std::fs::write(folder.path().join("long.yaml"), scenario).expect("written");
     let command = ["run", "minicodex", "--scenario", "long.yaml", "--reference", "-j", "6"];
-    let ran =
-        measured(folder.path(), &[&command[..], &["--timeout-scale", "20", "--trace", "t.ndjson"]].concat());
+    let command = [&command[..], &["--timeout-scale", "20", "--trace", "t.ndjson"]].concat();
+    let ran = measured(folder.path(), &command);
     assert_eq!(ran.code, Some(0), "{}", ran.shown());
-    assert!(ran.out.contains("were given up and made again"), "{}", ran.shown());
+    assert!(ran.out.contains("given up, to be made again"), "{}", ran.shown());
 }
