@@ -43,6 +43,9 @@ struct SecondLooks {
     late: LateCases,
     /// What cases came to that were given up because all together held too much, and how often that happened.
     crowded_out: (HashMap<(String, u32), CaseReport>, usize),
+    /// How many of them passed a bound again, however few ran beside them, and how many did not.
+    floods: usize,
+    fits: usize,
     /// How often cases have begun that have no verdict yet.
     begun: HashMap<(String, u32), u32>,
 }
@@ -78,6 +81,11 @@ pub(crate) struct SuiteEnd<'s> {
     /// What is to be said of how they were run.
     pub hints: Vec<String>,
 }
+
+/// So many times fewer cases run together where all hold too much.
+const FEWER: usize = 8;
+/// After so many cases that hold too much even so, and none that does not, the server is one that floods.
+const FLOODS: usize = 3;
 
 /// Adds what was found in a run of a case that was given up for want of room: it stands, whatever the next run finds.
 fn carry_over(first: CaseReport, report: &mut CaseReport) {
@@ -227,11 +235,21 @@ impl<'s> Dispatcher<'s> {
         }
         // What had failed before is a verdict; nothing begins any more once the run is stopped.
         let fails = |failure: &Failure| failure.check != Check::Limit && failure.verdict == Verdict::Failed;
-        if crowded_out && one.jobs > 1 && self.stopped.is_none() && !report.failures.iter().any(fails) {
+        if crowded_out
+            && one.jobs > 1
+            && !self.is_flooded()
+            && self.stopped.is_none()
+            && !report.failures.iter().any(fails)
+        {
             self.make_room(one, report);
         } else {
             self.judge(one, report, late);
         }
+    }
+
+    /// Whether the server sends too much whatever runs beside it: then there is no use in making room.
+    fn is_flooded(&self) -> bool {
+        self.second.floods >= FLOODS && self.second.fits == 0
     }
 
     /// Runs a case again that was given up because of what the others held, and fewer cases together from now on: alone, it has all
@@ -244,8 +262,8 @@ impl<'s> Dispatcher<'s> {
         }
         given_up.insert(key, report);
         *count += 1;
-        self.jobs = self.jobs.min(jobs / 2);
-        self.queue.push_back((case, round));
+        self.jobs = self.jobs.min((jobs / FEWER).max(1));
+        self.queue.push_front((case, round));
     }
 
     /// What is to be said of cases that were given up for want of room.
@@ -276,6 +294,8 @@ impl<'s> Dispatcher<'s> {
         let run = &self.shared.run;
         let key = (case.id.clone(), round);
         if let Some(first) = self.second.crowded_out.0.remove(&key) {
+            let is_flood = report.failures.iter().any(|failure| failure.check == Check::Limit);
+            *(if is_flood { &mut self.second.floods } else { &mut self.second.fits }) += 1;
             carry_over(first, &mut report);
         }
         if let Some(first) = self.second.disturbed.remove(&key) {
