@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::fs::File;
-use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 
 use super::json;
 use crate::results::event::RunEvent;
@@ -46,38 +46,42 @@ impl StoredEvents {
     /// # Errors
     /// The first line that is no event, with its number; or the file system's reason.
     pub fn open(input: File) -> Result<Self, String> {
-        let mut input = seekable(input).map_err(|error| error.to_string())?;
         let mut entries: Vec<Entry> = Vec::new();
         let (mut ways, mut details) = (Ways::default(), Details::default());
-        json::each(&mut input, |from, length, event| {
-            let kind = match event {
-                RunEvent::CaseStarted { case, attempt } if !ways.starts(&case, attempt) => return,
-                RunEvent::RunStarted(_) => {
-                    ways.clear();
-                    Kind::Start
-                }
-                RunEvent::CaseFinished(mut report) => {
-                    let (ending, rank) = (ways.ending(&report), Rank::of(&report));
-                    let alike = ways.alike(ending).and_then(|place| entries.get_mut(place));
-                    if let Some(Entry { from: known_from, length: known_length, kind: Kind::Case(known) }) =
-                        alike
-                    {
-                        known.repeats = known.repeats.saturating_add(report.repeats).saturating_add(1);
-                        if rank > known.rank {
-                            details.forget(known.weight);
-                            (known.cut, known.weight) = details.bound(&mut report);
-                            known.rank = rank;
-                            (*known_from, *known_length) = (from, length);
-                        }
-                        return;
+        let input = read_again(input, |input| {
+            json::each(input, |from, length, event| {
+                let kind = match event {
+                    RunEvent::CaseStarted { case, attempt } if !ways.starts(&case, attempt) => return,
+                    RunEvent::RunStarted(_) => {
+                        ways.clear();
+                        Kind::Start
                     }
-                    ways.enter(ending, entries.len());
-                    let (cut, weight) = details.bound(&mut report);
-                    Kind::Case(Case { repeats: report.repeats, cut, rank, weight })
-                }
-                RunEvent::CaseStarted { .. } | RunEvent::RunFinished(_) => Kind::Other,
-            };
-            entries.push(Entry { from, length, kind });
+                    RunEvent::CaseFinished(mut report) => {
+                        let (ending, rank) = (ways.ending(&report), Rank::of(&report));
+                        let alike = ways.alike(ending).and_then(|place| entries.get_mut(place));
+                        if let Some(Entry {
+                            from: known_from,
+                            length: known_length,
+                            kind: Kind::Case(known),
+                        }) = alike
+                        {
+                            known.repeats = known.repeats.saturating_add(report.repeats).saturating_add(1);
+                            if rank > known.rank {
+                                details.forget(known.weight);
+                                (known.cut, known.weight) = details.bound(&mut report);
+                                known.rank = rank;
+                                (*known_from, *known_length) = (from, length);
+                            }
+                            return;
+                        }
+                        ways.enter(ending, entries.len());
+                        let (cut, weight) = details.bound(&mut report);
+                        Kind::Case(Case { repeats: report.repeats, cut, rank, weight })
+                    }
+                    RunEvent::CaseStarted { .. } | RunEvent::RunFinished(_) => Kind::Other,
+                };
+                entries.push(Entry { from, length, kind });
+            })
         })?;
         Ok(Self { input: RefCell::new(input), entries })
     }
@@ -118,24 +122,45 @@ impl Recorded for StoredEvents {
     }
 }
 
-/// The same, at its beginning, where it can be read again.
-fn seekable(mut input: File) -> std::io::Result<BufReader<File>> {
-    if !input.metadata()?.is_file() {
-        let mut copy = tempfile::tempfile()?;
-        std::io::copy(&mut (&mut input).take(MOST), &mut copy)?;
-        input = copy;
+/// Looks through a file and returns what it can be read from once more. What is none is copied as far as it was looked through.
+fn read_again(
+    mut input: File,
+    look: impl FnOnce(&mut dyn BufRead) -> Result<(), String>,
+) -> Result<BufReader<File>, String> {
+    let why = |error: std::io::Error| error.to_string();
+    if input.metadata().map_err(why)?.is_file() {
+        input.seek(SeekFrom::Start(0)).map_err(why)?;
+        let mut input = BufReader::new(input);
+        look(&mut input)?;
+        return Ok(input);
     }
-    input.seek(SeekFrom::Start(0))?;
-    Ok(BufReader::new(input))
+    let copy = tempfile::tempfile().map_err(why)?;
+    look(&mut BufReader::with_capacity(COPIED_AT_ONCE, Copying { input: input.take(MOST), copy: &copy }))?;
+    Ok(BufReader::new(copy))
 }
+
+/// Copies what is read.
+struct Copying<'c> {
+    input: std::io::Take<File>,
+    copy: &'c File,
+}
+
+impl Read for Copying<'_> {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        let length = self.input.read(into)?;
+        self.copy.write_all(&into[..length])?;
+        Ok(length)
+    }
+}
+
+/// Bytes that are copied with one write.
+const COPIED_AT_ONCE: usize = 64 << 10;
 
 /// Most bytes of what is not a file that are copied to one.
 const MOST: u64 = 4 << 30;
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
-
     use super::*;
     use crate::results::Check;
     use crate::results::event::{CaseReport, Failure, FrameRecord, RunStarted, Verdict, Way};

@@ -209,7 +209,7 @@ def servers(row, one, suite, handshake):
     big = {"arguments": suite, "seconds": 60, "mebibytes": 300}
     masked = {"arguments": (*one, "--header", "Authorization: env:HOSTILE_TOKEN"), "seconds": 60, "mebibytes": 300}
     # One message of a few MiB takes little. What counts here is what is left behind by many, on many connections, beside others.
-    mixed = {"arguments": (*handshake[:2], "--url", "URL", "-j", "64", "--repeat", "1000", "--time", "12s", "--junit", "j.xml", "--trace", "t.ndjson"), "seconds": 60, "mebibytes": 256}
+    mixed = {"arguments": (*handshake[:2], "--url", "URL", "-j", "64", "--repeat", "1000", "--time", "12s", "--junit", "j.xml", "--trace", "t.ndjson"), "seconds": 60, "mebibytes": 280}
     numbers = lambda: items("0", 15 * MIB // 4)
     flood = paced(said(BEAT), 30_000)
     return [
