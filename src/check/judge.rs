@@ -56,6 +56,8 @@ struct Seen {
     events: u64,
     /// When the newest message was seen.
     newest: Duration,
+    /// It is a member of a batch.
+    in_batch: bool,
     /// Events whose consequences nobody waits for.
     abandoned: BTreeSet<u64>,
 }
@@ -198,7 +200,12 @@ impl Judge {
                 let Member { body, message } = self.message(event, index, conn, body);
                 Judged { body: Some(body), message, ..Judged::default() }
             }
-            Ok(InFrame::Batch(members)) => self.batch(event, index, members),
+            Ok(InFrame::Batch(members)) => {
+                self.seen.in_batch = true;
+                let judged = self.batch(event, index, members);
+                self.seen.in_batch = false;
+                judged
+            }
             Err(error @ FrameError::BatchTooLong { .. }) if received => {
                 // A bound of ours, of which no requirement speaks.
                 let violation = Violation::new(&Check::Limit, &[], error.to_string());
@@ -320,8 +327,7 @@ impl Judge {
         self.seen.newest = self.seen.newest.max(event.at);
         let (pace, session) = (self.pace, on.session.id);
         let seen = observation(on, (event, index), pace, message, body, &self.history);
-        let batched =
-            matches!(&event.payload, Payload::Text(text) if self.rules.protocol.is_batch(text, event.dir));
+        let batched = self.seen.in_batch;
         let whole = Observation { logged, batched, ..seen };
         for monitor in self.dispatch.wanting(message, event.dir) {
             self.monitors[*monitor].observe(&whole, &mut self.tally);

@@ -61,6 +61,11 @@ impl Message {
             .collect()
     }
 
+    /// Whether the schema holds.
+    pub fn is_valid(&self, body: &Value) -> bool {
+        self.schema.is_valid(body)
+    }
+
     /// The violations of the schema, without who is to blame. Empty: valid.
     pub fn violations(&self, body: &Value) -> Vec<Violation> {
         self.schema.violations_within(body)

@@ -99,8 +99,10 @@ fn replies_to_a_batch_come_in_one_batch_where_the_protocol_demands_it() {
             Some("the answer with /id 8 comes in another frame than the answers before it to the same batch"),
         ),
         (|body| altered(body, |replies| replies.reverse()), None),
-        // To one that is not in a batch, none need come in one.
-        (|body| vec![Value::Array(replies(body))], None),
+        (
+            |body| vec![Value::Array(replies(body))],
+            Some("the answer with /id 9 comes in a batch, and its request came alone"),
+        ),
     ] {
         let folder = folder("both");
         let file = folder.path().join("own/asyncapi.yaml");

@@ -1,5 +1,6 @@
 //! What a monitor is built with.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::frame::Pointer;
@@ -12,12 +13,12 @@ use crate::trace::Direction;
 pub(in crate::check) struct MonitorBuilder<'p> {
     /// The check that its violations are of.
     pub check: Check,
-    pub protocol: &'p Protocol,
+    pub protocol: &'p Arc<Protocol>,
     interests: Vec<Matcher>,
 }
 
 impl<'p> MonitorBuilder<'p> {
-    pub fn new(check: Check, protocol: &'p Protocol) -> Self {
+    pub fn new(check: Check, protocol: &'p Arc<Protocol>) -> Self {
         Self { check, protocol, interests: Vec::new() }
     }
 

@@ -3,6 +3,7 @@
 mod absence;
 mod agreement;
 mod answers;
+mod asked;
 mod bracket;
 mod builder;
 mod cadence;

@@ -1,5 +1,7 @@
 //! The table of monitors: from a rule of the protocol file to what checks it.
 
+use std::sync::Arc;
+
 use super::{
     Monitor, MonitorBuilder, absence, agreement, bracket, cadence, concatenation, constant, correlation,
     dialogue, echo, existence, holds, increasing, increments, precedence, projection, proportion, relation,
@@ -14,7 +16,7 @@ use crate::source::Diagnostics;
 pub(in crate::check) fn build(
     check: Check,
     rule: &Rule,
-    protocol: &Protocol,
+    protocol: &Arc<Protocol>,
 ) -> Result<(Box<dyn Monitor>, Vec<Matcher>), Diagnostics> {
     let mut builder = MonitorBuilder::new(check, protocol);
     let b = &mut builder;

@@ -79,6 +79,43 @@ fn an_error_with_the_id_null_answers_only_what_could_not_be_read() {
     }
 }
 
+#[test]
+fn an_answer_with_the_id_null_takes_no_request_its_own_answer() {
+    let protocol = protocol(&json!({
+        "invariants": { "answered": { "about": "a", "monitor": { "correlation": {
+            "request": { "dir": "send", "where": { "type": "object", "required": ["id", "type"] } },
+            "reply": { "where": { "required": ["id"], "not": { "properties": { "type": { "const": "ask" } } } } },
+            "id": "/id",
+            "twice": ["R-1"],
+            "unsolicited": ["R-1"],
+            "missing": ["R-1"],
+        } } } },
+    }));
+    let null = r#"{"type":"say","id":null}"#;
+    let answer = |id: &str| format!(r#"{{"type":"say","id":{id}}}"#);
+    // Of both the id is there, and need not be read.
+    let (first, second) = (r#"{"type":5,"id":"u"}"#, r#"{"type":5,"id":"v"}"#);
+    let null = || null.to_owned();
+    for (sent, received, broken) in [
+        (vec![first, "s"], vec![null(), answer("\"u\"")], 0),
+        (vec!["s", first], vec![answer("\"u\""), null()], 0),
+        (vec![first, second], vec![null(), answer("\"u\"")], 0),
+        (vec![first, second], vec![null(), answer("\"v\"")], 0),
+        (vec![first, second], vec![null(), null()], 0),
+        // There are more answers than requests.
+        (vec![first], vec![null(), answer("\"u\"")], 1),
+        (vec![first, second], vec![null(), answer("\"u\""), answer("\"v\"")], 1),
+        (vec![first, second], vec![null(), null(), answer("\"u\"")], 1),
+        (vec![first], vec![null(), null()], 1),
+        // There are fewer.
+        (vec![first, second], vec![null()], 1),
+        // The id of an open request can be read: it is an answer to something else.
+        (vec![r#"{"type":"ask","id":7}"#], vec![null(), answer("7")], 1),
+    ] {
+        assert_eq!(violations(&protocol, &sent, &received), broken, "{sent:?} {received:?}");
+    }
+}
+
 /// Texts of the client, then of the server, and then a settled end: how many violations.
 fn violations(protocol: &Arc<Protocol>, sent: &[&str], received: &[String]) -> usize {
     let mut judge = Judge::new(Arc::clone(protocol), Limits::default(), &[]).expect("monitors");

@@ -62,8 +62,10 @@ enum Standing {
 /// Whether a receiver must take it for a request with an id.
 fn is_readable(protocol: &Protocol, item: &Item, id: Option<&String>) -> bool {
     let id = id.and_then(|id| serde_json::from_str::<Value>(id).ok());
+    let message = item.message.and_then(|at| protocol.messages.get(at));
     protocol.type_of(&item.body).is_some()
         && id.is_some_and(|id| id.is_string() || id.is_i64() || id.is_u64())
+        && message.is_none_or(|message| message.validate(&item.body).is_empty())
 }
 
 /// A request with the answers that it has had.
@@ -80,6 +82,11 @@ impl Asked {
     fn is_open(&self) -> bool {
         self.standing == Standing::Due && self.replies + self.insteads == 0
     }
+
+    /// Whether an answer with the id null may be to it.
+    fn may_be_unread(&self) -> bool {
+        self.replies + self.insteads == 0 && !self.readable
+    }
 }
 
 pub(super) fn correlation(
@@ -94,25 +101,21 @@ pub(super) fn correlation(
     let ids = Keys::ids(&rule.id, c, items, asks);
     let nulls = Keys::nulls(&rule.id, c, items, asks);
     let id = |item: &Item| ids.of(item);
-    // A rule of which each pattern names types sees nothing else.
-    let sees_unknown = [Some(&request), Some(&reply), instead.as_ref(), optional.as_ref()]
-        .into_iter()
-        .flatten()
-        .any(|one| one.messages().is_none() && one.direction() == Direction::Send);
     let mut found = Vec::new();
     for conn in 0..items.ended.len() {
-        let mut asked: Vec<Asked> = Vec::new();
+        let mut asked = Requests::default();
         for item in items.all.iter().filter(|item| item.conn == conn) {
-            let is_answer = item.is(&reply) || item.is_any(instead.as_ref());
-            let broken = if is_answer && nulls.of(item).is_some() && unread(rule, &mut asked, item.is(&reply))
-            {
+            let (is_reply, is_instead) = (item.is(&reply), item.is_any(instead.as_ref()));
+            let is_null = (is_reply || is_instead) && nulls.of(item).is_some();
+            let broken = if is_null && asked.unread(item.event, is_reply) {
                 None
-            } else if item.is(&reply) {
+            } else if is_null && rule.echo.is_empty() && asked.all.iter().any(Asked::is_open) {
+                is_reply.then_some(&rule.unsolicited)
+            } else if is_reply {
                 answered(rule, &mut asked, id(item))
-            } else if item.is_any(instead.as_ref()) {
+            } else if is_instead {
                 refused(rule, &mut asked, id(item))
             } else {
-                let is_typed = c.0.type_of(&item.body).is_some();
                 let standing = if item.is(&request) {
                     Some(Standing::Due)
                 } else if item.is_any(optional.as_ref()) {
@@ -121,56 +124,128 @@ pub(super) fn correlation(
                     let answers = c.0.extension.replies.as_ref().is_some_and(|replies| {
                         [&replies.result, &replies.error].iter().any(|part| part.get(&item.body).is_some())
                     });
-                    let is_unread = sees_unknown
-                        && item.dir == Direction::Send
-                        && item.message.is_none()
-                        && !is_typed
-                        && !answers;
+                    let is_unread = item.dir == Direction::Send && item.message.is_none() && !answers;
                     is_unread.then_some(Standing::Unread)
                 };
                 if let Some(standing) = standing {
                     let (event, id) = (item.event, id(item));
                     let readable = is_readable(c.0, item, id.as_ref());
                     let id = id.filter(|_| standing != Standing::Unread);
-                    asked.push(Asked { event, id, standing, readable, replies: 0, insteads: 0 });
+                    asked.all.push(Asked { event, id, standing, readable, replies: 0, insteads: 0 });
                 }
                 None
             };
             found.extend(broken.map(|ids| (Some(item.event), ids.clone())));
         }
         if settled && items.is_open(conn) {
-            let open = asked.iter().filter(|one| one.id.is_some() && one.is_open());
+            let is_missing = |one: &&Asked| one.id.is_some() && one.is_open();
+            // Those that answers with the id null can belong to are answered: the older ones first.
+            let mut by_null: Vec<&Asked> = Vec::new();
+            for one in asked.all.iter().filter(is_missing).filter(|one| one.may_be_unread()) {
+                let more = [by_null.clone(), vec![one]].concat();
+                if matching(&more, &asked.nulls) == more.len() {
+                    by_null = more;
+                }
+            }
+            let open = asked.all.iter().filter(is_missing);
+            let open = open.filter(|one| by_null.iter().all(|other| !std::ptr::eq(*one, *other)));
             found.extend(open.map(|one| (Some(one.event), rule.missing.clone())));
         }
     }
     found
 }
 
-/// The request that an answer with this id means: of those with the id the newest open one, or else the newest.
-fn meant<'a>(asked: &'a mut [Asked], id: Option<&String>) -> Option<&'a mut Asked> {
-    let same = asked.iter_mut().filter(|one| one.id.is_some() && one.id.as_ref() == id);
-    same.max_by_key(|one| (one.replies + one.insteads == 0, one.event))
+/// The requests of a connection, and the answers with the id null that belong to some of those that have one.
+#[derive(Default)]
+struct Requests {
+    all: Vec<Asked>,
+    nulls: Vec<Null>,
 }
 
-/// Whether an answer with the id null belongs to nothing that could be read, and is dealt with.
-fn unread(rule: &rule::Correlation, asked: &mut [Asked], is_reply: bool) -> bool {
-    let unread = asked.iter_mut().find(|one| one.replies + one.insteads == 0 && !one.readable);
-    if let Some(one) = unread {
-        *(if is_reply { &mut one.replies } else { &mut one.insteads }) += 1;
-        return true;
+#[derive(Clone, Copy)]
+struct Null {
+    event: u64,
+    is_reply: bool,
+}
+
+/// How many of the answers can each have a request of its own that was sent before.
+fn matching(requests: &[&Asked], nulls: &[Null]) -> usize {
+    fn finds(
+        at: usize,
+        requests: &[&Asked],
+        nulls: &[Null],
+        of: &mut [Option<usize>],
+        seen: &mut [bool],
+    ) -> bool {
+        for place in 0..requests.len() {
+            if requests[place].event >= nulls[at].event || std::mem::replace(&mut seen[place], true) {
+                continue;
+            }
+            let moves = of[place].is_none_or(|other| finds(other, requests, nulls, of, seen));
+            if moves {
+                of[place] = Some(at);
+                return true;
+            }
+        }
+        false
     }
-    rule.echo.is_empty() && asked.iter().any(Asked::is_open)
+    let mut of = vec![None; requests.len()];
+    (0..nulls.len())
+        .filter(|at| finds(*at, requests, nulls, &mut of, &mut vec![false; requests.len()]))
+        .count()
+}
+
+impl Requests {
+    /// The request that an answer with this id means: of those with the id the newest open one, or else the newest. With it, the
+    /// number of replies and of others that it had before.
+    fn meant(&mut self, id: Option<&String>) -> Option<(&mut Asked, usize, usize)> {
+        let same = (0..self.all.len()).filter(|at| id.is_some() && self.all[*at].id.as_ref() == id);
+        let at = same.max_by_key(|at| {
+            let one = &self.all[*at];
+            (one.replies + one.insteads == 0, one.event)
+        })?;
+        let (mut replies, mut insteads) = (self.all[at].replies, self.all[at].insteads);
+        if self.all[at].may_be_unread() {
+            let rest = self.unread_with_id().into_iter().filter(|one| !std::ptr::eq(*one, &self.all[at]));
+            let rest: Vec<&Asked> = rest.collect();
+            // If there are no longer enough for all, one of the answers without an id was to this.
+            let many = (1..=self.nulls.len()).find(|many| matching(&rest, &self.nulls[..*many]) < *many);
+            if let Some(many) = many {
+                *(if self.nulls.remove(many - 1).is_reply { &mut replies } else { &mut insteads }) += 1;
+            }
+        }
+        Some((&mut self.all[at], replies, insteads))
+    }
+
+    fn unread_with_id(&self) -> Vec<&Asked> {
+        self.all.iter().filter(|one| one.may_be_unread() && one.id.is_some()).collect()
+    }
+
+    /// Whether an answer with the id null belongs to something that need not be read, and is dealt with.
+    fn unread(&mut self, event: u64, is_reply: bool) -> bool {
+        if let Some(one) = self.all.iter_mut().find(|one| one.may_be_unread() && one.id.is_none()) {
+            *(if is_reply { &mut one.replies } else { &mut one.insteads }) += 1;
+            return true;
+        }
+        self.nulls.push(Null { event, is_reply });
+        let fits = matching(&self.unread_with_id(), &self.nulls) == self.nulls.len();
+        if !fits {
+            self.nulls.pop();
+        }
+        fits
+    }
 }
 
 fn answered<'r>(
     rule: &'r rule::Correlation,
-    asked: &mut [Asked],
+    asked: &mut Requests,
     id: Option<String>,
 ) -> Option<&'r Vec<String>> {
-    if let Some(one) = meant(asked, id.as_ref()) {
+    if let Some((one, replies, insteads)) = asked.meant(id.as_ref()) {
         one.replies += 1;
-        return if one.insteads > 0 { Some(&rule.both) } else { (one.replies > 1).then_some(&rule.twice) };
+        return if insteads > 0 { Some(&rule.both) } else { (replies > 0).then_some(&rule.twice) };
     }
+    let asked = &mut asked.all;
     let nameless = asked.iter_mut().find(|one| one.is_open() && one.id.is_none());
     match (id.is_some(), nameless) {
         (false, Some(one)) => {
@@ -193,7 +268,7 @@ fn answered<'r>(
             match asked.iter_mut().find(|one| one.is_open()) {
                 Some(_) if named => None,
                 Some(one) => {
-                    one.replies += 1;
+                    one.standing = Standing::Optional;
                     Some(&rule.echo)
                 }
                 None => Some(&rule.unsolicited),
@@ -204,14 +279,14 @@ fn answered<'r>(
 
 fn refused<'r>(
     rule: &'r rule::Correlation,
-    asked: &mut [Asked],
+    asked: &mut Requests,
     id: Option<String>,
 ) -> Option<&'r Vec<String>> {
-    if let Some(one) = meant(asked, id.as_ref()) {
+    if let Some((one, replies, _)) = asked.meant(id.as_ref()) {
         one.insteads += 1;
-        return (one.replies > 0).then_some(&rule.both);
+        return (replies > 0).then_some(&rule.both);
     }
-    let oldest = asked.iter_mut().find(|one| id.is_none() && one.is_open());
+    let oldest = asked.all.iter_mut().find(|one| id.is_none() && one.is_open());
     oldest.into_iter().for_each(|one| one.insteads += 1);
     None
 }

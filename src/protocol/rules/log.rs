@@ -81,7 +81,7 @@ pub struct Correlation {
     /// The replies (received).
     pub reply: Pattern,
     /// The correlation id. Ids of another JSON type are other ids, and null is none: a reply with null answers only what the server
-    /// need not have been able to read (no JSON, no type, an id that is neither a text nor a whole number).
+    /// need not have been able to read (no JSON, no type, unknown without an id, not valid, an id that is neither a text nor a whole number).
     pub id: Key,
     /// Replies that end the wait for `reply` without being one, for example an error.
     pub instead: Option<Pattern>,
@@ -103,8 +103,8 @@ pub struct Correlation {
     /// Violated when a request without an id gets a reply with one.
     #[serde(default)]
     pub invented: Ids,
-    /// Violated when an answer to a request of a batch comes alone, or in another batch than the answers before it to the same batch (the
-    /// protocol's `batches`).
+    /// Violated when an answer to a request of a batch comes alone, in another batch than the answers before it to the same batch, or in one
+    /// with answers to another; and when an answer to a request that came alone comes in a batch (the protocol's `batches`).
     #[serde(default)]
     pub batched: Ids,
     /// Violated when at the end, after settling, a request with an id has had neither, on a connection that is still open.
