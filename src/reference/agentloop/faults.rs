@@ -61,7 +61,7 @@ faults! {
     DeniedRunsLate "denied-runs-late" "A denied command runs 250 ms later." ["AL-AP-8"];
     SiblingRunsDenied "sibling-runs-denied" "A denied command runs when another one of the turn is approved." ["AL-AP-8"];
     DenialIsSilent "silent-after-a-denial" "After a denial the agent sends nothing more in its turn." ["AL-AP-8"];
-    NoContinueStops "no-continue-stops" "no-continue without a reason ends the turn." ["AL-AP-2", "AL-AP-8"];
+    NoContinueStops "no-continue-stops" "no-continue without a reason ends the turn." ["AL-AP-8"];
     AlwaysIsOnce "always-is-once" "always approves only one command." ["AL-AP-9"];
     ExplainRuns "explain-runs" "explain runs the command." ["AL-AP-10"];
     ExplainRunsUnseen "explain-runs-unseen" "explain runs the command, and no message reports it." ["AL-AP-10"];

@@ -148,8 +148,7 @@ impl Peer<'_> {
         self.pings.set(self.pings.get() + u32::from(frame["result"].get("t").is_some()));
         let closes = match self.behaviour.striking() {
             Some(Defect::ClosesAfterTenPings) => self.pings.get() == 10,
-            Some(Defect::BrokenJsonCloses) => code == Some(PARSE),
-            _ => false,
+            _ => self.style(Style::BrokenJsonCloses) && code == Some(PARSE),
         };
         if closes {
             self.outbox.send(Message::Close(None));

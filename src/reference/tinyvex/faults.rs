@@ -21,7 +21,6 @@ faults! {
     OneErrorCode "one-error-code" "Every error has the code -32603." ["TV-ERR-2", "TV-ERR-3", "TV-ERR-4", "TV-ERR-5", "TV-TRN-6", "TV-TRN-7"];
     UnknownMethodsAreFine "unknown-methods-are-fine" "An unknown method has the result null." ["TV-ERR-3"];
     IgnoresBrokenJson "ignores-broken-json" "Text that is not JSON is ignored." ["TV-ERR-4"];
-    BrokenJsonCloses "broken-json-closes" "Text that is not JSON ends the connection." ["TV-ERR-4"];
     ScalarsAreParseErrors "scalars-are-parse-errors" "JSON that is not an object is reported as a parse error." ["TV-ERR-5"];
     PathAsText "path-as-text" "data.path of an error is a string." ["TV-ERR-8"];
     ErrorsEndSubscriptions "errors-end-subscriptions" "An error ends the subscriptions of its connection." ["TV-ERR-9"];
@@ -87,7 +86,7 @@ faults! {
     ResumeRepeats "resume-repeats" "A resumed subscription gets its last value again." ["TV-RES-3", "TV-RES-4"];
     AnyJournalWillDo "any-journal-will-do" "A subscription is resumed with any journal and any lastSeq." ["TV-RES-5"];
     WindowNeverEnds "window-never-ends" "An expired lastSeq is resumed without the expired values." ["TV-RES-2"];
-    NeverResumes "never-resumes" "The journal that the server sent is never accepted." ["TV-RES-6"];
+    RefusesJournals "refuses-journals" "subscribe with the journal that the server sent is refused." ["TV-RES-6"];
     AnyCursor "any-cursor" "lastSeq and journal of a wrong type are treated as absent." ["TV-RES-7"];
     JournalsAreNumbers "journals-are-numbers" "The journal is a number." ["TV-RES-6"];
     NoMutationValue "no-mutation-value" "The result of a mutation lacks value." ["TV-MUT-1"];

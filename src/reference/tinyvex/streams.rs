@@ -153,7 +153,15 @@ impl Streams {
         self.release(wanted.client, wanted.sub_id, false);
         let key = self.key(wanted);
         let resumable = wanted.last_seq.zip(store.stream(&key));
+        if self.has(Defect::RefusesJournals)
+            && let (Some((_, (_, journal, _))), Some(given)) = (&resumable, wanted.journal)
+            && journal == given
+        {
+            return Err(refuse(REJECTED, "the journal is unknown"));
+        }
         self.refresh(store, &key, wanted, topic)?;
+        let is_never_resumed =
+            self.style(Style::OwnSeqs) || (self.style(Style::JournalsUnused) && wanted.journal.is_some());
         let step = self.step();
         let Some(live) = self.live.get_mut(&key) else { return Err(refuse(REJECTED, "gone")) };
         let mut missed = match resumable {
@@ -165,7 +173,7 @@ impl Streams {
             }
             _ => None,
         };
-        if self.behaviour.style(Style::OwnSeqs) {
+        if is_never_resumed {
             missed = None;
         }
         let last = wanted.last_seq.unwrap_or(0);
@@ -178,7 +186,6 @@ impl Streams {
                     std::iter::once(seen).chain(values).collect()
                 });
             }
-            Some(Defect::NeverResumes) => missed = None,
             Some(Defect::WindowNeverEnds)
                 if missed.is_none() && wanted.last_seq.is_some_and(|last| last < live.seq) =>
             {

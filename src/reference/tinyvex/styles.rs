@@ -7,11 +7,13 @@ styles! {
     NowInSeconds "now-in-seconds" "nowTs is in seconds, with a fraction." ["TV-AMB-26"];
     UuidConnections "connection-ids-are-uuids" "The sessionId of connect is a UUID." ["TV-AMB-07"];
     NoErrorData "errors-without-data" "Errors have no data." ["TV-ERR-1"];
+    BrokenJsonCloses "broken-json-closes" "Text that is not JSON is answered, and the connection is closed." ["TV-ERR-4"] warns ["TV-ERR-4"];
     NotFound "unknown-sessions-are-not-found" "A prompt for an unknown session is refused with the code -32002." ["TV-ACP-11"];
     NoTokens "no-tokens" "tinyvex/auth.setToken is not a method." ["TV-AUT-1"];
 
     // ---- streams
     NoJournal "no-journal" "There are no journals." ["TV-AMB-11"] excludes ["journal-in-the-result"];
+    JournalsUnused "journals-unused" "A journal is accepted, and the current value is sent anew." ["TV-RES-6"];
     JournalInResult "journal-in-the-result" "The journal is in the result of subscribe." ["TV-AMB-11"];
     OwnSeqs "seq-per-subscription" "No subscription is resumed: each begins with seq 1 and the current value." ["TV-AMB-10"] excludes ["seq-with-gaps"];
     SeqWithGaps "seq-with-gaps" "seq grows by three." ["TV-AMB-09"];
