@@ -68,7 +68,9 @@ impl Exit {
             (Self::Harness, _) => "target unreachable, or harness error",
             (Self::Nothing, Command::Run) => "no case selected, or none that applies to the server",
             (Self::Nothing, Command::Doctor) => return None,
-            (Self::Nothing, Command::Fuzz) => "no case was run; with `--replay`: no finding to run",
+            (Self::Nothing, Command::Fuzz) => {
+                "no case was run, or most of them failed and no replay reproduced it; with `--replay`: no finding to run"
+            }
             (Self::Nothing, Command::Explore) => "no walk was run",
             (Self::Interrupted, Command::Doctor) => "interrupted",
             (Self::Interrupted, _) => "interrupted; the reports are written",

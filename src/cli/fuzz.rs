@@ -160,12 +160,15 @@ impl Fuzz {
             writeln!(out, "\n{}", show::coverage(&results::table(&report), "command"))?;
         }
         writeln!(out, "{}", show::summary(&report))?;
-        if exit == Exit::Nothing {
-            let why = match report.progress.cases {
-                0 => "no case was complete in time: use a larger --time",
-                _ => "each case ended before its first input: frameproof doctor shows what is missing",
+        if let Some(what) = report.inconclusive().filter(|_| exit == Exit::Nothing) {
+            let why = match &report.progress {
+                progress if progress.cases == 0 => "no case was complete in time: use a larger --time",
+                progress if progress.fuzzed == 0 => {
+                    "each case ended before its first input: frameproof doctor shows what is missing"
+                }
+                _ => "the server does not answer the same way twice: frameproof run --repeat shows where",
             };
-            writeln!(anstream::stderr(), "note: nothing was fuzzed; {why}")?;
+            writeln!(anstream::stderr(), "note: {what}; {why}")?;
         }
         let hint = "the campaign itself is over; its verdict is above";
         reports::failed(errors, |error| harness(error, hint)).map(|()| exit)

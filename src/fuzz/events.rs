@@ -73,6 +73,18 @@ pub struct CampaignReport {
     pub cut: bool,
 }
 
+impl CampaignReport {
+    /// Why the campaign says nothing about the server, although it ran to its end.
+    pub fn inconclusive(&self) -> Option<&'static str> {
+        let Progress { cases, fuzzed, .. } = self.progress;
+        if fuzzed == 0 {
+            return Some("nothing was fuzzed");
+        }
+        let most_failed = u64::try_from(self.unconfirmed).is_ok_and(|failed| failed > cases / 2);
+        most_failed.then_some("most cases failed, and no replay reproduced it")
+    }
+}
+
 /// A note for the user.
 #[derive(Debug, Clone)]
 pub(super) struct Note {

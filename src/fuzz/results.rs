@@ -28,7 +28,7 @@ pub fn exit_of(report: &CampaignReport) -> Exit {
         CampaignEnd::Refusing(_) | CampaignEnd::Shortage(_) => Exit::Harness,
         CampaignEnd::Done if !report.findings.is_empty() => Exit::Failed,
         // Where every opening fails, nothing is fuzzed.
-        CampaignEnd::Done if report.progress.fuzzed == 0 => Exit::Nothing,
+        CampaignEnd::Done if report.inconclusive().is_some() => Exit::Nothing,
         CampaignEnd::Done => Exit::Passed,
     }
 }
@@ -131,7 +131,7 @@ pub fn table(report: &CampaignReport) -> Coverage {
 /// An oracle that found nothing: passed, if it was asked at all.
 fn without_finding(oracle: Oracle, report: &CampaignReport, about: &Reported<'_>) -> CaseReport {
     let reason = match oracle {
-        _ if report.progress.fuzzed == 0 => Some("nothing was fuzzed"),
+        _ if report.inconclusive().is_some() => report.inconclusive(),
         Oracle::Memory if !about.is_launched => Some("frameproof did not launch the server"),
         _ => None,
     };
@@ -181,6 +181,17 @@ mod tests {
         let mut unfuzzed = report(9, CampaignEnd::Done);
         unfuzzed.progress.fuzzed = 0;
         assert_eq!(exit_of(&unfuzzed), Exit::Nothing, "messages were sent, but no input");
+    }
+
+    #[test]
+    fn a_campaign_whose_cases_mostly_fail_for_no_reason_is_no_pass() {
+        let about = Reported { is_launched: true, scenario: &|_| Default::default() };
+        for (cases, unconfirmed, expected) in [(67, 35, 4), (67, 33, 0), (10, 5, 0), (1, 1, 4)] {
+            let report = CampaignReport { unconfirmed, ..report(cases, CampaignEnd::Done) };
+            assert_eq!(exit_of(&report).code(), expected, "{unconfirmed} of {cases}");
+            let passes = without_finding(Oracle::ALL[0], &report, &about).verdict == Verdict::Passed;
+            assert_eq!(passes, expected == 0, "{unconfirmed} of {cases}");
+        }
     }
 
     #[test]
