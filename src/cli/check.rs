@@ -24,6 +24,9 @@ use crate::scenario::LoadedCase;
 use crate::trace::Reader;
 
 /// Judge a recorded trace.
+///
+/// A recording may end before the server is done. What it has not sent by then (`missing` of a monitor, a `response` without `within`)
+/// is therefore not judged; a `response` with `within` is, where the recording goes on for longer than that.
 #[derive(Debug, Args)]
 pub(super) struct Check {
     /// The trace: NDJSON, one frame a line. `-` reads standard input.

@@ -100,6 +100,7 @@ fn compile_all(
     let requirements = load_requirements(catalogue)?;
     let compiled = |dialect: Option<&str>| compile_with(name, api, &requirements, reading, dialect, overlays);
     let mut own = compiled(None)?;
+    verify_readings(&own, catalogue)?;
     match choice {
         DialectChoice::Own => {}
         DialectChoice::Named(chosen) => {
@@ -245,6 +246,25 @@ fn load_requirements(catalogue: &Document) -> Result<Requirements, Diagnostics> 
         }
     }
     errors.or(Requirements(by_id))
+}
+
+/// The readings that requirements name must be declared.
+fn verify_readings(protocol: &Protocol, catalogue: &Document) -> Result<(), Diagnostics> {
+    let declared = &protocol.extension.readings;
+    let mut errors = Diagnostics::default();
+    for (index, requirement) in protocol.requirements.0.values().enumerate() {
+        let Some(reading) = requirement.reading.as_ref().filter(|reading| !declared.contains_key(*reading))
+        else {
+            continue;
+        };
+        let error = Diagnostic::new(format!("reading `{reading}` is not declared"));
+        let error = match declared.is_empty() {
+            true => error.hint("declare it in `x-frameproof.readings` of asyncapi.yaml"),
+            false => error.suggest(reading, declared.keys().map(String::as_str)),
+        };
+        errors.push(error.at(catalogue, &format!("/requirements/{index}/reading"), Part::Value));
+    }
+    errors.or(())
 }
 
 /// Applies a dialect's patch.

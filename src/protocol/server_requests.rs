@@ -20,10 +20,12 @@ pub struct Requests {
     /// Where a request has its id, which the answer repeats with its JSON type. Default: `replies.id`.
     pub id: Option<Pointer>,
     /// The answer: what is sent where a step says `reply`. `{{id}}` is the request's id, `{{reply}}` what the step gives,
-    /// `{{reply.NAME}}` a member of it. Default, where the protocol has `replies`: their `id` and `result`.
+    /// `{{reply.NAME}}` a member of it. Default, where the protocol has `replies`: their `id` and `result`, and
+    /// the constants that all messages of clients have in common, for example `jsonrpc: '2.0'`.
     pub reply: Option<Value>,
     /// The refusal: what is sent where a step says `refuse`. `{{refuse}}` is what the step gives, for example `{ code, message }`.
-    /// Default, where the protocol has `replies`: their `id` and `error`.
+    /// Default, where the protocol has `replies`: their `id` and `error`, and
+    /// the same constants.
     pub refuse: Option<Value>,
     /// How the server reports the end of a request, answered or not: the message, and the place of the request's id in it.
     pub resolved: Option<At>,
@@ -142,7 +144,7 @@ impl ServerRequest {
             None => None,
         };
         let forms = AnswerKind::ALL.map(|kind| {
-            let template = template_of(one, kind, &protocol.extension)?;
+            let template = template_of(one, kind, protocol)?;
             Some(Form::new(template, &protocol.extension.discriminator))
         });
         let matcher = Matcher::new(&one.message, protocol)?;
@@ -257,8 +259,8 @@ pub(super) fn id_of(one: &Requests, extension: &Extension) -> Option<Pointer> {
     one.id.clone().or_else(|| extension.replies.as_ref().map(|replies| replies.id.clone()))
 }
 
-/// The form of an answer: the protocol's own, or that of its `replies`.
-pub(super) fn template_of(one: &Requests, kind: AnswerKind, extension: &Extension) -> Option<Value> {
+/// The form of an answer: the protocol's own, or that of its `replies` with what all messages of clients have in common.
+pub(super) fn template_of(one: &Requests, kind: AnswerKind, protocol: &Protocol) -> Option<Value> {
     let (own, other) = match kind {
         AnswerKind::Reply => (&one.reply, &one.refuse),
         AnswerKind::Refuse => (&one.refuse, &one.reply),
@@ -266,12 +268,51 @@ pub(super) fn template_of(one: &Requests, kind: AnswerKind, extension: &Extensio
     if own.is_some() || other.is_some() {
         return own.clone();
     }
-    let replies = extension.replies.as_ref()?;
-    let mut template = json!({});
+    let replies = protocol.extension.replies.as_ref()?;
+    let mut template = Value::Object(envelope(protocol));
     replies.id.put(&mut template, json!("{{id}}"));
     let place = if kind == AnswerKind::Reply { &replies.result } else { &replies.error };
     place.put(&mut template, json!(format!("{{{{{}}}}}", kind.name())));
     Some(template)
+}
+
+/// The constants that the schemas of all messages of clients have in common, for example `"jsonrpc": "2.0"`.
+fn envelope(protocol: &Protocol) -> Map<String, Value> {
+    let sent = protocol.messages.iter().filter(|message| message.dir == Direction::Send);
+    let mut common: Option<Map<String, Value>> = None;
+    for message in sent {
+        let mut constants = Map::new();
+        add_constants(&message.payload, &message.payload, 0, &mut constants);
+        match &mut common {
+            None => common = Some(constants),
+            Some(common) => common.retain(|name, value| constants.get(name) == Some(value)),
+        }
+    }
+    let mut common = Value::Object(common.unwrap_or_default());
+    // The type of a message is its own, even in a protocol whose clients send only one.
+    protocol.extension.discriminator.take(&mut common);
+    match common {
+        Value::Object(common) => common,
+        _ => Map::new(),
+    }
+}
+
+/// The members to which a schema gives one value.
+fn add_constants(schema: &Value, root: &Value, depth: u8, constants: &mut Map<String, Value>) {
+    const DEEPEST: u8 = 16;
+    if depth > DEEPEST {
+        return;
+    }
+    for (name, member) in schema["properties"].as_object().into_iter().flatten() {
+        if let Some(value) = member.get("const") {
+            constants.insert(name.clone(), value.clone());
+        }
+    }
+    let referred =
+        schema["$ref"].as_str().and_then(|to| to.strip_prefix('#')).and_then(|at| root.pointer(at));
+    for part in schema["allOf"].as_array().into_iter().flatten().chain(referred) {
+        add_constants(part, root, depth + 1, constants);
+    }
 }
 
 impl Protocol {

@@ -42,6 +42,21 @@ fn what_a_dialect_names_must_be_there() {
 }
 
 #[test]
+fn a_reading_that_a_requirement_names_must_be_declared() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let api = include_str!("../../templates/like/greeting/protocol/asyncapi.yaml");
+    let requirements = include_str!("../../templates/like/greeting/protocol/requirements.yaml");
+    let id = "{ id: CH-2, ";
+    assert!(requirements.contains(id));
+    std::fs::write(folder.path().join("asyncapi.yaml"), api).expect("written");
+    let with = requirements.replace(id, "{ id: CH-2, reading: CH-AMB-1, ");
+    std::fs::write(folder.path().join("requirements.yaml"), with).expect("written");
+    let error = Protocol::load(folder.path(), &LoadOptions::default()).expect_err("refused").to_string();
+    assert!(error.contains("reading `CH-AMB-1` is not declared"), "{error}");
+    assert!(error.contains("requirements.yaml:") && error.contains("x-frameproof.readings"), "{error}");
+}
+
+#[test]
 fn an_example_without_a_payload_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let overlay = folder.path().join("overlay.yaml");

@@ -16,7 +16,7 @@ pub(super) fn verify_requests(protocol: &Protocol, api: &Document, errors: &mut 
             let error = Diagnostic::new(format!("the place of the id of the requests `{name}` is not given"));
             errors.push(error.hint("add `id: /request_id`, for example").at(api, &at, Part::Key));
         }
-        let forms = AnswerKind::ALL.map(|kind| (kind, template_of(one, kind, extension)));
+        let forms = AnswerKind::ALL.map(|kind| (kind, template_of(one, kind, protocol)));
         if forms.iter().all(|(_, form)| form.is_none()) {
             let error = Diagnostic::new(format!("nothing says how the requests `{name}` are answered"));
             let hint = "add `reply: { id: \"{{id}}\", result: \"{{reply}}\" }`, for example";

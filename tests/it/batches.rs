@@ -396,3 +396,46 @@ fn the_fuzzer_finds_what_only_a_batch_brings_out() {
     let shown = text(&output.stdout) + &text(&output.stderr);
     assert_eq!((output.status.code(), shown.contains("A-3")), (Some(1), true), "{shown}");
 }
+
+/// What clients answered to [`asking`].
+static ANSWERED: Mutex<Vec<Value>> = Mutex::new(Vec::new());
+
+/// Requests of the server's come in one batch, behind a note.
+fn asking(body: &Value) -> Vec<Value> {
+    if body["type"] == "note" {
+        return vec![json!([{ "type": "event", "id": "a" }, { "type": "event", "id": "b" }])];
+    }
+    if body["type"].is_null() {
+        ANSWERED.lock().expect("no panic").push(body.clone());
+    }
+    if body["type"] == "ask" { replies(body) } else { Vec::new() }
+}
+
+#[test]
+fn clients_answer_a_batch_by_one_batch_with_the_envelope_of_their_messages() {
+    for (batches, expected) in
+        [("both", json!([[refusal("a"), refusal("b")]])), ("server", json!([refusal("a"), refusal("b")]))]
+    {
+        let folder = folder(batches);
+        let file = folder.path().join("own/asyncapi.yaml");
+        let mut api = fs::read_to_string(&file).expect("written");
+        for name in ["ask", "note"] {
+            let own = format!("properties: {{ type: {{ const: {name} }}");
+            assert_eq!(api.matches(&own).count(), 1, "{api}");
+            let with = format!("properties: {{ jsonrpc: {{ const: '2.0' }}, type: {{ const: {name} }}");
+            api = api.replace(&own, &with);
+        }
+        let rules = "  requests: { wishes: { message: event } }\n  client: { refuses: { on: event, refuse: { code: 1 } } }\n  invariants:\n";
+        fs::write(&file, api.replace("  invariants:\n", rules)).expect("written");
+        let steps = "      - open: alice\n      - send: { type: note }\n      - expect: event\n        with: { id: b }\n      \
+                     - send: { type: ask, id: 9 }\n      - expect: ask.result\n";
+        let (code, shown) = run(&folder, &serve(asking), steps);
+        assert_eq!(code, Some(0), "{shown}");
+        let answered = std::mem::take(&mut *ANSWERED.lock().expect("no panic"));
+        assert_eq!(Value::Array(answered), expected, "{batches}");
+    }
+}
+
+fn refusal(id: &str) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id, "error": { "code": 1 } })
+}

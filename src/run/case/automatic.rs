@@ -16,6 +16,7 @@ pub(crate) struct Automatic {
     due: VecDeque<Due>,
 }
 
+#[derive(Clone)]
 struct Due {
     client: String,
     /// The connection on which the message came.
@@ -23,6 +24,15 @@ struct Due {
     /// Index of the rule.
     rule: usize,
     received: Received,
+}
+
+impl Due {
+    /// Whether both came in one frame.
+    fn is_beside(&self, other: &Self) -> bool {
+        self.client == other.client
+            && self.number == other.number
+            && self.received.event == other.received.event
+    }
 }
 
 impl Interpreter<'_> {
@@ -43,14 +53,33 @@ impl Interpreter<'_> {
     /// Clients do by themselves what is due.
     pub(crate) async fn act_by_rules(&mut self) -> Result<(), Abort> {
         while let Some(due) = self.automatic.due.pop_front() {
-            let outer = std::mem::replace(&mut self.step.client, due.client.clone());
-            let message = self.message_of(&due);
-            self.step.client = outer;
-            if let Some(message) = message? {
-                self.send_aside(&due.client, due.number, message).await?;
+            let mut answers = Vec::new();
+            let mut next = Some(due.clone());
+            while let Some(one) = next {
+                let outer = std::mem::replace(&mut self.step.client, one.client.clone());
+                let message = self.message_of(&one);
+                self.step.client = outer;
+                match message? {
+                    Some(message) if self.is_answer_in_batch(&one) => answers.push(message),
+                    Some(message) => self.send_aside(&one.client, one.number, message).await?,
+                    None => {}
+                }
+                next = self.automatic.due.pop_front_if(|next| due.is_beside(next));
+            }
+            // The requests of a batch are answered by one batch.
+            if !answers.is_empty() {
+                self.send_aside(&due.client, due.number, Value::Array(answers)).await?;
             }
         }
         Ok(())
+    }
+
+    /// Whether a rule answers a request that came in a batch, in a protocol whose clients send batches, too.
+    fn is_answer_in_batch(&self, due: &Due) -> bool {
+        let rule = self.cx.protocol.client_rules().get(due.rule);
+        rule.is_some_and(|rule| matches!(rule.act, ClientAct::Answer(_)))
+            && self.cx.protocol.may_batch(Direction::Send)
+            && self.log.get(due.received.event).is_some_and(|entry| !entry.batch.is_empty())
     }
 
     /// What a rule sends. `None`: the message is no request that can be answered.
@@ -72,7 +101,10 @@ impl Interpreter<'_> {
     /// Sends a message that belongs to no step. A connection that is gone, or on which half a frame was written, has none.
     async fn send_aside(&mut self, name: &str, number: u64, mut message: Value) -> Result<(), Abort> {
         let deadline = self.deadline(None);
-        self.cx.protocol.spell(&mut message);
+        match &mut message {
+            Value::Array(members) => members.iter_mut().for_each(|member| self.cx.protocol.spell(member)),
+            one => self.cx.protocol.spell(one),
+        }
         let client = self.client(name)?;
         if client.number() != Some(number) || client.has_ended() || !client.is_understood() {
             return Ok(());
