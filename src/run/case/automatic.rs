@@ -64,7 +64,8 @@ impl Interpreter<'_> {
                     Some(message) => self.send_aside(&one.client, one.number, message).await?,
                     None => {}
                 }
-                next = self.automatic.due.pop_front_if(|next| due.is_beside(next));
+                let is_beside = self.automatic.due.front().is_some_and(|next| due.is_beside(next));
+                next = if is_beside { self.automatic.due.pop_front() } else { None };
             }
             // The requests of a batch are answered by one batch.
             if !answers.is_empty() {
