@@ -249,7 +249,8 @@ fn the_fuzzer_lets_a_command_end_the_connection_where_it_may() {
             format!("x-frameproof: {{ fuzzing: {{ closes: {closes}, refused: {} }} }}\n", refused(4400));
         fs::write(folder.path().join("o.yaml"), patch).expect("written");
         let arguments = ["fuzz", "--iterations", "48", "--overlay", "o.yaml", "--quiet-period", "50ms"];
-        let output = frameproof(folder.path(), &[&arguments[..], &["--max-findings", "1"]].concat());
+        // Under load a warning may come first.
+        let output = frameproof(folder.path(), &[&arguments[..], &["--max-findings", "8"]].concat());
         let shown = text(&output.stdout) + &text(&output.stderr);
         assert_eq!(shown.contains("FAIL alive"), fails, "{shown}");
         assert_eq!(shown.contains("FAIL"), fails, "{shown}");
