@@ -68,6 +68,7 @@ async fn checked(url: String, turn: Arc<frames::Turn>) -> Duration {
             client: Arc::clone(&client),
             dir: Direction::Recv,
             payload,
+            why: None,
         };
         assert!(judge.observe(&event).violations.is_empty(), "the frames are right");
     }

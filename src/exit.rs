@@ -79,7 +79,7 @@ impl Exit {
 
     /// The exit of several runs together, from their codes.
     #[must_use]
-    pub fn heaviest(codes: impl IntoIterator<Item = u8>) -> Self {
+    pub fn most_severe(codes: impl IntoIterator<Item = u8>) -> Self {
         let weight = |exit: &Self| Self::WEIGHTS.iter().position(|one| one == exit);
         let known = |code| Self::ALL.into_iter().find(|exit| exit.code() == code).unwrap_or(Self::Failed);
         codes.into_iter().map(known).max_by_key(weight).unwrap_or(Self::Passed)
@@ -106,7 +106,7 @@ mod tests {
         for (codes, together) in
             [(&[0, 4][..], 0), (&[4, 4], 4), (&[0, 3], 3), (&[3, 1, 0], 1), (&[1, 130], 130), (&[], 0)]
         {
-            assert_eq!(Exit::heaviest(codes.iter().copied()).code(), together, "{codes:?}");
+            assert_eq!(Exit::most_severe(codes.iter().copied()).code(), together, "{codes:?}");
         }
     }
 

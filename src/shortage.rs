@@ -1,6 +1,8 @@
 //! What this machine has no more of for frameproof itself. No server is to blame for what follows from it, so whoever meets a
 //! shortage notes it here, and whoever judges looks here first.
 
+mod cgroup;
+
 use std::fmt;
 use std::io;
 use std::sync::LazyLock;
@@ -8,6 +10,8 @@ use std::sync::LazyLock;
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 use tokio::sync::watch;
+
+use self::cgroup::Limited;
 
 /// What there is no more of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,10 +64,10 @@ impl Shortage {
             }
             Self::SystemDescriptors => "end other programs, or run fewer cases at the same time (--jobs 2)",
             Self::Memory => {
-                "end other programs, allow more (`ulimit -v`), or run fewer cases at the same time (--jobs 2)"
+                "end other programs, allow more (`ulimit -v`, the limit of the container), or run fewer cases at the same time (--jobs 2)"
             }
             Self::Processes => {
-                "end other programs, allow more (`ulimit -u`), or run fewer cases at the same time (--jobs 2)"
+                "end other programs, allow more (`ulimit -u`, the limit of the container), or run fewer cases at the same time (--jobs 2)"
             }
             Self::Disk => "make room where temporary files are kept (TMPDIR)",
             Self::FileSize => "allow longer files in this shell (`ulimit -f unlimited`)",
@@ -80,8 +84,17 @@ impl fmt::Display for Shortage {
                 return most.map_or(Ok(()), |most| write!(f, ": this process may have {most}"));
             }
             Self::SystemDescriptors => "this machine has no file descriptor left for frameproof",
-            Self::Memory => "this machine has no memory left for frameproof",
-            Self::Processes => "this machine has no process or thread left for frameproof",
+            Self::Memory => {
+                f.write_str("this machine has no memory left for frameproof")?;
+                let most = cgroup::most(Limited::Memory);
+                return most
+                    .map_or(Ok(()), |most| write!(f, ": its control group may have {} MiB", most >> 20));
+            }
+            Self::Processes => {
+                f.write_str("this machine has no process or thread left for frameproof")?;
+                let most = cgroup::most(Limited::Processes);
+                return most.map_or(Ok(()), |most| write!(f, ": its control group may have {most}"));
+            }
             Self::Disk => "this machine has no room on its disk left for frameproof",
             Self::FileSize => "frameproof itself may write no file as long as it needs",
         })
@@ -101,14 +114,14 @@ fn errno(error: &io::Error) -> Option<Errno> {
 
 /// Notes the shortage that an error of this process tells of, if it does.
 pub fn note(error: &io::Error) -> Option<Shortage> {
-    Shortage::of(error).inspect(|shortage| keep(*shortage))
+    Shortage::of(error).inspect(|shortage| record_first(*shortage))
 }
 
 /// Hands on what the system has answered, and notes the shortage that it tells of, if it does.
 ///
 /// # Errors
 /// Those of the result.
-pub fn heed<T>(result: io::Result<T>) -> io::Result<T> {
+pub fn note_result<T>(result: io::Result<T>) -> io::Result<T> {
     if let Err(error) = &result {
         note(error);
     }
@@ -117,10 +130,10 @@ pub fn heed<T>(result: io::Result<T>) -> io::Result<T> {
 
 /// The same of an error with which a process or thread does not start.
 pub fn note_start(error: &io::Error) -> Option<Shortage> {
-    Shortage::of_start(error).inspect(|shortage| keep(*shortage))
+    Shortage::of_start(error).inspect(|shortage| record_first(*shortage))
 }
 
-fn keep(shortage: Shortage) {
+fn record_first(shortage: Shortage) {
     FIRST.send_if_modified(|first| {
         let is_first = first.is_none();
         first.get_or_insert(shortage);
@@ -149,7 +162,7 @@ pub async fn came() -> Shortage {
 /// What is wrong with something that is written, and what to do about it where this process lacks something. It is noted nowhere: the
 /// verdict does not hang on what is written.
 #[must_use]
-pub fn told(error: &io::Error) -> String {
+pub fn describe(error: &io::Error) -> String {
     match Shortage::of(error) {
         Some(Shortage::FileSize) => format!("{error}: {}", Shortage::FileSize.advice()),
         Some(Shortage::Disk) => format!("{error}: make room on its disk"),
@@ -162,16 +175,44 @@ pub fn told(error: &io::Error) -> String {
 const LEFT: u64 = 96 << 20;
 /// How much must be left to begin with: each thread reserves some, and a run may take 300 MiB.
 const TO_BEGIN: u64 = 256 << 20;
+/// How much of what its control group allows must be left. Only what is used counts there, not what is reserved, so that less is enough.
+const LEFT_IN_GROUP: u64 = 32 << 20;
 /// How often it is looked at.
 const OFTEN: std::time::Duration = std::time::Duration::from_millis(10);
 
-/// Whether less than this is left of the memory that this process may have (`ulimit -v`).
-fn memory_is_short(least: u64) -> bool {
-    let Some(most) = getrlimit(Resource::As).current else { return false };
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let used = status.lines().find_map(|line| line.strip_prefix("VmSize:"));
-    let used = used.and_then(|used| used.trim().strip_suffix(" kB")?.parse::<u64>().ok()).unwrap_or(0);
-    used.saturating_mul(1 << 10).saturating_add(least) > most
+/// How much memory this process may have, in bytes.
+#[derive(Debug, Clone, Copy)]
+struct Allowed {
+    /// To reserve (`ulimit -v`).
+    reserved: Option<u64>,
+    /// To use, together with what else is in its control group: the system ends a process of a group that uses more.
+    used: Option<u64>,
+}
+
+/// Read once: it is looked at often.
+static ALLOWED: LazyLock<Allowed> = LazyLock::new(|| Allowed {
+    reserved: getrlimit(Resource::As).current,
+    used: cgroup::most(Limited::Memory),
+});
+
+impl Allowed {
+    fn is_limited(self) -> bool {
+        self.reserved.or(self.used).is_some()
+    }
+
+    /// Whether less than this is left of what may be reserved, or too little of what may be used. `status`: as `/proc/self/status` has it.
+    fn is_short(self, least: u64, status: &str) -> bool {
+        let size = |name: &str| {
+            let size = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+            let size =
+                size.and_then(|size| size.trim().strip_suffix(" kB")?.parse::<u64>().ok()).unwrap_or(0);
+            size.saturating_mul(1 << 10)
+        };
+        let is_beyond =
+            |most: Option<u64>, size: u64, least| most.is_some_and(|most| size.saturating_add(least) > most);
+        is_beyond(self.reserved, size("VmSize"), least)
+            || is_beyond(self.used, size("RssAnon"), least.min(LEFT_IN_GROUP))
+    }
 }
 
 /// Notes at once that there is too little memory to begin with, if that is so.
@@ -180,15 +221,17 @@ pub fn look_at_memory() -> Option<Shortage> {
 }
 
 fn note_memory(least: u64) -> Option<Shortage> {
-    memory_is_short(least).then(|| {
-        keep(Shortage::Memory);
+    let is_short = ALLOWED.is_limited()
+        && ALLOWED.is_short(least, &std::fs::read_to_string("/proc/self/status").unwrap_or_default());
+    is_short.then(|| {
+        record_first(Shortage::Memory);
         Shortage::Memory
     })
 }
 
 /// Notes it when the memory that this process may have is nearly used, where it is limited.
 pub async fn watch_memory() {
-    if getrlimit(Resource::As).current.is_none() {
+    if !ALLOWED.is_limited() {
         return;
     }
     while note_memory(LEFT).is_none() {
@@ -223,14 +266,14 @@ const BETWEEN_LOOKS: u64 = 16 << 20;
 
 /// Ends this process with this code once the memory that it may have is nearly used, where it is limited; `told`: says why before. For
 /// commands that have nothing to lose by it: what they write is in its place once it is complete, or not at all.
-pub fn end_when_memory_is_short(code: u8, reads: Reads, told: fn(Shortage)) {
+pub fn end_when_memory_is_short(code: u8, reads: Reads, report: fn(Shortage)) {
     let least = reads.needs();
-    if getrlimit(Resource::As).current.is_none() {
+    if !ALLOWED.is_limited() {
         return;
     }
     let look = move || {
         if let Some(shortage) = note_memory(least) {
-            told(shortage);
+            report(shortage);
             std::process::exit(i32::from(code));
         }
     };
@@ -250,6 +293,23 @@ pub fn end_when_memory_is_short(code: u8, reads: Reads, told: fn(Shortage)) {
 /// What such a thread needs, in bytes.
 const STACK: usize = 256 << 10;
 
+/// Whether so many threads can be had at the same time: some libraries panic where one cannot.
+///
+/// # Errors
+/// The system's.
+pub fn try_threads(count: usize) -> io::Result<()> {
+    let gate = std::sync::Mutex::new(());
+    std::thread::scope(|scope| {
+        let closed = gate.lock();
+        let wait = || drop(gate.lock());
+        let started =
+            (0..count).map(|_| std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, wait));
+        let started: io::Result<Vec<_>> = started.collect();
+        drop(closed);
+        started.map(|threads| threads.into_iter().for_each(|thread| drop(thread.join())))
+    })
+}
+
 /// Lets a write fail that would make a file longer than this process may make it (`ulimit -f`): by itself the system ends the process.
 /// Whatever is launched has its own way again. Without an effect where no descriptor is left for it.
 pub fn survive_long_files() {
@@ -266,6 +326,23 @@ pub fn survive_long_files() {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn memory_is_short_by_what_is_reserved_or_by_what_is_used() {
+        let status = "VmSize:\t  204800 kB\nVmRSS:\t 102400 kB\nRssAnon:\t  51200 kB\n";
+        let mib = |mib: u64| Some(mib << 20);
+        for (reserved, used, is_short) in [
+            (None, None, false),
+            (mib(296), None, false),
+            (mib(295), None, true),
+            // 50 of them are used.
+            (None, mib(82), false),
+            (None, mib(81), true),
+            (mib(296), mib(81), true),
+        ] {
+            assert_eq!(Allowed { reserved, used }.is_short(LEFT, status), is_short, "{reserved:?} {used:?}");
+        }
+    }
 
     #[test]
     fn a_shortage_is_known_by_its_number_wherever_it_is_wrapped() {

@@ -9,6 +9,9 @@ use serde_json::Value;
 const OPEN: &str = "{{";
 const CLOSE: &str = "}}";
 
+/// The value of a variable.
+pub type Lookup<'l> = &'l mut dyn FnMut(&str) -> Option<Value>;
+
 /// Why a template cannot be filled in.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
@@ -28,26 +31,34 @@ pub enum TemplateError {
 /// # Errors
 /// See [`TemplateError`].
 pub fn expand(value: &Value, lookup: &mut dyn FnMut(&str) -> Option<Value>) -> Result<Value, TemplateError> {
+    expand_or(value, lookup, &mut |_| None)
+}
+
+/// The same; `unset`: what a variable that has no value and no fallback stands for.
+///
+/// # Errors
+/// See [`TemplateError`].
+pub fn expand_or(value: &Value, lookup: Lookup<'_>, unset: Lookup<'_>) -> Result<Value, TemplateError> {
     Ok(match value {
-        Value::String(text) => expand_text(text, lookup)?,
+        Value::String(text) => expand_text(text, lookup, unset)?,
         Value::Array(items) => {
-            Value::Array(items.iter().map(|item| expand(item, lookup)).collect::<Result<_, _>>()?)
+            Value::Array(items.iter().map(|item| expand_or(item, lookup, unset)).collect::<Result<_, _>>()?)
         }
         Value::Object(map) => Value::Object(
             map.iter()
-                .map(|(key, value)| Ok((key.clone(), expand(value, lookup)?)))
+                .map(|(key, value)| Ok((key.clone(), expand_or(value, lookup, unset)?)))
                 .collect::<Result<_, TemplateError>>()?,
         ),
         other => other.clone(),
     })
 }
 
-fn expand_text(text: &str, lookup: &mut dyn FnMut(&str) -> Option<Value>) -> Result<Value, TemplateError> {
+fn expand_text(text: &str, lookup: Lookup<'_>, unset: Lookup<'_>) -> Result<Value, TemplateError> {
     let mut out = String::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once(OPEN) {
         let (expression, after) = after.split_once(CLOSE).ok_or(TemplateError::Unclosed)?;
-        let value = evaluate(expression.trim(), lookup)?;
+        let value = evaluate(expression.trim(), lookup, unset)?;
         if before.is_empty() && after.is_empty() && out.is_empty() {
             return Ok(value);
         }
@@ -67,7 +78,7 @@ fn whole(value: &Value) -> Option<i64> {
     value.as_i64().or_else(|| value.as_f64()?.to_string().parse().ok())
 }
 
-fn evaluate(expression: &str, lookup: &mut dyn FnMut(&str) -> Option<Value>) -> Result<Value, TemplateError> {
+fn evaluate(expression: &str, lookup: Lookup<'_>, unset: Lookup<'_>) -> Result<Value, TemplateError> {
     if let Some((name, fallback)) = expression.split_once('|') {
         if let Some(value) = lookup(name.trim()) {
             return Ok(value);
@@ -75,12 +86,12 @@ fn evaluate(expression: &str, lookup: &mut dyn FnMut(&str) -> Option<Value>) -> 
         let fallback = fallback.trim();
         return match serde_json::from_str(fallback) {
             Ok(value) => Ok(value),
-            Err(_) => evaluate(fallback, lookup),
+            Err(_) => evaluate(fallback, lookup, unset),
         };
     }
     let mut terms = terms(expression);
     if let [(_, name)] = terms[..] {
-        return lookup(name).ok_or_else(|| TemplateError::Unset(name.to_owned()));
+        return lookup(name).or_else(|| unset(name)).ok_or_else(|| TemplateError::Unset(name.to_owned()));
     }
     let mut integer = |name: &str| {
         if let Ok(number) = name.parse::<i64>() {
@@ -225,6 +236,13 @@ mod tests {
             expand(&json!("{{name + 1}}"), &mut lookup),
             Err(TemplateError::NotAnInteger("name".into()))
         );
+        // What stands for a variable without a value is used only where there is no fallback.
+        let mut null = |name: &str| (name == "none").then_some(Value::Null);
+        for (template, expected) in
+            [("{{none}}", json!(null)), ("{{none|7}}", json!(7)), ("{{nope|none}}", json!(null))]
+        {
+            assert_eq!(expand_or(&json!(template), &mut lookup, &mut null), Ok(expected), "{template}");
+        }
         let text = "nope: 'a nope {{no}} {{ nope }}'";
         assert_eq!(find(text, "nope").map(|found| &text[found]), Some("{{ nope }}"));
         assert_eq!(find(text, "a"), None);

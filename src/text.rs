@@ -2,10 +2,24 @@
 
 pub(crate) mod safe;
 
+use std::time::Duration;
+
 /// The beginning of a text within so many bytes: it ends between two characters.
 pub(crate) fn beginning(text: &str, most: usize) -> &str {
     let end = (0..=most.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
     &text[..end.unwrap_or(0)]
+}
+
+/// A length of time for people: `0.5s`, `45s`, `4m10s`, `2h05m`.
+pub(crate) fn length_of_time(time: Duration) -> String {
+    let seconds = time.as_secs_f64().round() as u64;
+    let (hours, minutes) = (seconds / 3600, seconds / 60);
+    match seconds {
+        0..10 => format!("{:.1}s", time.as_secs_f64()),
+        10..60 => format!("{seconds}s"),
+        60..3600 => format!("{minutes}m{:02}s", seconds % 60),
+        _ => format!("{hours}h{:02}m", minutes % 60),
+    }
 }
 
 /// Two messages are about the same but for ids and places in them.
@@ -50,6 +64,21 @@ mod tests {
     fn texts_are_cut_between_characters() {
         for (most, expected) in [(0, ""), (1, "a"), (2, "a"), (3, "aé"), (4, "aéb"), (9, "aéb")] {
             assert_eq!(beginning("aéb", most), expected, "{most}");
+        }
+    }
+
+    #[test]
+    fn lengths_of_time_are_short() {
+        for (seconds, expected) in [
+            (0.04, "0.0s"),
+            (0.5, "0.5s"),
+            (59.6, "1m00s"),
+            (45.0, "45s"),
+            (250.0, "4m10s"),
+            (3599.0, "59m59s"),
+            (7500.0, "2h05m"),
+        ] {
+            assert_eq!(length_of_time(Duration::from_secs_f64(seconds)), expected);
         }
     }
 

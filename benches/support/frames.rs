@@ -60,7 +60,14 @@ pub async fn turn(chunks: usize) -> Turn {
 
 /// A frame as an event of a trace.
 pub fn event(dir: Direction, text: &str) -> Event {
-    Event { at: Duration::ZERO, case: None, client: "c".into(), dir, payload: Payload::Text(Arc::from(text)) }
+    Event {
+        at: Duration::ZERO,
+        case: None,
+        client: "c".into(),
+        dir,
+        payload: Payload::Text(Arc::from(text)),
+        why: None,
+    }
 }
 
 /// The middle of the times, in seconds.

@@ -2,6 +2,7 @@
 import { WebSocketServer } from 'ws';
 import { useServer } from 'graphql-ws/lib/use/ws';
 import { GraphQLError, GraphQLInt, GraphQLNonNull, GraphQLObjectType, GraphQLSchema, GraphQLString } from 'graphql';
+import { worsen } from './defects.mjs';
 
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 const number = { type: new GraphQLNonNull(GraphQLInt) };
@@ -33,3 +34,4 @@ const schema = new GraphQLSchema({
 const onConnect = ({ connectionParams }) => connectionParams?.token !== 'wrong';
 const server = new WebSocketServer({ port: Number(process.argv[2]), host: '127.0.0.1', path: '/graphql' });
 useServer({ schema, onConnect, connectionInitWaitTimeout: 1000 }, server);
+worsen(server, process.env.DEFECT); // set by the mutants of frameproof.toml

@@ -5,7 +5,10 @@ import sys
 
 import uvicorn
 from mcp.server.fastmcp import Context, FastMCP
+from mcp.server.fastmcp.prompts.base import UserMessage
 from mcp.server.websocket import websocket_server
+from mcp.shared.exceptions import McpError
+from mcp.types import INVALID_PARAMS, Completion, EmbeddedResource, ErrorData, ImageContent, TextResourceContents
 from pydantic import BaseModel
 from starlette.applications import Starlette
 from starlette.routing import WebSocketRoute
@@ -15,6 +18,10 @@ mcp = FastMCP("example", log_level="WARNING")
 
 class Sum(BaseModel):
     sum: int
+
+
+class Name(BaseModel):
+    name: str
 
 
 @mcp.tool()
@@ -45,16 +52,53 @@ def fail(reason: str) -> str:
     raise ValueError(reason)
 
 
+@mcp.tool()
+async def ask(context: Context) -> str:
+    """Asks the user for a name."""
+    result = await context.elicit("Who are you?", Name)
+    return f"{result.action}: {result.data.name}" if result.action == "accept" else result.action
+
+
 @mcp.resource("memo://one")
 def one() -> str:
     """A memo."""
     return "the first memo"
 
 
+@mcp.resource("memo://bytes", mime_type="application/octet-stream")
+def some_bytes() -> bytes:
+    """Three bytes."""
+    return b"\x00\xff\x7f"
+
+
+@mcp.resource("memo://of/{who}")
+def memo_of(who: str) -> str:
+    """The memo of somebody."""
+    return f"the memo of {who}"
+
+
 @mcp.prompt()
 def greet(who: str) -> str:
     """A greeting."""
     return f"Greet {who}."
+
+
+@mcp.prompt()
+def look() -> list[UserMessage]:
+    """A picture and a memo."""
+    memo = TextResourceContents(uri="memo://one", mimeType="text/plain", text="the first memo")
+    return [
+        UserMessage(ImageContent(type="image", data="AAECAw==", mimeType="image/png")),
+        UserMessage(EmbeddedResource(type="resource", resource=memo)),
+    ]
+
+
+@mcp.completion()
+async def complete(reference, argument, context):
+    if getattr(reference, "name", None) != "greet":
+        raise McpError(ErrorData(code=INVALID_PARAMS, message="there is nothing to complete"))
+    names = ["you", "your friend", "everybody"]
+    return Completion(values=[name for name in names if name.startswith(argument.value)])
 
 
 async def serve(websocket):

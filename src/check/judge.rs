@@ -12,7 +12,7 @@ use super::history::{History, Logged};
 use super::monitor::{End, Monitor, Observation, Pace};
 use super::replies::{Identity, Requests};
 use super::ruleset::{Dispatch, Rule};
-use super::sessions::{Joined, Opened, Sessions};
+use super::sessions::{Opened, Sessions};
 use super::tally::Tally;
 use super::{Limit, Outcome, Ruleset, Violation};
 use crate::frame::{self, FrameError, Limits};
@@ -130,6 +130,11 @@ impl Judge {
         let index = self.seen.events;
         self.seen.events += 1;
         let mut judged = Judged::default();
+        if self.sessions.is_behind_close(event) {
+            let ids = &self.rules.protocol.extension.frames.object;
+            let message = "a frame follows a close frame (RFC 6455, 5.5.1)".to_owned();
+            self.tally.broken(&Check::Frame, ids, index, message);
+        }
         match &event.payload {
             Payload::Open { url } => {
                 self.disconnect(&event.client);
@@ -143,7 +148,9 @@ impl Judge {
                     _ => None,
                 };
                 if let Some(message) = broken.filter(|_| event.dir == Direction::Recv) {
-                    self.tally.broken(&Check::Frame, ids, index, message.to_owned());
+                    let why =
+                        event.why.as_deref().map_or(String::new(), |why| format!(" ({})", clipped(why)));
+                    self.tally.broken(&Check::Frame, ids, index, format!("{message}{why}"));
                 }
                 self.close(event, index, None, None);
                 self.disconnect(&event.client);
@@ -325,8 +332,8 @@ impl Judge {
         body: &Value,
     ) {
         self.seen.newest = self.seen.newest.max(event.at);
-        let (pace, session) = (self.pace, on.session.id);
-        let seen = observation(on, (event, index), pace, message, body, &self.history);
+        let (pace, session, opened) = (self.pace, on.session.id, self.sessions.opened());
+        let seen = observation(on, opened, (event, index), pace, message, body, &self.history);
         let batched = self.seen.in_batch;
         let whole = Observation { logged, batched, ..seen };
         for monitor in self.dispatch.wanting(message, event.dir) {
@@ -343,7 +350,8 @@ impl Judge {
                 continue;
             }
             for element in part.elements(body) {
-                let seen = observation(on, (event, index), pace, Some(number), &element, &self.history);
+                let seen =
+                    observation(on, opened, (event, index), pace, Some(number), &element, &self.history);
                 let seen = Observation { batched, ..seen };
                 for monitor in wanted {
                     self.monitors[*monitor].observe(&seen, &mut self.tally);
@@ -491,20 +499,21 @@ impl Judge {
 /// A message of a connection, not logged, that came with an event of the trace.
 fn observation<'a>(
     on: Opened,
+    opened: u32,
     (event, index): (&Event, u64),
     pace: Pace,
     message: Option<usize>,
     body: &'a Value,
     history: &'a History,
 ) -> Observation<'a> {
-    let Opened { conn, session: Joined { id: session, gaps }, .. } = on;
+    let Opened { conn, session, .. } = on;
     Observation {
         event: index,
         at: event.at,
         pace,
         conn,
+        opened,
         session,
-        gaps,
         dir: event.dir,
         batched: false,
         message,

@@ -66,7 +66,7 @@ static ALL: LazyLock<Arc<Protocol>> = LazyLock::new(|| {
 fn frame(client: &str, body: &Value) -> Event {
     let dir = if body["type"] == "ask" { Direction::Send } else { Direction::Recv };
     let payload = Payload::Text(body.to_string().into());
-    Event { at: Duration::ZERO, case: None, client: client.into(), dir, payload }
+    Event { at: Duration::ZERO, case: None, client: client.into(), dir, payload, why: None }
 }
 
 fn judge(protocol: &Arc<Protocol>) -> Judge {
@@ -135,7 +135,9 @@ fn connections_that_are_gone_leave_nothing_but_windows() {
     for (check, memory) in judge.memory() {
         // What a session is known by stays, and the places that agreement and replay are judged by at the end.
         let most =
-            if ["absence", "agreement", "log", "precedence", "replay", "states", "unique"].contains(&check) {
+            if ["absence", "agreement", "concatenation", "log", "precedence", "replay", "states", "unique"]
+                .contains(&check)
+            {
                 ENTRIES
             } else {
                 0

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::bounded::{BoundedMap, Memory};
-use crate::trace::Direction;
+use crate::trace::{Direction, Event, Payload};
 
 /// A connection of the trace, numbered from 0 in the order of opening.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -28,11 +28,13 @@ pub(super) struct Opened {
 pub(super) struct Closing {
     pub client: bool,
     pub server: bool,
+    /// The server's close frame has come, and nothing but a close frame was sent since.
+    pub over: bool,
 }
 
 /// A session as its connections know it.
 #[derive(Clone, Copy)]
-pub(super) struct Joined {
+pub(crate) struct Joined {
     pub id: SessionId,
     pub gaps: Gaps,
 }
@@ -75,6 +77,34 @@ impl Sessions {
         let closing = &mut opened.closing;
         let side = if dir == Direction::Send { &mut closing.client } else { &mut closing.server };
         (!std::mem::replace(side, true)).then_some(before)
+    }
+
+    /// How many connections have been opened so far.
+    pub fn opened(&self) -> u32 {
+        self.next_conn
+    }
+
+    /// Whether a server sends this behind its close frame. Not where the client has sent something in between: in a recording without
+    /// the beginnings of connections it may be another connection.
+    pub fn is_behind_close(&mut self, event: &Event) -> bool {
+        let is_data = matches!(event.payload, Payload::Text(_) | Payload::Binary(_));
+        let is_close = matches!(event.payload, Payload::Close { .. });
+        if !is_data && !is_close {
+            return false;
+        }
+        self.connection(&event.client);
+        let Some(opened) = self.open.get_mut(&event.client) else { return false };
+        match event.dir {
+            Direction::Recv => {
+                let over = opened.closing.over;
+                opened.closing.over |= is_close;
+                over
+            }
+            Direction::Send => {
+                opened.closing.over &= is_close;
+                false
+            }
+        }
     }
 
     /// The client's connection is gone.

@@ -12,6 +12,7 @@ use crate::protocol::{LoadOptions, Protocol};
 use crate::trace::{Direction, Event, Payload};
 
 mod keys;
+mod pieces;
 mod replies;
 mod times;
 
@@ -55,7 +56,7 @@ fn judge(protocol: &Arc<Protocol>, frames: &[Value]) -> (usize, u64) {
     for frame in frames {
         let dir = if frame["type"] == "ask" { Direction::Send } else { Direction::Recv };
         let payload = Payload::Text(frame.to_string().into());
-        let event = Event { at: Duration::ZERO, case: None, client: "a".into(), dir, payload };
+        let event = Event { at: Duration::ZERO, case: None, client: "a".into(), dir, payload, why: None };
         broken += judge.observe(&event).violations.len();
     }
     let end = judge.finish(true);
@@ -81,7 +82,8 @@ fn what_came_while_nobody_was_there_is_not_missed() {
                 None => Payload::End(crate::trace::End::Dropped),
             };
             let client = (*client).into();
-            let event = Event { at: Duration::ZERO, case: None, client, dir: Direction::Recv, payload };
+            let event =
+                Event { at: Duration::ZERO, case: None, client, dir: Direction::Recv, payload, why: None };
             broken += judge.observe(&event).violations.len();
         }
         broken
@@ -333,8 +335,14 @@ fn what_an_invariant_only_warns_of_says_so() {
         }));
         let mut judge = Judge::new(protocol, Limits::default(), &[]).expect("monitors");
         let payload = Payload::Text(json!({ "type": "log" }).to_string().into());
-        let event =
-            Event { at: Duration::ZERO, case: None, client: "a".into(), dir: Direction::Recv, payload };
+        let event = Event {
+            at: Duration::ZERO,
+            case: None,
+            client: "a".into(),
+            dir: Direction::Recv,
+            payload,
+            why: None,
+        };
         let found: Vec<bool> =
             judge.observe(&event).violations.iter().map(|violation| violation.warns).collect();
         assert_eq!(found, [warns]);
@@ -375,7 +383,14 @@ fn too_many_are_reported_at_once_and_in_a_trace_that_stops() {
     let frame = |name: &str| json!({ "type": name });
     let found = |names: &[&str], close: bool| {
         let mut judge = Judge::new(Arc::clone(&protocol), Limits::default(), &[]).expect("monitors");
-        let event = |dir, payload| Event { at: Duration::ZERO, case: None, client: "a".into(), dir, payload };
+        let event = |dir, payload| Event {
+            at: Duration::ZERO,
+            case: None,
+            client: "a".into(),
+            dir,
+            payload,
+            why: None,
+        };
         let broken = names.iter().map(|name| {
             let dir = if *name == "ask" { Direction::Send } else { Direction::Recv };
             judge.observe(&event(dir, Payload::Text(frame(name).to_string().into()))).violations.len()
@@ -457,8 +472,10 @@ fn a_late_message_is_no_violation_where_the_measurement_was_late_too() {
             let payload = Payload::Text(json!({ "type": "say", "ms": 100 }).to_string().into());
             let (at, dir) = (Duration::from_millis(at), Direction::Recv);
             judge.delayed(Duration::from_millis(delays));
-            found +=
-                judge.observe(&Event { at, case: None, client: "a".into(), dir, payload }).violations.len();
+            found += judge
+                .observe(&Event { at, case: None, client: "a".into(), dir, payload, why: None })
+                .violations
+                .len();
         }
         assert_eq!(found, broken, "{gap} ms, {delays} ms late");
     }

@@ -57,7 +57,7 @@ impl Violation {
 
     /// The message, with what the invariant that found it is about, and how many more there are of it.
     #[must_use]
-    pub fn told(&self, protocol: &Protocol) -> String {
+    pub fn description(&self, protocol: &Protocol) -> String {
         let told = match self.invariant(protocol) {
             Some(invariant) => format!("{}: {}", invariant.about, self.message),
             None => self.message.clone(),

@@ -43,10 +43,10 @@ pub(super) struct Check {
     /// The dialect of the recorded server. Default: the document's own.
     #[arg(long, value_name = "DIALECT")]
     dialect: Option<String>,
-    /// The most requirements whose violations are shown.
+    /// The largest number of requirements whose violations are shown.
     #[arg(long, value_name = "N", default_value_t = 50)]
     show: usize,
-    /// Show each violation's message, and frames whole.
+    /// Show each violation's message, and complete frames.
     #[arg(long, short)]
     verbose: bool,
     /// A folder of JSON Schemas that the server has generated: its messages are also validated against them.
@@ -181,7 +181,7 @@ fn judge(
         tally.finish(protocol, case.as_ref(), judge);
     }
     tally.blocks.write(&mut out, protocol)?;
-    tally.tell_excused(&mut out)?;
+    tally.report_excused(&mut out)?;
     let exit = tally.close(&mut out, protocol, events)?;
     Ok((exit, tally.events()))
 }
@@ -263,14 +263,14 @@ impl Tally {
     fn excuse(&mut self, excused: Vec<Violation>, place: Option<u64>) {
         let Some(bare) = &self.bare else { return };
         for one in excused {
-            let message = one.told(bare);
+            let message = one.description(bare);
             let one = ExcusedDeviation { requirements: one.requirements, message, count: 1, place };
             self.excused.add_within(MAX_EXCUSED, one);
         }
     }
 
     /// What the overlay excuses, so that nobody forgets it.
-    fn tell_excused(&self, out: &mut impl Write) -> std::io::Result<()> {
+    fn report_excused(&self, out: &mut impl Write) -> std::io::Result<()> {
         if self.excused.is_empty() {
             return Ok(());
         }

@@ -6,7 +6,7 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::places::{Files, Said};
+use super::config_check::{ConfigCheck, Files};
 use super::source::{Filter, Reading, Source};
 use super::{Failure, unreadable};
 use crate::input;
@@ -202,13 +202,13 @@ impl Config {
         same
     }
 
-    /// Checks what the file says and the command line leaves open, where that is not the target's matter; see [`Said::check`].
+    /// Checks what the file says and the command line leaves open, where that is not the target's matter; see [`ConfigCheck::check`].
     ///
     /// # Errors
     /// All that is wrong.
     pub fn check(&self, source: &Source, files: Files<'_>) -> Result<(), Failure> {
         let Some((_, document)) = &self.place else { return Ok(()) };
-        let said = Said { config: self, document, target: None };
+        let said = ConfigCheck { config: self, document, target: None };
         Ok(said.check(source, files).or(())?)
     }
 

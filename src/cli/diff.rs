@@ -5,7 +5,8 @@ use std::io::{BufRead, BufReader, Read as _, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use serde_json::Value;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use super::recordings::Recordings;
 use super::report::{gone, look_through};
@@ -44,6 +45,13 @@ enum Content {
     Run,
     /// Frames.
     Recording,
+}
+
+/// The keys by which the first line of a file is known.
+#[derive(Deserialize)]
+struct Keys {
+    event: Option<IgnoredAny>,
+    t_ms: Option<IgnoredAny>,
 }
 
 impl Diff {
@@ -97,11 +105,11 @@ fn content(path: &Path) -> Result<Option<Content>, Failure> {
         }
     }
     let text = String::from_utf8_lossy(&line);
-    let value: Option<Value> = serde_json::from_str(text.trim_start_matches('\u{feff}')).ok();
-    Ok(value.and_then(|value| match value.as_object()? {
-        object if object.contains_key("event") => Some(Content::Run),
-        object if object.contains_key("t_ms") => Some(Content::Recording),
-        _ => None,
+    let keys: Option<Keys> = serde_json::from_str(text.trim_start_matches('\u{feff}')).ok();
+    Ok(keys.and_then(|keys| match keys {
+        Keys { event: Some(_), .. } => Some(Content::Run),
+        Keys { t_ms: Some(_), .. } => Some(Content::Recording),
+        Keys { .. } => None,
     }))
 }
 

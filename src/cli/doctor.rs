@@ -8,7 +8,7 @@ use clap::Args;
 
 use super::cannot::cannot_run;
 use super::config::Config;
-use super::places::Files;
+use super::config_check::Files;
 use super::run::known;
 use super::server::trust;
 use super::signals::stop_on_signal;
@@ -186,6 +186,9 @@ fn show(out: &mut impl Write, finding: &StepFinding, verbose: bool) -> std::io::
     if !finding.advice.is_empty() {
         let advice = wrapped(width, &finding.advice, TEXT + 2, TEXT + 2);
         writeln!(out, "{:TEXT$}→ {advice}", "")?;
+    }
+    for line in &finding.also {
+        writeln!(out, "{:TEXT$}also: {}", "", wrapped(width, line, TEXT + 6, TEXT + 6))?;
     }
     if finding.state == StepState::Ok && !verbose {
         return Ok(());

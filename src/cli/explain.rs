@@ -7,11 +7,11 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::config::Config;
-use super::places::Files;
+use super::config_check::Files;
 use super::source::{Filter, Source};
 use super::{Failure, usage};
 use crate::exit::Exit;
-use crate::protocol::Protocol;
+use crate::protocol::{Protocol, Reading};
 use crate::reference;
 use crate::report::clip;
 use crate::scenario::{LoadedCase, Outline};
@@ -110,16 +110,21 @@ impl Explain {
     }
 }
 
+/// The answers of an ambiguity, a line each. Where they are one, it is written once.
+fn answers(reading: &Reading) -> String {
+    let all = [("default", &reading.default), ("strict", &reading.strict), ("lenient", &reading.lenient)];
+    if all.iter().all(|(_, answer)| **answer == reading.default) {
+        return format!("    every reading: {}", reading.default);
+    }
+    all.map(|(name, answer)| format!("    {name:<8} {answer}")).join("\n")
+}
+
 /// An ambiguity: what it is about, its answers, and the requirements that depend on it.
 fn show_reading(protocol: &Protocol, id: &str) -> Result<Exit, Failure> {
     let Some(reading) = protocol.extension.readings.get(id) else { return Ok(Exit::Passed) };
     let mut out = super::out();
     writeln!(out, "{id} ({}, ambiguity)\n  {}", protocol.title, reading.topic)?;
-    writeln!(
-        out,
-        "    default  {}\n    strict   {}\n    lenient  {}",
-        reading.default, reading.strict, reading.lenient
-    )?;
+    writeln!(out, "{}", answers(reading))?;
     let depend = protocol.requirements.0.values().filter(|one| one.reading.as_deref() == Some(id));
     let depend: Vec<_> = depend.collect();
     writeln!(out, "  requirements that depend on it:{}", if depend.is_empty() { " none" } else { "" })?;
@@ -127,11 +132,10 @@ fn show_reading(protocol: &Protocol, id: &str) -> Result<Exit, Failure> {
         writeln!(out, "    {} {} {}", one.id, one.level, one.text)?;
     }
     let others = [("strict", &reading.strict), ("lenient", &reading.lenient)];
-    let others: Vec<&str> =
-        others.iter().filter(|(_, answer)| **answer != reading.default).map(|(name, _)| *name).collect();
-    match others[..] {
-        [] => writeln!(out, "  every reading takes this answer")?,
-        ref names => writeln!(out, "  `--reading {}` takes another answer", names.join("` or `--reading "))?,
+    let others = others.iter().filter(|(_, answer)| **answer != reading.default);
+    let others: Vec<String> = others.map(|(name, _)| format!("`--reading {name}`")).collect();
+    if !others.is_empty() {
+        writeln!(out, "  {} takes another answer", others.join(" or "))?;
     }
     Ok(Exit::Passed)
 }
@@ -159,11 +163,7 @@ fn show(protocol: &Protocol, cases: &[Outline], id: &str) -> Result<Exit, Failur
         requirement.reading.as_ref().and_then(|id| Some((id, protocol.extension.readings.get(id)?)))
     {
         writeln!(out, "  reading {id}: {}", reading.topic)?;
-        writeln!(
-            out,
-            "    default  {}\n    strict   {}\n    lenient  {}",
-            reading.default, reading.strict, reading.lenient
-        )?;
+        writeln!(out, "{}", answers(reading))?;
     }
     if let Some(why) = &requirement.unobservable {
         writeln!(out, "  not observable: {why}")?;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use tokio::runtime::Runtime;
+use tokio::sync::watch;
 
 use super::config::Jobs;
 use super::fuzz::budget::Budget;
@@ -52,7 +53,7 @@ struct Extent {
     /// Start no walk after this time: `90s`, `10m`.
     #[arg(long, value_name = "TIME")]
     time: Option<Budget>,
-    /// Most moves of a walk.
+    /// The largest number of moves of a walk.
     #[arg(long, value_name = "N", default_value = "25")]
     moves: std::num::NonZeroUsize,
     /// Seed of the random generator. Default: 1.
@@ -88,15 +89,22 @@ impl Explore {
         self.outputs.reports =
             std::mem::take(&mut self.outputs.reports).settle(&name, &Besides::default())?;
         let runtime = runtime()?;
-        let testbed = self.subject.open(&runtime, &found, self.seed())?;
-        self.explore(&runtime, testbed, &found)
+        let stopped = stop_on_signal(&runtime, found.chosen.as_ref());
+        let testbed = self.subject.open(&runtime, &found, self.seed(), &stopped, &self.outputs.reports)?;
+        self.explore(&runtime, testbed, &found, stopped)
     }
 
     fn seed(&self) -> u64 {
         self.extent.seed.unwrap_or(1)
     }
 
-    fn explore(&self, runtime: &Runtime, testbed: Testbed, found: &Found) -> Result<Exit, Failure> {
+    fn explore(
+        &self,
+        runtime: &Runtime,
+        testbed: Testbed,
+        found: &Found,
+        stopped: watch::Receiver<bool>,
+    ) -> Result<Exit, Failure> {
         let mut out = anstream::stdout();
         let started = testbed.started(0);
         if !self.outputs.quiet {
@@ -108,7 +116,6 @@ impl Explore {
         let mut screen = Screen::new(self.outputs.quiet);
         let command = |file: &str| self.subject.command(file);
         let mut sink = |event: ExploreEvent<'_>| show_event(&mut screen, &event, &folder, command);
-        let stopped = stop_on_signal(runtime, found.chosen.as_ref());
         let report =
             runtime.block_on(campaign::explore(testbed, self.options(found, &folder), &mut sink, stopped));
         screen.clear();
@@ -169,7 +176,7 @@ pub(super) fn show_event(
 fn keep(found: &Finding, scenario: &str, folder: &Path) -> Result<String, String> {
     let path = folder.join(found.file_name());
     crate::output::replace(&path, scenario).map_err(|error| {
-        format!("{} cannot be written: {}", path.display(), crate::shortage::told(&error))
+        format!("{} cannot be written: {}", path.display(), crate::shortage::describe(&error))
     })?;
     Ok(path.display().to_string())
 }

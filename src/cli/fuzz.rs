@@ -11,11 +11,12 @@ use budget::Budget;
 use clap::Args;
 use replay::again;
 use tokio::runtime::Runtime;
+use tokio::sync::watch;
 
 use super::config::Jobs;
 use super::reports::{self, Besides, Reports};
 use super::screen::Screen;
-use super::signals::stop_on_signal;
+use super::signals::{stop, stop_on_signal};
 use super::subject::{Found, Generator, Subject, check_folder, heading};
 use super::{Failure, harness, runtime, usage};
 use crate::exit::{self, Exit};
@@ -110,7 +111,7 @@ struct Outputs {
     /// Show the last line only.
     #[arg(long, short, conflicts_with = "verbose")]
     quiet: bool,
-    /// Show the messages of a finding whole.
+    /// Show the complete messages of a finding.
     #[arg(long, short)]
     verbose: bool,
 }
@@ -124,18 +125,30 @@ impl Fuzz {
         self.outputs.reports =
             std::mem::take(&mut self.outputs.reports).settle(&name, &Besides::default())?;
         let runtime = runtime()?;
-        let testbed = self.subject.open(&runtime, &found, self.seed())?;
-        match &self.folders.replay {
-            Some(folder) => runtime.block_on(again(testbed, folder, DEADLINE * 3, self.seed())),
-            None => self.campaign(&runtime, testbed, &found),
-        }
+        let stopped = stop_on_signal(&runtime, found.chosen.as_ref());
+        let testbed = self.subject.open(&runtime, &found, self.seed(), &stopped, &self.outputs.reports)?;
+        let Some(folder) = &self.folders.replay else {
+            return self.campaign(&runtime, testbed, &found, stopped);
+        };
+        runtime.block_on(async {
+            tokio::select! {
+                exit = again(testbed, folder, DEADLINE * 3, self.seed()) => exit,
+                () = stop(stopped) => Err(Failure::Interrupted),
+            }
+        })
     }
 
     fn seed(&self) -> u64 {
         self.extent.seed.unwrap_or(1)
     }
 
-    fn campaign(&self, runtime: &Runtime, testbed: Testbed, found: &Found) -> Result<Exit, Failure> {
+    fn campaign(
+        &self,
+        runtime: &Runtime,
+        testbed: Testbed,
+        found: &Found,
+        stopped: watch::Receiver<bool>,
+    ) -> Result<Exit, Failure> {
         let mut out = anstream::stdout();
         let corpus = self.stored_programs(testbed.protocol())?;
         let (started, is_launched) = (testbed.started(0), testbed.is_launched());
@@ -148,7 +161,6 @@ impl Fuzz {
         let mut screen = Screen::new(self.outputs.quiet);
         let options = self.options(corpus, found, &folder);
         let mut sink = |event: CampaignEvent<'_>| self.event(&mut screen, &event, &folder);
-        let stopped = stop_on_signal(runtime, found.chosen.as_ref());
         let report = runtime.block_on(campaign::campaign(testbed, options, &mut sink, stopped));
         screen.clear();
         let mut errors: Vec<String> = screen.failed.take().into_iter().collect();
@@ -163,8 +175,8 @@ impl Fuzz {
         if let Some(what) = report.inconclusive().filter(|_| exit == Exit::Nothing) {
             let why = match &report.progress {
                 progress if progress.cases == 0 => "no case was complete in time: use a larger --time",
-                progress if progress.fuzzed == 0 => {
-                    "each case ended before its first input: frameproof doctor shows what is missing"
+                progress if progress.fuzzed < progress.cases.div_ceil(2) => {
+                    "the opening fails: frameproof doctor shows what is missing"
                 }
                 _ => "the server does not answer the same way twice: frameproof run --repeat shows where",
             };

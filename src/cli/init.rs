@@ -33,7 +33,7 @@ pub(super) struct Init {
     /// Copy this shipped protocol with all its scenarios.
     #[arg(long, value_name = "PROTOCOL")]
     from: Option<String>,
-    /// Write a protocol of this kind, with a server of it in Python and one in JavaScript, targets that launch them, and mutants.
+    /// Write a protocol of this kind, with one server in Python and one in JavaScript, targets that launch them, and mutants.
     #[arg(long, value_name = "KIND", conflicts_with_all = ["from", "url"])]
     like: Option<Like>,
     /// The name of the protocol: lower case, digits and hyphens [default: mychat, that of the copied one, or the kind].
@@ -83,7 +83,8 @@ impl Init {
         }
         let files: Vec<(PathBuf, &str)> =
             files.into_iter().map(|(path, text)| (self.folder.join(path), text)).collect();
-        if let Some((path, _)) = files.iter().find(|(path, _)| path.exists()) {
+        // A link to nothing is there, too: whatever is written to it is made where it leads.
+        if let Some((path, _)) = files.iter().find(|(path, _)| path.symlink_metadata().is_ok()) {
             let hint = "choose another folder, or move the file away";
             return Err(usage(format!("{} exists, and nothing is overwritten", path.display()), hint));
         }

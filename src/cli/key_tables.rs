@@ -8,7 +8,7 @@ use crate::protocol::extension::{MessageExtension, SchemaExtension};
 use crate::protocol::{Extension, RequirementsFile};
 use crate::report::table::Table;
 use crate::scenario::file::ScenarioFile;
-use crate::source::schema_of;
+use crate::source::{SYNONYM, schema_of};
 
 /// What an object is called in the tables and in the headings of the pages, where that is not its type's name.
 const TITLES: &[(&str, &str)] = &[
@@ -95,7 +95,11 @@ impl Tables<'_> {
             {
                 meaning += &format!(" {}: {}", self.value(choice), described(choice));
             }
-            table.row([format!("`{name}`"), cell(&self.value(property)), default, cell(&meaning)]);
+            let key = match property.get(SYNONYM).and_then(Value::as_str) {
+                Some(synonym) => format!("`{name}` (or `{synonym}`)"),
+                None => format!("`{name}`"),
+            };
+            table.row([key, cell(&self.value(property)), default, cell(&meaning)]);
         }
         table.markdown()
     }

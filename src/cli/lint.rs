@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::config::Config;
-use super::places::Files;
+use super::config_check::Files;
 use super::source::{Filter, Source};
 use super::{Failure, did_you_mean, usage};
 use crate::exit::Exit;
@@ -14,7 +14,8 @@ use crate::report::escape::styled;
 use crate::scenario::lint::{Finding, Rule, lint};
 use crate::source::Diagnostics;
 
-/// Look for cases that prove less than they seem to: steps that cannot fail, ids written as literals, requirements that no step decides.
+/// Look for cases that prove less than they seem to: steps that cannot fail, ids written as literals, requirements that no step decides; and for
+/// pointers of the protocol that lead nowhere.
 #[derive(Debug, Args)]
 #[command(after_long_help = "`selftest --steps` finds out by mutants which steps are of use.")]
 pub(super) struct Lint {

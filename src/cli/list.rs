@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::config::Config;
+use super::config_check::Files;
 use super::explain::Deciders;
-use super::places::Files;
 use super::source::{Filter, Source, Suite};
 use super::{Failure, nothing};
 use crate::exit::Exit;

@@ -5,6 +5,7 @@ mod cannot;
 mod check;
 mod completions;
 mod config;
+mod config_check;
 mod diff;
 mod doctor;
 mod explain;
@@ -22,7 +23,6 @@ mod model;
 mod monitors;
 mod mutants;
 mod offer;
-mod places;
 mod reading;
 mod recordings;
 mod report;
@@ -129,7 +129,7 @@ fn out() -> Safe<anstream::AutoStream<std::io::Stdout>> {
 }
 
 /// Tells on standard error what is worth knowing and no error.
-fn tell(notes: Vec<Diagnostic>) {
+fn print_notes(notes: Vec<Diagnostic>) {
     if !notes.is_empty() {
         let color = anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never;
         // Nothing is left to do when standard error is gone.
@@ -213,10 +213,10 @@ enum Command {
     /// Start the scripted language model, which a server under test uses in place of its provider.
     Model(model::Model),
     /// Test the suite itself: run it against every fault of the reference server.
-    Selftest(selftest::Selftest),
+    Selftest(Box<selftest::Selftest>),
     /// Judge a recorded trace.
     Check(check::Check),
-    /// Print the console output or JUnit XML of a file that `run --json` wrote.
+    /// Print a run that `run --json` wrote, or write its reports.
     Report(report::Report),
     /// Merge the shards of a run: one verdict, one set of reports.
     Merge(merge::Merge),
@@ -266,7 +266,7 @@ pub fn main() -> ExitCode {
         _ => None,
     };
     if let Some(reads) = reads {
-        shortage::end_when_memory_is_short(Exit::Harness.code(), reads, tell_lack);
+        shortage::end_when_memory_is_short(Exit::Harness.code(), reads, report_lack);
     }
     let result = match arguments.command {
         Command::Run(command) => command.run(),
@@ -317,14 +317,14 @@ fn with_shortage(mut errors: Diagnostics, exit: Exit) -> (Diagnostics, Exit) {
 }
 
 /// Says what this process lacks, and what to do about it.
-fn tell_lack(shortage: Shortage) {
+fn report_lack(shortage: Shortage) {
     let errors = Diagnostics::from(Diagnostic::new(shortage.to_string()).hint(shortage.advice()));
     let color = anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never;
     let _ = writeln!(anstream::stderr(), "{}", styled(&errors.render(color)));
 }
 
 /// Says once that a server which goes on lacks something.
-async fn tell_shortage() {
+async fn report_shortage() {
     let shortage = shortage::came().await;
     let what = match shortage {
         Shortage::Descriptors => {
@@ -338,6 +338,8 @@ async fn tell_shortage() {
 
 /// Descriptors without which nothing is begun.
 const RESERVE: usize = 16;
+/// Threads without which nothing is begun, besides those of the runtime: one that resolves names, one that launches a server, and others.
+const SPARE_THREADS: usize = 4;
 
 /// How long the end of a command waits for work that cannot be given up: a resolver of names that does not answer, for example.
 const LEFT: std::time::Duration = std::time::Duration::from_millis(500);
@@ -364,8 +366,11 @@ impl Drop for Runtime {
 fn runtime() -> Result<Runtime, Failure> {
     // The runtime takes some of its descriptors in a way that panics where there are none.
     let reserve: std::io::Result<Vec<_>> = (0..RESERVE).map(|_| std::fs::File::open("/dev/null")).collect();
-    let builder = || tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime = reserve.map(drop).and_then(|()| builder());
+    // It does so with its threads, too.
+    let workers = std::thread::available_parallelism().map_or(1, usize::from);
+    let builder = || tokio::runtime::Builder::new_multi_thread().worker_threads(workers).enable_all().build();
+    let threads = || shortage::try_threads(workers + SPARE_THREADS);
+    let runtime = reserve.map(drop).and_then(|()| threads()).and_then(|()| builder());
     let runtime = runtime.map_err(|error| match shortage::note_start(&error) {
         Some(_) => Failure::Shortage,
         None => harness(format!("no runtime: {error}"), ""),

@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex};
 use clap::Args;
 
 use super::admission::Admission;
-use super::{Failure, runtime, tell_shortage, usage};
+use super::reports::Reports;
+use super::{Failure, report_shortage, runtime, usage};
 use crate::exit::Exit;
 use crate::model::{self, Observer, Options, Record};
 
@@ -36,13 +37,19 @@ pub(super) struct Model {
     /// Write each request and its end as a line of JSON, without headers and keys.
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
+    /// Write the log also where a symbolic link leads out of the working folder.
+    #[arg(long)]
+    follow_links: bool,
 }
 
 impl Model {
     pub fn run(self) -> Result<Exit, Failure> {
+        if let Some(path) = &self.log {
+            Reports { follow_links: self.follow_links, ..Reports::default() }.check_links(path)?;
+        }
         let observer = self.log.map(log).transpose()?;
         let (guard, most) = (Some(self.admission.guard()), self.admission.most());
-        let options = Options { listen: self.listen, observer, guard, most };
+        let options = Options { listen: self.listen, observer, guard, most, hangs: None };
         let mut out = anstream::stdout();
         runtime()?.block_on(async {
             let started = model::start(options).await;
@@ -54,7 +61,7 @@ impl Model {
             tokio::select! {
                 _ = tokio::signal::ctrl_c() => {}
                 _ = terminate.recv() => {}
-                () = tell_shortage() => {}
+                () = report_shortage() => {}
             }
             model.stop().await;
             Ok(Exit::Passed)

@@ -120,7 +120,7 @@ pub(super) fn explain(name: &str) -> Result<String, Failure> {
 pub(super) fn pages() -> Result<String, Failure> {
     let mut text = String::new();
     for kind in kinds() {
-        let _ = write!(text, "## `{}`\n\n{}. {}\n\n", kind.name, kind.property, kind.about);
+        let _ = write!(text, "## `{}`\n\n{}\n\n", kind.name, kind.about);
         let mut table = crate::report::table::Table::new(["parameter", "", "meaning"]);
         for Parameter { name, required, about } in &kind.parameters {
             let optional = if *required { "" } else { "optional" };

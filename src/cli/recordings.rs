@@ -15,8 +15,8 @@ use crate::exit::Exit;
 use crate::frame::{Limits, Pointer, parse_batch, parse_text};
 use crate::protocol::{LoadOptions, Protocol};
 use crate::recording::compare::compare;
+use crate::recording::entry::{ReadError, Reading, Recording};
 use crate::recording::places::Places;
-use crate::recording::said::{ReadError, Reading, Recording};
 use crate::report::{file, html, recordings};
 use crate::scenario::LoadedCase;
 use crate::trace::{Payload, Reader};
@@ -43,7 +43,7 @@ pub(super) struct Recordings {
     /// Recordings: the largest number of differences shown.
     #[arg(long, value_name = "N", default_value_t = 50)]
     show: usize,
-    /// Recordings: write one page of HTML, with the two side by side.
+    /// Recordings: write one page of HTML, with both side by side.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Write the page also where a symbolic link leads out of the working folder.

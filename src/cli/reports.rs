@@ -236,8 +236,9 @@ impl EventsFile {
     /// The path and the reason.
     pub fn finish(self) -> Result<(), String> {
         let finished = self.output.and_then(|output| output.map_or(Ok(()), Output::finish));
-        finished
-            .map_err(|error| format!("{} cannot be written: {}", self.path.display(), shortage::told(&error)))
+        finished.map_err(|error| {
+            format!("{} cannot be written: {}", self.path.display(), shortage::describe(&error))
+        })
     }
 }
 

@@ -8,8 +8,8 @@ use clap::Args;
 
 use super::cannot::cannot_run;
 use super::config::{Config, Jobs};
+use super::config_check::Files;
 use super::fuzz::budget::Budget;
-use super::places::Files;
 use super::reports::{self, Besides, EventsFile, Frames, Reports};
 use super::run_explore::AfterRun;
 use super::server::{Server, trust};
@@ -65,8 +65,8 @@ pub(super) struct Run {
     /// duration of the cases on a server that answers at once.
     #[arg(long, value_name = "TIME")]
     time: Option<Budget>,
-    /// Then explore the same server with N long valid conversations, as `frameproof explore` does: 20, or this many. What is found is
-    /// kept below reports/.
+    /// After the suite, explore the same server with N (20 if no number is given) long valid conversations, as `frameproof explore` does.
+    /// Findings are written below reports/.
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "20", require_equals = true)]
     explore: Option<std::num::NonZeroU64>,
     /// Seed of the random generator. Default: 1.
@@ -136,7 +136,7 @@ impl Run {
         let config = Config::read(self.config.as_deref())?;
         let named = self.source.name.clone().filter(|word| Source::is_embedded(word));
         self.given = Source { name: named, ..self.source.clone() }.arguments();
-        if self.choice.target.is_none() && !self.server.is_said(&config) && !self.list {
+        if self.choice.target.is_none() && !self.server.is_named(&config) && !self.list {
             self.choice.pick(&config, &self.source)?;
         }
         let files = Files { baseline: self.baseline.as_deref(), ca_file: self.server.ca_file.as_deref() };
@@ -151,7 +151,7 @@ impl Run {
         }
         let baseline = known(self.baseline.as_deref())?;
         if let Some(baseline) = &baseline {
-            self.tell_mistyped(&suites, baseline);
+            self.report_mistyped(&suites, baseline);
         }
         let mut suites = self.filter.select(suites)?;
         let all = suites.len() > 1;
@@ -252,13 +252,13 @@ impl Run {
         }
         match shown.map_err(Failure::from) {
             // The verdict stands, whoever has stopped reading.
-            Ok(()) | Err(Failure::BrokenPipe) => Ok(Exit::heaviest(codes)),
+            Ok(()) | Err(Failure::BrokenPipe) => Ok(Exit::most_severe(codes)),
             Err(failure) => Err(failure),
         }
     }
 
     /// Tells of entries of the baseline that name nothing there is, whatever part of the suite is run.
-    fn tell_mistyped(&self, suites: &[Suite], baseline: &Baseline) {
+    fn report_mistyped(&self, suites: &[Suite], baseline: &Baseline) {
         let [Suite { protocol, cases }] = suites else { return };
         // An entry about a shipped case stays right where other scenarios are run. To a protocol of one's own, or one that an overlay
         // has changed, they need not fit: then nobody knows which names there are.
@@ -270,7 +270,9 @@ impl Run {
             },
         };
         let cases = cases.iter().chain(&shipped).map(|case| case.id.as_str());
-        super::tell(baseline.mistyped(cases.chain(protocol.requirements.0.keys().map(String::as_str))));
+        super::print_notes(
+            baseline.mistyped(cases.chain(protocol.requirements.0.keys().map(String::as_str))),
+        );
     }
 
     /// All protocols at once are for their reference servers only.

@@ -10,7 +10,8 @@ use crate::exit::Exit;
 use crate::protocol::{Extension, RequirementsFile};
 use crate::results::baseline::BaselineFile;
 use crate::scenario::file::ScenarioFile;
-use crate::source::schema_of;
+use crate::selftest::report::Report;
+use crate::source::{schema_of, with_synonyms};
 use crate::trace::Line;
 
 /// Print a JSON Schema for editors.
@@ -35,17 +36,20 @@ enum Of {
     Baseline,
     /// frameproof.toml.
     Config,
+    /// A report of `selftest --report`.
+    Selftest,
 }
 
 impl Schema {
     pub fn run(self) -> Result<Exit, Failure> {
         let schema = match self.of {
             Of::Scenario => schema_of::<ScenarioFile>(),
-            Of::Protocol => schema_of::<Extension>(),
+            Of::Protocol => with_synonyms(schema_of::<Extension>()),
             Of::Requirements => schema_of::<RequirementsFile>(),
             Of::Trace => schema_of::<Line<'static>>(),
             Of::Baseline => schema_of::<BaselineFile>(),
             Of::Config => schema_of::<Config>(),
+            Of::Selftest => schema_of::<Report>(),
         };
         // A value always serialises.
         let text = serde_json::to_string_pretty(&schema).unwrap_or_default();

@@ -1,19 +1,24 @@
 //! `frameproof selftest`.
 
+mod counts;
 mod driver;
+mod explore;
 mod faults;
 mod mutants;
 mod own;
+mod reporting;
 mod steps;
 mod styles;
 mod triggers;
 mod wire;
 
 use std::io::Write;
+use std::path::PathBuf;
 
 use clap::Args;
 
 use self::own::{OwnServer, Tried};
+use self::reporting::Reporting;
 use super::config::Jobs;
 use super::source::{Filter, Source};
 use super::{Failure, usage};
@@ -32,7 +37,8 @@ pub(super) struct Selftest {
     /// Run against the legal styles instead of the faults: nothing may fail.
     #[arg(long)]
     styles: bool,
-    /// Only these styles, separated by commas. With `--triggers`: styles that the faulty servers have in addition.
+    /// Only these styles, separated by commas. With `--triggers`, `--wire`, `--steps` and `--explore`: styles that the servers have in
+    /// addition.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     style: Vec<String>,
     /// Also run against this many random combinations of styles.
@@ -50,6 +56,22 @@ pub(super) struct Selftest {
     /// Remove each judging step from its case in turn: a step is dead if every fault and mutant is still found without it.
     #[arg(long, conflicts_with_all = ["styles", "triggers", "wire", "fault"])]
     steps: bool,
+    /// Run long valid conversations (`--sample` of them) against the correct server: nothing may be found.
+    #[arg(long, conflicts_with_all = ["styles", "triggers", "wire", "steps", "fault", "target", "url"])]
+    explore: bool,
+    /// Run nothing: show how many faults violate each MUST that a suite can exercise, where they are fewer than three.
+    #[arg(long, conflicts_with_all = ["styles", "triggers", "wire", "steps", "explore", "fault", "target", "url"])]
+    count: bool,
+    /// Write what was found to this file, as JSON. What it says of other suites and of other parts (faults, `--triggers`, `--wire`,
+    /// `--styles`, `--explore`) stays.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["steps", "count"])]
+    report: Option<PathBuf>,
+    /// Run nothing: print what a file of `--report` says, as Markdown.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["styles", "triggers", "wire", "steps", "explore", "count", "report", "target", "url"])]
+    table: Option<PathBuf>,
+    /// What is written to the report.
+    #[arg(skip)]
+    reporting: Reporting,
     /// With `--steps` and `--wire`: only these cases, as globs over `family/name`. May be repeated.
     #[arg(long, value_name = "GLOB")]
     case: Vec<String>,
@@ -61,13 +83,14 @@ pub(super) struct Selftest {
     /// With `--wire`: only mutants whose names match this glob, as they are printed. May be repeated.
     #[arg(long, value_name = "GLOB", requires = "wire")]
     mutant: Vec<String>,
-    /// Only this many random pairs of fault and trigger, or mutants of messages. With `--steps`: so many faults, and so many mutants.
+    /// Only this many random pairs of fault and trigger, or mutants of messages. With `--steps`: so many faults, and so many mutants. With
+    /// `--explore`: so many conversations, 100 without it.
     #[arg(long, value_name = "N")]
     sample: Option<usize>,
     /// The seed of the combinations or of the sample.
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     seed: u64,
-    /// Show the cases that found each broken requirement, or what was reported against each style.
+    /// Show the cases that found each violated requirement, or what was reported against each style.
     #[arg(long, short)]
     verbose: bool,
     /// Cases that run at the same time.
@@ -88,7 +111,16 @@ impl Selftest {
             chosen.tools(&mut suites)?;
         }
         let suites = filter.select(suites)?;
-        let exit = if self.steps {
+        if let Some(file) = &self.table {
+            return self.print_table(&suites, file);
+        }
+        if self.count {
+            return self.count(&suites);
+        }
+        self.reporting = Reporting::begin(self.report.as_deref())?;
+        let exit = if self.explore {
+            self.exploration(&suites)
+        } else if self.steps {
             self.steps(&suites, own)
         } else if self.styles {
             self.styles(&suites)

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use clap::Args;
 
 use super::admission::Admission;
-use super::{Failure, harness, runtime, tell_shortage, usage};
+use super::{Failure, harness, report_shortage, runtime, usage};
 use crate::exit::Exit;
 use crate::reference::{self, StartError, Trigger, Variant};
 
@@ -68,7 +68,7 @@ impl Serve {
             tokio::select! {
                 _ = tokio::signal::ctrl_c() => {}
                 _ = terminate.recv() => {}
-                () = tell_shortage() => {}
+                () = report_shortage() => {}
                 () = server.ended() => {
                     return Err(harness("the fault has ended the server", "start it again"));
                 }

@@ -57,7 +57,7 @@ struct Filled {
 
 impl Server {
     /// Whether the command line, or the configuration without a target, says which server.
-    pub fn is_said(&self, config: &Config) -> bool {
+    pub fn is_named(&self, config: &Config) -> bool {
         self.url.is_some()
             || self.fault.is_some()
             || !self.style.is_empty()

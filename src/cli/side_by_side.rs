@@ -9,6 +9,7 @@ use crate::protocol::Protocol;
 use crate::results::event::{RunEvent, Summary};
 use crate::run::{self, RunError, RunOptions, Target};
 use crate::scenario::LoadedCase;
+use crate::shortage::{self, Shortage};
 
 /// One suite, ready to run.
 pub(super) struct SuiteRun {
@@ -34,12 +35,17 @@ pub(super) fn side_by_side(
                 let mut sink = |event: &RunEvent| drop(send.send(event.clone()));
                 runtime.block_on(run::run(protocol, cases, target, options, &mut sink, stopped))
             };
-            (scope.spawn(run), events)
+            (std::thread::Builder::new().spawn_scoped(scope, run), events)
         };
         let running: Vec<_> = suites.into_iter().map(start).collect();
         let ends = running.into_iter().map(|(run, events)| {
             events.iter().for_each(&mut *sink);
-            run.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            match run {
+                Ok(run) => run.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+                Err(error) => {
+                    Err(RunError::Shortage(shortage::note_start(&error).unwrap_or(Shortage::Processes)))
+                }
+            }
         });
         ends.collect()
     })

@@ -61,6 +61,14 @@ pub(super) fn stop_on_signal(runtime: &Runtime, chosen: Option<&Chosen>) -> watc
     stopped
 }
 
+/// Waits for the signal to end.
+pub(super) async fn stop(mut stopped: watch::Receiver<bool>) {
+    if stopped.wait_for(|stopped| *stopped).await.is_err() {
+        // Nobody is left who could send one.
+        std::future::pending::<()>().await;
+    }
+}
+
 async fn wait(handlers: Option<Handlers>, stop: watch::Sender<bool>, groups: Option<Arc<Groups>>) {
     let Some(mut handlers) = handlers else { return };
     handlers.next().await;

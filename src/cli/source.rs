@@ -106,7 +106,7 @@ impl Source {
     pub fn protocols(&mut self, filter: &mut Filter) -> Result<Vec<Arc<Protocol>>, Failure> {
         self.settle(filter);
         let found = self.load(filter)?;
-        super::tell(found.iter().filter_map(|protocol| protocol.bundle()?.note()).collect());
+        super::print_notes(found.iter().filter_map(|protocol| protocol.bundle()?.note()).collect());
         Ok(found)
     }
 
@@ -215,7 +215,7 @@ impl Source {
         for path in &self.scenario {
             cases.extend(scenario::load(path, protocol)?);
         }
-        super::tell(cases.iter_mut().flat_map(|case| std::mem::take(&mut case.notes)).collect());
+        super::print_notes(cases.iter_mut().flat_map(|case| std::mem::take(&mut case.notes)).collect());
         Ok(cases)
     }
 
@@ -247,16 +247,18 @@ impl Source {
     }
 }
 
-/// Does the same with each of several things, side by side.
+/// Does the same with each of several things, side by side, and one after another where no thread can be had.
 fn on_threads<T: Sync, R: Send>(things: &[T], each: impl Fn(&T) -> R + Sync) -> Vec<R> {
     std::thread::scope(|scope| {
         let Some((last, rest)) = things.split_last() else { return Vec::new() };
         let each = &each;
-        let threads: Vec<_> = rest.iter().map(|thing| scope.spawn(move || each(thing))).collect();
+        let start = |thing| (thing, std::thread::Builder::new().spawn_scoped(scope, move || each(thing)));
+        let threads: Vec<_> = rest.iter().map(start).collect();
         let last = each(last);
-        let done = threads
-            .into_iter()
-            .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        let done = threads.into_iter().map(|(thing, thread)| match thread {
+            Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            Err(_) => each(thing),
+        });
         done.collect::<Vec<_>>().into_iter().chain([last]).collect()
     })
 }

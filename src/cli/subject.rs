@@ -5,20 +5,23 @@ use std::sync::Arc;
 
 use clap::Args;
 use tokio::runtime::Runtime;
+use tokio::sync::watch;
 
 use super::cannot::cannot_run;
 use super::config::{Config, Jobs};
-use super::places::Files;
+use super::config_check::Files;
+use super::reports::{self, Reports};
 use super::server::{Server, trust};
+use super::signals::stop;
 use super::source::{Filter, Source, Suite, quote};
 use super::target::{Chosen, TargetChoice, config_argument};
-use super::{Failure, usage};
+use super::{Failure, harness, usage};
 use crate::protocol::Protocol;
 use crate::report::escape;
 use crate::results::event::RunStarted;
 use crate::results::reproduce::Reproduce;
 use crate::run::testbed::Testbed;
-use crate::run::{Randomness, RunOptions, Timing, Transport};
+use crate::run::{Randomness, RunError, RunOptions, Timing, Transport};
 
 /// Cases side by side, unless it is said otherwise.
 const JOBS: u16 = 4;
@@ -66,7 +69,7 @@ impl Subject {
         }
         let mut filter = Filter::default();
         let config = Config::read(self.config.as_deref())?;
-        if self.choice.target.is_none() && !self.server.is_said(&config) {
+        if self.choice.target.is_none() && !self.server.is_named(&config) {
             self.choice.pick(&config, &self.source)?;
         }
         let files = Files { baseline: None, ca_file: self.server.ca_file.as_deref() };
@@ -103,8 +106,15 @@ impl Subject {
         Ok(protocol)
     }
 
-    /// Starts the server, or finds it there.
-    pub fn open(&self, runtime: &Runtime, found: &Found, seed: u64) -> Result<Testbed, Failure> {
+    /// Starts the server, or finds it there. Interrupted meanwhile, the reports are written all the same: they say that nothing was tried.
+    pub fn open(
+        &self,
+        runtime: &Runtime,
+        found: &Found,
+        seed: u64,
+        stopped: &watch::Receiver<bool>,
+        reports: &Reports,
+    ) -> Result<Testbed, Failure> {
         let target = self.server.target(found.chosen.as_ref())?;
         let options = RunOptions {
             transport: Transport { trust: trust(self.server.ca_file.as_deref())?, mutation: None },
@@ -119,8 +129,16 @@ impl Subject {
             prompts: found.chosen.as_ref().map(|chosen| chosen.prompts.clone()).unwrap_or_default(),
             ..RunOptions::default()
         };
-        let testbed = runtime.block_on(Testbed::open(found.protocol.clone(), target.clone(), options));
-        testbed.map_err(|error| cannot_run(&error, &target, found.chosen.as_ref()))
+        let opened = runtime.block_on(async {
+            tokio::select! {
+                opened = Testbed::open(found.protocol.clone(), target.clone(), options) => opened,
+                () = stop(stopped.clone()) => Err(RunError::Interrupted),
+            }
+        });
+        if matches!(opened, Err(RunError::Interrupted)) {
+            reports::failed(reports.write_each(&Vec::new()), |error| harness(error, ""))?;
+        }
+        opened.map_err(|error| cannot_run(&error, &target, found.chosen.as_ref()))
     }
 
     /// Protocol and target, as a command line has them.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use clap::Args;
 
 use super::config::Config;
+use super::config_check::{ConfigCheck, Files, table};
 use super::mutants;
-use super::places::{Files, Said, table};
 use super::source::{Filter, Source, Suite, quote};
 use super::{Failure, did_you_mean, usage};
 use crate::protocol::Protocol;
@@ -77,7 +77,7 @@ impl TargetChoice {
             [] if config.target.is_empty() => {}
             [] => {
                 let names: Vec<_> = config.target.keys().map(|name| format!("`{name}`")).collect();
-                super::tell(vec![Diagnostic::note(format!(
+                super::print_notes(vec![Diagnostic::note(format!(
                     "the configuration's {} is not tested: --target NAME chooses one",
                     names.join(", ")
                 ))]);
@@ -124,7 +124,7 @@ impl TargetChoice {
         apply(target, &mut source, &mut Filter::default());
         let same = config.fill(&mut source, &mut Filter::default());
         let own = config.baseline.as_deref().filter(|_| same);
-        let said = Said { config, document: &document, target: Some(name) };
+        let said = ConfigCheck { config, document: &document, target: Some(name) };
         let baseline = files.baseline.or(target.baseline.as_deref()).or(own);
         let mut errors = said.check(&source, Files { baseline, ..files });
         let environment = |variable: &str| std::env::var(variable).ok();
@@ -175,6 +175,11 @@ impl Chosen {
         let mut errors = Diagnostics::default();
         for suite in suites {
             self.parameters(suite, &mut errors);
+            if self.config.sessions.is_some_and(|sessions| sessions.get() == 1)
+                && let Some(protocol) = Arc::get_mut(&mut suite.protocol)
+            {
+                protocol.set_single_session();
+            }
             self.broken(suite, &mut errors);
             for (class, tool) in &self.config.tools {
                 let at = format!("{}/tools/{}", table(&self.spec.name), escape_token(class));

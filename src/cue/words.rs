@@ -7,15 +7,15 @@ use super::{Cue, Step};
 /// Steps that are told of one cue.
 const STEPS: usize = 12;
 /// Characters of what is said.
-const SAID: usize = 80;
+const MAX_TEXT: usize = 80;
 
 /// The cue in a frame's text, in words. None: there is none that can be read.
 pub(crate) fn words(text: &str) -> Option<String> {
-    Cue::find(text).ok().flatten().map(|cue| told(&cue.turn))
+    Cue::find(text).ok().flatten().map(|cue| describe(&cue.turn))
 }
 
 /// Steps in words.
-pub(crate) fn told(turn: &[Step]) -> String {
+pub(crate) fn describe(turn: &[Step]) -> String {
     let more = turn.len().saturating_sub(STEPS);
     let mut steps: Vec<String> = turn.iter().take(STEPS).map(step).collect();
     if more > 0 {
@@ -41,18 +41,18 @@ fn step(step: &Step) -> String {
         let text = parts.concat();
         let pieces =
             if parts.len() > 1 { format!(" in {} pieces{pace}", parts.len()) } else { String::new() };
-        format!("“{}”{pieces}", within(&text, SAID))
+        format!("“{}”{pieces}", within(&text, MAX_TEXT))
     };
     match step {
         Step::Say { say, every_ms } => format!("says {}", quoted(say, *every_ms)),
         Step::Think { think, every_ms } => format!("thinks {}", quoted(think, *every_ms)),
         Step::Call { call } => {
             let arguments = serde_json::to_string(&call.args).unwrap_or_default();
-            format!("calls {} {}", within(&call.name, SAID), within(&arguments, SAID))
+            format!("calls {} {}", within(&call.name, MAX_TEXT), within(&arguments, MAX_TEXT))
         }
         Step::Pause { pause_ms } => format!("waits {pause_ms} ms"),
         Step::Fail { fail } => {
-            format!("fails with HTTP {} “{}”", fail.status, within(&fail.message, SAID))
+            format!("fails with HTTP {} “{}”", fail.status, within(&fail.message, MAX_TEXT))
         }
         Step::Hang { .. } => "hangs until it is cancelled".to_owned(),
     }

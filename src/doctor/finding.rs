@@ -12,8 +12,9 @@ use crate::wire::ConnectError;
 pub(crate) const STARTS: &str = "does it start?";
 const READY: &str = "is it ready?";
 pub(crate) const UPGRADES: &str = "upgrade?";
-/// The last step.
 pub(crate) const APART: &str = "are sessions isolated?";
+/// The last step: what it leaves pending disturbs no other, not even where all share one session.
+pub(crate) const ASKS: &str = "is approval requested?";
 
 /// How a step went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +40,8 @@ pub struct StepFinding {
     pub text: String,
     /// What to do about it; empty: nothing.
     pub advice: String,
+    /// What else is wrong that no step before has told.
+    pub also: Vec<String>,
     /// The frames that show it.
     pub frames: Vec<FrameRecord>,
     /// What else shows it, such as the answer to the upgrade.
@@ -50,12 +53,21 @@ pub struct StepFinding {
 impl StepFinding {
     pub(crate) fn new(step: &'static str, state: StepState, text: impl Into<String>, advice: &str) -> Self {
         let (text, advice) = (text.into(), advice.to_owned());
-        Self { step, state, text, advice, frames: Vec::new(), notes: Vec::new(), log: Vec::new() }
+        Self {
+            step,
+            state,
+            text,
+            advice,
+            also: Vec::new(),
+            frames: Vec::new(),
+            notes: Vec::new(),
+            log: Vec::new(),
+        }
     }
 
     /// Whether no step comes behind this one.
     pub fn is_last(&self) -> bool {
-        self.step == APART
+        self.step == ASKS
     }
 }
 
@@ -113,7 +125,8 @@ pub(crate) fn started(target: &Target, start: Start) -> String {
         Target::Configured(spec) if spec.is_launched() => {
             let names: Vec<&str> = spec.processes.iter().map(|process| process.name.as_str()).collect();
             let how = if start == Start::Ready { "launched and ready" } else { "launched" };
-            format!("{how}: {}", names.join(", "))
+            let surroundings = spec.surroundings().map(|text| format!("; {text}")).unwrap_or_default();
+            format!("{how}: {}{surroundings}", names.join(", "))
         }
         Target::Reference { .. } => "the reference server was started".to_owned(),
         _ => "frameproof does not launch it: it is already running".to_owned(),

@@ -3,6 +3,8 @@
 //! Each step is a case made for it and run as any other, so that what it finds is what a run would find.
 
 pub(crate) mod finding;
+mod late;
+mod reported;
 mod walk;
 
 pub use finding::{StepFinding, StepState};

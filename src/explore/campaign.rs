@@ -20,7 +20,6 @@ use crate::results::event::{Failure, Verdict};
 use crate::run::testbed::Testbed;
 use crate::shortage::{self, Shortage};
 use crate::synthesis::runner::Runner;
-use crate::trace::{Direction, Payload};
 
 /// Replays that must all show a finding.
 const CONFIRMATIONS: usize = 3;
@@ -124,7 +123,7 @@ impl Replayer {
     /// Runs a walk. `None`: it is no scenario.
     async fn run(&self, walk: Walk, seed: u64) -> Option<Execution> {
         let rendered = walk.render(self.protocol(), &self.table, "walk", "A walk");
-        let outcome = self.runner.run(&rendered.case, seed, self.runner.deadline()).await?;
+        let (outcome, _) = self.runner.run(&rendered.case, seed, self.runner.deadline()).await?;
         Some(Execution { walk, rendered, outcome })
     }
 
@@ -140,7 +139,7 @@ impl Replayer {
             let replayer = self.clone();
             tokio::spawn(async move {
                 let rendered = walk.render(replayer.protocol(), &replayer.table, "walk", "A walk");
-                let outcome = replayer.runner.replay(&rendered.case, seed, deadline).await?;
+                let (outcome, _) = replayer.runner.replay(&rendered.case, seed, deadline).await?;
                 Some(Execution { walk, rendered, outcome })
             })
         };
@@ -287,12 +286,9 @@ impl Exploration<'_> {
     /// Counts what was done, and confirms what failed.
     async fn take_in(&mut self, execution: Execution, index: Option<u64>, seed: u64) {
         let done = execution.moves_done();
-        let sent = |event: &&crate::trace::Event| {
-            event.dir == Direction::Send && matches!(event.payload, Payload::Text(_) | Payload::Binary(_))
-        };
         let progress = &mut self.report.progress;
         progress.moves += done as u64;
-        progress.sent += execution.outcome.trace.iter().filter(sent).count() as u64;
+        progress.sent += execution.outcome.sent as u64;
         progress.time = self.start.elapsed();
         let progress = *progress;
         self.report.coverage.add(&execution.walk, done, self.replayer.protocol(), &self.replayer.table);

@@ -56,7 +56,7 @@ impl Execution {
             .collect();
         // A walk without a server says nothing.
         if found.is_empty()
-            && !self.outcome.trace.is_empty()
+            && self.outcome.has_begun
             && let Some(reason) = self.outcome.broke()
         {
             found.push((Fingerprint { requirements: Vec::new(), shape: without_values(reason) }, None));

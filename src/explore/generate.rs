@@ -90,6 +90,22 @@ mod tests {
         });
     }
 
+    /// All clients of a server with one session are in that one.
+    #[test]
+    fn a_server_with_one_session_is_asked_for_no_other() {
+        for name in Protocol::embedded_names() {
+            let mut protocol = Protocol::embedded(name, &LoadOptions::default()).expect("it loads");
+            let others = |protocol: &Arc<Protocol>| {
+                let table = Table::new(protocol, BTreeSet::new());
+                let walks = (0..40).flat_map(|index| walk(protocol, &table, 7, index, 25).moves);
+                walks.filter(|step| table.session_of(step.by) != 0).count()
+            };
+            let before = others(&protocol);
+            Arc::get_mut(&mut protocol).expect("nobody else has it").set_single_session();
+            assert_eq!(others(&protocol), 0, "{name}: {before} before");
+        }
+    }
+
     #[test]
     fn a_walk_is_a_scenario() {
         let document = Arc::new(Document::parse("explore", "{}").expect("a map"));

@@ -93,7 +93,10 @@ impl<'m> Model<'m> {
         (!watched || self.can_be_watched(*by, act))
             && !self.table.without().contains(&act.to_string())
             && match act {
-                Act::Open => !self.is_connected(*by) && self.may_join(*by),
+                Act::Open => {
+                    let has_session = self.table.session_of(*by) == 0 || !self.table.is_single;
+                    has_session && !self.is_connected(*by) && self.may_join(*by)
+                }
                 _ => self.is_connected(*by) && self.is_legal_when_connected(*by, act),
             }
     }

@@ -290,8 +290,12 @@ impl<'w> Writer<'w> {
                 }
             }
         }
-        self.opening(FRESH, Some("later"), None);
-        self.turn(FRESH, "{{cue.clean}}");
+        // Where there is one session, and one client in it, nobody else can come.
+        if !self.table.is_single || self.table.is_shared {
+            let session = if self.table.is_single { None } else { Some("later") };
+            self.opening(FRESH, session, None);
+            self.turn(FRESH, "{{cue.clean}}");
+        }
         self.unseen();
     }
 

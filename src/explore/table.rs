@@ -39,6 +39,8 @@ pub struct Table {
     pub has_state: bool,
     /// Whether sessions are to be kept apart.
     pub is_isolated: bool,
+    /// There is one session for all clients.
+    pub is_single: bool,
     /// Acts that are left out.
     without: BTreeSet<String>,
 }
@@ -96,6 +98,7 @@ impl Table {
             is_shared: explore.shared.is_some(),
             has_state: extension.state.is_some(),
             is_isolated: !fuzzing.isolated.is_empty(),
+            is_single: protocol.lacks_isolation().is_some(),
             without,
         }
     }

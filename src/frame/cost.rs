@@ -38,12 +38,12 @@ const SMALL: usize = 64 << 10;
 const LARGE: usize = 1 << 20;
 
 /// What may still be spent on a frame that is being parsed.
-pub(super) struct Purse {
+pub(super) struct Budget {
     left: Cell<usize>,
     small: bool,
 }
 
-impl Purse {
+impl Budget {
     pub fn of(text: usize) -> Self {
         Self { left: Cell::new(allowed(text)), small: is_small(text) }
     }

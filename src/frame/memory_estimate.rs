@@ -37,12 +37,12 @@ impl<'de> Visitor<'de> for MemoryEstimate<'_> {
         Ok(())
     }
     fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<(), E> {
-        self.0.paid(self.0.purse.text(value.len()))
+        self.0.paid(self.0.budget.text(value.len()))
     }
     fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<(), A::Error> {
         let seed = Self(self.0.deeper()?);
         while access.next_element_seed(seed)?.is_some() {
-            self.0.paid(self.0.purse.item())?;
+            self.0.paid(self.0.budget.item())?;
         }
         Ok(())
     }
@@ -50,9 +50,9 @@ impl<'de> Visitor<'de> for MemoryEstimate<'_> {
         let seed = Self(self.0.deeper()?);
         let mut first = true;
         while let Some(Length(key)) = access.next_key()? {
-            self.0.paid(self.0.purse.field(key))?;
+            self.0.paid(self.0.budget.field(key))?;
             if std::mem::take(&mut first) {
-                self.0.paid(self.0.purse.object())?;
+                self.0.paid(self.0.budget.object())?;
             }
             access.next_value_seed(seed)?;
         }

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-use super::cost::{self, Purse, allowed};
+use super::cost::{self, Budget, allowed};
 use super::memory_estimate::MemoryEstimate;
 use super::{FrameError, Place};
 
@@ -97,14 +97,14 @@ fn parse_any(text: &str, limits: &Limits) -> Result<Value, FrameError> {
     let broken = Broken::default();
     if cost::is_large(text.len()) {
         // What is refused in the end takes no memory before.
-        let purse = Purse::of(text.len());
-        let seed = MemoryEstimate(Node { depth_left: limits.max_depth, broken: &broken, purse: &purse });
+        let budget = Budget::of(text.len());
+        let seed = MemoryEstimate(Node { depth_left: limits.max_depth, broken: &broken, budget: &budget });
         let mut reader = serde_json::Deserializer::from_str(text);
         seed.deserialize(&mut reader).map_err(|error| broken.explain(&error, limits, text.len()))?;
     }
-    let purse = Purse::of(text.len());
+    let budget = Budget::of(text.len());
     let mut reader = serde_json::Deserializer::from_str(text);
-    let seed = Node { depth_left: limits.max_depth, broken: &broken, purse: &purse };
+    let seed = Node { depth_left: limits.max_depth, broken: &broken, budget: &budget };
     seed.deserialize(&mut reader)
         .and_then(|value| reader.end().map(|()| value))
         .map_err(|error| broken.explain(&error, limits, text.len()))
@@ -184,7 +184,7 @@ impl Broken {
 pub(super) struct Node<'b> {
     depth_left: usize,
     broken: &'b Broken,
-    pub(super) purse: &'b Purse,
+    pub(super) budget: &'b Budget,
 }
 
 impl Node<'_> {
@@ -230,18 +230,18 @@ impl<'de> Visitor<'de> for Node<'_> {
         Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
     }
     fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<Value, E> {
-        self.paid(self.purse.text(value.len()))?;
+        self.paid(self.budget.text(value.len()))?;
         Ok(Value::String(value.to_owned()))
     }
     fn visit_string<E: serde::de::Error>(self, value: String) -> Result<Value, E> {
-        self.paid(self.purse.text(value.len()))?;
+        self.paid(self.budget.text(value.len()))?;
         Ok(Value::String(value))
     }
     fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
         let seed = self.deeper()?;
         let mut items = Vec::new();
         while let Some(item) = access.next_element_seed(seed)? {
-            self.paid(self.purse.item())?;
+            self.paid(self.budget.item())?;
             items.push(item);
         }
         Ok(Value::Array(items))
@@ -250,11 +250,11 @@ impl<'de> Visitor<'de> for Node<'_> {
         let seed = self.deeper()?;
         let mut map = Map::new();
         while let Some(key) = access.next_key::<String>()? {
-            self.paid(self.purse.field(key.len()))?;
+            self.paid(self.budget.field(key.len()))?;
             if map.is_empty() {
-                self.paid(self.purse.object())?;
+                self.paid(self.budget.object())?;
                 // What most objects need, at once and not in three steps; in a large frame, no more than they need.
-                map = Map::with_capacity(if self.purse.is_small() { TYPICAL } else { 1 });
+                map = Map::with_capacity(if self.budget.is_small() { TYPICAL } else { 1 });
             }
             match map.entry(key) {
                 serde_json::map::Entry::Vacant(slot) => {

@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 use super::budget::Budget;
 use super::confirm::Confirmer;
-use super::events::{CampaignEnd, CampaignEvent, CampaignReport, EventSink, Progress};
+use super::events::{CampaignEnd, CampaignEvent, CampaignReport, EventSink, Note, Progress};
 use super::executor::{Execution, Executor};
 use super::feedback::Feedback;
 use super::findings::{Findings, Origin};
@@ -15,6 +15,7 @@ use super::fingerprint::Fingerprint;
 use super::generate::Generator;
 use super::in_flight::{Finished, InFlight};
 use super::investigate::{Investigator, MemoryState};
+use super::joint::cases as ran;
 use super::program::Program;
 use super::reachability::reachable_states;
 use super::source::ProgramSource;
@@ -22,6 +23,7 @@ use crate::results::death::Death;
 use crate::results::event::Verdict;
 use crate::run::testbed::Testbed;
 use crate::shortage;
+use crate::text::normalize;
 
 /// Cases between two looks at a launched target, and between two reports of progress.
 const ROUND: u64 = 16;
@@ -63,6 +65,8 @@ struct Campaign<'c> {
     iterations: Option<u64>,
     /// Cases side by side.
     jobs: usize,
+    /// How far the output of the target was looked through.
+    output_seen: u64,
     totals: Totals,
     ended: CampaignEnd,
 }
@@ -131,7 +135,7 @@ async fn passed(end: Option<Instant>) {
 impl<'c> Campaign<'c> {
     fn new(target: Testbed, options: CampaignOptions, events: EventSink<'c>) -> Self {
         let CampaignOptions { seed, reproduce, .. } = options;
-        let feedback = Feedback::new(target.protocol());
+        let feedback = Feedback::default();
         let budget = Budget::start(options.time, options.slack);
         let executor = Executor::new(target, seed, options.deadline);
         let origin = Origin { protocol: executor.protocol().clone(), seed, reproduce };
@@ -143,6 +147,7 @@ impl<'c> Campaign<'c> {
             budget,
             iterations: options.iterations,
             jobs: options.jobs,
+            output_seen: 0,
             totals: Totals::default(),
             ended: CampaignEnd::Done,
         }
@@ -151,7 +156,7 @@ impl<'c> Campaign<'c> {
     async fn run(&mut self, corpus: Vec<Program>) {
         // Its first cases may take long.
         self.report_progress();
-        let states = reachable_states(&mut self.investigator, self.jobs).await;
+        let states = reachable_states(&mut self.investigator, self.jobs, self.budget.whole()).await;
         self.investigator.report_doubts();
         let executor = &self.investigator.executor;
         let generator = Generator::new(executor.protocol(), states);
@@ -201,6 +206,18 @@ impl<'c> Campaign<'c> {
         let programs = cases.in_flight.take_recent();
         let crashes = self.investigator.take_crashes().await;
         if !crashes.is_empty() {
+            self.output_seen = 0;
+        }
+        for text in self.investigator.executor.target.outbursts(&mut self.output_seen).await {
+            self.investigator.events.note(Note {
+                kind: normalize(&text),
+                text: format!(
+                    "the output of the server tells of a failure that it survived: {text} ({} ran)",
+                    ran(&programs)
+                ),
+            });
+        }
+        if !crashes.is_empty() {
             // No case has noticed.
             cases.in_flight.wait_for_all().await;
             for how in &crashes {
@@ -243,15 +260,14 @@ impl<'c> Campaign<'c> {
     fn learn(&mut self, execution: Option<&Execution>) {
         let Some(execution) = execution else { return };
         self.totals.cases += 1;
-        self.totals.fuzzed += u64::from(execution.has_sent_input());
-        self.totals.sent += execution.sent() as u64;
+        self.totals.fuzzed += u64::from(execution.observed.has_sent_input);
+        self.totals.sent += execution.outcome.sent as u64;
         let report = &execution.outcome.report;
         if report.verdict == Verdict::Passed {
             self.investigator.confirmer.latency.add(Duration::from_secs_f64(report.seconds));
         }
         report.exercised.add_to(&mut self.totals.exercised);
-        let Execution { program, rendered, outcome } = execution;
-        if let Some(novel) = self.feedback.learn(program, rendered, outcome) {
+        if let Some(novel) = self.feedback.learn(&execution.program, &execution.observed.answered) {
             self.investigator.events.send(CampaignEvent::Novel(&novel));
         }
     }

@@ -142,7 +142,8 @@ impl Confirmer {
 
     /// Replaces the run that is pending by that of a smaller program: the one that was found quickly, or one that is looked for.
     async fn shrink_pending(&mut self, executor: &Executor, quick: Option<QuickShrink>, seed: u64) {
-        let end = self.budget.end();
+        // What else fails must be confirmed in what is left of the time.
+        let until = self.budget.end_of_share();
         let Some(Pending::Confirmed(confirmed)) = &mut self.pending else { return };
         let Confirmed { execution, replays, print, .. } = confirmed.as_mut();
         let QuickShrink { smallest, replays: tried } = quick.unwrap_or_default();
@@ -156,9 +157,6 @@ impl Confirmer {
             self.latency.was_misleading();
         }
         let patience = Patience { first: executor.deadline(), again: executor.replay_deadline() };
-        // What else has failed by the end of the time must be confirmed in what is left of it.
-        let left = end.map(|end| end.saturating_duration_since(Instant::now()).mul_f64(0.75));
-        let until = left.map(|left| Instant::now() + left);
         shrink(executor, (execution, replays), print, seed, patience, until).await;
     }
 
@@ -173,7 +171,8 @@ impl Confirmer {
     /// The end of the campaign, less the time in which a silence is confirmed.
     fn end_of_quick_shrinking(&self, executor: &Executor) -> Option<Instant> {
         let needed = executor.replay_deadline().mul_f64(executor.target.scale().unwrap_or(1.0));
-        self.budget.end().map(|end| end.checked_sub(needed).unwrap_or(end))
+        let end = self.budget.end().map(|end| end.checked_sub(needed).unwrap_or(end));
+        end.zip(self.budget.end_of_share()).map(|(end, share)| end.min(share))
     }
 }
 

@@ -62,7 +62,10 @@ pub(super) fn readable(path: &Path) -> Result<(), String> {
 fn program(path: &Path, protocol: &Protocol) -> Result<Program, String> {
     readable(path)?;
     let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
-    let program: Program = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+    let mut program: Program = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+    if protocol.lacks_isolation().is_some() {
+        (program.bystander, program.bystander_state) = (false, None);
+    }
     let mut states = program.state.iter().chain(&program.bystander_state);
     if let Some(unknown) = states.find(|state| !protocol.extension.fuzzing.states.contains_key(*state)) {
         return Err(format!("the protocol has no state `{unknown}`"));

@@ -80,7 +80,10 @@ impl CampaignReport {
         if fuzzed == 0 {
             return Some("nothing was fuzzed");
         }
-        let most_failed = u64::try_from(self.unconfirmed).is_ok_and(|failed| failed > cases / 2);
+        if fuzzed < cases.div_ceil(2) {
+            return Some("most cases ended before their first input");
+        }
+        let most_failed = u64::try_from(self.unconfirmed).is_ok_and(|failed| failed > fuzzed / 2);
         most_failed.then_some("most cases failed, and no replay reproduced it")
     }
 }

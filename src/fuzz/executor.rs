@@ -5,14 +5,13 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 
-use super::feedback::start_of;
 use super::fingerprint::{Fingerprint, fingerprints};
+use super::observed::Observed;
 use super::program::Program;
 use super::render::Rendered;
 use crate::results::event::{Failure, Verdict};
-use crate::run::testbed::{CaseRun, Testbed};
+use crate::run::testbed::{CaseRun, Recorded, Testbed};
 use crate::synthesis::runner::Runner;
-use crate::trace::{Direction, End, Event, Payload};
 
 /// Replays that must all reproduce a finding.
 pub(super) const CONFIRMATIONS: usize = 3;
@@ -39,6 +38,8 @@ pub struct Execution {
     pub rendered: Rendered,
     /// What came of it.
     pub outcome: CaseRun,
+    /// What was seen of the target.
+    pub observed: Observed,
 }
 
 impl Executor {
@@ -55,15 +56,33 @@ impl Executor {
     /// Runs a program. `None`: it is no scenario (shrinking may cause that).
     pub async fn run(&self, program: Program, seed: u64, deadline: Duration) -> Option<Execution> {
         let rendered = self.rendered(&program);
-        let outcome = self.runner.run(&rendered.case, seed, deadline).await?;
-        Some(Execution { program, rendered, outcome })
+        let run = self.runner.run(&rendered.case, seed, deadline).await?;
+        Some(self.execution(program, rendered, run))
     }
 
     /// Runs a program against a server of its own, where there can be one.
     pub async fn replay(&self, program: Program, seed: u64, deadline: Duration) -> Option<Execution> {
         let rendered = self.rendered(&program);
-        let outcome = self.runner.replay(&rendered.case, seed, deadline).await?;
-        Some(Execution { program, rendered, outcome })
+        let run = self.runner.replay(&rendered.case, seed, deadline).await?;
+        Some(self.execution(program, rendered, run))
+    }
+
+    /// Looks at what was recorded, and keeps no more of it.
+    fn execution(
+        &self,
+        program: Program,
+        rendered: Rendered,
+        (outcome, recorded): (CaseRun, Recorded),
+    ) -> Execution {
+        let observed = Observed::new(self.protocol(), &program, &rendered, &outcome, &recorded);
+        Execution { program, rendered, outcome, observed }
+    }
+
+    /// Runs a candidate of shrinking against a server on which earlier ones have passed.
+    async fn try_candidate(&self, program: Program, seed: u64, deadline: Duration) -> Option<Execution> {
+        let rendered = self.rendered(&program);
+        let run = self.runner.try_candidate(&rendered.case, seed, deadline).await?;
+        Some(self.execution(program, rendered, run))
     }
 
     /// Replays programs side by side, at most `jobs` at once; the results are in the programs' order.
@@ -74,6 +93,31 @@ impl Executor {
         deadline: Duration,
         jobs: usize,
     ) -> Vec<Option<Execution>> {
+        let replay =
+            move |executor: Self, program| async move { executor.replay(program, seed, deadline).await };
+        self.side_by_side(programs, jobs, replay).await
+    }
+
+    /// Tries candidates of shrinking in the same way, on servers that are kept running between them.
+    pub async fn try_candidates(
+        &self,
+        programs: Vec<Program>,
+        seed: u64,
+        deadline: Duration,
+        jobs: usize,
+    ) -> Vec<Option<Execution>> {
+        let attempt = move |executor: Self, program| async move {
+            executor.try_candidate(program, seed, deadline).await
+        };
+        self.side_by_side(programs, jobs, attempt).await
+    }
+
+    async fn side_by_side<F: Future<Output = Option<Execution>> + Send + 'static>(
+        &self,
+        programs: Vec<Program>,
+        jobs: usize,
+        run: impl Fn(Self, Program) -> F,
+    ) -> Vec<Option<Execution>> {
         let jobs = self.replay_jobs(jobs);
         let mut results: Vec<Option<Execution>> = programs.iter().map(|_| None).collect();
         let mut waiting = programs.into_iter().enumerate();
@@ -82,7 +126,8 @@ impl Executor {
             while running.len() < jobs {
                 let Some((index, program)) = waiting.next() else { break };
                 let executor = self.clone();
-                running.spawn(async move { (index, executor.replay(program, seed, deadline).await) });
+                let run = run(executor, program);
+                running.spawn(async move { (index, run.await) });
             }
             match running.join_next().await {
                 // A replay that panicked is one that did not reproduce the finding.
@@ -110,7 +155,7 @@ impl Executor {
 impl Execution {
     /// Everything that is wrong, each with its failure.
     pub fn failures(&self) -> Vec<(Fingerprint, Option<Failure>)> {
-        fingerprints(&self.program, &self.rendered, &self.outcome)
+        fingerprints(&self.program, &self.rendered, &self.outcome, &self.observed)
     }
 
     /// Everything that is wrong.
@@ -138,30 +183,12 @@ impl Execution {
 
     /// Whether a crash of the server can have harmed it: a connection broke off, or none could be opened.
     pub fn lost_its_server(&self) -> bool {
-        let lost = |event: &Event| {
-            event.dir == Direction::Recv && matches!(event.payload, Payload::End(End::Eof | End::Reset))
-        };
-        self.outcome.broke().is_some() || self.outcome.trace.iter().any(lost)
+        self.outcome.broke().is_some() || self.observed.has_lost_connection
     }
 
     /// Whether it shows the defect: the same oracle, and a requirement that it says is broken.
     pub fn reproduces(&self, wanted: &Fingerprint) -> bool {
         self.fingerprints().iter().any(|print| print.is_same_defect(wanted))
-    }
-
-    /// Whether it came as far as to send an input, and not only what leads there.
-    pub fn has_sent_input(&self) -> bool {
-        let Some(first) = self.rendered.places.first() else { return false };
-        let sent =
-            |event: &Event| event.dir == Direction::Send && !matches!(event.payload, Payload::Open { .. });
-        start_of(&self.outcome, first).is_some_and(|at| self.outcome.trace.iter().skip(at).any(sent))
-    }
-
-    /// Messages that were sent.
-    pub fn sent(&self) -> usize {
-        let is_message = |payload: &Payload| matches!(payload, Payload::Text(_) | Payload::Binary(_));
-        let sent = |event: &&Event| event.dir == Direction::Send && is_message(&event.payload);
-        self.outcome.trace.iter().filter(sent).count()
     }
 }
 

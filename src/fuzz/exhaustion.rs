@@ -33,7 +33,7 @@ pub(super) fn exhausted_after(execution: &Execution) -> Option<usize> {
         return None;
     }
     execution.outcome.death()?;
-    Some(execution.sent())
+    Some(execution.outcome.sent)
 }
 
 /// Looks for a number of harmless cases that alone crash the server in the same way.

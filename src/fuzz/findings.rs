@@ -20,7 +20,7 @@ use super::program::Program;
 use crate::protocol::{Protocol, ReadingName};
 use crate::results::death::Death;
 use crate::results::event::Failure;
-use crate::results::kept::Details;
+use crate::results::kept::{Details, weight};
 use crate::scenario::write;
 use crate::synthesis::text::without_values;
 
@@ -154,11 +154,13 @@ impl Findings {
         if failure.is_none() {
             found.report.reason.get_or_insert_with(|| evidence.message.clone());
         }
+        self.details.forget(weight(&found.report));
         found.report.failures.extend(failure.map(|failure| Failure { frames: Vec::new(), ..failure }));
         found.evidence.push(evidence);
         found.report.covers = found.requirements();
         let scenario = self.origin.scenario(&self.all[at]);
         events.send(CampaignEvent::Joined(&self.all[at], &scenario));
+        self.details.bound(&mut self.all[at].report);
     }
 
     /// Adds what several cases have caused together.

@@ -3,19 +3,16 @@
 use std::collections::BTreeSet;
 
 use super::crashes::CrashKind;
-use super::generate::mutate::DEEP;
-use super::input::Input;
+use super::observed::Observed;
 use super::oracle::Oracle;
 use super::program::{OPENED, Program};
 use super::render::Rendered;
 use super::step_writer::Part;
-use crate::frame::{self, FrameError};
 use crate::results::Check;
 use crate::results::death::Death;
 use crate::results::event::{Failure, Verdict};
 use crate::run::testbed::CaseRun;
 use crate::synthesis::text::without_values;
-use crate::trace::{Direction, End, Event, Payload};
 
 /// What makes two findings the same.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -101,17 +98,22 @@ pub fn fingerprints(
     program: &Program,
     rendered: &Rendered,
     outcome: &CaseRun,
+    observed: &Observed,
 ) -> Vec<(Fingerprint, Option<Failure>)> {
     let state = program.state_name().to_owned();
     let mut found = Vec::new();
     // Where the server crashed, the crash is the failure.
     let judged = outcome.report.failures.iter().enumerate().filter(|(_, one)| one.verdict != Verdict::Error);
-    let judged = judged.filter(|(_, failure)| !echoes_deep_input(program, failure, &outcome.trace));
+    // What was sent deep may come back as deep: too deep for our parser, and no fault of the server.
+    let is_echo = |one: &Failure| {
+        one.check == Check::Frame && one.frames.iter().any(|frame| observed.too_deep.contains(frame))
+    };
+    let judged = judged.filter(|(_, failure)| !is_echo(failure));
     for (index, failure) in judged {
         let at = outcome.failed_at.get(index).map_or("", String::as_str);
         let oracle = oracle_of(failure, at, rendered);
         // Who never sends a close frame does not send it after any frame.
-        let hangs_up = oracle == Oracle::Framing && !is_closed(&outcome.trace);
+        let hangs_up = oracle == Oracle::Framing && observed.hangs_up;
         // A wrong frame says itself what is wrong, whatever the inputs were; what fails before the first input was caused by none.
         let is_of_inputs = !oracle.is_about_a_frame() && oracle != Oracle::Setup && !hangs_up;
         let print = Fingerprint {
@@ -126,7 +128,7 @@ pub fn fingerprints(
     }
     // A case without a server says nothing.
     if found.is_empty()
-        && !outcome.trace.is_empty()
+        && outcome.has_begun
         && let Some(reason) = outcome.broke()
     {
         let lost = || Fingerprint::of_target(without_values(reason));
@@ -138,28 +140,6 @@ pub fn fingerprints(
 
 /// Signature of a connection that the server has ended without a close frame, whatever code was due.
 const NO_CLOSE_FRAME: &str = "no close frame";
-
-/// Whether the last connection that the server has ended was not ended below WebSocket: by the end of the TCP stream, or a reset.
-fn is_closed(trace: &[Event]) -> bool {
-    let ends = trace.iter().rev().filter(|event| event.dir == Direction::Recv);
-    let end =
-        ends.map(|event| &event.payload).find(|what| matches!(what, Payload::Close { .. } | Payload::End(_)));
-    !matches!(end, Some(Payload::End(End::Eof | End::Reset)))
-}
-
-/// What was sent deep may come back as deep: too deep for our parser, and no fault of the server.
-fn echoes_deep_input(program: &Program, failure: &Failure, trace: &[Event]) -> bool {
-    let is_deep = |input: &Input| input.mutation == DEEP;
-    let is_too_deep = |frame: &u64| match trace.get(*frame as usize).map(|event| &event.payload) {
-        Some(Payload::Text(text)) => {
-            matches!(frame::parse_text(text, &frame::Limits::default()), Err(FrameError::TooDeep { .. }))
-        }
-        _ => false,
-    };
-    failure.check == Check::Frame
-        && program.inputs.iter().any(is_deep)
-        && failure.frames.iter().any(is_too_deep)
-}
 
 fn oracle_of(failure: &Failure, at: &str, rendered: &Rendered) -> Oracle {
     match failure.check {
@@ -215,6 +195,16 @@ mod tests {
         Failure::new(Check::from(check), Verdict::Failed, "it is wrong").shown_by([0])
     }
 
+    /// A case that failed in one way, at this step.
+    fn run(check: &str, at: &str) -> CaseRun {
+        CaseRun {
+            report: CaseReport { failures: vec![failure(check)], ..CaseReport::default() },
+            failed_at: vec![at.to_owned()],
+            sent: 0,
+            has_begun: true,
+        }
+    }
+
     fn program(how: &str) -> Program {
         serde_json::from_value(json!({
             "inputs": [{ "client": "alice", "command": "text", "mutation": how, "action": { "text": "" }, "duty": "survive" }],
@@ -224,25 +214,14 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_deep_may_come_back_deep() {
-        let trace = |text: &str| {
-            [Event {
-                at: std::time::Duration::ZERO,
-                case: None,
-                client: "alice".into(),
-                dir: crate::trace::Direction::Recv,
-                payload: Payload::Text(text.into()),
-            }]
-        };
-        let deep = "[".repeat(100);
-        for (how, check, text, expected) in [
-            ("deep", "frame", deep.as_str(), true),
-            ("long-text", "frame", &deep, false),
-            ("deep", "frame", "no JSON", false),
-            ("deep", "step", &deep, false),
-        ] {
-            let found = echoes_deep_input(&program(how), &failure(check), &trace(text));
-            assert_eq!(found, expected, "{how} {check} {text}");
+    fn what_comes_back_as_deep_as_it_was_sent_is_no_failure() {
+        let rendered = Rendered { case: json!({}), places: Vec::new(), parts: Vec::new() };
+        let observed = Observed { too_deep: [0].into(), ..Observed::default() };
+        for (check, observed, expected) in
+            [("frame", &observed, 0), ("schema", &observed, 1), ("frame", &Observed::default(), 1)]
+        {
+            let found = fingerprints(&program("deep"), &rendered, &run(check, ""), observed);
+            assert_eq!(found.len(), expected, "{check}");
         }
     }
 
@@ -293,14 +272,7 @@ mod tests {
             ("step", "/steps/0/expect", "it is wrong"),
             ("step", "/steps/1/alive", "it is wrong [bom]"),
         ] {
-            let failures = vec![failure(check)];
-            let outcome = CaseRun {
-                report: CaseReport { failures, ..CaseReport::default() },
-                trace: Vec::new(),
-                marks: Vec::new(),
-                failed_at: vec![at.to_owned()],
-            };
-            let found = fingerprints(&program("bom"), &rendered, &outcome);
+            let found = fingerprints(&program("bom"), &rendered, &run(check, at), &Observed::default());
             assert_eq!(found[0].0.identity(), expected, "{check}");
         }
     }
@@ -308,29 +280,14 @@ mod tests {
     #[test]
     fn who_never_sends_a_close_frame_has_one_defect() {
         let rendered = Rendered { case: json!({}), places: Vec::new(), parts: vec![Part::Framing] };
-        let event = |dir, payload| Event {
-            at: std::time::Duration::ZERO,
-            case: None,
-            client: "alice".into(),
-            dir,
-            payload,
+        let identity = |how: &str, hangs_up: bool| {
+            let observed = Observed { hangs_up, ..Observed::default() };
+            let outcome = run("step", "/steps/0/ended");
+            fingerprints(&program(how), &rendered, &outcome, &observed)[0].0.identity()
         };
-        let close = |dir| event(dir, Payload::Close { code: Some(1008), reason: "".into() });
-        let end = |how| event(Direction::Recv, Payload::End(how));
-        let identity = |how: &str, trace: Vec<Event>| {
-            let failures = vec![failure("step")];
-            let failed_at = vec!["/steps/0/ended".to_owned()];
-            let report = CaseReport { failures, ..CaseReport::default() };
-            let outcome = CaseRun { report, trace, marks: Vec::new(), failed_at };
-            fingerprints(&program(how), &rendered, &outcome)[0].0.identity()
-        };
-        let sent = Direction::Send;
         for how in ["reserved-bits", "unmasked"] {
-            assert_eq!(identity(how, vec![close(sent), end(End::Eof)]), NO_CLOSE_FRAME);
-            assert_eq!(identity(how, vec![end(End::Reset)]), NO_CLOSE_FRAME);
-            let other = format!("it is wrong [{how}]");
-            assert_eq!(identity(how, vec![close(Direction::Recv), end(End::Closed)]), other);
-            assert_eq!(identity(how, Vec::new()), other, "it does not end the connection");
+            assert_eq!(identity(how, true), NO_CLOSE_FRAME);
+            assert_eq!(identity(how, false), format!("it is wrong [{how}]"));
         }
     }
 

@@ -8,12 +8,13 @@ use tokio::task::JoinSet;
 
 use super::executor::{Execution, Executor};
 use super::program::Program;
+use crate::results::kept::weight;
 
 /// How far cases are made ahead: case `n` is made when all below `n - AHEAD` have been taken in, and none above. So it does not depend on
 /// which ends first, and no slow case keeps the others waiting.
 pub(super) const AHEAD: u64 = 64;
 
-/// While cases that are over, and wait for one before them, have traces of more bytes, no further case begins.
+/// While cases that are over, and wait for one before them, have reports that show more bytes, no further case begins.
 const HELD: usize = 32 << 20;
 
 /// A case that was run; `None`: it was no scenario, or frameproof itself failed in it.
@@ -25,7 +26,7 @@ pub(super) struct InFlight {
     waiting: VecDeque<(u64, Program)>,
     running: JoinSet<Finished>,
     finished: BTreeMap<u64, Option<Execution>>,
-    /// What the traces of those that are over take, in bytes.
+    /// What the reports of those that are over show, in bytes.
     held: usize,
     /// The number of the case that is taken in next.
     next: u64,
@@ -99,10 +100,9 @@ impl InFlight {
     }
 }
 
-/// What the trace of a case takes, in bytes.
+/// What the report of a case shows, in bytes.
 fn held(execution: Option<&Execution>) -> usize {
-    let events = execution.into_iter().flat_map(|execution| &execution.outcome.trace);
-    events.map(|event| size_of_val(event) + event.payload.length()).sum()
+    execution.map_or(0, |execution| weight(&execution.outcome.report))
 }
 
 #[cfg(test)]

@@ -8,6 +8,8 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::synthesis::fresh;
+
 /// One input.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -84,7 +86,7 @@ impl Input {
         let own = |verb: &str, value: &Value| json!({ verb: value, "as": self.client });
         match &self.action {
             Action::Send(message) => vec![own("send", message)],
-            Action::Text(text) => vec![own("raw", &json!(text))],
+            Action::Text(text) => vec![own("raw", &json!(fresh::written(text)))],
             Action::Steps(steps) => steps.iter().map(|step| self.with_client(step)).collect(),
         }
     }

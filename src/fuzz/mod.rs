@@ -26,6 +26,7 @@ mod joint;
 mod latency;
 mod memory;
 pub mod obligation;
+pub mod observed;
 pub mod oracle;
 pub mod program;
 mod reachability;

@@ -149,7 +149,7 @@ fn is_required(message: &Message, at: &str) -> bool {
 fn unknown_id(protocol: &Protocol, command: &str, body: &Value) -> Option<Refusal> {
     protocol.extension.fuzzing.ids.values().find_map(|rule| {
         let mut places =
-            rule.on.iter().filter(|place| place.on.as_slice().iter().any(|name| name == command));
+            rule.fields.iter().filter(|place| place.message.as_slice().iter().any(|name| name == command));
         let is_known = |value: &Value| value.as_str().is_none_or(|text| text.contains("{{"));
         let is_unknown = places.any(|place| place.at.get(body).is_some_and(|value| !is_known(value)));
         if is_unknown { given(&rule.unknown) } else { None }

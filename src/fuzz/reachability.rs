@@ -1,6 +1,7 @@
 //! Before anything is fuzzed: which states the target can be brought into.
 
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 
@@ -13,8 +14,10 @@ use super::program::Program;
 pub(super) async fn reachable_states(
     investigator: &mut Investigator<'_>,
     jobs: usize,
+    time: Option<Duration>,
 ) -> Vec<Option<String>> {
     let mut reached = vec![None];
+    let began = Instant::now();
     if let Some(execution) = enter(&investigator.executor, vec![None], jobs).await.pop() {
         let obstacle = execution.obstacle();
         if let Some((_, why)) = &obstacle {
@@ -32,8 +35,20 @@ pub(super) async fn reachable_states(
             return reached;
         }
     }
-    let states =
+    let mut states: Vec<Option<String>> =
         investigator.executor.protocol().extension.fuzzing.states.keys().cloned().map(Some).collect();
+    let (pace, all) = (began.elapsed(), states.len());
+    if let Some(most) = affordable(pace, jobs, time).filter(|most| *most < all) {
+        states.truncate(most);
+        investigator.events.note(Note::unique(format!(
+            "a case takes {pace:.1?}, most of it spent in waiting: {most} of {all} states are fuzzed in this time. {}, or more --time, allows \
+             for the others",
+            match investigator.executor.protocol().extension.has_whole_barrier() {
+                true => "A smaller --timeout-scale",
+                false => "A shorter silence (`quiet-period` of the target, or --quiet-period)",
+            }
+        )));
+    }
     let mut obstacles: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let entered = enter(&investigator.executor, states, jobs).await;
     let programs: Vec<(u64, Program)> =
@@ -58,6 +73,12 @@ pub(super) async fn reachable_states(
     reached
 }
 
+/// How many states can be entered in a quarter of a campaign's time, where a case takes so long; none: as many as there are.
+fn affordable(pace: Duration, jobs: usize, time: Option<Duration>) -> Option<usize> {
+    let rounds = time?.as_secs_f64() / 4.0 / pace.as_secs_f64().max(1e-3);
+    Some((rounds * jobs.max(1) as f64) as usize)
+}
+
 /// Enters and leaves states, as many at once as cases may run.
 async fn enter(executor: &Executor, states: Vec<Option<String>>, jobs: usize) -> Vec<Execution> {
     // Each has sessions of its own.
@@ -67,7 +88,7 @@ async fn enter(executor: &Executor, states: Vec<Option<String>>, jobs: usize) ->
             inputs: Vec::new(),
             clean_turn_after: true,
             fresh_connection_after: true,
-            bystander: true,
+            bystander: executor.protocol().lacks_isolation().is_none(),
             bystander_state: None,
             repeat: None,
         };
@@ -76,4 +97,18 @@ async fn enter(executor: &Executor, states: Vec<Option<String>>, jobs: usize) ->
     };
     let entered = futures_util::stream::iter(states.into_iter().enumerate()).map(enter).buffered(jobs.max(1));
     entered.filter_map(std::future::ready).collect().await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slow_servers_are_fuzzed_in_the_states_that_the_time_allows() {
+        let seconds = Duration::from_secs;
+        assert_eq!(affordable(seconds(6), 1, Some(seconds(60))), Some(2));
+        assert_eq!(affordable(seconds(6), 4, Some(seconds(60))), Some(10));
+        assert_eq!(affordable(seconds(30), 1, Some(seconds(60))), Some(0));
+        assert_eq!(affordable(seconds(6), 1, None), None);
+    }
 }

@@ -14,7 +14,7 @@ const TIMES: usize = 3;
 
 /// What became of a stored finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub enum ReplayOutcome {
     /// Every replay fails, and for a requirement of the finding.
     StillFails,
     /// No replay fails, and each came to its end.
@@ -27,7 +27,7 @@ pub enum Fate {
     FailsOtherwise,
 }
 
-impl Fate {
+impl ReplayOutcome {
     /// As it is shown.
     pub const fn name(self) -> &'static str {
         match self {
@@ -53,19 +53,19 @@ pub struct Replay {
     /// The case.
     pub case: LoadedCase,
     /// What became of it.
-    pub fate: Fate,
+    pub outcome: ReplayOutcome,
     /// The last run.
     pub last: Option<CaseRun>,
 }
 
 /// How `frameproof fuzz --replay` ends: all fixed, one is not, one could not be read, or none could.
 pub fn exit_of(all: &[Replayed]) -> Exit {
-    let mut fates =
-        all.iter().filter_map(|one| one.result.as_ref().ok()).map(|replay| replay.fate).peekable();
-    if fates.peek().is_none() {
+    let mut outcomes =
+        all.iter().filter_map(|one| one.result.as_ref().ok()).map(|replay| replay.outcome).peekable();
+    if outcomes.peek().is_none() {
         return Exit::Nothing;
     }
-    if fates.any(|fate| fate != Fate::Fixed) {
+    if outcomes.any(|outcome| outcome != ReplayOutcome::Fixed) {
         return Exit::Failed;
     }
     // A finding that cannot be read is not fixed.
@@ -92,8 +92,8 @@ pub async fn replay(
             Err(error) => all.push(Replayed { file, result: Err(error) }),
             Ok(cases) => {
                 for case in cases {
-                    let (fate, last) = again(target, &case, deadline, seed).await;
-                    let result = Ok(Replay { case, fate, last });
+                    let (outcome, last) = again(target, &case, deadline, seed).await;
+                    let result = Ok(Replay { case, outcome, last });
                     all.push(Replayed { file: file.clone(), result });
                 }
             }
@@ -119,7 +119,7 @@ async fn again(
     case: &LoadedCase,
     deadline: Duration,
     seed: u64,
-) -> (Fate, Option<CaseRun>) {
+) -> (ReplayOutcome, Option<CaseRun>) {
     let (mut failed, mut otherwise, mut passed, mut last) = (0, 0, 0, None);
     for time in 0..TIMES {
         let own = target.fork().await;
@@ -127,7 +127,7 @@ async fn again(
             target.restart_fresh().await;
         }
         let seed = seed.wrapping_add(time as u64);
-        let outcome = own.as_ref().unwrap_or(target).run(case, seed, Some(deadline)).await;
+        let (outcome, _) = own.as_ref().unwrap_or(target).run(case, seed, Some(deadline)).await;
         if let Some(own) = own {
             own.close().await;
         }
@@ -139,17 +139,17 @@ async fn again(
         }
         last = Some(outcome);
     }
-    (fate(failed, otherwise, passed), last)
+    (outcome_of(failed, otherwise, passed), last)
 }
 
 /// What so many replays that failed, failed otherwise, and passed come to.
-fn fate(failed: usize, otherwise: usize, passed: usize) -> Fate {
+fn outcome_of(failed: usize, otherwise: usize, passed: usize) -> ReplayOutcome {
     match (failed, otherwise, passed) {
-        (TIMES, ..) => Fate::StillFails,
-        (0, 0, TIMES) => Fate::Fixed,
-        (0, 0, _) => Fate::Undecided,
-        (0, TIMES, _) => Fate::FailsOtherwise,
-        _ => Fate::Flaky,
+        (TIMES, ..) => ReplayOutcome::StillFails,
+        (0, 0, TIMES) => ReplayOutcome::Fixed,
+        (0, 0, _) => ReplayOutcome::Undecided,
+        (0, TIMES, _) => ReplayOutcome::FailsOtherwise,
+        _ => ReplayOutcome::Flaky,
     }
 }
 
@@ -158,7 +158,7 @@ fn shown(case: &LoadedCase, outcome: &CaseRun) -> Shown {
     let report = &outcome.report;
     let has_failed = matches!(report.verdict, Verdict::Failed | Verdict::Warned | Verdict::Error);
     // Without a server nothing was sent.
-    if has_failed && report.failures.is_empty() && outcome.trace.is_empty() {
+    if has_failed && report.failures.is_empty() && !outcome.has_begun {
         return Shown::Nothing;
     }
     let covers = &case.case.covers;
@@ -179,15 +179,15 @@ mod tests {
     #[test]
     fn only_what_ran_is_fixed() {
         for (counts, expected) in [
-            ((3, 0, 0), Fate::StillFails),
-            ((0, 0, 3), Fate::Fixed),
-            ((0, 0, 2), Fate::Undecided),
-            ((0, 0, 0), Fate::Undecided),
-            ((0, 3, 0), Fate::FailsOtherwise),
-            ((1, 0, 2), Fate::Flaky),
-            ((0, 1, 2), Fate::Flaky),
+            ((3, 0, 0), ReplayOutcome::StillFails),
+            ((0, 0, 3), ReplayOutcome::Fixed),
+            ((0, 0, 2), ReplayOutcome::Undecided),
+            ((0, 0, 0), ReplayOutcome::Undecided),
+            ((0, 3, 0), ReplayOutcome::FailsOtherwise),
+            ((1, 0, 2), ReplayOutcome::Flaky),
+            ((0, 1, 2), ReplayOutcome::Flaky),
         ] {
-            assert_eq!(fate(counts.0, counts.1, counts.2), expected, "{counts:?}");
+            assert_eq!(outcome_of(counts.0, counts.1, counts.2), expected, "{counts:?}");
         }
     }
 }

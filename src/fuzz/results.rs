@@ -181,6 +181,17 @@ mod tests {
         let mut unfuzzed = report(9, CampaignEnd::Done);
         unfuzzed.progress.fuzzed = 0;
         assert_eq!(exit_of(&unfuzzed), Exit::Nothing, "messages were sent, but no input");
+        for (fuzzed, unconfirmed, expected) in
+            [(4, 0, Exit::Nothing), (5, 0, Exit::Passed), (5, 3, Exit::Nothing)]
+        {
+            unfuzzed.progress.fuzzed = fuzzed;
+            unfuzzed.unconfirmed = unconfirmed;
+            assert_eq!(
+                exit_of(&unfuzzed),
+                expected,
+                "{fuzzed} of 9 were fuzzed, {unconfirmed} failed for no reason"
+            );
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Making a finding small: fewer inputs first, then smaller ones.
 
 use std::collections::HashSet;
+use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -50,35 +51,36 @@ pub async fn shrink(
     let own = Instant::now() + if executor.target.is_launched() { LAUNCHED } else { LONGEST };
     let most = *replays + MOST;
     let until = until.map_or(own, |until| until.min(own));
-    let mut work =
-        Work { executor, best, wanted, seed, patience, replays, most, until, tried: HashSet::new() };
+    let (tried, digest) = (HashSet::new(), RandomState::new());
+    let mut work = Work { executor, best, wanted, seed, patience, replays, most, until, tried, digest };
     // One input alone is what most findings take: of many, one of each kind first, then halves.
     if work.best.program.inputs.len() > FEW {
         let mut kinds = HashSet::new();
         let new = |input: &&Input| kinds.insert((input.command.clone(), input.mutation.clone()));
-        let alone = alone(&work.best.program, new);
-        if !work.try_all(alone).await {
+        let whole = work.best.program.clone();
+        if !work.try_all(alone(&whole, new)).await {
             work.fewer_inputs(FEW).await;
         }
     }
-    let each = alone(&work.best.program, |_| true);
-    work.try_all(each).await;
+    let whole = work.best.program.clone();
+    work.try_all(alone(&whole, |_| true)).await;
     loop {
         let before = work.best.program.size();
         let circumstances = circumstances(&work.best.program);
-        work.try_all(circumstances).await;
+        work.try_all(circumstances.into_iter()).await;
         work.fewer_inputs(1).await;
         work.smaller_inputs().await;
         if work.best.program.size() >= before || work.is_over() {
             break;
         }
     }
+    executor.stop_spares().await;
 }
 
 /// Programs of one input each.
-fn alone(program: &Program, which: impl FnMut(&&Input) -> bool) -> Vec<Program> {
+fn alone(program: &Program, which: impl FnMut(&&Input) -> bool) -> impl Iterator<Item = Program> {
     let alone = |input: &Input| Program { inputs: vec![input.clone()], ..program.bare() };
-    program.inputs.iter().filter(which).map(alone).take(KINDS).collect()
+    program.inputs.iter().filter(which).map(alone).take(KINDS)
 }
 
 /// The same inputs in simpler circumstances.
@@ -108,7 +110,9 @@ struct Work<'w> {
     replays: &'w mut usize,
     most: usize,
     until: Instant,
-    tried: HashSet<String>,
+    /// Digests of what was tried.
+    tried: HashSet<u64>,
+    digest: RandomState,
 }
 
 impl Work<'_> {
@@ -116,24 +120,20 @@ impl Work<'_> {
         *self.replays >= self.most || Instant::now() > self.until
     }
 
-    /// Tries candidates, a batch at a time; takes the first that still shows the finding. `true`: there was one.
-    async fn try_all(&mut self, candidates: Vec<Program>) -> bool {
+    /// Tries candidates, a batch at a time; takes the first that still shows the finding. `true`: there was one. A candidate is made
+    /// when it is tried: there may be as many as a program has places, each nearly as large as the program.
+    async fn try_all(&mut self, candidates: impl Iterator<Item = Program>) -> bool {
         let now = self.best.program.size();
-        let mut fresh = Vec::new();
-        for candidate in candidates {
-            let text = json!(candidate).to_string();
-            if candidate.size() < now && self.tried.insert(text) {
-                fresh.push(candidate);
-            }
-        }
-        let mut rest = fresh.into_iter();
+        let mut rest = candidates.filter(|candidate| candidate.size() < now);
         loop {
-            let batch: Vec<Program> = rest.by_ref().take(JOBS).collect();
+            let fresh =
+                rest.by_ref().filter(|one| self.tried.insert(self.digest.hash_one(json!(one).to_string())));
+            let batch: Vec<Program> = fresh.take(JOBS).collect();
             if batch.is_empty() || self.is_over() {
                 return false;
             }
             *self.replays += batch.len();
-            let results = self.executor.replay_all(batch, self.seed, self.patience.first, JOBS).await;
+            let results = self.executor.try_candidates(batch, self.seed, self.patience.first, JOBS).await;
             for found in results.into_iter().flatten().filter(|execution| execution.reproduces(self.wanted)) {
                 if self.is_steady(&found.program).await {
                     *self.best = found;
@@ -154,15 +154,14 @@ impl Work<'_> {
     async fn fewer_inputs(&mut self, least: usize) {
         let mut chunk = self.best.program.inputs.len().div_ceil(2);
         while chunk >= least && !self.is_over() {
-            let program = &self.best.program;
+            let program = self.best.program.clone();
             let count = program.inputs.len();
             let without = (0..count).step_by(chunk).map(|from| {
                 let mut program = program.clone();
                 program.inputs.drain(from..(from + chunk).min(count));
                 program
             });
-            let candidates: Vec<Program> = without.collect();
-            if !self.try_all(candidates).await {
+            if !self.try_all(without).await {
                 if chunk == 1 {
                     return;
                 }
@@ -183,7 +182,6 @@ impl Work<'_> {
                 program.inputs[index] = input;
                 program
             });
-            let candidates: Vec<Program> = candidates.collect();
             if !self.try_all(candidates).await {
                 index += 1;
             }

@@ -128,7 +128,7 @@ impl<'a> Arbitrary<'a> for Made {
             } else {
                 again(source.choose(&events)?.clone(), source)?
             };
-            events.push(Event { at, case: None, client: client.into(), dir, payload });
+            events.push(Event { at, case: None, client: client.into(), dir, payload, why: None });
         }
         Ok(Self { protocol: Arc::clone(protocol), events, settled })
     }
@@ -305,6 +305,7 @@ mod tests {
             if made.protocol.name != "lab" {
                 continue;
             }
+            agrees(&made.protocol, &made.events, made.settled);
             let items = oracle::read(&made.protocol, &made.events);
             for (name, invariant) in &all_rules().extension.invariants {
                 let found = oracle::judge(&invariant.monitor, all_rules(), &items, made.settled);
@@ -329,6 +330,7 @@ mod tests {
                 client: "a".into(),
                 dir: Direction::Recv,
                 payload: Payload::Open { url: "ws://h/lab/r".into() },
+                why: None,
             }];
             for step in 0..3 + pick(12) as u64 {
                 let kind = ["ask", "ask", "odd", "", "res", "res", "done"][pick(7)];
@@ -355,6 +357,7 @@ mod tests {
                     client: "a".into(),
                     dir,
                     payload,
+                    why: None,
                 });
             }
             agrees(all_rules(), &events, true);

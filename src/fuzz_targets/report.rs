@@ -42,7 +42,7 @@ pub fn report(bytes: &[u8]) {
 
     for verbosity in [-1, 0, 2] {
         let shown = console(&events, verbosity);
-        let harmless = console(&self::events(bytes, &tame), verbosity);
+        let harmless = console(&self::events(bytes, &sanitized), verbosity);
         for control in ['\u{1b}', '\r', '\u{7}', '\u{9b}', '\u{202e}', '\u{200b}', '\0'] {
             let count = |text: &str| text.chars().filter(|c| *c == control).count();
             assert_eq!(
@@ -82,7 +82,7 @@ fn console(events: &[RunEvent], verbosity: i8) -> String {
 
 /// A text without anything that a terminal would stumble over. Each such character has a private one in its place, so that
 /// texts that differ still do, and a report groups and compares them in the same way.
-fn tame(text: String) -> String {
+fn sanitized(text: String) -> String {
     let private = |c: char| char::from_u32(0xf_0000 + (u32::from(c) & 0xffff)).unwrap_or('x');
     text.chars()
         .map(
@@ -212,6 +212,7 @@ impl Maker<'_, '_> {
             reading: self.text()?,
             cases: 1,
             jobs: 1,
+            ends_within: None,
             requirements: BTreeMap::from([("A-1".to_owned(), text)]),
             left_out: 0,
         })
@@ -321,7 +322,7 @@ mod tests {
         assert!(events(&[], &identity).len() >= 2);
         let many = [7u8; 4096];
         assert!(events(&many, &identity).iter().any(|event| matches!(event, RunEvent::RunFinished(_))));
-        assert_eq!(tame("a\u{1b}é\n".into()), "a\u{f001b}é\u{f000a}");
+        assert_eq!(sanitized("a\u{1b}é\n".into()), "a\u{f001b}é\u{f000a}");
         assert_eq!(failure(&json!("m"), "A-1").message, "m");
     }
 }

@@ -21,6 +21,7 @@ mod conversation;
 mod dialects;
 mod embeddings;
 mod error;
+mod hangs;
 mod messages;
 mod play;
 mod record;
@@ -30,5 +31,6 @@ mod responses;
 mod server;
 mod service;
 
+pub use hangs::{CaseHangs, Hangs};
 pub use record::{Asked, CueState, Ended, Ending, Observer, Record};
 pub use server::{Model, Options, StartError, start};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 
 use super::api::{Dialect, Sse};
@@ -25,6 +25,8 @@ pub(super) enum Stop {
     Gone,
     /// It hung for an hour: the connection is cut.
     Hung,
+    /// It hung until its case was over: nothing more is played.
+    Released,
 }
 
 /// What a `fail` step does on this try: an error, or nothing any more.
@@ -65,13 +67,15 @@ pub(super) struct Player {
     pub retry: u32,
     /// The stream; none: the answer goes out as a whole.
     pub stream: Option<mpsc::Sender<Bytes>>,
+    /// Closed when a hang is over; none: it lasts until it is cancelled.
+    pub hangs_until: Option<watch::Receiver<()>>,
     open: bool,
     out: Sse,
 }
 
 impl Player {
     pub fn new(dialect: Box<dyn Dialect>, reply: Reply, retry: u32) -> Self {
-        Self { dialect, reply, retry, stream: None, open: false, out: Sse::default() }
+        Self { dialect, reply, retry, stream: None, hangs_until: None, open: false, out: Sse::default() }
     }
 
     /// Plays the steps from the beginning to the end of an answer.
@@ -79,7 +83,10 @@ impl Player {
         self.dialect.begin(&self.reply, &mut self.out);
         self.send().await?;
         for step in steps {
-            self.step(step).await?;
+            match self.step(step).await {
+                Err(Stop::Released) => break,
+                played => played?,
+            }
         }
         self.close();
         self.dialect.end(&self.reply, &mut self.out);
@@ -106,8 +113,18 @@ impl Player {
             }
             Step::Hang { hang: false } => Ok(()),
             Step::Hang { hang: true } => {
-                self.wait(HANG).await?;
-                Err(Stop::Hung)
+                let over = self.hangs_until.clone();
+                let over = async {
+                    match over {
+                        // Nothing is ever sent: the end of the channel tells.
+                        Some(mut over) => while over.changed().await.is_ok() {},
+                        None => std::future::pending().await,
+                    }
+                };
+                tokio::select! {
+                    waited = self.wait(HANG) => waited.and(Err(Stop::Hung)),
+                    () = over => Err(Stop::Released),
+                }
             }
         }
     }

@@ -11,10 +11,11 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use super::hangs::Hangs;
 use super::record::Observer;
 use super::service::Service;
 use crate::shortage;
-use crate::wire::guard::{Guard, TURNED_AWAY, no_room, turn_away};
+use crate::wire::guard::{Guard, TURNED_AWAY, no_room, reject};
 
 /// Connections at once, if nothing else is said.
 const CONNECTIONS: usize = 1024;
@@ -36,11 +37,19 @@ pub struct Options {
     pub guard: Option<Guard>,
     /// Most connections at a time.
     pub most: usize,
+    /// The cases whose hangs end with them; none: a hang lasts until it is cancelled.
+    pub hangs: Option<Hangs>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { listen: SocketAddr::from(([127, 0, 0, 1], 0)), observer: None, guard: None, most: CONNECTIONS }
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            observer: None,
+            guard: None,
+            most: CONNECTIONS,
+            hangs: None,
+        }
     }
 }
 
@@ -86,7 +95,7 @@ pub async fn start(options: Options) -> Result<Model, StartError> {
     let listener = TcpListener::bind(options.listen).await.map_err(fail)?;
     let address = listener.local_addr().map_err(fail)?;
     let (stop, stopped) = watch::channel(false);
-    let service = Arc::new(Service::new(options.observer, options.guard));
+    let service = Arc::new(Service::new(options.observer, options.guard, options.hangs));
     let task = tokio::spawn(accept(listener, service, options.most, stopped));
     Ok(Model { address, stop, task })
 }
@@ -105,7 +114,7 @@ async fn accept(
                     connections.spawn(connection(stream, Arc::clone(&service)));
                 }
                 Ok((stream, _)) if connections.len() < most.saturating_add(TURNED_AWAY) => {
-                    connections.spawn(async move { turn_away(stream, &no_room()).await });
+                    connections.spawn(async move { reject(stream, &no_room()).await });
                 }
                 // It is cut.
                 Ok(_) => {}

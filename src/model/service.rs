@@ -19,6 +19,7 @@ use tokio::sync::mpsc;
 use super::api::{Api, Endpoint, Family};
 use super::embeddings;
 use super::error::ApiError;
+use super::hangs::Hangs;
 use super::play::{Player, Stop, refusal};
 use super::record::{Asked, CueState, Exchange, Observer};
 use super::reply::{Reply, key};
@@ -44,6 +45,8 @@ pub(super) struct Service {
     observer: Option<Observer>,
     /// Who may ask; none: everybody.
     guard: Option<Guard>,
+    /// The cases whose hangs end with them.
+    hangs: Option<Hangs>,
     requests: AtomicU64,
 }
 
@@ -74,6 +77,8 @@ struct Head {
     /// What must not be recorded.
     keys: Vec<String>,
     request_id: String,
+    /// The cases whose hangs end with them.
+    hangs: Option<Hangs>,
 }
 
 impl Head {
@@ -90,6 +95,7 @@ impl Head {
             retry: retry.and_then(|retry| retry.parse().ok()).unwrap_or(0),
             keys: keys(headers),
             request_id: format!("req_{}", key()),
+            hangs: None,
         }
     }
 
@@ -131,8 +137,8 @@ fn keys(headers: &HeaderMap) -> Vec<String> {
 }
 
 impl Service {
-    pub fn new(observer: Option<Observer>, guard: Option<Guard>) -> Self {
-        Self { observer, guard, requests: AtomicU64::new(0) }
+    pub fn new(observer: Option<Observer>, guard: Option<Guard>, hangs: Option<Hangs>) -> Self {
+        Self { observer, guard, hangs, requests: AtomicU64::new(0) }
     }
 
     /// Answers a request; the client's going away drops this, or what it left running, wherever it is.
@@ -140,7 +146,7 @@ impl Service {
         let id = self.requests.fetch_add(1, Ordering::Relaxed) + 1;
         let mut exchange = Exchange::new(id, self.observer.clone());
         let endpoint = Endpoint::of(request.uri().path());
-        let head = Head::of(&request, endpoint.as_ref());
+        let head = Head { hangs: self.hangs.clone(), ..Head::of(&request, endpoint.as_ref()) };
         let denied = self.guard.as_ref().and_then(|guard| guard.admit(request.headers()).err());
         let result = match endpoint {
             _ if denied.is_some() => {
@@ -233,6 +239,7 @@ async fn play(
     };
     let reply = Reply::new(id, ask.model.clone(), ask.input_tokens);
     let mut player = Player::new(api.dialect(&ask), reply, head.retry);
+    player.hangs_until = head.hangs.as_ref().map(|hangs| hangs.over(&part.text));
     let steps = match refusal(part.steps, head.retry).await {
         Ok(steps) => steps,
         Err(error) => return Err((error, Box::new(exchange))),
@@ -244,7 +251,7 @@ async fn play(
     match player.play(steps).await {
         Ok(()) => {}
         Err(Stop::Failed(error)) => return Err((error, Box::new(exchange))),
-        Err(Stop::Gone | Stop::Hung) => {
+        Err(Stop::Gone | Stop::Hung | Stop::Released) => {
             let error = ApiError::new(504, "the cue's hang was not cancelled for an hour");
             return Err((error, Box::new(exchange)));
         }

@@ -60,7 +60,7 @@ impl Annotations {
         let mut nodes = vec![&self.root];
         add_branches(&mut nodes, value);
         nearest = pick(&nodes, |node| &node.requirements).unwrap_or(nearest);
-        let path = violation.at.split('/').skip(1).map(|token| token.replace("~1", "/").replace("~0", "~"));
+        let path = violation.at.split('/').skip(1).map(crate::source::unescape_token);
         let missing = match &violation.problem {
             Problem::Missing(name) => Some(name.clone()),
             _ => None,

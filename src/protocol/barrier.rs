@@ -20,9 +20,10 @@ const PLACE: &str = "/x-frameproof/barrier";
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Barrier {
-    /// The answer comes after everything.
+    /// The answer comes after everything that was sent before. It says nothing of work that goes on: what that must not send takes a `window` of
+    /// `never`.
     Whole(Vec<Exchange>),
-    /// The answer comes after some messages only, because the server does several things at the same time.
+    /// The answer overtakes some messages that were due before it, because the server does several things at the same time.
     Partial(PartialBarrier),
 }
 

@@ -15,7 +15,7 @@ use crate::source::{Diagnostic, Diagnostics, Document, Part};
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct BundleRules {
-    /// How a user gets such a folder, shown where one is wrong.
+    /// How a user gets such a folder: shown when a folder cannot be used.
     pub about: String,
     /// The result for a frame that does not match the bundle. An overlay may change it.
     #[serde(default)]
@@ -49,12 +49,13 @@ pub enum BundleLevel {
 pub struct AnswerSchemas {
     /// Where in the schema of a request a `$ref` leads to the definition that gives the answer its name, directly or in one of several
     /// alternatives: `/properties/params`.
+    #[schemars(extend("x-pointer" = "free"))]
     pub named_at: Pointer,
     /// What such a definition is called: `{name}Params`.
     pub named: String,
     /// The schema of the answer, the first of these that is there: `v2/{name}Response.json`.
     pub schemas: Vec<String>,
-    /// Requests whose answers are found in no such way, by the discriminator.
+    /// The schemas of answers that these rules do not find, by the discriminator of the request.
     #[serde(default)]
     pub by_name: IndexMap<String, String>,
 }

@@ -16,9 +16,8 @@ use crate::trace::Direction;
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Automatic {
     /// The messages of the server that it is done for. Of several rules for a message, the first is followed.
-    pub message: Option<Pattern>,
-    /// The same as `message`.
-    pub on: Option<Pattern>,
+    #[schemars(extend("x-synonym" = "on"))]
+    pub message: Pattern,
     /// Sends this message.
     pub send: Option<Value>,
     /// The message is a request of the server's (see `requests`): answers it by this result.
@@ -27,12 +26,6 @@ pub struct Automatic {
     /// The same: answers it by this error.
     #[serde(default, deserialize_with = "super::given", skip_serializing_if = "Option::is_none")]
     pub refuse: Option<Value>,
-}
-
-impl Automatic {
-    fn pattern(&self) -> Option<&Pattern> {
-        self.message.as_ref().or(self.on.as_ref())
-    }
 }
 
 /// [`Automatic`], compiled.
@@ -63,7 +56,7 @@ impl ClientRule {
     }
 
     fn new(name: &str, rule: &Automatic, protocol: &Protocol) -> Option<Self> {
-        let matcher = Matcher::new(rule.pattern()?, protocol).ok()?;
+        let matcher = Matcher::new(&rule.message, protocol).ok()?;
         let answer = Answer::of(rule.reply.clone(), rule.refuse.clone()).ok()?;
         let act = answer.map(Act::Answer).or_else(|| rule.send.clone().map(Act::Send))?;
         Some(Self { name: name.to_owned(), matcher, act })
@@ -98,10 +91,6 @@ pub(super) fn verify_client(protocol: &Protocol, api: &Document, errors: &mut Di
             let error = Diagnostic::new(message).hint(hint.to_owned());
             errors.push(error.at(api, &format!("{at}{part}"), Part::Key));
         };
-        if rule.message.is_some() == rule.on.is_some() {
-            let message = "a rule for clients has exactly one of `message` and `on`".to_owned();
-            push("", message, "add `message: TYPE`; `on` is another name of this key");
-        }
         let acts = [rule.send.is_some(), rule.reply.is_some(), rule.refuse.is_some()];
         if acts.iter().filter(|given| **given).count() != 1 {
             let message = "a rule for clients has exactly one of `send`, `reply` and `refuse`".to_owned();

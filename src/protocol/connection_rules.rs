@@ -30,7 +30,7 @@ pub struct UpgradeRules {
     pub protocols: Vec<String>,
     /// The sub-protocol that the server must select of these; `none`: it must select none. Absent: any of them.
     pub selects: Option<String>,
-    /// Violated by a server that selects another one, and exercised by one that selects as it must.
+    /// Violated by a server that selects another one, and exercised by a correct selection.
     #[serde(default)]
     pub covers: Ids,
 }
@@ -64,6 +64,35 @@ impl Protocol {
     #[must_use]
     pub fn parameter(&self, name: &str) -> Option<&Value> {
         self.extension.parameters.get(name)?.default.as_ref()
+    }
+
+    /// What a parameter of the target has at `NAME` or `NAME.MEMBER`, if somebody says so.
+    #[must_use]
+    pub fn parameter_at(&self, path: &str) -> Option<Value> {
+        match path.split_once('.') {
+            Some((name, member)) => template::dig(self.parameter(name)?, member),
+            None => self.parameter(path).cloned(),
+        }
+    }
+
+    /// The headers that every client sends in its upgrade request, unless something else is said of them.
+    ///
+    /// # Errors
+    /// A sentence about a parameter of the target that they need and nobody gives.
+    pub fn upgrade_headers(&self) -> Result<Vec<(String, String)>, String> {
+        let Some(upgrade) = &self.extension.upgrade else { return Ok(Vec::new()) };
+        let mut parameter = |variable: &str| self.parameter_at(variable.strip_prefix("target.")?);
+        let header = |(name, value): (&String, &String)| {
+            let value = Value::from(value.as_str());
+            match template::expand(&value, &mut parameter) {
+                Ok(Value::String(text)) => Ok((name.clone(), text)),
+                Ok(other) => Ok((name.clone(), other.to_string())),
+                Err(error) => Err(self.missing_parameter(&value).unwrap_or_else(|| error.to_string())),
+            }
+        };
+        let headers: Result<Vec<_>, String> = upgrade.headers.iter().map(header).collect();
+        let offer = upgrade.offer().map(|offer| (OFFER.to_owned(), offer));
+        Ok(headers?.into_iter().chain(offer).collect())
     }
 
     /// Whether there are parameters that nobody has given.

@@ -35,17 +35,17 @@ impl From<&str> for DialectChoice {
     }
 }
 
-/// A way to spell the protocol's messages that servers are known to have. `auto` and `own` are no names for one.
+/// A way to spell the protocol's messages that servers are known to have. The names `auto` and `own` are reserved.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Dialect {
     /// What it is.
     pub about: String,
-    /// The ambiguities to which it is an answer. Under their strict reading the dialect is not detected; for a server that uses it, their
+    /// The ambiguities to which it is an answer. Under their strict reading the dialect is not detected. For a server that uses it, their
     /// lenient reading applies to steps that are `tolerated` by them.
     #[serde(default)]
     pub answers: Ids,
-    /// Subset of the message by which a server that speaks it refuses the first opening as the document spells it.
+    /// Subset of the message by which a server of this dialect refuses the first opening as the document spells it.
     pub refused: Value,
     /// The different spellings. Messages that are sent go through the list from first to last, ones that are read from last
     /// to first.
@@ -59,12 +59,14 @@ pub struct Dialect {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Respelling {
     /// The messages.
-    pub on: OneOrMany,
+    #[schemars(extend("x-synonym" = "on"))]
+    pub message: OneOrMany,
     /// Subset of the message, of fields that both spell alike.
     pub with: Option<Value>,
     /// The place of the value in the document's own spelling.
     pub ours: Pointer,
     /// Its place in the dialect.
+    #[schemars(extend("x-pointer" = "free"))]
     pub theirs: Pointer,
     /// Values that have another form there; all others are unchanged.
     #[serde(default)]
@@ -83,7 +85,7 @@ pub struct SpeltValue {
 
 impl Respelling {
     fn concerns(&self, name: &str, body: &Value) -> bool {
-        self.on.as_slice().iter().any(|on| on == name)
+        self.message.as_slice().iter().any(|on| on == name)
             && self.with.as_ref().is_none_or(|with| is_subset(with, body))
     }
 
@@ -151,7 +153,7 @@ mod tests {
         let values =
             values.iter().map(|(ours, theirs)| SpeltValue { ours: ours.clone(), theirs: theirs.clone() });
         Respelling {
-            on: OneOrMany::One("m".to_owned()),
+            message: OneOrMany::One("m".to_owned()),
             with: None,
             ours: place(ours),
             theirs: place(theirs),

@@ -16,7 +16,7 @@ pub struct Explore {
     /// The openings with which a client reconnects. Default: the first opening.
     #[serde(default)]
     pub reopen: Vec<String>,
-    /// Violated when a client that reconnects finds another state than before, as far as the protocol's `state` shows it.
+    /// Violated when a client that reconnects finds another state than before (as the protocol's `state` shows it).
     #[serde(default)]
     pub keeps: Ids,
     /// Classes of tools whose calls the server runs without approval.

@@ -22,15 +22,16 @@ pub struct Extension {
     pub discriminator: Pointer,
     /// Messages without a type, which are identified by the request that they answer, as in JSON-RPC.
     pub replies: Option<Replies>,
-    /// Who may send several messages in one frame, as a JSON array: `client`, `server` or `both`. Each member of a batch is a message like any
-    /// other, for schemas, monitors and steps; a batch has at most 1,024. Where it is not declared, and for an empty one, an array is no message.
+    /// Who may send several messages in one frame, as a JSON array: `client`, `server` or `both`. Each member of a batch is a message like
+    /// any other, for schemas, monitors and steps; a batch has at most 1,024. An empty array, or any array of a side that sends no batches,
+    /// is not a message.
     pub batches: Option<super::Batches>,
     /// Messages of the server that the client answers, by a name of your own: `reply` and `refuse` in scenarios. Their ids belong
     /// to the server: a request of the client with the same id is unrelated.
     #[serde(default)]
     pub requests: IndexMap<String, super::Requests>,
     /// What clients send automatically when a message of the server comes, by a name of your own: in openings, scenarios and
-    /// generated cases alike. A scenario's `suspend` can name one.
+    /// generated cases. A scenario's `suspend` can name one.
     #[serde(default)]
     pub client: IndexMap<String, super::Automatic>,
     /// How a folder of JSON Schemas is read that the server under test generates (`--schemas DIR`).
@@ -58,8 +59,8 @@ pub struct Extension {
     pub errors: Option<Errors>,
     /// How a turn begins and ends.
     pub turn: Turn,
-    /// A correlated query that is answered after everything sent before it: the way to know, without waiting, that nothing more is to
-    /// come. Used to settle a case and by `never`. Where its answer comes after some messages only: `{ query, orders }` or `{ query, per }`.
+    /// A query that is answered after everything that the server has sent before: it shows, without a fixed wait, that nothing more will
+    /// come. Used to settle a case and by `never`. If its answer comes after some messages only: `{ query, orders }` or `{ query, per }`.
     pub barrier: Option<super::Barrier>,
     /// Lengths of time by name: `immediately: 250ms`. `within` of monitors and of steps can name them, and an overlay can say what they
     /// are for a server. `--timeout-scale` scales them.
@@ -76,7 +77,8 @@ pub struct Extension {
     /// Mutants of the wire that are harmless, by a name of your own: `selftest --wire` does not call them survivors.
     #[serde(default)]
     pub mutants: IndexMap<String, super::HarmlessMutants>,
-    /// Features that a server may or may not offer.
+    /// Features that a server may or may not offer. One that is called `isolation` means that sessions are separate: where it is not
+    /// offered, `doctor` and `fuzz` use no second session.
     #[serde(default)]
     pub capabilities: IndexMap<String, Capability>,
     /// The tools that a cue calls, by class (`open`, `guarded`, `slow`, `denied`, `failing`).
@@ -114,8 +116,8 @@ pub struct Replies {
     pub result: Pointer,
     /// Present in a reply to one that failed. An error may have the id null: the request could not be read.
     pub error: Pointer,
-    /// Violated by a reply of the server's whose id no open request has, and exercised by every other. A message that frameproof
-    /// cannot read (no JSON object, duplicate keys, too deep, binary) may be answered once, with whatever id.
+    /// Violated by a reply of the server whose id no open request has, and exercised by every other. A message that frameproof
+    /// cannot read (not a JSON object, duplicate keys, too deep, binary) may be answered once, with any id.
     #[serde(default)]
     pub unmatched: Ids,
 }
@@ -146,6 +148,9 @@ pub struct Session {
     pub id: Vec<At>,
     /// How a further client joins a session that is already known.
     pub join: Join,
+    /// What a target says of its own: it has one session for all clients.
+    #[serde(skip)]
+    pub is_single: bool,
 }
 
 /// How a client joins a given session.
@@ -166,12 +171,13 @@ pub enum Join {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct At {
     /// The messages.
-    pub on: Pattern,
+    #[schemars(extend("x-synonym" = "on"))]
+    pub message: Pattern,
     /// The value in them.
     pub at: Pointer,
 }
 
-/// Which messages are meant. All parts must hold. A bare string or list names message types.
+/// Selects messages. All conditions must hold. A bare string or list names message types.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Pattern {
@@ -241,6 +247,32 @@ impl OneOrMany {
     }
 }
 
+/// Where a message and its answer have an id.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Echo {
+    /// At one place in both.
+    Same(Pointer),
+    /// At its own place in the message that is sent, and in the answer.
+    Apart([Pointer; 2]),
+}
+
+impl Echo {
+    /// Where the message that is sent has it.
+    pub fn sent(&self) -> &Pointer {
+        match self {
+            Self::Same(at) | Self::Apart([at, _]) => at,
+        }
+    }
+
+    /// Where the answer has it.
+    pub fn answered(&self) -> &Pointer {
+        match self {
+            Self::Same(at) | Self::Apart([_, at]) => at,
+        }
+    }
+}
+
 /// One step of an opening exchange or of a barrier: exactly one of `send` and `expect`.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -255,10 +287,13 @@ pub struct Exchange {
     #[serde(rename = "where")]
     pub schema: Option<Value>,
     /// Where the expected message repeats the id of the one that was sent last: another id answers something else. One without an
-    /// id is accepted, because not every server repeats it. Barriers and queries only.
-    pub echo: Option<Pointer>,
+    /// id is accepted, because not every server repeats it. `[/ref, /meta/to]`: where the sent message has it, and where the expected
+    /// one has. Barriers and queries only.
+    #[schemars(extend("x-pointer" = "free"))]
+    pub echo: Option<Echo>,
     /// Values to keep as template variables: name to JSON Pointer.
     #[serde(default)]
+    #[schemars(extend("x-pointer" = "free"))]
     pub save: IndexMap<String, Pointer>,
     /// The expected message is a request of the server's (see `requests`): it is answered by this result.
     #[serde(
@@ -289,7 +324,8 @@ pub struct Exchange {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Log {
     /// The logged messages.
-    pub on: Pattern,
+    #[schemars(extend("x-synonym" = "on"))]
+    pub message: Pattern,
     /// Their position in the log.
     pub id: Pointer,
     /// Pointers that may differ between two deliveries of one event, for example `/ts`.
@@ -303,7 +339,8 @@ pub struct Log {
 pub struct Errors {
     /// The error message. Unless a step expects one, an error ends the wait of any `expect`. The end of the connection can be one, too:
     /// `{ type: close, with: { code: 4400 } }`; `rejected` counts it.
-    pub on: Pattern,
+    #[schemars(extend("x-synonym" = "on"))]
+    pub message: Pattern,
     /// The place of its code.
     pub code: Option<Pointer>,
 }
@@ -312,7 +349,7 @@ pub struct Errors {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Turn {
-    /// What a client does before its first turn, where the opening is not enough: it creates a conversation, for example. For
+    /// What a client does before its first turn if the opening is not enough: for example, it creates a conversation. For
     /// generated turns.
     #[serde(default)]
     pub before: Vec<Exchange>,
@@ -320,9 +357,9 @@ pub struct Turn {
     pub start: Value,
     /// The message that ends it: what a scenario calls `turn-end`.
     pub end: Pattern,
-    /// For a protocol that does not say when a turn is over: `end` ends it only once nothing has followed it for this many
-    /// milliseconds (`--quiet-period` sets another length). Without a `barrier` the same silence replaces the barrier (without
-    /// `quiet-ms`, a silence of half a second): in `settle`, `never`, `unseen` and at the end of a case.
+    /// For a protocol without a final message of a turn: the turn ends when nothing has followed `end` for this many milliseconds
+    /// (`--quiet-period` sets another length). Without a `barrier`, the same silence (or, without `quiet-ms`, half a second) replaces
+    /// the barrier: in `settle`, `never`, `unseen` and at the end of a case.
     #[schemars(range(min = 1, max = 60_000))]
     pub quiet_ms: Option<u32>,
     /// Requirements violated when a turn does not end.
@@ -330,7 +367,7 @@ pub struct Turn {
     pub covers: Ids,
 }
 
-/// How the server's state is seen.
+/// How a client queries the server's state.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct State {
@@ -450,7 +487,7 @@ pub enum ReadingName {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct MessageExtension {
-    /// Requirements exercised by every such message and violated by a violation that has no closer place.
+    /// Requirements exercised by every such message, and violated by a schema violation at a place without `requirements` of its own.
     #[serde(default)]
     pub requirements: Ids,
     /// Requirements violated when a scenario expects this message, it does not come, and the step has no `covers`.

@@ -22,29 +22,30 @@ pub struct Fuzzing {
     /// Violated when a refused message changes the state that the protocol's `state` shows.
     #[serde(default)]
     pub unchanged: Ids,
-    /// Violated when another session is disturbed, or shows up where it does not belong. Empty: sessions share what they have.
+    /// Violated when another session is disturbed, or when its messages or state appear in this one. Empty: sessions share their state.
     #[serde(default)]
     pub isolated: Ids,
     /// Ids that the server's messages contain, by name: `{{seen.NAME}}` in templates is the newest, `{{seen.NAME.CLIENT}}` the
     /// newest that this client saw, `{{seen.NAME.first}}` the oldest.
     #[serde(default)]
     pub seen: IndexMap<String, Vec<At>>,
-    /// Where commands have such ids.
+    /// Where commands contain such ids.
     #[serde(default)]
     pub ids: IndexMap<String, IdRule>,
-    /// Values of commands that are new each time, for example `/req_id`.
+    /// Values of commands that are new each time, for example `/req_id`. Ids of requests (`replies`) always are.
     #[serde(default)]
     pub fresh: Vec<Pointer>,
     /// What a client does after the opening, before anything else.
     #[serde(default)]
     pub prepare: Vec<Exchange>,
-    /// States of a session beside the one after the opening, and how they are entered and left.
+    /// States of a session in addition to the one after the opening, and how they are entered and left.
     #[serde(default)]
     pub states: IndexMap<String, Situation>,
     /// Makes a session idle, whatever its state, so that a turn can follow.
     #[serde(default)]
     pub rest: Vec<Exchange>,
-    /// What a session is doing, by name: that of the pattern that matched last. For guidance and the table of states.
+    /// States by name, for feedback and the table of states: a session is in the state whose pattern matched last. Until one does, it is in the state of
+    /// `states` that was entered.
     #[serde(default)]
     pub phases: IndexMap<String, Pattern>,
     /// Close codes with which the server may end the connection when a command comes, by command: a second login, an id in use,
@@ -82,11 +83,11 @@ pub struct Refusals {
     pub server_type: Option<Refusal>,
     /// A command that lacks a required field.
     pub missing: Option<Refusal>,
-    /// A command with a field of a wrong type, or of none of the listed values.
+    /// A command with a field that has a wrong type, or a value that is not one of the listed ones.
     pub invalid: Option<Refusal>,
-    /// A command with a field that its schema, closed, does not declare.
+    /// A command with a field that its schema (with `additionalProperties: false`) does not declare.
     pub undeclared: Option<Refusal>,
-    /// Where a field of a command has requirements of its own.
+    /// Fields of commands that have requirements of their own.
     #[serde(default)]
     pub fields: Vec<FieldRule>,
     /// A value of a similar type, such as a number instead of a text, may be accepted.
@@ -112,7 +113,8 @@ pub struct Refusal {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct FieldRule {
     /// The commands; absent: all.
-    pub on: Option<OneOrMany>,
+    #[schemars(extend("x-synonym" = "on"))]
+    pub message: Option<OneOrMany>,
     /// The field.
     pub at: Pointer,
     /// When it is missing. Absent: as `refused.missing` says; empty: no error is required.
@@ -131,7 +133,8 @@ pub struct FieldRule {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct IdRule {
     /// The fields.
-    pub on: Vec<Place>,
+    #[schemars(extend("x-synonym" = "on"))]
+    pub fields: Vec<Place>,
     /// The required answer to an id that was never sent.
     pub unknown: Option<Refusal>,
     /// Every client that knows the id has access: ids of other sessions are then not used.
@@ -144,7 +147,8 @@ pub struct IdRule {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Place {
     /// The commands.
-    pub on: OneOrMany,
+    #[schemars(extend("x-synonym" = "on"))]
+    pub message: OneOrMany,
     /// The field.
     pub at: Pointer,
 }
@@ -171,11 +175,11 @@ pub struct Situation {
     /// How any client of the session can see that it is in this state: for `explore`.
     #[serde(default)]
     pub shows: Vec<Exchange>,
-    /// A client that reconnects, or joins, finds the session in this state: for `explore`. Otherwise no client does either in this
+    /// A client that reconnects or joins finds the session in this state: for `explore`. Otherwise no client reconnects or joins in this
     /// state, unless every connection is a session of its own.
     #[serde(default)]
     pub outlives: bool,
-    /// The state ends without a message of a client, soon, and the server's visible state may change meanwhile.
+    /// The state ends soon without a message of a client, and the server's visible state may change meanwhile.
     #[serde(default)]
     pub passing: bool,
 }
@@ -207,6 +211,6 @@ impl FieldRule {
     /// Whether it is about this field of this command.
     pub fn is_about(&self, command: &str, at: &str) -> bool {
         self.at.as_str() == at
-            && self.on.as_ref().is_none_or(|on| on.as_slice().iter().any(|name| name == command))
+            && self.message.as_ref().is_none_or(|on| on.as_slice().iter().any(|name| name == command))
     }
 }

@@ -1,4 +1,4 @@
-//! Mutants of the wire that a protocol declares to be harmless: what a suite need not find, and why.
+//! Mutants that a protocol declares to be harmless: what a suite need not find, and why.
 
 use globset::Glob;
 use schemars::JsonSchema;
@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 use super::{OneOrMany, Protocol};
 use crate::source::{Diagnostic, Diagnostics, Document, Part, escape_token};
 
-/// Mutants that `selftest --wire` need not see found.
+/// Mutants that the suite need not find in `selftest --wire`, or faults at certain moments in `selftest --triggers`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct HarmlessMutants {
-    /// Which: globs over their names, as `selftest --wire` prints them: `snapshot/title * first`.
+    /// Globs over the names of the mutants, as `selftest` prints them: `snapshot/title * first`, `no-hello@after-abort`.
     pub mutants: OneOrMany,
     /// The requirements or readings that allow a server to do so.
     pub allowed_by: Vec<String>,

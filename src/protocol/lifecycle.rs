@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Protocol;
+use super::end_values::{mistakes_of_part, mistakes_of_schema};
 use crate::source::{Diagnostic, Diagnostics};
 use crate::trace::Direction;
 
@@ -51,7 +52,19 @@ impl ConnectionEvent {
     }
 
     /// What a pattern asks of it that it does not have.
-    pub(super) fn verify(self, dir: Direction, with: Option<&Value>, errors: &mut Diagnostics) {
+    pub(super) fn verify(
+        self,
+        dir: Direction,
+        with: Option<&Value>,
+        schema: Option<&Value>,
+        errors: &mut Diagnostics,
+    ) {
+        if self == Self::Close {
+            let parts = with.into_iter().flat_map(|with| mistakes_of_part(with, dir));
+            let schemas = schema.into_iter().flat_map(|schema| mistakes_of_schema(schema, dir));
+            let told = parts.chain(schemas).map(|one| Diagnostic::new(one.message).hint(one.hint));
+            errors.0.extend(told);
+        }
         if self == Self::Open && dir == Direction::Send {
             errors
                 .push(Diagnostic::new("`open` is the server's answer to an upgrade: it has no `dir: send`"));

@@ -8,9 +8,11 @@ use serde_json::{Map, Value, json};
 
 use super::annotation::Annotations;
 use super::extension::{Extension, MessageExtension, ReadingName};
+use super::names::by_own_names;
 use super::path::Path;
 use super::references::{check_references, components_of, resolve};
 use super::requirement::{Requirements, RequirementsFile};
+use super::unknown_places::unknown_places;
 use super::{
     Bundle, ClientRule, Compiled, DialectChoice, Dialects, LoadOptions, Message, PartOf, Protocol, Roles,
     ServerRequest, overlay,
@@ -98,6 +100,12 @@ fn compile_all(
     overlays: &[Document],
 ) -> Result<Arc<Protocol>, Diagnostics> {
     let requirements = load_requirements(catalogue)?;
+    let mut errors = Diagnostics::default();
+    let api = errors.take(by_own_names(api));
+    let overlays: Vec<Document> =
+        overlays.iter().filter_map(|overlay| errors.take(by_own_names(overlay))).collect();
+    let Some(api) = &api.filter(|_| errors.0.is_empty()) else { return Err(errors) };
+    let overlays = overlays.as_slice();
     let compiled = |dialect: Option<&str>| compile_with(name, api, &requirements, reading, dialect, overlays);
     let mut own = compiled(None)?;
     verify_readings(&own, catalogue)?;
@@ -150,13 +158,18 @@ fn compile_with(
         overlay::apply(overlay, &mut document)?;
     }
     let api = &api.patched(overlays);
-    let Some(extension) = document.get("x-frameproof") else {
+    // Of what ships, nothing else reads it: no mistake in it has to be placed.
+    let extension = match document.get_mut("x-frameproof") {
+        Some(extension) if api.is_shipped() => Some(extension.take()),
+        extension => extension.cloned(),
+    };
+    let Some(extension) = extension else {
         return Err(Diagnostic::new("the document has no `x-frameproof`")
             .at(api, "", Part::Value)
             .hint("see docs/protocols.md, section 4")
             .into());
     };
-    let extension: Extension = decode_value(extension.clone(), api, "/x-frameproof")?;
+    let extension: Extension = decode_value(extension, api, "/x-frameproof")?;
     let mut errors = Diagnostics::default();
     if !api.is_shipped() {
         check_references(&document, &document, api, Path::Root, &mut errors);
@@ -182,7 +195,7 @@ fn compile_with(
         let at = format!("/x-frameproof/parts/{}", escape_token(name));
         let known = by_name[Direction::Recv as usize].keys().map(String::as_str);
         if by_name[Direction::Recv as usize].contains_key(name) {
-            let message = format!("a part cannot be called `{name}` as a message is");
+            let message = format!("`{name}` is the name of a message, and cannot be that of a part, too");
             errors.push(Diagnostic::new(message).at(api, &at, Part::Key));
         }
         let mut of = Vec::new();
@@ -227,6 +240,7 @@ fn compile_with(
     protocol.compiled.client = ClientRule::all(&protocol);
     if !protocol.is_shipped {
         super::verify::verify(&protocol, api, &document, &mut errors);
+        protocol.compiled.unknown_places = unknown_places(&protocol, api, &document);
     }
     errors.or(protocol)
 }

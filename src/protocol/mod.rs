@@ -13,6 +13,7 @@ mod deciders;
 mod dialect;
 pub mod documentation;
 mod embedded;
+mod end_values;
 mod explore_rules;
 pub mod extension;
 mod fields;
@@ -21,6 +22,7 @@ mod harmless;
 mod lifecycle;
 mod load;
 mod message;
+mod names;
 mod overlay;
 mod path;
 mod pattern;
@@ -32,6 +34,7 @@ pub mod rules;
 mod server_requests;
 mod standalone;
 mod times;
+mod unknown_places;
 mod verify;
 mod verify_generated;
 mod verify_keys;
@@ -52,8 +55,9 @@ pub use client_rules::{Act as ClientAct, Automatic, ClientRule};
 pub use connection_rules::{OFFER, Parameter, UpgradeRules};
 pub use deciders::{Decider, Deciders};
 pub use dialect::{Dialect, DialectChoice, Respelling, SpeltValue};
+pub(crate) use end_values::{EndMistake, mistake_of_code, mistakes_of_part, mistakes_of_schema};
 pub use explore_rules::{Explore, ScriptedTurn, Shared};
-pub use extension::{Extension, OneOrMany, Pattern, ReadingName};
+pub use extension::{Extension, OneOrMany, Pattern, Reading, ReadingName};
 pub use fuzz_rules::{FieldRule, Fuzzing, IdRule, Place, Refusal, Refusals, Situation};
 pub use harmless::HarmlessMutants;
 pub use lifecycle::{ConnectionEvent, END};
@@ -128,6 +132,8 @@ struct Compiled {
     by_name: [FxHashMap<String, usize>; 2],
     /// The invariants and the rules for clients of the document that a reading or an overlay leaves out.
     left_out: Vec<String>,
+    /// Pointers to places that no message has, of a document that does not ship.
+    unknown_places: Vec<crate::source::Diagnostic>,
 }
 
 /// A compiled [`extension::Part`].
@@ -169,6 +175,8 @@ pub struct LoadOptions {
 
 /// Schemas that are kept; past that they are compiled each time.
 const MAX_SCHEMAS: usize = 4096;
+/// The capability, where a protocol has it, that each session is kept apart from the others.
+pub(crate) const ISOLATION: &str = "isolation";
 
 impl Protocol {
     /// An ambiguity and the answer to it that is taken, in a line: its id, what it is about, the answer. `None`: there is no such
@@ -219,6 +227,27 @@ impl Protocol {
             known.offered = extension::Offered::Yes;
         }
         self.dialects_mut().for_each(|one| one.offer(capability));
+    }
+
+    /// The target has one session for all clients, whichever dialect is spoken.
+    pub fn set_single_session(&mut self) {
+        self.extension.session.is_single = true;
+        self.dialects_mut().for_each(Self::set_single_session);
+    }
+
+    /// Why no client has a session of its own, as the target or an overlay says; none: it should have one.
+    pub fn lacks_isolation(&self) -> Option<&'static str> {
+        if self.extension.session.is_single {
+            Some("the target has one session for all clients (`sessions = 1`)")
+        } else {
+            self.declines(ISOLATION).then_some("the capability `isolation` is not offered")
+        }
+    }
+
+    /// Whether the protocol, perhaps by an overlay, says that no server offers a capability which none announces.
+    pub fn declines(&self, capability: &str) -> bool {
+        let known = self.extension.capabilities.get(capability);
+        known.is_some_and(|known| known.announced.is_none() && known.offered == extension::Offered::No)
     }
 
     /// The schemas that the server under test has generated, if the user has given them.
@@ -328,6 +357,12 @@ impl Protocol {
     /// Parts of messages, compiled; the index of the first is the number of messages.
     pub(crate) fn parts(&self) -> &[PartOf] {
         &self.compiled.parts
+    }
+
+    /// Pointers to places that, by their schemas, none of the messages has that they are about; each a note at its place. A protocol that
+    /// ships has none.
+    pub fn unknown_places(&self) -> &[Diagnostic] {
+        &self.compiled.unknown_places
     }
 
     /// Whether there is an invariant or a rule for clients of a name to suspend: one that a reading or an overlay leaves out counts, too.

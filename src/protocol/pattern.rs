@@ -94,7 +94,9 @@ impl Matcher {
         let messages: Option<Vec<usize>> = types.map(|types| {
             let mut named = |name: &String| match protocol.event_named(name, direction) {
                 Some(event) if events == Events::Known => {
-                    event.verify(direction, conditions.with.as_ref(), &mut errors);
+                    // Of several, one condition may be about another one.
+                    let schema = conditions.schema.as_ref().filter(|_| types.len() == 1);
+                    event.verify(direction, conditions.with.as_ref(), schema, &mut errors);
                     Some(protocol.index_of_event(event))
                 }
                 _ => errors.take(protocol.pattern_named(name, direction)),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use super::path::Path;
-use crate::source::{Diagnostic, Diagnostics, Document, Part};
+use crate::source::{Diagnostic, Diagnostics, Document, Part, unescape_token};
 
 /// Every `$ref` must point at something inside the document.
 pub(super) fn check_references(
@@ -81,7 +81,7 @@ fn referred_in(schema: &Map<String, Value>, names: &mut Vec<String>) {
     let target = schema.get("$ref").and_then(Value::as_str);
     let name = target.and_then(|target| target.strip_prefix("#/components/schemas/"));
     let name = name.map(|rest| rest.split('/').next().unwrap_or(rest));
-    names.extend(name.map(|name| name.replace("~1", "/").replace("~0", "~")));
+    names.extend(name.map(unescape_token));
     schema.values().for_each(|value| referred(value, names));
 }
 

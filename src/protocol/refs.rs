@@ -108,7 +108,7 @@ impl<T: Refer> Refer for IndexMap<String, T> {
     }
 }
 
-refer!(At { parts: [on], ids: [], other: [at] });
+refer!(At { parts: [message], ids: [], other: [at] });
 refer!(Extension {
     parts: [
         replies,
@@ -145,17 +145,17 @@ refer!(Extension {
 });
 refer!(Replies { parts: [], ids: [unmatched], other: [id, result, error] });
 refer!(FrameRules { parts: [], ids: [object, message, schema], other: [] });
-refer!(Session { parts: [id], ids: [], other: [join] });
+refer!(Session { parts: [id], ids: [], other: [join, is_single] });
 refer!(UpgradeRules { parts: [], ids: [covers], other: [headers, protocols, selects] });
 refer!(Exchange {
     parts: [],
     ids: [covers],
     other: [send, expect, with, schema, echo, save, reply, refuse, optional, or]
 });
-refer!(Automatic { parts: [message, on], ids: [], other: [send, reply, refuse] });
+refer!(Automatic { parts: [message], ids: [], other: [send, reply, refuse] });
 refer!(Requests { parts: [message, resolved], ids: [], other: [id, reply, refuse] });
-refer!(Log { parts: [on], ids: [], other: [id, volatile] });
-refer!(Errors { parts: [on], ids: [], other: [code] });
+refer!(Log { parts: [message], ids: [], other: [id, volatile] });
+refer!(Errors { parts: [message], ids: [], other: [code] });
 refer!(Turn { parts: [before, end], ids: [covers], other: [start, quiet_ms] });
 refer!(State { parts: [query], ids: [], other: [at] });
 refer!(Capability { parts: [announced], ids: [], other: [about, offered] });
@@ -171,7 +171,7 @@ refer!(Refusals {
     other: [coerces]
 });
 refer!(Refusal { parts: [], ids: [covers], other: [tolerated, close] });
-refer!(IdRule { parts: [unknown], ids: [], other: [on, grants] });
+refer!(IdRule { parts: [unknown], ids: [], other: [fields, grants] });
 refer!(Situation { parts: [enter, leave, ways, shows], ids: [], other: [turn, reopen, passing, outlives] });
 refer!(Explore { parts: [shared, messages, turns, at_rest], ids: [keeps], other: [reopen, calls] });
 refer!(Shared { parts: [], ids: [covers], other: [] });
@@ -179,7 +179,7 @@ refer!(ScriptedTurn { parts: [steps], ids: [], other: [turn, needs] });
 
 impl Refer for FieldRule {
     fn refer<'r>(&'r self, refs: &mut Refs<'r>) {
-        let Self { missing, invalid, on: _, at: _, tolerated: _, close: _ } = self;
+        let Self { missing, invalid, message: _, at: _, tolerated: _, close: _ } = self;
         refs.ids("missing", missing.as_deref().unwrap_or_default());
         refs.ids("invalid", invalid.as_deref().unwrap_or_default());
     }

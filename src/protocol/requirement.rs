@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Level {
-    /// Breaking it fails.
+    /// A violation is a failure.
     Must,
     /// Breaking it warns.
     Should,
@@ -35,7 +35,7 @@ pub struct Requirement {
     pub id: String,
     /// How binding it is.
     pub level: Level,
-    /// Whose.
+    /// Who must satisfy it.
     #[serde(default)]
     pub side: Side,
     /// The area, for grouping.
@@ -48,7 +48,7 @@ pub struct Requirement {
     pub reading: Option<String>,
     /// Why no test can observe it; such a requirement is listed and not counted.
     pub unobservable: Option<String>,
-    /// Why the suite does not exercise it on the reference server although a test could.
+    /// Why the suite does not exercise it on the reference server, or on the unchanged target of `selftest --target`, although a test could.
     pub unexercised: Option<String>,
 }
 

@@ -45,7 +45,7 @@ impl Roles {
     pub(super) fn of(protocol: &Protocol) -> Self {
         let extension = &protocol.extension;
         let matcher = |pattern: &Pattern| compiled(Matcher::new(pattern, protocol));
-        let place = |place: &At| Some((matcher(&place.on)?, place.at.clone()));
+        let place = |place: &At| Some((matcher(&place.message)?, place.at.clone()));
         let errors = extension.errors.as_ref();
         let announced = extension
             .capabilities
@@ -67,10 +67,10 @@ impl Roles {
         aside.extend(answers(protocol, &extension.turn.before));
         Self {
             session_ids: extension.session.id.iter().filter_map(place).collect(),
-            log: extension.log.as_ref().and_then(|log| Some((matcher(&log.on)?, log.id.clone()))),
+            log: extension.log.as_ref().and_then(|log| Some((matcher(&log.message)?, log.id.clone()))),
             turn_end: matcher(&extension.turn.end).unwrap_or_default(),
             errors: errors.and_then(|errors| {
-                Some((compiled(Matcher::of_connection(&errors.on, protocol))?, errors.code.clone()))
+                Some((compiled(Matcher::of_connection(&errors.message, protocol))?, errors.code.clone()))
             }),
             capabilities: announced.collect(),
             seen: seen.filter_map(|(name, at)| Some((name.clone(), place(at)?))).collect(),

@@ -11,7 +11,7 @@ use crate::source::Diagnostics;
 use crate::template;
 use crate::trace::Direction;
 
-/// Messages of the server that ask for an answer of the client's, all of one shape.
+/// Messages of the server that request an answer from the client, all of one form.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Requests {
@@ -140,7 +140,7 @@ impl ServerRequest {
     fn new(name: &str, one: &Requests, protocol: &Protocol) -> Result<Option<Self>, Diagnostics> {
         let Some(id) = id_of(one, &protocol.extension) else { return Ok(None) };
         let resolved = match &one.resolved {
-            Some(at) => Some((Matcher::new(&at.on, protocol)?, at.at.clone())),
+            Some(at) => Some((Matcher::new(&at.message, protocol)?, at.at.clone())),
             None => None,
         };
         let forms = AnswerKind::ALL.map(|kind| {

@@ -70,7 +70,7 @@ pub(super) fn standalone(root: &Value, pointer: &str) -> Value {
         let (Some(kind), Some(name)) = (parts.next(), parts.next()) else { continue };
         let own = alone.entry(kind).or_insert_with(|| json!({}));
         if let (Some(own), Some(definition)) = (own.as_object_mut(), root.pointer(to)) {
-            own.insert(name.replace("~1", "/").replace("~0", "~"), definition.clone());
+            own.insert(crate::source::unescape_token(name), definition.clone());
         }
     }
     let mut node = node;

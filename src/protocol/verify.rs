@@ -6,6 +6,7 @@ use super::barrier::verify_barrier;
 use super::bundle_rules::verify_bundle_rules;
 use super::client_rules::verify_client;
 use super::connection_rules::verify_connection;
+use super::extension::Echo;
 use super::harmless::verify_harmless;
 use super::path::{INVARIANTS, Path};
 use super::refs::Refs;
@@ -15,6 +16,9 @@ use super::verify_keys::verify_keys;
 use super::verify_requests::verify_requests;
 use super::{Matcher, Protocol};
 use crate::source::{Diagnostic, Diagnostics, Document, Part, check_keywords, escape_token};
+
+/// What steps of scenarios call the end of a turn.
+const TURN_END: &str = "turn-end";
 
 /// Checks ids, patterns and examples.
 pub(super) fn verify(protocol: &Protocol, api: &Document, document: &Value, errors: &mut Diagnostics) {
@@ -48,6 +52,7 @@ pub(super) fn verify(protocol: &Protocol, api: &Document, document: &Value, erro
             }
         }
     }
+    verify_names(protocol, api, errors);
     verify_fallbacks(protocol, api, errors);
     verify_echoes(protocol, api, errors);
     verify_barrier(protocol, api, errors);
@@ -56,6 +61,16 @@ pub(super) fn verify(protocol: &Protocol, api: &Document, document: &Value, erro
     verify_bundle_rules(protocol, api, errors);
     verify_harmless(protocol, api, errors);
     verify_connection(protocol, api, errors);
+}
+
+/// A message goes before an event of the connection of the same name. What ends a turn is more than a message, and has one name only.
+fn verify_names(protocol: &Protocol, api: &Document, errors: &mut Diagnostics) {
+    let received = protocol.messages.iter().filter(|message| message.dir == crate::trace::Direction::Recv);
+    for message in received.filter(|message| message.name == TURN_END) {
+        let error = Diagnostic::new(format!("a message of the server cannot be called `{TURN_END}`"));
+        let hint = "steps of scenarios call the end of a turn so; a dialect can spell a message of another name like this";
+        errors.push(error.hint(hint).at(api, &message.place, Part::Key));
+    }
 }
 
 /// `or` names an opening that has none itself.
@@ -85,8 +100,10 @@ fn verify_echoes(protocol: &Protocol, api: &Document, errors: &mut Diagnostics) 
         let mut sent = &Value::Null;
         for (index, step) in steps.iter().enumerate() {
             sent = step.send.as_ref().unwrap_or(sent);
-            if let Some(echo) = step.echo.as_ref().filter(|echo| echo.get(sent).is_none()) {
-                let error = Diagnostic::new(format!("the message sent before has nothing at {echo}"));
+            let place = step.echo.as_ref().map(Echo::sent);
+            if let Some(place) = place.filter(|place| place.get(sent).is_none()) {
+                let error = Diagnostic::new(format!("the message sent before has nothing at {place}"))
+                    .hint("`[PLACE, PLACE]`, if the answer has it elsewhere than the message that was sent");
                 errors.push(error.at(api, &format!("{at}/{index}/echo"), Part::Value));
             }
         }
@@ -250,11 +267,11 @@ fn verify_dialects(protocol: &Protocol, api: &Document, errors: &mut Diagnostics
             errors.push(unknown.suggest(id, known).at(api, &format!("{at}/answers"), Part::Value));
         }
         for (index, rule) in dialect.spelling.iter().enumerate() {
-            for name in rule.on.as_slice() {
+            for name in rule.message.as_slice() {
                 if let Err(error) =
                     protocol.message_named(name, Send).or_else(|_| protocol.message_named(name, Recv))
                 {
-                    place_all(error, api, &format!("{at}/spelling/{index}/on"), errors);
+                    place_all(error, api, &format!("{at}/spelling/{index}/message"), errors);
                 }
             }
         }
@@ -280,7 +297,7 @@ fn verify_references(protocol: &Protocol, api: &Document, errors: &mut Diagnosti
         }
     }
     for (at, pattern) in &refs.patterns {
-        let has_events = at.starts_with("/invariants/") || at == "/errors/on";
+        let has_events = at.starts_with("/invariants/") || at == "/errors/message";
         let compile = if has_events { Matcher::of_connection } else { Matcher::new };
         if let Err(error) = compile(pattern, protocol) {
             place_all(error, api, &format!("/x-frameproof{at}"), errors);

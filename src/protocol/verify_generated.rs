@@ -3,6 +3,9 @@
 use serde_json::Value;
 
 use super::Protocol;
+use super::end_values::mistake_of_code;
+use super::extension::{Ids, Join};
+use super::fuzz_rules::{FieldRule, Refusal, Refusals};
 use super::verify::place_all;
 use crate::source::{Diagnostic, Diagnostics, Document, Part, escape_token};
 
@@ -10,8 +13,8 @@ use crate::source::{Diagnostic, Diagnostics, Document, Part, escape_token};
 pub(super) fn verify_fuzzing(protocol: &Protocol, api: &Document, errors: &mut Diagnostics) {
     let fuzzing = &protocol.extension.fuzzing;
     let at = "/x-frameproof/fuzzing";
-    let ids = fuzzing.ids.values().flat_map(|rule| &rule.on).map(|place| &place.on);
-    let fields = fuzzing.refused.fields.iter().filter_map(|rule| rule.on.as_ref());
+    let ids = fuzzing.ids.values().flat_map(|rule| &rule.fields).map(|place| &place.message);
+    let fields = fuzzing.refused.fields.iter().filter_map(|rule| rule.message.as_ref());
     let commands =
         ids.chain(fields).flat_map(|on| on.as_slice()).chain(&fuzzing.avoid).chain(fuzzing.closes.keys());
     for name in commands {
@@ -25,6 +28,12 @@ pub(super) fn verify_fuzzing(protocol: &Protocol, api: &Document, errors: &mut D
             let known = openings.keys().map(String::as_str);
             let unknown = Diagnostic::new(format!("unknown opening `{way}`")).suggest(way, known);
             errors.push(unknown.at(api, &format!("{at}/states/{}/reopen", escape_token(state)), Part::Value));
+        }
+        if situation.outlives && matches!(protocol.extension.session.join, Join::Connection) {
+            let message =
+                "`outlives` has no effect: every connection is a session of its own (`session.join`)";
+            let place = format!("{at}/states/{}/outlives", escape_token(state));
+            errors.push(Diagnostic::new(message).at(api, &place, Part::Key));
         }
         if situation.passing && !situation.leave.is_empty() {
             let message = "a `passing` state is left by waiting: it has no `leave`";
@@ -59,14 +68,18 @@ fn verify_refusals(protocol: &Protocol, api: &Document, errors: &mut Diagnostics
             let refusal = refusal?;
             Some((at, refusal.close.as_slice(), !refusal.covers.is_empty() && refusal.close.is_empty()))
         })
-        .chain(
-            refused
-                .fields
-                .iter()
-                .enumerate()
-                .map(|(index, rule)| (format!("{at}/fields/{index}"), rule.close.as_slice(), false)),
-        )
+        .chain(refused.fields.iter().enumerate().map(|(index, rule)| {
+            (format!("{at}/fields/{index}"), rule.close.as_slice(), needs_error(rule, refused))
+        }))
         .collect();
+    for (index, rule) in refused.fields.iter().enumerate() {
+        if rule.missing.is_none() && rule.invalid.is_none() {
+            let error =
+                Diagnostic::new("this rule has no effect: it says nothing of a missing or an invalid field");
+            let error = error.hint("`missing: [ID]` or `invalid: [ID]`; an empty list demands no error");
+            errors.push(error.at(api, &format!("{at}/fields/{index}"), Part::Value));
+        }
+    }
     for (at, codes, needs_error) in kinds {
         verify_codes(codes, &format!("{at}/close"), api, errors);
         if needs_error && protocol.extension.errors.is_none() {
@@ -80,16 +93,22 @@ fn verify_refusals(protocol: &Protocol, api: &Document, errors: &mut Diagnostics
     }
 }
 
-fn verify_codes(codes: &[u16], at: &str, api: &Document, errors: &mut Diagnostics) {
-    for (index, code) in codes.iter().enumerate().filter(|(_, code)| !may_be_sent(**code)) {
-        let error = Diagnostic::new(format!("no server may send the close code {code} (RFC 6455, 7.4)"));
-        errors.push(error.at(api, &format!("{at}/{index}"), Part::Value));
-    }
+/// Whether some mistake in a field is refused by the protocol's error, as neither the field's rule nor that of all fields has a close code.
+fn needs_error(rule: &FieldRule, refused: &Refusals) -> bool {
+    let by_error = |own: &Option<Ids>, general: &Option<Refusal>| {
+        let closes = general.as_ref().is_some_and(|refusal| !refusal.close.is_empty());
+        own.as_ref().is_some_and(|ids| !ids.is_empty()) && !closes
+    };
+    rule.close.is_empty()
+        && (by_error(&rule.missing, &refused.missing) || by_error(&rule.invalid, &refused.invalid))
 }
 
-/// Whether a close frame may have this code.
-fn may_be_sent(code: u16) -> bool {
-    matches!(code, 1000..=1003 | 1007..=1014 | 3000..=4999)
+fn verify_codes(codes: &[u16], at: &str, api: &Document, errors: &mut Diagnostics) {
+    for (index, code) in codes.iter().enumerate() {
+        if let Some((message, hint)) = mistake_of_code(*code) {
+            errors.push(Diagnostic::new(message).hint(hint).at(api, &format!("{at}/{index}"), Part::Value));
+        }
+    }
 }
 
 /// Openings and classes of tools that `explore` names must be there.

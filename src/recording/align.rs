@@ -7,7 +7,7 @@ use std::sync::Arc;
 use similar::DiffOp;
 use similar::algorithms::{Capture, Replace, myers};
 
-use super::said::{Said, Stream};
+use super::entry::{Entry, Stream};
 
 /// A frame of the first stream and one of the second, by their numbers: one of them may be missing.
 pub(super) type Pair = (Option<usize>, Option<usize>);
@@ -15,11 +15,11 @@ pub(super) type Pair = (Option<usize>, Option<usize>);
 /// Pairs two streams, in order: what is the same but for ids and times, and between that what has the same type.
 pub(super) fn pairs(before: &Stream, after: &Stream) -> Vec<Pair> {
     let mut numbers = HashMap::new();
-    let whole = |said: &Said| (said.way, said.kind.clone(), said.skeleton.clone());
+    let whole = |said: &Entry| (said.way, said.kind.clone(), said.skeleton.clone());
     let one = numbered(before, &mut numbers, whole);
     let other = numbered(after, &mut numbers, whole);
     let mut numbers = HashMap::new();
-    let kind = |said: &Said| (said.way, said.kind.clone());
+    let kind = |said: &Entry| (said.way, said.kind.clone());
     let kinds = (numbered(before, &mut numbers, kind), numbered(after, &mut numbers, kind));
     let mut found = Vec::new();
     for op in ops(&one, &other) {
@@ -53,9 +53,9 @@ fn both(old: Range<usize>, new: Range<usize>) -> impl Iterator<Item = Pair> {
 fn numbered<K: std::hash::Hash + Eq>(
     stream: &Stream,
     numbers: &mut HashMap<K, usize>,
-    of: impl Fn(&Said) -> K,
+    of: impl Fn(&Entry) -> K,
 ) -> Vec<usize> {
-    let number = |said: &Arc<Said>| {
+    let number = |said: &Arc<Entry>| {
         let next = numbers.len();
         *numbers.entry(of(said)).or_insert(next)
     };
@@ -78,7 +78,7 @@ mod tests {
     /// A stream of messages, written `type text`.
     fn stream(words: &[&str]) -> Stream {
         let said = |word: &&str| {
-            Arc::new(Said {
+            Arc::new(Entry {
                 at: Duration::ZERO,
                 way: Way::ToClient,
                 kind: word.split(' ').next().unwrap_or_default().to_owned(),

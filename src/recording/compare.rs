@@ -9,9 +9,9 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::align::{Pair, pairs};
+use super::entry::{Clients, Entry, Recording, Stream};
 use super::ids::{Ids, Scope};
 use super::places::Places;
-use super::said::{Clients, Recording, Said, Stream};
 
 /// An answer takes longer if it takes so many times as long, and so much more: a busy machine is no news.
 const SLOWER: u32 = 2;
@@ -56,9 +56,9 @@ pub struct ClientComparison {
 #[derive(Debug)]
 pub struct Row {
     /// In the first.
-    pub before: Option<Arc<Said>>,
+    pub before: Option<Arc<Entry>>,
     /// In the second.
-    pub after: Option<Arc<Said>>,
+    pub after: Option<Arc<Entry>>,
     /// What differs.
     pub difference: Option<Difference>,
 }
@@ -233,7 +233,7 @@ impl Row {
     }
 }
 
-fn translated(before: &Said, after: &Said, ids: &mut Ids, places: &Places, client: usize) -> Value {
+fn translated(before: &Entry, after: &Entry, ids: &mut Ids, places: &Places, client: usize) -> Value {
     // A client has few connections.
     let scope = Scope { places, connection: client << 32 | before.connection };
     ids.translate(&before.body, &after.body, scope)

@@ -134,7 +134,7 @@ impl JudgedRecording {
         let fails = !violation.warns && self.protocol.requirements.fails(&violation.requirements);
         let verdict = if fails { Verdict::Failed } else { Verdict::Warned };
         let place = at.map_or_else(|| " (at the end)".to_owned(), |at| format!(" (frame {at})"));
-        let message = violation.told(&self.protocol) + &place;
+        let message = violation.description(&self.protocol) + &place;
         let failure = Failure::new(violation.check.clone(), verdict, message)
             .breaking(&violation.requirements)
             .with_values(violation.expected.clone(), violation.actual.clone())
@@ -187,7 +187,7 @@ impl JudgedRecording {
             kinds.into_iter().map(|kind| kind.report(&protocol, &about)).collect();
         // What breaks the same in several recorded cases is told once.
         let mut groups = FailureGroups::default();
-        reports.iter_mut().for_each(|report| groups.join(report));
+        reports.iter_mut().for_each(|report| groups.group(report));
         reports.extend(passed);
         let mut summary = SummaryBuilder::new(rules(&protocol), false, None);
         if let Some(first) = reports.first_mut() {
@@ -216,6 +216,7 @@ impl JudgedRecording {
             reading: reading(&protocol),
             cases: reports.len(),
             jobs: 1,
+            ends_within: None,
             requirements: requirement_texts(&protocol),
             left_out: 0,
         };

@@ -40,12 +40,13 @@ impl Places {
         for request in extension.requests.values() {
             request.id.iter().chain(request.resolved.iter().map(|at| &at.at)).for_each(|at| places.id(at));
         }
-        let fields = extension.fuzzing.ids.values().flat_map(|rule| &rule.on);
+        let fields = extension.fuzzing.ids.values().flat_map(|rule| &rule.fields);
         fields.for_each(|place| places.id(&place.at));
         // Twice: what shows an id of another rule's is one, too.
         for _ in 0..2 {
             extension.invariants.values().for_each(|invariant| places.rule(&invariant.monitor));
         }
+        places.counters(protocol);
         // What stands in a message stands in a list of them, too.
         let own: Vec<(String, String)> = places.ids.clone().into_iter().collect();
         let volatile: Vec<String> = places.volatile.iter().cloned().collect();
@@ -75,6 +76,23 @@ impl Places {
         self.ids.insert(general(at), LOG.to_owned());
     }
 
+    /// A growing number is a place in a log where messages are identified by it. Elsewhere, as with the tokens that were used or how far a
+    /// request has come, it says something, and another number is a difference.
+    fn counters(&mut self, protocol: &Protocol) {
+        let rules = || protocol.extension.invariants.values().map(|invariant| &invariant.monitor);
+        let same: BTreeSet<String> = rules()
+            .filter_map(|rule| if let Rule::Series(rule) = rule { Some(&rule.same) } else { None })
+            .flat_map(|same| same.iter().map(general))
+            .collect();
+        for rule in rules() {
+            let Rule::Increasing(rule) = rule else { continue };
+            let at = general(&rule.at);
+            if self.ids.contains_key(&at) || same.contains(&at) {
+                self.log(&rule.at);
+            }
+        }
+    }
+
     fn key<'k>(&mut self, key: impl IntoIterator<Item = &'k Key>) {
         for key in key {
             match key {
@@ -91,7 +109,7 @@ impl Places {
     }
 
     fn piece(&mut self, piece: &At) {
-        for name in names(&piece.on) {
+        for name in names(&piece.message) {
             self.pieces.insert(name.to_owned(), piece.at.clone());
         }
     }
@@ -99,10 +117,7 @@ impl Places {
     /// What a monitor pairs, counts or keys by is an id.
     fn rule(&mut self, rule: &Rule) {
         match rule {
-            Rule::Increasing(rule) => {
-                self.log(&rule.at);
-                self.key(&rule.key);
-            }
+            Rule::Increasing(rule) => self.key(&rule.key),
             Rule::Replay(rule) => {
                 self.log(&rule.resume.at);
                 rule.resets.iter().for_each(|at| self.log(&at.at));
@@ -121,7 +136,7 @@ impl Places {
                     }
                 }
             }
-            Rule::Correlation(rule) => self.key([&rule.id]),
+            Rule::Correlation(rule) => self.key(&rule.id),
             Rule::Echo(rule) => self.key([&rule.id]),
             Rule::States(rule) => self.key([&rule.key]),
             Rule::Precedence(rule) => self.key(&rule.key),
@@ -130,6 +145,7 @@ impl Places {
                 self.key(rule.answered.iter().filter_map(|answered| answered.id.as_ref()));
             }
             Rule::Response(rule) => self.key(&rule.key),
+            Rule::Existence(rule) => self.key(&rule.key),
             Rule::Constant(rule) => self.key(&rule.key),
             Rule::Unique(rule) => rule.identity.iter().chain([&rule.at]).for_each(|at| self.id(at)),
             Rule::Bracket(rule) => rule.exempt.iter().for_each(|at| self.id(&at.at)),
@@ -140,14 +156,13 @@ impl Places {
             Rule::Dialogue(rule) => self.piece(&rule.piece),
             Rule::Increments(rule) => {
                 self.key([&rule.key]);
-                let names: Vec<String> = names(&rule.on).into_iter().map(str::to_owned).collect();
+                let names: Vec<String> = names(&rule.message).into_iter().map(str::to_owned).collect();
                 self.pieces.extend(names.into_iter().map(|name| (name, rule.at.clone())));
             }
             Rule::Series(rule) => self.key([&rule.key]),
             Rule::Holds(rule) => self.key(&rule.key),
             Rule::Agreement(_)
             | Rule::ServerRequests(_)
-            | Rule::Existence(_)
             | Rule::Relation(_)
             | Rule::Proportion(_)
             | Rule::Cadence(_) => {}

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures_util::future::join_all;
 use tokio::net::TcpStream;
@@ -16,7 +17,7 @@ use super::variant::{Variant, chosen, fault_and_trigger};
 use super::{ConnectionHandler, Entry, Make, Socket, entry, names};
 use crate::source::nearest;
 use crate::wire::accept::{Acceptor, pair};
-use crate::wire::guard::{Guard, TURNED_AWAY, no_room, turn_away};
+use crate::wire::guard::{Guard, TURNED_AWAY, no_room, reject};
 use crate::wire::relay::{Interceptor, Mutation, relay};
 
 /// How to start a reference server.
@@ -172,6 +173,9 @@ fn spoken(entry: &Entry, dialect: Option<&str>) -> Result<Make, StartError> {
     Ok(spoken.ok_or_else(|| StartError::UnknownDialect { name: name.to_owned(), near })?.1)
 }
 
+/// How many servers this process has started.
+static SERVERS: AtomicU64 = AtomicU64::new(0);
+
 /// What is served, and what stands before it.
 struct Served {
     path: &'static str,
@@ -179,6 +183,8 @@ struct Served {
     frames: Option<Arc<FaultyFrames>>,
     styles: Option<WireStyles>,
     mutation: Option<Arc<Mutation>>,
+    /// What tells it from other servers of this process.
+    name: String,
     guard: Option<Arc<Guard>>,
     /// Most connections at a time.
     most: usize,
@@ -213,7 +219,8 @@ impl Served {
             return Err(StartError::FixedTrigger(name.to_owned()));
         }
         let own = fault.filter(|_| own).map(str::to_owned);
-        let setup = Setup { fault: own, trigger, styles: variant.styles.clone() };
+        let (met, styles) = (Arc::clone(&variant.met), variant.styles.clone());
+        let setup = Setup { fault: own, trigger, met, styles };
         let death = Arc::new(Notify::new());
         let mortal = Arc::clone(&death);
         let make = Box::new(move || match triggered {
@@ -226,7 +233,9 @@ impl Served {
         let frames = frames.map(|fault| Arc::new(FaultyFrames::new(*fault)));
         let styles = WireStyles::new(&variant.styles, variant.seed);
         let mutation = variant.mutation.clone();
-        Ok(Self { path: entry.path, make, frames, styles, mutation, guard: None, most: usize::MAX, death })
+        let name = format!("#{}", SERVERS.fetch_add(1, Ordering::Relaxed));
+        let (path, guard, most) = (entry.path, None, usize::MAX);
+        Ok(Self { path, make, frames, styles, mutation, name, guard, most, death })
     }
 
     /// What stands before the connection with this number, from the client on. `None`: it is not served.
@@ -235,7 +244,7 @@ impl Served {
             return None;
         }
         let styles = self.styles.iter().map(|styles| styles.interceptor(number));
-        let mutation = self.mutation.iter().map(Mutation::interceptor);
+        let mutation = self.mutation.iter().map(|mutation| mutation.interceptor(&self.name));
         let frames = self.frames.iter().map(FaultyFrames::interceptor);
         Some(styles.chain(mutation).chain(frames).collect())
     }
@@ -259,7 +268,7 @@ async fn accept(
                         acceptor.spawn(connection(stream, handler, served.path, guard, interceptors));
                     }
                 } else if others < served.most.saturating_add(TURNED_AWAY) {
-                    acceptor.spawn(async move { turn_away(stream, &no_room()).await });
+                    acceptor.spawn(async move { reject(stream, &no_room()).await });
                 }
             }
             () = served.death.notified() => break,

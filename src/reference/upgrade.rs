@@ -11,7 +11,7 @@ use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
 use super::ConnectionHandler;
 use crate::wire::READ_BUFFER;
-use crate::wire::guard::{Guard, answer, turn_away};
+use crate::wire::guard::{Guard, answer, reject};
 
 /// A client that has not finished its request by then never will.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -38,7 +38,7 @@ pub(super) async fn upgrade(
         Ok(accepted) => accepted,
         Err(refusal) => {
             if !refusal.is_empty() {
-                turn_away(stream, &refusal).await;
+                reject(stream, &refusal).await;
             }
             return None;
         }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::engine::Trigger;
@@ -14,6 +15,8 @@ use crate::wire::relay::Mutation;
 pub struct Variant {
     /// Its fault, `NAME` or `NAME@TRIGGER`; none: the correct server.
     pub fault: Option<String>,
+    /// Becomes true when a moment of the trigger has come.
+    pub met: Arc<AtomicBool>,
     /// Its legal styles.
     pub styles: Vec<String>,
     /// What the styles' chance begins with.

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use super::failure_groups::{FailureGroup, grouped};
 use super::runs::{Run, runs};
-use super::story::{Story, stories};
 use super::{clip, escape};
 use crate::results::event::{RunEvent, Verdict};
 
@@ -25,9 +25,9 @@ pub struct Places {
 }
 
 impl Places {
-    /// File and line of a story's first failure.
-    fn of(&self, story: &Story<'_>) -> Option<(String, usize)> {
-        let case = story.first;
+    /// File and line of a group's first failure.
+    fn of(&self, group: &FailureGroup<'_>) -> Option<(String, usize)> {
+        let case = group.first;
         if case.embedded {
             let file = self.configuration.as_ref()?;
             return Some((self.folder.join(file).display().to_string(), 1));
@@ -49,12 +49,12 @@ struct Mark {
 }
 
 fn marks(runs: &[Run<'_>], places: &Places) -> Vec<Mark> {
-    let mark = |story: &Story<'_>| {
-        let (case, started) = (story.first, runs[story.run].started);
-        let failures = case.telling();
+    let mark = |group: &FailureGroup<'_>| {
+        let (case, started) = (group.first, runs[group.run].started);
+        let failures = case.decisive_failures();
         let first = failures.first();
         let ids = first.map(|failure| failure.requirements.join(" ")).unwrap_or_default();
-        let more = match story.others.len() {
+        let more = match group.others.len() {
             0 => String::new(),
             more => format!(" (and {more} more)"),
         };
@@ -74,13 +74,13 @@ fn marks(runs: &[Run<'_>], places: &Places) -> Vec<Mark> {
         }
         Mark {
             verdict: case.verdict,
-            place: places.of(story),
+            place: places.of(group),
             title: format!("{}: {}{space}{ids}{more}", started.protocol, case.case),
             message,
             fingerprint: digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect(),
         }
     };
-    stories(runs).iter().map(mark).collect()
+    grouped(runs).iter().map(mark).collect()
 }
 
 /// GitHub's commands, a line each, the worst cause first: ten at most.

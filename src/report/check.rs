@@ -146,7 +146,7 @@ impl Blocks {
             frames: Frames::of(seen),
             others: Vec::new(),
             said: vec![normalize(&violation.message)],
-            first: Violation { message: violation.told(protocol), ..violation.clone() },
+            first: Violation { message: violation.description(protocol), ..violation.clone() },
         });
     }
 
@@ -217,7 +217,7 @@ impl Block {
         self.frames.add(seen);
         let said = normalize(&violation.message);
         if self.others.len() < limit && (all || !self.said.contains(&said)) {
-            self.others.push((violation.told(protocol), place(seen)));
+            self.others.push((violation.description(protocol), place(seen)));
             if !all {
                 self.said.push(said);
             }

@@ -4,6 +4,7 @@ mod case;
 
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use indexmap::IndexSet;
@@ -16,6 +17,7 @@ use super::runs;
 use super::table::Table;
 use super::{cases, counts, often, verdict_of};
 use crate::results::event::{CaseReport, RunEvent, RunStarted, Summary, Verdict};
+use crate::text::length_of_time;
 
 /// Cases named of a group that failed for the same reason.
 const NAMED: usize = 6;
@@ -43,6 +45,8 @@ pub struct Console<W> {
     options: ConsoleOptions,
     started: Option<RunStarted>,
     done: usize,
+    /// Cases that have begun: the reports of some are waiting for that of an earlier one.
+    begun: usize,
     counts: BTreeMap<Verdict, usize>,
     /// Stories already told, by the case that told them first, with all cases that share it, each once.
     groups: Vec<(String, IndexSet<String>)>,
@@ -81,6 +85,7 @@ impl<W: Write> Console<W> {
             options,
             started: None,
             done: 0,
+            begun: 0,
             counts: BTreeMap::new(),
             groups: Vec::new(),
             unjudged: Vec::new(),
@@ -96,7 +101,10 @@ impl<W: Write> Console<W> {
     pub fn event(&mut self, event: &RunEvent) -> std::io::Result<()> {
         match event {
             RunEvent::RunStarted(started) => self.run_started(started),
-            RunEvent::CaseStarted { .. } => self.show_progress(),
+            RunEvent::CaseStarted { attempt, .. } => {
+                self.begun += usize::from(*attempt == 1);
+                self.show_progress()
+            }
             RunEvent::CaseFinished(case) => self.case_finished(case),
             RunEvent::RunFinished(summary) => self.run_finished(summary),
         }
@@ -104,15 +112,17 @@ impl<W: Write> Console<W> {
 
     fn run_started(&mut self, started: &RunStarted) -> std::io::Result<()> {
         self.started = Some(started.clone());
-        (self.done, self.counts) = (0, BTreeMap::new());
+        (self.done, self.begun, self.counts) = (0, 0, BTreeMap::new());
         (self.groups, self.unjudged) = (Vec::new(), Vec::new());
         if self.options.verbosity < 0 {
             return Ok(());
         }
         let run = started.run_id.as_ref().map(|id| format!(", run {id}")).unwrap_or_default();
+        let limit = started.ends_within.and_then(|limit| Duration::try_from_secs_f64(limit).ok());
+        let limit = limit.map(|limit| format!(", at most {}", length_of_time(limit))).unwrap_or_default();
         writeln!(
             self.out,
-            "{BOLD}{}{BOLD:#} against {} {DIM}({}, {} at a time, seed {}{}, {} reading){DIM:#}",
+            "{BOLD}{}{BOLD:#} against {} {DIM}({}, {} at a time, seed {}{}, {} reading{limit}){DIM:#}",
             terminal(&started.title),
             terminal(&started.target),
             cases(started.cases),
@@ -163,7 +173,9 @@ impl<W: Write> Console<W> {
         }
         let all = self.started.as_ref().map_or(0, |started| started.cases);
         let failed = self.counts.get(&Verdict::Failed).copied().unwrap_or(0);
-        write!(self.out, "\r\u{1b}[K{DIM}{}/{all} cases, {failed} failed{DIM:#}", self.done)?;
+        let jobs = self.started.as_ref().map_or(1, |started| started.jobs);
+        let done = self.begun.saturating_sub(jobs).max(self.done);
+        write!(self.out, "\r\u{1b}[K{DIM}{done}/{all} cases, {failed} failed{DIM:#}")?;
         self.progress_shown = true;
         self.out.flush()
     }
@@ -178,9 +190,9 @@ impl<W: Write> Console<W> {
     /// A failed or warned case: in full the first time that its reason comes, by name afterwards.
     fn notable(&mut self, case: &CaseReport) -> std::io::Result<()> {
         // One root cause, however many cases it fails.
-        let story = case.same_as.as_deref().unwrap_or(&case.case);
+        let group = case.same_as.as_deref().unwrap_or(&case.case);
         let (style, word) = look(case.verdict);
-        if let Some((_, cases)) = self.groups.iter_mut().find(|(known, _)| known == story) {
+        if let Some((_, cases)) = self.groups.iter_mut().find(|(known, _)| known == group) {
             cases.insert(terminal(&case.case).into_owned());
             if self.options.verbosity >= 1 {
                 writeln!(
@@ -191,7 +203,7 @@ impl<W: Write> Console<W> {
             }
             return Ok(());
         }
-        self.groups.push((story.to_owned(), IndexSet::from([terminal(&case.case).into_owned()])));
+        self.groups.push((group.to_owned(), IndexSet::from([terminal(&case.case).into_owned()])));
         let id = terminal(&case.case);
         let before = word.len() + id.chars().count() + 3;
         let title = case::wrapped(self.options.width, &case.title, before, 2);
@@ -199,7 +211,7 @@ impl<W: Write> Console<W> {
         if let Some(reason) = &case.reason {
             writeln!(self.out, "  {}", case::wrapped(self.options.width, reason, 2, 4))?;
         }
-        let failures = case.telling();
+        let failures = case.decisive_failures();
         self.failures(&failures, case)?;
         self.wire(case, &failures)?;
         self.output(case)?;
@@ -271,9 +283,10 @@ impl<W: Write> Console<W> {
                     continue;
                 }
                 others.sort_unstable();
-                let more = others.len().saturating_sub(NAMED);
-                let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-                let named = others[..others.len().min(NAMED)].join(", ");
+                let most = if self.options.verbosity >= 1 { others.len() } else { NAMED };
+                let more = others.len().saturating_sub(most);
+                let more = if more > 0 { format!(" and {more} more, with -v") } else { String::new() };
+                let named = others[..others.len().min(most)].join(", ");
                 let head = format!("same reason as {first}:");
                 let named = format!("{named}{more}");
                 let named = case::wrapped(self.options.width, &named, head.chars().count() + 1, 2);

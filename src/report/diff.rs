@@ -130,5 +130,10 @@ mod tests {
         assert_eq!(asked_for(&json!({ "a": 1 }), &json!("text")), (json!("text"), false));
         assert_eq!(signs(json!("5"), json!(5)), 2, "a text that looks like a number is none");
         assert_eq!(signs(json!("a"), json!("b")), 2);
+        assert_eq!(
+            signs(json!({ "a": null, "b": 1 }), json!({ "b": 1 })),
+            1,
+            "a null that was expected, and did not come"
+        );
     }
 }

@@ -50,5 +50,5 @@ pub fn check_links(path: &Path) -> Result<(), String> {
 }
 
 fn cannot(path: &Path, error: &std::io::Error) -> String {
-    format!("{} cannot be written: {}", path.display(), shortage::told(error))
+    format!("{} cannot be written: {}", path.display(), shortage::describe(error))
 }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::io::{BufRead, Read, Write};
 
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::escape;
@@ -34,7 +35,7 @@ pub fn render(events: &[RunEvent]) -> String {
 pub fn write(events: &(impl Recorded + ?Sized), out: &mut dyn Write) -> Result<(), String> {
     for at in 0..events.count() {
         let line = line(&*events.event(at)?) + "\n";
-        out.write_all(line.as_bytes()).map_err(|error| shortage::told(&error))?;
+        out.write_all(line.as_bytes()).map_err(|error| shortage::describe(&error))?;
     }
     Ok(())
 }
@@ -97,6 +98,39 @@ const MARK: &[u8] = "\u{feff}".as_bytes();
 /// Why it is none; nothing: it is not UTF-8.
 pub(super) fn event(line: &[u8]) -> Result<RunEvent, Option<String>> {
     let text = std::str::from_utf8(line).map_err(|_| None)?;
-    let value: Value = serde_json::from_str(text).map_err(|error| Some(error.to_string()))?;
-    source::read(&value).map_err(|error| Some(error.to_string()))
+    directly(text).or_else(|error| {
+        if text.len() > EXPLAINED {
+            return Err(Some(error.to_string()));
+        }
+        let value: Value = serde_json::from_str(text).map_err(|error| Some(error.to_string()))?;
+        source::read(&value).map_err(|error| Some(error.to_string()))
+    })
+}
+
+/// Lines up to this length are read once more to tell better what is wrong with them, in bytes.
+const EXPLAINED: usize = 64 << 10;
+
+/// Reads an event without making a value of the whole line first, which takes many times the memory of a long list.
+fn directly(text: &str) -> serde_json::Result<RunEvent> {
+    #[derive(Deserialize)]
+    struct Tagged<'t> {
+        #[serde(borrow)]
+        event: Cow<'t, str>,
+    }
+    #[derive(Deserialize)]
+    struct Begun {
+        case: String,
+        attempt: u32,
+    }
+    let Tagged { event } = serde_json::from_str(text)?;
+    Ok(match &*event {
+        "run-started" => RunEvent::RunStarted(serde_json::from_str(text)?),
+        "case-started" => {
+            let Begun { case, attempt } = serde_json::from_str(text)?;
+            RunEvent::CaseStarted { case, attempt }
+        }
+        "case-finished" => RunEvent::CaseFinished(serde_json::from_str(text)?),
+        "run-finished" => RunEvent::RunFinished(serde_json::from_str(text)?),
+        other => return Err(serde::de::Error::custom(format!("there is no event `{other}`"))),
+    })
 }

@@ -36,7 +36,7 @@ pub fn render(events: &[RunEvent]) -> Result<String, String> {
 /// The XML writer's reason, that of the events, or that of `out`.
 pub fn write(events: &(impl Recorded + ?Sized), out: &mut dyn Write) -> Result<(), String> {
     let (report, suites) = outline(events)?;
-    let written = |written: std::io::Result<()>| written.map_err(|error| shortage::told(&error));
+    let written = |written: std::io::Result<()>| written.map_err(|error| shortage::describe(&error));
     written(out.write_all(whole(&report)?.strip_suffix(REPORT_END).unwrap_or_default().as_bytes()))?;
     let mut current = Current::default();
     for Cases { suite, cases } in suites {
@@ -246,7 +246,7 @@ fn message_of(case: &CaseReport) -> String {
     xml(text.trim_start_matches(": ")).into_owned()
 }
 
-/// The whole story as text, for consumers that show only that.
+/// The whole group as text, for consumers that show only that.
 fn text_of(case: &CaseReport, failures: &[Failure], begin: &RunStarted) -> String {
     let mut out = format!("{}\n{}\n", case.case, case.title);
     if let Some(reason) = &case.reason {
@@ -257,7 +257,7 @@ fn text_of(case: &CaseReport, failures: &[Failure], begin: &RunStarted) -> Strin
         for id in &failure.requirements {
             let text = begin.requirements.get(id);
             let _ = writeln!(out, "  {}", requirement(id, text));
-            if let Some(reading) = text.and_then(|text| text.reading.as_deref()) {
+            if let Some(reading) = text.and_then(|text| failure.reading(text)) {
                 let _ = writeln!(out, "    reading {reading}");
             }
         }

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
+use super::failure_groups::{FailureGroup, grouped};
 use super::runs::{Run, runs, total};
-use super::story::{Story, stories};
 use super::table::Table;
 use super::{clip, counts, escape, verdict_of};
 use crate::results::event::{CaseReport, Failure, RunEvent, RunStarted, Verdict};
@@ -48,15 +48,15 @@ pub fn render(events: &[RunEvent]) -> String {
         text += &about(run.started);
     }
     text += &format!("\n{}\n", overview(&runs));
-    for left_out in runs.iter().filter_map(|run| run.started.told_left_out()).take(CAUSES) {
+    for left_out in runs.iter().filter_map(|run| run.started.left_out_note()).take(CAUSES) {
         text += &format!("{left_out}\n\n");
     }
-    let stories = stories(&runs);
-    for (index, story) in stories.iter().enumerate() {
-        let told = told(story, runs[story.run].started);
+    let groups = grouped(&runs);
+    for (index, group) in groups.iter().enumerate() {
+        let told = group_section(group, runs[group.run].started);
         // Room for the line that says that there is more.
         if index == CAUSES || text.len() + told.len() + 200 > MAX_BYTES {
-            let _ = writeln!(text, "… and {} more causes, in the other reports.", stories.len() - index);
+            let _ = writeln!(text, "… and {} more causes, in the other reports.", groups.len() - index);
             break;
         }
         text += &told;
@@ -97,10 +97,10 @@ fn overview(runs: &[Run<'_>]) -> String {
 }
 
 /// One cause, folded.
-fn told(story: &Story<'_>, started: &RunStarted) -> String {
-    let case = story.first;
-    let failures = case.telling();
-    let others = match story.others.len() {
+fn group_section(group: &FailureGroup<'_>, started: &RunStarted) -> String {
+    let case = group.first;
+    let failures = case.decisive_failures();
+    let others = match group.others.len() {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
@@ -118,9 +118,9 @@ fn told(story: &Story<'_>, started: &RunStarted) -> String {
         let _ = writeln!(text, "- … and {} more failures", failures.len() - FAILURES);
     }
     text += &format!("\n{}", fenced(&frames(case, &failures)));
-    if !story.others.is_empty() {
-        let named: Vec<String> = story.others.iter().take(NAMED).map(|case| code(&case.case)).collect();
-        let more = story.others.len().saturating_sub(NAMED);
+    if !group.others.is_empty() {
+        let named: Vec<String> = group.others.iter().take(NAMED).map(|case| code(&case.case)).collect();
+        let more = group.others.len().saturating_sub(NAMED);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let _ = writeln!(text, "For the same reason: {}{more}\n", named.join(", "));
     }

@@ -9,16 +9,17 @@ pub mod console;
 mod diff;
 pub mod escape;
 pub mod explore;
+mod failure_groups;
 pub mod file;
 pub mod fuzz;
 pub mod html;
 pub mod json;
 pub mod junit;
+pub mod kills;
 pub mod markdown;
 pub mod recordings;
 mod runs;
 pub mod stored;
-mod story;
 pub mod table;
 
 use crate::results::event::{Summary, Verdict};

@@ -8,7 +8,7 @@ use super::clip;
 use super::diff::{hunks, lines};
 use super::escape::terminal;
 use crate::recording::compare::{CaseComparison, ClientComparison, Comparison, Counts, Difference, Row};
-use crate::recording::said::Said;
+use crate::recording::entry::Entry;
 
 const DIM: Style = Style::new().dimmed();
 const BOLD: Style = Style::new().bold();
@@ -160,13 +160,13 @@ fn row(row: &Row, out: &mut impl Write) -> Result<()> {
 }
 
 /// When, which way, and what.
-pub(super) fn head(said: &Said) -> String {
+pub(super) fn head(said: &Entry) -> String {
     let pieces = if said.pieces > 1 { format!(" ({} pieces)", said.pieces) } else { String::new() };
     let text = format!("{:>11} {} {}{pieces}", ms(said.at), said.way, clip::name(&said.kind, 60));
     terminal(&text).into_owned()
 }
 
-fn body(said: &Said) -> String {
+fn body(said: &Entry) -> String {
     let text = said.body.as_str().map_or_else(|| said.body.to_string(), str::to_owned);
     terminal(&clip::clipped(&text, LINE)).into_owned()
 }

@@ -49,7 +49,7 @@ pub(super) fn sum<'s>(runs: impl IntoIterator<Item = (&'s RunStarted, &'s Summar
         total.stopped = total.stopped.or(summary.stopped);
     }
     total.seconds = took(spans);
-    total.exit_code = Exit::heaviest(codes).code();
+    total.exit_code = Exit::most_severe(codes).code();
     total
 }
 

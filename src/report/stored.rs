@@ -202,6 +202,7 @@ mod tests {
                 reading: "default".to_owned(),
                 cases: 1,
                 jobs: 1,
+                ends_within: None,
                 requirements: std::collections::BTreeMap::new(),
                 left_out: 0,
             }))

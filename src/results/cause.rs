@@ -115,6 +115,8 @@ pub enum Cause {
     OnlyOpenings,
     /// In the whole run the server has ended no turn.
     NoTurnEnded,
+    /// The connection was accepted, and its upgrade was not answered in time.
+    UpgradeUnanswered,
     /// The launched server died.
     ServerDied(Death),
     /// Clients are not kept apart.
@@ -141,6 +143,7 @@ impl fmt::Display for Cause {
             Self::NothingSaid => "the server has sent nothing on any connection",
             Self::OnlyOpenings => "the server has sent nothing on any connection after the opening",
             Self::NoTurnEnded => "the server has ended no turn on any connection",
+            Self::UpgradeUnanswered => "the server accepts TCP connections and does not answer the upgrade",
             Self::Leak(LeakKind::Frame) => {
                 "a message for one case's client reaches another's: the server does not isolate clients"
             }
@@ -196,6 +199,7 @@ impl Cause {
             | Self::NothingSaid
             | Self::OnlyOpenings
             | Self::NoTurnEnded
+            | Self::UpgradeUnanswered
             | Self::Leak(_)
             | Self::NotRun) => other,
         }

@@ -110,6 +110,10 @@ pub struct RunStarted {
     pub cases: usize,
     /// Cases that run side by side.
     pub jobs: usize,
+    /// The seconds after which the run ends, whatever the server does. None: there is no such end, or it is that of a run against the
+    /// reference server where the user names none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ends_within: Option<f64>,
     /// Level and text of every requirement that the reports may have to quote, by id.
     pub requirements: BTreeMap<String, RequirementText>,
     /// How many of its cases are not among the events that a report is made of: there are too many. No file says this.
@@ -175,7 +179,7 @@ pub struct CaseReport {
     /// What the launched server wrote while a failed case ran; those beside it ran, too.
     #[serde(default)]
     pub log: Vec<LogLine>,
-    /// Lines left out at the beginning of `log`.
+    /// Lines left out of `log`, beside those that one of its lines stands for.
     #[serde(default)]
     pub log_omitted: usize,
     /// What the scripted model was asked with this case's cues, where the wire log is kept.
@@ -218,7 +222,7 @@ impl CaseReport {
     }
 
     /// The failures that tell why: of a flaky case those of earlier attempts.
-    pub fn telling(&self) -> Vec<Failure> {
+    pub fn decisive_failures(&self) -> Vec<Failure> {
         if self.verdict == Verdict::Flaky { self.earlier.concat() } else { self.failures.clone() }
     }
 

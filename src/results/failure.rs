@@ -4,8 +4,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::results::Check;
+use crate::results::bounded_value;
 use crate::results::cause::{Cause, Statement};
-use crate::results::event::Verdict;
+use crate::results::event::{RequirementText, Verdict};
 
 /// One thing that is wrong.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -21,11 +22,16 @@ pub struct Failure {
     /// Where in the scenario: the step's line and its source text.
     pub step: Option<StepPlace>,
     /// What was expected, as pretty JSON or text.
+    #[serde(default, deserialize_with = "bounded_value::read")]
     pub expected: Option<Value>,
     /// What came instead.
+    #[serde(default, deserialize_with = "bounded_value::read")]
     pub actual: Option<Value>,
     /// Indices into the case's whole wire log (not counting omissions) of the frames that show it.
     pub frames: Vec<u64>,
+    /// The answers to ambiguities of the document that it depends on, by their ids.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub readings: Vec<String>,
     /// So many more like it were found together with it, which are not listed; the message says so.
     #[serde(default, skip_serializing_if = "is_none")]
     pub more: u64,
@@ -72,10 +78,24 @@ impl Failure {
             expected: None,
             actual: None,
             frames: Vec::new(),
+            readings: Vec::new(),
             more: 0,
             cause,
             core,
         }
+    }
+
+    /// The reading of one of its requirements, as a report quotes it, if the failure depends on it.
+    pub fn reading<'r>(&self, requirement: &'r RequirementText) -> Option<&'r str> {
+        let quoted = requirement.reading.as_deref()?;
+        let is_quoted =
+            |id: &String| quoted.strip_prefix(id.as_str()).is_some_and(|rest| rest.starts_with(':'));
+        self.readings.iter().any(is_quoted).then_some(quoted)
+    }
+
+    /// Whether it says only that a bound was reached (there are more violations than are listed): nothing wrong of its own.
+    pub(crate) fn is_note(&self) -> bool {
+        self.check == Check::Limit && self.verdict == Verdict::Warned && self.requirements.is_empty()
     }
 
     /// It breaks these requirements.

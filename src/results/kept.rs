@@ -7,19 +7,19 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::frame::cost;
-use crate::results::event::{CaseReport, Failure, RunEvent};
+use crate::results::event::{CaseReport, Failure, FrameRecord, RunEvent};
 use crate::text::{beginning, normalize};
 
 /// Ways in which one case ends that are kept apart. Further ones count as one of the same verdict.
 const WAYS: usize = 16;
 /// Wire logs, output and values that are kept whole, of all cases together, in bytes.
-const DETAILS: usize = 32 << 20;
+const DETAILS: usize = 16 << 20;
 /// Of what comes behind that, each case keeps so many of its last lines.
 const LAST: usize = 12;
 /// Behind so many times as much, it keeps no lines.
 const TIMES: usize = 2;
 /// How much of a message tells two ways apart, in bytes.
-const TELLING: usize = 2048;
+const SIGNIFICANT: usize = 2048;
 
 /// The events of runs, as far as reports need them.
 #[derive(Debug, Default)]
@@ -83,7 +83,7 @@ impl Ways {
         let case = self.digest.hash_one(&report.case);
         Ending {
             case,
-            way: self.digest.hash_one((case, report.verdict, self.essence(report))),
+            way: self.digest.hash_one((case, report.verdict, self.failure_digests(report))),
             verdict: self.digest.hash_one((case, report.verdict)),
         }
     }
@@ -103,8 +103,8 @@ impl Ways {
     }
 
     /// Digests of what is wrong with a case, without what differs each time.
-    fn essence(&self, report: &CaseReport) -> BTreeSet<u64> {
-        let plain = |text: &str| normalize(beginning(text, TELLING));
+    fn failure_digests(&self, report: &CaseReport) -> BTreeSet<u64> {
+        let plain = |text: &str| normalize(beginning(text, SIGNIFICANT));
         let failures = report.failures.iter().chain(report.earlier.iter().flatten()).map(|failure| {
             let Failure { check, requirements, verdict, .. } = failure;
             self.digest.hash_one((check, requirements, verdict, plain(failure.core())))
@@ -197,13 +197,37 @@ impl Details {
     }
 }
 
-/// Cuts what a report shows.
-pub(crate) fn trim(report: &mut CaseReport, cut: Cut) {
-    let Some(kept) = cut else { return };
+/// Leaves the oldest lines of the wire log out, and what else must be, until what a report shows takes no more than so many bytes.
+pub(crate) fn shorten(report: &mut CaseReport, most: usize) {
+    let mut over = weight(report).saturating_sub(most);
+    if over == 0 {
+        return;
+    }
+    let goes = |line: &&FrameRecord| {
+        let goes = over > 0;
+        over = over.saturating_sub(line_weight(line));
+        goes
+    };
+    let lines = report.wire.iter().take_while(goes).count();
+    let left = report.wire.len() - lines;
+    trim_wire(report, left);
+    if weight(report) > most {
+        trim(report, Some(LAST));
+    }
+}
+
+/// Leaves lines of the wire log out but for the last ones.
+fn trim_wire(report: &mut CaseReport, kept: usize) {
     let cut = report.wire.len().saturating_sub(kept);
     report.wire.drain(..cut);
     report.wire.shrink_to_fit();
     report.wire_omitted += cut;
+}
+
+/// Cuts what a report shows.
+pub(crate) fn trim(report: &mut CaseReport, cut: Cut) {
+    let Some(kept) = cut else { return };
+    trim_wire(report, kept);
     let cut = report.log.len().saturating_sub(kept);
     report.log.drain(..cut);
     report.log.shrink_to_fit();
@@ -215,13 +239,17 @@ pub(crate) fn trim(report: &mut CaseReport, cut: Cut) {
 }
 
 /// What the details of a report take in memory, in bytes; about.
-fn weight(report: &CaseReport) -> usize {
-    let wire = report.wire.iter().map(|line| size_of_val(line) + line.text.len() + line.client.len());
+pub(crate) fn weight(report: &CaseReport) -> usize {
+    let wire = report.wire.iter().map(line_weight);
     let log = report.log.iter().map(|line| size_of_val(line) + line.text.len());
     let model = report.model.iter().map(|call| size_of_val(call) + call.played.len() + call.request.len());
     let failures = report.failures.iter().chain(report.earlier.iter().flatten());
     let values = failures.flat_map(|failure| failure.expected.iter().chain(&failure.actual)).map(value);
     wire.chain(log).chain(model).chain(values).sum()
+}
+
+fn line_weight(line: &FrameRecord) -> usize {
+    size_of_val(line) + line.text.len() + line.client.len()
 }
 
 fn value(value: &Value) -> usize {
@@ -232,7 +260,7 @@ fn value(value: &Value) -> usize {
 mod tests {
     use super::*;
     use crate::results::Check;
-    use crate::results::event::{FrameRecord, Verdict, Way};
+    use crate::results::event::{Verdict, Way};
 
     fn report(case: &str, verdict: Verdict, messages: &[&str]) -> CaseReport {
         let failure = |text: &&str| Failure::new(Check::Step, verdict, (*text).to_owned());
@@ -311,9 +339,8 @@ mod tests {
         assert_eq!((cases.len(), cases[0].repeats, cases[0].same_as.as_deref()), (1, 2, None));
     }
 
-    #[test]
-    fn what_cases_show_is_bounded_in_all() {
-        let line = |index: u64| FrameRecord {
+    fn line(index: u64) -> FrameRecord {
+        FrameRecord {
             index,
             ms: 1.0,
             client: "a".to_owned(),
@@ -323,7 +350,32 @@ mod tests {
             ambient: false,
             cut: 0,
             states: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_report_is_shortened_by_its_oldest_lines() {
+        let whole = CaseReport {
+            wire: (0..1000).map(line).collect(),
+            wire_omitted: 5,
+            ..report("a/b", Verdict::Failed, &["x"])
         };
+        let mut shortened = whole.clone();
+        shorten(&mut shortened, weight(&whole));
+        assert_eq!(shortened.wire.len(), 1000, "it has room");
+        shorten(&mut shortened, 100 << 10);
+        let left = weight(&shortened);
+        assert!(((98 << 10)..=(100 << 10)).contains(&left), "{left}");
+        let (first, count) = (shortened.wire[0].index, shortened.wire.len() as u64);
+        assert_eq!((first, shortened.wire_omitted as u64), (1000 - count, 1005 - count), "the last lines");
+        let mut values = whole;
+        values.failures[0].actual = Some(Value::String("v".repeat(1 << 20)));
+        shorten(&mut values, 100 << 10);
+        assert!(weight(&values) <= 100 << 10 && values.failures[0].actual.is_none(), "nor are its values");
+    }
+
+    #[test]
+    fn what_cases_show_is_bounded_in_all() {
         let mut kept = KeptEvents::default();
         for case in 0..200 {
             let wire = (0..400).map(line).collect();

@@ -217,7 +217,7 @@ fn together<F: Recorded>(
                 whole.started = std::mem::take(&mut whole.started).min(part.started.started);
             }
             // The others' servers and run ids are their own.
-            None => whole = Some(RunStarted { shard: None, cases: all, ..part.started }),
+            None => whole = Some(RunStarted { shard: None, cases: all, ends_within: None, ..part.started }),
         }
     }
     let summary = sum(summaries);
@@ -232,7 +232,7 @@ fn together<F: Recorded>(
 
 /// The summary of shards that ran side by side.
 fn sum(summaries: Vec<Summary>) -> Summary {
-    let code = Exit::heaviest(summaries.iter().map(|summary| summary.exit_code)).code();
+    let code = Exit::most_severe(summaries.iter().map(|summary| summary.exit_code)).code();
     let mut whole = Summary { exit_code: code, ..Summary::default() };
     let mut hints = BTreeSet::new();
     for summary in summaries {
@@ -250,7 +250,7 @@ fn sum(summaries: Vec<Summary>) -> Summary {
         whole.stale_baseline.extend(summary.stale_baseline);
         whole.excused.merge(summary.excused);
         whole.hints.extend(summary.hints.into_iter().filter(|hint| hints.insert(hint.clone())));
-        whole.stopped = graver(whole.stopped, summary.stopped);
+        whole.stopped = worse(whole.stopped, summary.stopped);
         whole.seconds = whole.seconds.max(summary.seconds);
     }
     whole
@@ -266,7 +266,7 @@ fn add(known: &mut RequirementResult, other: RequirementResult) {
     known.broken_in.extend(other.broken_in);
 }
 
-fn graver(one: Option<StopReason>, other: Option<StopReason>) -> Option<StopReason> {
+fn worse(one: Option<StopReason>, other: Option<StopReason>) -> Option<StopReason> {
     let weight = |stop: &Option<StopReason>| match stop {
         None => 0,
         Some(StopReason::FailFast) => 1,
@@ -299,6 +299,7 @@ mod tests {
             reading: "default".to_owned(),
             cases: cases.len(),
             jobs: 8,
+            ends_within: None,
             requirements: BTreeMap::new(),
             left_out: 0,
         };

@@ -1,6 +1,7 @@
 //! What became of a run, as plain data: events, the summary, the baseline of known failures, redaction.
 
 pub mod baseline;
+mod bounded_value;
 pub mod cause;
 mod check;
 pub mod compare;

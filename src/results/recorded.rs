@@ -78,7 +78,7 @@ pub trait Recorded {
 impl RunStarted {
     /// That cases are left out of a report, if some are.
     #[must_use]
-    pub fn told_left_out(&self) -> Option<String> {
+    pub fn left_out_note(&self) -> Option<String> {
         (self.left_out > 0).then(|| {
             format!(
                 "{} cases are left out here, which holds {MOST} that something is wrong with and {MOST} others: --junit and --json have \
@@ -189,7 +189,7 @@ impl<F> Merged<F> {
 
     /// The heaviest exit code of its runs.
     pub fn exit(&self) -> Exit {
-        Exit::heaviest(self.events.iter().filter_map(|place| match place {
+        Exit::most_severe(self.events.iter().filter_map(|place| match place {
             Place::Own(RunEvent::RunFinished(summary)) => Some(summary.exit_code),
             _ => None,
         }))

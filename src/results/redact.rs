@@ -134,6 +134,8 @@ impl Secrets {
             }
             Payload::End(_) => {}
         }
+        // It may quote the server.
+        event.why = event.why.map(|why| self.text(why.to_string()).into());
         event
     }
 }
@@ -240,7 +242,7 @@ mod tests {
                 proptest::prop_assert!(rest.is_none_or(|rest| !text.contains(rest)), "{way}: {whole} cut at {end}: {text}");
             }
             let payload = Payload::Binary(format!("{before}{shown}{after}").into_bytes().into());
-            let event = Event { at: std::time::Duration::ZERO, case: None, client: "a".into(), dir: crate::trace::Direction::Recv, payload };
+            let event = Event { at: std::time::Duration::ZERO, case: None, client: "a".into(), dir: crate::trace::Direction::Recv, payload, why: None };
             let Payload::Binary(bytes) = secrets.event(event).payload else { unreachable!() };
             proptest::prop_assert!(String::from_utf8_lossy(&bytes).contains(MASK), "{way}: {shown}");
         }

@@ -8,7 +8,7 @@ use crate::check::RulesetPair;
 use crate::protocol::Protocol;
 use crate::reference::Variant;
 use crate::run::loop_lag::LoopLag;
-use crate::run::options::{CaseOptions, Retention};
+use crate::run::options::{CaseOptions, GoesOn, Retention};
 use crate::run::run_id::RunId;
 use crate::run::triage::activity::ServerActivity;
 use crate::run::triage::model_calls::ModelCalls;
@@ -95,7 +95,7 @@ impl RunContext {
             step_deadline: self.options.timing.step_deadline,
             longest_step: None,
             retention: if self.options.kept.trace.is_some() { Retention::Trace } else { Retention::Report },
-            goes_on: false,
+            goes_on: GoesOn::Never,
             seed,
             salt: self.run_id.salt(0),
         }

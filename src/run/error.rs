@@ -88,7 +88,7 @@ impl RunError {
 
     pub(crate) fn no_trace(options: &RunOptions, error: std::io::Error) -> Self {
         let path = options.kept.trace.as_deref().unwrap_or(Path::new("")).display().to_string();
-        Self::Trace { path, error: std::io::Error::new(error.kind(), shortage::told(&error)) }
+        Self::Trace { path, error: std::io::Error::new(error.kind(), shortage::describe(&error)) }
     }
 
     /// The same without secrets: a server that refuses may quote what it was sent.

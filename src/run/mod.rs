@@ -1,6 +1,7 @@
 //! Schedule and execute cases.
 
 pub(crate) mod address;
+pub(crate) mod alone;
 pub(crate) mod case;
 pub(crate) mod context;
 mod error;

@@ -119,12 +119,21 @@ pub(crate) struct CaseOptions {
     /// Longest time that a step is given, before it is scaled, whatever it says itself: for a server that is known to be silent.
     pub longest_step: Option<Duration>,
     pub retention: Retention,
-    /// The case goes on behind a violation that no step builds on. Cases that a machine makes do not: their violation is all that is
-    /// asked for.
-    pub goes_on: bool,
+    pub goes_on: GoesOn,
     pub seed: u64,
     /// Makes sessions and keys of this run of the case others than those of one before, which the same seed gave; 0: as the seed gives them.
     pub salt: u64,
+}
+
+/// Whether a case goes on behind a frame that breaks a MUST.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum GoesOn {
+    /// The violation is all that is asked for: cases that a machine makes.
+    Never,
+    /// Unless a step builds on the frame.
+    UnlessBuiltOn,
+    /// Whatever it is: all that one round shows is asked for.
+    Always,
 }
 
 /// What is kept of a case beside what the report shows.

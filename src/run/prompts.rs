@@ -27,6 +27,13 @@ impl Prompts {
         self.0.iter().find(|(glob, _)| glob.is_match(&id)).map(|(_, text)| text.as_str())
     }
 
+    /// Whether the prompt for a case's turn was given to this very turn: whoever does that knows what the case is about.
+    pub(crate) fn names(&self, case: &str, turn: Option<&str>) -> bool {
+        let id = turn.map_or_else(|| case.to_owned(), |turn| format!("{case}.{turn}"));
+        let first = self.0.iter().find(|(glob, _)| glob.is_match(&id));
+        first.is_some_and(|(glob, _)| glob.glob().glob() == id)
+    }
+
     /// Whether there are none.
     pub(crate) fn is_default(&self) -> bool {
         self.is_empty()

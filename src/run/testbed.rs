@@ -2,11 +2,16 @@
 
 use std::sync::Arc;
 
+use tokio::sync::RwLock;
+
 use crate::protocol::Protocol;
 use crate::results::cause::Cause;
 use crate::results::death::Death;
 use crate::results::event::{CaseReport, Failure, RunStarted, Verdict};
+use crate::results::kept::shorten;
 use crate::results::redact::Secrets;
+use crate::run::case::holding::Share;
+use crate::run::case::outcome::CaseOutcome;
 use crate::run::context::RunContext;
 use crate::run::options::{CaseOptions, Retention};
 use crate::run::run_id::RunId;
@@ -16,7 +21,7 @@ use crate::run::server::serve::run_on_server;
 use crate::run::suite::report as reports;
 use crate::run::{RunError, RunOptions, Target};
 use crate::scenario::LoadedCase;
-use crate::trace::Event;
+use crate::trace::{Direction, Event, Payload};
 
 /// A target that cases can be run against. What was started for it lives until [`Testbed::close`].
 pub struct Testbed {
@@ -28,18 +33,36 @@ pub struct Testbed {
     secrets: Secrets,
 }
 
-/// What came of a case.
+/// What came of a case. It is small, whatever the server has sent.
 #[derive(Debug, Clone)]
 pub struct CaseRun {
-    /// As a run reports it.
+    /// As a run reports it, with no more than 2 MiB of the wire log.
     pub report: CaseReport,
+    /// The step of each of the report's failures, by its JSON Pointer below the case; empty: at the end.
+    pub failed_at: Vec<String>,
+    /// Messages that were sent.
+    pub sent: usize,
+    /// Whether anything was seen at all: a case without a server says nothing.
+    pub has_begun: bool,
+}
+
+/// What was seen in a case: as much as a server likes to send, up to the bound of a case. It counts as held until it is dropped, and
+/// all cases together hold no more than the bound for all: whoever looks at it does so at once.
+#[derive(Debug)]
+pub struct Recorded {
     /// Every event, in the order in which it was seen. As it was on the wire: secrets included.
     pub trace: Vec<Event>,
     /// Where in `trace` each step began, by its JSON Pointer below the case.
     pub marks: Vec<(String, usize)>,
-    /// The step of each of the report's failures, by its JSON Pointer below the case; empty: at the end.
-    pub failed_at: Vec<String>,
+    #[expect(dead_code, reason = "they are held, and no more")]
+    shares: Vec<Share>,
 }
+
+/// Wire log, output and values that a report keeps, in bytes.
+const SHOWN: usize = 2 << 20;
+
+/// Cases run together as long as there is room for what they hold; one for which there was none is run again while no other runs.
+static TOGETHER: RwLock<()> = RwLock::const_new(());
 
 impl Testbed {
     /// Starts the embedded server, or finds out whether the target is there.
@@ -55,7 +78,7 @@ impl Testbed {
         options.attempts.max_deaths = u32::MAX;
         let secrets = target.secrets();
         let mut run = RunContext::new(&protocol, &target, options)?;
-        let opened = ServerPool::open(&protocol, &target, &run.options, Some(run.calls.observer(None))).await;
+        let opened = ServerPool::open(&protocol, &target, &run.options, run.calls.model(None)).await;
         let pool = opened.map_err(|error| error.redacted(&secrets))?;
         detect_dialect(&pool, &target, &mut run).await;
         let url = pool.url().await;
@@ -105,6 +128,12 @@ impl Testbed {
         self.pool.take_crashes().await.into_iter().map(|fallen| fallen.how.masked(&mask)).collect()
     }
 
+    /// The panics and exceptions of which the output of the launched server, which lives on, has told since this was asked with the same
+    /// `seen`.
+    pub async fn outbursts(&self, seen: &mut u64) -> Vec<String> {
+        self.pool.outbursts(seen).await.into_iter().map(|text| self.secrets.text(text)).collect()
+    }
+
     /// Memory that the launched server has resident, in bytes. None: it was not launched, or the system does not tell.
     pub async fn memory(&self) -> Option<u64> {
         self.pool.memory().await
@@ -136,29 +165,60 @@ impl Testbed {
         loaded: &LoadedCase,
         seed: u64,
         deadline: Option<std::time::Duration>,
-    ) -> CaseRun {
+    ) -> (CaseRun, Recorded) {
         let run = &self.run;
         let mut options = CaseOptions { retention: Retention::Trace, ..run.case_options(seed) };
         options.step_deadline = deadline.unwrap_or(options.step_deadline);
-        // A case that is run again, perhaps beside itself, must not meet its own sessions on a server that was there before.
-        if !run.is_reference {
-            options.salt = RunId::fresh().salt(0);
+        let together = TOGETHER.read().await;
+        let (mut outcome, mut seconds) = self.run_once(loaded, options).await;
+        drop(together);
+        if outcome.record.crowded_out {
+            // It says nothing about the server. What it holds must go before.
+            drop(outcome);
+            let _alone = TOGETHER.write().await;
+            (outcome, seconds) = self.run_once(loaded, options).await;
         }
-        let clock = std::time::Instant::now();
-        let mut outcome = run_on_server(&self.pool, run, loaded, options).await;
         let record = &mut outcome.record;
-        let (trace, marks) = (std::mem::take(&mut record.trace), std::mem::take(&mut record.step_starts));
+        let recorded = Recorded {
+            trace: std::mem::take(&mut record.trace),
+            marks: std::mem::take(&mut record.step_starts),
+            shares: std::mem::take(&mut record.shares),
+        };
+        let is_message = |payload: &Payload| matches!(payload, Payload::Text(_) | Payload::Binary(_));
+        let is_sent = |event: &&Event| event.dir == Direction::Send && is_message(&event.payload);
+        let sent = recorded.trace.iter().filter(is_sent).count();
         let at = |failure: &Failure| failure.step.as_ref().map(|step| step.pointer.clone());
         let failed_at = outcome.failures.iter().map(|failure| at(failure).unwrap_or_default()).collect();
         let verdict = reports::verdict_of(&outcome, false);
-        let seconds = clock.elapsed().as_secs_f64();
-        let report = reports::report(loaded, outcome, verdict, Vec::new(), 0.0, seconds, run);
-        CaseRun { report: self.secrets.case(report), trace, marks, failed_at }
+        let mut report = reports::report(loaded, outcome, verdict, Vec::new(), 0.0, seconds, run);
+        shorten(&mut report, SHOWN);
+        let report = self.secrets.case(report);
+        (CaseRun { report, failed_at, sent, has_begun: !recorded.trace.is_empty() }, recorded)
+    }
+
+    /// Runs a case once: what came of it, and in how many seconds.
+    async fn run_once(&self, loaded: &LoadedCase, mut options: CaseOptions) -> (CaseOutcome, f64) {
+        // A case that is run again, perhaps beside itself, must not meet its own sessions on a server that was there before.
+        if !self.run.is_reference {
+            options.salt = RunId::fresh().salt(0);
+        }
+        let clock = std::time::Instant::now();
+        let outcome = run_on_server(&self.pool, &self.run, loaded, options).await;
+        (outcome, clock.elapsed().as_secs_f64())
     }
 
     /// Ends what was started.
     pub async fn close(self) {
         self.pool.stop().await;
+    }
+}
+
+#[cfg(test)]
+impl Recorded {
+    /// What nobody counts.
+    pub fn of(trace: Vec<Event>, marks: &[(&str, usize)]) -> Self {
+        let marks = marks.iter().map(|(at, index)| ((*at).to_owned(), *index)).collect();
+        Self { trace, marks, shares: Vec::new() }
     }
 }
 

@@ -1,6 +1,7 @@
 //! A case as it is run: checked, one verb a step, each verb with the modifiers that it takes and no others.
 //! What people write is in [`super::file`], the way from there to here in `compile.rs`.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use indexmap::IndexMap;
@@ -10,7 +11,8 @@ use super::file;
 pub use super::file::{Restart, TurnStep};
 use super::frame::RawFrame;
 use crate::frame::Pointer;
-use crate::protocol::Answer;
+use crate::protocol::extension::Join;
+use crate::protocol::{Answer, Protocol};
 use crate::source::schema::Schema;
 
 /// A case.
@@ -54,6 +56,18 @@ impl Case {
     /// The steps of all its turns.
     pub fn all_turns(&self) -> impl Iterator<Item = &TurnStep> {
         self.turn.iter().chain(self.turns.values()).flatten()
+    }
+
+    /// How many sessions it needs beside each other, as far as the protocol says what a session is.
+    pub fn sessions(&self, protocol: &Protocol) -> usize {
+        let session = &protocol.extension.session;
+        let per_client = matches!(session.join, Join::Connection);
+        if per_client && session.id.is_empty() {
+            return 1;
+        }
+        let mut names = BTreeSet::new();
+        self.steps.iter().for_each(|step| step.opened(per_client, &mut names));
+        names.len()
     }
 }
 
@@ -450,6 +464,14 @@ impl Step {
     /// Whether the step, or one within it, restarts the server.
     pub fn restarts(&self) -> bool {
         matches!(self.verb, Verb::Restart(_)) || self.verb.inner().any(Self::restarts)
+    }
+
+    /// Adds what the step and those within it open: sessions, or clients where each connection is a session of its own.
+    fn opened<'s>(&'s self, per_client: bool, names: &mut BTreeSet<&'s str>) {
+        if let Verb::Open(open) = &self.verb {
+            names.insert(if per_client { &open.client } else { open.session.as_deref().unwrap_or("main") });
+        }
+        self.verb.inner().for_each(|step| step.opened(per_client, names));
     }
 
     /// Whether the step, or one within it, looks back at everything that was received.

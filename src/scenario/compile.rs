@@ -1,6 +1,7 @@
 //! From a case as it was written to the case that is run: one verb a step, with the modifiers that it takes; texts that
 //! stand for lengths of time, bytes and schemas are read once, here. What is wrong is told with its place in the case.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -13,11 +14,14 @@ use super::case::{
 };
 use super::file;
 use super::frame::unhex;
-use super::salvage::Gaps;
+use super::recovery::Gaps;
 use super::template;
 use super::verbs::{VERBS, takes, taking};
-use super::verify::{CLOSE, REFUSAL, REFUSED, TURN_END};
-use crate::protocol::{Answer, END, OneOrMany, Protocol, answer_mistakes};
+use super::verify::{CLOSE, REFUSAL, REFUSED, TURN_END, means};
+use crate::protocol::{
+    Answer, END, EndMistake, OneOrMany, Protocol, answer_mistakes, mistake_of_code, mistakes_of_part,
+    mistakes_of_schema,
+};
 use crate::source::{Part, escape_token};
 use crate::trace::Direction;
 
@@ -36,7 +40,13 @@ pub(super) struct Mistake {
 
 /// Compiles a case. Where there are mistakes, steps are missing from it. `gaps`: what is missing of it to begin with.
 pub(super) fn case(given: file::Case, protocol: &Protocol, gaps: &Gaps) -> (Case, Vec<Mistake>) {
-    let mut compiler = Compiler { protocol, suspended: given.suspend.clone(), mistakes: Vec::new() };
+    let mut compiler = Compiler {
+        protocol,
+        at_end: HashMap::new(),
+        is_conditional: false,
+        suspended: given.suspend.clone(),
+        mistakes: Vec::new(),
+    };
     let steps = given.steps.into_iter().enumerate();
     let whole = steps.filter(|(index, step)| step.verbs().len() == 1 || !gaps.steps.contains(index));
     let steps = whole.filter_map(|(index, step)| compiler.step(step, &format!("/steps/{index}"))).collect();
@@ -59,6 +69,10 @@ pub(super) fn case(given: file::Case, protocol: &Protocol, gaps: &Gaps) -> (Case
 
 struct Compiler<'p> {
     protocol: &'p Protocol,
+    /// Of each client, whether the last `expect` so far waits for the end of its connection and for nothing else.
+    at_end: HashMap<Option<String>, bool>,
+    /// The step has a `when`.
+    is_conditional: bool,
     suspended: Vec<String>,
     mistakes: Vec<Mistake>,
 }
@@ -86,11 +100,12 @@ impl Compiler<'_> {
                 self.mistake(format!("{at}/{modifier}"), Part::Key, message, hint);
             }
         }
+        self.is_conditional = given.when.is_some();
         let common = Common {
             covers: std::mem::take(&mut given.covers),
             when: given.when.take().and_then(|when| self.relation(when, &format!("{at}/when"))),
         };
-        let verb = self.connection(&mut given);
+        let verb = self.connection(&mut given, at);
         let verb = verb.or_else(|| self.stimulus(&mut given, at));
         let verb = verb.or_else(|| self.judgement(&mut given, at));
         let verb = verb.or_else(|| self.state(&mut given, at))?;
@@ -109,7 +124,8 @@ impl Compiler<'_> {
     }
 
     /// Verbs about connections.
-    fn connection(&mut self, given: &mut file::Step) -> Option<Verb> {
+    fn connection(&mut self, given: &mut file::Step, at: &str) -> Option<Verb> {
+        self.codes(given.codes.as_deref().unwrap_or_default(), &format!("{at}/codes"));
         Some(if let Some(client) = given.open.take() {
             Verb::Open(Open {
                 client,
@@ -183,13 +199,18 @@ impl Compiler<'_> {
         let leniency =
             Leniency { tolerated: given.tolerated.take(), allowed: given.allowed.take(), warns: given.warns };
         Some(if let Some(names) = given.expect.take() {
-            if given.count.is_some() && names.as_slice().iter().any(|name| name == CLOSE) {
+            if given.count.is_some() && names.as_slice().iter().any(|name| means(name, CLOSE, self.protocol))
+            {
                 let message = "`count` does not go with `close`";
                 self.mistake(format!("{at}/count"), Part::Key, message, "a connection ends once");
             }
-            if names.as_slice().iter().any(|name| name == REFUSED) {
+            if names.as_slice().iter().any(|name| means(name, REFUSED, self.protocol)) {
                 self.refusal(&names, given, at);
             }
+            let at_end = matches!(names.as_slice(), [name] if means(name, CLOSE, self.protocol));
+            // One that may be left out, or fail, leaves what was taken before.
+            let is_certain = !self.is_conditional && leniency == Leniency::default();
+            self.at_end.insert(by.clone(), at_end && is_certain);
             Verb::Expect(Box::new(Expect {
                 by,
                 awaited: self.awaited(names.as_slice(), given, at),
@@ -202,6 +223,9 @@ impl Compiler<'_> {
                 leniency,
             }))
         } else if let Some(schema) = given.check.take() {
+            if self.at_end.get(&by) == Some(&true) {
+                self.end_mistakes(mistakes_of_schema(&schema, Direction::Recv), &format!("{at}/check"));
+            }
             Verb::Check(Check { by, schema: self.constraint(schema, at, "check"), leniency })
         } else if let Some(names) = given.never.take() {
             Verb::Never(Box::new(Never {
@@ -360,14 +384,37 @@ impl Compiler<'_> {
         let schema = given.schema.take().map(|schema| self.constraint(schema, at, "where"));
         let with = given.with.take();
         let fields: Option<(&[&str], &str)> = match names {
-            [name] if name == CLOSE => Some((&END, "the end of a connection")),
-            [name] if name == REFUSED => Some((&REFUSAL, "a refusal")),
+            [name] if means(name, CLOSE, self.protocol) => Some((&END, "the end of a connection")),
+            [name] if means(name, REFUSED, self.protocol) => Some((&REFUSAL, "a refusal")),
             _ => None,
         };
         if let Some((fields, what)) = fields {
             self.check_fields(with.as_ref(), fields, what, at);
         }
+        if let [name] = names
+            && means(name, CLOSE, self.protocol)
+        {
+            let part = with.iter().flat_map(|with| mistakes_of_part(with, Direction::Recv));
+            self.end_mistakes(part.collect(), &format!("{at}/with"));
+            let given = schema.iter().flat_map(|schema| mistakes_of_schema(&schema.given, Direction::Recv));
+            self.end_mistakes(given.collect(), &format!("{at}/where"));
+        }
         Awaited { names: names.to_vec(), with, schema }
+    }
+
+    /// What a step asks of the end of a connection that no end has.
+    fn end_mistakes(&mut self, mistakes: Vec<EndMistake>, at: &str) {
+        for one in mistakes {
+            self.mistake(format!("{at}{}", one.at), Part::Value, one.message, one.hint);
+        }
+    }
+
+    fn codes(&mut self, codes: &[u16], at: &str) {
+        for (index, code) in codes.iter().enumerate() {
+            if let Some((message, hint)) = mistake_of_code(*code) {
+                self.mistake(format!("{at}/{index}"), Part::Value, message, hint);
+            }
+        }
     }
 
     /// A part of something that has these fields only names these.

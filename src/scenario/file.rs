@@ -25,7 +25,7 @@ pub struct ScenarioFile {
     pub cases: Vec<Case>,
 }
 
-/// One case: a conversation with the server and what must come of it.
+/// One case: a conversation with the server and its required results.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Case {
@@ -58,7 +58,7 @@ pub struct Case {
     /// `false`: do not settle (see the protocol's `barrier`) when the steps are done.
     #[serde(default = "yes")]
     pub settle: bool,
-    /// Invariants that this case breaks on purpose and that are not judged in it, and rules of the protocol's `client` that are not
+    /// Invariants that this case violates on purpose and that are not judged in it, and rules of the protocol's `client` that are not
     /// followed in it.
     #[serde(default)]
     pub suspend: Vec<String>,
@@ -91,7 +91,7 @@ pub struct TurnStep {
     pub pause_ms: Option<u64>,
     /// The provider answers with an HTTP error.
     pub fail: Option<Fail>,
-    /// Nothing more until the turn is aborted.
+    /// Sends nothing more until the turn is aborted.
     pub hang: Option<bool>,
     /// Many chunks of text: a shorthand for a long `say`.
     pub flood: Option<Flood>,
@@ -145,7 +145,7 @@ pub struct Step {
     /// Write this frame as it is, whether RFC 6455 allows it or not. The message that a conforming server reads from it counts as
     /// sent.
     pub frame: Option<RawFrame>,
-    /// Write these bytes (hexadecimal digits), whatever they are.
+    /// Write these bytes (hexadecimal digits), valid or not.
     pub bytes: Option<String>,
     /// Wait for a message of this type, or of any of these types. `turn-end` is what ends a turn in the
     /// protocol (and, where that has a quiet period, is followed by silence); `close` is the end of the connection, which has
@@ -157,8 +157,8 @@ pub struct Step {
     /// connection that is `{ code, reason, clean, by }`, as `expect: close` has it. For a property of the message with `covers`
     /// of its own; a violated SHOULD does not end the case.
     pub check: Option<Value>,
-    /// No message of this type comes: until the barrier of the protocol is answered, or within `window`, or, where
-    /// there is neither, before the server falls silent.
+    /// No message of this type comes until the barrier of the protocol is answered, or within `window`, or, without
+    /// either, before the server sends nothing more for a while.
     pub never: Option<OneOrMany>,
     /// Send a WebSocket ping with this text, and wait for the pong that repeats it.
     pub ping: Option<String>,
@@ -167,12 +167,12 @@ pub struct Step {
     /// Perform the protocol's barrier with this client, and skip everything that it has received.
     pub settle: Option<String>,
     /// This client's connection is alive: the protocol's barrier is answered on it (a WebSocket ping where there is none). With
-    /// `codes`: or the server has closed it with one of these codes; `[]` stands for any that a server may send.
+    /// `codes`: or the server has closed it with one of these codes; `[]` means any that a server may send.
     pub alive: Option<String>,
     /// The server ends this client's connection, by a close frame with one of `codes` (`[]` or none: any that a server may
     /// send). Another code, or a TCP end without a close frame, violates the step's `covers`, and is a warning where it has none.
     pub ended: Option<String>,
-    /// This number of the client's messages was refused: as many error messages have come when the barrier is answered. They are
+    /// This number of the client's messages was refused: when the barrier is answered, as many error messages have come. They are
     /// removed from the received messages.
     #[schemars(range(max = 100_000))]
     pub rejected: Option<u32>,
@@ -296,8 +296,8 @@ pub struct Joined {
     /// What the pieces of one text have in common. With it the result is a list of texts, in the order of their first
     /// pieces; without it, one text.
     pub by: Option<Pointer>,
-    /// Where a piece has its number: the pieces are put together in the order of these numbers, whatever order they came in. One that
-    /// has none comes last. Default: in the order they came in.
+    /// The place of a piece's number: the pieces are concatenated in the order of these numbers, in whatever order they came. A piece
+    /// without a number comes last. Default: the order of arrival.
     pub order: Option<Pointer>,
     /// The text (each text, with `by`) is JSON: its value is validated against `where`; text that is not JSON is validated as a string, and null where there is no
     /// text at all.

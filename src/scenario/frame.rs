@@ -43,9 +43,9 @@ pub struct RawFrame {
     pub fragment: Option<u32>,
     /// A frame that is written between the fragments.
     pub between: Option<Box<RawFrame>>,
-    /// Writes only this many bytes of it all, and stops.
+    /// Writes only this many bytes in total, and stops.
     pub cut: Option<u64>,
-    /// Writes this many bytes at a time, each in a TCP segment of its own as far as the system lets us.
+    /// Writes this many bytes at a time, each in a TCP segment of its own if the system permits it.
     pub piece: Option<u32>,
 }
 
@@ -63,7 +63,7 @@ pub enum Opcode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum OpcodeName {
-    /// 0: more of a message.
+    /// 0: a further fragment of a message.
     Continuation = 0,
     /// 1.
     Text = 1,

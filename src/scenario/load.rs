@@ -8,7 +8,7 @@ use include_dir::{Dir, include_dir};
 
 use super::compile::{self, Mistake};
 use super::file::{Case, ScenarioFile};
-use super::{LoadedCase, notes, salvage, turn, verify};
+use super::{LoadedCase, notes, recovery, turn, verify};
 use crate::protocol::Protocol;
 use crate::source::{Diagnostic, Diagnostics, Document, Part, Shipped, decode};
 
@@ -43,8 +43,8 @@ fn checked(document: Document, lines: &[usize], protocol: &Protocol) -> Result<V
         let pointer = format!("/cases/{index}");
         case.needs = needs(&case, protocol);
         let id = format!("{}/{}", file.family, case.name);
-        let (case, mistakes) = compile::case(case, protocol, &salvage::Gaps::default());
-        told(mistakes, &document, &pointer, &mut errors);
+        let (case, mistakes) = compile::case(case, protocol, &recovery::Gaps::default());
+        report_mistakes(mistakes, &document, &pointer, &mut errors);
         cases.push(LoadedCase {
             id,
             family: file.family.clone(),
@@ -113,10 +113,10 @@ fn collect(
     for document in documents {
         let Some(document) = errors.take(document) else { continue };
         let Some(file) = errors.take(decode::<ScenarioFile>(&document, "")) else {
-            for one in salvage::cases(&document) {
+            for one in recovery::cases(&document) {
                 verify::case(&one.case, protocol, &document, &one.pointer, &one.gaps, &mut errors);
                 let (_, mistakes) = compile::case(one.case, protocol, &one.gaps);
-                told(mistakes, &document, &one.pointer, &mut errors);
+                report_mistakes(mistakes, &document, &one.pointer, &mut errors);
             }
             continue;
         };
@@ -131,11 +131,11 @@ fn collect(
                         .hint("case names are unique in their family"),
                 );
             }
-            verify::case(&case, protocol, &document, &pointer, &salvage::Gaps::default(), &mut errors);
+            verify::case(&case, protocol, &document, &pointer, &recovery::Gaps::default(), &mut errors);
             case.needs = needs(&case, protocol);
             let notes = notes::of(&case, protocol, &document, &pointer);
-            let (case, mistakes) = compile::case(case, protocol, &salvage::Gaps::default());
-            told(mistakes, &document, &pointer, &mut errors);
+            let (case, mistakes) = compile::case(case, protocol, &recovery::Gaps::default());
+            report_mistakes(mistakes, &document, &pointer, &mut errors);
             let line = document.place(document.span(&format!("{pointer}/name"), Part::Key).start).0;
             cases.push(LoadedCase {
                 notes,
@@ -154,7 +154,7 @@ fn collect(
 }
 
 /// Mistakes in a case that stands there.
-fn told(mistakes: Vec<Mistake>, document: &Document, at: &str, errors: &mut Diagnostics) {
+fn report_mistakes(mistakes: Vec<Mistake>, document: &Document, at: &str, errors: &mut Diagnostics) {
     for mistake in mistakes {
         let place = format!("{at}{}", mistake.at);
         let diagnostic = Diagnostic::new(mistake.message).at(document, &place, mistake.part);

@@ -8,7 +8,7 @@ pub mod lint;
 mod load;
 mod notes;
 mod outline;
-mod salvage;
+mod recovery;
 pub mod synthetic;
 pub mod turn;
 pub mod verbs;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 pub use load::{embedded, embedded_files, from_documents, load};
 pub use outline::{Listed, Outline, outlines};
-pub(crate) use verify::{CLOSE, REFUSED, TURN_END};
+pub(crate) use verify::{CLOSE, REFUSAL, REFUSED, TURN_END, means};
 
 pub use crate::source::duration;
 pub use crate::template;

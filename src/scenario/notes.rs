@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::file::{Case, Step};
-use super::verify::CLOSE;
+use super::verify::{CLOSE, means};
 use crate::protocol::Protocol;
 use crate::source::{Diagnostic, Document, Part, escape_token, nearest};
 use crate::trace::Direction;
@@ -79,7 +79,7 @@ fn awaits_refusal(step: &Step, protocol: &Protocol) -> bool {
     let errors = protocol.roles().errors.as_ref().and_then(|(on, _)| on.messages().map(<[usize]>::to_vec));
     let is_error = |name: &String| {
         let message = protocol.message_named(name, Direction::Recv);
-        name == CLOSE
+        means(name, CLOSE, protocol)
             || message.is_ok_and(|message| errors.as_ref().is_some_and(|errors| errors.contains(&message)))
     };
     let named = step.expect.iter().flat_map(|names| names.as_slice()).any(is_error);

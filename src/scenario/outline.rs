@@ -1,13 +1,19 @@
 //! What lists say of cases. Of those that ship with the binary it is read without the cases themselves.
 
+use std::path::Path;
+
+use include_dir::{Dir, include_dir};
 use serde::Deserialize;
 
-use super::{LoadedCase, embedded, embedded_files};
+use super::{LoadedCase, embedded};
 use crate::protocol::Protocol;
-use crate::source::{Diagnostics, Shipped};
+use crate::source::Diagnostics;
+
+/// Of each protocol, the outlines of its cases, which `build.rs` has read.
+static OUTLINES: Dir<'_> = include_dir!("$OUT_DIR/outlines");
 
 /// What lists say of a case.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Outline {
     /// `family/name`.
     pub id: String,
@@ -55,68 +61,16 @@ impl From<&LoadedCase> for Outline {
     }
 }
 
-/// A scenario file, as far as outlines need it.
-#[derive(Deserialize)]
-struct File {
-    family: String,
-    cases: Vec<Case>,
-}
-
-#[derive(Deserialize)]
-struct Case {
-    name: String,
-    title: String,
-    #[serde(default)]
-    covers: Vec<String>,
-    steps: Vec<Step>,
-}
-
-#[derive(Deserialize)]
-struct Step {
-    #[serde(default)]
-    covers: Vec<String>,
-    #[serde(default)]
-    unchanged: Vec<Step>,
-    #[serde(default)]
-    repeat: Vec<Step>,
-    #[serde(default)]
-    parallel: Vec<Vec<Step>>,
-}
-
-impl Step {
-    fn covered(self, ids: &mut Vec<String>) {
-        ids.extend(self.covers);
-        self.repeat.into_iter().for_each(|step| step.covered(ids));
-        self.unchanged.into_iter().for_each(|step| step.covered(ids));
-        self.parallel.into_iter().flatten().for_each(|step| step.covered(ids));
-    }
-}
-
-impl Case {
-    fn outline(self, family: &str) -> Outline {
-        let mut covered = self.covers;
-        self.steps.into_iter().for_each(|step| step.covered(&mut covered));
-        covered.sort();
-        covered.dedup();
-        Outline { id: format!("{family}/{}", self.name), title: self.title, covered }
-    }
-}
-
 /// The outlines of the cases that [`embedded`] has.
 ///
 /// # Errors
 /// As [`embedded`], for a protocol that was patched: then the cases are checked against it.
 pub fn outlines(protocol: &Protocol) -> Result<Vec<Outline>, Diagnostics> {
-    let read = |(path, _): &(&str, &str)| Shipped::read::<File>(&format!("scenarios/{path}"));
-    let files: Option<Vec<File>> =
-        if protocol.is_shipped { embedded_files(&protocol.name).iter().map(read).collect() } else { None };
-    let Some(files) = files else {
-        return Ok(embedded(protocol)?.iter().map(Outline::from).collect());
-    };
-    let outlines = |File { family, cases }| {
-        cases.into_iter().map(move |case: Case| case.outline(&family)).collect::<Vec<_>>()
-    };
-    Ok(files.into_iter().flat_map(outlines).collect())
+    let file = OUTLINES.get_file(Path::new(&protocol.name)).filter(|_| protocol.is_shipped);
+    if let Some(outlines) = file.and_then(|file| serde_json::from_slice(file.contents()).ok()) {
+        return Ok(outlines);
+    }
+    Ok(embedded(protocol)?.iter().map(Outline::from).collect())
 }
 
 #[cfg(test)]
@@ -128,10 +82,8 @@ mod tests {
     fn outlines_are_those_of_the_cases() {
         for name in Protocol::embedded_names() {
             let protocol = Protocol::embedded(name, &LoadOptions::default()).expect("it loads");
-            let files = embedded_files(name);
-            let read =
-                |(path, _): &(&str, &str)| Shipped::read::<File>(&format!("scenarios/{path}")).is_some();
-            assert!(protocol.is_shipped && !files.is_empty() && files.iter().all(read), "{name}");
+            let file = OUTLINES.get_file(Path::new(name));
+            assert!(protocol.is_shipped && file.is_some(), "{name} was not read by build.rs");
             let cases = embedded(&protocol).expect("they load");
             let cases: Vec<Outline> = cases.iter().map(Outline::from).collect();
             assert_eq!(outlines(&protocol).expect("they are read"), cases, "{name}");

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::salvage::Gaps;
+use super::recovery::Gaps;
 use super::{LoadedCase, compile, file, from_documents};
 use crate::protocol::Protocol;
 use crate::source::{Document, read};

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::file::{Assertion, Case, Step, TurnStep};
 use super::frame::RawFrame;
-use super::salvage::Gaps;
+use super::recovery::Gaps;
 use super::template;
 use crate::frame::MAX_BATCH;
 use crate::protocol::extension::PatternWhere;
@@ -18,19 +18,25 @@ use crate::source::{Diagnostic, Diagnostics, Document, Part, check_keywords, esc
 use crate::trace::Direction;
 
 /// Variables that are always there.
-const BUILT_IN: &[&str] = &["cue", "calls", "tools", "uuid", "uid", "session", "last_seen", "seen", "target"];
+const BUILT_IN: &[&str] =
+    &["cue", "calls", "tools", "uuid", "number", "uid", "session", "last_seen", "seen", "target"];
 /// Names that an `expect` knows beside message types.
 pub(crate) const TURN_END: &str = "turn-end";
 pub(crate) const CLOSE: &str = "close";
 /// What `expect` calls the refusal of a connection.
 pub(crate) const REFUSED: &str = "refused";
+/// Whether a name means this word, and not a message of the server that has the same name.
+pub(crate) fn means(name: &str, word: &str, protocol: &Protocol) -> bool {
+    name == word && protocol.index_of(name, Direction::Recv).is_none()
+}
+
 /// What a step can ask of a refusal.
-pub(super) const REFUSAL: [&str; 3] = ["status", "headers", "body"];
+pub(crate) const REFUSAL: [&str; 3] = ["status", "headers", "body"];
 
 /// Longest text that a flood may make, in bytes.
 const MAX_FLOOD: u64 = 64 << 20;
 /// Mistakes in the templates of one text that are told.
-const TOLD: usize = 100;
+const MAX_MISTAKES: usize = 100;
 
 struct Checker<'c> {
     protocol: &'c Protocol,
@@ -180,7 +186,7 @@ impl Checker<'_> {
                 let (mut looked, before) = (HashSet::new(), self.errors.0.len());
                 for name in template::names(value) {
                     // Each place is looked for in the text, which may be long.
-                    if self.errors.0.len() - before < TOLD && looked.insert(name.clone()) {
+                    if self.errors.0.len() - before < MAX_MISTAKES && looked.insert(name.clone()) {
                         self.template(&name, text, at);
                     }
                 }

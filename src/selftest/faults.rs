@@ -9,8 +9,7 @@ use tokio::sync::watch;
 use crate::protocol::Protocol;
 use crate::protocol::extension::Offered;
 use crate::reference::{self, Fault, Variant};
-use crate::results::Check;
-use crate::results::event::{CaseReport, Failure, Verdict};
+use crate::results::event::{CaseReport, Verdict};
 use crate::run::{RunError, RunOptions, Target};
 use crate::scenario::LoadedCase;
 use crate::selftest::driver::{AT_ONCE, run_until, side_by_side, with_deadline};
@@ -149,13 +148,7 @@ async fn one(
     };
     let cases: Vec<LoadedCase> = cases.iter().filter(|case| !unoffered(case)).cloned().collect();
     let mut on_case = |report: &CaseReport| {
-        // That more came than is listed is nothing wrong of its own.
-        let is_note = |failure: &&Failure| {
-            failure.check == Check::Limit
-                && failure.verdict == Verdict::Warned
-                && failure.requirements.is_empty()
-        };
-        for failure in report.failures.iter().filter(|failure| !is_note(failure)) {
+        for failure in report.failures.iter().filter(|failure| !failure.is_note()) {
             let ids = failure.requirements.clone();
             let ids = if ids.is_empty() { vec![format!("({})", failure.check)] } else { ids };
             for id in ids {

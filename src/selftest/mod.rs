@@ -1,8 +1,11 @@
 //! How the judge is judged: the suite against every fault of a reference server, against faults under triggers, every legal
 //! style, and mutants of the wire.
 
+pub mod counts;
 mod driver;
 pub mod faults;
+mod harmless;
+pub mod report;
 pub mod steps;
 pub mod styles;
 pub mod subject;

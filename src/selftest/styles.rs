@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::protocol::Protocol;
 use crate::reference::{Style, Variant, styles};
-use crate::results::event::{CaseReport, Verdict};
+use crate::results::event::{CaseReport, Failure, Verdict};
 use crate::run::{RunError, RunOptions};
 use crate::scenario::LoadedCase;
 use crate::selftest::driver::{AT_ONCE, run_against, side_by_side};
@@ -130,19 +130,27 @@ async fn one(
     let mut counts: BTreeMap<Verdict, usize> = BTreeMap::new();
     let mut on_case = |report: &CaseReport| {
         *counts.entry(report.verdict).or_default() += 1;
-        alarms.extend(held_against(report, &may_warn));
+        alarms.extend(false_alarms_of(report, &may_warn));
     };
     let summary = run_against(variant, protocol, cases.to_vec(), options.clone(), &mut on_case).await?;
     let styles = styles.iter().map(|style| style.name).collect();
     Ok(StyleRun { styles, seed, alarms, cases: counts, seconds: summary.seconds })
 }
 
-/// What a case holds against the server, except for warnings that the styles declare.
-fn held_against(report: &CaseReport, may_warn: &BTreeSet<&str>) -> Vec<FalseAlarm> {
-    let declared = |ids: &[String]| !ids.is_empty() && ids.iter().all(|id| may_warn.contains(id.as_str()));
+/// What a case holds against the server, except for warnings that the styles declare, however many they are.
+fn false_alarms_of(report: &CaseReport, may_warn: &BTreeSet<&str>) -> Vec<FalseAlarm> {
+    let declared = |failure: &Failure| {
+        let ids = &failure.requirements;
+        failure.verdict == Verdict::Warned
+            && !ids.is_empty()
+            && ids.iter().all(|id| may_warn.contains(id.as_str()))
+    };
+    // What is not listed is like what is.
+    let is_all = report.failures.iter().all(|failure| declared(failure) || failure.is_note());
+    let has_some = report.failures.iter().any(declared);
     let failures = report.failures.iter();
     let mut alarms: Vec<FalseAlarm> = failures
-        .filter(|failure| !(failure.verdict == Verdict::Warned && declared(&failure.requirements)))
+        .filter(|failure| !(declared(failure) || (is_all && has_some)))
         .map(|failure| FalseAlarm {
             case: report.case.clone(),
             requirements: match failure.requirements.is_empty() {
@@ -167,6 +175,7 @@ fn held_against(report: &CaseReport, may_warn: &BTreeSet<&str>) -> Vec<FalseAlar
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::results::Check;
 
     #[test]
     fn combinations_hold_no_contradiction_and_come_again() {
@@ -188,15 +197,31 @@ mod tests {
     fn only_declared_warnings_are_let_pass() {
         let failure = |verdict, ids: &[&str]| {
             let ids: Vec<String> = ids.iter().map(|id| (*id).to_owned()).collect();
-            crate::results::event::Failure::new(crate::results::Check::Step, verdict, "no").breaking(&ids)
+            Failure::new(Check::Step, verdict, "no").breaking(&ids)
         };
         let held = |verdict, ids: &[&str]| {
             let report = CaseReport { failures: vec![failure(verdict, ids)], ..CaseReport::default() };
-            held_against(&report, &BTreeSet::from(["X-1"])).len()
+            false_alarms_of(&report, &BTreeSet::from(["X-1"])).len()
         };
         assert_eq!(held(Verdict::Warned, &["X-1"]), 0);
         assert_eq!(held(Verdict::Failed, &["X-1"]), 1);
         assert_eq!(held(Verdict::Warned, &["X-1", "X-2"]), 1);
         assert_eq!(held(Verdict::Warned, &[]), 1);
+    }
+
+    #[test]
+    fn declared_warnings_may_be_more_than_are_listed() {
+        let failure = |check, verdict, ids: &[String]| Failure::new(check, verdict, "no").breaking(ids);
+        let warning = failure(Check::Step, Verdict::Warned, &["X-1".to_owned()]);
+        let other = failure(Check::Step, Verdict::Failed, &["X-2".to_owned()]);
+        let more = failure(Check::Limit, Verdict::Warned, &[]);
+        let held = |failures: &[&Failure]| {
+            let failures = failures.iter().map(|failure| (*failure).clone()).collect();
+            false_alarms_of(&CaseReport { failures, ..CaseReport::default() }, &BTreeSet::from(["X-1"])).len()
+        };
+        assert_eq!(held(&[&warning, &more]), 0);
+        assert_eq!(held(&[&more]), 1, "a bound that was reached without a declared warning");
+        assert_eq!(held(&[&warning, &other, &more]), 2);
+        assert_eq!(held(&[&warning, &failure(Check::Limit, Verdict::Failed, &[])]), 1);
     }
 }

@@ -46,7 +46,7 @@ impl Subject {
     /// then as many mutants of the wire; of a user's own server mutants only.
     pub fn defects(
         &self,
-        protocol: &Protocol,
+        protocol: &Arc<Protocol>,
         cases: &[LoadedCase],
         most: Option<usize>,
         seed: u64,

@@ -2,14 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::protocol::{Level, Protocol};
 use crate::reference::{Fault, Trigger, Variant, faults};
-use crate::results::event::{CaseReport, Verdict};
+use crate::results::event::CaseReport;
 use crate::run::{RunError, RunOptions};
 use crate::scenario::LoadedCase;
-use crate::selftest::driver::{AT_ONCE, run_against, sampled, side_by_side, with_deadline};
+use crate::selftest::driver::{AT_ONCE, Held, false_alarms_of, run_against, sampled, side_by_side};
+use crate::selftest::harmless::Harmless;
 use crate::synthesis::rng::SeededRng;
 
 /// What is to be tried.
@@ -29,7 +31,7 @@ pub struct Plan {
 
 /// What became of a mutant of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Fate {
+pub enum MutantOutcome {
     /// One of the requirements that it violates was found broken.
     Killed,
     /// Only others were.
@@ -38,9 +40,13 @@ pub enum Fate {
     Warned,
     /// Nothing was found.
     Survived,
+    /// Nothing was found, and the protocol says why nothing need.
+    Harmless,
+    /// Nothing was found, and no such moment came.
+    Unmet,
 }
 
-impl Fate {
+impl MutantOutcome {
     /// The word for it.
     pub fn word(self) -> &'static str {
         match self {
@@ -48,6 +54,8 @@ impl Fate {
             Self::KilledByAnother => "by another",
             Self::Warned => "warned",
             Self::Survived => "SURVIVED",
+            Self::Harmless => "harmless",
+            Self::Unmet => "unmet",
         }
     }
 }
@@ -60,9 +68,11 @@ pub struct Mutant {
     /// When it strikes.
     pub trigger: Trigger,
     /// What became of it.
-    pub fate: Fate,
+    pub outcome: MutantOutcome,
     /// For each requirement found broken, how many cases found it.
     pub by: BTreeMap<String, usize>,
+    /// Of what is harmless, and of what is declared to be and is not: the name of the declaration.
+    pub declared: Option<String>,
 }
 
 impl Mutant {
@@ -86,9 +96,9 @@ pub async fn selftest(
     plan: &Plan,
     sink: &mut (dyn FnMut(&Mutant) + Send),
 ) -> Result<(), RunError> {
-    let options = with_deadline(options, SHORT);
+    let harmless = Harmless::new(&protocol.extension.mutants);
     let pairs = pairs(faults(&protocol.name), plan).into_iter();
-    let tries = pairs.map(|pair| one(protocol, cases, options.clone(), pair, &plan.styles));
+    let tries = pairs.map(|pair| one(protocol, cases, options, pair, &plan.styles, &harmless));
     side_by_side(tries, AT_ONCE, |mutant| sink(&mutant)).await
 }
 
@@ -109,35 +119,36 @@ fn pairs(all: &[Fault], plan: &Plan) -> Vec<(Fault, Trigger)> {
 async fn one(
     protocol: &Arc<Protocol>,
     cases: &[LoadedCase],
-    options: RunOptions,
+    options: &RunOptions,
     (fault, trigger): (Fault, Trigger),
     styles: &[String],
+    harmless: &Harmless<'_>,
 ) -> Result<Mutant, RunError> {
     let name = format!("{}@{}", fault.name, trigger.name());
-    let variant = Variant { fault: Some(name), styles: styles.to_vec(), ..Variant::default() };
-    let (mut by, mut failed, mut warned): (BTreeMap<String, usize>, _, _) = (BTreeMap::new(), false, false);
-    let mut on_case = |report: &CaseReport| {
-        for failure in &report.failures {
-            failed |= failure.verdict != Verdict::Warned;
-            warned |= failure.verdict == Verdict::Warned;
-            failure.requirements.iter().for_each(|id| *by.entry(id.clone()).or_default() += 1);
-        }
-        failed |= report.verdict == Verdict::Error;
+    let declared = harmless.of(&name);
+    let met = Arc::new(AtomicBool::new(false));
+    let variant =
+        Variant { fault: Some(name), met: Arc::clone(&met), styles: styles.to_vec(), ..Variant::default() };
+    let run = async |cases, options, on_case: &mut (dyn FnMut(&CaseReport) + Send)| {
+        run_against(variant.clone(), protocol, cases, options, on_case).await
     };
-    run_against(variant, protocol, cases.to_vec(), options, &mut on_case).await?;
+    let Held { by, failed, warned, .. } = false_alarms_of(cases, options, SHORT, fault.violates, run).await?;
     let own = fault.violates.iter().any(|id| by.contains_key(*id));
     // What a SHOULD says can be warned of only.
     let must = fault
         .violates
         .iter()
         .any(|id| protocol.requirements.get(id).is_some_and(|it| it.level == Level::Must));
-    let fate = match (failed, warned) {
-        (false, false) => Fate::Survived,
-        (false, true) if must => Fate::Warned,
-        _ if own => Fate::Killed,
-        _ => Fate::KilledByAnother,
+    let outcome = match (failed, warned) {
+        // Whatever was found then is not its doing.
+        _ if !met.load(Ordering::Relaxed) => MutantOutcome::Unmet,
+        (false, _) if declared.is_some() => MutantOutcome::Harmless,
+        (false, false) => MutantOutcome::Survived,
+        (false, true) if must => MutantOutcome::Warned,
+        _ if own => MutantOutcome::Killed,
+        _ => MutantOutcome::KilledByAnother,
     };
-    Ok(Mutant { fault, trigger, fate, by })
+    Ok(Mutant { fault, trigger, outcome, by, declared })
 }
 
 #[cfg(test)]

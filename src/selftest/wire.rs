@@ -2,18 +2,18 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use globset::{Glob, GlobMatcher};
-use indexmap::IndexMap;
+use globset::GlobMatcher;
 
 use crate::frame::Pointer;
-use crate::protocol::{HarmlessMutants, Protocol};
+use crate::protocol::Protocol;
 use crate::results::event::{CaseReport, Verdict};
 use crate::run::{RunError, RunOptions};
 use crate::scenario::LoadedCase;
-use crate::selftest::driver::{AT_ONCE, sampled, side_by_side, with_deadline};
+use crate::selftest::driver::{AT_ONCE, false_alarms_of, sampled, side_by_side};
+use crate::selftest::harmless::Harmless;
 use crate::selftest::subject::{Defect, Subject};
 use crate::synthesis::rng::SeededRng;
 use crate::trace::Direction;
@@ -36,14 +36,14 @@ impl Plan {
     }
 
     /// Whether there is a mutant of a protocol's messages to be tried.
-    pub fn chooses_any(&self, protocol: &Protocol) -> bool {
+    pub fn chooses_any(&self, protocol: &Arc<Protocol>) -> bool {
         mutations(protocol).iter().any(|mutation| self.chooses(mutation))
     }
 }
 
 /// What became of a mutant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Fate {
+pub enum MutantOutcome {
     /// Something failed, or was warned of.
     Killed,
     /// Nothing did.
@@ -60,7 +60,7 @@ pub struct Mutant {
     /// Message, field, operator and occurrence.
     pub name: String,
     /// What became of it.
-    pub fate: Fate,
+    pub outcome: MutantOutcome,
     /// Requirements found broken.
     pub by: BTreeSet<String>,
     /// How many messages were mutated.
@@ -86,15 +86,19 @@ pub async fn selftest(
     skipped: &mut (dyn FnMut(&str) + Send),
     sink: &mut (dyn FnMut(&Mutant) + Send),
 ) -> Result<(), RunError> {
-    let (cases, options, at_once) = match subject {
-        Subject::Reference(_) => (cases.to_vec(), with_deadline(options, SHORT), AT_ONCE),
-        Subject::Own(_) => (passing(protocol, cases, subject, options, skipped).await?, options.clone(), 1),
+    let (cases, short, at_once) = match subject {
+        Subject::Reference(_) => (cases.to_vec(), SHORT, AT_ONCE),
+        // It may need all the time that it is given.
+        Subject::Own(_) => {
+            (passing(protocol, cases, subject, options, skipped).await?, options.timing.step_deadline, 1)
+        }
     };
     let harmless = Harmless::new(&protocol.extension.mutants);
     let mut all = mutations(protocol);
     all.retain(|mutation| plan.chooses(mutation));
     let mutations = sampled(all, plan.sample, SeededRng::new(plan.seed, 1)).into_iter().map(Arc::new);
-    let tries = mutations.map(|mutation| one(protocol, &cases, subject, &options, mutation, &harmless));
+    let tries =
+        mutations.map(|mutation| one(protocol, &cases, subject, (options, short), mutation, &harmless));
     side_by_side(tries, at_once, |mutant| sink(&mutant)).await
 }
 
@@ -118,47 +122,29 @@ async fn passing(
     Ok(cases.iter().filter(|case| passed.contains(&case.id)).cloned().collect())
 }
 
-/// The mutants that a protocol declares to be harmless.
-struct Harmless<'p>(Vec<(&'p str, Vec<GlobMatcher>)>);
-
-impl<'p> Harmless<'p> {
-    /// What is no glob was told when the protocol was loaded.
-    fn new(declared: &'p IndexMap<String, HarmlessMutants>) -> Self {
-        let globs = |one: &HarmlessMutants| {
-            let globs = one.mutants.as_slice().iter().filter_map(|glob| Glob::new(glob).ok());
-            globs.map(|glob| glob.compile_matcher()).collect()
-        };
-        Self(declared.iter().map(|(name, one)| (name.as_str(), globs(one))).collect())
-    }
-
-    fn of(&self, mutant: &str) -> Option<String> {
-        let mut all = self.0.iter();
-        let found = all.find(|(_, globs)| globs.iter().any(|glob| glob.is_match(mutant)));
-        found.map(|(name, _)| (*name).to_owned())
-    }
-}
-
 /// All mutations of a protocol's messages, message by message.
-pub(super) fn mutations(protocol: &Protocol) -> Vec<Mutation> {
+pub(super) fn mutations(protocol: &Arc<Protocol>) -> Vec<Mutation> {
     let mut all = Vec::new();
     let mut known = BTreeSet::new();
     for message in protocol.messages.iter().filter(|message| message.dir == Direction::Recv) {
         let says = protocol.says(&message.name, message.dir).then(|| message.name.clone());
-        let fields = message.fields();
-        let whole = Operator::OF_MESSAGES.iter().map(|(operator, _)| (None, *operator));
-        let single = fields.iter().filter_map(|field| Pointer::new(field).ok()).flat_map(|field| {
-            Operator::OF_FIELDS.iter().map(move |(operator, _)| (Some(field.clone()), *operator))
-        });
-        for (field, operator) in whole.chain(single) {
-            for occurrence in [Occurrence::Every, Occurrence::First, Occurrence::Second] {
-                let mutation = Mutation {
-                    discriminator: protocol.extension.discriminator.clone(),
-                    message: says.clone(),
-                    field: field.clone(),
-                    operator,
-                    occurrence,
-                    hits: AtomicU64::new(0),
-                };
+        let new = |operator| Mutation::new(protocol, says.clone(), operator);
+        let mut mutations: Vec<Mutation> =
+            Operator::OF_MESSAGES.iter().map(|(operator, _)| new(*operator)).collect();
+        for (at, field) in message.fields_with_types() {
+            let Ok(at) = Pointer::new(&at) else { continue };
+            // What no value of the field is changed by would be tried in vain.
+            let fits = |operator: Operator, types: &[&str]| match operator {
+                Operator::OtherMember => field.members.len() > 1,
+                _ => field.may_be(types),
+            };
+            let fitting = Operator::OF_FIELDS.iter().filter(|(operator, _, types)| fits(*operator, types));
+            let spoilt = fitting.map(|(operator, ..)| new(*operator).of(at.clone(), field.members.clone()));
+            mutations.extend(spoilt);
+        }
+        for mutation in mutations {
+            for (occurrence, _) in Occurrence::ALL {
+                let mutation = mutation.at(occurrence);
                 // Replies have fields in common, and no name to tell them by.
                 if known.insert(mutation.name()) {
                     all.push(mutation);
@@ -173,26 +159,27 @@ async fn one(
     protocol: &Arc<Protocol>,
     cases: &[LoadedCase],
     subject: &Subject,
-    options: &RunOptions,
+    (options, short): (&RunOptions, Duration),
     mutation: Arc<Mutation>,
     harmless: &Harmless<'_>,
 ) -> Result<Mutant, RunError> {
-    let (mut by, mut killed) = (BTreeSet::new(), false);
-    let mut on_case = |report: &CaseReport| {
-        killed |= !report.failures.is_empty() || report.verdict == Verdict::Error;
-        by.extend(report.failures.iter().flat_map(|failure| failure.requirements.iter().cloned()));
-    };
     let defect = Defect::Mutation(Arc::clone(&mutation));
-    subject.run(Some(&defect), protocol, cases.to_vec(), options.clone(), &mut on_case).await?;
-    let hits = mutation.hits.load(Ordering::Relaxed);
-    let declared = harmless.of(&mutation.name());
-    let fate = match (killed, hits) {
-        (true, _) => Fate::Killed,
-        (false, 0) => Fate::NotReached,
-        (false, _) if declared.is_some() => Fate::Harmless,
-        (false, _) => Fate::Survived,
+    let run = async |cases, options, on_case: &mut (dyn FnMut(&CaseReport) + Send)| {
+        subject.run(Some(&defect), protocol, cases, options, on_case).await
     };
-    Ok(Mutant { name: mutation.name(), fate, by, hits, declared })
+    let held = false_alarms_of(cases, options, short, &[], run).await?;
+    let killed = !held.is_nothing();
+    let hits = mutation.hits.load(Ordering::Relaxed);
+    let by = if hits > 0 { held.by.into_keys().collect() } else { BTreeSet::new() };
+    let declared = harmless.of(&mutation.name());
+    let outcome = match (killed, hits) {
+        // Whatever was found then is not its doing.
+        (_, 0) => MutantOutcome::NotReached,
+        (true, _) => MutantOutcome::Killed,
+        (false, _) if declared.is_some() => MutantOutcome::Harmless,
+        (false, _) => MutantOutcome::Survived,
+    };
+    Ok(Mutant { name: mutation.name(), outcome, by, hits, declared })
 }
 
 #[cfg(test)]
@@ -215,17 +202,5 @@ mod tests {
         let names = |few: Vec<Mutation>| few.iter().map(Mutation::name).collect::<Vec<_>>();
         let (few, again) = (names(few()), names(few()));
         assert!(few.len() == 9 && few == again && few.iter().all(|name| all.contains(name)));
-    }
-
-    #[test]
-    fn what_is_declared_harmless_is_known_by_its_name() {
-        let declared: IndexMap<String, HarmlessMutants> = serde_json::from_value(serde_json::json!({
-            "texts": { "mutants": ["snapshot/title other-*", "* one-more second"], "allowed-by": ["X-1"], "why": "free" },
-        }))
-        .expect("declarations");
-        let harmless = Harmless::new(&declared);
-        assert_eq!(harmless.of("snapshot/title other-text every").as_deref(), Some("texts"));
-        assert_eq!(harmless.of("status/run/n one-more second").as_deref(), Some("texts"));
-        assert_eq!(harmless.of("snapshot/title null every"), None);
     }
 }

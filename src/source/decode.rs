@@ -1,15 +1,16 @@
 //! From a document to typed data, with every structural error at its place.
 
 use std::any::TypeId;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use schemars::{JsonSchema, schema_for};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::forms::{forms, forms_of_field, forms_of_items};
 use super::schema::{Problem, Schema, Violation};
-use super::{Diagnostic, Diagnostics, Document, Part, escape_token};
+use super::{Diagnostic, Diagnostics, Document, Part, escape_token, unescape_token};
 
 /// The JSON Schema of a type, as `frameproof schema` publishes it.
 pub fn schema_of<T: JsonSchema>() -> Value {
@@ -42,13 +43,17 @@ fn bound(schema: &mut Value) {
 }
 
 /// What a value of a type is checked against.
-struct Shape {
-    text: Value,
+pub(crate) struct Shape {
+    /// The JSON Schema.
+    pub text: Value,
     schema: Schema,
 }
 
 /// The shape of a type, compiled once.
-fn shape_of<T: JsonSchema + 'static>() -> Result<Arc<Shape>, Diagnostics> {
+///
+/// # Errors
+/// None: a test compiles the schema of each type.
+pub(crate) fn shape_of<T: JsonSchema + 'static>() -> Result<Arc<Shape>, Diagnostics> {
     static KNOWN: OnceLock<Mutex<HashMap<TypeId, Arc<Shape>>>> = OnceLock::new();
     let known = || KNOWN.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(shape) = known().get(&TypeId::of::<T>()) {
@@ -98,8 +103,8 @@ pub fn decode_value<T: JsonSchema + DeserializeOwned + 'static>(
             Diagnostic::new(mistake.message).at(document, &at, Part::Value).into()
         });
     }
-    let known = field_names(&shape.text);
     let describe = |one: &Violation| {
+        let known = fields_at(&shape.text, &one.at);
         let diagnostic = describe(one, &value, document, pointer, &known);
         match advice(&shape.text, &one.at).filter(|_| diagnostic.hint.is_none()) {
             Some(hint) => diagnostic.hint(hint),
@@ -224,7 +229,7 @@ fn describe(
     value: &Value,
     document: &Document,
     base: &str,
-    known: &[String],
+    known: &BTreeSet<&str>,
 ) -> Diagnostic {
     let subject = format!("{base}{}", violation.subject());
     let place = if violation.at.is_empty() { base.to_owned() } else { format!("{base}{}", violation.at) };
@@ -233,7 +238,7 @@ fn describe(
         Problem::Undeclared(name) => Diagnostic::new(format!("unknown field `{name}`"))
             .at(document, &subject, Part::Key)
             .label("not a field here")
-            .suggest(name, known.iter().map(String::as_str).filter(|known| known != name)),
+            .suggest(name, free(known, value.pointer(&violation.at))),
         Problem::Missing(name) => Diagnostic::new(format!("missing field `{name}`"))
             .at(document, &place, Part::Key)
             .label(format!("`{name}` is required here")),
@@ -274,25 +279,21 @@ fn short(value: &Value) -> String {
     }
 }
 
-/// Every property name that the schema declares anywhere.
-fn field_names(schema: &Value) -> Vec<String> {
-    let mut names = Vec::new();
-    let mut open = vec![schema];
-    while let Some(value) = open.pop() {
-        match value {
-            Value::Object(map) => {
-                if let Some(Value::Object(properties)) = map.get("properties") {
-                    names.extend(properties.keys().cloned());
-                }
-                open.extend(map.values());
-            }
-            Value::Array(items) => open.extend(items),
-            _ => {}
-        }
+/// The fields that a map does not have yet.
+fn free<'s>(known: &BTreeSet<&'s str>, map: Option<&Value>) -> impl Iterator<Item = &'s str> {
+    known.iter().copied().filter(move |name| map.is_none_or(|map| map.get(name).is_none()))
+}
+
+/// The fields that a map at a place may have, in whichever of its forms.
+fn fields_at<'s>(root: &'s Value, at: &str) -> BTreeSet<&'s str> {
+    let mut here = forms(root, vec![root]);
+    for token in at.split('/').skip(1) {
+        let mut below = forms_of_field(root, &here, &unescape_token(token));
+        below.extend(forms_of_items(root, &here));
+        here = below;
     }
-    names.sort();
-    names.dedup();
-    names
+    let fields = here.iter().filter_map(|schema| schema.get("properties")?.as_object());
+    fields.flat_map(|fields| fields.keys().map(String::as_str)).collect()
 }
 
 #[cfg(test)]
@@ -337,6 +338,40 @@ mod tests {
             let shown = decode::<Kind>(&document, "").expect_err(text);
             assert_eq!(shown.0.len(), 1, "{shown}");
             assert_eq!(shown.0[0].hint.as_deref(), Some(hint), "{shown}");
+        }
+    }
+
+    #[derive(Debug, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields)]
+    struct Outer {
+        #[expect(dead_code, reason = "only its shape matters")]
+        inner: Option<Inner>,
+        #[expect(dead_code, reason = "only its shape matters")]
+        named: Option<HashMap<String, Vec<Inner>>>,
+    }
+
+    #[derive(Debug, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields)]
+    struct Inner {
+        #[expect(dead_code, reason = "only its shape matters")]
+        title: Option<String>,
+    }
+
+    #[test]
+    fn suggestions_are_fields_of_the_place() {
+        for (text, hint) in [
+            ("inner: { titel: x }\n", Some("did you mean `title`?")),
+            ("named: { a: [{ titel: x }] }\n", Some("did you mean `title`?")),
+            ("innr: {}\n", Some("did you mean `inner`?")),
+            // Fields of other places.
+            ("titel: x\n", Some("known are inner, named")),
+            ("inner: { iner: x }\n", Some("known are title")),
+            // The map has it already.
+            ("inner: { title: y, titel: x }\n", None),
+        ] {
+            let document = Document::parse("d.yaml", text).expect("YAML");
+            let shown = decode::<Outer>(&document, "").expect_err(text);
+            assert_eq!(shown.0[0].hint.as_deref(), hint, "{text}{shown}");
         }
     }
 

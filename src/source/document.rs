@@ -47,6 +47,8 @@ pub struct Document {
     origin: Origin,
     /// Merge patches on it, the last one last.
     patches: Arc<[Document]>,
+    /// Keys that are written otherwise than they are called in `value`, by the pointer of their value there.
+    written: Arc<HashMap<String, String>>,
 }
 
 /// Where the lines of a text begin, so that a file with very many mistakes is not counted through for each.
@@ -91,7 +93,7 @@ impl Document {
             let document = bare(Value::Null, HashMap::new());
             let message = error.to_string();
             let message = message.split(" at line ").next().unwrap_or(&message).to_owned();
-            let message = syntax::too_much(&message).unwrap_or(message);
+            let message = syntax::too_much(&message).or_else(|| syntax::twice(&message)).unwrap_or(message);
             let mut diagnostic = Diagnostic::new(message).label("the YAML is invalid from here on");
             if let Some(location) = error.location() {
                 let line = location.line() as usize;
@@ -134,6 +136,7 @@ impl Document {
             lines: Arc::default(),
             origin: Origin::User,
             patches: Arc::new([]),
+            written: Arc::default(),
         }
     }
 
@@ -162,6 +165,29 @@ impl Document {
     #[must_use]
     pub fn patched(&self, patches: &[Self]) -> Self {
         Self { patches: patches.into(), ..self.clone() }
+    }
+
+    /// The same with another value, in which keys are called otherwise than they are written: by the pointer of their value, the key in the text.
+    pub(super) fn renamed(&self, value: Value, written: HashMap<String, String>) -> Self {
+        Self { value: Arc::new(value), written: Arc::new(written), ..self.clone() }
+    }
+
+    /// A pointer into the value as one into the text.
+    fn as_written<'p>(&self, pointer: &'p str) -> Cow<'p, str> {
+        if self.written.is_empty() {
+            return Cow::Borrowed(pointer);
+        }
+        let ends = pointer.match_indices('/').skip(1).map(|(at, _)| at).chain([pointer.len()]);
+        let mut text = String::with_capacity(pointer.len());
+        let mut start = 0;
+        for end in ends {
+            match self.written.get(&pointer[..end]) {
+                Some(key) => text.extend(["/", key]),
+                None => text.push_str(&pointer[start..end]),
+            }
+            start = end;
+        }
+        Cow::Owned(text)
     }
 
     /// The text that says what stands at a JSON Pointer: the last patch that writes it or, as a whole, what it is in. A map
@@ -203,7 +229,8 @@ impl Document {
 
     /// Where the value at a JSON Pointer stands; the nearest existing parent where it does not exist.
     pub fn span(&self, pointer: &str, part: Part) -> Span {
-        let mut pointer = pointer;
+        let pointer = self.as_written(pointer);
+        let mut pointer = &*pointer;
         let mut part = part;
         loop {
             if let Some(places) = self.places().get(pointer) {
@@ -306,6 +333,11 @@ fn plain(text: &str) -> Cow<'_, str> {
 /// A key as a JSON Pointer token.
 pub(crate) fn escape_token(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
+}
+
+/// The key that a JSON Pointer token stands for.
+pub(crate) fn unescape_token(token: &str) -> String {
+    token.replace("~1", "/").replace("~0", "~")
 }
 
 #[cfg(test)]
@@ -423,7 +455,7 @@ mod tests {
             bomb += &format!("a{level}: &a{level} [{}]\n", vec![format!("*a{last}"); 10].join(","));
         }
         for (text, expected) in
-            [("a: 1\na: 2\n", "duplicate"), ("a: [1, 2\n", ""), ("a: b: c\n", ""), (bomb.as_str(), "")]
+            [("a: 1\na: 2\n", "twice"), ("a: [1, 2\n", ""), ("a: b: c\n", ""), (bomb.as_str(), "")]
         {
             let error = Document::parse("t.yaml", text).expect_err(text).to_string();
             assert!(error.to_lowercase().contains(expected), "{error}");

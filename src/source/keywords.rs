@@ -161,7 +161,7 @@ fn check(schema: &Value, document: &Document, at: &str, depth: usize, errors: &m
 mod tests {
     use super::*;
 
-    fn told(text: &str) -> String {
+    fn errors_of(text: &str) -> String {
         let document = Document::parse("s.yaml", text).expect("YAML");
         let mut errors = Diagnostics::default();
         check_keywords(&document.value, &document, "", &mut errors);
@@ -178,7 +178,7 @@ mod tests {
             ("$defs: { a: { patern: x } }\n", "patern", "pattern", "s.yaml:1:15"),
             ("format: data-time\n", "data-time", "date-time", "s.yaml:1:9"),
         ] {
-            let shown = told(text);
+            let shown = errors_of(text);
             for part in [&format!("`{word}`"), &format!("did you mean `{near}`?"), place] {
                 assert!(shown.contains(part), "{part} is not in\n{shown}");
             }
@@ -193,7 +193,7 @@ mod tests {
             "additionalProperties: false\nitems: true\nformat: '{{format}}'\n",
             "patternProperties: { '^tipe': {} }\ndependentRequired: { tipe: [a] }\n",
         ] {
-            assert_eq!(told(text), "", "{text}");
+            assert_eq!(errors_of(text), "", "{text}");
         }
     }
 }

@@ -4,18 +4,11 @@ use std::path::Path;
 
 use include_dir::{Dir, include_dir};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{Diagnostics, Document};
 
 static SHIPPED: Dir<'_> = include_dir!("$OUT_DIR/shipped");
-
-/// What `build.rs` writes of a file, without the lines.
-#[derive(Deserialize)]
-struct Read<T> {
-    value: T,
-}
 
 /// What `build.rs` writes of a file.
 #[derive(Deserialize)]
@@ -33,12 +26,6 @@ pub(crate) struct Shipped {
 }
 
 impl Shipped {
-    /// What the file at a path says, read as far as `T` needs it. None: it was not read when the binary was built, or is otherwise.
-    pub fn read<T: DeserializeOwned>(path: &str) -> Option<T> {
-        let file = SHIPPED.get_file(Path::new(path))?;
-        serde_json::from_slice::<Read<T>>(file.contents()).ok().map(|Read { value }| value)
-    }
-
     /// The file at a path in the repository, with this text.
     ///
     /// # Errors

@@ -10,7 +10,13 @@ pub(super) fn advice(message: &str, text: &str, line: usize) -> Option<String> {
     if let Some(template) = near.iter().flatten().find_map(|line| bare_template(line)) {
         return Some(format!("a template needs quotes: \"{template}\""));
     }
-    if message.contains("tab") {
+    if let Some(key) = duplicate(message) {
+        return Some(match first_of(key, &lines, index) {
+            Some(first) => format!("the first one is in line {}: leave one of the two", first + 1),
+            None => "leave one of the two".to_owned(),
+        });
+    }
+    if message.contains("tab") && near.iter().flatten().any(|line| line.contains('\t')) {
         return Some("YAML is indented by blanks, not by tabs".to_owned());
     }
     if message.contains("mapping values are not allowed") && own.matches(": ").count() > 1 {
@@ -27,6 +33,33 @@ pub(super) fn too_much(message: &str) -> Option<String> {
     let kind = what.split([' ', '{', '(']).next().unwrap_or_default().to_lowercase();
     let count: String = what.chars().filter(char::is_ascii_digit).collect();
     Some(format!("the file is too large, or aliases make it so: {count} {kind} are over the limit"))
+}
+
+/// What a map has twice, as the parser says it.
+fn duplicate(message: &str) -> Option<&str> {
+    let rest = message
+        .strip_prefix("duplicate mapping key: ")
+        .or_else(|| message.strip_prefix("this map has the key `"))?;
+    rest.split([',', '`']).next()
+}
+
+/// The same in our own words.
+pub(super) fn twice(message: &str) -> Option<String> {
+    duplicate(message).map(|key| format!("this map has the key `{key}` twice"))
+}
+
+/// The line (from 0) that has a key for the first time, of a map whose second one stands in the line `index`.
+fn first_of(key: &str, lines: &[&str], index: usize) -> Option<usize> {
+    // A key stands behind the hyphens of an entry.
+    let keyed = |line: &str| {
+        let start = line.find(|c| !matches!(c, ' ' | '-'))?;
+        let rest = line[start..].trim_start_matches(['"', '\'']).strip_prefix(key)?;
+        rest.trim_start_matches(['"', '\'']).trim_start().starts_with(':').then_some(start)
+    };
+    let Some(depth) = keyed(lines.get(index)?) else {
+        return (lines[index].matches(key).count() > 1).then_some(index);
+    };
+    (0..index).rev().find(|above| keyed(lines[*above]) == Some(depth))
 }
 
 /// The first `{{…}}` outside of quotes.
@@ -99,6 +132,9 @@ mod tests {
             ("a: {{cue}}\n", "a template needs quotes: \"{{cue}}\""),
             ("a: { b: 1, c: {{cue.x}} }\n", "a template needs quotes: \"{{cue.x}}\""),
             ("a:\n\t- b: 1\n", "indented by blanks"),
+            ("a:\n  - b: 1\n    c: 2\n    b: 3\n", "the first one is in line 2"),
+            ("a: { bc: 1, bc: 3 }\n", "the first one is in line 1"),
+            ("a: 1\na: 2\n", "this map has the key `a` twice"),
             ("a:\n  - b: x: y\n", "contains `: ` needs quotes"),
             ("a:\n  - b: x\n   c: y\n", "by 3 blanks, keys and entries above it by 0 or 2 or 4"),
             ("a:\n  b: x\n   c: y\n", "by 3 blanks"),

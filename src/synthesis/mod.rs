@@ -2,6 +2,7 @@
 //! of the model, and how such a case is run and replayed.
 
 pub mod exchanges;
+pub mod fresh;
 pub mod model_scripts;
 pub mod rng;
 pub mod runner;

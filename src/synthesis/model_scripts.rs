@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::fresh;
 use crate::protocol::Protocol;
 
 /// The script of a clean turn.
@@ -33,11 +34,7 @@ pub fn all(protocol: &Protocol) -> Map<String, Value> {
 pub fn start(protocol: &Protocol, client: &str, text: &str) -> Value {
     let fuzzing = &protocol.extension.fuzzing;
     let mut message = protocol.extension.turn.start.clone();
-    for at in &fuzzing.fresh {
-        if let Some(place) = message.pointer_mut(at.as_str()) {
-            *place = json!("{{uuid}}");
-        }
-    }
+    fresh::renew(protocol, &mut message);
     let mut written = message.to_string().replace("{{text}}", text);
     for name in fuzzing.prepare.iter().flat_map(|step| step.save.keys()) {
         written = written.replace(&format!("{{{{{name}}}}}"), &format!("{{{{{name}_{client}}}}}"));

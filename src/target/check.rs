@@ -89,6 +89,9 @@ fn processes(spec: &Spec, config: &TargetConfig, names: &mut Names<'_>) {
                 );
             }
         }
+        if let Some(home) = &process.home {
+            names.value(&Value::from(home.as_str()), "/home");
+        }
         names.ready(process.ready.as_ref(), &place(config, index, true, "ready"));
     }
 }

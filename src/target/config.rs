@@ -34,8 +34,11 @@ pub struct TargetConfig {
     /// masks it in every output.
     #[serde(default)]
     pub env: IndexMap<String, String>,
-    /// Its working folder. Default: the folder of the file.
+    /// Its working folder; `.` is the folder of the file. Default: `{{scratch}}`, so that it writes nothing beside the file. Words of
+    /// `command` that name a file in the folder of the file are then given to it with their full paths.
     pub cwd: Option<String>,
+    /// Its home folder (`HOME`); `~` is your own. Default: `{{scratch}}`, so that it neither reads nor writes your settings.
+    pub home: Option<String>,
     /// When it is ready: `{ tcp = "HOST:PORT" }`, `{ http = "URL" }`, `{ log = "TEXT" }` or `{ first-frame = true }`. Default: the
     /// URL's port accepts connections.
     pub ready: Option<Ready>,
@@ -66,7 +69,7 @@ pub struct TargetConfig {
     /// Classes of tools that the server does not have: cases that call one are not applicable.
     #[serde(default)]
     pub without_tools: Vec<String>,
-    /// What the protocol's `parameters` are of this server: `{{target.NAME}}` in scenarios.
+    /// The values of the protocol's `parameters` for this server: `{{target.NAME}}` in scenarios.
     #[serde(default)]
     pub parameters: IndexMap<String, Value>,
     /// The same server with one defect each, for `frameproof selftest --target`, with `name`, `env` or `command`, and the requirements that it

@@ -88,10 +88,11 @@ impl LaunchError {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::NotStarted { .. } => {
-                "the first word of `command` is looked up in PATH, or relative to `cwd` if it has a slash"
+                "the first word of `command` is looked up in PATH, or relative to `cwd` (or the folder of the file) if it has a slash"
             }
             Self::Exited { .. } => {
-                "run the command by hand; the end of its output, if it wrote any, is shown"
+                "run the command by hand; the end of its output, if it wrote any, is shown. It runs in a scratch folder unless `cwd` says \
+                 otherwise: `cwd = \".\"` is the folder of the file"
             }
             Self::NotReady { .. } => {
                 "is `ready` (or the port of `url`) right? `start-timeout` gives it more time; the end of its output, if it wrote any, is shown"

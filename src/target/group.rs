@@ -1,9 +1,10 @@
 //! Process groups: signalling a server with all that it started, and knowing which are alive.
 
 use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_process_group};
 use tempfile::{Builder, TempDir};
 
 use super::supervisor::{PREFIX, Supervisor};
@@ -12,11 +13,20 @@ use super::supervisor::{PREFIX, Supervisor};
 #[derive(Debug, Default)]
 pub struct Groups(Mutex<Alive>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Alive {
+    /// What the marks of all processes begin with that are started here.
+    family: String,
     leaders: BTreeSet<i32>,
     /// Ends them if this program cannot. None: it was not needed yet, or cannot be had.
     supervisor: Option<Supervisor>,
+}
+
+impl Default for Alive {
+    fn default() -> Self {
+        let family = format!("{}.", uuid::Uuid::new_v4().simple());
+        Self { family, leaders: BTreeSet::new(), supervisor: None }
+    }
 }
 
 impl Groups {
@@ -32,7 +42,7 @@ impl Groups {
     pub fn scratch(&self) -> std::io::Result<TempDir> {
         let mut alive = self.alive();
         if alive.supervisor.is_none() {
-            alive.supervisor = Supervisor::start();
+            alive.supervisor = Supervisor::start(&alive.family);
         }
         let base = std::path::absolute(std::env::temp_dir())?;
         let name = format!("{PREFIX}{}", uuid::Uuid::new_v4().simple());
@@ -46,8 +56,9 @@ impl Groups {
     /// A process is about to be started: a mark for its environment (see [`MARK`]), by which it is found if this program is
     /// killed before it [adds](Self::add) the process's group. To be [settled](Self::settle) then.
     pub(super) fn announce(&self) -> String {
-        let mark = uuid::Uuid::new_v4().simple().to_string();
-        if let Some(supervisor) = &mut self.alive().supervisor {
+        let mut alive = self.alive();
+        let mark = format!("{}{}", alive.family, uuid::Uuid::new_v4().simple());
+        if let Some(supervisor) = &mut alive.supervisor {
             supervisor.announce(&mark);
         }
         mark
@@ -82,10 +93,11 @@ impl Groups {
 
     /// Kills all that are left.
     pub fn kill_all(&self) {
-        let left = std::mem::take(&mut self.alive().leaders);
-        for leader in left {
+        let mut alive = self.alive();
+        for leader in std::mem::take(&mut alive.leaders) {
             signal(leader.unsigned_abs(), Signal::KILL);
         }
+        signal_detached(&alive.family, &BTreeSet::new(), Signal::KILL);
     }
 }
 
@@ -107,18 +119,40 @@ pub(super) const MARK: &str = "FRAMEPROOF_LAUNCH";
 /// The leader of the group that was started with this mark. None: there is none (yet), or the system does not tell (only Linux
 /// does).
 pub(super) fn launched_as(mark: &str) -> Option<u32> {
+    marked(mark).find(|process| group_of(&folder_of(*process)) == Some(*process))
+}
+
+/// Signals the processes whose mark begins like this and that are in none of these groups: what has left the group of its server ends with
+/// it all the same. Only Linux tells which these are.
+pub(super) fn signal_detached(mark: &str, groups: &BTreeSet<u32>, signal: Signal) {
+    for process in marked(mark) {
+        let own = group_of(&folder_of(process));
+        if own.is_some_and(|own| !groups.contains(&own))
+            && let Some(process) = group(process)
+        {
+            let _ = kill_process(process, signal);
+        }
+    }
+}
+
+fn folder_of(process: u32) -> PathBuf {
+    Path::new("/proc").join(process.to_string())
+}
+
+/// The processes whose mark begins like this.
+fn marked(mark: &str) -> impl Iterator<Item = u32> {
     let wanted = format!("{MARK}={mark}");
-    let processes = std::fs::read_dir("/proc").ok()?.flatten();
-    processes.map(|entry| entry.path()).find_map(|path| {
-        let leader: u32 = path.file_name()?.to_str()?.parse().ok()?;
-        let environment = std::fs::read(path.join("environ")).ok()?;
-        let is_marked = environment.split(|byte| *byte == 0).any(|one| one == wanted.as_bytes());
-        (is_marked && group_of(&path) == Some(leader)).then_some(leader)
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    processes.filter_map(move |entry| {
+        let process = entry.file_name().to_str()?.parse().ok()?;
+        let environment = std::fs::read(entry.path().join("environ")).ok()?;
+        let is_marked = environment.split(|byte| *byte == 0).any(|one| one.starts_with(wanted.as_bytes()));
+        is_marked.then_some(process)
     })
 }
 
 /// The group of a process, by its folder in /proc.
-fn group_of(process: &std::path::Path) -> Option<u32> {
+fn group_of(process: &Path) -> Option<u32> {
     // Behind the name, which is in brackets and may hold anything: state, parent, group.
     let stat = std::fs::read_to_string(process.join("stat")).ok()?;
     stat.rsplit_once(") ")?.1.split(' ').nth(2)?.parse().ok()

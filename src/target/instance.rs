@@ -1,6 +1,5 @@
 //! A target that runs: launched, ready, set up; restarted and stopped.
 
-use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,6 +10,7 @@ use super::config::{Per, Ready};
 use super::error::{LaunchError, LaunchFailure};
 use super::last_error::last_error;
 use super::log::{Log, capture};
+use super::ports::ports;
 use super::process::{Exited, Running};
 use super::setup::{answers, call, fill};
 use super::spec::{Spec, Vars};
@@ -25,8 +25,10 @@ const POLL: Duration = Duration::from_millis(20);
 const TRY: Duration = Duration::from_secs(2);
 /// Lines of output that an error brings along.
 const TAIL: usize = 20;
-/// Lines of a dead process's output in which its last words are looked for.
-const LAST_LINES: usize = 60;
+/// The first lines of what a process wrote before its end.
+const HEAD: usize = 8;
+/// Lines of a dead process's output in which its last words are looked for: a backtrace may be long.
+const LAST_LINES: usize = 2000;
 /// Longest frame that is taken as a sign of life, in bytes.
 const MAX_FRAME: usize = 16 << 20;
 
@@ -44,6 +46,8 @@ pub struct Instance {
     spec: Arc<Spec>,
     /// Whose signature counts where its URLs are `wss://` and `https://`.
     trust: Trust,
+    /// What the protocol has every client send in its upgrade request, unless the target says otherwise.
+    upgrade: Vec<(String, String)>,
     vars: Mutex<Vars>,
     log: Log,
     scratch: tempfile::TempDir,
@@ -54,7 +58,7 @@ pub struct Instance {
 
 impl Instance {
     /// Launches a target (or, if it has no processes, takes it as it is) and waits until it is ready and set up.
-    /// `model`: the scripted model's address.
+    /// `model`: the scripted model's address; `upgrade`: headers of the protocol's clients, for a probe that connects.
     ///
     /// # Errors
     /// See [`LaunchError`]; nothing is left running then.
@@ -62,6 +66,7 @@ impl Instance {
         spec: &Arc<Spec>,
         model: Option<&str>,
         trust: &Trust,
+        upgrade: Vec<(String, String)>,
     ) -> Result<Arc<Self>, LaunchFailure> {
         let system = |error: std::io::Error| LaunchError::system("no scratch folder", &error);
         let scratch = spec.groups.scratch().map_err(system)?;
@@ -74,6 +79,7 @@ impl Instance {
         let instance = Self {
             spec: Arc::clone(spec),
             trust: trust.clone(),
+            upgrade,
             vars: Mutex::new(vars),
             log: Log::default(),
             scratch,
@@ -85,7 +91,7 @@ impl Instance {
             Err(error) => Err(error),
         };
         if let Err(error) = started {
-            let output = instance.log.tail(TAIL);
+            let output = instance.log.incident(HEAD, TAIL);
             instance.stop().await;
             return Err(LaunchFailure { error, output });
         }
@@ -359,7 +365,8 @@ impl Instance {
             deadline: TRY,
             trust: self.trust.clone(),
             mutation: None,
-        };
+        }
+        .with_defaults(&self.upgrade);
         let (sender, mut receiver) = tokio::sync::mpsc::channel(8);
         let opened = Link::open(&endpoint, 0, sender, LinkMode::Messages).await;
         let Ok(_link) = opened else { return Ok(false) };
@@ -380,42 +387,4 @@ fn loose(url: &str, vars: &Vars) -> String {
     let names = crate::template::names(&url.into());
     let unknown = names.iter().filter(|name| !vars.contains_key(*name));
     unknown.fold(url.to_owned(), |url, name| url.replace(&format!("{{{{{name}}}}}"), "session"))
-}
-
-/// The target's ports, free ones chosen; a fixed one that is taken is an error.
-fn ports(spec: &Spec) -> Result<Vec<(String, u16)>, LaunchError> {
-    let mut found = Vec::new();
-    // Held until all are chosen, so that no two are the same.
-    let mut held = Vec::new();
-    for (name, port) in &spec.ports {
-        if !spec.is_launched() {
-            found.push((name.clone(), *port));
-            continue;
-        }
-        let listener =
-            TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).map_err(|error| match error.kind() {
-                std::io::ErrorKind::AddrInUse => LaunchError::PortInUse(*port),
-                _ => LaunchError::system(&format!("port {port} cannot be used"), &error),
-            })?;
-        let system = |error: std::io::Error| LaunchError::system("no free port", &error);
-        found.push((name.clone(), listener.local_addr().map_err(system)?.port()));
-        held.push(listener);
-    }
-    drop(held);
-    if spec.is_launched()
-        && let Some(port) = local_port(&spec.url)
-        && let Err(error) = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
-        && error.kind() == std::io::ErrorKind::AddrInUse
-    {
-        return Err(LaunchError::PortInUse(port));
-    }
-    Ok(found)
-}
-
-/// The port of a URL on this machine that stands there as a number.
-fn local_port(url: &str) -> Option<u16> {
-    let (_, rest) = url.split_once("://")?;
-    let (host, port) = rest.split(['/', '?']).next()?.rsplit_once(':')?;
-    let local = matches!(host, "127.0.0.1" | "localhost" | "[::1]");
-    port.parse().ok().filter(|port| local && *port != 0)
 }

@@ -214,7 +214,7 @@ fn with_place(message: &str, place: Option<&str>) -> String {
 mod tests {
     use super::*;
 
-    fn said(output: &str) -> Option<LastWords> {
+    fn last_words(output: &str) -> Option<LastWords> {
         let lines: Vec<(bool, &str)> = output.lines().map(|line| (true, line)).collect();
         last_error(&lines)
     }
@@ -255,7 +255,7 @@ mod tests {
             ("    at nowhere", None),
         ] {
             let expected = expected.map(|text| LastWords { text: text.to_owned(), certain: true });
-            assert_eq!(said(output), expected, "{output}");
+            assert_eq!(last_words(output), expected, "{output}");
         }
     }
 
@@ -274,10 +274,10 @@ mod tests {
             ("Segmentation fault (core dumped)", Some("Segmentation fault (core dumped)")),
         ] {
             let expected = expected.map(|text| LastWords { text: text.to_owned(), certain: false });
-            assert_eq!(said(output), expected, "{output}");
+            assert_eq!(last_words(output), expected, "{output}");
         }
         let long = format!("error {}", "x".repeat(100_000));
-        assert_eq!(said(&long).map(|words| words.text.chars().count()), Some(LONGEST + 1));
+        assert_eq!(last_words(&long).map(|words| words.text.chars().count()), Some(LONGEST + 1));
     }
 
     #[test]
@@ -286,15 +286,15 @@ mod tests {
         let healthy = "INFO served a frame\n".repeat(20);
         let fatal = "FATAL: the table of messages is full\n";
         let full = Some(LastWords { text: fatal.trim().to_owned(), certain: false });
-        assert_eq!(said(&format!("{panic}{healthy}{fatal}")), full);
-        assert_eq!(said(&format!("{panic}served\n")).filter(|words| words.certain), None);
+        assert_eq!(last_words(&format!("{panic}{healthy}{fatal}")), full);
+        assert_eq!(last_words(&format!("{panic}served\n")).filter(|words| words.certain), None);
         // Whoever notices the end may say so.
-        let noticed = |times| said(&format!("{panic}{}", "error: a worker has died\n".repeat(times)));
+        let noticed = |times| last_words(&format!("{panic}{}", "error: a worker has died\n".repeat(times)));
         assert!(noticed(2).is_some_and(|words| words.certain && words.text.starts_with("panicked at ")));
         assert!(noticed(3).is_some_and(|words| !words.certain));
         // The last panic is told, whatever came before, its message of many lines.
         let last = "thread 'main' panicked at src/b.rs:1:2:\nassertion failed\n  left: 1\nright: 2\nnote: run with x\n";
-        let words = said(&format!("{panic}{healthy}{fatal}{last}")).expect("words");
+        let words = last_words(&format!("{panic}{healthy}{fatal}{last}")).expect("words");
         assert!(words.certain && words.text.starts_with("panicked at src/b.rs:1:2: assertion"), "{words:?}");
 
         // On two streams it is not known which line was the first: some lines make no difference.
@@ -312,12 +312,12 @@ mod tests {
         let trace = "Traceback (most recent call last):\n  File \"/srv/app.py\", line 2, in f\n    raise ValueError(1)\nValueError: 1\n";
         let logged = format!("ERROR:root:bad frame 7\n{trace}");
         let bad = Some(LastWords { text: "ERROR:root:bad frame 7".to_owned(), certain: false });
-        assert_eq!(said(&logged.repeat(3)), bad);
-        assert_eq!(said(&format!("{logged}INFO:root:served")), bad);
+        assert_eq!(last_words(&logged.repeat(3)), bad);
+        assert_eq!(last_words(&format!("{logged}INFO:root:served")), bad);
         let linked = "\nDuring handling of the above exception, another exception occurred:\n\n";
-        assert_eq!(said(&format!("{logged}{linked}{trace}")), bad);
+        assert_eq!(last_words(&format!("{logged}{linked}{trace}")), bad);
         for before in [String::new(), "INFO:root:served\n".to_owned(), format!("{trace}{linked}")] {
-            let words = said(&format!("{before}{trace}")).expect("words");
+            let words = last_words(&format!("{before}{trace}")).expect("words");
             assert!(words.certain && words.text == "ValueError: 1 (at /srv/app.py:2)", "{before} {words:?}");
         }
     }

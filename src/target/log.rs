@@ -2,11 +2,12 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncBufRead, AsyncBufReadExt};
 use tokio::sync::watch;
 
+use super::outburst::outbursts;
 use crate::results::event::LogLine;
 
 /// Lines that are kept; the oldest go first.
@@ -15,6 +16,31 @@ const MAX_LINES: usize = 20_000;
 const MAX_BYTES: usize = 16 << 20;
 /// Bytes of a line that are kept.
 const MAX_LINE: usize = 4096;
+
+/// A pause of the output after which something new has happened.
+const PAUSE: Duration = Duration::from_millis(300);
+
+/// The first and the last of some lines, and between them one that says how many are left out.
+pub(crate) fn ends<T>(
+    mut lines: Vec<T>,
+    first: usize,
+    last: usize,
+    between: impl FnOnce(usize, &T) -> T,
+) -> Vec<T> {
+    let Some(count) = lines.len().checked_sub(first + last).filter(|count| *count > 1) else { return lines };
+    let rest = lines.split_off(lines.len() - last);
+    lines.truncate(first);
+    if let Some(beside) = rest.first() {
+        lines.push(between(count, beside));
+    }
+    lines.extend(rest);
+    lines
+}
+
+/// What stands in the place of lines.
+pub(crate) fn left_out(count: usize) -> String {
+    format!("\u{2026} {count} lines left out \u{2026}")
+}
 
 /// A line of output.
 #[derive(Debug, Clone)]
@@ -102,6 +128,38 @@ impl Log {
     pub fn tail(&self, count: usize) -> Vec<Line> {
         let kept = self.lock();
         kept.lines.iter().skip(kept.lines.len().saturating_sub(count)).cloned().collect()
+    }
+
+    /// The first and the last lines of what was written last: what a panic says itself stands above its backtrace, which may be long.
+    /// It reaches back for as long as no pause was longer than 300 ms.
+    pub fn incident(&self, first: usize, last: usize) -> Vec<Line> {
+        let kept = self.lock();
+        let lines = &kept.lines;
+        let is_apart = |at: &usize| lines[*at].at.saturating_duration_since(lines[*at - 1].at) > PAUSE;
+        let from = (1..lines.len()).rev().find(is_apart).unwrap_or(0);
+        let lines: Vec<Line> = lines.iter().skip(from).cloned().collect();
+        drop(kept);
+        match lines.len() > first + last {
+            true => {
+                ends(lines, first, last, |count, beside| Line { text: left_out(count), ..beside.clone() })
+            }
+            false => self.tail(first + last),
+        }
+    }
+
+    /// The panics and exceptions that processes have told of since this was asked with the same `seen`, which is moved on.
+    pub fn outbursts(&self, seen: &mut u64) -> Vec<String> {
+        let kept = self.lock();
+        let from = usize::try_from(seen.saturating_sub(kept.gone)).unwrap_or(usize::MAX);
+        *seen = kept.gone + kept.lines.len() as u64;
+        let mut names: Vec<&Arc<str>> = kept.lines.iter().skip(from).map(|line| &line.process).collect();
+        names.sort_unstable();
+        names.dedup();
+        let of = |name: &Arc<str>| {
+            let lines = kept.lines.iter().skip(from).filter(|line| line.process == *name);
+            outbursts(&lines.map(|line| line.text.as_str()).collect::<Vec<_>>())
+        };
+        names.into_iter().flat_map(of).collect()
     }
 
     /// The last lines of one process, written since `since`.
@@ -224,6 +282,29 @@ mod tests {
         ] {
             assert_eq!(capture(pattern, line), expected, "{pattern} in {line}");
         }
+    }
+
+    #[tokio::test]
+    async fn what_a_panic_says_above_its_backtrace_is_kept() {
+        let log = Log::default();
+        let trace: String = (0..300).map(|frame| format!("  {frame}: frame\n")).collect();
+        let text = format!("thread 'main' panicked at a.rs:1\n{trace}");
+        log.clone().follow("p".into(), true, tokio::io::BufReader::new(text.as_bytes())).await;
+        let lines: Vec<String> = log.incident(2, 3).into_iter().map(|line| line.text).collect();
+        let expected = [
+            "thread 'main' panicked at a.rs:1",
+            "  0: frame",
+            "\u{2026} 296 lines left out \u{2026}",
+            "  297: frame",
+            "  298: frame",
+            "  299: frame",
+        ];
+        assert_eq!(lines, expected);
+        assert_eq!(
+            ends(vec![1, 2, 3, 4], 1, 2, |_, _| 0),
+            [1, 2, 3, 4],
+            "one line is as long as what stands for it"
+        );
     }
 
     #[tokio::test]

@@ -1,7 +1,7 @@
 //! One launched process: started in a group of its own, its input held open, its output kept, its end noticed.
 
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -32,6 +32,8 @@ pub(super) struct Running {
     pub name: String,
     /// Its id, which is its group's, too.
     leader: u32,
+    /// What it and all that it starts have in their environment.
+    mark: String,
     /// Held open: many servers end when it is closed.
     _stdin: Option<ChildStdin>,
     exited: Exited,
@@ -58,6 +60,47 @@ pub(super) struct Exit {
     group_is_gone: bool,
 }
 
+/// Where tools of developers look for what they have installed: by a variable, or else in a folder of the user's home. A server that
+/// is started by such a tool needs it, whatever its own home is.
+const TOOLS: &[(&str, &str)] = &[
+    ("CARGO_HOME", ".cargo"),
+    ("RUSTUP_HOME", ".rustup"),
+    ("GOPATH", "go"),
+    ("PYENV_ROOT", ".pyenv"),
+    ("PYTHONUSERBASE", ".local"),
+    ("NVM_DIR", ".nvm"),
+    ("npm_config_cache", ".npm"),
+    ("VOLTA_HOME", ".volta"),
+    ("ASDF_DATA_DIR", ".asdf"),
+];
+/// What leads past a home of one's own to the user's files.
+const PAST_HOME: &[&str] = &["XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"];
+
+/// Gives a process a home of its own.
+fn settle_in(command: &mut Command, home: &Path) {
+    let own = std::env::var_os("HOME").map(PathBuf::from);
+    for (name, folder) in TOOLS {
+        let installed = own.as_ref().map(|own| own.join(folder)).filter(|folder| folder.is_dir());
+        if let Some(installed) = installed.filter(|_| std::env::var_os(name).is_none()) {
+            command.env(name, installed);
+        }
+    }
+    for name in PAST_HOME {
+        command.env_remove(name);
+    }
+    command.env("HOME", home);
+}
+
+/// Makes a path of a word that names a file beside the configuration: the process does not run there. `program`: it is looked up in
+/// PATH unless it has a slash.
+fn with_full_path(word: &mut String, program: bool, folder: &Path) {
+    let is_path = word.contains('/') || (!program && word.contains('.'));
+    let file = folder.join(&*word);
+    if is_path && Path::new(word).is_relative() && file.is_file() {
+        *word = std::path::absolute(&file).unwrap_or(file).display().to_string();
+    }
+}
+
 impl Running {
     /// Starts a process. The system may take `patience` to load its program. Dropping the future gives that up.
     pub async fn start(
@@ -67,15 +110,26 @@ impl Running {
         groups: &Arc<Groups>,
         patience: Duration,
     ) -> Result<Self, LaunchError> {
-        let words = process.command.iter().map(|word| fill(word, vars)).collect::<Result<Vec<_>, _>>()?;
+        let mut words = process.command.iter().map(|word| fill(word, vars)).collect::<Result<Vec<_>, _>>()?;
+        if process.cwd.is_none() {
+            words
+                .iter_mut()
+                .enumerate()
+                .for_each(|(at, word)| with_full_path(word, at == 0, &process.folder));
+        }
         let program = words.first().cloned().unwrap_or_default();
         let mut command = Command::new(&program);
-        let folder = match &process.cwd {
-            Some(cwd) => process.folder.join(fill(cwd, vars)?),
-            None => process.folder.clone(),
-        };
+        let folder = process.folder.join(fill(process.cwd.as_deref().unwrap_or("{{scratch}}"), vars)?);
         if folder != Path::new("") {
             command.current_dir(&folder);
+        }
+        match process.home.as_deref() {
+            Some("~") => {}
+            Some(home) => settle_in(&mut command, &process.folder.join(fill(home, vars)?)),
+            None if process.has_scratch_home() => {
+                settle_in(&mut command, Path::new(&fill("{{scratch}}", vars)?))
+            }
+            None => {}
         }
         for (name, value) in &process.env {
             command.env(name, fill(value, vars)?);
@@ -91,7 +145,7 @@ impl Running {
         let spawned = tokio::time::timeout(patience, spawn(command, groups)).await;
         let spawned =
             spawned.map_err(|_| failed(format!("the system has not loaded it within {patience:?}")))?;
-        let mut child = spawned.map_err(|error| {
+        let (mut child, mark) = spawned.map_err(|error| {
             if let Some(shortage) = shortage::note_start(&error) {
                 return LaunchError::Shortage(shortage);
             }
@@ -131,7 +185,7 @@ impl Running {
         });
         let exited = Exited { exit, read };
         let groups = Arc::clone(groups);
-        Ok(Self { name: process.name.clone(), leader, _stdin: stdin, exited, groups, since })
+        Ok(Self { name: process.name.clone(), leader, mark, _stdin: stdin, exited, groups, since })
     }
 
     /// How it ended, if it has.
@@ -172,9 +226,15 @@ impl Running {
         }
     }
 
-    /// Asks the whole group to end.
+    /// The same to what it has started and has left its group.
+    fn signal_detached(&self, signal: Signal) {
+        group::signal_detached(&self.mark, &[self.leader].into(), signal);
+    }
+
+    /// Asks the whole group to end, and what has left it.
     pub fn terminate(&self) {
         self.signal(Signal::TERM);
+        self.signal_detached(Signal::TERM);
     }
 
     /// Waits for the group to end, and kills what is left of it after `patience`.
@@ -199,6 +259,7 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         self.signal(Signal::KILL);
+        self.signal_detached(Signal::KILL);
         self.groups.remove(self.leader);
     }
 }

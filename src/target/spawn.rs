@@ -18,30 +18,38 @@ const GIVEN_UP: Duration = Duration::from_secs(1);
 /// How often it is looked whether it has.
 const POLL: Duration = Duration::from_millis(2);
 
-/// Starts a program as leader of a group. Dropping the future gives the start up, and ends what there is of the process.
+/// Starts a program as leader of a group: it, and the mark that it and all that it starts have in their environment. Dropping the future
+/// gives the start up, and ends what there is of the process.
 ///
 /// # Errors
 /// The system's.
-pub(super) async fn spawn(mut command: Command, groups: &Arc<Groups>) -> io::Result<Child> {
+pub(super) async fn spawn(mut command: Command, groups: &Arc<Groups>) -> io::Result<(Child, String)> {
     let (told, answer) = oneshot::channel();
+    // It is ended whatever becomes of us: while it is being started by its mark, then by its group.
+    let mark = groups.announce();
+    let own_mark = mark.clone();
     let mut pending = Pending { answer, thread: Arc::default(), groups: Arc::clone(groups), is_over: false };
     let (runtime, thread, groups) = (Handle::current(), Arc::clone(&pending.thread), Arc::clone(groups));
-    std::thread::Builder::new().name("launch".into()).spawn(move || {
+    let started = std::thread::Builder::new().name("launch".into()).spawn(move || {
         let _context = runtime.enter();
         // Set once; where the system does not tell, a process that hangs there is not found.
         let _ = thread.set(std::fs::read_link("/proc/thread-self").unwrap_or_default());
-        // It is ended whatever becomes of us: while it is being started by its mark, then by its group.
-        let mark = groups.announce();
         let child = command.env(group::MARK, &mark).spawn();
         child.iter().filter_map(Child::id).for_each(|leader| groups.add(leader));
         groups.settle(&mark);
         if let Err(Ok(child)) = told.send(child) {
             end(&child, &groups);
         }
-    })?;
+    });
+    if let Err(error) = started {
+        pending.is_over = true;
+        pending.groups.settle(&own_mark);
+        return Err(error);
+    }
     let child = (&mut pending.answer).await;
     pending.is_over = true;
-    child.unwrap_or_else(|_| Err(io::Error::other("it was not tried to the end")))
+    let child = child.unwrap_or_else(|_| Err(io::Error::other("it was not tried to the end")));
+    child.map(|child| (child, own_mark))
 }
 
 /// A start whose end is not known.

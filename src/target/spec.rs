@@ -78,8 +78,10 @@ pub struct Process {
     pub command: Vec<String>,
     /// Environment beside frameproof's own.
     pub env: Vec<(String, String)>,
-    /// Working folder, relative to the configuration's.
+    /// Working folder, relative to the configuration's; none: the scratch folder.
     pub cwd: Option<String>,
+    /// Home folder, likewise; `~`: the user's own.
+    pub home: Option<String>,
     /// Folder of the configuration.
     pub folder: PathBuf,
     /// When the next may start.
@@ -193,9 +195,30 @@ impl Spec {
         ready.flatten().any(|ready| ready.log.as_ref().is_some_and(|log| log.contains("{{")))
     }
 
+    /// Whether its processes have the user's working folder and home only where the target says so; how that is told.
+    pub fn surroundings(&self) -> Option<&'static str> {
+        let has = |is_scratch: fn(&Process) -> bool| self.processes.iter().any(is_scratch);
+        let (cwd, home) = (has(|process| process.cwd.is_none()), has(Process::has_scratch_home));
+        match (cwd, home) {
+            (true, true) => Some(
+                "its working folder and its HOME are a scratch folder (`cwd = \".\"` and `home = \"~\"` use your own)",
+            ),
+            (true, false) => Some("its working folder is a scratch folder (`cwd = \".\"`: that of the file)"),
+            (false, true) => Some("its HOME is a scratch folder (`home = \"~\"`: your own)"),
+            (false, false) => None,
+        }
+    }
+
     /// Whether it is launched, and thus ours to restart.
     pub fn is_launched(&self) -> bool {
         !self.processes.is_empty()
+    }
+}
+
+impl Process {
+    /// Whether its home is the scratch folder because nobody says otherwise.
+    pub(super) fn has_scratch_home(&self) -> bool {
+        self.home.is_none() && !self.env.iter().any(|(name, _)| name == "HOME")
     }
 }
 
@@ -219,6 +242,7 @@ fn processes(name: &str, config: &TargetConfig, folder: &Path, reader: &mut Read
             command: config.command.clone(),
             env: shared,
             cwd: config.cwd.clone(),
+            home: config.home.clone(),
             folder: folder.to_owned(),
             ready: None,
         }];
@@ -238,6 +262,7 @@ fn processes(name: &str, config: &TargetConfig, folder: &Path, reader: &mut Read
             command: process.command.clone(),
             env,
             cwd: process.cwd.clone().or(config.cwd.clone()),
+            home: config.home.clone(),
             folder: folder.to_owned(),
             ready: process.ready.clone(),
         });

@@ -8,7 +8,7 @@ use std::io;
 /// Characters that change how a terminal or a reader shows what follows, or that nobody sees: controls, the bidirectional and
 /// invisible formatting characters (Unicode's Default_Ignorable_Code_Point but for U+FE00 to U+FE0F, which choose the look of the
 /// character before them), and what is no character.
-fn is_treacherous(c: char) -> bool {
+fn is_unsafe(c: char) -> bool {
     c.is_control()
         || matches!(c,
             '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
@@ -32,7 +32,7 @@ fn is_command(text: &str, at: usize) -> bool {
 
 /// Whether the character at this place of a text is shown as an escape.
 fn is_spelt_out(text: &str, at: usize, c: char) -> bool {
-    is_treacherous(c) || (matches!(c, '#' | ':') && is_command(text, at))
+    is_unsafe(c) || (matches!(c, '#' | ':') && is_command(text, at))
 }
 
 /// What is said of a text by which it must be rewritten.
@@ -42,7 +42,7 @@ fn is_harmless(text: &str, kept: fn(char) -> bool) -> bool {
         let pairs = text.as_bytes().windows(2).enumerate();
         pairs.filter(|(_, pair)| marks(pair)).any(|(at, _)| is_command(text, at))
     };
-    !text.contains(|c| is_treacherous(c) && !kept(c)) && !commands()
+    !text.contains(|c| is_unsafe(c) && !kept(c)) && !commands()
 }
 
 fn escaped(text: &str, kept: fn(char) -> bool) -> Cow<'_, str> {

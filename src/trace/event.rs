@@ -98,4 +98,6 @@ pub struct Event {
     pub dir: Direction,
     /// What happened.
     pub payload: Payload,
+    /// Of an end, why, where there is more to say: what the bytes broke that are no WebSocket frame.
+    pub why: Option<Arc<str>>,
 }

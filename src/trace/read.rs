@@ -52,6 +52,9 @@ pub struct Line<'a> {
     /// How a connection ended: `closed`, `eof`, `reset`, `protocol`, `too-long` or `dropped`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub how: Option<String>,
+    /// Why it ended so, where there is more to say: what the bytes broke that are no WebSocket frame.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
 }
 
 /// The names of the ways in which a connection ends.
@@ -171,6 +174,7 @@ impl Line<'_> {
             client: self.client.into(),
             dir,
             payload,
+            why: self.why.map(Into::into),
         })
     }
 }

@@ -22,6 +22,7 @@ pub fn write_line(event: &Event, mut out: impl Write) -> std::io::Result<()> {
         case: event.case.as_deref().map(str::to_owned),
         client: event.client.to_string(),
         dir: if event.dir == Direction::Send { "send" } else { "recv" }.to_owned(),
+        why: event.why.as_deref().map(str::to_owned),
         ..Line::default()
     };
     let mut kind = |name: &str| line.kind = Some(name.to_owned());
@@ -95,6 +96,7 @@ mod tests {
             client: "c1".into(),
             dir: if index % 3 == 0 { Direction::Send } else { Direction::Recv },
             payload,
+            why: (index % 4 == 0).then(|| "the opcode 3 is reserved".into()),
         })
         .collect();
         let mut text = Vec::new();

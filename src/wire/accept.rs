@@ -30,7 +30,7 @@ impl Acceptor {
     /// # Errors
     /// The address cannot be had.
     pub fn listen(address: SocketAddr) -> io::Result<Self> {
-        let listener = shortage::heed(listen(address))?;
+        let listener = shortage::note_result(listen(address))?;
         Ok(Self { listener, connections: JoinSet::new(), accepted: 0 })
     }
 
@@ -98,5 +98,5 @@ pub async fn pair() -> io::Result<(TcpStream, TcpStream)> {
         let (near, far) = tokio::join!(TcpStream::connect(listener.local_addr()?), listener.accept());
         Ok((near?, far?.0))
     };
-    shortage::heed(pair.await)
+    shortage::note_result(pair.await)
 }

@@ -120,8 +120,16 @@ pub(super) struct Upgraded {
     pub stream: Stream,
     /// What came right behind the upgrade's answer.
     pub ahead: Vec<u8>,
+    /// What the server's answer says besides.
+    pub answer: Answer,
+}
+
+/// What the answer to an upgrade says.
+pub(super) struct Answer {
     /// The sub-protocol that the server selected.
     pub selected: Option<String>,
+    /// Extensions that it agrees to. None is ever asked for.
+    pub extensions: Option<String>,
 }
 
 /// A URL as it may be shown: without user name, password and query, which may hold secrets.
@@ -158,10 +166,10 @@ impl ConnectError {
 }
 
 /// Puts a relay before a server. It ends with the connection.
-async fn mutated(server: TcpStream, mutation: &Arc<Mutation>) -> Result<TcpStream, ConnectError> {
+async fn mutated(server: TcpStream, mutation: &Arc<Mutation>, name: &str) -> Result<TcpStream, ConnectError> {
     let (near, far) = pair().await.map_err(|error| ConnectError::Broken(error.to_string()))?;
     let _ = (near.set_nodelay(true), near.set_zero_linger());
-    tokio::spawn(relay(far, server, mutation.interceptor()));
+    tokio::spawn(relay(far, server, mutation.interceptor(name)));
     Ok(near)
 }
 
@@ -226,15 +234,24 @@ impl Endpoint {
         self
     }
 
+    /// The same with those of these headers that it does not have.
+    #[must_use]
+    pub fn with_defaults(self, defaults: &[(String, String)]) -> Self {
+        defaults.iter().fold(self, |endpoint, (name, value)| match endpoint.header(name) {
+            Some(_) => endpoint,
+            None => endpoint.with_header(name, Some(value.clone())),
+        })
+    }
+
     /// Connects and upgrades.
     pub(super) async fn connect(&self) -> Result<Upgraded, ConnectError> {
         let until = Instant::now() + self.deadline;
         let stream = self.by(until, self.dial(), ConnectError::Silence).await?;
         let stream = self.by(until, self.secure(stream), ConnectError::Unsecured).await?;
-        let (socket, selected) =
+        let (socket, answer) =
             self.by(until, self.upgrade(Ahead::new(stream)), ConnectError::Unanswered).await?;
         let (stream, ahead) = socket.into_inner().into_parts();
-        Ok(Upgraded { stream, ahead, selected })
+        Ok(Upgraded { stream, ahead, answer })
     }
 
     async fn by<T>(
@@ -253,7 +270,7 @@ impl Endpoint {
         // A test opens and cuts many connections: none may linger in TIME_WAIT, and a cut is a reset.
         let _ = stream.set_zero_linger();
         match &self.mutation {
-            Some(mutation) => mutated(stream, mutation).await,
+            Some(mutation) => mutated(stream, mutation, &format!("{host}:{port}")).await,
             None => Ok(stream),
         }
     }
@@ -269,7 +286,7 @@ impl Endpoint {
     async fn upgrade<S: AsyncRead + AsyncWrite + Unpin>(
         &self,
         stream: S,
-    ) -> Result<(WebSocketStream<S>, Option<String>), ConnectError> {
+    ) -> Result<(WebSocketStream<S>, Answer), ConnectError> {
         let (uri, ..) = self.parts()?;
         let mut request = uri.into_client_request().map_err(classify)?;
         for (name, value) in &self.headers {
@@ -283,14 +300,15 @@ impl Endpoint {
             .max_frame_size(Some(self.max_message));
         let upgraded = client_async_with_config(request, stream, Some(config)).await;
         let (socket, response) = upgraded.map_err(classify)?;
-        // Nothing reads what an extension makes of the frames.
-        if let Some(extension) = response.headers().get("sec-websocket-extensions") {
-            let name: String = String::from_utf8_lossy(extension.as_bytes()).chars().take(100).collect();
-            let reason = format!("it agrees to an extension that was not asked for: {name} (RFC 6455, 4.1)");
-            return Err(ConnectError::NotWebSocket(reason));
-        }
-        let selected = response.headers().get("sec-websocket-protocol");
-        Ok((socket, selected.map(|name| String::from_utf8_lossy(name.as_bytes()).into_owned())))
+        let header = |name: &str| {
+            let value = response.headers().get(name)?;
+            Some(String::from_utf8_lossy(value.as_bytes()).into_owned())
+        };
+        let answer = Answer {
+            selected: header("sec-websocket-protocol"),
+            extensions: header("sec-websocket-extensions"),
+        };
+        Ok((socket, answer))
     }
 
     fn bad_header(&self, name: &str) -> ConnectError {

@@ -105,7 +105,7 @@ pub fn answer(status: &str, headers: &str, text: &str) -> String {
 }
 
 /// Says this to a client, and hangs up.
-pub async fn turn_away(mut stream: TcpStream, answer: &str) {
+pub async fn reject(mut stream: TcpStream, answer: &str) {
     let said = async {
         stream.write_all(answer.as_bytes()).await.ok()?;
         stream.shutdown().await.ok()?;

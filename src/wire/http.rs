@@ -165,13 +165,13 @@ impl From<ureq::Error> for NoAnswer {
             ureq::Error::Io(error) => BROKEN.contains(&error.kind()),
             _ => false,
         };
-        let what = told(error);
+        let what = describe(error);
         if is_answered && !is_short { Self::Silence(what) } else { Self::Unsent(what) }
     }
 }
 
 /// What went wrong, as a user can act on it.
-fn told(error: ureq::Error) -> String {
+fn describe(error: ureq::Error) -> String {
     let error = match error {
         ureq::Error::Io(error) if error.kind() == io::ErrorKind::InvalidData => error,
         ureq::Error::Rustls(error) => io::Error::new(io::ErrorKind::InvalidData, error),

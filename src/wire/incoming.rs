@@ -16,6 +16,8 @@ pub struct Incoming {
     pub payload: Payload,
     /// Of an end, why, in the words of the WebSocket layer.
     pub detail: Option<String>,
+    /// More of the connection follows at once, which belongs to it: the bytes that broke the RFC, and the end.
+    pub more: bool,
     /// Of a large message: its share of what may wait to be looked at.
     #[expect(dead_code, reason = "it is held, and no more")]
     pub(crate) room: Option<Room>,

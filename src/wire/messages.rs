@@ -138,16 +138,20 @@ impl Messages {
     }
 
     fn advance(&mut self) -> Result<Option<Payload>, Breach> {
-        while let Some(frame) = self.frame()? {
+        loop {
+            let begin = self.done;
+            let Some(frame) = self.frame()? else { return Ok(None) };
             // A ping is answered until a close frame has come (5.5.2), one's own notwithstanding.
-            if self.closed && !matches!(frame.opcode, 9 | 10) {
-                return Err(Breach::BehindClose);
+            let behind = self.closed && !matches!(frame.opcode, 9 | 10);
+            let message = if behind { Err(Breach::BehindClose) } else { self.message(frame) };
+            if message.is_err() {
+                // It is shown what breaks the RFC. A large frame has left the buffer.
+                self.done = self.done.min(begin);
             }
-            if let Some(payload) = self.message(frame)? {
+            if let Some(payload) = message? {
                 return Ok(Some(payload));
             }
         }
-        Ok(None)
     }
 
     /// The next frame. What its header alone makes wrong is found before its payload has come.

@@ -9,11 +9,12 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
-use super::connect::{Stream, Upgraded};
+use super::connect::{Answer, Stream, Upgraded};
 use super::frame::Frame;
 use super::messages::{Breach, Messages, Writer};
 use super::room::{LONG_AT_LEAST, Lane, Reading, Room};
 use super::{ConnectError, Endpoint, Incoming};
+use crate::text::beginning;
 use crate::trace::{End, Payload};
 
 /// Bytes read at a time.
@@ -75,7 +76,7 @@ impl RawConnection {
         number: u64,
         queue: mpsc::Sender<Incoming>,
     ) -> Result<Self, ConnectError> {
-        let Upgraded { stream, ahead, selected } = endpoint.connect().await?;
+        let Upgraded { stream, ahead, answer: Answer { selected, extensions } } = endpoint.connect().await?;
         let (read, write) = tokio::io::split(stream);
         // What is written may be as long as the case wants it.
         let mirror = Messages::new(Writer::Client, usize::MAX);
@@ -99,7 +100,11 @@ impl RawConnection {
         };
         let reading = Reading::begin();
         let reader = tokio::spawn(async move {
-            reader.run().await;
+            match extensions {
+                // Nobody knows what an extension makes of the frames.
+                Some(agreed) => reader.refuse(&agreed).await,
+                None => reader.run().await,
+            }
             drop(reading);
         });
         Ok(Self { shared, reader, stall, selected })
@@ -234,6 +239,15 @@ struct Reader {
 }
 
 impl Reader {
+    /// The server agrees to what was not asked for: nothing behind its answer is read, as RFC 6455 wants it.
+    async fn refuse(self, agreed: &str) {
+        let header = format!("Sec-WebSocket-Extensions: {agreed}");
+        let shown = Payload::Raw(beginning(&header, MAX_SHOWN).as_bytes().into());
+        let agreed = beginning(agreed, MAX_SHOWN);
+        let detail = format!("it agrees to an extension that was not asked for: {agreed} (RFC 6455, 4.1)");
+        let _ = self.enqueue(shown).await && self.end(End::Protocol, Some(detail)).await;
+    }
+
     async fn run(mut self) {
         let mut chunk = vec![0; CHUNK];
         let mut closing = false;
@@ -242,19 +256,23 @@ impl Reader {
                 match self.messages.take() {
                     Ok(None) => break,
                     Ok(Some(payload)) => {
-                        closing |= matches!(payload, Payload::Close { .. });
+                        let is_close = matches!(payload, Payload::Close { .. });
+                        closing |= is_close;
                         self.answer(&payload).await;
-                        if !self.tell(payload).await {
-                            return;
+                        // What has come with a close frame is reported with it: nobody needs to wait for more.
+                        let behind = if is_close { self.messages.take() } else { Ok(None) };
+                        match behind {
+                            Err(breach) => return self.report_breach(Some(payload), breach).await,
+                            Ok(behind) => {
+                                for payload in [Some(payload), behind].into_iter().flatten() {
+                                    if !self.enqueue(payload).await {
+                                        return;
+                                    }
+                                }
+                            }
                         }
                     }
-                    Err(breach) => {
-                        let end = if breach == Breach::TooLong { End::TooLong } else { End::Protocol };
-                        let bytes = self.messages.pending();
-                        let shown = Payload::Raw(bytes[..bytes.len().min(MAX_SHOWN)].into());
-                        let _ = self.tell(shown).await && self.end(end, Some(breach.to_string())).await;
-                        return;
-                    }
+                    Err(breach) => return self.report_breach(None, breach).await,
                 }
             }
             if self.messages.unfinished() <= LONG_AT_LEAST {
@@ -287,16 +305,35 @@ impl Reader {
     }
 
     /// `false`: nobody listens any more.
-    async fn tell(&self, payload: Payload) -> bool {
+    async fn enqueue(&self, payload: Payload) -> bool {
         let at = Instant::now();
         let room = Room::of(&payload).await;
-        let incoming = Incoming { connection: self.number, at, payload, detail: None, room };
+        let incoming = Incoming { connection: self.number, at, payload, detail: None, room, more: false };
         self.queue.send(incoming).await.is_ok()
+    }
+
+    /// Tells what broke the RFC, together with what came before it.
+    async fn report_breach(&self, before: Option<Payload>, breach: Breach) {
+        let end = if breach == Breach::TooLong { End::TooLong } else { End::Protocol };
+        let bytes = self.messages.pending();
+        let shown = Payload::Raw(bytes[..bytes.len().min(MAX_SHOWN)].into());
+        let all = [before, Some(shown), Some(Payload::End(end))].into_iter().flatten();
+        let (connection, at) = (self.number, Instant::now());
+        let all = all.map(|payload| {
+            let detail = matches!(payload, Payload::End(_)).then(|| breach.to_string());
+            let more = !matches!(payload, Payload::End(_));
+            Incoming { connection, at, payload, detail, room: None, more }
+        });
+        for incoming in all {
+            // An error: nobody listens any more.
+            _ = self.queue.send(incoming).await;
+        }
     }
 
     async fn end(&self, end: End, detail: Option<String>) -> bool {
         let payload = Payload::End(end);
-        let incoming = Incoming { connection: self.number, at: Instant::now(), payload, detail, room: None };
+        let at = Instant::now();
+        let incoming = Incoming { connection: self.number, at, payload, detail, room: None, more: false };
         self.queue.send(incoming).await.is_ok()
     }
 

@@ -3,7 +3,9 @@
 
 mod frames;
 mod mutate;
+mod operator;
 mod plan;
+mod surroundings;
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -14,7 +16,8 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc;
 
 pub use frames::Frames;
-pub use mutate::{Mutation, Occurrence, Operator};
+pub use mutate::{Mutation, Occurrence};
+pub use operator::Operator;
 pub use plan::{Action, Plan};
 
 use super::frame::Frame;
@@ -57,6 +60,9 @@ pub trait Interceptor: Send {
     fn frame(&mut self, way: Way, _frame: Frame, bytes: Vec<u8>, plan: &mut Plan) {
         plan.write(way, bytes);
     }
+
+    /// The frames of a batch have been looked at.
+    fn batch_over(&mut self, _way: Way, _plan: &mut Plan) {}
 
     /// The side that sends this way has hung up; `half`: in the middle of a frame.
     fn ended(&mut self, way: Way, _half: bool, plan: &mut Plan) {
@@ -144,6 +150,7 @@ fn take(it: &mut dyn Interceptor, way: Way, frames: &mut Frames, bytes: &[u8], p
             return;
         }
     }
+    it.batch_over(way, plan);
     let endless = frames.take_endless();
     if !endless.is_empty() {
         it.bytes(way, endless, plan);

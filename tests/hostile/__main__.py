@@ -8,6 +8,7 @@
 
 import argparse
 import concurrent.futures
+import os
 import sys
 import time
 from pathlib import Path
@@ -18,6 +19,31 @@ import files  # noqa: E402
 import measure  # noqa: E402
 import servers  # noqa: E402
 import table  # noqa: E402
+
+
+# All rows together may take so many seconds.
+ALL = 240
+# Twice as much of the same takes at most so many times as long, in processor time: no more than in proportion.
+TWICE = 2.6
+TWICE_AS_MUCH = {
+    "events: 200,000 cases": "events: 100,000 cases",
+    "baseline: 20,000 entries": "baseline: 10,000 entries",
+}
+
+
+def busy():
+    """How many times longer than alone this process takes now, for what else the machine has to do."""
+    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+
+
+def not_in_proportion(results):
+    """Rows of twice as much that take more than in proportion."""
+    for name, half in TWICE_AS_MUCH.items():
+        if name in results and half in results:
+            times = results[name].worked / max(results[half].worked, 0.01)
+            print(f"{'FAIL' if times > TWICE else 'ok  '} {name}: {times:.2f} times as long as half of them")
+            if times > TWICE:
+                yield name
 
 
 def wrong(row, got, factor):
@@ -52,7 +78,7 @@ def main():
     said.add_argument("--only", default="")
     said.add_argument("--new", action="store_true", help="only what the table does not have")
     said.add_argument("--show", action="store_true")
-    said.add_argument("--jobs", type=int, default=2)
+    said.add_argument("--jobs", type=int, default=3)
     said.add_argument("--factor", type=float, default=1)
     said = said.parse_args()
     binary = str(said.binary.resolve())
@@ -60,14 +86,19 @@ def main():
     chosen = [(kind, row) for kind, row in rows if said.only in row.name]
     if said.new:
         chosen = [(kind, row) for kind, row in chosen if not table.has(row)]
-    began = time.monotonic()
+    began, load = time.monotonic(), busy()
     with concurrent.futures.ThreadPoolExecutor(said.jobs) as pool:
         results, failures = {}, 0
         for (_, row), result in zip(chosen, pool.map(lambda each: each[0](binary, each[1], said.factor), chosen)):
             results[row.name] = result
             failures += bool(tell(row, result, said))
-    took = time.monotonic() - began
+    took, load = time.monotonic() - began, max(load, busy())
+    failures += len(list(not_in_proportion(results)))
     print(f"{len(chosen)} behaviours ({len(servers.ROWS)} of servers and {len(files.ROWS)} of files exist), {failures} broke a bound, {took:.0f} s")
+    if len(chosen) == len(rows):
+        allowed = ALL * said.factor * load
+        print(f"all of them may take {ALL} s, times {said.factor:g} (--factor), times {load:.1f} for what else this machine does")
+        failures += took > allowed
     # A table says what holds.
     if said.write and not failures:
         table.renew(results)

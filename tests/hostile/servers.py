@@ -20,7 +20,7 @@ EXPLORE = ("explore", "minicodex", "--url", "URL", "--walks", "2", "--save", "fo
 TRUSTED = ("--ca-file", "AUTHORITY")
 MIB = 1 << 20
 
-FAILED, USAGE, HARNESS, NOTHING = 1, 2, 3, 4
+FAILED, USAGE, HARNESS, NOTHING, INTERRUPTED = 1, 2, 3, 4, 130
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,6 +39,8 @@ class Row:
     deaf: bool = False
     # Another exit code that is right.
     also: int | None = None
+    # frameproof is told to end after so many seconds: `seconds` count from then, and its reports must be there.
+    ended: float | None = None
 
 
 def kept(name):
@@ -90,7 +92,7 @@ ANSWERS = [
     Row("101 without Connection", raw(switch(UPGRADE, ACCEPT)), "the server does not speak WebSocket: No", code=HARNESS),
     Row("101 in HTTP/1.0", raw(lambda asked: switch(CONNECTION, UPGRADE, ACCEPT)(asked).replace(b"1.1", b"1.0", 1), then=goes), "the server does not speak WebSocket: HTTP version must be 1.1", code=HARNESS),
     Row("101 with bare line feeds", raw(lambda asked: switch(CONNECTION, UPGRADE, ACCEPT)(asked).replace(b"\r\n", b"\n"), then=goes), "the server ended the TCP stream without a close frame"),
-    Row("101 with an extension", raw(switch(CONNECTION, UPGRADE, ACCEPT, b"Sec-WebSocket-Extensions: permessage-deflate")), "the server does not speak WebSocket: it agrees to an extension", code=HARNESS),
+    Row("101 with an extension", raw(switch(CONNECTION, UPGRADE, ACCEPT, b"Sec-WebSocket-Extensions: permessage-deflate")), "it agrees to an extension that was not asked for"),
     Row("101 with a subprotocol", raw(switch(CONNECTION, UPGRADE, ACCEPT, b"Sec-WebSocket-Protocol: soap")), "the server selects a sub-protocol"),
     Row("101 with a body", raw(switch(CONNECTION, UPGRADE, ACCEPT, b"Content-Length: 5"), b"hello"), "the server sent bytes that are not a WebSocket frame"),
     Row("101 and nothing more, closed", raw(switch(CONNECTION, UPGRADE, ACCEPT), then=goes), "the server ended the TCP stream without a close frame"),
@@ -235,6 +237,37 @@ OTHERS = [
     for name, (said_of, code) in SAID.items()
 ]
 
+
+def unending(build):
+    """Upgrades, then writes this for ever: it is made in the server's process alone."""
+    return lambda: floods(build())()
+
+
+def padded(count):
+    """A valid message of so many bytes."""
+    return said(BEAT[:-1] + " " * count + "}")
+
+
+# Each frame takes a while to judge, and the next one waits already.
+LARGE = {
+    "numbers": unending(lambda: items("0", 15 * MIB // 4)),
+    "messages": unending(lambda: items('{"type":"assistant.delta","text":"' + "x" * 60 + '","id":17}', 15 * MIB // 200)),
+}
+ENDED = {
+    "run": ("run", "minicodex", "--url", "URL", "-j", "8", "--repeat", "1000", "--junit", "j.xml", "--json", "e.jsonl"),
+    "fuzz": (*FUZZ[:4], "--time", "60s", "-j", "8", "--junit", "j.xml"),
+}
+SIGNALS = [
+    Row(f"{command}: told to end while frames of 15 MiB of {name} come", make, "interrupted", code=INTERRUPTED, arguments=arguments, seconds=3, mebibytes=300, ended=2)
+    for command, arguments in ENDED.items()
+    for name, make in LARGE.items()
+]
+# A campaign keeps nothing of what came, and repeats alone what was too much together.
+CAMPAIGNS = [
+    Row("fuzz: messages of 900 KiB for ever, eight cases at a time", unending(lambda: padded(900 << 10)), "FAIL limit in state opened: the server sent more in one case than is kept of it", arguments=(*FUZZ[:4], "--iterations", "8", "--time", "8s", "-j", "8", "--junit", "j.xml"), seconds=60, mebibytes=176),
+    Row("fuzz: 15 MiB of numbers for ever, eight cases at a time", LARGE["numbers"], "so many values", arguments=(*FUZZ, "-j", "8"), seconds=60, mebibytes=160),
+]
+
 FURTHER = further.servers(Row, ONE, SUITE, HANDSHAKE)
 
-ROWS = [*CONNECTS, *ANSWERS, *FRAMES, *CLOSES, *MESSAGES, *TIMES, *TLS, *OTHERS, *FURTHER]
+ROWS = [*CONNECTS, *ANSWERS, *FRAMES, *CLOSES, *MESSAGES, *TIMES, *TLS, *OTHERS, *SIGNALS, *CAMPAIGNS, *FURTHER]

@@ -20,17 +20,19 @@ from pathlib import Path
 import measure
 import servers
 
-# A round of each command is this long, in seconds.
-ROUND = 60
+# A round of each command lasts until the soak ends, so that what grows has the time to: a run keeps of each case what reports need, up to a bound
+# (32 MiB of wire logs) that it comes near only after some hundred cases. Rounds are shorter in a soak of less than so many seconds, in which
+# nothing is said of growth.
+LONG, SHORT = 600, 60
 # Most memory of any of them, in MiB.
 MOST = 300
-# What it has half of the time may grow by this much between the second and the last quarter of a round, in MiB. Its peaks go up and down
-# with what is drawn: messages of 15 MiB are among it.
-GROWTH = 64
+# What it has at least, but for a quarter of the time, may grow by this much between the second and the last quarter of a round, in MiB. What
+# lies above goes up and down with what is drawn: messages of 15 MiB are among it. A leak lifts the floor with the rest.
+GROWTH = 32
 # What each command may end with: the server is never right, sometimes not there, and may not let anything begin.
 COMMANDS = {
-    "run": (("run", "minicodex", "--url", "URL", "--repeat", "100000", "--time", f"{ROUND}s", "-q", "--junit", "j.xml", "--trace", "t.ndjson"), {1, 3}),
-    "fuzz": (("fuzz", "minicodex", "--url", "URL", "--time", f"{ROUND}s", "-q", "--findings", "found", "--corpus", "corpus"), {1, 3, 4}),
+    "run": (("run", "minicodex", "--url", "URL", "--repeat", "100000", "--time", "ROUND", "-q", "--junit", "j.xml", "--trace", "t.ndjson"), {1, 3}),
+    "fuzz": (("fuzz", "minicodex", "--url", "URL", "--time", "ROUND", "-q", "--findings", "found", "--corpus", "corpus"), {1, 3, 4}),
     "doctor": (("doctor", "minicodex", "--url", "URL"), {1, 3}),
 }
 
@@ -71,19 +73,23 @@ def resident(process):
 
 
 def growth(samples):
-    """How much more it has in the last quarter than in the second, by their medians. A short round tells nothing."""
+    """How much higher the floor is in the last quarter than in the second: what it has less of for a quarter of the time. A short round
+    tells nothing."""
     quarter = len(samples) // 4
     if quarter < 20:
         return 0
-    return statistics.median(samples[-quarter:]) - statistics.median(samples[quarter : 2 * quarter])
+    floor = lambda part: statistics.quantiles(part, n=4)[0]
+    return floor(samples[-quarter:]) - floor(samples[quarter : 2 * quarter])
 
 
-def again_and_again(name, binary, port, until, temporary, told):
+def again_and_again(name, binary, port, long, until, temporary, told):
     """Rounds of one command. What is wrong goes to `told`."""
-    arguments, codes = COMMANDS[name]
-    arguments = [f"ws://127.0.0.1:{port}/ws" if word == "URL" else word for word in arguments]
+    said, codes = COMMANDS[name]
     rounds, worst, most_grown, seen = 0, 0, 0, {}
     while time.monotonic() < until:
+        length = max(SHORT, round(until - time.monotonic())) if long else SHORT
+        words = {"URL": f"ws://127.0.0.1:{port}/ws", "ROUND": f"{length}s"}
+        arguments = [words.get(word, word) for word in said]
         folder = Path(tempfile.mkdtemp(prefix="soak-"))
         with open(folder / "out", "wb") as out:
             child = subprocess.Popen([binary, *arguments], cwd=folder, env=measure.environment(temporary), stdin=subprocess.DEVNULL, stdout=out, stderr=out)
@@ -92,7 +98,7 @@ def again_and_again(name, binary, port, until, temporary, told):
                 size = resident(child.pid)
                 if size is not None:
                     samples.append(size)
-                if time.monotonic() - began > ROUND * 3:
+                if time.monotonic() - began > length + 2 * LONG:
                     child.kill()
                     told.append(f"{name}: it did not end")
                 time.sleep(0.25)
@@ -100,10 +106,10 @@ def again_and_again(name, binary, port, until, temporary, told):
         seen[child.returncode] = seen.get(child.returncode, 0) + 1
         if child.returncode not in codes:
             told.append(f"{name}: exit code {child.returncode}: {(folder / 'out').read_bytes()[-800:].decode(errors='replace')}")
-        grown = growth(samples)
+        grown = growth(samples) if time.monotonic() - began > LONG / 2 else 0
         most_grown = max(most_grown, grown)
         if grown > GROWTH:
-            told.append(f"{name}: half of the time it had {grown} MiB more in the last quarter than in the second")
+            told.append(f"{name}: three quarters of the time it had {grown:g} MiB more in the last quarter than in the second")
         left = [path.name for path in folder.glob(".frameproof-*")]
         if left:
             told.append(f"{name}: left behind: {left}")
@@ -138,7 +144,8 @@ def main():
     try:
         port = int(server.stdout.readline())
         until = time.monotonic() + said.minutes * 60
-        threads = [threading.Thread(target=again_and_again, args=(name, binary, port, until, temporary, told)) for name in COMMANDS]
+        long = said.minutes * 60 > LONG
+        threads = [threading.Thread(target=again_and_again, args=(name, binary, port, long, until, temporary, told)) for name in COMMANDS]
         for thread in threads:
             thread.start()
         for thread in threads:

@@ -16,6 +16,8 @@ GROUPS = [
     ("Time", servers.TIMES),
     ("TLS", servers.TLS),
     ("Other commands than `run`", servers.OTHERS),
+    ("Told to end", servers.SIGNALS),
+    ("What a campaign keeps", servers.CAMPAIGNS),
     ("Files that cannot be read", files.READING),
     ("Files with wrong content", files.CONTENT),
     ("Traces, events, findings and corpora", files.RECORDS),

@@ -148,3 +148,27 @@ fn a_case_may_end_with_operations_running() {
     let (_, shown) = run(&ticking(), &[start("b", "")]);
     assert!(shown.contains("the server does not stop sending"), "{shown}");
 }
+
+/// The answer has the id of the message elsewhere; one about another message comes before it.
+fn elsewhere(asked: &Value) -> Vec<Value> {
+    let answer = |id: &Value| json!({ "type": "synced", "meta": { "to": id } });
+    match asked["type"].as_str() {
+        Some("sync") => vec![answer(&json!("of another")), json!({ "type": "item" }), answer(&asked["id"])],
+        _ => Vec::new(),
+    }
+}
+
+#[test]
+fn an_answer_may_have_the_id_elsewhere() {
+    let barrier = |echo: &str| {
+        let steps =
+            format!("[{{ send: {{ type: sync, id: '{{{{uid}}}}' }} }}, {{ expect: synced, echo: {echo} }}]");
+        protocol(&SENT, &RECEIVED, &format!("{TURN}  barrier: {steps}\n"))
+    };
+    let folder = barrier("[/id, /meta/to]");
+    let (code, shown) = run(&folder, &serve(elsewhere), &never("item"));
+    assert!(code == Some(1) && shown.contains("item came, which is not allowed here"), "{shown}");
+    let (code, shown) = run(&barrier("/meta/to"), &serve(elsewhere), &never("item"));
+    assert_eq!(code, Some(2), "{shown}");
+    assert!(shown.contains("nothing at /meta/to") && shown.contains("[PLACE, PLACE]"), "{shown}");
+}

@@ -14,7 +14,6 @@ use crate::support::{frameproof, text};
 fn folder(batches: &str) -> tempfile::TempDir {
     let extension = "  replies: { id: /id, result: /result, error: /error, unmatched: [A-3] }\n  \
          turn: { start: { type: ask, id: 1, text: '{{text}}' }, end: ask.result }\n  \
-         fuzzing: { fresh: [/id] }\n  \
          invariants:\n    answers:\n      about: each request is answered once\n      monitor:\n        correlation: { request: { type: ask, \
          dir: send }, reply: [ask.result, error], id: /id, foreign: [A-3], twice: [A-2], missing: [A-1] }\n";
     let declared = if batches.is_empty() { String::new() } else { format!("  batches: {batches}\n") };
@@ -353,26 +352,57 @@ fn the_fuzzer_sends_batches_and_takes_them() {
     assert!(SEEN.load(Ordering::Relaxed) > 0, "{shown}");
 }
 
-/// Ids in batches that the server of the test below got.
-static IDS: Mutex<Vec<Value>> = Mutex::new(Vec::new());
+/// What the server of the test below got: messages with an id, and whether they were in a batch.
+static REQUESTS: Mutex<Vec<(Value, bool)>> = Mutex::new(Vec::new());
 
-/// Replies are distinguished by ids: none comes twice, whatever becomes of the messages.
+/// Replies are distinguished by ids: none comes twice, whatever becomes of the messages, and whether ids are texts or numbers. No
+/// `fuzzing.fresh` says so.
 #[test]
-fn the_ids_in_batches_are_fresh() {
+fn the_ids_of_requests_are_fresh() {
     let noting = |body: &Value| {
-        let members = body.as_array().into_iter().flatten();
-        let ids = members.filter_map(|member| member.get("id").filter(|id| !id.is_null()).cloned());
-        IDS.lock().expect("ids").extend(ids);
+        let has_id = |message: &Value| message.get("id").is_some_and(|id| !id.is_null());
+        let requests = members(body).into_iter().filter(has_id);
+        REQUESTS.lock().expect("requests").extend(requests.map(|message| (message, body.is_array())));
         correct(body)
     };
-    let folder = folder("both");
-    let arguments = ["fuzz", "--protocol", "own", "--iterations", "150", "--quiet-period", "20ms"];
-    let output = frameproof(folder.path(), &[&arguments[..], &["--url", &serve(noting)]].concat());
-    let shown = text(&output.stdout) + &text(&output.stderr);
-    let ids = IDS.lock().expect("ids");
-    let different: BTreeSet<String> = ids.iter().map(Value::to_string).collect();
-    assert!(ids.len() > 20, "{shown}");
-    assert_eq!(ids.len(), different.len(), "{ids:?}\n{shown}");
+    for (schema, is_right) in [
+        ("{}", Value::is_string as fn(&Value) -> bool),
+        ("{ type: integer }", Value::is_u64),
+        ("{ type: string, maxLength: 40 }", Value::is_string),
+    ] {
+        let folder = folder("both");
+        let file = folder.path().join("own/asyncapi.yaml");
+        let api = fs::read_to_string(&file).expect("written");
+        let example = if schema.contains("string") { "{ type: ask, id: a }" } else { "{ type: ask, id: 1 }" };
+        let api = api
+            .replace("id: {}, n", &format!("id: {schema}, n"))
+            .replace("{ type: ask, id: 1 } }]", &format!("{example} }}]"));
+        fs::write(file, api).expect("written");
+        REQUESTS.lock().expect("requests").clear();
+        let arguments = ["fuzz", "--protocol", "own", "--iterations", "150", "--quiet-period", "20ms"];
+        let output = frameproof(folder.path(), &[&arguments[..], &["--url", &serve(noting)]].concat());
+        let shown = text(&output.stdout) + &text(&output.stderr);
+        let requests = REQUESTS.lock().expect("requests");
+        let of_fuzzer = requests.iter().filter(|(message, _)| message["id"] != json!(1)).collect::<Vec<_>>();
+        let ids: Vec<&Value> = of_fuzzer.iter().map(|(message, _)| &message["id"]).collect();
+        let different: BTreeSet<String> = ids.iter().map(ToString::to_string).collect();
+        let batched = of_fuzzer.iter().filter(|(_, batched)| *batched).count();
+        assert!(batched > 20 && of_fuzzer.len() - batched > 20, "{schema}: {shown}");
+        assert_eq!(ids.len(), different.len(), "{schema}: {ids:?}\n{shown}");
+        // What a note has for an id, no schema says.
+        let asks = of_fuzzer.iter().filter(|(message, _)| message["type"] == "ask").collect::<Vec<_>>();
+        assert!(
+            asks.len() > 20 && asks.iter().all(|(message, _)| is_right(&message["id"])),
+            "{schema}: {ids:?}"
+        );
+        // Requests are mutated, too: with a field that nobody declares, or without one.
+        let strange = |message: &Value| {
+            message
+                .as_object()
+                .is_some_and(|map| map.keys().any(|key| !["type", "id", "n", "text"].contains(&key.as_str())))
+        };
+        assert!(of_fuzzer.iter().any(|(message, _)| strange(message)), "{schema}: {shown}");
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::support::{frameproof, hand, text};
+use crate::support::{frameproof, hand, own, text};
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
@@ -276,11 +276,77 @@ fn the_fuzzer_judges_refusals_by_close() {
     for (patch, error) in [
         ("no-json: { covers: [CH-4], close: [1005] }", "no server may send the close code 1005"),
         ("no-json: { covers: [CH-4] }", "has no effect: the protocol has no `errors`"),
+        ("fields: [{ at: /text, missing: [CH-4] }]", "has no effect: the protocol has no `errors`"),
+        (
+            "missing: { covers: [CH-4], close: [4400] }, fields: [{ at: /text, missing: [CH-4], invalid: [CH-4] }]",
+            "has no effect: the protocol has no `errors`",
+        ),
+        ("fields: [{ at: /text, close: [4400] }]", "says nothing of a missing or an invalid field"),
     ] {
         let overlay = format!("x-frameproof: {{ errors: null, fuzzing: {{ refused: {{ {patch} }} }} }}\n");
         fs::write(folder.path().join("o.yaml"), overlay).expect("written");
         let output = frameproof(folder.path(), &["list", "--overlay", "o.yaml"]);
         let shown = text(&output.stdout) + &text(&output.stderr);
         assert!(output.status.code() == Some(2) && shown.contains(error), "{patch}\n{shown}");
+    }
+    for patch in [
+        "fields: [{ at: /text, missing: [CH-4], close: [4400] }]",
+        "missing: { covers: [CH-4], close: [4400] }, fields: [{ at: /text, missing: [CH-4], invalid: [] }]",
+    ] {
+        let overlay = format!("x-frameproof: {{ errors: null, fuzzing: {{ refused: {{ {patch} }} }} }}\n");
+        fs::write(folder.path().join("o.yaml"), overlay).expect("written");
+        let output = frameproof(folder.path(), &["list", "--overlay", "o.yaml"]);
+        let shown = text(&output.stdout) + &text(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{patch}\n{shown}");
+    }
+}
+
+#[test]
+fn steps_ask_only_for_what_an_end_can_have() {
+    let folder = own::protocol(&["ask"], &["done"], "  turn: { start: { type: ask }, end: done }\n");
+    let open = "      - open: alice\n";
+    for (step, error) in [
+        ("- expect: close\n        with: { code: 99999 }", "99999 is no close code"),
+        ("- expect: close\n        with: { code: \"4400\" }", "\"4400\" is no close code"),
+        ("- expect: close\n        with: { code: 2000 }", "no server may send the close code 2000"),
+        ("- expect: close\n        with: { by: sever }", "no connection is ended by \"sever\""),
+        ("- never: close\n        with: { clean: 1 }", "`clean` is never 1"),
+        ("- expect: close\n        where: { properties: { cod: { const: 4400 } } }", "did you mean `code`?"),
+        (
+            "- expect: close\n        where: { properties: { code: { type: integer, minimum: 5000 } } }",
+            "no `code` of the end",
+        ),
+        ("- expect: close\n      - check: { properties: { code: { enum: [410] } } }", "the close code 410"),
+        ("- ended: alice\n        codes: [410]", "the close code 410"),
+        ("- alive: alice\n        codes: [4400, 99]", "the close code 99"),
+    ] {
+        let (code, shown) = own::run(&folder, "ws://127.0.0.1:1", &format!("{open}      {step}\n"));
+        assert!(code == Some(2) && shown.contains(error), "{step}\n{code:?} {shown}");
+    }
+    let rest =
+        "  turn: { start: { type: ask }, end: done }\n  invariants:\n    x: { about: a, monitor: MONITOR }\n";
+    for (monitor, error) in [
+        (
+            "{ absence: { of: { type: close, with: { code: 2000 } }, after: open, decides: [A-1] } }",
+            "code 2000",
+        ),
+        (
+            "{ absence: { of: { type: close, where: { required: [cod] } }, after: open, decides: [A-1] } }",
+            "has no `cod`",
+        ),
+        (
+            "{ holds: { message: close, schema: { properties: { by: { const: sever } } }, decides: [A-1] } }",
+            "sever",
+        ),
+        (
+            "{ absence: { of: { type: close, dir: send, with: { code: 2000 } }, after: open, decides: [A-1] } }",
+            "",
+        ),
+    ] {
+        let (code, shown) = own::load(&own::protocol(&["ask"], &["done"], &rest.replace("MONITOR", monitor)));
+        assert!(
+            (code == Some(0)) == error.is_empty() && shown.contains(error),
+            "{monitor}\n{code:?} {shown}"
+        );
     }
 }

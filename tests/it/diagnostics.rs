@@ -9,7 +9,7 @@ use crate::support::{frameproof, text};
 use frameproof::protocol::{Protocol, ReadingName};
 use frameproof::results::baseline::Baseline;
 use frameproof::scenario;
-use frameproof::source::{Diagnostics, Document};
+use frameproof::source::{Diagnostic, Diagnostics, Document, Part};
 use serde_json::{Value, json};
 
 /// Random numbers, the same in every run (the constants of Knuth's MMIX).
@@ -324,5 +324,119 @@ fn what_is_said_of_a_wrong_configuration_has_no_holes() {
         }
     }
     assert!(kinds.len() > 12, "few kinds of mistakes were made: {kinds:#?}");
+    assert!(holes.is_empty(), "{holes:#?}");
+}
+
+/// The string literals of a Rust source, each with the code before it on its way from the last `;` or brace.
+fn literals(source: &str) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let mut code = String::new();
+    let mut rest = source;
+    while let Some(next) = rest.chars().next() {
+        if rest.starts_with("//") {
+            rest = rest.find('\n').map_or("", |end| &rest[end..]);
+        } else if rest.starts_with("'\"'") || rest.starts_with("b'\"'") {
+            rest = &rest[rest.find("\"'").map_or(rest.len(), |at| at + 2)..];
+        } else if rest.starts_with("r#\"") {
+            let end = rest.find("\"#").map_or(rest.len(), |end| end + 2);
+            found.push((code.clone(), rest[3..end.max(5) - 2].to_owned()));
+            rest = &rest[end..];
+        } else if next == '"' {
+            let mut text = String::new();
+            let mut chars = rest[1..].char_indices();
+            let mut end = rest.len();
+            while let Some((at, c)) = chars.next() {
+                match c {
+                    '"' => {
+                        end = at + 2;
+                        break;
+                    }
+                    '\\' => match chars.next() {
+                        Some((_, 'n')) => text.push('\n'),
+                        // A line that goes on: the blanks at the beginning of the next one are none of the text.
+                        Some((_, '\n')) => {
+                            let blanks = chars.as_str().len() - chars.as_str().trim_start().len();
+                            for _ in 0..blanks {
+                                chars.next();
+                            }
+                        }
+                        Some((_, other)) => text.push(other),
+                        None => {}
+                    },
+                    other => text.push(other),
+                }
+            }
+            found.push((code.clone(), text));
+            rest = &rest[end..];
+        } else {
+            if matches!(next, ';' | '}') {
+                code.clear();
+            }
+            code.push(next);
+            rest = &rest[next.len_utf8()..];
+        }
+    }
+    found
+}
+
+/// A format string with a word for each argument.
+fn filled(format: &str) -> String {
+    let mut text = String::new();
+    let mut rest = format;
+    while let Some(at) = rest.find(['{', '}']) {
+        text += &rest[..at];
+        let doubled = rest[at..].starts_with("{{") || rest[at..].starts_with("}}");
+        if doubled {
+            text += &rest[at..=at];
+            rest = &rest[at + 2..];
+        } else {
+            text += "word";
+            rest = rest[at..].find('}').map_or("", |end| &rest[at + end + 1..]);
+        }
+    }
+    text + rest
+}
+
+/// Each diagnostic that the sources write is rendered once, with words for what it is about; the mistakes above show that those words come.
+#[test]
+fn every_diagnostic_of_the_sources_is_rendered_whole() {
+    const MAKES: [&str; 7] = [
+        "Diagnostic::new(",
+        "Diagnostic::note(",
+        ".hint(",
+        ".label(",
+        "let message =",
+        "let hint =",
+        "let mistake =",
+    ];
+    let place = Document::parse("d.yaml", "key: value\n").expect("YAML");
+    let (mut open, mut count) = (vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")], 0);
+    let mut holes = Vec::new();
+    while let Some(folder) = open.pop() {
+        for path in fs::read_dir(folder).expect("a folder").flatten().map(|entry| entry.path()) {
+            if path.is_dir() {
+                open.push(path);
+                continue;
+            }
+            let source = fs::read_to_string(&path).unwrap_or_default();
+            let source = source.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+            for (code, format) in literals(source) {
+                let code = code.trim_end();
+                let code = code.strip_suffix("format!(").unwrap_or(code).trim_end();
+                if !MAKES.iter().any(|made| code.ends_with(made)) {
+                    continue;
+                }
+                let text = if code.ends_with('=') || format.contains('{') { filled(&format) } else { format };
+                count += 1;
+                let shown = Diagnostics::from(Diagnostic::new(text.as_str()).at(&place, "/key", Part::Value))
+                    .to_string();
+                let is_shown = shown.contains(&text) && shown.contains("d.yaml:1:6");
+                if let Some(why) = hole(&text).or((!is_shown).then_some("it is not shown")) {
+                    holes.push(format!("{}: {why}: {text:?}", path.display()));
+                }
+            }
+        }
+    }
+    assert!(count > 300, "{count}");
     assert!(holes.is_empty(), "{holes:#?}");
 }

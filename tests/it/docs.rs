@@ -93,6 +93,9 @@ fn pages() -> Vec<String> {
 #[test]
 fn generated_tables_are_what_their_command_prints() {
     let folder = tempfile::tempdir().expect("a folder");
+    // What self-tests have measured: pages show it as a table.
+    let measured = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/selftest.json");
+    fs::copy(measured, folder.path().join("selftest.json")).expect("a copy");
     let mut stale = Vec::new();
     let mut count = 0;
     for page in pages() {
@@ -161,7 +164,9 @@ fn commands_of(page: &str) -> Vec<String> {
         }
     }
     for recipe in blocks(page, "yaml recipe") {
-        serde_saphyr::from_str::<serde_json::Value>(&recipe).expect("YAML");
+        let parsed: serde_json::Value = serde_saphyr::from_str(&recipe).expect("YAML");
+        let is_workflow = parsed.get("name").is_some() && parsed.get("jobs").is_some();
+        assert!(!is_workflow || parsed.get("on").is_some(), "a workflow that nothing starts:\n{recipe}");
         let own = |line: &str| line.find("frameproof run").map(|at| line[at..].to_owned());
         commands.extend(recipe.lines().filter_map(own));
     }
@@ -368,4 +373,26 @@ fn links_lead_somewhere() {
         }
     }
     assert!(broken.is_empty(), "{}", broken.join("\n"));
+}
+
+/// The output of the first run is from a machine; what it says of the suites is so today.
+#[test]
+fn the_first_run_of_the_readme_has_the_cases_that_ship() {
+    let readme = read("README.md");
+    let digits = |text: &str| text.replace(',', "").parse::<usize>().ok();
+    let mut all = 0;
+    for row in readme.lines().filter(|line| line.starts_with("| ")) {
+        let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
+        let [name, title, .., cases, _faults] = cells.as_slice() else { continue };
+        let (Some(cases), 7) = (digits(cases), cells.len()) else { continue };
+        all += cases;
+        let announced = readme.lines().find(|line| line.starts_with(title)).expect("it is run");
+        assert!(announced.contains(&format!("({cases} cases, ")), "{announced}: {cases} cases");
+        let shown = readme.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        let mut shown = shown.filter(|words| words.len() == 8 && words[0] == *name);
+        let row = shown.next().expect("a row of the closing table");
+        assert_eq!(digits(row[1]), Some(cases), "{row:?}");
+    }
+    assert!(all > 1000, "{all} cases");
+    assert!(readme.contains(&format!("conformant: {all} cases, ")), "{all} cases");
 }

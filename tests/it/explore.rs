@@ -79,6 +79,16 @@ fn what_cannot_be_explored_is_said() {
 }
 
 #[test]
+fn a_state_cannot_outlive_a_connection_that_is_the_session() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let overlay = "x-frameproof: { fuzzing: { states: { awaiting-approval: { outlives: true } } } }\n";
+    std::fs::write(folder.path().join("o.yaml"), overlay).expect("written");
+    let (exit, shown) = explore(folder.path(), &["agentloop", "--walks", "1", "--overlay", "o.yaml"]);
+    assert_eq!(exit, Some(2), "{shown}");
+    assert!(shown.contains("`outlives` has no effect") && shown.contains("o.yaml:1:"), "{shown}");
+}
+
+#[test]
 fn the_same_seed_explores_the_same() {
     let folder = tempfile::tempdir().expect("a folder");
     let table = |jobs: &str| {

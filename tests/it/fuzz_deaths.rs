@@ -65,7 +65,7 @@ fn what_a_server_logs_all_the_time_is_no_part_of_its_death() {
     );
     std::fs::write(folder.path().join("server.sh"), script).expect("written");
     let config = "[target.mine]\nprotocol = 'minicodex'\nurl = 'ws://127.0.0.1:{{port}}/ws'\nports = { port = 0 }\n\
-                  command = ['sh', 'server.sh', '127.0.0.1:{{port}}']\n";
+                  command = ['sh', 'server.sh', '127.0.0.1:{{port}}']\ncwd = '.'\n";
     std::fs::write(folder.path().join("frameproof.toml"), config).expect("written");
     let (code, shown) = fuzz(folder.path(), &["--iterations", "16"]);
     assert_eq!(code, Some(1), "{shown}");
@@ -112,7 +112,7 @@ fn a_death_that_comes_by_itself_is_a_finding_with_what_ran() {
     );
     std::fs::write(folder.path().join("server.sh"), script).expect("written");
     let config = "[target.mine]\nprotocol = 'minicodex'\nurl = 'ws://127.0.0.1:{{port}}/ws'\nports = { port = 0 }\n\
-                  command = ['sh', 'server.sh', '127.0.0.1:{{port}}']\n";
+                  command = ['sh', 'server.sh', '127.0.0.1:{{port}}']\ncwd = '.'\n";
     std::fs::write(folder.path().join("frameproof.toml"), config).expect("written");
     let now = folder.path().join("now");
     let corpus = folder.path().join("corpus");

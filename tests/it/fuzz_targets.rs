@@ -45,7 +45,7 @@ fn a_server_that_takes_no_more_connections_ends_the_campaign() {
     );
     std::fs::write(folder.path().join("server.sh"), script).expect("written");
     let config = "[target.mine]\nprotocol = 'minicodex'\nurl = 'ws://127.0.0.1:{{port}}/ws'\nports = { port = 0 }\n\
-                  command = ['sh', 'server.sh', '127.0.0.1:{{port}}']\n";
+                  command = ['sh', 'server.sh', '127.0.0.1:{{port}}']\ncwd = '.'\n";
     std::fs::write(folder.path().join("frameproof.toml"), config).expect("written");
     let (code, shown) = fuzz(folder.path(), &["--time", "120s", "--json", "j.jsonl"]);
     assert_eq!(code, Some(3), "{shown}");
@@ -97,4 +97,24 @@ fn the_configuration_says_which_server() {
     std::fs::write(&file, "name = 'codey'\nseed = 5\n").expect("written");
     let (code, shown) = fuzz(&[]);
     assert!(code == Some(0) && shown.contains("(seed 5)"), "{shown}");
+}
+
+/// To launch a server takes longer than a case: candidates for a smaller case share one as long as they pass.
+#[test]
+fn a_server_is_kept_running_while_a_finding_is_minimized() {
+    let folder = folder("minicodex", "", "");
+    let script = format!(
+        "echo launched >> launches\nexec '{}' serve minicodex --listen \"$1\" --fault fuzz-number-for-text\n",
+        env!("CARGO_BIN_EXE_frameproof")
+    );
+    std::fs::write(folder.path().join("server.sh"), script).expect("written");
+    let config = "[target.mine]\nprotocol = 'minicodex'\nurl = 'ws://127.0.0.1:{{port}}/ws'\nports = { port = 0 }\n\
+                  command = ['sh', 'server.sh', '127.0.0.1:{{port}}']\ncwd = '.'\n";
+    std::fs::write(folder.path().join("frameproof.toml"), config).expect("written");
+    let (code, shown) = fuzz(folder.path(), &["--time", "60s", "--max-findings", "1"]);
+    assert_eq!(code, Some(1), "{shown}");
+    let replays = shown.split(" replays;").next().and_then(|text| text.rsplit(' ').next());
+    let replays: usize = replays.and_then(|count| count.parse().ok()).expect("a number");
+    let launches = std::fs::read_to_string(folder.path().join("launches")).expect("launches").lines().count();
+    assert!(replays > 20 && launches * 4 < replays * 3, "{launches} launches, {replays} replays: {shown}");
 }

@@ -39,6 +39,7 @@ pub(crate) fn started(text: &str) -> RunStarted {
         reading: text.into(),
         cases: 5,
         jobs: 1,
+        ends_within: None,
         shard: None,
         requirements: BTreeMap::from([("CH-1".to_owned(), requirement)]),
         left_out: 0,

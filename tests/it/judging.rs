@@ -49,6 +49,39 @@ fn lint_shows_what_cannot_fail_where_it_stands() {
 }
 
 #[test]
+fn lint_shows_pointers_that_lead_nowhere() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (code, _, errors) = told(&folder, &["init", "--like", "rpc", "."]);
+    assert_eq!(code, Some(0), "{errors}");
+    let (code, shown, _) = told(&folder, &["lint", "--rule", "unknown-place"]);
+    assert_eq!(code, Some(0), "{shown}");
+    let file = folder.path().join("rpc/asyncapi.yaml");
+    let api = fs::read_to_string(&file).expect("written");
+    for (right, wrong, hint) in [
+        (
+            "at: /params/at, key: /params/token",
+            "at: /params/at, key: /params/tokn",
+            "did you mean `/params/token`?",
+        ),
+        (
+            "at: /params/at, key: /params/token",
+            "at: /params/at/it, key: /params/token",
+            "did you mean `/params/at`?",
+        ),
+        ("fresh: [/params/token]", "fresh: [/param/token]", "did you mean `/params/token`?"),
+    ] {
+        assert!(api.contains(right), "{right}");
+        fs::write(&file, api.replace(right, wrong)).expect("written");
+        let (code, shown, errors) = told(&folder, &["lint", "--rule", "unknown-place"]);
+        assert_eq!(code, Some(1), "{wrong}: {shown}{errors}");
+        let line = 1 + api[..api.find(right).expect("there")].matches('\n').count();
+        for part in ["[unknown-place]", hint, &format!("asyncapi.yaml:{line}:")] {
+            assert!(shown.contains(part), "{wrong}: {part}\n{shown}");
+        }
+    }
+}
+
+#[test]
 fn a_step_that_finds_nothing_is_dead() {
     // What no server breaks, behind what decides.
     let cases = format!(

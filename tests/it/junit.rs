@@ -31,6 +31,7 @@ fn events(text: &str) -> Vec<RunEvent> {
         reading: "default".into(),
         cases: 5,
         jobs: 1,
+        ends_within: None,
         requirements: BTreeMap::from([("CH-1".to_owned(), requirement)]),
         left_out: 0,
     };

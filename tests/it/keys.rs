@@ -301,7 +301,7 @@ fn a_key_without_effect_is_found() {
     let mut subject = Subject::new(&root.join("templates/like/greeting/protocol"));
     let mut api = (*subject.api.value).clone();
     api["components"]["schemas"] = json!({ "Unused": { "type": "string", "description": "said to nobody" } });
-    api["x-frameproof"]["errors"]["on"] = json!({ "type": "error", "dir": "recv" });
+    api["x-frameproof"]["errors"]["message"] = json!({ "type": "error", "dir": "recv" });
     api["x-frameproof"]["readings"] = json!({ "X": { "topic": "t", "strict": "s", "default": "d", "lenient": "l",
         "patch": { "strict": { "info": { "title": api["info"]["title"] } } } } });
     subject.api.value = Arc::new(api);
@@ -313,7 +313,7 @@ fn a_key_without_effect_is_found() {
         "/components/schemas",
         "/components/schemas/Unused",
         "/components/schemas/Unused/type",
-        "/x-frameproof/errors/on/dir",
+        "/x-frameproof/errors/message/dir",
         "/x-frameproof/readings/X/patch",
         "/x-frameproof/readings/X/patch/strict",
         "/x-frameproof/readings/X/patch/strict/info",

@@ -83,7 +83,18 @@ const ROOMS: &[&[&str]] = &[
     &["server"],
     &["isolation/precheck", "triage/groups", "triage/model_use", "triage/signature"],
     &["case"],
-    &["address", "context", "error", "isolation", "loop_lag", "options", "prompts", "run_id", "triage"],
+    &[
+        "address",
+        "alone",
+        "context",
+        "error",
+        "isolation",
+        "loop_lag",
+        "options",
+        "prompts",
+        "run_id",
+        "triage",
+    ],
 ];
 
 fn room_of(path: &str) -> Option<usize> {
@@ -420,4 +431,97 @@ fn every_file_of_tests_is_part_of_the_one_test_program() {
     for name in names(&tests.join("it")).iter().filter(|name| *name != "main") {
         assert!(main.contains(&format!("mod {name};")), "tests/it/main.rs lacks `mod {name};`");
     }
+}
+
+/// Words that say nothing to somebody from the field; what is meant has a term: leak detection, back-off, mutation, obligation, outcome.
+const UNUSUAL: &[&str] = &[
+    "akin",
+    "dice",
+    "ear",
+    "essence",
+    "farewell",
+    "fate",
+    "fates",
+    "forgive",
+    "frail",
+    "grave",
+    "graver",
+    "heard",
+    "hears",
+    "heed",
+    "hurry",
+    "manners",
+    "mute",
+    "overheard",
+    "poetry",
+    "purse",
+    "rightful",
+    "said",
+    "salvage",
+    "sham",
+    "shams",
+    "spoil",
+    "stories",
+    "story",
+    "stray",
+    "strays",
+    "tame",
+    "tell",
+    "tells",
+    "told",
+    "treacherous",
+    "vain",
+    "wear",
+];
+
+/// The words of a name: `has_told`, `HasTold` and `HAS_TOLD` have two.
+fn words_of(name: &str) -> Vec<String> {
+    let mut words: Vec<String> = vec![String::new()];
+    let is_constant = !name.contains(|c: char| c.is_ascii_lowercase());
+    for c in name.chars() {
+        if c == '_' || (c.is_ascii_uppercase() && !is_constant) {
+            words.push(String::new());
+        }
+        if c != '_'
+            && let Some(word) = words.last_mut()
+        {
+            word.push(c.to_ascii_lowercase());
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+#[test]
+fn items_are_named_by_the_terms_of_the_field() {
+    const KINDS: [&str; 8] = ["fn", "struct", "enum", "trait", "mod", "const", "static", "type"];
+    let mut wrong = Vec::new();
+    let mut count = 0;
+    for (path, text) in sources() {
+        let file = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let mut names = vec![(0, file)];
+        let mut is_test = false;
+        for (number, line) in text.lines().enumerate() {
+            let line = line.trim();
+            let mut words = line.split_whitespace().skip_while(|word| {
+                word.starts_with("pub")
+                    || matches!(*word, "async" | "unsafe" | "in" | "const" if line.contains(" fn "))
+            });
+            if words.next().is_some_and(|word| KINDS.contains(&word)) && !is_test {
+                let name = words.next().unwrap_or_default();
+                let name: String =
+                    name.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
+                names.push((number + 1, name));
+            }
+            // The name of a test is a sentence.
+            is_test = line.ends_with("test]") || (is_test && line.starts_with('#'));
+        }
+        count += names.len();
+        for (number, name) in names {
+            let unusual = words_of(&name).into_iter().find(|word| UNUSUAL.contains(&word.as_str()));
+            wrong.extend(unusual.map(|word| format!("src/{}:{number}: {name} ({word})", path.display())));
+        }
+    }
+    assert!(count > 4000, "only {count} names are read");
+    assert!(wrong.is_empty(), "names by no term of the field:\n{}", wrong.join("\n"));
 }

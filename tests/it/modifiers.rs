@@ -303,7 +303,31 @@ fn ends() -> Vec<Pair> {
         pair("never", modifier, &allowed, &step(good), &step(bad))
     };
     let server = on(&[ONE, NO_UTF8, "STEP\n"]);
-    vec![
+    let counted =
+        ["tolerated: MC-AMB-02", "allowed: MC-AMB-02", "warns: true"].into_iter().flat_map(|modifier| {
+            let name = name_of(modifier.split(':').next().unwrap_or_default());
+            let wrong = "expect: close, with: { code: 4429 }";
+            [
+                pair(
+                    "expect",
+                    name,
+                    &closed,
+                    &format!("{{ {wrong} }}"),
+                    &format!("{{ {wrong}, {modifier} }}"),
+                ),
+                pair("never", name, &allowed, "{ never: close }", &format!("{{ never: close, {modifier} }}")),
+            ]
+        });
+    let mut all: Vec<Pair> = counted.collect();
+    all.extend([
+        pair(
+            "expect",
+            "with",
+            &on(&[ONE, "{ close: alice }\n", "STEP\n"]),
+            "{ expect: close, with: { by: client } }",
+            "{ expect: close, with: { by: server } }",
+        ),
+        pair("never", "window", &on(&[ONE, "STEP\n"]), "{ never: close }", "{ never: close, window: 5s }"),
         expected("with", "with: { code: 4410 }", "with: { code: 4429 }"),
         expected("with", "with: { reason: gone, clean: true, by: client }", "with: { reason: other }"),
         expected(
@@ -368,7 +392,8 @@ fn ends() -> Vec<Pair> {
             "{ ended: alice, codes: [4000] }",
             "{ ended: alice, codes: [4000], covers: [MC-HS-1] }",
         ),
-    ]
+    ]);
+    all
 }
 
 fn name_of(modifier: &str) -> &'static str {
@@ -377,15 +402,15 @@ fn name_of(modifier: &str) -> &'static str {
 
 /// What became of a case: as much of it as a modifier can change.
 #[derive(Debug, PartialEq)]
-struct Fate {
+struct Outcome {
     verdict: String,
     messages: Vec<String>,
     frames: usize,
     waited: bool,
 }
 
-/// Runs the cases of pairs: their fates, two a pair.
-fn fates(pairs: &[Pair]) -> Vec<[Fate; 2]> {
+/// Runs the cases of pairs: their outcomes, two a pair.
+fn outcomes(pairs: &[Pair]) -> Vec<[Outcome; 2]> {
     let mut file = "family: m\ncases:\n".to_owned();
     for (index, pair) in pairs.iter().enumerate() {
         for (name, steps) in [("without", &pair.without), ("with", &pair.with)] {
@@ -407,19 +432,19 @@ fn fates(pairs: &[Pair]) -> Vec<[Fate; 2]> {
     assert_eq!(code, Some(1), "{shown}{errors}");
     let report = fs::read_to_string(folder.path().join("out.jsonl")).expect("the report");
     let lines = report.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
-    let mut found: BTreeMap<String, Fate> = BTreeMap::new();
+    let mut found: BTreeMap<String, Outcome> = BTreeMap::new();
     for case in lines.filter(|line| line["event"] == "case-finished") {
         let messages = case["failures"].as_array().into_iter().flatten();
-        let fate = Fate {
+        let outcome = Outcome {
             verdict: case["verdict"].as_str().unwrap_or_default().to_owned(),
             messages: messages.map(|one| one["message"].to_string()).collect(),
             frames: case["wire"].as_array().map_or(0, Vec::len),
             waited: case["seconds"].as_f64().unwrap_or_default() >= 4.9,
         };
-        found.insert(case["case"].as_str().unwrap_or_default().to_owned(), fate);
+        found.insert(case["case"].as_str().unwrap_or_default().to_owned(), outcome);
     }
-    let mut fate = |index: usize, name: &str| found.remove(&format!("m/n{index}-{name}")).expect("it ran");
-    (0..pairs.len()).map(|index| [fate(index, "without"), fate(index, "with")]).collect()
+    let mut outcome = |index: usize, name: &str| found.remove(&format!("m/n{index}-{name}")).expect("it ran");
+    (0..pairs.len()).map(|index| [outcome(index, "without"), outcome(index, "with")]).collect()
 }
 
 #[test]
@@ -442,7 +467,7 @@ fn each_modifier_that_a_verb_takes_is_judged() {
         ("repeat", "where"),
         ("repeat", "count"),
     ]);
-    for (pair, [without, with]) in pairs.iter().zip(fates(&pairs)) {
+    for (pair, [without, with]) in pairs.iter().zip(outcomes(&pairs)) {
         let alike = match pair.modifier {
             "within" => without.waited == with.waited && without.verdict == with.verdict,
             "noticed" => without.frames == with.frames,
@@ -458,9 +483,11 @@ fn each_modifier_that_a_verb_takes_is_judged() {
 #[test]
 fn the_end_of_a_connection_is_held_to_every_modifier() {
     let pairs = ends();
-    for (pair, [good, bad]) in pairs.iter().zip(fates(&pairs)) {
-        let differs =
-            if pair.modifier == "within" { good.waited != bad.waited } else { good.verdict != bad.verdict };
+    for (pair, [good, bad]) in pairs.iter().zip(outcomes(&pairs)) {
+        let differs = match pair.modifier {
+            "within" | "window" => good.waited != bad.waited,
+            _ => good.verdict != bad.verdict,
+        };
         assert!(differs, "{}\n{}\n{good:?}, {bad:?}", pair.without, pair.with);
     }
 }
@@ -583,12 +610,12 @@ fn what_an_earlier_step_took_or_passed_is_named() {
         without: [&asked, passed].concat(),
         with: [&asked, taken].concat(),
     }];
-    let [[passed, taken]] = &fates(&pairs)[..] else { panic!("one pair") };
-    for (fate, how) in [
+    let [[passed, taken]] = &outcomes(&pairs)[..] else { panic!("one pair") };
+    for (outcome, how) in [
         (passed, "and the `expect` in line 12 skipped it (`keep: true` there leaves it for later steps)"),
         (taken, "and the `expect` in line 23 took it"),
     ] {
-        let message = &fate.messages[0];
+        let message = &outcome.messages[0];
         assert!(
             message.contains("snapshot did not come within") || message.contains("did not match"),
             "{message}"

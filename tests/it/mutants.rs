@@ -82,3 +82,84 @@ fn a_mutant_that_cannot_be_is_refused() {
         assert!(shown.contains(error), "{error}\n{shown}");
     }
 }
+
+/// The report of a self-test, one part after the other.
+#[test]
+fn a_report_holds_each_part_and_becomes_a_table() {
+    let folder = project("");
+    let selftest = |more: &[&str]| {
+        let suite = ["selftest", "minicodex", "--scenario", "pings.yaml"];
+        let output = frameproof(folder.path(), &[&suite[..], more].concat());
+        (output.status.code(), text(&output.stdout) + &text(&output.stderr))
+    };
+    let report = || -> serde_json::Value {
+        let text = fs::read_to_string(folder.path().join("kills.json")).expect("a report");
+        serde_json::from_str(&text).expect("JSON")
+    };
+    let (code, shown) = selftest(&["--fault", "text-after-finish", "--report", "kills.json"]);
+    assert_eq!(code, Some(0), "{shown}");
+    // One client: nobody else sees what is sent to everyone, and nobody comes back.
+    let triggers = ["--triggers", "--fault", "text-after-finish", "--fault", "acks-to-everyone"];
+    let moments = ["--trigger", "first-turn", "--trigger", "after-reconnect", "--report", "kills.json"];
+    let (code, shown) = selftest(&[&triggers[..], &moments].concat());
+    assert_eq!(code, Some(1), "{shown}");
+    let wire = ["--wire", "--style", "slow", "--mutant", "run_status drop every", "--report", "kills.json"];
+    let (code, shown) = selftest(&wire);
+    assert_eq!(code, Some(0), "{shown}");
+    let (code, shown) = selftest(&["--styles", "--style", "spaced-json", "--report", "kills.json"]);
+    assert_eq!(code, Some(0), "{shown}");
+    let (code, shown) = selftest(&["--explore", "--sample", "3", "--report", "kills.json"]);
+    assert_eq!(code, Some(0), "{shown}");
+
+    let found = report();
+    let suite = &found["suites"]["minicodex"];
+    assert_eq!(suite["defects"]["faults"]["killed"], 1, "{suite}");
+    let kills = &suite["defects"]["triggers"];
+    assert_eq!((&kills["mutants"], &kills["killed"], &kills["not-met"]), (&2.into(), &1.into(), &2.into()));
+    assert_eq!(kills["survivors"], serde_json::json!(["acks-to-everyone@first-turn"]), "{kills}");
+    let of = &suite["defects"]["faults"]["requirements"]["MC-LIFE-4"];
+    let expected =
+        serde_json::json!({ "mutants": 1, "killed": 1, "by-itself": 1, "by-another": 0, "found": 0 });
+    assert_eq!(of, &expected, "{suite}");
+    assert_eq!(suite["defects"]["wire under slow"]["killed"], 1, "{suite}");
+    assert_eq!(suite["styles"]["alone"], serde_json::json!(["spaced-json"]), "{suite}");
+    assert_eq!((&suite["styles"]["failures"], &suite["exploration"]["walks"]), (&0.into(), &3.into()));
+
+    // It is what its schema says.
+    let schema = frameproof(folder.path(), &["schema", "selftest"]);
+    let schema = serde_json::from_slice(&schema.stdout).expect("a schema");
+    let valid = jsonschema::validator_for(&schema).expect("a schema");
+    assert!(valid.is_valid(&found), "{found}");
+
+    let (code, table) = selftest(&["--table", "kills.json"]);
+    assert_eq!(code, Some(0), "{table}");
+    assert!(table.contains("| wire under slow | 1 | 1 (100.0 %) |"), "{table}");
+    assert!(table.contains("| triggers | 2 | 1 (50.0 %) |"), "{table}");
+    let of = &kills["requirements"].as_object().expect("requirements");
+    let survived = of.iter().find(|(_, of)| of["killed"] == 0).map(|(id, _)| id).expect("a requirement");
+    assert!(table.contains(&format!("| {survived} | MUST | 1 | 0 | 0 | 0 |")), "{table}");
+    assert!(!table.contains("| MC-LIFE-4 |"), "each of its faults is found: {table}");
+    assert!(table.contains("1 legal styles alone") && table.contains("Explored by 3 walks"), "{table}");
+
+    let other = frameproof(folder.path(), &["selftest", "tinyvex", "--table", "kills.json"]);
+    assert_eq!(other.status.code(), Some(4), "{}", text(&other.stderr));
+    fs::write(folder.path().join("other.json"), "{\"suites\":[]}").expect("written");
+    let (code, shown) = selftest(&["--fault", "text-after-finish", "--report", "other.json"]);
+    assert!(code == Some(2) && shown.contains("no report of a self-test"), "{shown}");
+}
+
+#[test]
+fn musts_with_few_faults_are_counted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let output = frameproof(folder.path(), &["selftest", "codey", "--count"]);
+    let shown = text(&output.stdout);
+    let last = shown.lines().last().unwrap_or_default();
+    assert!(last.starts_with("codey: ") && last.contains("observable MUST requirements"), "{shown}");
+    let below: usize =
+        last.split_whitespace().rev().nth(2).and_then(|word| word.parse().ok()).expect("a number");
+    assert_eq!(shown.lines().count(), below + 1, "{shown}");
+    assert_eq!(output.status.code(), Some(i32::from(below > 0)), "{shown}");
+    assert!(shown.lines().take(below).all(|line| line.trim_start().starts_with(['0', '1', '2'])), "{shown}");
+    let all = frameproof(folder.path(), &["selftest", "codey", "--count", "-v"]);
+    assert!(text(&all.stdout).lines().count() > below + 1);
+}

@@ -55,6 +55,8 @@ enum Way {
     HangsUp,
     /// It masks its own frames.
     Masks,
+    /// It answers a close, and speaks on behind that.
+    SpeaksBehindClose,
     /// It pings once, in the middle of what the client writes second, and wants its pong.
     Pings,
 }
@@ -124,6 +126,11 @@ fn serve(mut stream: TcpStream, way: Way) -> std::io::Result<()> {
                 Ok(Some(Payload::Pong(bytes))) if way == Way::Pings => {
                     assert_eq!(&bytes[..], b"are you there");
                     stream.write_all(&out(1, br#"{"type":"welcome","room":"ponged"}"#))?;
+                }
+                Ok(Some(Payload::Close { .. })) if way == Way::SpeaksBehindClose => {
+                    stream.write_all(&[out(8, b""), out(1, WELCOME.as_bytes())].concat())?;
+                    while stream.read(&mut chunk)? > 0 {}
+                    return Ok(());
                 }
                 Ok(Some(Payload::Close { .. })) => {
                     // The answer to its own close is the end.
@@ -196,6 +203,12 @@ const HALF: &str = "
         past-errors: true
 ";
 
+/// On each connection that a case closes, not only on the last.
+const CLOSES: &str = "
+      - open: alice
+      - close: alice
+";
+
 #[test]
 fn a_server_that_does_not_go_by_the_rfc_is_found_out() {
     let table: &[(Way, &str, i32, &str)] = &[
@@ -206,6 +219,7 @@ fn a_server_that_does_not_go_by_the_rfc_is_found_out() {
         (Way::NoPong, PING, 1, "no pong repeated the ping's text"),
         (Way::HangsUp, SECOND, 0, "1 passed"),
         (Way::ClosesWithoutCode, SECOND, 0, "without a code, where code 1000 was expected"),
+        (Way::SpeaksBehindClose, CLOSES, 1, "a frame follows a close frame (RFC 6455, 5.5.1)"),
         (Way::Masks, PING, 1, "bytes that are not a WebSocket frame"),
         // A pong that waited until the half frame was whole.
         (Way::Pings, HALF, 0, "1 passed"),

@@ -218,6 +218,37 @@ fn what_really_changed_stands_out() {
     assert_eq!(code, Some(0), "{shown}");
 }
 
+/// A number that grows is an id only where messages are identified by it: how many tokens were used is what a message says.
+#[test]
+fn growing_numbers_are_compared_unless_they_are_ids() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let tokens = |counts: &[u32]| {
+        let info = |(id, count): (usize, &u32)| {
+            let payload = json!({ "tokenCount": count, "maxTokens": 100, "remainingTokens": 100 - count });
+            json!({ "id": format!("m{id}"), "type": "context_info", "payload": payload }).to_string()
+        };
+        counts.iter().enumerate().map(info).collect::<Vec<_>>()
+    };
+    let data = |first: u32| {
+        let value = |at: u32| {
+            let params = json!({ "subId": "n", "seq": first + at, "value": at });
+            json!({ "jsonrpc": "2.0", "method": "tinyvex/data", "params": params }).to_string()
+        };
+        (0..3).map(value).collect::<Vec<_>>()
+    };
+    for (before, after, expected) in [
+        (tokens(&[10, 20]), tokens(&[10, 21]), 1),
+        (tokens(&[10, 20]), tokens(&[10, 20]), 0),
+        (data(3), data(13), 0),
+    ] {
+        record(folder.path(), "a.ndjson", &before);
+        record(folder.path(), "b.ndjson", &after);
+        let (code, shown, errors) = run(folder.path(), &["diff", "a.ndjson", "b.ndjson"]);
+        assert_eq!(code, Some(expected), "{before:?} {after:?}: {shown}{errors}");
+        assert!(expected == 0 || shown.contains("+     \"tokenCount\": 21"), "{shown}");
+    }
+}
+
 /// What the suite records of a faulty server differs from what it records of a right one, and of two right ones nothing does.
 #[test]
 fn recorded_runs_are_compared_case_by_case() {

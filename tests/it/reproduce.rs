@@ -51,6 +51,17 @@ fn what_reproduces_a_failure_runs_as_printed() {
     reproduces(elsewhere.path(), &["--config", config, "--url", &url], &[("FRAMEPROOF_URL", &url)]);
     // Of the reference server, with a configuration that says another.
     reproduces(elsewhere.path(), &["minicodex", "--fault", "unknown-status", "abort/*"], &[]);
+    let style = ["--style", "each-alone", "--style", "ids-from-zero"];
+    reproduces(
+        elsewhere.path(),
+        &[&["minicodex", "--fault", "unknown-status", "abort/*"], &style[..]].concat(),
+        &[],
+    );
+    // Of a server that frameproof launches, and that is said to offer more than it announces.
+    let launched = crate::support::fuzz::folder("minicodex", ", '--fault', 'unknown-status'", "");
+    reproduces(launched.path(), &["--target", "mine", "abort/*"], &[]);
+    let launched = crate::support::fuzz::folder("tinyvex", ", '--fault', 'ids-as-text'", "");
+    reproduces(launched.path(), &["--target", "mine", "--offer", "threads,counters", "connect/*"], &[]);
 }
 
 #[test]

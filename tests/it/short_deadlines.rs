@@ -46,5 +46,6 @@ fn a_server_that_warms_up_is_heard_in_the_end() {
     assert_eq!(code, Some(1), "{shown}{errors}");
     assert!(!shown.contains("hint: nothing that was asked"), "{shown}");
     let (failing, _) = told(&folder);
-    assert!((8..=24).contains(&failing), "only those that were given their time: {failing}\n{shown}");
+    // Four run at a time at first.
+    assert!((4..=24).contains(&failing), "only those that were given their time: {failing}\n{shown}");
 }

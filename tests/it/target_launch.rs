@@ -157,7 +157,7 @@ fn the_model_is_launched_with_the_target_and_ended_with_it() {
     let mark = format!("mark-{}-model", std::process::id());
     let folder = folder(&format!(
         "[target.m]\nprotocol = 'minicodex'\nurl = 'ws://127.0.0.1:{{{{port}}}}/ws'\nports = {{ port = 0 }}\n\
-         env = {{ M = '{mark}', BASE = '{{{{model}}}}/v1' }}\nready = {{ log = 'model at {{{{address}}}}' }}\n\
+         env = {{ M = '{mark}', BASE = '{{{{model}}}}/v1' }}\nready = {{ log = 'model at {{{{address}}}}' }}\ncwd = '.'\n\
          command = ['sh', '-c', '(echo asked; python3 ask.py; exec BIN serve minicodex --listen 127.0.0.1:{{{{port}}}}) 2>&1']\n"
     ));
     fs::write(
@@ -234,4 +234,39 @@ fn output_before_a_case_is_not_its_own() {
     }
     let early = shown.lines().any(|line| line.trim_start().starts_with('-') && line.contains(" ms "));
     assert!(!early, "{shown}");
+}
+
+/// What a server writes beside its configuration or into the user's settings is nobody's to find there later.
+#[test]
+fn a_launched_server_has_a_home_and_a_working_folder_of_its_own() {
+    let base = "[target.t]\nprotocol = 'minicodex'\nurl = 'ws://127.0.0.1:{{port}}/ws'\nports = { port = 0 }\n\
+                command = ['sh', 'where.sh', '{{scratch}}']\n";
+    let told = |more: &str| {
+        let folder = folder(&format!("{base}{more}"));
+        std::fs::write(
+            folder.path().join("where.sh"),
+            "[ \"$HOME\" = \"$1\" ] && echo 'home: scratch' || echo \"home: $HOME\"\n\
+             [ \"$PWD\" = \"$1\" ] && echo 'folder: scratch' || echo \"folder: $(pwd -P)\"\nexit 7\n",
+        )
+        .expect("written");
+        let place = std::fs::canonicalize(folder.path()).expect("a path").display().to_string();
+        let (code, shown, errors) = run(&folder, &["doctor"]);
+        assert_eq!(code, Some(1), "{shown}{errors}");
+        (shown, place)
+    };
+    let (shown, _) = told("");
+    assert!(shown.contains("| home: scratch") && shown.contains("| folder: scratch"), "{shown}");
+    assert!(shown.contains("It runs in a scratch folder unless `cwd` says otherwise"), "{shown}");
+    let (shown, place) = told("cwd = '.'\nhome = '~'\n");
+    let home = std::env::var("HOME").unwrap_or_default();
+    assert!(
+        shown.contains(&format!("| home: {home}")) && shown.contains(&format!("| folder: {place}")),
+        "{shown}"
+    );
+    let (shown, _) = told("env = { HOME = '/nowhere' }\n");
+    assert!(shown.contains("| home: /nowhere"), "{shown}");
+    // Said where all is well, too.
+    let (_, shown, _) = run(&folder(SERVED), &["doctor"]);
+    let said: Vec<&str> = shown.split_whitespace().collect();
+    assert!(said.join(" ").contains("its working folder and its HOME are a scratch folder"), "{shown}");
 }

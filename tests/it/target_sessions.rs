@@ -362,3 +362,57 @@ fn prompts_stand_in_place_of_cues() {
     assert!(shown.contains("1 passed") && shown.contains("1 not applicable"), "{shown}");
     assert!(fs::read_to_string(folder.path().join("t.ndjson")).expect("a trace").contains("Say hello."));
 }
+
+/// No prompt makes a model fail, hang or call two tools at once, nor fixes the arguments of a call.
+#[test]
+fn what_no_prompt_brings_about_is_not_judged() {
+    let config = |prompts: &str| {
+        format!(
+            "[target.p]\nprotocol = 'minicodex'\nurl = 'ws://127.0.0.1:{{{{port}}}}/ws'\nports = {{ port = 0 }}\n\
+             command = ['BIN', 'serve', 'minicodex', '--listen', '127.0.0.1:{{{{port}}}}']\nprompts = {{ {prompts} }}\n"
+        )
+    };
+    let case = |name: &str, turn: &str| {
+        format!(
+            "  - name: {name}\n    title: A turn\n    turn: [{turn}]\n    steps:\n      - open: a\n      - send: {{ type: send, text: '{{{{cue}}}}' }}\n      \
+             - expect: turn-end\n"
+        )
+    };
+    let cases = format!(
+        "family: p\ncases:\n{}{}{}{}",
+        case("fails", "{ fail: { status: 500, message: no } }"),
+        case("hangs", "{ hang: true }"),
+        case("two", "{ call: { class: open } }, { call: { class: open } }, { say: [done] }"),
+        case("one", "{ call: { class: open } }, { say: [done] }"),
+    );
+    for (prompts, parts) in [
+        (
+            "'*' = 'Hello.'",
+            &[
+                "1 passed",
+                "3 not applicable",
+                "no plain prompt makes a model fail",
+                "no plain prompt makes a model hang",
+                "no plain prompt makes a model call several tools at once",
+            ][..],
+        ),
+        ("'p/two' = 'Read both.', '*' = 'Hello.'", &["2 passed", "2 not applicable"]),
+    ] {
+        let folder = folder(&config(prompts));
+        fs::write(folder.path().join("p.yaml"), &cases).expect("written");
+        let (code, shown, errors) = run(&folder, &["run", "--target", "p", "--scenario", "p.yaml", "-v"]);
+        assert_eq!(code, Some(0), "{shown}{errors}");
+        for part in parts {
+            assert!(shown.contains(part), "{part} is not in\n{shown}");
+        }
+    }
+    // The model of a prompt's server is played by the cue in it, which calls with arguments of its own.
+    let folder = folder(&config(
+        "'*' = '[[cue:eyJ2IjoxLCJ0dXJuIjpbeyJjYWxsIjp7Im5hbWUiOiJyZWFkX25vdGUiLCJhcmdzIjp7ImtleSI6Im90aGVyIn19fV19]]'",
+    ));
+    let case = "family: p\ncases:\n  - name: reads\n    title: Reads\n    turn: [{ call: { class: open, args: { key: mine } } }]\n    steps:\n      \
+                - open: a\n      - send: { type: send, text: '{{cue}}' }\n      - expect: tool_call\n        with: { name: read_note, args: { key: mine } }\n";
+    fs::write(folder.path().join("p.yaml"), case).expect("written");
+    let (code, shown, errors) = run(&folder, &["run", "--target", "p", "--scenario", "p.yaml"]);
+    assert_eq!(code, Some(0), "{shown}{errors}");
+}

@@ -1,6 +1,7 @@
 //! Servers that fall silent, each in its way: told apart, told once, and over in bounded time.
 
 use std::fs;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crate::support::Served;
@@ -195,4 +196,70 @@ fn a_server_that_survives_so_many_connections() {
     assert!(!shown.contains(" 0 passed"), "what ran before counts: {shown}");
     assert!(shown.contains("refused the connection"), "{shown}");
     assert!(stories(&shown) <= 4, "one root cause:\n{shown}");
+}
+
+/// It serves a few connections and then takes others without a word: told once, soon, and not case by case.
+#[test]
+fn a_server_that_stops_answering_upgrades_is_told_at_once() {
+    let behind = Served::start(&["minicodex"]);
+    let url = hand::freezing(4, &behind.url);
+    let folder = folder(&format!(
+        "[target.x]\nprotocol = 'minicodex'\nurl = '{url}'\ntimeout-scale = 0.1\nsessions = 1\n"
+    ));
+    let (code, shown, errors) = run(&folder, &["run"]);
+    assert_eq!(code, Some(3), "{shown}{errors}");
+    assert!(
+        shown.contains("not run: the server has answered the upgrades of 3 connections and none since"),
+        "{shown}"
+    );
+    assert!(shown.contains("it accepts TCP connections, and then sends nothing"), "{shown}");
+    // Three cases have waited for the answer, and no more.
+    assert_eq!(stories(&shown), 2, "{shown}");
+    let url = hand::freezing(2, &behind.url);
+    fs::write(
+        folder.path().join("frameproof.toml"),
+        format!("[target.x]\nprotocol = 'minicodex'\nurl = '{url}'\ntimeout-scale = 0.1\n"),
+    )
+    .expect("written");
+    let (code, shown, errors) = run(&folder, &["doctor"]);
+    assert_eq!(code, Some(1), "{shown}{errors}");
+    assert!(shown.contains("good     opening exchange?"), "{shown}");
+    assert!(
+        shown.contains("MISSING  plain turn?                    the server has answered the upgrade of one connection and none since"),
+        "{shown}"
+    );
+    assert!(shown.contains("→ does a connection, or its end, keep it from serving the next one?"), "{shown}");
+}
+
+/// It answers upgrades only while few connections are there: cases beside which others ran are tried again alone, and fewer run at a time.
+#[test]
+fn an_upgrade_that_is_not_answered_under_load_is_tried_again_alone() {
+    let behind = Served::start(&["minicodex"]);
+    let (url, unanswered) = hand::crowded(2, &behind.url);
+    let folder = folder(&format!("[target.x]\nprotocol = 'minicodex'\nurl = '{url}'\ntimeout-scale = 0.3\n"));
+    let arguments = ["run", "--target", "x", "--jobs", "8", "--junit", "j.xml", "streaming/*", "tools/*"];
+    let (code, shown, errors) = run(&folder, &arguments);
+    assert!(unanswered.load(Ordering::SeqCst) > 0, "they were too many at first");
+    assert_eq!(code, Some(0), "{shown}{errors}");
+    assert!(!shown.contains("ERROR") && shown.contains(" flaky"), "{shown}");
+    assert!(
+        shown.contains("had failed because the server did not answer an upgrade passed when run alone"),
+        "{shown}"
+    );
+    let xml = fs::read_to_string(folder.path().join("j.xml")).expect("the report");
+    assert!(xml.contains("sent no HTTP answer to the upgrade within"), "{xml}");
+}
+
+/// It answers no upgrade while others are waiting, nor any more: that is a verdict as soon as one case alone has shown it.
+#[test]
+fn a_server_that_answers_no_upgrade_any_more_is_not_asked_by_each_case() {
+    let behind = Served::start(&["minicodex"]);
+    let url = hand::freezing(3, &behind.url);
+    let folder = folder(&format!("[target.x]\nprotocol = 'minicodex'\nurl = '{url}'\ntimeout-scale = 0.1\n"));
+    let begin = Instant::now();
+    let (code, shown, errors) = run(&folder, &["run", "--target", "x", "--jobs", "8"]);
+    assert_eq!(code, Some(3), "{shown}{errors}");
+    assert!(shown.contains("it accepts TCP connections, and then sends nothing"), "{shown}");
+    assert!(!shown.contains("flaky"), "{shown}");
+    assert!(begin.elapsed() < BOUND / 4, "{:?}", begin.elapsed());
 }

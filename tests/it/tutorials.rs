@@ -137,6 +137,14 @@ fn the_tutorial_of_protocols_works_and_the_examples_of_its_reference_load() {
     assert_eq!(frameproof(folder.path(), &check).status.code(), Some(1), "null is no text");
     let patched = frameproof(folder.path(), &[&check[..], &["--overlay", "overlay.yaml"]].concat());
     assert_eq!(patched.status.code(), Some(0), "{}", text(&patched.stdout));
+    // A message with a `name`, and a reference to a key with a slash.
+    let [messages] = &blocks(&reference, "yaml messages")[..] else { panic!("one example of messages") };
+    fs::write(folder.path().join("overlay.yaml"), messages).expect("written");
+    let notice = r#"{"t_ms":1,"client":"c","dir":"recv","text":"{\"type\":\"room/notice\"}"}"#;
+    fs::write(folder.path().join("null.ndjson"), notice).expect("written");
+    assert_eq!(frameproof(folder.path(), &check).status.code(), Some(1), "the protocol has no such message");
+    let patched = frameproof(folder.path(), &[&check[..], &["--overlay", "overlay.yaml"]].concat());
+    assert_eq!(patched.status.code(), Some(0), "{}{}", text(&patched.stdout), text(&patched.stderr));
 }
 
 /// Every object of the JSON Schemas has its table on a reference page.

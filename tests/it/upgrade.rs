@@ -193,3 +193,59 @@ fn a_parameter_of_the_target_is_a_variable() {
     let (code, output) = run_with(&steps, &extension(""), "");
     assert!(code == Some(2) && output.contains("there is no parameter `ofer`"), "{output}");
 }
+
+/// Refuses every upgrade that lacks what the protocol has clients send.
+fn strict() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("ws://{}/", listener.local_addr().expect("an address"));
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let (headers, _) = hand::request(&stream);
+            let lower = headers.join("\n").to_ascii_lowercase();
+            let (tenant, offer) =
+                (lower.contains("x-tenant: demo"), lower.contains("sec-websocket-protocol: own.v1"));
+            if !tenant || !offer {
+                let status = if tenant { "400 Bad Request" } else { "401 Unauthorized" };
+                let _ =
+                    stream.write_all(format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n").as_bytes());
+                continue;
+            }
+            hand::accept(&mut stream, &headers, "Sec-WebSocket-Protocol: own.v1\r\n");
+            std::thread::spawn(move || std::io::copy(&mut stream, &mut std::io::sink()));
+        }
+    });
+    url
+}
+
+/// The first connection of every command is one of the protocol's clients, too.
+#[test]
+fn no_connection_lacks_what_clients_send() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let url = strict();
+    let output = frameproof(folder.path(), &["init", ".", "--url", &url]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let case = "family: own\ncases:\n  - name: case\n    title: A case\n    covers: [CH-2]\n    settle: false\n    steps:\n      \
+                - { open: a, opening: none }\n";
+    fs::write(folder.path().join("scenarios/first.yaml"), case).expect("written");
+    let upgrade = "upgrade: { headers: { X-Tenant: '{{target.tenant}}' }, protocols: [own.v1], selects: own.v1, covers: [CH-2] }";
+    let parameters = "parameters: { tenant: { about: Whose server it is. } }";
+    fs::write(folder.path().join("o.yaml"), format!("x-frameproof:\n  {upgrade}\n  {parameters}\n"))
+        .expect("written");
+    let file = folder.path().join("frameproof.toml");
+    let written = fs::read_to_string(&file).expect("the configuration");
+    let target = format!(
+        "\n[target.x]\nprotocol = './mychat'\nscenario = ['scenarios']\nurl = '{url}'\nparameters = {{ tenant = 'demo' }}\n"
+    );
+    fs::write(&file, written + &target).expect("written");
+    let told = |arguments: &[&str]| {
+        let output =
+            frameproof(folder.path(), &[arguments, &["--target", "x", "--overlay", "o.yaml"]].concat());
+        (output.status.code(), text(&output.stdout) + &text(&output.stderr))
+    };
+    let (code, shown) = told(&["run"]);
+    assert_eq!(code, Some(0), "{shown}");
+    for command in [&["doctor"][..], &["fuzz", "--iterations", "4"], &["explore", "--walks", "1"]] {
+        let (_, shown) = told(command);
+        assert!(!shown.contains("HTTP 40") && !shown.contains("cannot be tested"), "{command:?}: {shown}");
+    }
+}

@@ -188,7 +188,27 @@ fn the_wrong_error_is_told_as_that() {
     let steps = "      - open: a\n      - send: { type: say, text: hi }\n      - expect: [error, done]\n        with: { message: yes }\n";
     let (code, shown, _) = run(project(&serve(Flush::Burst, refuses), steps, "").path(), &[]);
     assert_eq!(code, Some(1), "{shown}");
-    assert!(shown.contains("error came, but did not match") && !shown.contains("instead of"), "{shown}");
+    // Which of its fields is wrong is told, too.
+    assert!(
+        shown.contains("error came, but did not match: /message differs") && !shown.contains("instead of"),
+        "{shown}"
+    );
+    let without = steps.replace("message: yes", "req_id: r1");
+    let (_, shown, _) = run(project(&serve(Flush::Burst, refuses), &without, "").path(), &[]);
+    assert!(shown.contains("error came, but did not match: /req_id is missing"), "{shown}");
+}
+
+fn says_something_else(request: &Value) -> Vec<Value> {
+    greeted(request, vec![json!({ "type": "said", "seq": 1, "text": "ok" })])
+}
+
+/// Where none of several types came, none is told to have come.
+#[test]
+fn what_did_not_come_is_not_told_to_have_come() {
+    let steps = "      - open: a\n      - send: { type: say, text: hi }\n      - expect: [error, done]\n        with: { message: yes }\n";
+    let (code, shown, _) = run(project(&serve(Flush::Burst, says_something_else), steps, "").path(), &[]);
+    assert_eq!(code, Some(1), "{shown}");
+    assert!(shown.contains("neither error nor done came within") && !shown.contains("came, but"), "{shown}");
 }
 
 const RPC: &str = r#"

@@ -160,7 +160,7 @@ fn event(line: &str) -> Option<Event> {
                 continue;
             }
         };
-        return Some(Event { at, case: None, client: client.into(), dir, payload });
+        return Some(Event { at, case: None, client: client.into(), dir, payload, why: None });
     }
 }
 

@@ -111,11 +111,12 @@ impl Absence {
     fn opened(&mut self, seen: &Observation<'_>, place: u32, key: Option<&str>) -> Option<u64> {
         let scope = self.scopes.get(place, key)?;
         let (event, clock) = scope.began.filter(|_| scope.waits.is_none())?;
-        let session = seen.session.0;
+        let session = seen.session.id.0;
         let ended = match self.ended.get(session, key) {
             Some(last) => *last > clock,
             None => {
-                self.rule.until_anywhere && (seen.gaps.forgotten || self.ended.may_have_forgotten(session))
+                self.rule.until_anywhere
+                    && (seen.session.gaps.forgotten || self.ended.may_have_forgotten(session))
             }
         };
         (!ended).then_some(event)
@@ -127,10 +128,10 @@ impl Absence {
     fn take(&mut self, seen: &Observation<'_>, tally: &mut Tally) {
         let place = match self.rule.scope {
             Scope::Connection => seen.conn.0,
-            Scope::Session => seen.session.0,
+            Scope::Session => seen.session.id.0,
         };
         let key = self.keys.of(seen, Part::begins(seen.is(&self.after)));
-        if key.is_none() && self.keys.tell_apart() {
+        if key.is_none() && self.keys.are_distinguished() {
             return;
         }
         let key = key.as_deref();
@@ -142,7 +143,7 @@ impl Absence {
         }
         self.clock += 1;
         if until && self.rule.until_anywhere {
-            self.ended.insert(seen.session.0, key, self.clock, 0);
+            self.ended.insert(seen.session.id.0, key, self.clock, 0);
         }
         if until && let Some(scope) = self.scopes.get(place, key) {
             scope.until(owed);
@@ -162,7 +163,7 @@ impl Absence {
         }
         let mut scope = self.scopes.remove(place, key).unwrap_or_else(|| {
             let counts = self.owed.is_some() || self.unless.is_some();
-            let lost = seen.gaps.forgotten && self.rule.scope == Scope::Session;
+            let lost = seen.session.gaps.forgotten && self.rule.scope == Scope::Session;
             Extent { unsure: counts && (lost || self.scopes.may_have_forgotten(place)), ..Extent::default() }
         });
         scope.owed = scope.owed.saturating_add(u32::from(owed));

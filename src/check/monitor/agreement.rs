@@ -81,7 +81,7 @@ impl Agreement {
 
     /// Judges the content of an event against what another client saw under the same id.
     fn compare(&self, seen: &Observation<'_>, id: i128, hash: u64, tally: &mut Tally) {
-        let first = seen.history.of(seen.session).get(id);
+        let first = seen.history.of(seen.session.id).get(id);
         let Some(first) = first.filter(|first| first.conn != seen.conn) else { return };
         tally.exercise(&self.rule.content);
         if first.hash != hash {
@@ -100,12 +100,12 @@ impl Monitor for Agreement {
         let place = seen.conn.0;
         let Some(span) = self.conns.get(place, None) else {
             let ids = Ids(BTreeMap::from([(id, id)]));
-            let span = Span { session: seen.session, first: id, ids };
+            let span = Span { session: seen.session.id, first: id, ids };
             self.conns.insert(place, None, span, size_of::<Span>());
             self.compare(seen, id, hash, tally);
             return;
         };
-        span.session = seen.session;
+        span.session = seen.session.id;
         let rows = span.ids.0.len();
         let new = span.ids.insert(id);
         if span.ids.0.len() > GAPS {

@@ -46,7 +46,7 @@ impl Answers {
     /// Takes the next message. If it answers a request: how many were sent before that one.
     pub fn observe(&mut self, seen: &Observation<'_>) -> Option<u64> {
         let (asks, replies) = (seen.is(&self.request), seen.is(&self.reply));
-        let has_ids = self.ids.tell_apart();
+        let has_ids = self.ids.are_distinguished();
         let id = if has_ids { self.ids.id(seen, Part::begins(asks)) } else { None };
         let place = seen.conn.0;
         if asks {

@@ -68,7 +68,7 @@ impl Bracket {
     }
 
     /// No further `close` came: what was doubtful was the scope's own.
-    fn own_up(&self, state: Option<Where>, tally: &mut Tally) {
+    fn report_doubtful(&self, state: Option<Where>, tally: &mut Tally) {
         if let Some(Where::Doubtful(closed, Some(event))) = state {
             self.outside(event, closed, tally);
         }
@@ -102,7 +102,7 @@ impl Monitor for Bracket {
         }
         let state = self.states.get(&seen.conn).copied();
         if seen.is(&self.open) {
-            self.own_up(state, tally);
+            self.report_doubtful(state, tally);
             let next = match (waiting, state) {
                 (Some(waiting), _) => Where::Inside(waiting.saturating_add(1)),
                 (_, Some(Where::Reopened)) => Where::Inside(1),
@@ -140,7 +140,7 @@ impl Monitor for Bracket {
 
     fn closed(&mut self, conn: Conn, tally: &mut Tally) {
         let state = self.states.remove(&conn);
-        self.own_up(state, tally);
+        self.report_doubtful(state, tally);
         self.free.leave(conn.0);
     }
 
@@ -150,7 +150,7 @@ impl Monitor for Bracket {
             return;
         }
         for state in self.states.values() {
-            self.own_up(Some(*state), tally);
+            self.report_doubtful(Some(*state), tally);
         }
     }
 

@@ -56,7 +56,7 @@ impl<'p> MonitorBuilder<'p> {
     }
 
     pub fn place(&mut self, at: &extension::At) -> Result<(Matcher, Pointer), Diagnostics> {
-        Ok((self.pattern(&at.on)?, at.at.clone()))
+        Ok((self.pattern(&at.message)?, at.at.clone()))
     }
 
     pub fn places(&mut self, places: &[extension::At]) -> Result<Vec<(Matcher, Pointer)>, Diagnostics> {
@@ -66,6 +66,6 @@ impl<'p> MonitorBuilder<'p> {
     /// The messages of the protocol's log.
     pub fn log(&mut self) -> Result<(), Diagnostics> {
         let Some(log) = &self.protocol.extension.log else { return Ok(()) };
-        self.pattern(&log.on).map(drop)
+        self.pattern(&log.message).map(drop)
     }
 }

@@ -29,7 +29,7 @@ impl Cadence {
     pub fn new(rule: &rule::Cadence, b: &mut MonitorBuilder<'_>) -> Result<Self, Diagnostics> {
         Ok(Self {
             check: b.check.clone(),
-            on: b.pattern(&rule.on)?,
+            on: b.pattern(&rule.message)?,
             rule: Arc::new(rule.clone()),
             last: FxHashMap::default(),
         })

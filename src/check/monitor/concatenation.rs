@@ -14,7 +14,9 @@ use crate::source::Diagnostics;
 /// Longest text that is put together; past that the whole is not judged.
 const MAX_BYTES: usize = 1 << 20;
 
-/// Memory: a window of the open texts, at most [`MAX_BYTES`] each.
+/// Memory: a window of the open texts, at most [`MAX_BYTES`] each, and of the keys of each session.
+///
+/// A connection that was opened when a text had begun in its session has missed pieces: what it got is the end of the whole.
 #[derive(Clone)]
 pub(super) struct Concatenation {
     check: Check,
@@ -24,6 +26,8 @@ pub(super) struct Concatenation {
     whole: (Matcher, Pointer),
     keys: Keys,
     open: BoundedMap<Text>,
+    /// How many connections had been opened when the first piece of a key came in a session.
+    begun: BoundedMap<u32>,
 }
 
 /// A text as far as it has come.
@@ -32,6 +36,8 @@ struct Text {
     text: String,
     /// It is too long, or its beginning may be forgotten.
     unsure: bool,
+    /// The connection may not have got its beginning.
+    joined_late: bool,
 }
 
 impl Concatenation {
@@ -44,12 +50,28 @@ impl Concatenation {
             whole: b.place(&rule.whole)?,
             keys: Keys::new(rule.key.as_ref(), b)?,
             open: BoundedMap::default(),
+            begun: BoundedMap::default(),
         })
+    }
+
+    /// Whether a connection that gets its first piece of a key may not have got the pieces before.
+    fn joins_late(&mut self, seen: &Observation<'_>, key: Option<&str>) -> bool {
+        let session = seen.session.id.0;
+        let unknown = seen.session.gaps.forgotten
+            || seen.session.gaps.unwatched
+            || self.begun.may_have_forgotten(session);
+        match self.begun.get(session, key) {
+            Some(opened) => unknown || seen.conn.0 >= *opened,
+            None => {
+                self.begun.insert(session, key, seen.opened, 0);
+                unknown
+            }
+        }
     }
 }
 
 /// Whether one of the texts has a line of the other in it. A blank text is akin to everything.
-fn is_akin(pieces: &str, whole: &str) -> bool {
+fn is_similar(pieces: &str, whole: &str) -> bool {
     let has_line = |of: &str, text: &str| {
         let mut lines = of.lines().map(str::trim).filter(|line| !line.is_empty());
         lines.any(|line| text.contains(line))
@@ -66,7 +88,8 @@ impl Monitor for Concatenation {
             let (place, key) = (seen.conn.0, of_piece.as_deref());
             if !self.open.has(place, key) {
                 let unsure = self.open.may_have_forgotten(place);
-                self.open.insert(place, key, Text { unsure, ..Text::default() }, 0);
+                let joined_late = self.joins_late(seen, key);
+                self.open.insert(place, key, Text { unsure, joined_late, ..Text::default() }, 0);
             }
             if let Some(open) = self.open.get(place, key).filter(|open| !open.unsure) {
                 open.text.push_str(piece);
@@ -79,10 +102,12 @@ impl Monitor for Concatenation {
         }
         if seen.is(&self.whole.0)
             && let Some(whole) = self.whole.1.get(seen.body).and_then(serde_json::Value::as_str)
-            && let Some(Text { text, unsure: false }) = self.open.remove(seen.conn.0, of_whole.as_deref())
+            && let Some(Text { text, unsure: false, joined_late }) =
+                self.open.remove(seen.conn.0, of_whole.as_deref())
         {
             tally.exercise(&self.decides);
-            let holds = if self.loose { is_akin(&text, whole) } else { text == whole };
+            let holds = if self.loose { is_similar(&text, whole) } else { text == whole };
+            let holds = holds || (joined_late && whole.ends_with(&text));
             if !holds {
                 let how = if self.loose { "have nothing in common with" } else { "do not add up to" };
                 let message = format!("the pieces {how} the whole");
@@ -100,13 +125,13 @@ impl Monitor for Concatenation {
     }
 
     fn memory(&self) -> Memory {
-        self.open.memory() + self.keys.memory()
+        self.open.memory() + self.begun.memory() + self.keys.memory()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::is_akin;
+    use super::is_similar;
 
     #[test]
     fn akin_texts_share_a_line() {
@@ -118,7 +143,7 @@ mod tests {
             ("one", "", false),
             ("one\ntwo", "three", false),
         ] {
-            assert_eq!(is_akin(pieces, whole), akin, "{pieces:?} and {whole:?}");
+            assert_eq!(is_similar(pieces, whole), akin, "{pieces:?} and {whole:?}");
         }
     }
 }

@@ -41,7 +41,7 @@ impl Monitor for Constant {
     fn observe(&mut self, seen: &Observation<'_>, tally: &mut Tally) {
         let place = match self.rule.scope {
             Scope::Connection => seen.conn.0,
-            Scope::Session => seen.session.0,
+            Scope::Session => seen.session.id.0,
         };
         let key = self.keys.of(seen, Part::Follows);
         if seen.is_any(self.restarts.as_ref()) {
@@ -53,7 +53,7 @@ impl Monitor for Constant {
             }
             let Some(value) = at.get(seen.body).filter(|value| !value.is_null()) else { continue };
             let key = match &key {
-                None if self.keys.tell_apart() => return,
+                None if self.keys.are_distinguished() => return,
                 key => key.as_deref().unwrap_or_default(),
             };
             match self.values.get(place, Some(key)) {

@@ -47,7 +47,7 @@ impl Correlation {
             optional: b.optional(rule.optional.as_ref())?,
             reply: b.pattern(&rule.reply)?,
             instead: b.optional(rule.instead.as_ref())?,
-            ids: Keys::new(Some(&rule.id), b)?,
+            ids: Keys::new(rule.id.as_ref(), b)?,
             rule: Arc::new(rule.clone()),
             requests: FxHashMap::default(),
             answered: 0,
@@ -86,7 +86,7 @@ impl Correlation {
         let null = id.is_none() && self.ids.is_null(seen);
         let asked = self.requests.entry(seen.conn).or_default();
         let (rule, check) = (&self.rule, &self.check);
-        let what = |id: &str| format!("the answer with {} {id}", rule.id);
+        let what = |id: &str| format!("the answer with {} {id}", place(rule));
         let answer = Answer { event: seen.event, batched: seen.batched, is_reply };
         let name = id.as_deref().unwrap_or("null");
         let found = match &id {
@@ -177,7 +177,7 @@ impl Correlation {
                     request.standing = Standing::Optional;
                     let asked = request.id.clone().unwrap_or_default();
                     let event = request.event;
-                    let message = format!("the answer lacks {} {asked} of its request", rule.id);
+                    let message = format!("the answer lacks {} {asked} of its request", place(rule));
                     if let Some(violation) = tally.broken(check, &rule.echo, seen.event, message) {
                         violation.related = Some(event);
                     }
@@ -189,6 +189,11 @@ impl Correlation {
             },
         }
     }
+}
+
+/// Where messages have their ids, for a sentence about one.
+fn place(rule: &rule::Correlation) -> String {
+    rule.id.as_ref().map(ToString::to_string).unwrap_or_default()
 }
 
 /// Whether any receiver takes this id for one: a text or a whole number.
@@ -234,7 +239,7 @@ impl Monitor for Correlation {
             tally.exercise(&self.rule.missing);
             if !is_answered {
                 let id = request.id.clone().unwrap_or_default();
-                let message = format!("the request with {} {id} was never answered", self.rule.id);
+                let message = format!("the request with {} {id} was never answered", place(&self.rule));
                 tally.push(Violation {
                     event: Some(request.event),
                     ..Violation::new(&self.check, &self.rule.missing, message)

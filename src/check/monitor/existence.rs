@@ -152,7 +152,7 @@ impl Monitor for Existence {
         let key = self.keys.of(seen, Part::begins(from));
         let (place, key) = (seen.conn.0, key.as_deref());
         // Of which stretch it is, nobody can tell.
-        let nameless = key.is_none() && self.keys.tell_apart();
+        let nameless = key.is_none() && self.keys.are_distinguished();
         if from && !nameless && !self.exempt.contains(&seen.conn) {
             let next = Stretch { began: seen.event, since: seen.at, ..Stretch::default() };
             if let Some(last) = self.stretches.insert(place, key, next, 0) {

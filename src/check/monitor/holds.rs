@@ -34,12 +34,12 @@ pub(super) struct Holds {
 #[derive(Clone)]
 enum By {
     Own(Schema),
-    Told(Box<Told>),
+    ReceivedSchemas(Box<ReceivedSchemas>),
 }
 
 /// Schemas that come in messages.
 #[derive(Clone)]
-struct Told {
+struct ReceivedSchemas {
     on: Matcher,
     at: Pointer,
     keys: Keys,
@@ -51,7 +51,7 @@ const MOST_WORK: usize = 1 << 31;
 /// About how many times the memory of its source a compiled schema takes.
 const COMPILED: usize = 8;
 
-impl Told {
+impl ReceivedSchemas {
     /// Takes in a schema that a message brings, and tells which one holds for a value of this message, if it is safe to use.
     fn schema(&mut self, seen: &Observation<'_>, is_about: bool, value: &Value) -> Option<Schema> {
         let brings = seen.is(&self.on);
@@ -63,7 +63,7 @@ impl Told {
         let place = seen.conn.0;
         if brings {
             let key = self.keys.of(seen, Part::Begins);
-            if key.is_none() && self.keys.tell_apart() {
+            if key.is_none() && self.keys.are_distinguished() {
                 return None;
             }
             match self.at.get(seen.body).and_then(|schema| Some((loadable(schema)?, bytes_of(schema)))) {
@@ -75,7 +75,7 @@ impl Told {
             return None;
         }
         let key = self.keys.of(seen, Part::Follows);
-        if key.is_none() && self.keys.tell_apart() {
+        if key.is_none() && self.keys.are_distinguished() {
             return None;
         }
         let (schema, parts) = self.known.get(place, key.as_deref())?;
@@ -85,12 +85,12 @@ impl Told {
 
 impl Holds {
     pub fn new(rule: &rule::Holds, b: &mut MonitorBuilder<'_>) -> Result<Self, Diagnostics> {
-        let on = b.pattern(&rule.on)?;
+        let on = b.pattern(&rule.message)?;
         let by = match (&rule.schema, &rule.told) {
             (_, Some(told)) => {
                 let (on, at) = b.place(told)?;
                 let keys = Keys::new(rule.key.as_ref(), b)?;
-                By::Told(Box::new(Told { on, at, keys, known: BoundedMap::default() }))
+                By::ReceivedSchemas(Box::new(ReceivedSchemas { on, at, keys, known: BoundedMap::default() }))
             }
             (given, None) => {
                 // Loading the protocol reports one that lacks.
@@ -117,7 +117,9 @@ impl Monitor for Holds {
         };
         let schema = match &mut self.by {
             By::Own(schema) => Some(schema.clone()),
-            By::Told(told) => told.schema(seen, value.is_some(), value.as_deref().unwrap_or(&Value::Null)),
+            By::ReceivedSchemas(told) => {
+                told.schema(seen, value.is_some(), value.as_deref().unwrap_or(&Value::Null))
+            }
         };
         let (Some(value), Some(schema)) = (value, schema) else { return };
         tally.exercise(&self.decides);
@@ -128,7 +130,7 @@ impl Monitor for Holds {
         let message = violations.first().map_or_else(String::new, |violation| {
             let shown = value.pointer(&violation.at).map(crate::protocol::shorten).unwrap_or_default();
             let place = self.at.as_ref().map(|at| at.place().to_string()).unwrap_or_default();
-            let problem = told(violation, &violations);
+            let problem = describe(violation, &violations);
             match format!("{place}{}", violation.at).as_str() {
                 "" => format!("{shown}: {problem}"),
                 at => format!("{at}: {shown} {problem}"),
@@ -140,7 +142,7 @@ impl Monitor for Holds {
     }
 
     fn closed(&mut self, conn: Conn, _findings: &mut Tally) {
-        if let By::Told(told) = &mut self.by {
+        if let By::ReceivedSchemas(told) = &mut self.by {
             told.keys.closed(conn);
             told.known.leave(conn.0);
         }
@@ -149,13 +151,13 @@ impl Monitor for Holds {
     fn memory(&self) -> Memory {
         match &self.by {
             By::Own(_) => Memory::default(),
-            By::Told(told) => told.keys.memory() + told.known.memory(),
+            By::ReceivedSchemas(told) => told.keys.memory() + told.known.memory(),
         }
     }
 }
 
 /// What is wrong at a place; all of its undeclared properties.
-fn told(first: &SchemaViolation, all: &[SchemaViolation]) -> String {
+fn describe(first: &SchemaViolation, all: &[SchemaViolation]) -> String {
     let undeclared =
         all.iter().filter(|other| other.at == first.at).filter_map(|other| match &other.problem {
             Problem::Undeclared(name) => Some(format!("`{name}`")),

@@ -32,7 +32,7 @@ impl Increasing {
     pub fn new(rule: &rule::Increasing, b: &mut MonitorBuilder<'_>) -> Result<Self, Diagnostics> {
         Ok(Self {
             check: b.check.clone(),
-            on: b.pattern(&rule.on)?,
+            on: b.pattern(&rule.message)?,
             at: rule.at.clone(),
             keys: Keys::new(rule.key.as_ref(), b)?,
             restarts: b.optional(rule.restarts.as_ref())?,

@@ -46,7 +46,7 @@ struct Text {
 
 impl Increments {
     pub fn new(rule: &rule::Increments, b: &mut MonitorBuilder<'_>) -> Result<Self, Diagnostics> {
-        let on = b.pattern(&rule.on)?;
+        let on = b.pattern(&rule.message)?;
         let keys = Keys::new(Some(&rule.key), b)?;
         let (check, texts) = (b.check.clone(), BoundedMap::default());
         Ok(Self { check, on, rule: Arc::new(rule.clone()), texts, keys })

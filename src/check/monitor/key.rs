@@ -77,11 +77,14 @@ impl Keys {
             Key::Each(first, then) => Kind::Sides(first.clone(), then.clone()),
             Key::ByMessage(places) => {
                 let place = |place: &crate::protocol::rules::KeyPlace| {
-                    let on =
-                        place.on.as_ref().map(|on| Matcher::of_connection(on, b.protocol)).transpose()?;
+                    let on = place
+                        .message
+                        .as_ref()
+                        .map(|on| Matcher::of_connection(on, b.protocol))
+                        .transpose()?;
                     let through = place.through.as_ref().map(|through| {
                         let (at, gives) = (through.at.clone(), through.gives.clone());
-                        let on = b.pattern(&through.on)?;
+                        let on = b.pattern(&through.message)?;
                         Ok::<_, Diagnostics>(Link { on, at, gives, known: BoundedMap::default() })
                     });
                     Ok(Place { on, at: place.at.clone(), through: through.transpose()? })
@@ -92,7 +95,7 @@ impl Keys {
     }
 
     /// Whether messages are told apart at all.
-    pub fn tell_apart(&self) -> bool {
+    pub fn are_distinguished(&self) -> bool {
         !matches!(self.0, Kind::None)
     }
 

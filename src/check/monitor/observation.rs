@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::check::history::{History, Logged};
-use crate::check::sessions::{Conn, Gaps, SessionId};
+use crate::check::sessions::{Conn, Joined};
 use crate::protocol::Matcher;
 use crate::trace::Direction;
 
@@ -20,10 +20,10 @@ pub(crate) struct Observation<'a> {
     pub pace: Pace,
     /// Its connection.
     pub conn: Conn,
-    /// The session of that connection as far as it is known.
-    pub session: SessionId,
-    /// What may be missing of that session.
-    pub gaps: Gaps,
+    /// How many connections had been opened when it was seen.
+    pub opened: u32,
+    /// The session of that connection as far as it is known, and what may be missing of it.
+    pub session: Joined,
     /// Who sent it.
     pub dir: Direction,
     /// It is a member of a batch: all members have one `event`.

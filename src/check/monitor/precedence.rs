@@ -37,7 +37,7 @@ impl Precedence {
             first: b.pattern(&rule.first)?,
             then: b.pattern(&rule.then)?,
             // Keys are unique in a session, so what another connection saw counts.
-            scope: if keys.tell_apart() { Scope::Session } else { rule.scope },
+            scope: if keys.are_distinguished() { Scope::Session } else { rule.scope },
             keys,
             seen: BoundedMap::default(),
         })
@@ -46,13 +46,13 @@ impl Precedence {
     fn place(&self, seen: &Observation<'_>) -> u32 {
         match self.scope {
             Scope::Connection => seen.conn.0,
-            Scope::Session => seen.session.0,
+            Scope::Session => seen.session.id.0,
         }
     }
 
     /// The key of a message, empty where none is needed; `None`: one is needed and lacks.
     fn key<'v>(&mut self, seen: &Observation<'v>, part: Part) -> Option<Cow<'v, str>> {
-        if self.keys.tell_apart() { self.keys.of(seen, part) } else { Some(Cow::Borrowed("")) }
+        if self.keys.are_distinguished() { self.keys.of(seen, part) } else { Some(Cow::Borrowed("")) }
     }
 }
 
@@ -65,7 +65,8 @@ impl Monitor for Precedence {
         {
             let came = self.seen.has(place, Some(&key));
             let lost = self.seen.may_have_forgotten(place)
-                || ((seen.gaps.forgotten || seen.gaps.unwatched) && self.scope == Scope::Session);
+                || ((seen.session.gaps.forgotten || seen.session.gaps.unwatched)
+                    && self.scope == Scope::Session);
             if came || !lost {
                 tally.exercise(&self.decides);
             }

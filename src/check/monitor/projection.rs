@@ -106,7 +106,7 @@ impl Projection {
         b.log()?;
         Ok(Self {
             check: b.check.clone(),
-            on: b.pattern(&rule.on)?,
+            on: b.pattern(&rule.message)?,
             cursor: rule.cursor.clone(),
             facts,
             conns: FxHashMap::default(),

@@ -22,7 +22,7 @@ pub(super) struct Proportion {
 
 impl Proportion {
     pub fn new(rule: &rule::Proportion, b: &mut MonitorBuilder<'_>) -> Result<Self, Diagnostics> {
-        Ok(Self { check: b.check.clone(), on: b.pattern(&rule.on)?, rule: Arc::new(rule.clone()) })
+        Ok(Self { check: b.check.clone(), on: b.pattern(&rule.message)?, rule: Arc::new(rule.clone()) })
     }
 }
 
@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn shares_follow_from_the_other_numbers() {
         let rule = |minus: Option<&str>| {
-            let mut rule = json!({ "on": "m", "value": "/v", "part": "/p", "whole": "/w", "tolerance": 0.1, "decides": [] });
+            let mut rule = json!({ "message": "m", "value": "/v", "part": "/p", "whole": "/w", "tolerance": 0.1, "decides": [] });
             if let Some(minus) = minus {
                 rule["minus"] = json!(minus);
             }

@@ -21,7 +21,7 @@ pub(super) struct Relation {
 
 impl Relation {
     pub fn new(rule: &rule::Relation, b: &mut MonitorBuilder<'_>) -> Result<Self, Diagnostics> {
-        Ok(Self { check: b.check.clone(), on: b.pattern(&rule.on)?, rule: Arc::new(rule.clone()) })
+        Ok(Self { check: b.check.clone(), on: b.pattern(&rule.message)?, rule: Arc::new(rule.clone()) })
     }
 }
 

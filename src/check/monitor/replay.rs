@@ -76,9 +76,9 @@ impl Replay {
     /// Judges an event on a resumed connection against what was known.
     fn judge(&mut self, seen: &Observation<'_>, Logged { id, hash, .. }: Logged, tally: &mut Tally) {
         let Some(resumed) = self.resumed.get(seen.conn.0, None) else { return };
-        let known = seen.history.of(seen.session);
-        if resumed.session != Some(seen.session) {
-            resumed.session = Some(seen.session);
+        let known = seen.history.of(seen.session.id);
+        if resumed.session != Some(seen.session.id) {
+            resumed.session = Some(seen.session.id);
             resumed.newest_then = known.newest_before(resumed.event);
         }
         let live = resumed.joined && resumed.newest_then.is_none_or(|newest| id > newest);
@@ -220,7 +220,7 @@ mod tests {
                 let dir = if frame["type"] == "ask" { Direction::Send } else { Direction::Recv };
                 let (client, payload) = ((*client).into(), Payload::Text(frame.to_string().into()));
                 judge
-                    .observe(&Event { at: Duration::ZERO, case: None, client, dir, payload })
+                    .observe(&Event { at: Duration::ZERO, case: None, client, dir, payload, why: None })
                     .violations
                     .len()
             });

@@ -47,7 +47,7 @@ impl Series {
     pub fn new(rule: &rule::Series, b: &mut MonitorBuilder<'_>) -> Result<Self, Diagnostics> {
         Ok(Self {
             check: b.check.clone(),
-            on: b.pattern(&rule.on)?,
+            on: b.pattern(&rule.message)?,
             keys: Keys::new(Some(&rule.key), b)?,
             rule: Arc::new(rule.clone()),
             open: BoundedMap::of_bytes(4 * MAX_BYTES),

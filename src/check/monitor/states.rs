@@ -36,7 +36,7 @@ impl States {
     pub fn new(rule: &rule::States, b: &mut MonitorBuilder<'_>) -> Result<Self, Diagnostics> {
         Ok(Self {
             check: b.check.clone(),
-            on: b.pattern(&rule.on)?,
+            on: b.pattern(&rule.message)?,
             known: b.places(&rule.known)?,
             keys: Keys::new(Some(&rule.key), b)?,
             rule: Arc::new(rule.clone()),
@@ -51,9 +51,10 @@ impl States {
     }
 
     fn begins(&mut self, seen: &Observation<'_>, key: &str, state: &str, tally: &mut Tally) {
-        let lost =
-            seen.gaps.forgotten || seen.gaps.unwatched || self.seen_keys.may_have_forgotten(seen.session.0);
-        if self.seen_keys.insert(seen.session.0, Some(key), (), 0).is_some() || lost {
+        let lost = seen.session.gaps.forgotten
+            || seen.session.gaps.unwatched
+            || self.seen_keys.may_have_forgotten(seen.session.id.0);
+        if self.seen_keys.insert(seen.session.id.0, Some(key), (), 0).is_some() || lost {
             return;
         }
         tally.exercise(&self.rule.start);
@@ -77,7 +78,7 @@ impl Monitor for States {
             if seen.is(on)
                 && let Some(key) = at.get(seen.body).filter(|key| !key.is_null())
             {
-                self.seen_keys.insert(seen.session.0, Some(&key_text(key)), (), 0);
+                self.seen_keys.insert(seen.session.id.0, Some(&key_text(key)), (), 0);
             }
         }
         if !seen.is(&self.on) {

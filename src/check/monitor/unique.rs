@@ -43,7 +43,7 @@ impl Unique {
         Ok(Self {
             check: b.check.clone(),
             decides: rule.decides.clone(),
-            on: b.pattern(&rule.on)?,
+            on: b.pattern(&rule.message)?,
             at: rule.at.clone(),
             identity: rule.identity.clone(),
             values: BoundedMap::default(),
@@ -86,7 +86,7 @@ impl Monitor for Unique {
         self.parts += u64::from(is_part);
         let (place, identity) = match &self.identity {
             Some(at) => match at.get(seen.body) {
-                Some(identity) => (seen.session.0, key_text(identity)),
+                Some(identity) => (seen.session.id.0, key_text(identity)),
                 None => return,
             },
             None if is_part => (seen.conn.0, format!("{}.{}", seen.event, self.parts).into()),
@@ -95,7 +95,8 @@ impl Monitor for Unique {
         let known = self.values.get(place, Some(&value));
         let known = known.map(|(first, event)| (*first == identity, *event));
         if known.is_some()
-            || !(self.values.may_have_forgotten(place) || (seen.gaps.forgotten && self.identity.is_some()))
+            || !(self.values.may_have_forgotten(place)
+                || (seen.session.gaps.forgotten && self.identity.is_some()))
         {
             tally.exercise(&self.decides);
         }

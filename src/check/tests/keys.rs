@@ -115,6 +115,10 @@ fn a_key_that_cannot_be_is_refused() {
             json!({ "precedence": { "first": "work", "then": "output", "key": [{ "at": "/t", "through": { "on": "lgo", "at": "/t", "gives": "/id" } }], "decides": [] } }),
             "lgo",
         ),
+        (
+            json!({ "correlation": { "request": { "type": "ask", "dir": "send" }, "reply": "done", "missing": ["R-1"] } }),
+            "`missing` has no effect where messages have no ids",
+        ),
     ] {
         let told = load(monitor.clone()).expect_err("it cannot be");
         assert!(told.contains(error), "{monitor}: {told}");

@@ -124,7 +124,7 @@ fn violations(protocol: &Arc<Protocol>, sent: &[&str], received: &[String]) -> u
     let mut count = 0;
     for (dir, text) in sent.chain(received) {
         let payload = Payload::Text(text.into());
-        let event = Event { at: Duration::ZERO, case: None, client: "a".into(), dir, payload };
+        let event = Event { at: Duration::ZERO, case: None, client: "a".into(), dir, payload, why: None };
         count += judge.observe(&event).violations.len();
     }
     count + judge.finish(true).violations.len()
@@ -140,7 +140,7 @@ fn error_after(sent: &[Payload], id: &Value, times: usize) -> usize {
     let sent = sent.iter().map(|payload| (Direction::Send, payload.clone()));
     let events = sent.chain(std::iter::repeat_n((Direction::Recv, error), times));
     let judged = events.map(|(dir, payload)| {
-        let event = Event { at: Duration::ZERO, case: None, client: "a".into(), dir, payload };
+        let event = Event { at: Duration::ZERO, case: None, client: "a".into(), dir, payload, why: None };
         judge.observe(&event).violations.len()
     });
     judged.sum()
@@ -186,4 +186,30 @@ fn values_of_a_list_are_compared_within_it() {
     let protocol = with(json!("connection"));
     assert_eq!(judge(&protocol, &[list(&["a", "b", "a"])]).0, 1, "twice in one list");
     assert_eq!(judge(&protocol, &[list(&["a", "b"]), list(&["c", "b"])]).0, 1, "in another list");
+}
+
+#[test]
+fn the_end_of_a_connection_can_be_a_reply_and_messages_need_no_ids() {
+    let protocol =
+        protocol(&json!({ "invariants": { "replies": { "about": "a", "monitor": { "correlation": {
+        "request": { "type": "ask", "dir": "send" }, "reply": ["close", "done"], "unsolicited": ["R-1"],
+    } } } } }));
+    let broken = |steps: &[(Direction, Payload)]| {
+        let mut judge = Judge::new(Arc::clone(&protocol), Limits::default(), &[]).expect("monitors");
+        let mut count = 0;
+        for (dir, payload) in steps {
+            let (dir, payload) = (*dir, payload.clone());
+            let event = Event { at: Duration::ZERO, case: None, client: "a".into(), dir, payload, why: None };
+            count += judge.observe(&event).violations.len();
+        }
+        count + judge.finish(true).violations.len()
+    };
+    let text = |kind: &str| Payload::Text(json!({ "type": kind }).to_string().into());
+    let ask = (Direction::Send, text("ask"));
+    let done = (Direction::Recv, text("done"));
+    let close = (Direction::Recv, Payload::Close { code: Some(4000), reason: "bye".into() });
+    assert_eq!(broken(&[ask.clone(), close.clone()]), 0, "it answers the request");
+    assert_eq!(broken(std::slice::from_ref(&close)), 1, "nobody asked for it");
+    assert_eq!(broken(&[ask.clone(), done.clone(), close.clone()]), 1, "the request was answered before");
+    assert_eq!(broken(&[ask.clone(), ask, done, close]), 0, "the second request is answered by the close");
 }

@@ -28,7 +28,8 @@ fn judged(
             true => Payload::End(End::Eof),
             false => Payload::Text(frame.to_string().into()),
         };
-        let event = Event { at: Duration::from_millis(*at), case: None, client: "a".into(), dir, payload };
+        let event =
+            Event { at: Duration::from_millis(*at), case: None, client: "a".into(), dir, payload, why: None };
         found.extend(judge.observe(&event).violations);
     }
     found.extend(judge.finish(false).violations);

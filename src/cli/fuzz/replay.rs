@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::cli::{Failure, nothing, usage};
 use crate::exit::Exit;
 use crate::fuzz::Testbed;
-use crate::fuzz::replay::{Fate, Replay, exit_of, replay};
+use crate::fuzz::replay::{Replay, ReplayOutcome, exit_of, replay};
 use crate::report::escape;
 use crate::shortage;
 
@@ -34,7 +34,7 @@ pub(super) async fn again(
         let file = escape::terminal(&replayed.file);
         match &replayed.result {
             Ok(replay) => {
-                let (word, case, why) = (replay.fate.name(), &replay.case.id, why(replay));
+                let (word, case, why) = (replay.outcome.name(), &replay.case.id, why(replay));
                 writeln!(crate::cli::out(), "{word:<15}  {case}  {file}{why}")?;
             }
             Err(error) => {
@@ -52,9 +52,9 @@ pub(super) async fn again(
 /// Why a finding is not fixed.
 fn why(replay: &Replay) -> String {
     let report = replay.last.as_ref().map(|last| &last.report);
-    match replay.fate {
-        Fate::Fixed => String::new(),
-        Fate::Undecided => {
+    match replay.outcome {
+        ReplayOutcome::Fixed => String::new(),
+        ReplayOutcome::Undecided => {
             let reason = report.and_then(|report| report.reason.as_deref());
             format!(": it could not be run: {}", escape::terminal(reason.unwrap_or("no verdict")))
         }

@@ -9,7 +9,7 @@ pub(super) enum Like {
     Greeting,
     /// JSON-RPC 2.0: requests with an id, progress notifications, answers.
     Rpc,
-    /// Subscriptions that run side by side, each under its id; mistakes close the connection.
+    /// Concurrent subscriptions, each with its own id; mistakes close the connection.
     Subscriptions,
 }
 

@@ -38,19 +38,19 @@ pub(super) fn on_each_suite<W: Write + Send, R, T>(
     Ok(())
 }
 
-/// The same for a self-test of mutants: how many came to each fate.
-pub(super) fn count_fates<W: Write + Send, M, F: Ord + Send, T>(
+/// The same for a self-test of mutants: how many came to each outcome.
+pub(super) fn count_outcomes<W: Write + Send, M, F: Ord + Send, T>(
     suites: &[Suite],
     out: &mut W,
-    fate: impl Fn(&M) -> F + Send + Sync,
+    outcome: impl Fn(&M) -> F + Send + Sync,
     show: impl Fn(&mut W, &M) -> std::io::Result<()> + Send + Sync,
     selftest: impl AsyncFn(&Suite, Sink<'_, M>) -> Result<T, Failure>,
 ) -> Result<BTreeMap<F, usize>, Failure> {
-    let mut fates = BTreeMap::new();
+    let mut outcomes = BTreeMap::new();
     let count = |out: &mut W, mutant: &M| {
-        *fates.entry(fate(mutant)).or_default() += 1;
+        *outcomes.entry(outcome(mutant)).or_default() += 1;
         show(out, mutant)
     };
     on_each_suite(suites, out, count, selftest)?;
-    Ok(fates)
+    Ok(outcomes)
 }

@@ -9,6 +9,7 @@ use super::{Selftest, Tally};
 use crate::exit::Exit;
 use crate::reference;
 use crate::selftest::faults::{FaultResult, selftest};
+use crate::selftest::report::Kills;
 
 impl Selftest {
     pub(super) fn faults(&self, suites: &[Suite]) -> Result<Exit, Failure> {
@@ -21,7 +22,15 @@ impl Selftest {
             show(out, result, self.verbose)
         };
         on_each_suite(suites, &mut out, show, async |suite, sink| {
-            selftest(&suite.protocol, &suite.cases, &options, &self.fault, sink).await.map_err(broken)
+            let mut kills = Kills::new(None, self.seed);
+            let mut count = |result: &FaultResult| {
+                kills.add_fault(result);
+                sink(result);
+            };
+            selftest(&suite.protocol, &suite.cases, &options, &self.fault, &mut count)
+                .await
+                .map_err(broken)?;
+            self.enter_kills(suite, "faults", kills)
         })?;
         Ok(tally.close(&mut out, "judged correctly")?)
     }

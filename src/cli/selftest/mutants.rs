@@ -10,6 +10,7 @@ use crate::cli::{Failure, did_you_mean, runtime, usage};
 use crate::exit::Exit;
 use crate::run::Target;
 use crate::selftest::faults::{FaultResult, SeededDefect, selftest_own};
+use crate::selftest::report::Kills;
 
 impl Selftest {
     /// The kill matrix of a target.
@@ -24,9 +25,16 @@ impl Selftest {
             show(out, result, self.verbose)
         };
         on_each_suite(suites, &mut out, count, async |suite, sink| {
-            selftest_own(&suite.protocol, &suite.cases, &tried.options, servers.clone(), &stopped, sink)
+            let mut kills = Kills::new(None, self.seed);
+            let mut count = |result: &FaultResult| {
+                kills.add_fault(result);
+                sink(result);
+            };
+            let (options, servers) = (&tried.options, servers.clone());
+            selftest_own(&suite.protocol, &suite.cases, options, servers, &stopped, &mut count)
                 .await
-                .map_err(|error| tried.cannot(&error))
+                .map_err(|error| tried.cannot(&error))?;
+            self.enter_kills(suite, "faults", kills)
         })?;
         if *stopped.borrow() {
             return Ok(Exit::Interrupted);

@@ -7,7 +7,7 @@ use clap::Args;
 use super::Selftest;
 use crate::cli::cannot::cannot_run;
 use crate::cli::config::Config;
-use crate::cli::places::Files;
+use crate::cli::config_check::Files;
 use crate::cli::server::{Server, trust};
 use crate::cli::source::Filter;
 use crate::cli::target::{Chosen, TargetChoice};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use super::driver::count_fates;
+use super::driver::count_outcomes;
 use super::{Selftest, Tried};
 use crate::cli::Failure;
 use crate::cli::source::Suite;
@@ -14,10 +14,13 @@ use crate::selftest::steps::{Plan, StepResult, Use, selftest};
 impl Selftest {
     pub(super) fn steps(&self, suites: &[Suite], own: Option<Tried>) -> Result<Exit, Failure> {
         let plan = Plan { cases: self.cases, defects: self.sample, seed: self.seed };
+        if own.is_none() {
+            self.check_styles(suites)?;
+        }
         let tried = own.unwrap_or_else(|| self.reference());
         let mut out = crate::cli::out();
         let show = |out: &mut _, step: &StepResult| show(out, step, self.verbose);
-        let uses = count_fates(
+        let uses = count_outcomes(
             suites,
             &mut out,
             |step| step.is,

@@ -10,6 +10,7 @@ use crate::exit::Exit;
 use crate::reference;
 use crate::report::escape;
 use crate::results::event::Verdict;
+use crate::selftest::report::Styles;
 use crate::selftest::styles::{FalseAlarm, Plan, StyleRun, selftest};
 
 impl Selftest {
@@ -24,7 +25,13 @@ impl Selftest {
         };
         let options = self.options();
         on_each_suite(suites, &mut out, show, async |suite, sink| {
-            selftest(&suite.protocol, &suite.cases, &options, &plan, sink).await.map_err(broken)
+            let mut styles = Styles::new(self.combinations, self.seed);
+            let mut count = |run: &StyleRun| {
+                styles.add(run);
+                sink(run);
+            };
+            selftest(&suite.protocol, &suite.cases, &options, &plan, &mut count).await.map_err(broken)?;
+            self.reporting.enter(suite, |of| of.styles = Some(styles))
         })?;
         Ok(tally.close(&mut out, "styles and combinations passed")?)
     }

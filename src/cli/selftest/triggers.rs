@@ -6,14 +6,16 @@ use std::io::Write;
 use super::super::source::Suite;
 use super::super::{Failure, usage};
 use super::Selftest;
-use super::driver::{broken, count_fates};
+use super::driver::{broken, count_outcomes};
 use crate::exit::Exit;
 use crate::reference::Trigger;
-use crate::selftest::triggers::{Fate, Mutant, Plan, selftest};
+use crate::selftest::report::Kills;
+use crate::selftest::triggers::{Mutant, MutantOutcome, Plan, selftest};
 
 impl Selftest {
     pub(super) fn triggers(&self, suites: &[Suite]) -> Result<Exit, Failure> {
         self.check_faults(suites)?;
+        self.check_styles(suites)?;
         let triggers = self.trigger.iter().map(|name| named(name)).collect::<Result<_, _>>()?;
         let plan = Plan {
             faults: self.fault.clone(),
@@ -25,17 +27,24 @@ impl Selftest {
         let mut out = crate::cli::out();
         let show = |out: &mut _, mutant: &Mutant| show(out, mutant, self.verbose);
         let options = self.options();
-        let fates = count_fates(
+        let outcomes = count_outcomes(
             suites,
             &mut out,
-            |mutant| mutant.fate,
+            |mutant| mutant.outcome,
             show,
             async |suite, sink| {
-                selftest(&suite.protocol, &suite.cases, &options, &plan, sink).await.map_err(broken)
+                let mut kills = Kills::new(self.sample, self.seed);
+                let mut count = |mutant: &Mutant| {
+                    kills.add_triggered(mutant);
+                    sink(mutant);
+                };
+                selftest(&suite.protocol, &suite.cases, &options, &plan, &mut count).await.map_err(broken)?;
+                self.enter_kills(suite, "triggers", kills)
             },
         )?;
-        summary(&mut out, &fates)?;
-        let alive = fates.keys().any(|fate| matches!(fate, Fate::Survived | Fate::Warned));
+        summary(&mut out, &outcomes)?;
+        let alive =
+            outcomes.keys().any(|outcome| matches!(outcome, MutantOutcome::Survived | MutantOutcome::Warned));
         Ok(if alive { Exit::Failed } else { Exit::Passed })
     }
 }
@@ -48,23 +57,34 @@ fn named(name: &str) -> Result<Trigger, Failure> {
 }
 
 fn show(out: &mut impl Write, mutant: &Mutant, verbose: bool) -> std::io::Result<()> {
+    // Like the message of the wire that never came: nothing was tried.
+    if matches!(mutant.outcome, MutantOutcome::Unmet | MutantOutcome::Harmless) && !verbose {
+        return Ok(());
+    }
     let found: Vec<&str> = mutant.by.keys().map(String::as_str).collect();
-    writeln!(out, "{:<10} {:<44} {}", mutant.fate.word(), mutant.name(), found.join(" "))?;
-    if verbose && mutant.fate != Fate::Killed {
+    let declared = match (&mutant.declared, mutant.outcome) {
+        // Nobody would ever look at it again.
+        (Some(_), MutantOutcome::Killed) => "  (though declared harmless)",
+        _ => "",
+    };
+    writeln!(out, "{:<10} {:<44} {}{declared}", mutant.outcome.word(), mutant.name(), found.join(" "))?;
+    if verbose && mutant.outcome != MutantOutcome::Killed {
         writeln!(out, "           {} [{}]", mutant.fault.title, mutant.fault.violates.join(" "))?;
     }
     out.flush()
 }
 
-fn summary(out: &mut impl Write, fates: &BTreeMap<Fate, usize>) -> std::io::Result<()> {
-    let count = |fate| fates.get(&fate).copied().unwrap_or_default();
-    let total: usize = fates.values().sum();
-    let killed = count(Fate::Killed) + count(Fate::KilledByAnother);
+fn summary(out: &mut impl Write, outcomes: &BTreeMap<MutantOutcome, usize>) -> std::io::Result<()> {
+    let count = |outcome| outcomes.get(&outcome).copied().unwrap_or_default();
+    let killed = count(MutantOutcome::Killed) + count(MutantOutcome::KilledByAnother);
+    let total = killed + count(MutantOutcome::Warned) + count(MutantOutcome::Survived);
     writeln!(
         out,
-        "{killed} of {total} killed, {} of them by another requirement; {} warned of only, {} survived",
-        count(Fate::KilledByAnother),
-        count(Fate::Warned),
-        count(Fate::Survived)
+        "{killed} of {total} killed, {} of them by another requirement; {} warned of only, {} survived; {} declared harmless; {} not met, because they would have changed nothing at such a moment",
+        count(MutantOutcome::KilledByAnother),
+        count(MutantOutcome::Warned),
+        count(MutantOutcome::Survived),
+        count(MutantOutcome::Harmless),
+        count(MutantOutcome::Unmet)
     )
 }

@@ -11,6 +11,7 @@ use crate::fuzz::program::{ALICE, BOB};
 use crate::protocol::extension::{Exchange, Join};
 use crate::protocol::{Message, Protocol};
 use crate::synthesis::exchanges::opening;
+use crate::synthesis::fresh;
 use crate::synthesis::model_scripts;
 use crate::synthesis::rng::SeededRng;
 use crate::trace::Direction;
@@ -85,13 +86,10 @@ impl InputMaker {
     /// Puts ids in: those that the server sent, and now and then one that it did not.
     fn fill(&self, body: &mut Value, command: &str, rng: &mut SeededRng) {
         let fuzzing = &self.protocol.extension.fuzzing;
-        for at in &fuzzing.fresh {
-            if let Some(place) = body.pointer_mut(at.as_str()).filter(|place| !place.is_null()) {
-                *place = json!("{{uuid}}");
-            }
-        }
+        fresh::renew(&self.protocol, body);
         for (name, rule) in &fuzzing.ids {
-            let places = rule.on.iter().filter(|place| place.on.as_slice().iter().any(|one| one == command));
+            let places =
+                rule.fields.iter().filter(|place| place.message.as_slice().iter().any(|one| one == command));
             for place in places {
                 let Some(slot) = body.pointer_mut(place.at.as_str()) else { continue };
                 *slot = json!(match rng.below(10) {
@@ -185,7 +183,7 @@ impl InputMaker {
                 Value::Array(members) if self.protocol.may_batch(Direction::Send) => members.as_slice(),
                 body => std::slice::from_ref(body),
             };
-            let is_ambiguous = |message| replies.id.get(message).is_some_and(|id| *id != json!("{{uuid}}"));
+            let is_ambiguous = |message| replies.id.get(message).is_some_and(|id| !fresh::is_new(id));
             if messages.iter().any(is_ambiguous) {
                 return self.valid(client, rng);
             }

@@ -73,7 +73,7 @@ impl Generator {
         program.inputs.retain(|input| !skip(input));
         // Frames that are no good end their connection: it is others that show what they have done.
         program.fresh_connection_after = rng.chance(if (9..=11).contains(&kind) { 70 } else { 35 });
-        program.bystander = rng.chance(35);
+        program.bystander = rng.chance(35) && self.inputs.protocol.lacks_isolation().is_none();
         if program.bystander && rng.chance(50) {
             let waiting = self.inputs.protocol.extension.fuzzing.states.iter();
             let waiting: Vec<&String> = waiting
@@ -195,6 +195,19 @@ mod tests {
             }
             assert!((0..20).any(|index| program(&one, index) != program(&one, index + 1)));
         }
+    }
+
+    #[test]
+    fn a_server_with_one_session_is_fuzzed_without_a_second_one() {
+        let name = Protocol::embedded_names()[0];
+        let mut protocol = Protocol::embedded(name, &LoadOptions::default()).expect("a protocol");
+        let has_witness = |protocol: &Arc<Protocol>| {
+            let made = Generator::new(protocol, vec![None]);
+            (0..50).any(|index| made.program(9, index, &[], &|_| false).bystander)
+        };
+        assert!(has_witness(&protocol));
+        Arc::get_mut(&mut protocol).expect("nobody else has it").set_single_session();
+        assert!(!has_witness(&protocol));
     }
 
     #[test]

@@ -60,7 +60,7 @@ pub fn places(value: &Value) -> Vec<String> {
 /// Takes a place out of a value.
 pub fn remove(value: &mut Value, at: &str) -> Option<Value> {
     let (parent, key) = at.rsplit_once('/')?;
-    let key = key.replace("~1", "/").replace("~0", "~");
+    let key = crate::source::unescape_token(key);
     match value.pointer_mut(parent)? {
         Value::Object(map) => map.shift_remove(&key),
         Value::Array(items) => {

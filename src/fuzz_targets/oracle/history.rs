@@ -185,7 +185,7 @@ fn replayed(
 }
 
 pub(super) fn projection(rule: &rule::Projection, c: &Compile<'_>, items: &Items) -> Vec<Finding> {
-    let on = c.pattern(&rule.on);
+    let on = c.pattern(&rule.message);
     let newest = || rule.facts.values().filter(|fact| matches!(fact.fold, Fold::Newest {}));
     // A 0 beside a newest event of null is the state before the first event.
     let before_all = |item: &Item| newest().any(|fact| item.get(&fact.at).is_none_or(Value::is_null));

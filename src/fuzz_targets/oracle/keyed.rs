@@ -13,7 +13,7 @@ use crate::source::received_schema::loadable;
 use crate::source::schema::Schema;
 
 pub(super) fn unique(rule: &rule::Unique, c: &Compile<'_>, items: &Items) -> Vec<Finding> {
-    let on = c.pattern(&rule.on);
+    let on = c.pattern(&rule.message);
     // Where a value counts, the value, and what it names.
     let first_part = c.0.messages.len();
     let parts = first_part..first_part + c.0.parts().len();
@@ -79,7 +79,7 @@ pub(super) fn constant(rule: &rule::Constant, c: &Compile<'_>, items: &Items) ->
 }
 
 pub(super) fn states(rule: &rule::States, c: &Compile<'_>, items: &Items) -> Vec<Finding> {
-    let (on, known) = (c.pattern(&rule.on), c.places(&rule.known));
+    let (on, known) = (c.pattern(&rule.message), c.places(&rule.known));
     let keys = Keys::new(&rule.key, c, items, |_| false);
     let state_of = |item: &Item| {
         let state = item.text(&rule.at).filter(|_| item.is(&on))?.to_owned();
@@ -138,7 +138,7 @@ pub(super) fn states(rule: &rule::States, c: &Compile<'_>, items: &Items) -> Vec
 }
 
 pub(super) fn holds(rule: &rule::Holds, c: &Compile<'_>, items: &Items) -> Vec<Finding> {
-    let on = c.pattern(&rule.on);
+    let on = c.pattern(&rule.message);
     let told = rule.told.as_ref().map(|told| c.place(told));
     let brings = |item: &Item| told.as_ref().is_some_and(|(on, _)| item.is(on));
     let keys = Keys::optional(rule.key.as_ref(), c, items, brings);
@@ -181,7 +181,7 @@ pub(super) fn holds(rule: &rule::Holds, c: &Compile<'_>, items: &Items) -> Vec<F
 }
 
 pub(super) fn relation(rule: &rule::Relation, c: &Compile<'_>, items: &Items) -> Vec<Finding> {
-    let on = c.pattern(&rule.on);
+    let on = c.pattern(&rule.message);
     let broken = |item: &&Item| {
         let value = |at: &Spot| at.get(&item.body).map(Cow::into_owned).filter(|value| !value.is_null());
         let (Some(left), Some(right)) = (value(&rule.left), value(&rule.right)) else { return false };
@@ -204,7 +204,7 @@ pub(super) fn relation(rule: &rule::Relation, c: &Compile<'_>, items: &Items) ->
 }
 
 pub(super) fn proportion(rule: &rule::Proportion, c: &Compile<'_>, items: &Items) -> Vec<Finding> {
-    let on = c.pattern(&rule.on);
+    let on = c.pattern(&rule.message);
     let broken = |item: &&Item| {
         let number = |at: &Pointer| item.get(at).and_then(Value::as_f64);
         let minus = rule.minus.as_ref().map_or(Some(0.0), number);

@@ -36,13 +36,15 @@ impl Keys {
     }
 
     /// Ids: as JSON, and null is none.
-    pub fn ids(of: &Key, c: &Compile<'_>, items: &Items, begins: impl Fn(&Item) -> bool) -> Self {
+    pub fn ids(of: Option<&Key>, c: &Compile<'_>, items: &Items, begins: impl Fn(&Item) -> bool) -> Self {
+        let Some(of) = of else { return Self(vec![None; items.all.len()]) };
         let Self(keys) = Self::written(of, c, items, begins, Value::to_string);
         Self(keys.into_iter().map(|id| id.filter(|id| id != "null")).collect())
     }
 
     /// The ids that are null.
-    pub fn nulls(of: &Key, c: &Compile<'_>, items: &Items, begins: impl Fn(&Item) -> bool) -> Self {
+    pub fn nulls(of: Option<&Key>, c: &Compile<'_>, items: &Items, begins: impl Fn(&Item) -> bool) -> Self {
+        let Some(of) = of else { return Self(vec![None; items.all.len()]) };
         let Self(keys) = Self::written(of, c, items, begins, Value::to_string);
         Self(keys.into_iter().map(|id| id.filter(|id| id == "null")).collect())
     }
@@ -59,11 +61,11 @@ impl Keys {
             Key::Each(first, _) if begins(item) => item.get(first).map(write),
             Key::Each(_, then) => item.get(then).map(write),
             Key::ByMessage(places) => {
-                let is = |place: &&KeyPlace| place.on.as_ref().is_none_or(|on| item.is(&c.pattern(on)));
+                let is = |place: &&KeyPlace| place.message.as_ref().is_none_or(|on| item.is(&c.pattern(on)));
                 let place = places.iter().find(is)?;
                 let value = values(&place.at, item, write)?;
                 let Some(through) = &place.through else { return Some(value) };
-                let on = c.pattern(&through.on);
+                let on = c.pattern(&through.message);
                 let told = |other: &Item| {
                     let (value, key) =
                         (values(&through.at, other, write)?, values(&through.gives, other, write)?);

@@ -29,6 +29,8 @@ pub(super) struct Item {
     pub at: Duration,
     /// Number of the connection, in the order of opening.
     pub conn: usize,
+    /// How many connections had been opened.
+    pub opened: usize,
     /// Number of the session, as far as it is known at this message.
     pub session: usize,
     /// The session went on while none of its connections was open.
@@ -129,7 +131,7 @@ impl Compile<'_> {
     }
 
     pub fn place(&self, place: &At) -> (Matcher, Pointer) {
-        (self.pattern(&place.on), place.at.clone())
+        (self.pattern(&place.message), place.at.clone())
     }
 
     pub fn places(&self, places: &[At]) -> Vec<(Matcher, Pointer)> {
@@ -144,7 +146,7 @@ pub(super) fn judge(rule: &Rule, protocol: &Protocol, items: &Items, settled: bo
         Rule::Increasing(rule) => order::increasing(rule, c, items),
         Rule::Precedence(rule) => order::precedence(rule, c, items),
         Rule::Absence(rule) => order::absence(rule, c, items),
-        Rule::Bracket(rule) => order::bracket(rule, c, items),
+        Rule::Bracket(rule) => order::bracket(rule, c, items, settled),
         Rule::Response(rule) => order::response(rule, c, items, settled),
         Rule::Existence(rule) => order::existence(rule, c, items, settled),
         Rule::Cadence(rule) => order::cadence(rule, c, items),
@@ -197,6 +199,7 @@ fn lifecycle(
         event,
         at,
         conn,
+        opened: items.ended.len(),
         session,
         unwatched,
         dir,
@@ -210,7 +213,7 @@ fn lifecycle(
 pub(super) fn read(protocol: &Protocol, events: &[Event]) -> Items {
     let c = Compile(protocol);
     let ids = c.places(&protocol.extension.session.id);
-    let log = protocol.extension.log.as_ref().map(|log| (c.pattern(&log.on), log));
+    let log = protocol.extension.log.as_ref().map(|log| (c.pattern(&log.message), log));
     let mut items = Items { all: Vec::new(), ended: Vec::new() };
     let mut conns: Vec<(String, usize)> = Vec::new();
     // The session that each connection is in, and the ids that were told; each with whether it was left alone.
@@ -262,11 +265,13 @@ pub(super) fn read(protocol: &Protocol, events: &[Event]) -> Items {
             let seen = lifecycle(protocol, &items, (event, index), (conn, sessions[conn]));
             items.all.extend(seen);
         }
+        let opened = items.ended.len();
         let item = |message, body, (session, unwatched), logged| Item {
             index: 0,
             event: index as u64,
             at: event.at,
             conn,
+            opened,
             session,
             unwatched,
             dir: event.dir,

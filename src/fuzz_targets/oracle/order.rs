@@ -18,7 +18,7 @@ pub(super) fn place(item: &Item, scope: Scope) -> usize {
 }
 
 pub(super) fn increasing(rule: &rule::Increasing, c: &Compile<'_>, items: &Items) -> Vec<Finding> {
-    let (on, restarts) = (c.pattern(&rule.on), c.optional(rule.restarts.as_ref()));
+    let (on, restarts) = (c.pattern(&rule.message), c.optional(rule.restarts.as_ref()));
     let keys = Keys::optional(rule.key.as_ref(), c, items, |_| false);
     let key = |item: &Item| keys.of(item);
     let number = |item: &Item| item.get(&rule.at).filter(|shown| shown.is_number() && item.is(&on)).cloned();
@@ -30,6 +30,10 @@ pub(super) fn increasing(rule: &rule::Increasing, c: &Compile<'_>, items: &Items
             found.extend(number(item).map(|_| (Some(item.event), rule.order.clone())));
             continue;
         };
+        let shown = item.get(&rule.at).map(Value::to_string).unwrap_or_default();
+        if shown.parse::<i128>().is_err() {
+            found.push((Some(item.event), rule.written.clone()));
+        }
         let restarted = |other: &Item| {
             other.is_any(restarts.as_ref()) && (key(other).is_none() || key(other) == key(item))
         };
@@ -147,7 +151,7 @@ pub(super) fn absence(rule: &rule::Absence, c: &Compile<'_>, items: &Items) -> V
 fn answers(rule: &rule::Answered, c: &Compile<'_>, items: &Items) -> Vec<(usize, usize)> {
     let (request, reply) = (c.pattern(&rule.request), c.pattern(&rule.reply));
     let asks = |item: &Item| item.is(&request);
-    let ids = rule.id.as_ref().map(|id| Keys::ids(id, c, items, asks));
+    let ids = rule.id.as_ref().map(|id| Keys::ids(Some(id), c, items, asks));
     let mut open: Vec<&Item> = Vec::new();
     let mut found = Vec::new();
     for (_, item) in items.iter() {
@@ -168,7 +172,7 @@ fn answers(rule: &rule::Answered, c: &Compile<'_>, items: &Items) -> Vec<(usize,
     found
 }
 
-pub(super) fn bracket(rule: &rule::Bracket, c: &Compile<'_>, items: &Items) -> Vec<Finding> {
+pub(super) fn bracket(rule: &rule::Bracket, c: &Compile<'_>, items: &Items, settled: bool) -> Vec<Finding> {
     let (open, close, inside) = (c.pattern(&rule.open), c.pattern(&rule.close), c.pattern(&rule.inside));
     let (joined, middle) = (c.places(&rule.joined), c.optional(rule.middle.as_ref()));
     let exempt = rule.exempt.as_ref().map(|place| c.place(place));
@@ -179,6 +183,19 @@ pub(super) fn bracket(rule: &rule::Bracket, c: &Compile<'_>, items: &Items) -> V
             item.is(&inside) && !named(item) && items.before_on_conn(index).any(|(_, other)| named(other))
         })
     };
+    let joins = |item: &Item| {
+        joined.iter().any(|(on, at)| item.is(on) && item.get(at).is_some_and(|value| !value.is_null()))
+    };
+    if rule.counted {
+        let kind = |index: usize, item: &Item| match () {
+            () if is_free(index, item) => None,
+            () if item.is_any(middle.as_ref()) => Some(Step::Middle),
+            () if item.is(&open) => Some(Step::Open),
+            () if item.is(&close) => Some(Step::Close),
+            () => item.is(&inside).then_some(Step::Inside),
+        };
+        return counted(rule, items, settled, &kind, &joins);
+    }
     // Inside or outside from this item on; none: it changes nothing.
     let turns = |index: usize, item: &Item| {
         if is_free(index, item) {
@@ -191,17 +208,11 @@ pub(super) fn bracket(rule: &rule::Bracket, c: &Compile<'_>, items: &Items) -> V
             item.is_any(middle.as_ref()).then_some(true)
         }
     };
-    let joins = |item: &Item| {
-        joined.iter().any(|(on, at)| item.is(on) && item.get(at).is_some_and(|value| !value.is_null()))
-    };
     let mut found = Vec::new();
     for (index, item) in
         items.iter().filter(|(_, item)| item.is(&inside) && !item.is(&open) && !item.is(&close))
     {
         if is_free(index, item) || item.is_any(middle.as_ref()) {
-            continue;
-        }
-        if rule.counted && is_within(items, index, &turns, &joins) {
             continue;
         }
         match items.before_on_conn(index).find_map(|(at, other)| turns(at, other)) {
@@ -214,30 +225,69 @@ pub(super) fn bracket(rule: &rule::Bracket, c: &Compile<'_>, items: &Items) -> V
     found
 }
 
-/// Whether more scopes were opened than closed before an item.
-fn is_within(
+/// What an item is to a bracket whose scopes are counted.
+#[derive(Clone, Copy, PartialEq)]
+enum Step {
+    Open,
+    Close,
+    Middle,
+    Inside,
+}
+
+/// A bracket whose scopes end when as many `close` as `open` have come.
+fn counted(
+    rule: &rule::Bracket,
     items: &Items,
-    index: usize,
-    turns: &dyn Fn(usize, &Item) -> Option<bool>,
+    settled: bool,
+    kind: &dyn Fn(usize, &Item) -> Option<Step>,
     joins: &dyn Fn(&Item) -> bool,
-) -> bool {
-    let mut earlier: Vec<(usize, &Item)> = items.before_on_conn(index).collect();
-    earlier.reverse();
-    let (mut depth, mut closed) = (0_u32, false);
-    for (at, other) in earlier {
-        if depth == 0 && !closed && joins(other) {
-            depth = 1;
-        }
-        match turns(at, other) {
-            Some(true) => depth += 1,
-            Some(false) => {
-                depth = depth.saturating_sub(1);
-                closed = depth == 0;
+) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for conn in 0..items.ended.len() {
+        let own = items.iter().filter(|(_, item)| item.conn == conn);
+        let steps: Vec<(&Item, Option<Step>)> = own.map(|(at, item)| (item, kind(at, item))).collect();
+        let of = |range: std::ops::Range<usize>| steps[range].iter().filter_map(|(_, step)| *step);
+        // How many scopes are open, once any was.
+        let mut depth: Option<u32> = None;
+        // What comes inside after a close that may repeat an earlier one: whether it is judged.
+        let mut doubtful: Option<bool> = None;
+        let mut reopened = false;
+        for (at, (item, step)) in steps.iter().enumerate() {
+            if depth.is_none() && joins(item) {
+                depth = Some(1);
             }
-            None => {}
+            let Some(step) = step else { continue };
+            match step {
+                Step::Middle => depth = Some(1),
+                Step::Open => {
+                    reopened = depth == Some(0);
+                    depth = Some(depth.unwrap_or(0) + 1);
+                }
+                Step::Close => {
+                    doubtful = None;
+                    depth = Some(depth.unwrap_or(0).saturating_sub(1));
+                    if depth == Some(0) && reopened && of(0..at).next_back() == Some(Step::Open) {
+                        match of(at + 1..steps.len()).find(|step| *step != Step::Inside) {
+                            Some(Step::Close) => depth = Some(1),
+                            Some(Step::Middle) => doubtful = Some(false),
+                            Some(_) => doubtful = Some(true),
+                            None => doubtful = Some(settled || !items.is_open(conn)),
+                        }
+                    }
+                }
+                Step::Inside => match depth {
+                    None => found.push((Some(item.event), rule.before.clone())),
+                    Some(0) if doubtful.is_none_or(|judged| judged) => {
+                        found.push((Some(item.event), rule.after.clone()));
+                        // One is told of those that are doubtful.
+                        doubtful = doubtful.map(|_| false);
+                    }
+                    Some(_) => {}
+                },
+            }
         }
     }
-    depth > 0
+    found
 }
 
 pub(super) fn response(rule: &rule::Response, c: &Compile<'_>, items: &Items, settled: bool) -> Vec<Finding> {
@@ -295,16 +345,27 @@ pub(super) fn existence(
 ) -> Vec<Finding> {
     let (of, from, to) = (c.pattern(&rule.of), c.pattern(&rule.from), c.pattern(&rule.to));
     let (with, without) = (c.optional(rule.with.as_ref()), c.optional(rule.without.as_ref()));
+    let unless = c.optional(rule.unless.as_ref());
     let keys = Keys::optional(rule.key.as_ref(), c, items, |item| item.is(&from));
     let within = rule.within.as_ref().map(|time| c.time(time));
     let named = |item: &Item| rule.key.is_none() || keys.of(item).is_some();
     let mut found = Vec::new();
     for (index, item) in items.iter().filter(|(_, item)| item.is(&from) && named(item)) {
-        let begins = |other: &&Item| other.is(&from) && keys.of(other) == keys.of(item) && named(other);
-        let rest = items.after_on_conn(index).take_while(|other| !begins(other));
+        // From this on nothing begins on the connection.
+        let on_conn = || items.iter().filter(|(_, other)| other.conn == item.conn);
+        let barred =
+            on_conn().find(|(_, other)| other.is_any(unless.as_ref())).map_or(usize::MAX, |(at, _)| at);
+        if index >= barred {
+            continue;
+        }
+        let begins = |at: usize, other: &Item| {
+            at < barred && other.is(&from) && keys.of(other) == keys.of(item) && named(other)
+        };
+        let after = || on_conn().filter(|(at, _)| *at > index);
+        let rest = after().take_while(|(at, other)| !begins(*at, other)).map(|(_, other)| other);
         let rest: Vec<&Item> =
             rest.filter(|other| !named(other) || keys.of(other) == keys.of(item)).collect();
-        let another = items.after_on_conn(index).any(|other| begins(&other));
+        let another = after().any(|(at, other)| begins(at, other));
         let stretch: Vec<&Item> = std::iter::once(item).chain(rest).collect();
         let any = |stretch: &[&Item], matcher: &Matcher| stretch.iter().any(|other| other.is(matcher));
         // Whether the rule is about a stretch, as far as it is seen, and how many there are in it.
@@ -332,7 +393,7 @@ pub(super) fn existence(
 }
 
 pub(super) fn cadence(rule: &rule::Cadence, c: &Compile<'_>, items: &Items) -> Vec<Finding> {
-    let on = c.pattern(&rule.on);
+    let on = c.pattern(&rule.message);
     let period = |item: &Item| rule.period.get(&item.body).and_then(Value::as_u64).filter(|_| item.is(&on));
     let mut found = Vec::new();
     for (index, item) in items.iter() {

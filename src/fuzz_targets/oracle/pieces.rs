@@ -26,14 +26,19 @@ pub(super) fn concatenation(rule: &rule::Concatenation, c: &Compile<'_>, items: 
             .before_on_conn(index)
             .find(|(_, other)| whole_of(other).is_some_and(|(key, _)| key == own))
             .map_or(0, |(at, _)| at + 1);
-        let pieces: Vec<String> = items.all[since..=index]
-            .iter()
-            .filter(|other| other.conn == item.conn)
-            .filter_map(piece_of)
-            .filter(|(key, _)| *key == own)
-            .map(|(_, text)| text)
+        let pieces_of = |items: &[Item]| -> Vec<(usize, String)> {
+            let pieces = items.iter().filter_map(|other| Some((other, piece_of(other)?)));
+            pieces.filter(|(_, (key, _))| *key == own).map(|(other, (_, text))| (other.index, text)).collect()
+        };
+        let pieces: Vec<(usize, String)> = pieces_of(&items.all[since..=index])
+            .into_iter()
+            .filter(|(at, _)| items.all[*at].conn == item.conn)
             .collect();
-        let joined = pieces.concat();
+        let Some(first) = pieces.first().map(|(at, _)| &items.all[*at]) else { continue };
+        let before = pieces_of(&items.all[..first.index]).into_iter().map(|(at, _)| &items.all[at]);
+        let late = |other: &Item| other.session == first.session && other.opened <= item.conn;
+        let joined_late = first.unwatched || before.into_iter().any(late);
+        let joined: String = pieces.into_iter().map(|(_, text)| text).collect();
         let parts = |text: &str| -> Vec<String> {
             text.split('\n').map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()).collect()
         };
@@ -44,7 +49,7 @@ pub(super) fn concatenation(rule: &rule::Concatenation, c: &Compile<'_>, items: 
             }
             false => joined != text,
         };
-        if !pieces.is_empty() && unlike {
+        if unlike && !(joined_late && text.ends_with(&joined)) {
             found.push((Some(item.event), rule.decides.clone()));
         }
     }
@@ -52,7 +57,7 @@ pub(super) fn concatenation(rule: &rule::Concatenation, c: &Compile<'_>, items: 
 }
 
 pub(super) fn increments(rule: &rule::Increments, c: &Compile<'_>, items: &Items) -> Vec<Finding> {
-    let on = c.pattern(&rule.on);
+    let on = c.pattern(&rule.message);
     let keys = Keys::new(&rule.key, c, items, |_| false);
     let piece =
         |item: &Item| Some((keys.of(item)?, item.text(&rule.at).filter(|_| item.is(&on))?.to_owned()));
@@ -89,7 +94,7 @@ struct Piece {
 }
 
 pub(super) fn series(rule: &rule::Series, c: &Compile<'_>, items: &Items, settled: bool) -> Vec<Finding> {
-    let on = c.pattern(&rule.on);
+    let on = c.pattern(&rule.message);
     let keys = Keys::new(&rule.key, c, items, |_| false);
     let piece = |item: &Item| {
         let number = |at| item.get(at).and_then(Value::as_u64);

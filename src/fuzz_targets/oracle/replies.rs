@@ -33,7 +33,7 @@ pub(super) fn identify(
 
 pub(super) fn echo(rule: &rule::Echo, c: &Compile<'_>, items: &Items) -> Vec<Finding> {
     let (request, reply) = (c.pattern(&rule.request), c.pattern(&rule.reply));
-    let ids = Keys::ids(&rule.id, c, items, |item| item.is(&request));
+    let ids = Keys::ids(Some(&rule.id), c, items, |item| item.is(&request));
     let asks = |item: &Item| item.is(&request) && rule.asked.get(&item.body).is_some();
     let mut found = Vec::new();
     for (index, item) in items.iter().filter(|(_, item)| item.is(&reply) && !asks(item)) {
@@ -98,8 +98,8 @@ pub(super) fn correlation(
     let (request, reply) = (c.pattern(&rule.request), c.pattern(&rule.reply));
     let (instead, optional) = (c.optional(rule.instead.as_ref()), c.optional(rule.optional.as_ref()));
     let asks = |item: &Item| !item.is(&reply) && !item.is_any(instead.as_ref());
-    let ids = Keys::ids(&rule.id, c, items, asks);
-    let nulls = Keys::nulls(&rule.id, c, items, asks);
+    let ids = Keys::ids(rule.id.as_ref(), c, items, asks);
+    let nulls = Keys::nulls(rule.id.as_ref(), c, items, asks);
     let id = |item: &Item| ids.of(item);
     let mut found = Vec::new();
     for conn in 0..items.ended.len() {

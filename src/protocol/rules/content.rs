@@ -9,25 +9,26 @@ use super::{Key, Spot};
 use crate::frame::Pointer;
 use crate::protocol::extension::{At, Ids, Pattern};
 
-/// Every message of `on`, or the value at a place in it, satisfies a JSON Schema: one that is written here, or one that another message
-/// brings along. For conditions that the message's own schema does not hold, because they decide other requirements.
+/// Every message of `message`, or the value at a place in it, satisfies a JSON Schema, which is written here or comes in another
+/// message. For conditions that are not in the message's own schema because they decide other requirements.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Holds {
     /// The messages; exercised by each.
-    pub on: Pattern,
+    #[schemars(extend("x-synonym" = "on"))]
+    pub message: Pattern,
     /// The JSON Schema.
     pub schema: Option<Value>,
-    /// In place of `schema`: where another message of the connection has it (`on`, `at`), such as the declaration of a tool. The newest with the
+    /// In place of `schema`: where another message of the connection has it (`message`, `at`), such as the declaration of a tool. The newest with the
     /// same `key` counts; one without a schema revokes it. A schema that refers outside itself, to itself, or has more than
     /// 10,000 parts is not used.
     pub told: Option<At>,
-    /// What pairs the message that has the schema with those that it is about.
+    /// What pairs the message that has the schema with those that it applies to.
     pub key: Option<Key>,
-    /// The value that the schema is about; none: the whole message. Where it is absent, nothing is judged.
+    /// The value that the schema applies to; none: the whole message. Where it is absent, nothing is judged.
     pub at: Option<Spot>,
-    /// The same as `at: { json: … }`: a string that contains JSON: the schema applies to its value. Text that is not JSON violates the
-    /// rule; an absent value, or one that is not a string, is left to the message's schema.
+    /// The same as `at: { json: … }`: a string that contains JSON, to whose value the schema applies. Text that is not JSON violates the
+    /// rule. An absent value, or one that is not a string, is not judged here but by the message's schema.
     pub json: Option<Pointer>,
     /// Violated otherwise.
     pub decides: Ids,
@@ -38,7 +39,8 @@ pub struct Holds {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Relation {
     /// The messages.
-    pub on: Pattern,
+    #[schemars(extend("x-synonym" = "on"))]
+    pub message: Pattern,
     /// The left value: a place, or `{ json: PLACE, at: PLACE }` in a JSON text.
     pub left: Spot,
     /// How they relate.
@@ -91,7 +93,8 @@ pub enum Comparison {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Proportion {
     /// The messages.
-    pub on: Pattern,
+    #[schemars(extend("x-synonym" = "on"))]
+    pub message: Pattern,
     /// The shown share.
     pub value: Pointer,
     /// The part.
@@ -103,7 +106,7 @@ pub struct Proportion {
     /// 100 for a percentage, the default.
     #[serde(default = "percent")]
     pub factor: f64,
-    /// How far the shown share may be off.
+    /// The largest permitted difference of the shown share.
     pub tolerance: f64,
     /// Violated otherwise.
     pub decides: Ids,
@@ -123,7 +126,8 @@ fn percent() -> f64 {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Projection {
     /// The state messages.
-    pub on: Pattern,
+    #[schemars(extend("x-synonym" = "on"))]
+    pub message: Pattern,
     /// The log id up to which the message shows the state.
     pub cursor: Pointer,
     /// What is compared, by name.
@@ -168,6 +172,7 @@ pub enum Fold {
         /// Removes all.
         clear: Pattern,
         /// The id in an element of the shown list.
+        #[schemars(extend("x-pointer" = "free"))]
         item: Pointer,
     },
     /// The events of a pattern in order, each without the pointers of `drop`, as the items are; the shown list must end with
@@ -188,7 +193,8 @@ pub enum Fold {
     },
 }
 
-/// Pieces, in order, add up to the whole, for the same key.
+/// Pieces, in order, add up to the whole, for the same key. On a connection that may have missed the first pieces (it was opened after a piece
+/// with this key had come in its session, or while the session had no open connection), they are the end of the whole.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Concatenation {

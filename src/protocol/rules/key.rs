@@ -26,8 +26,9 @@ pub enum Key {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct KeyPlace {
-    /// The messages; none: all that no earlier entry means.
-    pub on: Option<Pattern>,
+    /// The messages; none: all that no earlier entry matches.
+    #[schemars(extend("x-synonym" = "on"))]
+    pub message: Option<Pattern>,
     /// Their key. Of several places the values together; a message that lacks one of them has no key.
     pub at: Places,
     /// The value at `at` is not the key itself: a third message gives the key.
@@ -39,7 +40,8 @@ pub struct KeyPlace {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Through {
     /// The message. Of several with the same value, the newest counts.
-    pub on: Pattern,
+    #[schemars(extend("x-synonym" = "on"))]
+    pub message: Pattern,
     /// The value in it.
     pub at: Places,
     /// The key that the value stands for.
@@ -109,12 +111,12 @@ impl fmt::Display for Key {
 impl Refer for Key {
     fn refer<'r>(&'r self, refs: &mut Refs<'r>) {
         let Self::ByMessage(places) = self else { return };
-        for (index, KeyPlace { on, through, at: _ }) in places.iter().enumerate() {
-            if let Some(on) = on {
-                refs.under(&format!("{index}/on"), on);
+        for (index, KeyPlace { message, through, at: _ }) in places.iter().enumerate() {
+            if let Some(message) = message {
+                refs.under(&format!("{index}/message"), message);
             }
             if let Some(through) = through {
-                refs.under(&format!("{index}/through/on"), &through.on);
+                refs.under(&format!("{index}/through/message"), &through.message);
             }
         }
     }
@@ -137,7 +139,7 @@ impl Rule {
             Self::Concatenation(rule) => ("concatenation/key", rule.key.as_ref(), Two),
             Self::Holds(rule) => ("holds/key", rule.key.as_ref(), Two),
             Self::Echo(rule) => ("echo/id", Some(&rule.id), Two),
-            Self::Correlation(rule) => ("correlation/id", Some(&rule.id), Two),
+            Self::Correlation(rule) => ("correlation/id", rule.id.as_ref(), Two),
             Self::Agreement(_)
             | Self::Replay(_)
             | Self::ServerRequests(_)

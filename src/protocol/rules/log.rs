@@ -14,7 +14,8 @@ use crate::protocol::extension::{At, Ids, Pattern};
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Increasing {
     /// The messages that have the counter. One without it is ignored.
-    pub on: Pattern,
+    #[schemars(extend("x-synonym" = "on"))]
+    pub message: Pattern,
     /// The counter.
     pub at: Pointer,
     /// What has the counter: one for each value of this on a connection. None: the connection has it.
@@ -54,8 +55,8 @@ pub struct Replay {
     /// Messages that show the newest id of the log, and where. One that shows an older id than the cursor (or none), before any
     /// event, means that the log does not reach that far: then only `content` is judged.
     pub resets: Option<At>,
-    /// Messages that take a connection into a session. On a connection that was in the session before it resumed, live events may come between
-    /// the resume and the replay: only what was known when the resume was sent is judged.
+    /// Messages by which a connection joins a session. On a connection that was in the session before it resumed, live events may come
+    /// between the resume and the replay: only events that were known when the resume was sent are judged.
     pub joined: Option<Pattern>,
     /// Violated when an event at or below the cursor is delivered.
     pub floor: Ids,
@@ -80,9 +81,10 @@ pub struct Correlation {
     pub optional: Option<Pattern>,
     /// The replies (received).
     pub reply: Pattern,
-    /// The correlation id. Ids of another JSON type are other ids, and null is none: a reply with null answers only what the server
-    /// need not have been able to read (no JSON, no type, unknown without an id, not valid, an id that is neither a text nor a whole number).
-    pub id: Key,
+    /// The correlation id. Ids of another JSON type are other ids, and null is not an id: a reply with null answers only a request that the
+    /// server may have been unable to read (no JSON, no type, an unknown type without an id, not valid, an id that is neither a text nor a
+    /// whole number). None: the messages have no ids, and a reply answers the oldest open request.
+    pub id: Option<Key>,
     /// Replies that end the wait for `reply` without being one, for example an error.
     pub instead: Option<Pattern>,
     /// Violated when a reply has no id although every open request had one.
@@ -121,6 +123,7 @@ pub struct Dialogue {
     /// The shown history: a list.
     pub history: At,
     /// The text in one of its elements.
+    #[schemars(extend("x-pointer" = "free"))]
     pub text: Pointer,
     /// Elements that are questions: every value given here is in them.
     pub asked: Value,
@@ -132,8 +135,8 @@ pub struct Dialogue {
     pub piece: At,
     /// Ends an answer.
     pub over: Pattern,
-    /// Sent or received messages after which it is not known what the history ought to hold (a cancelled answer, a refused
-    /// question): from then on the connection is not judged. The same applies after a question during an answer.
+    /// Sent or received messages after which the correct history is unknown (a cancelled answer, a refused question): from then on
+    /// the connection is not judged. The same applies after a question during an answer.
     #[serde(default)]
     pub unsure: Vec<Pattern>,
     /// Violated when they differ.

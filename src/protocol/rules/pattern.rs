@@ -15,7 +15,8 @@ use crate::protocol::refs::refer;
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct States {
     /// The messages that have the state.
-    pub on: Pattern,
+    #[schemars(extend("x-synonym" = "on"))]
+    pub message: Pattern,
     /// What has the state, for example a run's id.
     pub key: Key,
     /// The state.
@@ -38,8 +39,8 @@ pub struct States {
     pub overlap: Ids,
 }
 
-/// `then` comes only after `first`, for the same key. Keys that a connection may have missed the beginning of
-/// (it joined late) are not judged.
+/// `then` comes only after `first`, for the same key. A key is not judged if the connection may have missed its beginning
+/// (it joined late).
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Precedence {
@@ -47,7 +48,7 @@ pub struct Precedence {
     pub first: Pattern,
     /// What may then come.
     pub then: Pattern,
-    /// What pairs them; none: any `first` will do.
+    /// What pairs them; none: any `first` is sufficient.
     pub key: Option<Key>,
     /// Where `first` may have been seen.
     #[serde(default)]
@@ -91,8 +92,8 @@ pub struct Absence {
     pub decides: Ids,
 }
 
-/// Requests that the server takes in the order in which they are sent, and their answers: one that has been answered shows that the server
-/// has read what was sent before it.
+/// Requests that the server processes in the order in which they are sent, and their answers: an answer shows that the server has read
+/// everything that was sent before the request.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Answered {
@@ -100,7 +101,7 @@ pub struct Answered {
     pub request: Pattern,
     /// The answers (received).
     pub reply: Pattern,
-    /// The correlation id. Without it, the answers come in the order of the requests, and none comes unasked.
+    /// The correlation id. Without it, the answers come in the order of the requests, and none comes without a request.
     pub id: Option<Key>,
 }
 
@@ -117,8 +118,8 @@ pub struct Bracket {
     pub close: Pattern,
     /// The messages that must come within the scope.
     pub inside: Pattern,
-    /// Every `open` needs a `close` of its own: a scope ends when as many `close` as `open` have come. A `close` that follows an `open`
-    /// at once, after another `close`, may be that one repeated: if one more comes, what came before it was inside.
+    /// Every `open` needs a `close` of its own: a scope ends when as many `close` as `open` have come. If a `close` follows an `open`
+    /// immediately, it may be a repetition of the `close` before it: if one more `close` comes, the messages before that were inside.
     #[serde(default)]
     pub counted: bool,
     /// Messages by which a connection learns, before any event, that a scope is open: the value there is not null.
@@ -126,7 +127,7 @@ pub struct Bracket {
     pub joined: Vec<At>,
     /// Sent messages after which a connection may begin in the middle of a scope: a resume.
     pub middle: Option<Pattern>,
-    /// What may also come outside: an `inside` that has the same value at the same place as such a message of its connection.
+    /// Messages that exempt an `inside` of their connection with the same value at the same place: it may come outside, too.
     pub exempt: Option<At>,
     /// Violated by an `inside` before the first `open` of the connection.
     pub before: Ids,
@@ -158,7 +159,7 @@ pub struct Response {
     pub decides: Ids,
 }
 
-/// How often `of` comes in each stretch from `from` to `to`, on each connection that saw the stretch whole. The
+/// How often `of` comes in each stretch from `from` to `to`, on each connection that saw the complete stretch. The
 /// stretch is counted when the next one (of its key) begins or the case has settled, so `of` may come shortly after `to`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -196,7 +197,8 @@ pub struct Existence {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Unique {
     /// The messages that introduce the value.
-    pub on: Pattern,
+    #[schemars(extend("x-synonym" = "on"))]
+    pub message: Pattern,
     /// The value.
     pub at: Pointer,
     /// What distinguishes a repeated delivery of one message from a second message, for example the log id.
@@ -241,7 +243,8 @@ pub struct Constant {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Cadence {
     /// The message.
-    pub on: Pattern,
+    #[schemars(extend("x-synonym" = "on"))]
+    pub message: Pattern,
     /// Its announced period in milliseconds.
     pub period: Pointer,
     /// How many periods a gap may last. A gap of less than 250 ms more than the period is never judged.

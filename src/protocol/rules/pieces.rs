@@ -16,7 +16,7 @@ pub struct Echo {
     pub request: Pattern,
     /// The replies (received).
     pub reply: Pattern,
-    /// The correlation id. Ids of another JSON type are other ids, and null is none.
+    /// The correlation id. Ids of another JSON type are other ids, and null is not an id.
     pub id: Key,
     /// The value in the request: a place, or `{ json: PLACE, at: PLACE }` in a JSON text.
     pub asked: Spot,
@@ -31,7 +31,8 @@ pub struct Echo {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Series {
     /// The pieces.
-    pub on: Pattern,
+    #[schemars(extend("x-synonym" = "on"))]
+    pub message: Pattern,
     /// What the pieces of one value have in common.
     pub key: Key,
     /// A piece's number, counted from 0 or from 1.
@@ -50,13 +51,14 @@ pub struct Series {
     pub json: Ids,
 }
 
-/// The pieces of a text are increments: violated when one after the other, from the first on, begins with all of the one before it.
-/// Two pieces prove nothing, because a text may repeat itself; three do.
+/// The pieces of a text are increments: violated when, from the first piece on, each piece begins with the complete piece before it.
+/// Two such pieces prove nothing, because a text may repeat itself; three do.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Increments {
     /// The pieces.
-    pub on: Pattern,
+    #[schemars(extend("x-synonym" = "on"))]
+    pub message: Pattern,
     /// The text of a piece.
     pub at: Pointer,
     /// What the pieces of one text have in common.

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::protocol::refs::{Refer, Refs, refer};
 
-refer!(Increasing { parts: [on, restarts, key], ids: [order, repeat, written], other: [at] });
+refer!(Increasing { parts: [message, restarts, key], ids: [order, repeat, written], other: [at] });
 refer!(Agreement { parts: [], ids: [content, complete], other: [] });
 refer!(Replay {
     parts: [resume, refused, resets, joined],
@@ -25,7 +25,7 @@ refer!(Dialogue {
     other: [text, asked, answered]
 });
 refer!(States {
-    parts: [on, known, key],
+    parts: [message, known, key],
     ids: [transition, start, terminal, overlap],
     other: [at, transitions, initial]
 });
@@ -46,23 +46,27 @@ refer!(Existence {
     ids: [decides],
     other: [within, min, max]
 });
-refer!(Unique { parts: [on], ids: [decides], other: [at, identity, within] });
+refer!(Unique { parts: [message], ids: [decides], other: [at, identity, within] });
 refer!(Constant { parts: [values, restarts, key], ids: [decides], other: [scope] });
-refer!(Cadence { parts: [on], ids: [decides], other: [period, factor] });
-refer!(Holds { parts: [on, told, key], ids: [decides], other: [schema, at, json] });
-refer!(Relation { parts: [on], ids: [decides], other: [left, is, right] });
-refer!(Proportion { parts: [on], ids: [decides], other: [value, part, minus, whole, factor, tolerance] });
-refer!(Projection { parts: [on, facts], ids: [], other: [cursor] });
+refer!(Cadence { parts: [message], ids: [decides], other: [period, factor] });
+refer!(Holds { parts: [message, told, key], ids: [decides], other: [schema, at, json] });
+refer!(Relation { parts: [message], ids: [decides], other: [left, is, right] });
+refer!(Proportion {
+    parts: [message],
+    ids: [decides],
+    other: [value, part, minus, whole, factor, tolerance]
+});
+refer!(Projection { parts: [message, facts], ids: [], other: [cursor] });
 refer!(Fact { parts: [when, fold], ids: [decides], other: [at] });
 refer!(Concatenation { parts: [piece, whole, key], ids: [decides], other: [loose] });
 refer!(Echo { parts: [request, reply, id], ids: [decides], other: [asked, told] });
-refer!(Series { parts: [on, key], ids: [complete, json], other: [part, total, text, same] });
+refer!(Series { parts: [message, key], ids: [complete, json], other: [part, total, text, same] });
 refer!(ServerRequests {
     parts: [],
     ids: [reused, resolved_twice, resolved_unasked, unresolved, answered_twice, answered_unasked],
     other: [of]
 });
-refer!(Increments { parts: [on, key], ids: [decides], other: [at] });
+refer!(Increments { parts: [message, key], ids: [decides], other: [at] });
 
 impl Refer for Fold {
     fn refer<'r>(&'r self, refs: &mut Refs<'r>) {

@@ -23,9 +23,10 @@ pub enum Spot {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct InText {
-    /// The place of the text. What is no JSON is the text that it is; where there is no text, there is no value.
+    /// The place of the text. If the text is not JSON, the value is the text itself; without a text, there is no value.
     pub json: Pointer,
-    /// The place in what the text holds; none: all of it.
+    /// The place in the parsed text; none: all of it.
+    #[schemars(extend("x-pointer" = "free"))]
     pub at: Option<Pointer>,
 }
 

@@ -69,7 +69,7 @@ impl Player {
         if self.has(Defect::RunsWhileAsking) {
             self.run_unseen(&command, LATE);
         }
-        if self.has(Defect::RemembersDenials) && self.conversation.lock().denied.contains(&command.words) {
+        if self.conversation.lock().denied.contains(&command.words) && self.has(Defect::RemembersDenials) {
             self.deny(&command, None);
             return Ok(());
         }
@@ -91,7 +91,7 @@ impl Player {
                 }
                 Review::Yes | Review::Always => {
                     self.approve(&command, answer.review);
-                    if self.has(Defect::YesIsNo) && answer.review == Review::Yes {
+                    if answer.review == Review::Yes && self.has(Defect::YesIsNo) {
                         self.deny(&command, None);
                         return Ok(());
                     }
@@ -135,24 +135,28 @@ impl Player {
 
     fn denied(&mut self, command: &Command, answer: Answer, early: Option<String>) -> Result<(), Stop> {
         self.conversation.lock().denied.insert(command.words.clone());
-        match self.conversation.behaviour().striking() {
-            Some(Defect::NoContinueStops) if answer.reason.is_none() => return Err(Stop::Exit),
-            Some(Defect::NoContinueRuns) => self.run_unseen(command, Duration::ZERO),
-            Some(Defect::DeniedRunsLate) => self.run_unseen(command, LATE),
-            Some(Defect::SiblingRunsDenied) => self.unrun.push(command.clone()),
-            Some(Defect::DenialIsSilent) => self.muted = true,
-            _ => {}
+        if answer.reason.is_none() && self.conversation.behaviour().strikes(Defect::NoContinueStops) {
+            return Err(Stop::Exit);
+        } else if self.conversation.behaviour().strikes(Defect::NoContinueRuns) {
+            self.run_unseen(command, Duration::ZERO)
+        } else if self.conversation.behaviour().strikes(Defect::DeniedRunsLate) {
+            self.run_unseen(command, LATE)
+        } else if self.conversation.behaviour().strikes(Defect::SiblingRunsDenied) {
+            self.unrun.push(command.clone())
+        } else if self.conversation.behaviour().strikes(Defect::DenialIsSilent) {
+            self.muted = true
         }
         self.deny_announced(command, answer.reason, early);
         Ok(())
     }
 
     fn stopped(&mut self, command: &Command) -> Result<(), Stop> {
-        match self.conversation.behaviour().striking() {
-            Some(Defect::NoExitRuns) => self.run_unseen(command, Duration::ZERO),
-            Some(Defect::ExitRunsLate) => self.run_unseen(command, LATE),
-            Some(Defect::NoExitGoesOn) => return Ok(()),
-            _ => {}
+        if self.conversation.behaviour().strikes(Defect::NoExitRuns) {
+            self.run_unseen(command, Duration::ZERO)
+        } else if self.conversation.behaviour().strikes(Defect::ExitRunsLate) {
+            self.run_unseen(command, LATE)
+        } else if self.conversation.behaviour().strikes(Defect::NoExitGoesOn) {
+            return Ok(());
         }
         if self.style(Style::ExitIsTold) {
             let id = self.new_id("sys");
@@ -179,20 +183,21 @@ impl Player {
         let elsewhere = {
             let state = conversation.shared.lock();
             let by = state.approved.get(&command.words);
-            let once = self.has(Defect::AsksOnceForAll) && by.is_some_and(|by| *by != conversation.number);
-            once || (self.has(Defect::AlwaysIsShared) && state.always.contains(&command.words))
+            let once = by.is_some_and(|by| *by != conversation.number) && self.has(Defect::AsksOnceForAll);
+            once || (state.always.contains(&command.words) && self.has(Defect::AlwaysIsShared))
         };
-        let sibling = self.has(Defect::YesForSiblings) && self.approved;
+        let sibling = self.approved && self.has(Defect::YesForSiblings);
         command.is_dangerous() && !known && !elsewhere && !sibling && !self.has(Defect::NeverAsks)
     }
 
     fn approve(&mut self, command: &Command, review: Review) {
         let conversation = Arc::clone(&self.conversation);
-        let for_good = match conversation.behaviour().striking() {
-            Some(Defect::YesIsAlways) => true,
-            Some(Defect::AlwaysIsOnce) => false,
-            _ => review == Review::Always,
-        };
+        let mut for_good = review == Review::Always;
+        conversation.behaviour().mutate(&mut for_good, |defect, for_good| match defect {
+            Defect::YesIsAlways => *for_good = true,
+            Defect::AlwaysIsOnce => *for_good = false,
+            _ => {}
+        });
         self.approved = true;
         if for_good {
             conversation.lock().always.insert(command.words.clone());

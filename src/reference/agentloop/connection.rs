@@ -90,7 +90,7 @@ impl Peer {
             conversation.shared.lock().orphans.insert(self.cause.clone());
             return;
         }
-        if self.has(Defect::RunsWhenGone) && conversation.lock().asking > 0 {
+        if conversation.lock().asking > 0 && self.has(Defect::RunsWhenGone) {
             conversation.lock().answers.push_back(Answer { review: Review::Yes, reason: None });
             conversation.changed.notify_waiters();
             return;
@@ -106,10 +106,11 @@ impl Peer {
         let body = match serde_json::from_slice::<Value>(bytes) {
             Ok(Value::Object(body)) => body,
             Ok(_) | Err(_) => {
-                match conversation.behaviour().striking() {
-                    Some(Defect::ClosesOnBadJson) => return false,
-                    Some(Defect::SilentOnBadJson) => {}
-                    _ => conversation.refuse("", "Invalid message format"),
+                if self.has(Defect::ClosesOnBadJson) {
+                    return false;
+                }
+                if !self.has(Defect::SilentOnBadJson) {
+                    conversation.refuse("", "Invalid message format");
                 }
                 return true;
             }
@@ -126,7 +127,7 @@ impl Peer {
         let id = body.get("id").and_then(Value::as_str).filter(|id| !id.is_empty());
         let id = match id {
             Some(id) => id,
-            None if self.has(Defect::TakesAnyId) && body.contains_key("id") => "any",
+            None if body.contains_key("id") && self.has(Defect::TakesAnyId) => "any",
             None => {
                 conversation.refuse("", "A message needs an id, a string");
                 return true;
@@ -136,18 +137,18 @@ impl Peer {
             conversation.refuse(id, "A message needs a type, a string");
             return true;
         };
-        if self.has(Defect::NeedsUuid) && uuid::Uuid::try_parse(id).is_err() {
+        if uuid::Uuid::try_parse(id).is_err() && self.has(Defect::NeedsUuid) {
             conversation.error(id, "The id must be a UUID", Value::Null);
             return true;
         }
         conversation.note_route(id);
-        if self.has(Defect::RefusesNullPayload) && body.get("payload").is_some_and(Value::is_null) {
+        if body.get("payload").is_some_and(Value::is_null) && self.has(Defect::RefusesNullPayload) {
             conversation.error(id, "The payload must be an object", Value::Null);
             return true;
         }
         let empty = Map::new();
         let payload = body.get("payload").and_then(Value::as_object);
-        if self.has(Defect::NeedsPayload) && payload.is_none() {
+        if payload.is_none() && self.has(Defect::NeedsPayload) {
             conversation.error(id, "A message needs a payload", Value::Null);
             return true;
         }
@@ -181,11 +182,12 @@ impl Peer {
             }
             inner.context.compact(conversation.behaviour())
         };
-        let times = match conversation.behaviour().striking() {
-            Some(Defect::IgnoresCompact) => 0,
-            Some(Defect::CompactsTwice) => 2,
-            _ => 1,
-        };
+        let mut times = 1;
+        conversation.behaviour().mutate(&mut times, |defect, times| match defect {
+            Defect::IgnoresCompact => *times = 0,
+            Defect::CompactsTwice => *times = 2,
+            _ => {}
+        });
         for _ in 0..times {
             conversation.send(id, "context_compacted", report.clone());
         }
@@ -230,7 +232,7 @@ impl Peer {
         }
         {
             let mut inner = conversation.lock();
-            if self.has(Defect::OneTurnOnly) && inner.finished {
+            if inner.finished && self.has(Defect::OneTurnOnly) {
                 return;
             }
             inner.busy = true;
@@ -251,7 +253,7 @@ impl Peer {
             _ => return Err("Failed to process user input: payload.input must be an array"),
         };
         let previous = payload.get("previousResponseId").and_then(Value::as_str);
-        if self.has(Defect::KnowsResponseIds) && previous.is_some() {
+        if previous.is_some() && self.has(Defect::KnowsResponseIds) {
             return Err("Failed to process user input: unknown previousResponseId");
         }
         let most = if self.has(Defect::OneItemOnly) { 1 } else { usize::MAX };
@@ -263,31 +265,32 @@ impl Peer {
     fn answer(&self, id: &str, payload: &Map<String, Value>) {
         let conversation = &self.conversation;
         let text = |name: &str| payload.get(name).and_then(Value::as_str);
-        let review = match (text("review").map(Review::named), conversation.behaviour().striking()) {
-            (Some(None), Some(Defect::AnyReviewApproves)) => Some(Review::Yes),
-            (None, Some(Defect::NoReviewApproves)) if payload.get("review").is_none_or(Value::is_null) => {
-                Some(Review::Yes)
-            }
-            (review, _) => review.flatten(),
+        let is_missing = payload.get("review").is_none_or(Value::is_null);
+        let review = match text("review").map(Review::named) {
+            Some(None) if self.has(Defect::AnyReviewApproves) => Some(Review::Yes),
+            None if is_missing && self.has(Defect::NoReviewApproves) => Some(Review::Yes),
+            review => review.flatten(),
         };
         let is_null = payload.get("customDenyMessage").is_some_and(Value::is_null);
         let has_extra =
             text("explanation").is_some() && payload.get("applyPatch").is_some_and(Value::is_object);
         let refused =
-            (self.has(Defect::RefusesNull) && is_null) || (self.has(Defect::RefusesExplanation) && has_extra);
+            (is_null && self.has(Defect::RefusesNull)) || (has_extra && self.has(Defect::RefusesExplanation));
         let Some(review) = review.filter(|_| !refused) else {
             self.refused_review(payload.get("review").is_some_and(|review| !review.is_null()));
-            return self.stray(id, "Invalid approval response");
+            return self.unexpected_answer(id, "Invalid approval response");
         };
         let mut inner = conversation.lock();
-        let keeps = match conversation.behaviour().striking() {
-            Some(Defect::KeepsStrayApproval) => true,
-            Some(Defect::KeepsStrayDenial) => matches!(review, Review::NoContinue | Review::NoExit),
-            _ => false,
-        };
+        let mut keeps = false;
+        conversation.behaviour().mutate(&mut keeps, |defect, keeps| match defect {
+            _ if inner.asking > 0 => {}
+            Defect::KeepsStrayApproval => *keeps = true,
+            Defect::KeepsStrayDenial => *keeps = matches!(review, Review::NoContinue | Review::NoExit),
+            _ => {}
+        });
         if inner.asking == 0 && !keeps {
             drop(inner);
-            return self.stray(id, "No pending approval request");
+            return self.unexpected_answer(id, "No pending approval request");
         }
         inner.asking = inner.asking.saturating_sub(1);
         conversation.behaviour().note(Happening::Decided);
@@ -300,7 +303,7 @@ impl Peer {
     }
 
     /// An approval_response decides nothing.
-    fn stray(&self, id: &str, problem: &str) {
+    fn unexpected_answer(&self, id: &str, problem: &str) {
         if self.style(Style::SilentOnStray) {
             return self.conversation.behaviour().note(Happening::Error);
         }
@@ -310,21 +313,16 @@ impl Peer {
     /// What defects make of a review that is none, besides refusing it.
     fn refused_review(&self, is_unknown: bool) {
         let conversation = &self.conversation;
-        let pending = conversation.lock().pending.clone();
-        match (conversation.behaviour().striking(), pending) {
-            (Some(Defect::UnknownReviewRuns), Some(command)) if is_unknown => {
-                command.run(&mut conversation.shared.lock().notes);
-            }
-            (Some(Defect::MissingReviewRuns), Some(command)) if !is_unknown => {
-                command.run(&mut conversation.shared.lock().notes);
-            }
-            (Some(Defect::UnknownReviewDenies), Some(_)) if is_unknown => {
-                let mut inner = conversation.lock();
-                inner.asking = inner.asking.saturating_sub(1);
-                inner.answers.push_back(Answer { review: Review::NoContinue, reason: None });
-                conversation.changed.notify_waiters();
-            }
-            _ => {}
+        let Some(command) = conversation.lock().pending.clone() else { return };
+        let runs = if is_unknown { Defect::UnknownReviewRuns } else { Defect::MissingReviewRuns };
+        if self.has(runs) {
+            command.run(&mut conversation.shared.lock().notes);
+        }
+        if is_unknown && self.has(Defect::UnknownReviewDenies) {
+            let mut inner = conversation.lock();
+            inner.asking = inner.asking.saturating_sub(1);
+            inner.answers.push_back(Answer { review: Review::NoContinue, reason: None });
+            conversation.changed.notify_waiters();
         }
     }
 
@@ -335,24 +333,24 @@ impl Peer {
             inner.queries += 1;
             (inner.context.info(conversation.behaviour()), inner.queries, inner.busy)
         };
-        match conversation.behaviour().striking() {
-            Some(Defect::SilentOnContext) => return,
-            Some(Defect::ContextWaits) if busy => return,
-            Some(Defect::LosesBursts) if queries > 50 => return,
-            Some(Defect::ContextStartsTurn) if !busy && !has_payload => {
-                conversation.lock().turns += 1;
-                conversation.send(id, "loading_state", json!({ "loading": true }));
-                let item = super::items::message(
-                    "resp_info",
-                    "assistant",
-                    "let me see",
-                    &conversation.behaviour().without_defect(),
-                );
-                conversation.send(id, "response_item", item);
-                conversation.send(id, "loading_state", json!({ "loading": false }));
-                conversation.finish(id);
-            }
-            _ => {}
+        let is_silent = self.has(Defect::SilentOnContext)
+            || (busy && self.has(Defect::ContextWaits))
+            || (queries > 50 && self.has(Defect::LosesBursts));
+        if is_silent {
+            return;
+        }
+        if !busy && !has_payload && self.has(Defect::ContextStartsTurn) {
+            conversation.lock().turns += 1;
+            conversation.send(id, "loading_state", json!({ "loading": true }));
+            let item = super::items::message(
+                "resp_info",
+                "assistant",
+                "let me see",
+                &conversation.behaviour().without_defect(),
+            );
+            conversation.send(id, "response_item", item);
+            conversation.send(id, "loading_state", json!({ "loading": false }));
+            conversation.finish(id);
         }
         if self.has(Defect::AnswersTwice) {
             conversation.send(id, "context_info", info.clone());

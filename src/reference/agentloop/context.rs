@@ -76,18 +76,18 @@ impl Context {
         let mut report = json!({
             "oldTokenCount": old, "newTokenCount": new, "reductionPercent": reduction, "strategy": STRATEGY,
         });
-        match behaviour.striking() {
-            Some(Defect::NoReduction) => {
+        behaviour.mutate(&mut report, |defect, report| match defect {
+            Defect::NoReduction => {
                 report.as_object_mut().map(|report| report.remove("reductionPercent"));
             }
-            Some(Defect::ReductionOfTheRest) => report["reductionPercent"] = json!(percent(new, old)),
-            Some(Defect::CompactionGrows) => {
+            Defect::ReductionOfTheRest => report["reductionPercent"] = json!(percent(new, old)),
+            Defect::CompactionGrows => {
                 report["newTokenCount"] = json!(old + 1);
                 report["reductionPercent"] = json!(-percent(1, old));
             }
-            Some(Defect::OtherStrategy) => report["strategy"] = json!("summary"),
+            Defect::OtherStrategy => report["strategy"] = json!("summary"),
             _ => {}
-        }
+        });
         report
     }
 
@@ -97,17 +97,20 @@ impl Context {
         if behaviour.style(Style::CountsThePrompt) {
             (used, entries) = (used + PROMPT, json!(self.entries + 1));
         }
-        match behaviour.striking() {
-            Some(Defect::StaleCounts) => (used, entries) = (0, json!(0)),
-            Some(Defect::FractionalLength) => entries = json!(self.entries as f64 + 0.5),
-            Some(Defect::OverTheLimit) => most = (used / 2).max(1),
-            _ => {}
+        if behaviour.strikes(Defect::StaleCounts) {
+            (used, entries) = (0, json!(0))
+        } else if behaviour.strikes(Defect::FractionalLength) {
+            entries = json!(self.entries as f64 + 0.5)
+        } else if behaviour.strikes(Defect::OverTheLimit) {
+            most = (used / 2).max(1)
         }
         let usage = rounded(behaviour, percent(used, most));
-        let usage = match behaviour.striking() {
-            Some(Defect::UsageAsText) => json!(format!("{usage}%")),
-            Some(Defect::UsageAsFraction) => json!(usage / 100.0),
-            _ => json!(usage),
+        let usage = if behaviour.strikes(Defect::UsageAsText) {
+            json!(format!("{usage}%"))
+        } else if behaviour.strikes(Defect::UsageAsFraction) {
+            json!(usage / 100.0)
+        } else {
+            json!(usage)
         };
         json!({
             "tokenCount": used, "usagePercent": usage, "transcriptLength": entries, "maxTokens": most,

@@ -136,11 +136,12 @@ impl Conversation {
             }
         }
         self.transmit(&mut inner, cause, kind, payload);
-        let again = match self.behaviour().striking() {
-            Some(Defect::LoadingTwice) => kind == "loading_state" && !last,
-            Some(Defect::IdleTwice) => last,
-            _ => false,
-        };
+        let mut again = false;
+        self.behaviour().mutate(&mut again, |defect, again| match defect {
+            Defect::LoadingTwice => *again = kind == "loading_state" && !last,
+            Defect::IdleTwice => *again = last,
+            _ => {}
+        });
         if again {
             self.transmit(&mut inner, cause, kind, json!({ "loading": !last }));
         }
@@ -148,39 +149,40 @@ impl Conversation {
 
     fn transmit(&self, inner: &mut Inner, cause: &str, kind: &str, payload: Value) {
         inner.frames += 1;
-        let id = match self.behaviour().striking() {
-            Some(Defect::IdsAreNumbers) => inner.frames.to_string(),
-            Some(Defect::IdsRepeat) if kind == "response_item" => {
-                Uuid::from_u128(inner.turns.into()).to_string()
-            }
-            _ if self.style(Style::EchoesIds)
-                && !cause.is_empty()
-                && matches!(kind, "context_info" | "error") =>
-            {
-                cause.to_owned()
-            }
-            _ if self.style(Style::PlainIds) => format!("srv-{}-{}", self.number, inner.frames),
-            _ => Uuid::new_v4().to_string(),
+        let echoes = self.style(Style::EchoesIds) && !cause.is_empty();
+        let id = if self.has(Defect::IdsAreNumbers) {
+            inner.frames.to_string()
+        } else if kind == "response_item" && self.has(Defect::IdsRepeat) {
+            Uuid::from_u128(inner.turns.into()).to_string()
+        } else if echoes && matches!(kind, "context_info" | "error") {
+            cause.to_owned()
+        } else if self.style(Style::PlainIds) {
+            format!("srv-{}-{}", self.number, inner.frames)
+        } else {
+            Uuid::new_v4().to_string()
         };
         let mut frame = json!({ "id": id, "type": kind, "payload": payload });
         apply_frame_fault(&mut frame, kind, self.behaviour());
         variants::shape_frame(self.behaviour(), &mut frame, kind);
         let text = frame.to_string();
-        let message = match self.behaviour().striking() {
-            Some(Defect::BinaryFinish) if kind == "agent_finished" => Message::binary(text.into_bytes()),
-            _ => Message::text(text),
-        };
+        let mut message = Message::text(text);
+        self.behaviour().mutate(&mut message, |defect, message| {
+            if defect == Defect::BinaryFinish && kind == "agent_finished" {
+                *message = Message::Binary(message.clone().into_data());
+            }
+        });
         self.outbox_for(cause, kind).send(message);
     }
 
     /// The connection that a message goes to: this one.
     fn outbox_for(&self, cause: &str, kind: &str) -> Outbox {
         let state = self.shared.lock();
-        let elsewhere = match self.behaviour().striking() {
-            Some(Defect::RoutesByClientId) => matches!(kind, "response_item" | "error"),
-            Some(Defect::TurnsOutliveConnections) => state.orphans.contains(cause),
-            _ => false,
-        };
+        let mut elsewhere = false;
+        self.behaviour().mutate(&mut elsewhere, |defect, elsewhere| match defect {
+            Defect::RoutesByClientId => *elsewhere = matches!(kind, "response_item" | "error"),
+            Defect::TurnsOutliveConnections => *elsewhere = state.orphans.contains(cause),
+            _ => {}
+        });
         let other = state.routes.get(cause).filter(|_| elsewhere);
         other.map_or(&self.outbox, |(_, outbox)| outbox).clone()
     }
@@ -188,14 +190,10 @@ impl Conversation {
     /// Notes that this connection uses a message id.
     pub fn note_route(&self, id: &str) {
         let mut state = self.shared.lock();
-        match self.behaviour().striking() {
-            Some(Defect::RoutesByClientId) => {
-                state.routes.entry(id.to_owned()).or_insert_with(|| (self.number, self.outbox.clone()));
-            }
-            Some(Defect::TurnsOutliveConnections) => {
-                state.routes.insert(id.to_owned(), (self.number, self.outbox.clone()));
-            }
-            _ => {}
+        if self.behaviour().strikes(Defect::RoutesByClientId) {
+            state.routes.entry(id.to_owned()).or_insert_with(|| (self.number, self.outbox.clone()));
+        } else if self.behaviour().strikes(Defect::TurnsOutliveConnections) {
+            state.routes.insert(id.to_owned(), (self.number, self.outbox.clone()));
         }
     }
 
@@ -221,11 +219,12 @@ impl Conversation {
 
     fn transmit_finish(&self, inner: &mut Inner, cause: &str) {
         let turn = if self.has(Defect::ResponseIdRepeats) { 1 } else { inner.turns };
-        let times = match self.behaviour().striking() {
-            Some(Defect::NeverFinishes) => 0,
-            Some(Defect::FinishesTwice) => 2,
-            _ => 1,
-        };
+        let mut times = 1;
+        self.behaviour().mutate(&mut times, |defect, times| match defect {
+            Defect::NeverFinishes => *times = 0,
+            Defect::FinishesTwice => *times = 2,
+            _ => {}
+        });
         inner.finished = true;
         for time in 0..times {
             let again = if time > 0 { "_again" } else { "" };
@@ -314,21 +313,20 @@ impl Conversation {
 
 /// What a defect makes of a frame.
 fn apply_frame_fault(frame: &mut Value, kind: &str, behaviour: &Behaviour) {
-    let mut lose = |name: &str| {
-        frame.as_object_mut().map(|frame| frame.remove(name));
-    };
-    match (behaviour.striking(), kind) {
-        (Some(Defect::ErrorWithoutId), "error") => lose("id"),
-        (Some(Defect::LoadingBesidePayload), "loading_state") => {
+    behaviour.mutate(frame, |defect, frame| match (defect, kind) {
+        (Defect::ErrorWithoutId, "error") => {
+            frame.as_object_mut().map(|frame| frame.remove("id"));
+        }
+        (Defect::LoadingBesidePayload, "loading_state") => {
             let loading = frame["payload"]["loading"].clone();
             *frame = json!({ "id": frame["id"], "type": kind, "loading": loading });
         }
-        (Some(Defect::LoadingAsText), "loading_state") => {
+        (Defect::LoadingAsText, "loading_state") => {
             let text = frame["payload"]["loading"].to_string();
             frame["payload"]["loading"] = json!(text);
         }
-        (Some(Defect::LoadingInAnArray), "loading_state") => *frame = json!([frame]),
-        (Some(Defect::NoResponseId), "agent_finished") => frame["payload"] = json!({}),
+        (Defect::LoadingInAnArray, "loading_state") => *frame = json!([frame]),
+        (Defect::NoResponseId, "agent_finished") => frame["payload"] = json!({}),
         _ => {}
-    }
+    });
 }

@@ -42,16 +42,12 @@ impl Player {
         if conversation.style(Style::ReportsContext) {
             conversation.report_context();
         }
-        match conversation.behaviour().striking() {
-            Some(Defect::ItemLongAfter) => {
-                tokio::time::sleep(LATE).await;
-                self.one_more_thing();
-            }
-            Some(Defect::FinishesLateAgain) => {
-                tokio::time::sleep(LATE).await;
-                conversation.finish_again(&cause);
-            }
-            _ => {}
+        if conversation.behaviour().strikes(Defect::ItemLongAfter) {
+            tokio::time::sleep(LATE).await;
+            self.one_more_thing();
+        } else if conversation.behaviour().strikes(Defect::FinishesLateAgain) {
+            tokio::time::sleep(LATE).await;
+            conversation.finish_again(&cause);
         }
     }
 

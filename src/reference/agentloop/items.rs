@@ -93,17 +93,15 @@ impl Command {
         if let Kind::Patch(patch) = &self.kind {
             request["applyPatch"] = json!({ "patch": patch });
         }
-        match (behaviour.striking(), &self.kind) {
-            (Some(Defect::CommandAsText), _) => request["command"] = json!(self.words.join(" ")),
-            (Some(Defect::NoPatch), _) => {
+        behaviour.mutate(&mut request, |defect, request| match (defect, &self.kind) {
+            (Defect::CommandAsText, _) => request["command"] = json!(self.words.join(" ")),
+            (Defect::NoPatch, _) => {
                 request.as_object_mut().map(|request| request.remove("applyPatch"));
             }
-            (Some(Defect::PatchHasNoText), Kind::Patch(_)) => request["applyPatch"] = json!({ "files": 1 }),
-            (Some(Defect::PatchEverywhere), Kind::Function | Kind::Shell) => {
-                request["applyPatch"] = json!({})
-            }
+            (Defect::PatchHasNoText, Kind::Patch(_)) => request["applyPatch"] = json!({ "files": 1 }),
+            (Defect::PatchEverywhere, Kind::Function | Kind::Shell) => request["applyPatch"] = json!({}),
             _ => {}
-        }
+        });
         request
     }
 
@@ -121,17 +119,17 @@ impl Command {
             let text = arguments.to_string();
             json!({ "id": id, "type": "function_call", "call_id": id, "name": name, "arguments": text })
         };
-        match behaviour.striking() {
-            Some(Defect::ItemWithoutType) => {
+        behaviour.mutate(&mut item, |defect, item| match defect {
+            Defect::ItemWithoutType => {
                 item.as_object_mut().map(|item| item.remove("type"));
             }
-            Some(Defect::ArgumentsAsObject) if !shell => item["arguments"] = Value::Object(self.args.clone()),
-            Some(Defect::ArgumentsAreNoJson) if !shell => item["arguments"] = json!("key=value"),
-            Some(Defect::ShellCommandAsText) if shell => {
+            Defect::ArgumentsAsObject if !shell => item["arguments"] = Value::Object(self.args.clone()),
+            Defect::ArgumentsAreNoJson if !shell => item["arguments"] = json!("key=value"),
+            Defect::ShellCommandAsText if shell => {
                 item["action"] = json!({ "command": self.words.join(" ") });
             }
             _ => {}
-        }
+        });
         item
     }
 
@@ -149,22 +147,22 @@ impl Command {
         let kind = if shell { "local_shell_call_output" } else { "function_call_output" };
         let text = output.to_string();
         let mut item = json!({ "id": format!("{id}-output"), "type": kind, "call_id": id, "output": text });
-        match behaviour.striking() {
-            Some(Defect::ItemWithoutId) => {
+        behaviour.mutate(&mut item, |defect, item| match defect {
+            Defect::ItemWithoutId => {
                 item.as_object_mut().map(|item| item.remove("id"));
             }
-            Some(Defect::OutputOfAnotherCall) if !shell => item["call_id"] = json!("call_0"),
-            Some(Defect::OutputAsObject) if !shell => item["output"] = output,
-            Some(Defect::ShellOutputAsObject) if shell => item["output"] = output,
+            Defect::OutputOfAnotherCall if !shell => item["call_id"] = json!("call_0"),
+            Defect::OutputAsObject if !shell => item["output"] = output,
+            Defect::ShellOutputAsObject if shell => item["output"] = output,
             _ => {}
-        }
+        });
         item
     }
 }
 
 /// A message item, or a chunk of one.
 pub(super) fn message(id: &str, role: &str, text: &str, behaviour: &Behaviour) -> Value {
-    let kind = if behaviour.strikes(Defect::OutputText) && role == "assistant" {
+    let kind = if role == "assistant" && behaviour.strikes(Defect::OutputText) {
         "output_text"
     } else {
         "input_text"
@@ -176,7 +174,7 @@ pub(super) fn message(id: &str, role: &str, text: &str, behaviour: &Behaviour) -
     };
     let content: Vec<Value> = parts.iter().map(|text| json!({ "type": kind, "text": text })).collect();
     let mut item = json!({ "id": id, "type": "message", "role": role, "content": content });
-    if behaviour.strikes(Defect::MessageWithoutRole) && role == "assistant" {
+    if role == "assistant" && behaviour.strikes(Defect::MessageWithoutRole) {
         item.as_object_mut().map(|item| item.remove("role"));
     }
     item

@@ -264,7 +264,7 @@ impl Agent for Player {
             let shared = self.has(Defect::MergesMessages).then(|| format!("msg_{}", self.cause));
             self.message = shared.unwrap_or_else(|| self.new_id("msg"));
         }
-        if self.has(Defect::ChunksOutOfOrder) && !chunks.is_empty() {
+        if !chunks.is_empty() && self.has(Defect::ChunksOutOfOrder) {
             chunks.rotate_left(1);
         }
         self.so_far.clear();
@@ -278,12 +278,13 @@ impl Agent for Player {
     fn say(&mut self, chunk: Chunk) {
         self.so_far.push_str(&chunk.text);
         let id = if self.has(Defect::IdPerChunk) { self.new_id("msg") } else { self.message.clone() };
-        let text = match self.conversation.behaviour().striking() {
-            Some(Defect::Cumulative) => self.so_far.clone(),
-            Some(Defect::TrimsText) => chunk.text.trim().to_owned(),
-            Some(Defect::EscapesText) => chunk.text.replace('<', "&lt;"),
-            _ => chunk.text,
-        };
+        let mut text = chunk.text;
+        self.conversation.behaviour().mutate(&mut text, |defect, text| match defect {
+            Defect::Cumulative => *text = self.so_far.clone(),
+            Defect::TrimsText => *text = text.trim().to_owned(),
+            Defect::EscapesText => *text = text.replace('<', "&lt;"),
+            _ => {}
+        });
         let item = items::message(&id, "assistant", &text, self.conversation.behaviour());
         if !self.muted {
             self.item(item);

@@ -76,12 +76,12 @@ pub(super) fn check<'b>(body: &'b Map<String, Value>, behaviour: &Behaviour) -> 
         let overlooked = overlooked.is_some_and(|defect| behaviour.strikes(defect));
         match body.get(*name).filter(|value| !value.is_null()) {
             None if !required || overlooked => {}
-            None if behaviour.strikes(Defect::ContentMayBeMissing) && *name == "content" => {}
-            None if behaviour.strikes(Defect::DecisionMayBeMissing) && *name == "decision" => {}
+            None if *name == "content" && behaviour.strikes(Defect::ContentMayBeMissing) => {}
+            None if *name == "decision" && behaviour.strikes(Defect::DecisionMayBeMissing) => {}
             None => return Err(refuse("MISSING_FIELD", format!("{name} is missing"))),
             Some(value) if fits(value, *field) || overlooked => {}
-            Some(_) if behaviour.strikes(Defect::AnyContent) && *name == "content" => {}
-            Some(_) if behaviour.strikes(Defect::AnyDecision) && *name == "decision" => {}
+            Some(_) if *name == "content" && behaviour.strikes(Defect::AnyContent) => {}
+            Some(_) if *name == "decision" && behaviour.strikes(Defect::AnyDecision) => {}
             Some(_) => return Err(refuse("INVALID_FORMAT", format!("{name} is not as it must be"))),
         }
     }
@@ -99,10 +99,10 @@ pub(super) fn check<'b>(body: &'b Map<String, Value>, behaviour: &Behaviour) -> 
         {
             Err(refuse("MISSING_FIELD", "modified_arguments is missing"))
         }
-        "hitl_decision" if behaviour.strikes(Defect::FeedbackIsRequired) && rejects_silently(body) => {
+        "hitl_decision" if rejects_silently(body) && behaviour.strikes(Defect::FeedbackIsRequired) => {
             Err(refuse("MISSING_FIELD", "feedback is missing"))
         }
-        "user_message" if behaviour.strikes(Defect::RoleIsRequired) && !body.contains_key("role") => {
+        "user_message" if !body.contains_key("role") && behaviour.strikes(Defect::RoleIsRequired) => {
             Err(refuse("MISSING_FIELD", "role is missing"))
         }
         "user_message"

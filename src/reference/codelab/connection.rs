@@ -106,16 +106,19 @@ impl Peer<'_> {
     }
 
     fn error(&self, refusal: &Refusal) -> Value {
-        let code = match (refusal.code, self.behaviour().striking()) {
-            ("INVALID_CALL_ID", Some(Defect::WrongCode)) => "TOOL_NOT_FOUND",
-            (code, _) => code,
+        let code = match refusal.code {
+            "INVALID_CALL_ID" if self.has(Defect::WrongCode) => "TOOL_NOT_FOUND",
+            code => code,
         };
         let content = format!("{code}: {}", refusal.message);
-        match self.behaviour().striking() {
-            Some(Defect::ErrorUnderAnotherType) => json!({ "type": "failure", "content": content }),
-            Some(Defect::ErrorWithoutContent) => json!({ "type": "error", "message": content }),
-            Some(Defect::UnlistedCode) => json!({ "type": "error", "content": content, "code": "E42" }),
-            _ => super::variants::error(self.behaviour(), code, &refusal.message),
+        if self.behaviour().strikes(Defect::ErrorUnderAnotherType) {
+            json!({ "type": "failure", "content": content })
+        } else if self.behaviour().strikes(Defect::ErrorWithoutContent) {
+            json!({ "type": "error", "message": content })
+        } else if self.behaviour().strikes(Defect::UnlistedCode) {
+            json!({ "type": "error", "content": content, "code": "E42" })
+        } else {
+            super::variants::error(self.behaviour(), code, &refusal.message)
         }
     }
 
@@ -135,7 +138,7 @@ impl Peer<'_> {
     fn command(&mut self, bytes: &[u8]) {
         let Some((session, _)) = self.joined.clone() else { return };
         session.behaviour.message(bytes);
-        if self.has(Defect::DeafWhileStreaming) && session.lock().is_streaming() {
+        if session.lock().is_streaming() && self.has(Defect::DeafWhileStreaming) {
             return;
         }
         let body = match serde_json::from_slice::<Value>(bytes) {

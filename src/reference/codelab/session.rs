@@ -82,23 +82,23 @@ impl Inner {
             "type": "tool_call", "call_id": call.id, "tool_name": call.tool, "arguments": call.args,
             "requires_approval": call.guarded,
         });
-        match behaviour.striking() {
-            Some(Defect::CallIdAsNumber) => frame["call_id"] = json!(7),
-            Some(Defect::DotsBecomeUnderscores) => frame["tool_name"] = json!(call.tool.replace('.', "_")),
-            Some(Defect::ArgumentsAsText) => frame["arguments"] = json!(frame["arguments"].to_string()),
-            Some(Defect::NeverAsks) => frame["requires_approval"] = json!(false),
-            Some(Defect::AlwaysAsks) => frame["requires_approval"] = json!(true),
-            Some(Defect::NoApprovalFlag) => {
+        behaviour.mutate(&mut frame, |defect, frame| match defect {
+            Defect::CallIdAsNumber => frame["call_id"] = json!(7),
+            Defect::DotsBecomeUnderscores => frame["tool_name"] = json!(call.tool.replace('.', "_")),
+            Defect::ArgumentsAsText => frame["arguments"] = json!(frame["arguments"].to_string()),
+            Defect::NeverAsks => frame["requires_approval"] = json!(false),
+            Defect::AlwaysAsks => frame["requires_approval"] = json!(true),
+            Defect::NoApprovalFlag => {
                 frame.as_object_mut().map(|frame| frame.remove("requires_approval"));
             }
-            Some(Defect::ToolUnderAnotherName) => {
+            Defect::ToolUnderAnotherName => {
                 if let Some(map) = frame.as_object_mut() {
                     let name = map.remove("tool_name").unwrap_or_default();
                     map.insert("name".into(), name);
                 }
             }
             _ => {}
-        }
+        });
         frame
     }
 
@@ -164,10 +164,12 @@ impl Session {
         let widened = self.style(Style::MoreFields).then(|| super::variants::widened(frame));
         let frame = widened.as_ref().unwrap_or(frame);
         for client in inner.clients.values() {
-            client.send(match self.behaviour.striking() {
-                Some(Defect::BinaryFrames) => Message::binary(frame.to_string().into_bytes()),
-                Some(Defect::FramesInArrays) => text(&json!([frame])),
-                _ => text(frame),
+            client.send(if self.behaviour.strikes(Defect::BinaryFrames) {
+                Message::binary(frame.to_string().into_bytes())
+            } else if self.behaviour.strikes(Defect::FramesInArrays) {
+                text(&json!([frame]))
+            } else {
+                text(frame)
             });
         }
     }
@@ -241,13 +243,14 @@ impl Session {
             if early && self.style(Style::EarlyResultIgnored) {
                 return Ok(());
             }
-            return self.stray(inner, id, false);
+            return self.unexpected_answer(inner, id, false);
         };
-        let stalls = match self.behaviour.striking() {
-            Some(Defect::ErrorResultsStall) => body.contains_key("error"),
-            Some(Defect::ForgetsCallsAfterText) => inner.after_text,
-            _ => false,
-        };
+        let mut stalls = false;
+        self.behaviour.mutate(&mut stalls, |defect, stalls| match defect {
+            Defect::ErrorResultsStall => *stalls = body.contains_key("error"),
+            Defect::ForgetsCallsAfterText => *stalls = inner.after_text,
+            _ => {}
+        });
         if stalls {
             return Ok(());
         }
@@ -259,7 +262,7 @@ impl Session {
     }
 
     /// An answer to a call that is not open.
-    fn stray(&self, inner: &mut Inner, id: &str, decision: bool) -> Result<(), Refusal> {
+    fn unexpected_answer(&self, inner: &mut Inner, id: &str, decision: bool) -> Result<(), Refusal> {
         let guarded = inner.answered.get(id).copied();
         let known = guarded.is_some();
         let again = if decision { Defect::DecidesAgain } else { Defect::AnswersAgain };
@@ -295,9 +298,9 @@ impl Session {
         let id = of("call_id").unwrap_or_default();
         let found =
             open.iter().copied().find(|index| inner.calls[*index].id == id || !body.contains_key("call_id"));
-        let Some(found) = found else { return self.stray(inner, id, true) };
+        let Some(found) = found else { return self.unexpected_answer(inner, id, true) };
         let all = if self.has(Defect::OneDecisionForAll) { open } else { vec![found] };
-        if self.has(Defect::EmptyEditsDrop) && edits_nothing(body) {
+        if edits_nothing(body) && self.has(Defect::EmptyEditsDrop) {
             inner.calls[found].id.clear();
             return Err(refuse("MISSING_FIELD", "modified_arguments is missing"));
         }
@@ -321,7 +324,11 @@ impl Session {
         {
             args.clone_from(modified);
         }
-        let stays = if rejects { !self.has(Defect::RejectedCallsRun) } else { self.shams(&of("decision")) };
+        let stays = if rejects {
+            !self.has(Defect::RejectedCallsRun)
+        } else {
+            self.ignores_approval(&of("decision"))
+        };
         if !rejects && self.style(Style::IdeRuns) {
             // From now on it is open like any other.
             inner.calls[index].guarded = false;
@@ -345,18 +352,19 @@ impl Session {
     }
 
     /// An approval that has no effect: a defect.
-    fn shams(&self, decision: &Option<&str>) -> bool {
+    fn ignores_approval(&self, decision: &Option<&str>) -> bool {
         self.has(Defect::ApprovedCallsDoNotRun) && *decision == Some("approve")
     }
 
     /// Goes on as if every call of a kind had been answered: a defect.
     pub fn presume(&self, inner: &mut Inner) {
         for call in &mut inner.calls {
-            let presumed = match self.behaviour.striking() {
-                Some(Defect::DoesNotWaitForResults) => !call.guarded,
-                Some(Defect::DoesNotWaitForCommands) => call.tool == "execute_command",
-                _ => false,
-            };
+            let mut presumed = false;
+            self.behaviour.mutate(&mut presumed, |defect, presumed| match defect {
+                Defect::DoesNotWaitForResults => *presumed = !call.guarded,
+                Defect::DoesNotWaitForCommands => *presumed = call.tool == "execute_command",
+                _ => {}
+            });
             if presumed {
                 call.outcome = Some(String::new());
                 inner.answered.insert(call.id.clone(), call.guarded);

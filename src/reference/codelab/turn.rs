@@ -26,11 +26,12 @@ impl From<Cancelled> for Over {
 
 /// Begins a turn, or keeps the text until the turn that is under way is over.
 pub(super) fn begin(session: &Arc<Session>, inner: &mut Inner, text: &str) {
-    let deaf = match session.behaviour.striking() {
-        Some(Defect::DedupesByText) => inner.said.as_deref() == Some(text),
-        Some(Defect::StuckAfterRejection) => inner.rejected,
-        _ => false,
-    };
+    let mut deaf = false;
+    session.behaviour.mutate(&mut deaf, |defect, deaf| match defect {
+        Defect::DedupesByText => *deaf = inner.said.as_deref() == Some(text),
+        Defect::StuckAfterRejection => *deaf = inner.rejected,
+        _ => {}
+    });
     inner.said = Some(text.to_owned());
     if deaf {
         return;
@@ -129,47 +130,38 @@ impl Turn {
     }
 
     fn apply_chunk_faults(&self, mut chunks: Vec<String>) -> Vec<String> {
-        match self.session.behaviour.striking() {
-            Some(Defect::SaysAllAtOnce) => chunks = vec![chunks.concat()],
-            Some(Defect::SwapsTokens) if chunks.len() > 2 => chunks.swap(0, 1),
-            Some(Defect::TrimsTokens) => {
+        self.session.behaviour.mutate(&mut chunks, |defect, chunks| match defect {
+            Defect::SaysAllAtOnce => *chunks = vec![chunks.concat()],
+            Defect::SwapsTokens if chunks.len() > 2 => chunks.swap(0, 1),
+            Defect::TrimsTokens => {
                 chunks.iter_mut().for_each(|chunk| *chunk = chunk.trim().to_owned());
             }
-            Some(Defect::AsciiOnly) => chunks.iter_mut().for_each(|chunk| {
+            Defect::AsciiOnly => chunks.iter_mut().for_each(|chunk| {
                 *chunk = chunk.chars().map(|c| if c.is_ascii() { c } else { '?' }).collect();
             }),
             _ => {}
-        }
+        });
         chunks
     }
 
     fn token(&self, token: &str, is_final: bool) -> Value {
         let mut frame = json!({ "type": "assistant_message", "token": token, "is_final": is_final });
         let Some(map) = frame.as_object_mut() else { return frame };
-        match self.session.behaviour.striking() {
-            Some(Defect::EveryTokenIsFinal) => {
-                map.insert("is_final".into(), json!(true));
-            }
-            Some(Defect::NothingIsFinal) => {
-                map.insert("is_final".into(), json!(false));
-            }
-            Some(Defect::FinalAsText) => {
-                map.insert("is_final".into(), json!(is_final.to_string()));
-            }
-            Some(Defect::FinalOnlyWhenTrue) if !is_final => {
-                map.remove("is_final");
-            }
-            Some(Defect::TokenUnderAnotherName) => {
-                let token = map.remove("token").unwrap_or_default();
-                map.insert("content".into(), token);
-            }
-            Some(Defect::TokenHasExtra) => {
-                map.insert("content".into(), json!(token));
-            }
-            Some(Defect::TokenWithoutType) => {
-                map.remove("type");
-            }
-            _ => {}
+        if self.session.behaviour.strikes(Defect::EveryTokenIsFinal) {
+            map.insert("is_final".into(), json!(true));
+        } else if self.session.behaviour.strikes(Defect::NothingIsFinal) {
+            map.insert("is_final".into(), json!(false));
+        } else if self.session.behaviour.strikes(Defect::FinalAsText) {
+            map.insert("is_final".into(), json!(is_final.to_string()));
+        } else if !is_final && self.session.behaviour.strikes(Defect::FinalOnlyWhenTrue) {
+            map.remove("is_final");
+        } else if self.session.behaviour.strikes(Defect::TokenUnderAnotherName) {
+            let token = map.remove("token").unwrap_or_default();
+            map.insert("content".into(), token);
+        } else if self.session.behaviour.strikes(Defect::TokenHasExtra) {
+            map.insert("content".into(), json!(token));
+        } else if self.session.behaviour.strikes(Defect::TokenWithoutType) {
+            map.remove("type");
         }
         frame
     }
@@ -212,7 +204,7 @@ impl Agent for Turn {
     fn say(&mut self, chunk: Chunk) {
         self.spoke = true;
         let is_final = self.texts == 0 && !self.unfinished && chunk.index + 1 == chunk.count;
-        if self.has(Defect::LosesTokens) && chunk.index == 2 && !is_final {
+        if chunk.index == 2 && !is_final && self.has(Defect::LosesTokens) {
             return;
         }
         if chunk.index == 0 && self.style(Style::EmptyFirst) {
@@ -238,7 +230,7 @@ impl Agent for Turn {
         Ok(())
     }
 
-    fn said(&mut self) {
+    fn text_ended(&mut self) {
         for frame in std::mem::take(&mut self.held) {
             self.emit(frame);
         }

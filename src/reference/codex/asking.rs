@@ -21,7 +21,7 @@ pub(super) enum Reply {
 }
 
 /// The id of a request as it is told.
-fn told(behaviour: &Behaviour, id: u64) -> Value {
+fn to_json(behaviour: &Behaviour, id: u64) -> Value {
     match behaviour.striking() {
         Some(Defect::RequestIdsRepeat) => return json!(1_000_000),
         // Clients count from 1: none meets by chance.
@@ -53,7 +53,8 @@ impl Player {
                 asked = state.clients.keys().copied().collect();
             }
             state.set_status(&self.thread, Status::Active { waiting: true });
-            let mut request = json!({ "id": told(&self.behaviour, id), "method": method, "params": params });
+            let mut request =
+                json!({ "id": to_json(&self.behaviour, id), "method": method, "params": params });
             match defect {
                 Some(Defect::RequestsHaveNoId) => {
                     request.as_object_mut().map(|request| request.remove("id"));
@@ -109,7 +110,7 @@ impl Player {
         let mut state = self.core.lock();
         state.pending.remove(&id);
         let cancelled = matches!(reply, Reply::Cancelled);
-        let mut params = json!({ "threadId": self.thread, "requestId": told(&self.behaviour, id) });
+        let mut params = json!({ "threadId": self.thread, "requestId": to_json(&self.behaviour, id) });
         let times = match defect {
             Some(Defect::ResolvesTwice) => 2,
             Some(Defect::ResolvesLate) => 0,
@@ -134,7 +135,7 @@ impl Player {
                     .iter()
                     .take(if one { 1 } else { usize::MAX })
                     .for_each(|client| state.notify(*client, "serverRequest/resolved", &params)),
-                false => state.tell(&self.thread, "serverRequest/resolved", &params),
+                false => state.publish(&self.thread, "serverRequest/resolved", &params),
             }
         }
         state.set_status(&self.thread, Status::Active { waiting: false });
@@ -157,7 +158,7 @@ impl Peer<'_> {
             Some(Defect::AnswersOfAnyType) => {
                 id.as_str() == Some(&number.to_string()) || *id == json!(number)
             }
-            _ => *id == told(&self.behaviour, number),
+            _ => *id == to_json(&self.behaviour, number),
         };
         let mut fitting = state.pending.iter().filter(|(_, pending)| mine(pending));
         let Some(number) = fitting.find(|(number, _)| same(**number)).map(|(number, _)| *number) else {

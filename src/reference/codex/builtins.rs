@@ -22,7 +22,7 @@ pub(super) fn writable(job: &Job, path: &str) -> Result<String, String> {
 pub(super) fn change<T>(core: &Core, what: impl FnOnce(&mut Files) -> T) -> T {
     let mut state = core.lock();
     let done = what(&mut state.files);
-    state.tell_changes();
+    state.announce_changes();
     done
 }
 

@@ -65,7 +65,7 @@ impl Player {
             Some(Defect::TurnsEndTwice) => 2,
             _ => 1,
         };
-        (0..times).for_each(|_| state.tell(&self.thread, "turn/completed", &params));
+        (0..times).for_each(|_| state.publish(&self.thread, "turn/completed", &params));
         if matches!(result, Err(Stop::Cancelled)) && defect == Some(Defect::InterruptedTurnsGoOn) {
             let item = json!({ "type": "agentMessage", "id": items::fresh("item"), "text": "" });
             items::started(state, &self.thread, &self.turn, &item);
@@ -118,7 +118,7 @@ impl Player {
             Some(Defect::UsageDoesNotAddUp) => told["last"]["outputTokens"] = json!(self.said + 1),
             _ => {}
         }
-        self.tell("thread/tokenUsage/updated", json!({ "tokenUsage": told }));
+        self.publish("thread/tokenUsage/updated", json!({ "tokenUsage": told }));
     }
 }
 

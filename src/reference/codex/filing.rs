@@ -14,9 +14,9 @@ const GIT: [&str; 3] = ["sha", "branch", "originUrl"];
 
 impl Peer<'_> {
     /// Tells the subscribers of a thread, and who asked.
-    fn tell_asker_too(&self, state: &State, thread: &str, method: &str) {
+    fn announce_to_asker(&self, state: &State, thread: &str, method: &str) {
         let params = json!({ "threadId": thread });
-        state.tell(thread, method, &params);
+        state.publish(thread, method, &params);
         let subscribed = state.live.get(thread).is_some_and(|live| live.subscribers.contains(&self.client));
         if !subscribed {
             state.notify(self.client, method, &params);
@@ -38,7 +38,7 @@ impl Peer<'_> {
         self.answer(id, &Ok(result));
         let mut state = self.core.lock();
         if !self.has(Defect::ArchiveIsNotTold) {
-            self.tell_asker_too(&state, thread, "thread/archived");
+            self.announce_to_asker(&state, thread, "thread/archived");
         }
         if !self.has(Defect::ArchivedStaysLoaded)
             && let Some(live) = state.live.remove(thread)
@@ -67,14 +67,14 @@ impl Peer<'_> {
         if let Some(thread) = state.threads.get_mut(thread).filter(|_| self.has(Defect::UnarchiveForgets)) {
             thread.turns.clear();
         }
-        let mut result = json!({ "thread": state.told(thread, false) });
+        let mut result = json!({ "thread": state.to_json(thread, false) });
         if self.has(Defect::UnarchiveReturnsNothing) {
             result = json!({});
         }
         drop(state);
         self.answer(id, &Ok(result));
         if !self.has(Defect::UnarchiveIsNotTold) {
-            self.tell_asker_too(&self.core.lock(), thread, "thread/unarchived");
+            self.announce_to_asker(&self.core.lock(), thread, "thread/unarchived");
         }
         Ok(Answer::Elsewhere)
     }
@@ -125,7 +125,7 @@ impl Peer<'_> {
                 }
             }
         }
-        let mut told = state.told(id, false);
+        let mut told = state.to_json(id, false);
         if self.has(Defect::EmptyMetadata) && told["gitInfo"].is_null() {
             told["gitInfo"] = json!({ "sha": null, "branch": null, "originUrl": null });
         }
@@ -151,7 +151,7 @@ impl Peer<'_> {
             _ => thread.turns.truncate(left),
         }
         thread.about.updated = now();
-        let result = json!({ "thread": state.told(id, true) });
+        let result = json!({ "thread": state.to_json(id, true) });
         if defect == Some(Defect::RollbackIsNotStored)
             && let Some(thread) = state.threads.get_mut(id)
         {
@@ -172,6 +172,6 @@ fn move_file(state: &mut State, id: &str, archived: bool, leave: bool) {
     {
         // A thread without a turn has no file yet.
         let _ = state.files.rename(&from, &to);
-        state.tell_changes();
+        state.announce_changes();
     }
 }

@@ -91,10 +91,10 @@ impl Peer<'_> {
         let mut state = self.core.lock();
         let first = self.behaviour.style(Style::ChangesFirst);
         if first {
-            state.tell_changes();
+            state.announce_changes();
         }
         state.send(self.client, response(id, &Ok(result)));
-        state.tell_changes();
+        state.announce_changes();
         Ok(Answer::Elsewhere)
     }
 

@@ -22,19 +22,19 @@ pub(super) fn tokens(text: &str) -> u64 {
 }
 
 pub(super) fn started(state: &State, thread: &str, turn: &str, item: &Value) {
-    tell(state, thread, turn, "item/started", json!({ "item": item }));
+    publish(state, thread, turn, "item/started", json!({ "item": item }));
 }
 
 /// Tells that an item is complete, and stores it.
 pub(super) fn completed(state: &mut State, thread: &str, turn: &str, item: Value) {
-    tell(state, thread, turn, "item/completed", json!({ "item": item }));
+    publish(state, thread, turn, "item/completed", json!({ "item": item }));
     if let Some(turn) = state.threads.get_mut(thread).and_then(|thread| thread.turn(turn)) {
         turn.items.push(item);
     }
 }
 
 /// Tells something of a turn.
-pub(super) fn tell(state: &State, thread: &str, turn: &str, method: &str, mut params: Value) {
+pub(super) fn publish(state: &State, thread: &str, turn: &str, method: &str, mut params: Value) {
     params["threadId"] = json!(thread);
     params["turnId"] = json!(turn);
     let Some(live) = state.live.get(thread) else { return };
@@ -59,7 +59,7 @@ pub(super) fn tell(state: &State, thread: &str, turn: &str, method: &str, mut pa
         }
         _ => {}
     }
-    state.tell(thread, method, &params);
+    state.publish(thread, method, &params);
 }
 
 /// What the user said, told and stored.

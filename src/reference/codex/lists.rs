@@ -168,7 +168,7 @@ impl Peer<'_> {
     }
 
     fn listed(&self, state: &State, thread: &Thread) -> Value {
-        let mut told = state.told(&thread.about.id, false);
+        let mut told = state.to_json(&thread.about.id, false);
         match self.behaviour.striking() {
             Some(Defect::ListsHaveNoStatus) => told["status"] = json!({ "type": "notLoaded" }),
             Some(Defect::ListsLeaveOutTheStatus) => {
@@ -243,7 +243,7 @@ impl Peer<'_> {
         let mut state = self.core.lock();
         if !state.threads.contains_key(id) && self.has(Defect::ReadsUnknown) {
             let status = json!({ "type": "notLoaded" });
-            let mut told = Thread::new(0, defaults(), false).told(HOME, &status, false);
+            let mut told = Thread::new(0, defaults(), false).to_json(HOME, &status, false);
             told["id"] = json!(id);
             return Ok(Answer::Now(json!({ "thread": told })));
         }
@@ -254,7 +254,7 @@ impl Peer<'_> {
         if self.has(Defect::ReadSubscribes) && state.live.contains_key(id) {
             state.open(id, self.client);
         }
-        let mut told = state.told(id, turns || self.has(Defect::ReadAlwaysHasTurns));
+        let mut told = state.to_json(id, turns || self.has(Defect::ReadAlwaysHasTurns));
         if let Some(turns) = told["turns"].as_array_mut() {
             match self.behaviour.striking() {
                 Some(Defect::TurnsAreReadBackwards) => turns.reverse(),

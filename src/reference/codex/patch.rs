@@ -163,7 +163,7 @@ impl Player {
                 self.diff.push_str(&format!("--- {old}\n+++ {new}\n{lines}"));
             }
             let diff = if defect == Some(Defect::TurnDiffIsEmpty) { "" } else { &self.diff };
-            self.tell("turn/diff/updated", json!({ "diff": diff }));
+            self.publish("turn/diff/updated", json!({ "diff": diff }));
         }
         Ok(())
     }
@@ -172,7 +172,7 @@ impl Player {
     fn make(&self, changes: &[(String, Change, String)]) -> bool {
         let mut state = self.core.lock();
         let made = changes.iter().all(|(path, change, _)| apply(&mut state.files, path, change).is_ok());
-        state.tell_changes();
+        state.announce_changes();
         made
     }
 }

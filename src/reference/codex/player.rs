@@ -94,8 +94,8 @@ impl Player {
         items::completed(&mut self.core.lock(), &self.thread, &self.turn, item);
     }
 
-    pub fn tell(&self, method: &str, params: Value) {
-        items::tell(&self.core.lock(), &self.thread, &self.turn, method, params);
+    pub fn publish(&self, method: &str, params: Value) {
+        items::publish(&self.core.lock(), &self.thread, &self.turn, method, params);
     }
 
     /// Takes the turn from its beginning to its end.
@@ -193,7 +193,7 @@ impl Player {
             }
         }
         if self.has(Defect::DeltasAfterTheEnd) && is_text {
-            self.tell("item/agentMessage/delta", json!({ "itemId": fresh("item"), "delta": "." }));
+            self.publish("item/agentMessage/delta", json!({ "itemId": fresh("item"), "delta": "." }));
         }
     }
 }
@@ -243,23 +243,23 @@ impl Agent for Player {
         match speech {
             Speech::Text => {
                 self.said += tokens(&text);
-                self.tell("item/agentMessage/delta", json!({ "itemId": id, "delta": told }));
+                self.publish("item/agentMessage/delta", json!({ "itemId": id, "delta": told }));
             }
             Speech::Thought if self.behaviour.style(Style::RawReasoning) => {
                 let params = json!({ "itemId": id, "delta": text, "contentIndex": 0 });
-                self.tell("item/reasoning/textDelta", params);
+                self.publish("item/reasoning/textDelta", params);
             }
             Speech::Thought => {
                 let mut params = json!({ "itemId": id, "delta": text, "summaryIndex": 0 });
                 if defect == Some(Defect::ReasoningHasNoIndex) {
                     params["summaryIndex"] = Value::Null;
                 }
-                self.tell("item/reasoning/summaryTextDelta", params);
+                self.publish("item/reasoning/summaryTextDelta", params);
             }
         }
     }
 
-    fn said(&mut self) {
+    fn text_ended(&mut self) {
         if !self.has(Defect::AnswersAreOneItem) {
             self.close();
         }
@@ -289,7 +289,7 @@ impl Agent for Player {
                 }
                 _ => error.clone(),
             };
-            self.tell("error", json!({ "error": told, "willRetry": false }));
+            self.publish("error", json!({ "error": told, "willRetry": false }));
         }
         Stop::Failed(error)
     }

@@ -48,7 +48,7 @@ impl Sandbox {
         Some(Self::Workspace(roots))
     }
 
-    pub fn told(&self) -> Value {
+    pub fn to_json(&self) -> Value {
         match self {
             Self::ReadOnly => json!({ "type": "readOnly" }),
             Self::Workspace(roots) => {

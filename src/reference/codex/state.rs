@@ -53,7 +53,7 @@ pub(super) enum Status {
 }
 
 impl Status {
-    pub fn told(self) -> Value {
+    pub fn to_json(self) -> Value {
         match self {
             Self::Idle => json!({ "type": "idle" }),
             Self::Failed => json!({ "type": "systemError" }),
@@ -243,7 +243,7 @@ impl State {
     }
 
     /// Notifies the subscribers of a thread.
-    pub fn tell(&self, thread: &str, method: &str, params: &Value) {
+    pub fn publish(&self, thread: &str, method: &str, params: &Value) {
         let Some(live) = self.live.get(thread) else { return };
         match live.behaviour.striking() {
             Some(Defect::ItemIdsDifferForClients) => {
@@ -264,7 +264,7 @@ impl State {
     }
 
     /// Tells who watches of what has changed in the files.
-    pub fn tell_changes(&mut self) {
+    pub fn announce_changes(&mut self) {
         let changes = self.files.changes();
         let defect = self.behaviour.striking();
         for path in changes {
@@ -313,13 +313,13 @@ impl State {
     }
 
     pub fn status(&self, id: &str) -> Value {
-        self.live.get(id).map_or_else(|| json!({ "type": "notLoaded" }), |live| live.status.told())
+        self.live.get(id).map_or_else(|| json!({ "type": "notLoaded" }), |live| live.status.to_json())
     }
 
     /// The thread as it is told.
-    pub fn told(&self, id: &str, turns: bool) -> Value {
+    pub fn to_json(&self, id: &str, turns: bool) -> Value {
         let Some(thread) = self.threads.get(id) else { return Value::Null };
-        thread.told(HOME, &self.status(id), turns)
+        thread.to_json(HOME, &self.status(id), turns)
     }
 
     /// Loads a thread, if it is not, and subscribes a client to it.
@@ -358,12 +358,12 @@ impl State {
         let line = json!({ "id": id, "turns": thread.turns.len(), "updatedAt": thread.about.updated });
         // A full disk is told by what the client writes itself.
         let _ = self.files.write(&path, format!("{line}\n").into_bytes());
-        self.tell_changes();
+        self.announce_changes();
     }
 
     pub fn set_status(&mut self, id: &str, status: Status) {
         let Some(live) = self.live.get_mut(id) else { return };
-        let told = live.status.told() != status.told();
+        let told = live.status.to_json() != status.to_json();
         live.status = status;
         let quiet = match live.behaviour.striking() {
             Some(Defect::NeverActive) => matches!(status, Status::Active { .. }),
@@ -371,7 +371,7 @@ impl State {
             _ => false,
         };
         if told && !quiet {
-            let mut params = json!({ "threadId": id, "status": status.told() });
+            let mut params = json!({ "threadId": id, "status": status.to_json() });
             if live.behaviour.style(Style::NoWaitingFlag) {
                 let waits = params["status"]["activeFlags"].as_array().is_some_and(|flags| !flags.is_empty());
                 if waits {
@@ -379,9 +379,9 @@ impl State {
                 }
             }
             let twice = live.behaviour.strikes(Defect::StatusTwice) && status == Status::Idle;
-            self.tell(id, "thread/status/changed", &params);
+            self.publish(id, "thread/status/changed", &params);
             if twice {
-                self.tell(id, "thread/status/changed", &params);
+                self.publish(id, "thread/status/changed", &params);
             }
         }
     }

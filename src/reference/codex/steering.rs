@@ -47,7 +47,7 @@ impl Peer<'_> {
         let mut state = self.core.lock();
         let known = state.live.contains_key(thread);
         if !known && defect == Some(Defect::TurnsOfUnknownThreads) {
-            return Ok(Answer::Now(json!({ "turn": Turn::new(items::fresh("turn")).told(true) })));
+            return Ok(Answer::Now(json!({ "turn": Turn::new(items::fresh("turn")).to_json(true) })));
         }
         let (stored, live) = state.loaded(thread)?;
         let mut settings = stored.settings.clone();
@@ -85,7 +85,7 @@ impl Peer<'_> {
             Some(Defect::TurnIdsRepeat) => format!("turn_{thread}"),
             _ => items::fresh("turn"),
         };
-        let mut result = json!({ "turn": Turn::new(turn.clone()).told(true) });
+        let mut result = json!({ "turn": Turn::new(turn.clone()).to_json(true) });
         if defect == Some(Defect::TurnsAreReturnedPending) {
             result["turn"]["status"] = json!("pending");
         }
@@ -148,8 +148,8 @@ impl Peer<'_> {
         };
         state.send(self.client, response(id, &Ok(json!({ "turnId": told }))));
         if defect == Some(Defect::SteerStartsATurn) {
-            let params = json!({ "threadId": thread, "turn": Turn::new(items::fresh("turn")).told(true) });
-            state.tell(thread, "turn/started", &params);
+            let params = json!({ "threadId": thread, "turn": Turn::new(items::fresh("turn")).to_json(true) });
+            state.publish(thread, "turn/started", &params);
         }
         if defect == Some(Defect::SteersTheNeighbour)
             && let Some((other, turn)) = state.neighbour(thread)
@@ -288,7 +288,7 @@ pub(super) fn begin(core: &Arc<Core>, state: &mut State, thread: &str, turn: Str
     core.behaviour.note(Happening::Turn);
     let defect = live.behaviour.striking();
     state.set_status(thread, Status::Active { waiting: false });
-    let mut params = json!({ "threadId": thread, "turn": Turn::new(turn.clone()).told(true) });
+    let mut params = json!({ "threadId": thread, "turn": Turn::new(turn.clone()).to_json(true) });
     match defect {
         Some(Defect::TurnsStartCompleted) => params["turn"]["status"] = json!("completed"),
         Some(Defect::StartedNamesAnotherTurn) => params["turn"]["id"] = json!(items::fresh("turn")),
@@ -298,7 +298,7 @@ pub(super) fn begin(core: &Arc<Core>, state: &mut State, thread: &str, turn: Str
         Some(Defect::TurnsStartTwice) => 2,
         _ => 1,
     };
-    (0..times).for_each(|_| state.tell(thread, "turn/started", &params));
+    (0..times).for_each(|_| state.publish(thread, "turn/started", &params));
     let player = Player::new(core, state, (thread, &turn), settings, cancelled);
     core.spawn(player.run(work));
 }

@@ -36,7 +36,7 @@ impl Turn {
         Self { id, status: "inProgress", items: Vec::new(), error: Value::Null }
     }
 
-    pub fn told(&self, items: bool) -> Value {
+    pub fn to_json(&self, items: bool) -> Value {
         let items = if items { self.items.as_slice() } else { &[] };
         json!({ "id": self.id, "status": self.status, "items": items, "error": self.error })
     }
@@ -91,9 +91,9 @@ impl Thread {
     }
 
     /// The thread as it is told.
-    pub fn told(&self, home: &str, status: &Value, turns: bool) -> Value {
+    pub fn to_json(&self, home: &str, status: &Value, turns: bool) -> Value {
         let About { id, preview, name, forked_from, git, ephemeral, created, updated, .. } = &self.about;
-        let turns: Vec<Value> = self.turns.iter().filter(|_| turns).map(|turn| turn.told(true)).collect();
+        let turns: Vec<Value> = self.turns.iter().filter(|_| turns).map(|turn| turn.to_json(true)).collect();
         json!({
             "id": id, "forkedFromId": forked_from, "preview": preview, "ephemeral": ephemeral,
             "modelProvider": PROVIDER, "createdAt": created / 1000, "updatedAt": updated / 1000,

@@ -77,14 +77,14 @@ fn opened(state: &State, id: &str, turns: bool) -> Value {
     let Some(thread) = state.threads.get(id) else { return Value::Null };
     let Settings { model, cwd, approval, sandbox, .. } = &thread.settings;
     json!({
-        "thread": state.told(id, turns), "model": model, "modelProvider": PROVIDER, "cwd": cwd,
-        "approvalPolicy": approval, "sandbox": sandbox.told(), "reasoningEffort": null,
+        "thread": state.to_json(id, turns), "model": model, "modelProvider": PROVIDER, "cwd": cwd,
+        "approvalPolicy": approval, "sandbox": sandbox.to_json(), "reasoningEffort": null,
     })
 }
 
 impl Peer<'_> {
     fn announce(&self, state: &mut State, thread: &str) {
-        let mut told = state.told(thread, false);
+        let mut told = state.to_json(thread, false);
         if self.has(Defect::StartedHasNoStatus) {
             told.as_object_mut().map(|told| told.remove("status"));
         }
@@ -203,8 +203,8 @@ impl Peer<'_> {
         match self.behaviour.striking() {
             Some(Defect::ResumeIsAnnounced) => self.announce(&mut state, id),
             Some(Defect::ResumeIsToldToOthers) => {
-                let params = json!({ "thread": state.told(id, false) });
-                state.tell(id, "thread/started", &params);
+                let params = json!({ "thread": state.to_json(id, false) });
+                state.publish(id, "thread/started", &params);
             }
             _ => {}
         }
@@ -294,7 +294,7 @@ impl Peer<'_> {
         let params = json!({ "threadId": thread, "threadName": name });
         let state = self.core.lock();
         match self.behaviour.striking() {
-            Some(Defect::NamesAreToldToSubscribers) => state.tell(thread, "thread/name/updated", &params),
+            Some(Defect::NamesAreToldToSubscribers) => state.publish(thread, "thread/name/updated", &params),
             _ => {
                 state.clients.keys().for_each(|client| state.notify(*client, "thread/name/updated", &params))
             }
@@ -326,6 +326,6 @@ fn trust(state: &mut State, cwd: &str) {
         text.push_str(&format!("\n{line}\ntrust_level = \"trusted\"\n"));
         // A full disk trusts nobody.
         let _ = state.files.write(&path, text.into_bytes());
-        state.tell_changes();
+        state.announce_changes();
     }
 }

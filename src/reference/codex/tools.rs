@@ -190,7 +190,7 @@ impl Player {
     /// Tells what was held back.
     pub fn flush(&mut self) {
         if let Some(params) = self.unresolved.take() {
-            self.core.lock().tell(&self.thread, "serverRequest/resolved", &params);
+            self.core.lock().publish(&self.thread, "serverRequest/resolved", &params);
         }
     }
 
@@ -233,7 +233,13 @@ impl Player {
             if told && !skipped {
                 let delta = String::from_utf8_lossy(bytes);
                 let params = json!({ "itemId": id, "delta": delta });
-                super::items::tell(&core.lock(), &thread, &turn, "item/commandExecution/outputDelta", params);
+                super::items::publish(
+                    &core.lock(),
+                    &thread,
+                    &turn,
+                    "item/commandExecution/outputDelta",
+                    params,
+                );
             }
         };
         self.behaviour.note(Happening::ToolStarts);
@@ -285,7 +291,7 @@ impl Player {
         if self.has(Defect::NoPlans) {
             return;
         }
-        self.tell("turn/plan/updated", json!({ "explanation": args.get("explanation"), "plan": plan }));
+        self.publish("turn/plan/updated", json!({ "explanation": args.get("explanation"), "plan": plan }));
     }
 
     async fn dynamic(&mut self, tool: &str, args: &Map<String, Value>) -> Result<(), Stop> {

@@ -101,22 +101,23 @@ impl Peer<'_> {
     }
 
     fn refuse(&self, wrong: Wrong, message: &str) {
-        let silent = match self.session.behaviour.striking() {
-            Some(Defect::SilentOnRubbish) => wrong == Wrong::NoJson,
-            Some(Defect::SilentWithoutType) => wrong == Wrong::NoType,
-            Some(Defect::SilentOnUnknownType) => wrong == Wrong::UnknownType,
-            _ => false,
-        };
+        let mut silent = false;
+        self.session.behaviour.mutate(&mut silent, |defect, silent| match defect {
+            Defect::SilentOnRubbish => *silent = wrong == Wrong::NoJson,
+            Defect::SilentWithoutType => *silent = wrong == Wrong::NoType,
+            Defect::SilentOnUnknownType => *silent = wrong == Wrong::UnknownType,
+            _ => {}
+        });
         if !silent {
             self.session.error(message, false);
         }
-        if self.has(Defect::RubbishCancels) && wrong == Wrong::NoType && self.session.lock().busy {
+        if wrong == Wrong::NoType && self.session.lock().busy && self.has(Defect::RubbishCancels) {
             self.session.cancels.cancel();
         }
-        if self.has(Defect::HangsUpOnRubbish) && wrong == Wrong::NoJson {
+        if wrong == Wrong::NoJson && self.has(Defect::HangsUpOnRubbish) {
             self.session.hang_up();
         }
-        if self.has(Defect::HangsUpLate) && wrong == Wrong::NoJson {
+        if wrong == Wrong::NoJson && self.has(Defect::HangsUpLate) {
             self.session.later(|session| {
                 if session.lock().turns == 0 {
                     session.hang_up();
@@ -203,7 +204,7 @@ impl Peer<'_> {
             }
             return;
         }
-        if self.has(Defect::WearsOut) && turns >= 2 {
+        if turns >= 2 && self.has(Defect::WearsOut) {
             session.error("no more turns", false);
             return;
         }
@@ -232,7 +233,7 @@ impl Peer<'_> {
             index = Some(0);
         }
         let Some(index) = index else {
-            if self.has(Defect::RemembersUnknownDenials) && !approved {
+            if !approved && self.has(Defect::RemembersUnknownDenials) {
                 inner.denies_next = true;
             }
             let ran = inner.ran.iter().find(|call| Some(call.id.as_str()) == call_id && !approved).cloned();

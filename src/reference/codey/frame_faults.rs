@@ -12,7 +12,13 @@ fn text(frame: &Value) -> Message {
 
 /// The messages that a frame becomes: itself, unless there is a defect.
 pub(super) fn apply_frame_fault(behaviour: &Behaviour, frame: Value) -> Vec<Message> {
-    let Some(defect) = behaviour.striking() else { return vec![text(&frame)] };
+    let mut messages = vec![text(&frame)];
+    behaviour.mutate(&mut messages, |defect, messages| *messages = mutated(defect, frame));
+    messages
+}
+
+/// The messages that a defect makes of a frame.
+fn mutated(defect: Defect, frame: Value) -> Vec<Message> {
     let kind = frame["type"].as_str().unwrap_or_default().to_owned();
     let mut frame = frame;
     let mut times = 1;

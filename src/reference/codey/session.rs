@@ -169,13 +169,14 @@ impl Session {
     }
 
     pub fn hello(&self) {
-        let id = match self.behaviour.striking() {
-            Some(Defect::SameSessionId) => "session-1".to_owned(),
-            Some(Defect::EmptySessionId) => String::new(),
-            _ if self.style(Style::PlainSessionIds) => {
-                format!("session {}", uuid::Uuid::new_v4().as_u128() % 1_000_000_007)
-            }
-            _ => uuid::Uuid::new_v4().to_string(),
+        let id = if self.behaviour.strikes(Defect::SameSessionId) {
+            "session-1".to_owned()
+        } else if self.behaviour.strikes(Defect::EmptySessionId) {
+            String::new()
+        } else if self.style(Style::PlainSessionIds) {
+            format!("session {}", uuid::Uuid::new_v4().as_u128() % 1_000_000_007)
+        } else {
+            uuid::Uuid::new_v4().to_string()
         };
         if self.has(Defect::SpeaksBeforeGreeting) {
             self.send(json!({ "type": "TextDelta", "agent_id": AGENT, "content": "Welcome!" }));
@@ -193,11 +194,14 @@ impl Session {
             }
             entry
         });
-        let is_streaming = match self.behaviour.striking() {
-            Some(Defect::NeverStreaming) => false,
-            Some(Defect::StaysStreaming) => inner.turns > 0,
-            _ if self.style(Style::IdleWhileAsking) && !inner.pending.is_empty() => false,
-            _ => inner.busy,
+        let is_streaming = if self.behaviour.strikes(Defect::NeverStreaming) {
+            false
+        } else if self.behaviour.strikes(Defect::StaysStreaming) {
+            inner.turns > 0
+        } else if self.style(Style::IdleWhileAsking) && !inner.pending.is_empty() {
+            false
+        } else {
+            inner.busy
         };
         let name = self.style(Style::NamedAgent).then_some("main");
         let agent = if self.has(Defect::OtherAgentIds) { AGENT + 1 } else { AGENT };
@@ -219,7 +223,7 @@ impl Session {
             .history
             .iter()
             .map(|entry| {
-                let lossy = self.has(Defect::AsciiOnly) && entry.role == "user";
+                let lossy = entry.role == "user" && self.has(Defect::AsciiOnly);
                 let content = match lossy {
                     true => entry.content.chars().map(|c| if c.is_ascii() { c } else { '?' }).collect(),
                     false => entry.content.clone(),
@@ -228,20 +232,15 @@ impl Session {
                 json!({ "role": entry.role, "content": content, "timestamp": timestamp })
             })
             .collect();
-        match self.behaviour.striking() {
-            Some(Defect::HistoryLacksAnswer) if !inner.busy => {
-                let last = entries.iter().rposition(|entry| entry["role"] == "assistant");
-                last.map(|last| entries.remove(last));
-            }
-            Some(Defect::HistoryGreets) => {
-                let greeting =
-                    json!({ "role": "assistant", "content": "Hi!", "timestamp": "2024-01-15T10:30:00Z" });
-                entries.insert(0, greeting);
-            }
-            Some(Defect::TimeGoesBack) if entries.len() > 1 => {
-                entries[1]["timestamp"] = json!("2024-01-15T10:30:00Z");
-            }
-            _ => {}
+        if !inner.busy && self.behaviour.strikes(Defect::HistoryLacksAnswer) {
+            let last = entries.iter().rposition(|entry| entry["role"] == "assistant");
+            last.map(|last| entries.remove(last));
+        } else if self.behaviour.strikes(Defect::HistoryGreets) {
+            let greeting =
+                json!({ "role": "assistant", "content": "Hi!", "timestamp": "2024-01-15T10:30:00Z" });
+            entries.insert(0, greeting);
+        } else if entries.len() > 1 && self.behaviour.strikes(Defect::TimeGoesBack) {
+            entries[1]["timestamp"] = json!("2024-01-15T10:30:00Z");
         }
         let history = json!({ "type": "History", "messages": entries });
         if inner.busy && self.has(Defect::HistoryIsKept) {
@@ -262,11 +261,12 @@ impl Session {
     /// The frame that ends a turn.
     pub fn finished(&self, inner: &mut Inner) -> Value {
         let text: u64 = inner.history.iter().map(|entry| tokens(&entry.content)).sum();
-        let context = match self.behaviour.striking() {
-            Some(Defect::ContextIsZero) => 0,
-            Some(Defect::ContextShrinks) => 1_000_000_u64.saturating_sub(text),
-            _ => 100 + text,
-        };
+        let mut context = 100 + text;
+        self.behaviour.mutate(&mut context, |defect, context| match defect {
+            Defect::ContextIsZero => *context = 0,
+            Defect::ContextShrinks => *context = 1_000_000_u64.saturating_sub(text),
+            _ => {}
+        });
         let before = if self.style(Style::CountsOn) { 123_456 } else { 0 };
         let read = std::mem::replace(&mut inner.cached, context);
         json!({

@@ -24,32 +24,35 @@ enum Rule {
 /// The filters: `write_note` is asked about, but for the key `forbidden`, which is denied.
 fn rule(session: &Session, call: &Call) -> Rule {
     let forbidden = call.params.get("key") == Some(&json!("forbidden"));
-    let rule = match notes::class(&call.tool) {
+    let mut rule = match notes::class(&call.tool) {
         Class::Open => Rule::Allow,
         Class::Denied => Rule::Deny,
         Class::Guarded if forbidden => Rule::Deny,
         Class::Guarded => Rule::Ask,
     };
-    match (session.behaviour.striking(), rule) {
-        (Some(Defect::AsksAboutAllowed), _) if call.tool == "slow_note" => Rule::Ask,
-        (Some(Defect::AsksAboutDenied), Rule::Deny) if !forbidden => Rule::Ask,
-        (Some(Defect::RunsDenied), Rule::Deny) if !forbidden => Rule::Allow,
-        (Some(Defect::DenyMissesParams), Rule::Deny) if forbidden => Rule::Ask,
-        (Some(Defect::NeverAsks), Rule::Ask) => Rule::Allow,
-        (Some(Defect::ApprovalIsARule), Rule::Ask) if session.lock().allowed.contains(&call.tool) => {
-            Rule::Allow
+    session.behaviour.mutate(&mut rule, |defect, rule| {
+        *rule = match (defect, *rule) {
+            (Defect::AsksAboutAllowed, _) if call.tool == "slow_note" => Rule::Ask,
+            (Defect::AsksAboutDenied, Rule::Deny) if !forbidden => Rule::Ask,
+            (Defect::RunsDenied, Rule::Deny) if !forbidden => Rule::Allow,
+            (Defect::DenyMissesParams, Rule::Deny) if forbidden => Rule::Ask,
+            (Defect::NeverAsks, Rule::Ask) => Rule::Allow,
+            (Defect::ApprovalIsARule, Rule::Ask) if session.lock().allowed.contains(&call.tool) => {
+                Rule::Allow
+            }
+            (Defect::BackgroundIsNotAsked, Rule::Ask) if call.background => Rule::Allow,
+            (Defect::DeniesAloneOnly, Rule::Deny) if forbidden && session.lock().request.len() > 1 => {
+                Rule::Allow
+            }
+            (Defect::RemembersUnknownDenials, Rule::Ask)
+                if std::mem::take(&mut session.lock().denies_next) =>
+            {
+                Rule::Deny
+            }
+            (_, rule) => rule,
         }
-        (Some(Defect::BackgroundIsNotAsked), Rule::Ask) if call.background => Rule::Allow,
-        (Some(Defect::DeniesAloneOnly), Rule::Deny) if forbidden && session.lock().request.len() > 1 => {
-            Rule::Allow
-        }
-        (Some(Defect::RemembersUnknownDenials), Rule::Ask)
-            if std::mem::take(&mut session.lock().denies_next) =>
-        {
-            Rule::Deny
-        }
-        (_, rule) => rule,
-    }
+    });
+    rule
 }
 
 /// Announces the calls of one response.
@@ -182,11 +185,11 @@ async fn run(
         error(session, call, "cancelled");
         return Err(stop.into());
     }
-    if session.has(Defect::SecondDecisionCounts) && session.lock().decisions.get(&call.id) == Some(&false) {
+    if session.lock().decisions.get(&call.id) == Some(&false) && session.has(Defect::SecondDecisionCounts) {
         error(session, call, "denied after all");
         return Ok(());
     }
-    if session.has(Defect::ApprovedDoesNotRun) && notes::class(&call.tool) == Class::Guarded {
+    if notes::class(&call.tool) == Class::Guarded && session.has(Defect::ApprovedDoesNotRun) {
         completed(session, call, "done");
         return Ok(());
     }
@@ -211,7 +214,7 @@ async fn run(
         delta(first);
         delta(second);
     }
-    let another = session.has(Defect::ResultOfAnotherCall) && call.tool == "slow_note";
+    let another = call.tool == "slow_note" && session.has(Defect::ResultOfAnotherCall);
     completed(session, call, if another { "as before" } else { &outcome.text });
     if session.has(Defect::OutputAfterEnd) {
         delta("and so on");

@@ -132,15 +132,10 @@ impl Player {
         session.send(finished);
         self.over();
         (0..held).for_each(|_| session.send(session.history()));
-        match session.behaviour.striking() {
-            Some(Defect::TextAfterFinished) => {
-                session.send(json!({ "type": "TextDelta", "agent_id": AGENT, "content": "One more thing" }));
-            }
-            Some(Defect::ThinksAfterFinished) => {
-                session
-                    .send(json!({ "type": "ThinkingDelta", "agent_id": AGENT, "content": "Was that all?" }));
-            }
-            _ => {}
+        if session.behaviour.strikes(Defect::TextAfterFinished) {
+            session.send(json!({ "type": "TextDelta", "agent_id": AGENT, "content": "One more thing" }));
+        } else if session.behaviour.strikes(Defect::ThinksAfterFinished) {
+            session.send(json!({ "type": "ThinkingDelta", "agent_id": AGENT, "content": "Was that all?" }));
         }
     }
 }
@@ -171,14 +166,14 @@ impl Agent for Player {
 
     fn chunks(&mut self, speech: Speech, mut chunks: Vec<String>) -> Vec<String> {
         self.so_far.clear();
-        match self.session.behaviour.striking() {
+        self.session.behaviour.mutate(&mut chunks, |defect, chunks| match defect {
             _ if speech == Speech::Thought => {}
-            Some(Defect::WholeAnswers) => chunks = vec![chunks.concat()],
+            Defect::WholeAnswers => *chunks = vec![chunks.concat()],
             // Only a longer answer shows this.
-            Some(Defect::SwapsPieces) if chunks.len() > 3 => chunks.swap(1, 2),
-            Some(Defect::SilentAfterTools) if self.tools_ran => chunks.clear(),
+            Defect::SwapsPieces if chunks.len() > 3 => chunks.swap(1, 2),
+            Defect::SilentAfterTools if self.tools_ran => chunks.clear(),
             _ => {}
-        }
+        });
         if speech == Speech::Text {
             chunks = variants::recut(&self.session.behaviour, chunks);
         }
@@ -199,7 +194,7 @@ impl Agent for Player {
         } else {
             self.session.lock().answer(&text, std::mem::take(&mut self.opens));
             // Only a longer answer shows this.
-            if self.session.has(Defect::LosesPieces) && count > 3 && index == 2 {
+            if count > 3 && index == 2 && self.session.has(Defect::LosesPieces) {
                 return;
             }
         }
@@ -237,9 +232,10 @@ impl Agent for Player {
                 let mut params = call.args;
                 let background = params.remove("background").is_some_and(|value| value == true);
                 // Ids are unique on the whole server, not only in the session.
-                let id = match session.behaviour.striking() {
-                    Some(Defect::CallIdsRepeat) => format!("call_{}", inner.calls),
-                    _ => variants::call_id(&session.behaviour),
+                let id = if session.behaviour.strikes(Defect::CallIdsRepeat) {
+                    format!("call_{}", inner.calls)
+                } else {
+                    variants::call_id(&session.behaviour)
                 };
                 Call { id, tool: call.name, params, background }
             };

@@ -1,6 +1,7 @@
 //! What a server does otherwise than the plain one: its defect, when that strikes, and its legal styles.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::trigger::{Happening, Moment, Trigger};
 use crate::reference::styles::pieces;
@@ -21,6 +22,8 @@ pub(in crate::reference) struct Setup {
     pub fault: Option<String>,
     /// When that strikes.
     pub trigger: Trigger,
+    /// Becomes true at such a moment, if a place is reached that asks for defects.
+    pub met: Arc<AtomicBool>,
     /// The names of its styles; those that are not the dialect's own are passed over.
     pub styles: Vec<String>,
 }
@@ -33,6 +36,7 @@ pub(in crate::reference) struct Behaviour<D, S> {
     trigger: Trigger,
     styles: Arc<[S]>,
     moment: Moment,
+    met: Arc<AtomicBool>,
 }
 
 impl<D: Named, S: Named> Behaviour<D, S> {
@@ -42,12 +46,13 @@ impl<D: Named, S: Named> Behaviour<D, S> {
             trigger: setup.trigger,
             styles: setup.styles.iter().filter_map(|name| S::named(name)).collect(),
             moment: Moment::default(),
+            met: Arc::clone(&setup.met),
         }
     }
 
     /// The same for a session (or a connection that is in none yet), in which nothing has happened. Clones of it share what happens.
     pub fn of_session(&self) -> Self {
-        Self { moment: Moment::default(), ..self.clone() }
+        Self { moment: self.moment.of_session(), ..self.clone() }
     }
 
     /// Something has happened in the session.
@@ -57,17 +62,37 @@ impl<D: Named, S: Named> Behaviour<D, S> {
 
     /// A message of the client has come.
     pub fn message(&self, bytes: &[u8]) {
-        self.moment.message(bytes);
+        self.moment.message(bytes, self.trigger);
     }
 
-    /// Whether this defect strikes now.
+    /// Whether this defect strikes now. To be asked last, when it would matter: the moment of its trigger counts as met.
     pub fn strikes(&self, defect: D) -> bool {
-        self.defect == Some(defect) && self.moment.is(self.trigger)
+        self.defect == Some(defect) && self.is_met()
     }
 
     /// The defect that strikes now, for a place where several may.
     pub fn striking(&self) -> Option<D> {
-        self.defect.filter(|_| self.moment.is(self.trigger))
+        self.defect.filter(|_| self.is_met())
+    }
+
+    /// Lets the defect change a value. Only if it really does, and this is a moment of the trigger, the moment counts as met: what
+    /// leaves the value as it was cannot be noticed.
+    pub fn mutate<T: Clone + PartialEq>(&self, value: &mut T, how: impl FnOnce(D, &mut T)) {
+        let Some(defect) = self.defect.filter(|_| self.moment.is(self.trigger)) else { return };
+        let plain = value.clone();
+        how(defect, value);
+        if *value != plain {
+            self.met.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// This is a moment of the trigger.
+    fn is_met(&self) -> bool {
+        let is_met = self.moment.is(self.trigger);
+        if is_met {
+            self.met.store(true, Ordering::Relaxed);
+        }
+        is_met
     }
 
     /// The same, for a place that the defect spares.
@@ -95,6 +120,45 @@ impl<D: Named, S: Named> Behaviour<D, S> {
 impl<D, S> Default for Behaviour<D, S> {
     fn default() -> Self {
         let styles = Arc::from([]);
-        Self { defect: None, trigger: Trigger::Always, styles, moment: Moment::default() }
+        Self {
+            defect: None,
+            trigger: Trigger::Always,
+            styles,
+            moment: Moment::default(),
+            met: Arc::default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    struct Only;
+
+    impl Named for Only {
+        fn named(_: &str) -> Option<Self> {
+            Some(Self)
+        }
+    }
+
+    #[test]
+    fn a_moment_is_met_only_where_the_defect_changes_something() {
+        let setup =
+            Setup { fault: Some("only".to_owned()), trigger: Trigger::SecondTurn, ..Setup::default() };
+        let behaviour = Behaviour::<Only, Only>::new(&setup);
+        let met = || setup.met.load(Ordering::Relaxed);
+        let mutate = |text: &str| {
+            let mut text = text.to_owned();
+            behaviour.mutate(&mut text, |_, text| *text = text.replace('x', "y"));
+            text
+        };
+        assert_eq!(mutate("x"), "x", "not yet");
+        (0..2).for_each(|_| behaviour.note(Happening::Turn));
+        assert_eq!(mutate("a"), "a");
+        assert!(!met(), "there was nothing to change");
+        assert_eq!(mutate("x"), "y");
+        assert!(met());
     }
 }

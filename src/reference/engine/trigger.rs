@@ -1,7 +1,11 @@
 //! When a defect strikes: always, or only at moments that a careless suite never looks at.
 
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use serde_json::Value;
 
 /// A message that is called long, in bytes.
 const LONG: usize = 1024;
@@ -40,11 +44,21 @@ pub enum Trigger {
     LongMessage,
     /// When the client's last message came 100 ms ago or earlier.
     Late,
+    /// When the client's last message is the first of its kind.
+    Once,
+    /// When the client's last message is not the first of its kind.
+    Again,
+    /// In every session but the server's first.
+    OtherSession,
+    /// While two calls or more wait for their approval or are at work.
+    ParallelCalls,
+    /// When the client's last message has a text that is empty or white space.
+    Blank,
 }
 
 impl Trigger {
     /// All triggers, by name and what they mean.
-    pub const ALL: [(Self, &'static str, &'static str); 14] = [
+    pub const ALL: [(Self, &'static str, &'static str); 19] = [
         (Self::Always, "always", "at every moment"),
         (Self::FirstTurn, "first-turn", "until the second turn begins"),
         (Self::SecondTurn, "second-turn", "from the second turn on"),
@@ -59,6 +73,11 @@ impl Trigger {
         (Self::NonAscii, "non-ascii", "when the client's last message is not all ASCII"),
         (Self::LongMessage, "long-message", "when the client's last message is longer than 1 KiB"),
         (Self::Late, "late", "100 ms and more after the client's last message"),
+        (Self::Once, "once", "when the client's last message is the first of its kind in the session"),
+        (Self::Again, "again", "when the client's last message is not the first of its kind in the session"),
+        (Self::OtherSession, "other-session", "in every session but the server's first"),
+        (Self::ParallelCalls, "parallel-calls", "while two calls or more wait for approval or run"),
+        (Self::Blank, "blank", "when a text in the client's last message is empty or white space"),
     ];
 
     /// The trigger of this name.
@@ -99,7 +118,11 @@ pub(in crate::reference) enum Happening {
 
 /// What has happened in a session so far. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Moment(Arc<Mutex<State>>);
+pub(super) struct Moment {
+    state: Arc<Mutex<State>>,
+    /// The sessions of this server in which something has happened.
+    sessions: Arc<AtomicU64>,
+}
 
 #[derive(Debug, Default)]
 struct State {
@@ -113,6 +136,10 @@ struct State {
     asking: u64,
     running: u64,
     message: Option<Message>,
+    /// The kinds of messages that have come.
+    kinds: BTreeSet<String>,
+    /// How many sessions were there before this one.
+    number: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -120,39 +147,82 @@ struct Message {
     at: Instant,
     ascii: bool,
     length: usize,
+    blank: bool,
+    again: bool,
+}
+
+/// A message says here of which kind it is.
+const KINDS: [&str; 2] = ["type", "method"];
+
+fn kind_of(body: &Value) -> String {
+    let mut kinds = KINDS.iter().filter_map(|field| body[*field].as_str());
+    kinds.next().unwrap_or_default().to_owned()
+}
+
+fn has_blank(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.trim().is_empty(),
+        Value::Array(items) => items.iter().any(has_blank),
+        Value::Object(fields) => fields.values().any(has_blank),
+        _ => false,
+    }
+}
+
+impl State {
+    fn note(&mut self, happening: Happening) {
+        match happening {
+            Happening::Turn => self.turns += 1,
+            Happening::Abort => self.aborted = true,
+            Happening::Denial => self.denied = true,
+            Happening::Error => self.refused = true,
+            Happening::Joined => {
+                self.back |= self.left;
+                self.clients += 1;
+            }
+            Happening::Left => {
+                self.left = true;
+                self.clients = self.clients.saturating_sub(1);
+            }
+            Happening::Asks => self.asking += 1,
+            Happening::Decided => self.asking = self.asking.saturating_sub(1),
+            Happening::ToolStarts => self.running += 1,
+            Happening::ToolEnds => self.running = self.running.saturating_sub(1),
+        }
+    }
 }
 
 impl Moment {
+    /// The same for another session of the server, in which nothing has happened.
+    pub fn of_session(&self) -> Self {
+        Self { state: Arc::default(), sessions: Arc::clone(&self.sessions) }
+    }
+
     fn with<T>(&self, what: impl FnOnce(&mut State) -> T) -> T {
-        what(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        what(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    pub fn message(&self, bytes: &[u8]) {
-        let message = Message { at: Instant::now(), ascii: bytes.is_ascii(), length: bytes.len() };
-        self.with(|state| state.message = Some(message));
-    }
-
-    pub fn note(&self, happening: Happening) {
-        self.with(|state| match happening {
-            Happening::Turn => state.turns += 1,
-            Happening::Abort => state.aborted = true,
-            Happening::Denial => state.denied = true,
-            Happening::Error => state.refused = true,
-            Happening::Joined => {
-                state.back |= state.left;
-                state.clients += 1;
-            }
-            Happening::Left => {
-                state.left = true;
-                state.clients = state.clients.saturating_sub(1);
-            }
-            Happening::Asks => state.asking += 1,
-            Happening::Decided => state.asking = state.asking.saturating_sub(1),
-            Happening::ToolStarts => state.running += 1,
-            Happening::ToolEnds => state.running = state.running.saturating_sub(1),
+    /// A message has come. It is read only for a trigger that asks what it says.
+    pub fn message(&self, bytes: &[u8], trigger: Trigger) {
+        let is_read = matches!(trigger, Trigger::Once | Trigger::Again | Trigger::Blank);
+        let body = is_read.then(|| serde_json::from_slice::<Value>(bytes).unwrap_or_default());
+        self.with(|state| {
+            let again = body.as_ref().is_some_and(|body| !state.kinds.insert(kind_of(body)));
+            state.message = Some(Message {
+                at: Instant::now(),
+                ascii: bytes.is_ascii(),
+                length: bytes.len(),
+                blank: body.as_ref().is_some_and(has_blank),
+                again,
+            });
         });
     }
 
+    pub fn note(&self, happening: Happening) {
+        self.with(|state| {
+            state.number.get_or_insert_with(|| self.sessions.fetch_add(1, Ordering::Relaxed));
+            state.note(happening);
+        });
+    }
     /// Whether this is a moment of the trigger.
     pub fn is(&self, trigger: Trigger) -> bool {
         self.with(|state| {
@@ -172,6 +242,13 @@ impl Moment {
                 Trigger::NonAscii => message.is_some_and(|message| !message.ascii),
                 Trigger::LongMessage => message.is_some_and(|message| message.length > LONG),
                 Trigger::Late => message.is_some_and(|message| message.at.elapsed() >= LATE),
+                Trigger::Once => message.is_some_and(|message| !message.again),
+                Trigger::Again => message.is_some_and(|message| message.again),
+                Trigger::OtherSession => {
+                    state.number.unwrap_or_else(|| self.sessions.load(Ordering::Relaxed)) > 0
+                }
+                Trigger::ParallelCalls => state.asking + state.running >= 2,
+                Trigger::Blank => message.is_some_and(|message| message.blank),
             }
         })
     }
@@ -196,18 +273,54 @@ mod tests {
         assert_eq!(after(&[Joined, Left]), ["always", "first-turn"]);
         assert_eq!(after(&[Joined, Left, Joined]), ["always", "first-turn", "after-reconnect"]);
         assert_eq!(after(&[Joined, Joined, Error]), ["always", "first-turn", "after-error", "second-client"]);
-        assert_eq!(after(&[Asks, ToolStarts]), ["always", "first-turn", "while-asking", "while-running"]);
+        assert_eq!(
+            after(&[Asks, ToolStarts]),
+            ["always", "first-turn", "while-asking", "while-running", "parallel-calls"]
+        );
+        assert_eq!(
+            after(&[ToolStarts, ToolStarts, ToolEnds]),
+            ["always", "first-turn", "while-running"],
+            "one is left"
+        );
         assert_eq!(after(&[Asks, Decided, Denial]), ["always", "first-turn", "after-denial"]);
     }
 
     #[test]
     fn a_message_makes_moments_too() {
         let moment = Moment::default();
+        let message = |text: &str, trigger| moment.message(text.as_bytes(), trigger);
         assert!(!moment.is(Trigger::NonAscii) && !moment.is(Trigger::LongMessage));
-        moment.message("é".repeat(600).as_bytes());
+        message(&"é".repeat(600), Trigger::NonAscii);
         assert!(moment.is(Trigger::NonAscii) && moment.is(Trigger::LongMessage) && !moment.is(Trigger::Late));
-        moment.message(b"e");
+        message("e", Trigger::NonAscii);
         assert!(!moment.is(Trigger::NonAscii) && !moment.is(Trigger::LongMessage));
+    }
+
+    #[test]
+    fn what_a_message_says_makes_moments() {
+        let moment = Moment::default();
+        let is = |text: &str, trigger| {
+            moment.message(text.as_bytes(), trigger);
+            moment.is(trigger)
+        };
+        assert!(!moment.is(Trigger::Once) && !moment.is(Trigger::Again));
+        assert!(is(r#"{"type":"a"}"#, Trigger::Once));
+        assert!(is(r#"{"method":"b"}"#, Trigger::Once));
+        assert!(!is(r#"{"type":"a","n":1}"#, Trigger::Once));
+        assert!(is(r#"{"method":"b"}"#, Trigger::Again));
+        assert!(is(r#"{"a":[{"b":" \n"}]}"#, Trigger::Blank) && !is(r#"{"a":["b",0]}"#, Trigger::Blank));
+    }
+
+    #[test]
+    fn the_first_session_of_a_server_is_told_from_the_others() {
+        let server = Moment::default();
+        let (first, second) = (server.of_session(), server.of_session());
+        second.note(Happening::Turn);
+        first.note(Happening::Turn);
+        // The order is that in which something happens.
+        assert!(first.is(Trigger::OtherSession) && !second.is(Trigger::OtherSession));
+        second.note(Happening::Turn);
+        assert!(!second.is(Trigger::OtherSession) && server.of_session().is(Trigger::OtherSession));
     }
 
     #[test]

@@ -122,7 +122,7 @@ pub(in crate::reference) trait Agent: Send {
     }
 
     /// Everything that the response says is said; its calls come next.
-    fn said(&mut self) {}
+    fn text_ended(&mut self) {}
 
     /// Makes the calls of a response: at least one.
     fn call(&mut self, calls: Vec<Call>) -> impl Future<Output = Result<(), Self::Stop>> + Send;
@@ -177,7 +177,7 @@ pub(in crate::reference) trait Agent: Send {
                     Step::Call { call } => calls.push(call),
                 }
             }
-            self.said();
+            self.text_ended();
             if calls.is_empty() { Ok(()) } else { self.call(calls).await }
         }
     }

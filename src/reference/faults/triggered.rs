@@ -106,7 +106,7 @@ impl TriggeredServer {
     }
 
     /// How many messages have come.
-    fn wear(&self) -> u64 {
+    fn count_message(&self) -> u64 {
         let mut state = self.state();
         state.messages += 1;
         state.messages
@@ -161,7 +161,7 @@ impl TriggeredServer {
                                 Effect::Ignore => false,
                                 Effect::Die(words) => self.die(words(&body)),
                                 Effect::Wear(most) => {
-                                    if self.wear() >= most {
+                                    if self.count_message() >= most {
                                         self.die("fatal: the table of messages is full")
                                     } else {
                                         to_server.send(Message::Text(text)).await.is_err()

@@ -79,7 +79,7 @@ pub(super) fn check<'b>(body: &'b Map<String, Value>, behaviour: &Behaviour) -> 
     for field in own.iter().chain(ENVELOPE) {
         match body.get(field.0) {
             None if field.2 => {
-                if behaviour.strikes(Defect::MissingFieldIsTaken) && command == "send" {
+                if command == "send" && behaviour.strikes(Defect::MissingFieldIsTaken) {
                     continue;
                 }
                 if behaviour.strikes(Defect::WrongCodeForMissingField) {
@@ -112,13 +112,13 @@ pub(super) fn error_frame(refusal: &Refusal, req_id: Option<&str>, behaviour: &B
     if let Some(req_id) = req_id.filter(|_| !behaviour.strikes(Defect::ErrorWithoutReqId)) {
         frame["req_id"] = json!(req_id);
     }
-    match behaviour.striking() {
-        Some(Defect::ErrorWithoutMessage) => {
+    behaviour.mutate(&mut frame, |defect, frame| match defect {
+        Defect::ErrorWithoutMessage => {
             frame.as_object_mut().map(|frame| frame.remove("message"));
         }
-        Some(Defect::ErrorDetailsIsText) => frame["details"] = json!("see the log"),
-        Some(Defect::UnlistedErrorCode) => frame["code"] = json!("E_OOPS"),
+        Defect::ErrorDetailsIsText => frame["details"] = json!("see the log"),
+        Defect::UnlistedErrorCode => frame["code"] = json!("E_OOPS"),
         _ => {}
-    }
+    });
     frame
 }

@@ -120,11 +120,11 @@ impl Peer<'_> {
 
     fn beat(&self) {
         let mut frame = json!({ "type": "heartbeat", "interval_ms": HEARTBEAT.as_millis() as u64 });
-        match self.behaviour().striking() {
-            Some(Defect::HeartbeatZero) => frame["interval_ms"] = json!(0),
-            Some(Defect::HeartbeatTakesEventId) => frame["event_id"] = json!(0),
+        self.behaviour().mutate(&mut frame, |defect, frame| match defect {
+            Defect::HeartbeatZero => frame["interval_ms"] = json!(0),
+            Defect::HeartbeatTakesEventId => frame["event_id"] = json!(0),
             _ => {}
-        }
+        });
         self.send(&frame);
     }
 
@@ -154,13 +154,13 @@ impl Peer<'_> {
     }
 
     fn refuse(&mut self, refusal: &Refusal, req_id: Option<&str>) {
-        if self.has(Defect::SilentOnUnknownType) && refusal.message.starts_with("unknown type") {
+        if refusal.message.starts_with("unknown type") && self.has(Defect::SilentOnUnknownType) {
             return;
         }
         let frame = error_frame(refusal, req_id, self.behaviour());
         self.behaviour().note(Happening::Error);
-        match (&self.joined, self.behaviour().striking()) {
-            (Some((session, _)), Some(Defect::ErrorsToEveryone)) => {
+        match &self.joined {
+            Some((session, _)) if self.has(Defect::ErrorsToEveryone) => {
                 session.lock().clients.values().for_each(|client| {
                     client.send(text(&frame));
                 });
@@ -188,21 +188,21 @@ impl Peer<'_> {
         }
         let mut frame = json!({ "type": "accepted" });
         let req_id = body.get("req_id").filter(|id| id.is_string());
-        match (req_id, self.behaviour().striking()) {
-            (Some(_), Some(Defect::AckWithoutReqId)) => {}
-            (Some(id), Some(Defect::EmptyReqIdIsNone)) if *id == "" => {}
-            (Some(req_id), _) => frame["req_id"] = req_id.clone(),
-            (None, Some(Defect::AckInventsReqId)) => frame["req_id"] = json!("r-0"),
-            (None, _) => {}
+        match req_id {
+            Some(_) if self.has(Defect::AckWithoutReqId) => {}
+            Some(id) if *id == "" && self.has(Defect::EmptyReqIdIsNone) => {}
+            Some(req_id) => frame["req_id"] = req_id.clone(),
+            None if self.has(Defect::AckInventsReqId) => frame["req_id"] = json!("r-0"),
+            None => {}
         }
-        match self.behaviour().striking() {
-            Some(Defect::AckHasExtra) => frame["queued"] = json!(true),
-            Some(Defect::AckChangesVersion) => frame["v"] = json!("2.0.0"),
-            Some(Defect::AckIsLegacy) => {
-                self.send(&json!({ "type": "status", "status": "accepted" }));
-            }
-            Some(Defect::AckInAnArray) => frame = json!([frame]),
-            _ => {}
+        if self.behaviour().strikes(Defect::AckHasExtra) {
+            frame["queued"] = json!(true)
+        } else if self.behaviour().strikes(Defect::AckChangesVersion) {
+            frame["v"] = json!("2.0.0")
+        } else if self.behaviour().strikes(Defect::AckIsLegacy) {
+            self.send(&json!({ "type": "status", "status": "accepted" }));
+        } else if self.behaviour().strikes(Defect::AckInAnArray) {
+            frame = json!([frame])
         }
         if session.has(Defect::AcksToEveryone) {
             inner.clients.values().for_each(|client| {
@@ -224,7 +224,7 @@ impl Peer<'_> {
             _ => {}
         }
         let Some((session, _)) = self.joined.clone() else {
-            if self.has(Defect::RunsBeforeHello) && command == "send" {
+            if command == "send" && self.has(Defect::RunsBeforeHello) {
                 let session = self.service.session(None);
                 let mut inner = session.lock();
                 let client = Session::join(&mut inner, &self.outbox);
@@ -263,14 +263,14 @@ impl Peer<'_> {
                 Ok(())
             }
             "ping" => {
-                match self.behaviour().striking() {
-                    Some(Defect::AnswersPong) => {
-                        self.send(&json!({ "type": "pong", "nonce": body.get("nonce") }))
-                    }
-                    Some(Defect::RefusesPing) => return Err(refuse("INVALID_COMMAND", "no ping here")),
-                    _ if self.style(Style::PingAccepted) => self.accept(&session, &session.lock(), body),
-                    _ if self.style(Style::PingBeats) => self.beat(),
-                    _ => {}
+                if self.behaviour().strikes(Defect::AnswersPong) {
+                    self.send(&json!({ "type": "pong", "nonce": body.get("nonce") }))
+                } else if self.behaviour().strikes(Defect::RefusesPing) {
+                    return Err(refuse("INVALID_COMMAND", "no ping here"));
+                } else if self.style(Style::PingAccepted) {
+                    self.accept(&session, &session.lock(), body)
+                } else if self.style(Style::PingBeats) {
+                    self.beat()
                 }
                 Ok(())
             }

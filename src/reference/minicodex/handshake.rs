@@ -12,20 +12,21 @@ use super::styles::Style;
 use crate::reference::engine::Happening;
 
 impl Peer<'_> {
-    fn welcome(&self, session: &Session, inner: &Inner, v: &str) -> Value {
-        let v = match self.behaviour().striking() {
-            Some(Defect::EchoesVersion) => v,
-            Some(Defect::WrongVersion) => "1.0",
-            _ => "1.0.0",
-        };
+    fn welcome(&self, session: &Session, inner: &Inner, asked: &str) -> Value {
+        let mut v = "1.0.0".to_owned();
+        self.behaviour().mutate(&mut v, |defect, v| match defect {
+            Defect::EchoesVersion => asked.clone_into(v),
+            Defect::WrongVersion => "1.0".clone_into(v),
+            _ => {}
+        });
         let mut frame = json!({ "type": "welcome", "v": v, "session_state": session.session_state(inner) });
-        match self.behaviour().striking() {
-            Some(Defect::WelcomeHasExtra) => frame["motd"] = json!("hi"),
-            Some(Defect::WelcomeOfAnotherSession) => {
+        self.behaviour().mutate(&mut frame, |defect, frame| match defect {
+            Defect::WelcomeHasExtra => frame["motd"] = json!("hi"),
+            Defect::WelcomeOfAnotherSession => {
                 frame["session_state"]["session_id"] = json!(uuid::Uuid::new_v4());
             }
             _ => {}
-        }
+        });
         frame
     }
 
@@ -48,13 +49,12 @@ impl Peer<'_> {
         let v = body.get("v").and_then(Value::as_str).unwrap_or("1.0.0");
         let welcome = self.welcome(&session, &inner, v);
         let snapshot = session.snapshot(&inner, None);
-        match self.behaviour().striking() {
-            Some(Defect::NoWelcome) => {}
-            Some(Defect::SnapshotBeforeWelcome) => {
-                self.send(&snapshot);
-                self.send(&welcome);
-            }
-            _ => self.send(&welcome),
+        if self.behaviour().strikes(Defect::NoWelcome) {
+        } else if self.behaviour().strikes(Defect::SnapshotBeforeWelcome) {
+            self.send(&snapshot);
+            self.send(&welcome);
+        } else {
+            self.send(&welcome)
         }
         if self.has(Defect::WelcomesTwice) {
             self.send(&welcome);
@@ -119,18 +119,19 @@ impl Peer<'_> {
 
     fn replay(&self, session: &Session, inner: &Inner, from: i64) {
         for (id, event) in &inner.log {
-            let wanted = match self.behaviour().striking() {
-                Some(Defect::ReplaysLastSeen) => *id as i64 >= from,
-                Some(Defect::ReplaySkipsOne) => *id as i64 > from + 1,
-                Some(Defect::NoReplay) => false,
-                Some(Defect::ReplayLacksTurnDone) => *id as i64 > from && event["type"] != "turn_done",
-                _ => *id as i64 > from,
-            };
+            let mut wanted = *id as i64 > from;
+            self.behaviour().mutate(&mut wanted, |defect, wanted| match defect {
+                Defect::ReplaysLastSeen => *wanted = *id as i64 >= from,
+                Defect::ReplaySkipsOne => *wanted = *id as i64 > from + 1,
+                Defect::NoReplay => *wanted = false,
+                Defect::ReplayLacksTurnDone => *wanted = *id as i64 > from && event["type"] != "turn_done",
+                _ => {}
+            });
             if !wanted {
                 continue;
             }
             let mut event = event.clone();
-            if session.has(Defect::ReplayChangesText) && event["type"] == "assistant_text" {
+            if event["type"] == "assistant_text" && session.has(Defect::ReplayChangesText) {
                 event["text"] = json!("(replayed)");
             }
             self.send(&event);

@@ -37,7 +37,7 @@ impl Peer<'_> {
             self.accept(session, &inner, body);
             return Ok(());
         }
-        if self.has(Defect::DedupesByText) && inner.transcript.iter().any(|item| item["text"] == *said) {
+        if inner.transcript.iter().any(|item| item["text"] == *said) && self.has(Defect::DedupesByText) {
             self.accept(session, &inner, body);
             return Ok(());
         }
@@ -105,12 +105,11 @@ impl Peer<'_> {
         if !late {
             self.accept(session, &inner, body);
         }
-        let decision = match (approve, self.behaviour().striking()) {
-            (true, _) => "approve",
-            (false, Some(Defect::DenyHasNoKind)) => "deny",
-            (false, Some(Defect::DenyAbortGoesOn)) => "deny_abort",
-            (false, _) if self.style(Style::DenyAborts) => "deny_abort",
-            (false, _) => "deny_continue",
+        let decision = match approve {
+            true => "approve",
+            false if self.has(Defect::DenyHasNoKind) => "deny",
+            false if self.has(Defect::DenyAbortGoesOn) || self.style(Style::DenyAborts) => "deny_abort",
+            false => "deny_continue",
         };
         for id in ids {
             session.emit(
@@ -143,7 +142,7 @@ impl Peer<'_> {
             }
             return Err(refuse("NOT_RUNNING", "no run is active"));
         };
-        let past = |id: &str| self.has(Defect::OldRunIdAborts) && inner.past.runs.iter().any(|run| run == id);
+        let past = |id: &str| inner.past.runs.iter().any(|run| run == id) && self.has(Defect::OldRunIdAborts);
         if named.is_some_and(|id| id != run.id.to_string() && !past(id)) && !self.has(Defect::AbortsStaleRun)
         {
             inner.past.aborted |= self.has(Defect::StaleAbortIsRemembered);

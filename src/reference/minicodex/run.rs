@@ -179,7 +179,7 @@ impl Player {
 
     /// Whether a guarded call is asked about.
     fn asks(&self) -> bool {
-        let trusts = self.session.has(Defect::ApprovedOnceIsEnough) && self.session.lock().past.approved;
+        let trusts = self.session.lock().past.approved && self.session.has(Defect::ApprovedOnceIsEnough);
         !trusts && !self.session.has(Defect::NeverAsks)
     }
 
@@ -218,14 +218,14 @@ impl Player {
             "type": "function_call_output", "call_id": call.id,
             "result": { "content": [{ "type": "text", "text": outcome.text }], "isError": outcome.is_error },
         });
-        match session.behaviour.striking() {
-            Some(Defect::ResultAsText) => event["result"] = json!(outcome.text),
-            Some(Defect::ResultWithoutContent) => {
+        session.behaviour.mutate(&mut event, |defect, event| match defect {
+            Defect::ResultAsText => event["result"] = json!(outcome.text),
+            Defect::ResultWithoutContent => {
                 event["result"] = json!({ "text": outcome.text, "isError": outcome.is_error })
             }
-            Some(Defect::OutputOfAnotherCall) => event["call_id"] = json!("call-0"),
+            Defect::OutputOfAnotherCall => event["call_id"] = json!("call-0"),
             _ => {}
-        }
+        });
         if session.has(Defect::OutputTwice) {
             session.emit(&mut inner, event.clone());
         }
@@ -254,16 +254,16 @@ impl Player {
                     "args_json": Value::Object(call.args.clone()).to_string(),
                 });
                 shape_announcement(session, &mut event, &Value::Object(call.args.clone()));
-                match session.behaviour.striking() {
-                    Some(Defect::ArgsJsonAsObject) => event["args_json"] = Value::Object(call.args.clone()),
-                    Some(Defect::ArgsLoseNulls) => {
+                session.behaviour.mutate(&mut event, |defect, event| match defect {
+                    Defect::ArgsJsonAsObject => event["args_json"] = Value::Object(call.args.clone()),
+                    Defect::ArgsLoseNulls => {
                         let kept: Map<_, _> =
                             call.args.clone().into_iter().filter(|(_, value)| !value.is_null()).collect();
                         event["args_json"] = json!(Value::Object(kept).to_string());
                     }
-                    Some(Defect::ArgsJsonOfAnotherCall) => event["args_json"] = json!("{\"key\":\"other\"}"),
+                    Defect::ArgsJsonOfAnotherCall => event["args_json"] = json!("{\"key\":\"other\"}"),
                     _ => {}
-                }
+                });
                 if session.has(Defect::AnnouncesTwice) {
                     session.emit(&mut inner, event.clone());
                 }
@@ -298,7 +298,7 @@ impl Player {
                 self.announce(&call);
             }
             self.session.lock().past.approved |= approved;
-            if self.session.has(Defect::DeniedRunsUnseen) && !approved {
+            if !approved && self.session.has(Defect::DeniedRunsUnseen) {
                 self.session.lock().notes.run(&call.tool, &call.args);
             }
             if approved || self.session.has(Defect::ExecutesDenied) {

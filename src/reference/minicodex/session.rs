@@ -97,7 +97,7 @@ impl Run {
             }
             brief
         });
-        let status = if behaviour.strikes(Defect::UnknownStatus) && self.status == "running" {
+        let status = if self.status == "running" && behaviour.strikes(Defect::UnknownStatus) {
             "in_progress"
         } else {
             self.status
@@ -107,22 +107,22 @@ impl Run {
             "finished_at": self.finished_at, "pending_approvals": pending.collect::<Vec<_>>(),
             "last_event_id": self.last_event,
         });
-        match behaviour.striking() {
-            Some(Defect::StartedAtMoves) => state["started_at"] = json!(now()),
-            Some(Defect::NoFinishedAt) => state["finished_at"] = Value::Null,
-            Some(Defect::RunStateHasExtra) => state["model"] = json!("m-1"),
-            Some(Defect::RunCursorAhead) => state["last_event_id"] = json!(self.last_event + 1000),
-            Some(Defect::StartedAtNaive) => {
+        behaviour.mutate(&mut state, |defect, state| match defect {
+            Defect::StartedAtMoves => state["started_at"] = json!(now()),
+            Defect::NoFinishedAt => state["finished_at"] = Value::Null,
+            Defect::RunStateHasExtra => state["model"] = json!("m-1"),
+            Defect::RunCursorAhead => state["last_event_id"] = json!(self.last_event + 1000),
+            Defect::StartedAtNaive => {
                 state["started_at"] = json!(self.started_at.trim_end_matches('Z'));
             }
             _ => {}
-        }
-        spare_nulls(&mut state, behaviour);
+        });
+        omit_nulls(&mut state, behaviour);
         state
     }
 }
 
-fn spare_nulls(state: &mut Value, behaviour: &Behaviour) {
+fn omit_nulls(state: &mut Value, behaviour: &Behaviour) {
     if behaviour.style(Style::NullsAreLeftOut)
         && let Some(fields) = state.as_object_mut()
     {
@@ -179,18 +179,18 @@ impl Session {
             "last_event_id": inner.newest(),
             "active_run_id": active.map(|run| run.id), "run_counter": inner.run_counter,
         });
-        match self.behaviour.striking() {
-            Some(Defect::NoSessionVersion) => {
+        self.behaviour.mutate(&mut state, |defect, state| match defect {
+            Defect::NoSessionVersion => {
                 state.as_object_mut().map(|state| state.remove("version"));
             }
-            Some(Defect::SessionStateHasExtra) => state["owner"] = json!("me"),
-            Some(Defect::CapabilitiesAsText) => state["capabilities"] = json!("approvals,replay"),
-            Some(Defect::StaleCursor) if inner.last_event > 1 => {
+            Defect::SessionStateHasExtra => state["owner"] = json!("me"),
+            Defect::CapabilitiesAsText => state["capabilities"] = json!("approvals,replay"),
+            Defect::StaleCursor if inner.last_event > 1 => {
                 state["last_event_id"] = json!(inner.last_event - 1);
             }
             _ => {}
-        }
-        spare_nulls(&mut state, &self.behaviour);
+        });
+        omit_nulls(&mut state, &self.behaviour);
         state
     }
 
@@ -210,18 +210,18 @@ impl Session {
         {
             frame["req_id"] = json!(req_id);
         }
-        match self.behaviour.striking() {
-            Some(Defect::SnapshotWithoutVersion) => {
+        self.behaviour.mutate(&mut frame, |defect, frame| match defect {
+            Defect::SnapshotWithoutVersion => {
                 frame.as_object_mut().map(|frame| frame.remove("v"));
             }
-            Some(Defect::SnapshotStatusLags) if frame["run_state"]["status"] == "awaiting_approval" => {
+            Defect::SnapshotStatusLags if frame["run_state"]["status"] == "awaiting_approval" => {
                 frame["run_state"]["status"] = json!("running");
             }
-            Some(Defect::SnapshotHidesRun) => frame["run_state"] = Value::Null,
-            Some(Defect::SnapshotCursorAsText) => frame["event_id"] = json!(frame["event_id"].to_string()),
-            Some(Defect::SnapshotHasExtra) => frame["server_time"] = json!(now()),
+            Defect::SnapshotHidesRun => frame["run_state"] = Value::Null,
+            Defect::SnapshotCursorAsText => frame["event_id"] = json!(frame["event_id"].to_string()),
+            Defect::SnapshotHasExtra => frame["server_time"] = json!(now()),
             _ => {}
-        }
+        });
         frame
     }
 
@@ -259,7 +259,7 @@ impl Session {
     }
 
     fn next_id(&self, inner: &mut Inner) -> u64 {
-        let repeats = self.has(Defect::EventIdsRepeat) && inner.last_event == 3;
+        let repeats = inner.last_event == 3 && self.has(Defect::EventIdsRepeat);
         if !repeats || inner.log.len() > 3 {
             inner.last_event = match inner.newest() {
                 None if self.style(Style::IdsFromZero) => 0,
@@ -272,42 +272,41 @@ impl Session {
     }
 
     fn apply_frame_fault(&self, event: &mut Value, kind: &str) {
-        match self.behaviour.striking() {
-            Some(Defect::EventIdAsText) => event["event_id"] = json!(event["event_id"].to_string()),
-            Some(Defect::EventIdAsFloat) => event["event_id"] = json!(event["event_id"].as_f64()),
-            Some(Defect::ForeignSessionId) => event["session_id"] = json!("another-session"),
-            Some(Defect::RunIdNoUuid) if kind != "turn_done" => event["run_id"] = json!("run-1"),
-            Some(Defect::RunIdOfAnotherRun) if kind == "assistant_text" => {
-                event["run_id"] = json!(Uuid::new_v4())
-            }
-            Some(Defect::TimeWithoutOffset) => event["ts"] = json!("2026-01-02T03:04:05"),
-            Some(Defect::ItemsWithoutEventId) if kind == "assistant_text" => {
+        self.behaviour.mutate(event, |defect, event| match defect {
+            Defect::EventIdAsText => event["event_id"] = json!(event["event_id"].to_string()),
+            Defect::EventIdAsFloat => event["event_id"] = json!(event["event_id"].as_f64()),
+            Defect::ForeignSessionId => event["session_id"] = json!("another-session"),
+            Defect::RunIdNoUuid if kind != "turn_done" => event["run_id"] = json!("run-1"),
+            Defect::RunIdOfAnotherRun if kind == "assistant_text" => event["run_id"] = json!(Uuid::new_v4()),
+            Defect::TimeWithoutOffset => event["ts"] = json!("2026-01-02T03:04:05"),
+            Defect::ItemsWithoutEventId if kind == "assistant_text" => {
                 event.as_object_mut().map(|event| event.remove("event_id"));
             }
-            Some(Defect::TextUnderAnotherName) if kind == "assistant_text" => {
+            Defect::TextUnderAnotherName if kind == "assistant_text" => {
                 if let Some(map) = event.as_object_mut() {
                     let text = map.remove("text").unwrap_or_default();
                     map.insert("content".into(), text);
                 }
             }
             _ => {}
-        }
+        });
     }
 
     fn fan_out(&self, inner: &mut Inner, event: &Value, kind: &str) {
         let frame = event.to_string();
         for (index, client) in inner.clients.values().enumerate() {
             let later = index > 0;
-            let missed = match self.behaviour.striking() {
-                Some(Defect::OthersMissUserText) => "user_text",
-                Some(Defect::OthersMissAnnouncements) => "approval_pending",
-                _ => "",
-            };
+            let mut missed = "";
+            self.behaviour.mutate(&mut missed, |defect, missed| match defect {
+                Defect::OthersMissUserText => *missed = "user_text",
+                Defect::OthersMissAnnouncements => *missed = "approval_pending",
+                _ => {}
+            });
             if later && kind == missed {
                 continue;
             }
             let mut message = Message::text(frame.clone());
-            if self.has(Defect::OthersSeeOtherText) && later && kind == "assistant_text" {
+            if later && kind == "assistant_text" && self.has(Defect::OthersSeeOtherText) {
                 let mut other = event.clone();
                 other["text"] = json!("something else");
                 message = text(&other);

@@ -59,47 +59,47 @@ impl Player {
         let mut state = core.lock();
         let State { store, streams, .. } = &mut *state;
         if let Some(entry) = entry {
-            match self.behaviour.striking() {
-                Some(Defect::StoresAtTheEnd) => self.unsaved.push(entry),
-                Some(Defect::ForgetsPrompts) if entry["role"] == "user" => {}
-                _ => {
-                    // A store that fails is told by the answers to requests; there is none here.
-                    let _ = store.add_history(&self.session, &entry);
-                }
+            if self.behaviour.strikes(Defect::StoresAtTheEnd) {
+                self.unsaved.push(entry);
+            } else if entry["role"] != "user" || !self.behaviour.strikes(Defect::ForgetsPrompts) {
+                // A store that fails is told by the answers to requests; there is none here.
+                let _ = store.add_history(&self.session, &entry);
             }
         }
         let topic = [Topic::Session(self.session.clone())];
         let _ = streams.touched(store, &topic, None);
         let kind = update["sessionUpdate"].as_str().unwrap_or_default().to_owned();
-        match (self.behaviour.striking(), kind.as_str()) {
-            (Some(Defect::ContentAsText), "agent_message_chunk") => {
+        let is_dropped = match kind.as_str() {
+            "tool_call" => self.behaviour.strikes(Defect::ToolCallsUnannounced),
+            "agent_message_chunk" => self.behaviour.strikes(Defect::NoMessageChunks),
+            _ => false,
+        };
+        if is_dropped {
+            return;
+        }
+        self.behaviour.mutate(&mut update, |defect, update| match (defect, kind.as_str()) {
+            (Defect::ContentAsText, "agent_message_chunk") => {
                 update["content"] = update["content"]["text"].clone();
             }
-            (Some(Defect::NoVariant), "agent_message_chunk") => {
+            (Defect::NoVariant, "agent_message_chunk") => {
                 update.as_object_mut().map(|update| update.remove("sessionUpdate"));
             }
-            (Some(Defect::ToolCallsHaveNoTitle), "tool_call") => {
+            (Defect::ToolCallsHaveNoTitle, "tool_call") => {
                 update.as_object_mut().map(|update| update.remove("title"));
             }
-            (Some(Defect::ToolStatusDone), "tool_call_update") if update["status"] == "completed" => {
+            (Defect::ToolStatusDone, "tool_call_update") if update["status"] == "completed" => {
                 update["status"] = json!("done");
             }
-            (Some(Defect::ToolCallsUnannounced), "tool_call") => return,
-            (Some(Defect::PlanIsAText), "plan") => update["entries"] = json!("1. call"),
-            (Some(Defect::NoMessageChunks), "agent_message_chunk") => return,
+            (Defect::PlanIsAText, "plan") => update["entries"] = json!("1. call"),
             _ => {}
-        }
+        });
         let mut params = json!({ "session_id": self.session, "update": core.spelling.update(update) });
-        match self.behaviour.striking() {
-            Some(Defect::NamesAnotherSession) => {
-                if let Some(newest) = state.newest.get(&self.client) {
-                    params["session_id"] = json!(newest);
-                }
+        if self.behaviour.strikes(Defect::NamesAnotherSession) {
+            if let Some(newest) = state.newest.get(&self.client) {
+                params["session_id"] = json!(newest);
             }
-            Some(Defect::UpdatesHaveNoSession) => {
-                params.as_object_mut().map(|params| params.remove("session_id"));
-            }
-            _ => {}
+        } else if self.behaviour.strikes(Defect::UpdatesHaveNoSession) {
+            params.as_object_mut().map(|params| params.remove("session_id"));
         }
         let is_users = kind == "user_message_chunk";
         if is_users && self.behaviour.style(Style::NoUserChunks) {
@@ -133,13 +133,16 @@ impl Player {
         }
         state.running.remove(&self.session);
         let (Some(id), Some(outbox)) = (&self.id, state.streams.clients.get(&self.client)) else { return };
-        let done = |reason: &str| match self.behaviour.striking() {
-            Some(Defect::PromptIsNotOk) => json!({ "ok": false }),
-            _ if self.behaviour.style(Style::OkOnly) => json!({ "ok": true }),
-            _ if self.behaviour.style(Style::StopReasonOnly) => {
+        let done = |reason: &str| {
+            if self.behaviour.strikes(Defect::PromptIsNotOk) {
+                json!({ "ok": false })
+            } else if self.behaviour.style(Style::OkOnly) {
+                json!({ "ok": true })
+            } else if self.behaviour.style(Style::StopReasonOnly) {
                 self.core.spelling.result(json!({ "stopReason": reason }))
+            } else {
+                self.core.spelling.result(json!({ "ok": true, "stopReason": reason }))
             }
-            _ => self.core.spelling.result(json!({ "ok": true, "stopReason": reason })),
         };
         let answer = match result {
             Ok(()) => Ok(done("end_turn")),

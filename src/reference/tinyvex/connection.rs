@@ -134,10 +134,10 @@ impl Peer<'_> {
         if code.is_some() {
             self.note(Happening::Error);
         }
-        if self.has(Defect::IgnoresBrokenJson) && code == Some(PARSE) {
+        if code == Some(PARSE) && self.has(Defect::IgnoresBrokenJson) {
             return;
         }
-        if self.has(Defect::IgnoresBadRequests) && code == Some(INVALID_REQUEST) && !id.is_null() {
+        if code == Some(INVALID_REQUEST) && !id.is_null() && self.has(Defect::IgnoresBadRequests) {
             return;
         }
         let frame = response(id, answer, &self.behaviour);
@@ -146,10 +146,10 @@ impl Peer<'_> {
             self.send(&frame);
         }
         self.pings.set(self.pings.get() + u32::from(frame["result"].get("t").is_some()));
-        let closes = match self.behaviour.striking() {
-            Some(Defect::ClosesAfterTenPings) => self.pings.get() == 10,
-            _ => self.style(Style::BrokenJsonCloses) && code == Some(PARSE),
-        };
+        let mut closes = self.style(Style::BrokenJsonCloses) && code == Some(PARSE);
+        self.behaviour.mutate(&mut closes, |defect, closes| {
+            *closes |= defect == Defect::ClosesAfterTenPings && self.pings.get() == 10;
+        });
         if closes {
             self.outbox.send(Message::Close(None));
         }
@@ -203,7 +203,7 @@ impl Peer<'_> {
             "tinyvex/action" => self.action(&params),
             "tinyvex/auth.setToken" => self.set_token(&params),
             "tinyvex/ping" => self.ping(id.is_some(), &params),
-            method if self.has(Defect::UnknownMethodsAreFine) && method.starts_with("tinyvex/") => {
+            method if method.starts_with("tinyvex/") && self.has(Defect::UnknownMethodsAreFine) => {
                 Ok(Answer::Now(Value::Null))
             }
             method => Err(refuse(METHOD_NOT_FOUND, format!("Method not found: {method}"))),
@@ -231,10 +231,10 @@ impl Peer<'_> {
             "authMethods": [],
             "agentInfo": { "name": "frameproof", "title": "frameproof reference server", "version": env!("CARGO_PKG_VERSION") },
         });
-        match self.behaviour.striking() {
-            Some(Defect::AuthMethodsAreNames) => result["authMethods"] = json!(["local"]),
-            Some(Defect::ProtocolVersionAsText) => result["protocolVersion"] = json!("0.7.0"),
-            _ => {}
+        if self.behaviour.strikes(Defect::AuthMethodsAreNames) {
+            result["authMethods"] = json!(["local"])
+        } else if self.behaviour.strikes(Defect::ProtocolVersionAsText) {
+            result["protocolVersion"] = json!("0.7.0")
         }
         Ok(Answer::Now(self.core.spelling.result(result)))
     }
@@ -245,7 +245,7 @@ impl Peer<'_> {
         }
         params.text("cwd")?;
         let servers = params.given("mcpServers")?.as_array().ok_or_else(|| invalid(&["mcpServers"]))?;
-        if self.has(Defect::NeedsMcpServers) && servers.is_empty() {
+        if servers.is_empty() && self.has(Defect::NeedsMcpServers) {
             return Err(invalid(&["mcpServers"]));
         }
         let mut state = self.core.lock();
@@ -326,22 +326,18 @@ impl Peer<'_> {
         if state.running.contains_key(session) {
             self.note(Happening::Abort);
         }
-        match self.behaviour.striking() {
-            Some(Defect::IgnoresCancel) => {}
-            Some(Defect::CancelsEverything) => {
-                let own = state.running.values().filter(|prompt| prompt.client == self.client);
-                own.for_each(|prompt| prompt.cancel.cancel());
+        if self.behaviour.strikes(Defect::IgnoresCancel) {
+        } else if self.behaviour.strikes(Defect::CancelsEverything) {
+            let own = state.running.values().filter(|prompt| prompt.client == self.client);
+            own.for_each(|prompt| prompt.cancel.cancel());
+        } else if self.behaviour.strikes(Defect::CancelEndsSession) {
+            if let Some(prompt) = state.running.get(session) {
+                prompt.cancel.cancel();
+                state.store.remove_session(session)?;
             }
-            Some(Defect::CancelEndsSession) => {
-                if let Some(prompt) = state.running.get(session) {
-                    prompt.cancel.cancel();
-                    state.store.remove_session(session)?;
-                }
-            }
-            _ => {
-                if let Some(prompt) = state.running.get(session) {
-                    prompt.cancel.cancel();
-                }
+        } else {
+            if let Some(prompt) = state.running.get(session) {
+                prompt.cancel.cancel();
             }
         }
         Ok(Answer::Now(json!({})))

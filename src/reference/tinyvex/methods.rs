@@ -42,16 +42,16 @@ impl Peer<'_> {
         if self.style(Style::LargeChunks) {
             result["features"]["maxChunkBytes"] = json!(64 * MAX_CHUNK);
         }
-        match self.behaviour.striking() {
-            Some(Defect::ChunksUnannounced) => result["features"]["chunks"] = json!(false),
-            Some(Defect::MaxChunkBytesAsText) => result["features"]["maxChunkBytes"] = json!("1024"),
-            Some(Defect::NowAsText) => result["nowTs"] = json!(jiff::Timestamp::now().to_string()),
-            Some(Defect::EmptyConnectionId) => result["sessionId"] = json!(""),
-            Some(Defect::NoFeatures) => {
+        self.behaviour.mutate(&mut result, |defect, result| match defect {
+            Defect::ChunksUnannounced => result["features"]["chunks"] = json!(false),
+            Defect::MaxChunkBytesAsText => result["features"]["maxChunkBytes"] = json!("1024"),
+            Defect::NowAsText => result["nowTs"] = json!(jiff::Timestamp::now().to_string()),
+            Defect::EmptyConnectionId => result["sessionId"] = json!(""),
+            Defect::NoFeatures => {
                 result.as_object_mut().map(|result| result.remove("features"));
             }
             _ => {}
-        }
+        });
         Ok(Answer::Now(result))
     }
 
@@ -60,7 +60,7 @@ impl Peer<'_> {
         let (sub_id, name, inner) = (params.text("subId")?, params.text("name")?, params.given("params"));
         let null = Value::Null;
         let inner = if self.has(Defect::ParamsMayLack) { inner.unwrap_or(&null) } else { inner? };
-        if self.has(Defect::IgnoresListParams) && inner.is_array() {
+        if inner.is_array() && self.has(Defect::IgnoresListParams) {
             return Ok(Answer::Elsewhere);
         }
         let last_seq = params.optional("lastSeq", Value::is_number);
@@ -86,7 +86,7 @@ impl Peer<'_> {
         if !last {
             self.answer(id, &Ok(result.clone()));
         }
-        let silent = self.has(Defect::NoInitialValue) && last_seq.is_none();
+        let silent = last_seq.is_none() && self.has(Defect::NoInitialValue);
         for (seq, value) in values.iter().filter(|_| !silent) {
             streams.deliver(self.client, sub_id, *seq, value);
         }
@@ -120,7 +120,7 @@ impl Peer<'_> {
 
     pub fn mutation(&self, id: Option<&Value>, params: &Params<'_>) -> Result<Answer, Refusal> {
         let (request_id, name, args) = Self::call(params, self.has(Defect::RequestIdsMayLack))?;
-        if self.has(Defect::LosesUpdates) && name == "increment" {
+        if name == "increment" && self.has(Defect::LosesUpdates) {
             return Ok(self.increment_slowly(id, request_id, args));
         }
         let keep = self.has(Defect::FailuresLeaveTraces);
@@ -153,10 +153,10 @@ impl Peer<'_> {
                 Err(refusal.clone())
             }
         };
-        match self.behaviour.striking() {
-            Some(Defect::ResultsDisagree) if answer.is_ok() => announced["value"] = json!("another"),
-            Some(Defect::ValueBesideError) => announced["value"] = Value::Null,
-            _ => {}
+        if answer.is_ok() && self.behaviour.strikes(Defect::ResultsDisagree) {
+            announced["value"] = json!("another")
+        } else if self.behaviour.strikes(Defect::ValueBesideError) {
+            announced["value"] = Value::Null
         }
         if self.style(Style::DataFirst) && name != "breakThread" {
             streams.touched(store, &touched, Some(self.client))?;
@@ -190,12 +190,10 @@ impl Peer<'_> {
 
     fn mutated(&self, request_id: &str, value: &Value) -> Value {
         let mut result = json!({ "requestId": request_id, "value": value });
-        match self.behaviour.striking() {
-            Some(Defect::OwnRequestIds) => result["requestId"] = json!("r-1"),
-            Some(Defect::NoMutationValue) => {
-                result.as_object_mut().map(|result| result.remove("value"));
-            }
-            _ => {}
+        if self.behaviour.strikes(Defect::OwnRequestIds) {
+            result["requestId"] = json!("r-1")
+        } else if self.behaviour.strikes(Defect::NoMutationValue) {
+            result.as_object_mut().map(|result| result.remove("value"));
         }
         result
     }
@@ -247,7 +245,7 @@ impl Peer<'_> {
         if !(token.is_null() || token.is_string() || self.has(Defect::AnyToken)) {
             return Err(invalid(&["token"]));
         }
-        if self.has(Defect::TokensCannotBeCleared) && token.is_null() {
+        if token.is_null() && self.has(Defect::TokensCannotBeCleared) {
             return Ok(Answer::Now(json!({ "ok": false })));
         }
         Ok(Answer::Now(json!({ "ok": true })))
@@ -267,7 +265,7 @@ impl Peer<'_> {
         if let Some(t) = t.filter(|_| !self.has(Defect::PingLosesT)) {
             result["t"] = t.clone();
         }
-        if self.has(Defect::PingNeedsT) && t.is_none() {
+        if t.is_none() && self.has(Defect::PingNeedsT) {
             return Err(invalid(&["t"]));
         }
         if is_request && self.style(Style::PongsToo) {

@@ -74,7 +74,7 @@ struct State {
 impl Service {
     /// A server on a journal of its own.
     pub(super) fn new(setup: &Setup) -> Self {
-        let data = shortage::heed(Disk::new()).ok();
+        let data = shortage::note_result(Disk::new()).ok();
         Self::on(Behaviour::new(setup), Spelling::Acp, data)
     }
 
@@ -85,7 +85,7 @@ impl Service {
     }
 
     fn on(behaviour: Behaviour, spelling: Spelling, data: Option<Disk>) -> Self {
-        let store = data.as_ref().and_then(|disk| shortage::heed(Store::open(disk)).ok());
+        let store = data.as_ref().and_then(|disk| shortage::note_result(Store::open(disk)).ok());
         let core = store.map(|store| {
             let state = State {
                 store,

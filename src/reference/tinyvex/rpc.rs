@@ -101,20 +101,22 @@ impl<'p> Params<'p> {
 /// The content blocks of a prompt, as the text that the model gets.
 pub(super) fn prompt_text(params: &Params<'_>, behaviour: &Behaviour) -> Result<String, Refusal> {
     let prompt = params.given("prompt")?;
-    if let (Some(text), Some(Defect::PromptMayBeText)) = (prompt.as_str(), behaviour.striking()) {
+    if let Some(text) = prompt.as_str()
+        && behaviour.strikes(Defect::PromptMayBeText)
+    {
         return Ok(text.to_owned());
     }
     let blocks = prompt.as_array().ok_or_else(|| invalid(&["prompt"]))?;
     let mut text = Vec::new();
     for block in blocks {
         let field = |name: &str| block.get(name).and_then(Value::as_str);
-        let said = match (field("type"), behaviour.striking()) {
-            (Some("text"), _) => field("text").map(str::to_owned),
-            (Some("resource_link"), Some(Defect::RefusesLinks)) => None,
-            (Some("resource_link"), _) => {
+        let said = match field("type") {
+            Some("text") => field("text").map(str::to_owned),
+            Some("resource_link") if behaviour.strikes(Defect::RefusesLinks) => None,
+            Some("resource_link") => {
                 field("name").zip(field("uri")).map(|(name, uri)| format!("[{name}]({uri})"))
             }
-            (Some("resource"), _) => {
+            Some("resource") => {
                 let resource = block.get("resource");
                 let uri = resource.and_then(|resource| resource.get("uri")).and_then(Value::as_str);
                 uri.map(|uri| format!("<{uri}>"))
@@ -144,22 +146,20 @@ pub(super) fn response(id: &Value, answer: &Result<Value, Refusal>, behaviour: &
             frame["error"] = error;
         }
     }
-    match (behaviour.striking(), answer) {
-        (Some(Defect::IdsAsText), _) if id.is_number() => frame["id"] = json!(id.to_string()),
-        (Some(Defect::ResultBesideError), Err(_)) => frame["result"] = Value::Null,
-        (Some(Defect::NeitherResultNorError), Ok(result)) if *result == json!({ "ok": true }) => {
+    behaviour.mutate(&mut frame, |defect, frame| match (defect, answer) {
+        (Defect::IdsAsText, _) if id.is_number() => frame["id"] = json!(id.to_string()),
+        (Defect::ResultBesideError, Err(_)) => frame["result"] = Value::Null,
+        (Defect::NeitherResultNorError, Ok(result)) if *result == json!({ "ok": true }) => {
             frame.as_object_mut().map(|frame| frame.remove("result"));
         }
-        (Some(Defect::NullIdsInErrors), Err(_)) => frame["id"] = Value::Null,
-        (Some(Defect::ErrorCodesAsText), Err(refusal)) => {
-            frame["error"]["code"] = json!(refusal.code.to_string())
-        }
-        (Some(Defect::PathAsText), Err(Refusal { data: Some(data), .. })) if data.get("path").is_some() => {
+        (Defect::NullIdsInErrors, Err(_)) => frame["id"] = Value::Null,
+        (Defect::ErrorCodesAsText, Err(refusal)) => frame["error"]["code"] = json!(refusal.code.to_string()),
+        (Defect::PathAsText, Err(Refusal { data: Some(data), .. })) if data.get("path").is_some() => {
             frame["error"]["data"]["path"] = json!("params");
         }
-        (Some(Defect::OneErrorCode), Err(_)) => frame["error"]["code"] = json!(INTERNAL),
+        (Defect::OneErrorCode, Err(_)) => frame["error"]["code"] = json!(INTERNAL),
         _ => {}
-    }
+    });
     frame
 }
 
@@ -169,14 +169,14 @@ pub(super) fn notification(method: &str, params: Value, behaviour: &Behaviour) -
     if behaviour.style(Style::MoreFields) {
         frame["params"]["_meta"] = json!({});
     }
-    match behaviour.striking() {
-        Some(Defect::NoVersion) => {
+    behaviour.mutate(&mut frame, |defect, frame| match defect {
+        Defect::NoVersion => {
             frame.as_object_mut().map(|frame| frame.remove("jsonrpc"));
         }
-        Some(Defect::NotificationsHaveIds) => frame["id"] = json!(0),
-        Some(Defect::BareNames) => frame["method"] = json!(method.trim_start_matches("tinyvex/")),
+        Defect::NotificationsHaveIds => frame["id"] = json!(0),
+        Defect::BareNames => frame["method"] = json!(method.trim_start_matches("tinyvex/")),
         _ => {}
-    }
+    });
     frame
 }
 

@@ -231,7 +231,7 @@ impl Store {
 
     /// Writes a transaction down, then carries it out.
     fn commit(&mut self, changes: Vec<Change>) -> io::Result<()> {
-        shortage::heed(self.written(changes))
+        shortage::note_result(self.written(changes))
     }
 
     fn written(&mut self, changes: Vec<Change>) -> io::Result<()> {
@@ -240,7 +240,7 @@ impl Store {
         }
         self.journal.append(&changes)?;
         changes.into_iter().for_each(|change| self.tables.apply(change));
-        if self.journal.has_outgrown() {
+        if self.journal.is_over_limit() {
             self.journal.rewrite(&self.tables)?;
         }
         Ok(())
@@ -305,7 +305,7 @@ impl Journal {
         Ok(())
     }
 
-    fn has_outgrown(&self) -> bool {
+    fn is_over_limit(&self) -> bool {
         self.length >= COMPACT_FROM && self.length / 2 >= self.compacted
     }
 

@@ -100,13 +100,14 @@ impl Streams {
     }
 
     fn key(&self, wanted: &Wanted<'_>) -> String {
-        let params = match self.behaviour.striking() {
-            Some(Defect::KeyOrderMatters) => wanted.params.to_string(),
-            Some(Defect::ParamsAreTexts) => canonical(wanted.params).replace('"', ""),
-            Some(Defect::KeysAreCut) if wanted.name == "messagesByThread" => {
-                canonical(wanted.params).chars().take(22).collect()
-            }
-            _ => canonical(wanted.params),
+        let params = if self.behaviour.strikes(Defect::KeyOrderMatters) {
+            wanted.params.to_string()
+        } else if self.behaviour.strikes(Defect::ParamsAreTexts) {
+            canonical(wanted.params).replace('"', "")
+        } else if wanted.name == "messagesByThread" && self.behaviour.strikes(Defect::KeysAreCut) {
+            canonical(wanted.params).chars().take(22).collect()
+        } else {
+            canonical(wanted.params)
         };
         format!("{} {params}", wanted.name)
     }
@@ -127,9 +128,11 @@ impl Streams {
             Some(Topic::Session(session)) => store.history(&session),
             None => json!({ "params": params }),
         };
-        Ok(match (self.behaviour.striking(), &value) {
-            (Some(Defect::WrapsIntegers), Value::Number(number)) => json!({ "$integer": number.to_string() }),
-            _ => value,
+        Ok(match value {
+            Value::Number(number) if self.behaviour.strikes(Defect::WrapsIntegers) => {
+                json!({ "$integer": number.to_string() })
+            }
+            value => value,
         })
     }
 
@@ -177,22 +180,17 @@ impl Streams {
             missed = None;
         }
         let last = wanted.last_seq.unwrap_or(0);
-        match self.behaviour.striking() {
-            Some(Defect::ResumesNothing) => missed = missed.map(|_| Vec::new()),
-            Some(Defect::ResumeRepeats) => {
-                missed = missed.map(|values| {
-                    let seen =
-                        (last, values.first().map_or_else(|| live.value.clone(), |(_, value)| value.clone()));
-                    std::iter::once(seen).chain(values).collect()
-                });
+        self.behaviour.mutate(&mut missed, |defect, missed| match (defect, &mut *missed) {
+            (Defect::ResumesNothing, Some(values)) => values.clear(),
+            (Defect::ResumeRepeats, Some(values)) => {
+                let seen = values.first().map_or_else(|| live.value.clone(), |(_, value)| value.clone());
+                values.insert(0, (last, seen));
             }
-            Some(Defect::WindowNeverEnds)
-                if missed.is_none() && wanted.last_seq.is_some_and(|last| last < live.seq) =>
-            {
-                missed = Some(Vec::new());
+            (Defect::WindowNeverEnds, None) if wanted.last_seq.is_some_and(|last| last < live.seq) => {
+                *missed = Some(Vec::new());
             }
             _ => {}
-        }
+        });
         let resumed = missed.is_some();
         let mut values = match missed {
             Some(values) => values,
@@ -327,17 +325,18 @@ impl Streams {
             if value == live.value && !sends_same {
                 continue;
             }
-            let stands = match self.behaviour.striking() {
-                Some(Defect::SeqStands) => live.seq > 2,
-                Some(Defect::SeqStandsForChunks) => value.to_string().len() > MAX_CHUNK,
-                _ => false,
-            };
+            let mut stands = false;
+            self.behaviour.mutate(&mut stands, |defect, stands| match defect {
+                Defect::SeqStands => *stands = live.seq > 2,
+                Defect::SeqStandsForChunks => *stands = value.to_string().len() > MAX_CHUNK,
+                _ => {}
+            });
             live.seq += if stands { 0 } else { step };
             live.value = value;
             store.log(&key, live.seq, &live.journal, &live.value)?;
             let (seq, value, subscribers) = (live.seq, live.value.clone(), live.subscribers.clone());
             for (client, sub_id) in subscribers {
-                if self.has(Defect::TellsTheAuthorOnly) && by.is_some_and(|by| by != client) {
+                if by.is_some_and(|by| by != client) && self.has(Defect::TellsTheAuthorOnly) {
                     continue;
                 }
                 if self.has(Defect::ComputesForEach) {
@@ -363,10 +362,10 @@ impl Streams {
         for (client, sub_id) in failed {
             let mut params =
                 json!({ "subId": sub_id, "code": "STREAM_FAILED", "message": "the stream broke" });
-            match self.behaviour.striking() {
-                Some(Defect::FailsInSilence) => continue,
-                Some(Defect::StreamErrorsAreNumbers) => params["code"] = json!(REJECTED),
-                _ => {}
+            if self.behaviour.strikes(Defect::FailsInSilence) {
+                continue;
+            } else if self.behaviour.strikes(Defect::StreamErrorsAreNumbers) {
+                params["code"] = json!(REJECTED)
             }
             self.notify(client, "tinyvex/error", params);
             self.unsubscribe(client, &sub_id);
@@ -376,16 +375,17 @@ impl Streams {
 
     /// Sends a value to a subscriber, in chunks if it is large.
     pub fn deliver(&mut self, client: u64, sub_id: &str, seq: u64, value: &Value) {
-        let sub_id = match self.behaviour.striking() {
-            Some(Defect::SubIdsInLowerCase) => sub_id.to_lowercase(),
-            _ => sub_id.to_owned(),
-        };
-        let client = match self.behaviour.striking() {
-            // The first client that chose the same subId.
-            Some(Defect::LongSubIdsAreGlobal) if sub_id.len() > 8 => {
-                self.chosen.keys().find(|(_, known)| *known == sub_id).map_or(client, |(first, _)| *first)
+        let mut sub_id = sub_id.to_owned();
+        self.behaviour.mutate(&mut sub_id, |defect, sub_id| {
+            if defect == Defect::SubIdsInLowerCase {
+                *sub_id = sub_id.to_lowercase();
             }
-            _ => client,
+        });
+        let client = if sub_id.len() > 8 && self.behaviour.strikes(Defect::LongSubIdsAreGlobal) {
+            // The first client that chose the same subId.
+            self.chosen.keys().find(|(_, known)| *known == sub_id).map_or(client, |(first, _)| *first)
+        } else {
+            client
         };
         let seq = match self.own.get_mut(&(client, sub_id.clone())) {
             Some(own) => {
@@ -407,13 +407,13 @@ impl Streams {
         if let Some(journal) = journal.filter(|_| !elsewhere) {
             params["journal"] = json!(journal);
         }
-        match self.behaviour.striking() {
-            Some(Defect::NoValue) => {
+        self.behaviour.mutate(&mut params, |defect, params| match defect {
+            Defect::NoValue => {
                 params.as_object_mut().map(|params| params.remove("value"));
             }
-            Some(Defect::JournalsAreNumbers) => params["journal"] = json!(7),
+            Defect::JournalsAreNumbers => params["journal"] = json!(7),
             _ => {}
-        }
+        });
         self.notify(client, "tinyvex/data", params);
     }
 
@@ -428,15 +428,16 @@ impl Streams {
                 "subId": sub_id, "seq": seq, "chunk": piece, "part": part + base, "total": total,
                 "transitionId": format!("tr-{}", self.transitions),
             });
-            match self.behaviour.striking() {
-                Some(Defect::LastChunkIsMissing) if part + 1 == total => continue,
-                Some(Defect::ChunksReversed) => params["part"] = json!(total - 1 - part),
-                Some(Defect::ChunksLoseText) if part == 1 => {
-                    params["chunk"] = json!(piece.replacen("line", "lin", 1))
-                }
-                Some(Defect::ChunkTotalsCountDown) => params["total"] = json!(total - part),
-                Some(Defect::ChunkPartsAreTexts) => params["part"] = json!(part.to_string()),
-                _ => {}
+            if part + 1 == total && self.behaviour.strikes(Defect::LastChunkIsMissing) {
+                continue;
+            } else if self.behaviour.strikes(Defect::ChunksReversed) {
+                params["part"] = json!(total - 1 - part)
+            } else if part == 1 && self.behaviour.strikes(Defect::ChunksLoseText) {
+                params["chunk"] = json!(piece.replacen("line", "lin", 1))
+            } else if self.behaviour.strikes(Defect::ChunkTotalsCountDown) {
+                params["total"] = json!(total - part)
+            } else if self.behaviour.strikes(Defect::ChunkPartsAreTexts) {
+                params["part"] = json!(part.to_string())
             }
             self.notify(client, "tinyvex/transitionChunk", params);
         }

@@ -60,7 +60,7 @@ fn child(text: &str, nodes: &[Node], of: usize, name: &str) -> Option<usize> {
 fn resolve(text: &str, nodes: &[Node], pointer: &str) -> Option<usize> {
     let mut at = 0;
     for token in pointer.split('/').skip(1) {
-        let token = token.replace("~1", "/").replace("~0", "~");
+        let token = crate::source::unescape_token(token);
         let Some(next) = child(text, nodes, at, &token) else { break };
         at = next;
     }

@@ -4,7 +4,7 @@ use crate::results::Check;
 use crate::results::event::Verdict;
 use serde_json::json;
 
-fn told(pieces: &[Piece]) -> String {
+fn text_of(pieces: &[Piece]) -> String {
     pieces.iter().map(|piece| piece.text.as_str()).collect()
 }
 
@@ -26,10 +26,13 @@ fn what_fits_is_shown_as_it_is() {
         "{\"a\":",
         "",
     ] {
-        assert_eq!(told(&line(Shown { kind: None, text, cut: 0 }, Some(100), &[])), text);
-        assert_eq!(told(&line(Shown { kind: None, text, cut: 0 }, None, &[])), text);
+        assert_eq!(text_of(&line(Shown { kind: None, text, cut: 0 }, Some(100), &[])), text);
+        assert_eq!(text_of(&line(Shown { kind: None, text, cut: 0 }, None, &[])), text);
     }
-    assert_eq!(told(&line(Shown { kind: None, text: "{\"a\":", cut: 3 }, None, &[])), "{\"a\":… (+3 bytes)");
+    assert_eq!(
+        text_of(&line(Shown { kind: None, text: "{\"a\":", cut: 3 }, None, &[])),
+        "{\"a\":… (+3 bytes)"
+    );
 }
 
 #[test]
@@ -40,7 +43,7 @@ fn type_and_ids_stay_however_narrow_it_is() {
     })
     .to_string();
     for room in [40, 60, 80, 120, 200, 400] {
-        let line = told(&line(shown(&text, "said"), Some(room), &[]));
+        let line = text_of(&line(shown(&text, "said"), Some(room), &[]));
         assert!(line.chars().count() <= room, "{room}: {line}");
         assert!(line.contains(r#""type":"said""#), "{room}: {line}");
         assert!(room < 60 || line.contains(r#""call_id":"call-1""#), "{room}: {line}");
@@ -50,7 +53,7 @@ fn type_and_ids_stay_however_narrow_it_is() {
         );
         assert!(line.contains('…'), "{room}: {line}");
     }
-    assert_eq!(told(&line(shown(&text, "said"), None, &[])), text);
+    assert_eq!(text_of(&line(shown(&text, "said"), None, &[])), text);
 }
 
 #[test]
@@ -70,7 +73,7 @@ fn the_fields_that_a_failure_names_stand_out_and_stay() {
         let failure = Failure::new(Check::Schema, Verdict::Failed, message);
         let pieces = line(shown(&text, "said"), Some(60), &[&failure]);
         assert!(marked(&pieces, Emphasis::Violating).contains(&part), "{message}: {pieces:?}");
-        assert!(told(&pieces).chars().count() <= 60, "{pieces:?}");
+        assert!(text_of(&pieces).chars().count() <= 60, "{pieces:?}");
     }
     let failure = Failure::new(Check::Step, Verdict::Failed, "another").with_values(
         Some(json!({ "type": "said", "deep": { "list": [] } })),
@@ -110,19 +113,19 @@ fn what_has_changed_since_the_last_of_its_type_stands_out() {
 fn a_cue_is_told_in_words() {
     let cue = Cue::new(vec![Step::Say { say: vec!["Hi".into()], every_ms: None }]).encode();
     let text = json!({ "type": "send", "text": format!("Please. {cue}") }).to_string();
-    let line = told(&line(shown(&text, "send"), Some(100), &[]));
+    let line = text_of(&line(shown(&text, "send"), Some(100), &[]));
     assert_eq!(line, r#"{"type":"send","text":"Please. [[the model says “Hi”]]"}"#);
 }
 
 #[test]
 fn what_is_treacherous_is_spelled_out_and_what_is_huge_is_bounded() {
     let text = "{\"type\":\"\u{202e}\",\"x\u{7}\":1}";
-    assert!(!told(&line(shown(text, "x"), Some(50), &[])).contains(['\u{202e}', '\u{7}']));
+    assert!(!text_of(&line(shown(text, "x"), Some(50), &[])).contains(['\u{202e}', '\u{7}']));
     for text in [
         "[".repeat(2_000),
         format!("{}{}", "[".repeat(500), "]".repeat(500)),
         format!("[{}1]", "1,".repeat(5_000)),
     ] {
-        assert!(told(&line(shown(&text, "x"), Some(60), &[])).chars().count() <= 60);
+        assert!(text_of(&line(shown(&text, "x"), Some(60), &[])).chars().count() <= 60);
     }
 }

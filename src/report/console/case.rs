@@ -46,7 +46,7 @@ impl<W: Write> Console<W> {
         let message = self.wrapped(&failure.message, 2, 4);
         writeln!(self.out, "  {style}{message}{style:#}")?;
         for id in &failure.requirements {
-            self.requirement(id)?;
+            self.requirement(id, failure)?;
         }
         if let Some(step) = &failure.step {
             let place = format!("{}:{}", step.file, step.line);
@@ -65,7 +65,7 @@ impl<W: Write> Console<W> {
         }
     }
 
-    fn requirement(&mut self, id: &str) -> std::io::Result<()> {
+    fn requirement(&mut self, id: &str, failure: &Failure) -> std::io::Result<()> {
         let text = self.started.as_ref().and_then(|started| started.requirements.get(id));
         let Some(text) = text.cloned() else {
             return writeln!(self.out, "    {CYAN}{}{CYAN:#}", terminal(id));
@@ -74,7 +74,7 @@ impl<W: Write> Console<W> {
         let before = 6 + id.chars().count() + level.chars().count();
         let said = self.wrapped(&format!("{} ({})", text.text, text.source), before, 6);
         writeln!(self.out, "    {CYAN}{id}{CYAN:#} {level} {said}")?;
-        if let Some(reading) = &text.reading {
+        if let Some(reading) = failure.reading(&text) {
             let reading = self.wrapped(reading, 14, 8);
             writeln!(self.out, "      {DIM}reading {reading}{DIM:#}")?;
         }
@@ -134,16 +134,20 @@ impl<W: Write> Console<W> {
         Ok(())
     }
 
-    /// The last lines that the server wrote while the case ran.
+    /// The first and the last lines that the server wrote while the case ran.
     pub(super) fn output(&mut self, case: &CaseReport) -> std::io::Result<()> {
-        let skipped = case.log.len().saturating_sub(FRAMES);
+        const FIRST: usize = 4;
+        let skipped = case.log.len().saturating_sub(FRAMES + FIRST);
         if !case.log.is_empty() {
             writeln!(self.out, "  {DIM}output of the server at the time:{DIM:#}")?;
         }
-        if skipped + case.log_omitted > 0 {
-            writeln!(self.out, "    {DIM}  … {} more lines{DIM:#}", skipped + case.log_omitted)?;
-        }
-        for line in &case.log[skipped..] {
+        let before = if skipped > 0 { FIRST } else { 0 };
+        for (index, line) in
+            case.log.iter().enumerate().filter(|(at, _)| *at < before || *at >= before + skipped)
+        {
+            if index == before && skipped + case.log_omitted > 0 {
+                writeln!(self.out, "    {DIM}  … {} more lines{DIM:#}", skipped + case.log_omitted)?;
+            }
             let process = terminal(&line.process);
             let text = self.clip(&line.text, 21 + process.chars().count());
             writeln!(self.out, "      {DIM}{:>8.1} ms {process} |{DIM:#} {text}", line.ms)?;
@@ -252,10 +256,28 @@ pub(crate) fn wrapped(width: Option<usize>, text: &str, before: usize, indent: u
 mod tests {
     use super::*;
     use crate::report::console::ConsoleOptions;
-    use crate::results::event::Verdict;
+    use crate::results::event::{RunEvent, Verdict};
 
     fn console(width: Option<usize>) -> Console<Vec<u8>> {
         Console::new(Vec::new(), ConsoleOptions { progress: false, verbosity: 0, overview: false, width })
+    }
+
+    /// Reports come in the order in which cases began: one that is late holds others back, and the count goes on.
+    #[test]
+    fn progress_counts_cases_whose_reports_wait() {
+        let mut console = console(None);
+        console.options.progress = true;
+        let started = serde_json::json!({
+            "event": "run-started", "version": "1", "protocol": "p", "title": "p", "target": "t", "started": "", "seed": 1,
+            "reading": "default", "cases": 100, "jobs": 4, "requirements": {},
+        });
+        console.event(&serde_json::from_value(started).expect("an event")).expect("shown");
+        for attempt in [1, 1, 1, 1, 1, 1, 2] {
+            let begun = RunEvent::CaseStarted { case: "a/b".to_owned(), attempt };
+            console.event(&begun).expect("shown");
+        }
+        let shown = String::from_utf8(console.out).expect("text");
+        assert!(shown.contains("2/100 cases, 0 failed") && !shown.contains("3/100"), "{shown}");
     }
 
     #[test]

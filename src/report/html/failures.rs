@@ -10,8 +10,8 @@ use super::rows::rows;
 use super::sequence;
 use crate::report::diff::{self, Comparison};
 use crate::report::escape;
+use crate::report::failure_groups::FailureGroup;
 use crate::report::runs::Run;
-use crate::report::story::Story;
 use crate::results::Check;
 use crate::results::event::{CaseReport, Failure, GeneratedStep, RunStarted};
 
@@ -27,19 +27,19 @@ const LINES: usize = 160;
 const LINE: usize = 400;
 
 /// The section.
-pub(super) fn section(stories: &[Story<'_>], runs: &[Run<'_>], links: &Links) -> Markup {
+pub(super) fn section(groups: &[FailureGroup<'_>], runs: &[Run<'_>], links: &Links) -> Markup {
     let mut left = EVIDENCE;
-    let mut article = |story: &Story<'_>| {
-        let article = Article { story, started: runs[story.run].started, links, named: runs.len() > 1 };
+    let mut article = |group: &FailureGroup<'_>| {
+        let article = Article { group, started: runs[group.run].started, links, named: runs.len() > 1 };
         let shown = article.render(if left > 0 { Depth::Full } else { Depth::Brief });
         left = left.saturating_sub(escape::lines(&shown.0).len());
         shown
     };
     html! {
         section #failures aria-labelledby="failures-h" {
-            h2 #failures-h { "Failures" @if !stories.is_empty() { " " span.count { (causes(stories.len())) } } }
-            @if stories.is_empty() { p.empty { "Nothing failed, and nothing was warned of." } }
-            @for story in stories { (article(story)) }
+            h2 #failures-h { "Failures" @if !groups.is_empty() { " " span.count { (causes(groups.len())) } } }
+            @if groups.is_empty() { p.empty { "Nothing failed, and nothing was warned of." } }
+            @for group in groups { (article(group)) }
         }
     }
 }
@@ -56,7 +56,7 @@ enum Depth {
 }
 
 struct Article<'s, 'e> {
-    story: &'s Story<'e>,
+    group: &'s FailureGroup<'e>,
     started: &'e RunStarted,
     links: &'s Links,
     /// The protocol is told, for there are several.
@@ -65,8 +65,8 @@ struct Article<'s, 'e> {
 
 impl Article<'_, '_> {
     fn render(&self, depth: Depth) -> Markup {
-        let case = self.story.first;
-        let failures = case.telling();
+        let case = self.group.first;
+        let failures = case.decisive_failures();
         let shown = if depth == Depth::Full { FAILURES } else { 1 };
         let id = self.links.case(case);
         html! {
@@ -75,7 +75,7 @@ impl Article<'_, '_> {
                     (badge(case.verdict)) " "
                     @if self.named { span.muted { (clip::name(&self.started.protocol, 60)) } " " }
                     a.case href={ "#" (id) } { (sentence(&case.case)) }
-                    @if !self.story.others.is_empty() { " " span.count { "and " (self.story.others.len()) " more" } }
+                    @if !self.group.others.is_empty() { " " span.count { "and " (self.group.others.len()) " more" } }
                 }
                 p.title { (sentence(&case.title)) }
                 @if let Some(reason) = &case.reason { p.reason { (sentence(reason)) } }
@@ -97,7 +97,7 @@ impl Article<'_, '_> {
         html! {
             div class={ "failure " (look(failure.verdict).class) } {
                 p.message { span aria-hidden="true" { (look(failure.verdict).sign) } " " (sentence(&failure.message)) }
-                @for id in failure.requirements.iter().take(FAILURES) { (self.requirement(id)) }
+                @for id in failure.requirements.iter().take(FAILURES) { (self.requirement(id, failure)) }
                 @if let Some(step) = &failure.step {
                     p.step {
                         span.muted { (at) " " (clip::name(&step.file, 200)) ":" (step.line) }
@@ -109,7 +109,7 @@ impl Article<'_, '_> {
         }
     }
 
-    fn requirement(&self, id: &str) -> Markup {
+    fn requirement(&self, id: &str, failure: &Failure) -> Markup {
         let text = self.started.requirements.get(id);
         html! {
             div.requirement {
@@ -120,14 +120,14 @@ impl Article<'_, '_> {
                 @if let Some(text) = text {
                     " " b.level { (sentence(&text.level)) } " " (sentence(&text.text)) " "
                     cite { "(" (sentence(&text.source)) ")" }
-                    @if let Some(reading) = &text.reading { p.reading { "Reading " (sentence(reading)) } }
+                    @if let Some(reading) = failure.reading(text) { p.reading { "Reading " (sentence(reading)) } }
                 }
             }
         }
     }
 
     fn wire(&self, failures: &[Failure]) -> Markup {
-        let case = self.story.first;
+        let case = self.group.first;
         let rows = rows(case, failures);
         html! {
             @if !rows.is_empty() {
@@ -138,7 +138,7 @@ impl Article<'_, '_> {
     }
 
     fn others(&self) -> Markup {
-        let others = &self.story.others;
+        let others = &self.group.others;
         html! {
             @if !others.is_empty() {
                 details.others {

@@ -8,8 +8,8 @@ use sha2::{Digest, Sha256};
 use super::bars::{VERDICTS, look};
 use super::links::Links;
 use super::{cases, failures, heat, matrix, sequence, summary};
+use crate::report::failure_groups::{self, grouped};
 use crate::report::runs::Run;
-use crate::report::story::{self, stories};
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
@@ -50,14 +50,14 @@ pub(super) fn document(title: &str, style: &str, body: &Markup) -> Markup {
 
 /// The whole page.
 pub(super) fn page(runs: &[Run<'_>], links: &Links) -> Markup {
-    let stories = stories(runs);
+    let groups = grouped(runs);
     let body = html! {
         a.skip href="#failures" { "Skip to the failures" }
         (sequence::definitions())
         (summary::summary(runs))
-        (tools(&stories, heat::is_there(runs)))
+        (tools(&groups, heat::is_there(runs)))
         main {
-            (failures::section(&stories, runs, links))
+            (failures::section(&groups, runs, links))
             (summary::notes(runs))
             (heat::section(runs))
             (matrix::section(runs, links))
@@ -69,11 +69,11 @@ pub(super) fn page(runs: &[Run<'_>], links: &Links) -> Markup {
 }
 
 /// The bar that stays: where to go, and the filter, which needs the script.
-fn tools(stories: &[story::Story<'_>], has_coverage: bool) -> Markup {
+fn tools(groups: &[failure_groups::FailureGroup<'_>], has_coverage: bool) -> Markup {
     html! {
         nav.tools aria-label="Page" {
             ul {
-                li { a href="#failures" { "Failures " span.count { (stories.len()) } } }
+                li { a href="#failures" { "Failures " span.count { (groups.len()) } } }
                 @if has_coverage { li { a href="#coverage" { "States" } } }
                 li { a href="#requirements" { "Requirements" } }
                 li { a href="#cases" { "Cases" } }

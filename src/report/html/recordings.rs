@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::clip;
 use super::page::document;
 use crate::recording::compare::{CaseComparison, ClientComparison, Comparison, Difference, Row};
-use crate::recording::said::Said;
+use crate::recording::entry::Entry;
 use crate::report::diff::{hunks, lines};
 use crate::report::recordings::{head, ms, summary};
 
@@ -145,7 +145,7 @@ fn row(row: &Row, open: &mut usize) -> Markup {
     }
 }
 
-fn side(said: Option<&Said>) -> Markup {
+fn side(said: Option<&Entry>) -> Markup {
     html! {
         @match said {
             Some(said) => span { (head(said)) },
@@ -157,7 +157,7 @@ fn side(said: Option<&Said>) -> Markup {
 /// What was said: what has changed line by line, and the rest as it was.
 fn bodies(row: &Row) -> Markup {
     let nothing = Value::Null;
-    let body = |said: &Option<std::sync::Arc<Said>>| said.as_ref().map(|said| said.body.clone());
+    let body = |said: &Option<std::sync::Arc<Entry>>| said.as_ref().map(|said| said.body.clone());
     match (&row.difference, body(&row.before), body(&row.after)) {
         (Some(Difference::Changed(translated)), Some(before), _) => {
             let (one, other) = sides(hunks(lines(&before, translated), AROUND));

@@ -75,7 +75,7 @@ fn label(line: &FrameRecord) -> String {
 }
 
 /// What the model is told to do. What a server repeats of it is not told again.
-fn told(line: &FrameRecord) -> Option<String> {
+fn instructions(line: &FrameRecord) -> Option<String> {
     (line.way == Way::ToServer).then(|| words::words(&line.text)).flatten()
 }
 
@@ -105,7 +105,7 @@ fn frame(shown: &ShownFrame<'_>, open: bool, busy: Busy, lifelines: &Lifelines<'
                     (clip::name(&line.client, NAME)) ", " (words) ": " (label(line))
                     @if shown.marked { ": this frame shows the failure" }
                 }
-                @if let Some(words) = told(line) {
+                @if let Some(words) = instructions(line) {
                     span.cue { (lifelines.behind(busy.before)) span { b { "model" } " " (words) } }
                 }
                 @if !line.states.is_empty() {

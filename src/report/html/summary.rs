@@ -109,7 +109,7 @@ fn facts(runs: &[Run<'_>], total: Option<&Summary>) -> Markup {
 pub(super) fn notes(runs: &[Run<'_>]) -> Markup {
     let summaries = || runs.iter().filter_map(|run| run.summary);
     let stale: Vec<&String> = summaries().flat_map(|summary| &summary.stale_baseline).collect();
-    let left_out: Vec<String> = runs.iter().filter_map(|run| run.started.told_left_out()).collect();
+    let left_out: Vec<String> = runs.iter().filter_map(|run| run.started.left_out_note()).collect();
     let hints: Vec<&String> = left_out.iter().chain(summaries().flat_map(|summary| &summary.hints)).collect();
     let excused: Vec<_> = summaries().flat_map(|summary| summary.excused.iter()).collect();
     if stale.is_empty() && hints.is_empty() && excused.is_empty() {

@@ -74,7 +74,7 @@ fn note(of_case: &mut Vec<BaselineEntry>, case: &str, failure: &Failure) {
 }
 
 /// Fewer characters say nothing: then the requirement alone is named.
-const TELLING: usize = 6;
+const SIGNIFICANT: usize = 6;
 
 /// The longest part of a message that the next run will repeat: without quoted text, values, numbers and ids. Empty if that
 /// leaves nothing that tells.
@@ -95,7 +95,7 @@ fn lasting(message: &str) -> String {
         }
         longest = longer(longest, &part[start..]);
     }
-    if longest.len() < TELLING { String::new() } else { longest.to_owned() }
+    if longest.len() < SIGNIFICANT { String::new() } else { longest.to_owned() }
 }
 
 fn longer<'t>(one: &'t str, other: &'t str) -> &'t str {

@@ -83,7 +83,7 @@ impl Interpreter<'_> {
         if matches!(proof, Proof::All(_)) {
             return Ok(());
         }
-        self.fall_silent(client).await?;
+        self.await_silence(client).await?;
         self.expect_connected(client)
     }
 

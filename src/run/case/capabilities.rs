@@ -1,7 +1,7 @@
 //! What a case needs of the server beyond the protocol's core.
 
 use crate::protocol::extension::{Offered, TargetTool};
-use crate::protocol::{Matcher, Roles};
+use crate::protocol::{ISOLATION, Matcher, Protocol, Roles};
 use crate::run::case::context::CaseContext;
 use crate::scenario::turn;
 
@@ -31,9 +31,15 @@ impl Capabilities {
         if let Some(class) = turn::classes(cx.loaded.case.all_turns()).iter().find(|class| is_absent(class)) {
             return Some(format!("the target has no tool of the class `{class}`"));
         }
+        if cx.protocol.extension.session.is_single && cx.loaded.case.sessions(&cx.protocol) > 1 {
+            return cx.protocol.lacks_isolation().map(|why| format!("it needs two sessions: {why}"));
+        }
         let known = &cx.protocol.extension.capabilities;
         for need in &cx.loaded.case.needs {
             let Some(capability) = known.get(need) else { continue };
+            if need == ISOLATION && cx.protocol.extension.session.is_single {
+                return cx.protocol.lacks_isolation().map(str::to_owned);
+            }
             let offered = match capability.offered {
                 Offered::Yes => true,
                 Offered::Fixture => cx.run.is_reference,
@@ -42,6 +48,9 @@ impl Capabilities {
             if capability.announced.is_none() && !offered {
                 let way = match capability.offered {
                     Offered::Fixture => "is not announced: `--offer` says that the server has it",
+                    _ if cx.run.bare.as_ref().is_some_and(|bare| offers(bare, need)) => {
+                        "is not offered, as the overlay says"
+                    }
                     _ => "is offered only if an overlay says so",
                 };
                 return Some(format!("`{need}` {way}: {}", capability.about));
@@ -51,4 +60,9 @@ impl Capabilities {
         let about = known.get(need).map_or("", |known| &known.about);
         Some(format!("the server does not offer `{need}`: {about}"))
     }
+}
+
+/// Whether a protocol says that its servers offer a capability.
+fn offers(protocol: &Protocol, name: &str) -> bool {
+    protocol.extension.capabilities.get(name).is_some_and(|known| known.offered != Offered::No)
 }

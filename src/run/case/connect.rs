@@ -32,10 +32,15 @@ impl Interpreter<'_> {
             endpoint.url = endpoint.url.replace(&format!("{{{parameter}}}"), &id);
             self.conns.sessions.set_id(&session, id);
         }
-        let endpoint = altered(with_defaults(endpoint, defaults), upgrade);
+        let endpoint = altered(endpoint.with_defaults(defaults), upgrade);
         let is_raw = self.cx.loaded.case.steps.iter().any(Step::is_raw);
         let mode = if is_raw { LinkMode::Raw } else { LinkMode::Messages };
-        self.conns.connect(name, session, &endpoint, mode).await?;
+        let connected = self.conns.connect(name, session, &endpoint, mode).await;
+        let is_unanswered = matches!(connected, Err(ConnectError::Unanswered(_)));
+        if connected.is_ok() || is_unanswered {
+            self.cx.run.activity.note_upgrade(!is_unanswered);
+        }
+        connected?;
         let url = crate::wire::shown(&endpoint.url).into();
         self.record(name, Payload::Open { url });
         Ok(endpoint.header(OFFER).map(str::to_owned))
@@ -74,14 +79,6 @@ impl Interpreter<'_> {
         }
         self.capabilities.missing(self.cx).map_or(Ok(()), |reason| Err(Abort::NotApplicable(reason)))
     }
-}
-
-/// An endpoint with the headers that it does not say itself.
-pub(crate) fn with_defaults(endpoint: Endpoint, defaults: &[(String, String)]) -> Endpoint {
-    defaults.iter().fold(endpoint, |endpoint, (name, value)| match endpoint.header(name) {
-        Some(_) => endpoint,
-        None => endpoint.with_header(name, Some(value.clone())),
-    })
 }
 
 /// An endpoint with what an `open` says of the upgrade.

@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 use std::collections::HashSet;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 
 use crate::run::case::client::{Client, Clients, Live};
 use crate::run::case::outcome::{Abort, CloseHandshake};
+use crate::run::triage::activity::{Optional, ServerActivity};
 use crate::target::Vars;
 use crate::trace::Payload;
 use crate::wire::{ConnectError, Endpoint, Incoming, Link, LinkMode};
@@ -121,7 +122,7 @@ impl Connections {
     }
 
     /// Closes what is open still with this code, and waits until it has ended. Nothing of it is judged.
-    pub async fn close_all(&mut self, code: u16, until: Instant) -> CloseHandshake {
+    pub async fn close_all(&mut self, code: u16, until: Instant, awaited: Awaited<'_>) -> CloseHandshake {
         let mut open = HashSet::new();
         let mut close_handshake = CloseHandshake::Completed;
         for client in self.clients.values_mut() {
@@ -133,14 +134,56 @@ impl Connections {
                 Err(_) => close_handshake = CloseHandshake::Missed,
             }
         }
-        close_handshake.max(wait_for_ends(&mut self.receiver, open, until).await)
+        let mut ends = open.clone();
+        let done = close_handshake.max(wait_for_frames(&mut self.receiver, open, &mut ends, until).await);
+        if let Awaited::TcpEnd(activity) = awaited
+            && done == CloseHandshake::Completed
+            && !ends.is_empty()
+            && !activity.leaves_out(TCP_END)
+        {
+            let until = Instant::now() + PATIENCE_FOR_TCP;
+            wait_for_tcp(&mut self.receiver, &mut ends, until).await;
+            activity.note_optional(TCP_END, if ends.is_empty() { Optional::Came } else { Optional::Missed });
+        }
+        done
     }
 }
 
-/// Waits until these connections have ended. What else comes is thrown away.
-pub(crate) async fn wait_for_ends(
+/// What is waited for when a connection is closed that nobody needs any more.
+#[derive(Clone, Copy)]
+pub(crate) enum Awaited<'a> {
+    /// The server's close frame.
+    Frame,
+    /// The end of the TCP connection, too: a server may tidy up behind it, and the next case must not come in between. One that leaves
+    /// connections open is known after a few.
+    TcpEnd(&'a ServerActivity),
+}
+
+/// What the waits for the end of TCP connections are noted as.
+const TCP_END: &str = "the end of the TCP connection";
+/// How long it may take behind the close frame.
+const PATIENCE_FOR_TCP: Duration = Duration::from_secs(1);
+
+/// Waits until this connection has ended. What else comes is thrown away.
+pub(crate) async fn wait_for_end(receiver: &mut mpsc::Receiver<Incoming>, number: u64, until: Instant) {
+    wait_for_tcp(receiver, &mut HashSet::from([number]), until).await;
+}
+
+async fn wait_for_tcp(receiver: &mut mpsc::Receiver<Incoming>, ends: &mut HashSet<u64>, until: Instant) {
+    while !ends.is_empty()
+        && let Ok(Some(incoming)) = tokio::time::timeout_at(until.into(), receiver.recv()).await
+    {
+        if matches!(incoming.payload, Payload::End(_)) {
+            ends.remove(&incoming.connection);
+        }
+    }
+}
+
+/// Waits until a close frame has come on these connections, or they have ended: the latter leave `ends`.
+async fn wait_for_frames(
     receiver: &mut mpsc::Receiver<Incoming>,
     mut open: HashSet<u64>,
+    ends: &mut HashSet<u64>,
     until: Instant,
 ) -> CloseHandshake {
     let mut close_handshake = CloseHandshake::Completed;
@@ -148,6 +191,9 @@ pub(crate) async fn wait_for_ends(
         && let Ok(Some(incoming)) = tokio::time::timeout_at(until.into(), receiver.recv()).await
     {
         let ended = matches!(incoming.payload, Payload::End(_));
+        if ended {
+            ends.remove(&incoming.connection);
+        }
         if (ended || matches!(incoming.payload, Payload::Close { .. })) && open.remove(&incoming.connection) {
             close_handshake =
                 close_handshake.max(if ended { CloseHandshake::Missed } else { CloseHandshake::Completed });

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::model::CaseHangs;
 use crate::protocol::{Protocol, ReadingName};
 use crate::run::case::environment::CaseServer;
 use crate::run::context::RunContext;
@@ -20,6 +21,8 @@ pub(crate) struct CaseContext<'r> {
     pub server: &'r CaseServer,
     /// Distinguishes what this case receives from what others receive; none: no other case runs.
     pub probe: Option<Arc<LeakProbe>>,
+    /// What it has left hanging in the model ends with it.
+    pub hangs: CaseHangs,
 }
 
 impl<'r> CaseContext<'r> {
@@ -36,6 +39,7 @@ impl<'r> CaseContext<'r> {
             loaded,
             options,
             server,
+            hangs: run.calls.hangs.begin(),
             probe: leaks.map(|(all, shared)| Arc::new(all.begin(&loaded.id, shared))),
         }
     }

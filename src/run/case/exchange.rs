@@ -50,7 +50,7 @@ impl Interpreter<'_> {
         let mut sent = Value::Null;
         for step in steps {
             if let Some(message) = &step.send {
-                let mut message = self.expand(message, with)?;
+                let mut message = self.expand_message(message, with)?;
                 if std::mem::take(&mut first) {
                     self.join(client, &mut message, with);
                 }
@@ -162,7 +162,7 @@ impl Interpreter<'_> {
         let mut unanswered = None;
         for step in steps {
             if let Some(message) = &step.send {
-                let message = self.expand(message, with)?;
+                let message = self.expand_message(message, with)?;
                 sent.clone_from(&message);
                 self.send_json(client, message, Purpose::Housekeeping).await?;
             }

@@ -93,7 +93,7 @@ async fn run_round(cx: &CaseContext<'_>, round: u32, total: &mut CaseOutcome) ->
         interpreter.verdict.complete(&cx.loaded.case.covers);
     }
     let close_handshake = interpreter.close_all().await;
-    let mut outcome = CaseOutcome { close_handshake, ..interpreter.finish() };
+    let mut outcome = CaseOutcome { close_handshake, reached_end: abort.is_none(), ..interpreter.finish() };
     if let Some(name) = sweep {
         outcome.failures.iter_mut().for_each(|failure| failure.in_round(name, round));
     }

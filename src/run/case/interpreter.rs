@@ -13,6 +13,8 @@ use crate::run::case::log::CaseLog;
 use crate::run::case::loops::Loops;
 use crate::run::case::variables::{Scope, Variables};
 use crate::run::case::verdict::{CaseJudges, CaseVerdict};
+use crate::source::schema::Violation;
+use crate::trace::Direction;
 use crate::wire::Standing;
 
 pub(crate) use crate::run::case::outcome::{Abort, CaseOutcome};
@@ -58,6 +60,28 @@ impl<'r> Interpreter<'r> {
             None if self.vars.has_missed() => Abort::Vacuous,
             None => Abort::Error(error),
         })
+    }
+
+    /// Fills in a message of a client. A message that is wrong only as the client has seen no event yet is the author's mistake.
+    pub fn expand_message(&mut self, message: &Value, with: Option<&Value>) -> Result<Value, Abort> {
+        let expanded = self.expand(message, with)?;
+        let protocol = &self.cx.protocol;
+        if self.vars.saw_nothing()
+            && let Some(index) = protocol.message_of(&expanded, Direction::Send)
+        {
+            let known = &protocol.messages[index];
+            let violations = known.violations(&expanded);
+            let is_null =
+                |violation: &&Violation| expanded.pointer(&violation.at).is_some_and(Value::is_null);
+            if let Some(violation) = violations.iter().find(is_null) {
+                return Err(Abort::Error(format!(
+                    "`{{{{last_seen}}}}` is null, as client `{}` has seen no event yet, and `{}` cannot have null at {}: write a value for \
+                     that, such as `{{{{last_seen|0}}}}`",
+                    self.step.client, known.name, violation.at
+                )));
+            }
+        }
+        Ok(expanded)
     }
 
     /// A step's own deadline, or the run's.

@@ -129,7 +129,7 @@ impl CaseLog {
     /// An event of this case that happens now, or happened at a time.
     pub fn event(&self, at: Option<Instant>, client: &str, dir: Direction, payload: Payload) -> Event {
         let at = at.map_or_else(|| self.elapsed(), |at| at.saturating_duration_since(self.start));
-        Event { at, case: Some(Arc::clone(&self.case)), client: client.into(), dir, payload }
+        Event { at, case: Some(Arc::clone(&self.case)), client: client.into(), dir, payload, why: None }
     }
 
     /// Takes in the next event, with what it was found to be, and its requests. The result is its number.

@@ -4,22 +4,31 @@ use serde_json::{Map, Value};
 
 use crate::run::case::interpreter::{Abort, Interpreter};
 use crate::scenario::case::TurnStep;
+use crate::scenario::turn;
 
 impl Interpreter<'_> {
     /// Where prompts stand in place of cues, every turn of the case has one.
     pub(crate) fn has_prompts(&self) -> Result<(), Abort> {
         let (prompts, case) = (&self.cx.run.options.prompts, &self.cx.loaded.case);
-        let turns = case
-            .turn
-            .as_ref()
-            .map(|_| None)
-            .into_iter()
-            .chain(case.turns.keys().map(|name| Some(name.as_str())));
-        if prompts.is_empty() || turns.into_iter().all(|turn| prompts.of(&self.cx.loaded.id, turn).is_some())
-        {
+        if prompts.is_empty() {
             return Ok(());
         }
-        Err(Abort::NotApplicable("the target has no prompt for this case".to_owned()))
+        let id = &self.cx.loaded.id;
+        let own = case.turn.as_ref().map(|steps| (None, steps));
+        for (turn, steps) in
+            own.into_iter().chain(case.turns.iter().map(|(name, steps)| (Some(name.as_str()), steps)))
+        {
+            if prompts.of(id, turn).is_none() {
+                return Err(Abort::NotApplicable("the target has no prompt for this case".to_owned()));
+            }
+            if let Some(act) = beyond_prompts(steps).filter(|_| !prompts.names(id, turn)) {
+                let name = turn.map_or_else(|| id.clone(), |turn| format!("{id}.{turn}"));
+                return Err(Abort::NotApplicable(format!(
+                    "no plain prompt makes a model {act}; `prompts` with \"{name}\" itself says that one does"
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// What the cue's turns would have had the model say.
@@ -27,10 +36,16 @@ impl Interpreter<'_> {
         let case = &self.cx.loaded.case;
         let turns = case.turn.iter().chain(case.turns.values());
         let texts = turns.flatten().filter_map(|step: &TurnStep| step.say.as_ref().or(step.think.as_ref()));
-        texts
-            .flat_map(|chunks| chunks.iter().cloned().chain([chunks.concat()]))
-            .filter(|text| !text.is_empty())
-            .collect()
+        let mut words: Vec<String> =
+            texts.flat_map(|chunks| chunks.iter().cloned().chain([chunks.concat()])).collect();
+        // Nor does a prompt fix with which arguments the model calls a tool.
+        for steps in case.turn.iter().chain(case.turns.values()) {
+            let calls = turn::calls(steps, &self.cx.protocol, &mut |name| self.vars.known(name));
+            let args = calls.unwrap_or_default().into_iter().map(|call| Value::Object(call.args));
+            args.for_each(|args| texts_of(&args, &mut words));
+        }
+        words.retain(|text| !text.is_empty());
+        words
     }
 
     /// A subset match without what depends on the model's exact words, where a prompt stands in place of the cue.
@@ -45,6 +60,28 @@ impl Interpreter<'_> {
     /// A JSON Schema without it.
     pub(crate) fn schema_without_model_words(&self, schema: Value) -> Value {
         if self.cx.run.options.prompts.is_empty() { schema } else { schema_without(schema, &self.words()) }
+    }
+}
+
+/// What the steps want of the model that a plain prompt cannot bring about.
+fn beyond_prompts(steps: &[TurnStep]) -> Option<&'static str> {
+    let calls_together = steps.windows(2).any(|pair| pair.iter().all(|step| step.call.is_some()));
+    if steps.iter().any(|step| step.fail.is_some()) {
+        Some("fail")
+    } else if steps.iter().any(|step| step.hang == Some(true)) {
+        Some("hang")
+    } else {
+        calls_together.then_some("call several tools at once")
+    }
+}
+
+/// The texts in a value.
+fn texts_of(value: &Value, texts: &mut Vec<String>) {
+    match value {
+        Value::String(text) => texts.push(text.clone()),
+        Value::Array(items) => items.iter().for_each(|item| texts_of(item, texts)),
+        Value::Object(map) => map.values().for_each(|item| texts_of(item, texts)),
+        _ => {}
     }
 }
 
@@ -72,11 +109,11 @@ fn without(value: Value, words: &[String]) -> Option<Value> {
 /// The schema without the keywords that hold a text to the model's.
 fn schema_without(schema: Value, words: &[String]) -> Value {
     const EXACT: [&str; 4] = ["const", "enum", "pattern", "not"];
-    fn tells(value: &Value, words: &[String]) -> bool {
+    fn has_words(value: &Value, words: &[String]) -> bool {
         match value {
             Value::String(text) => is_of(text.trim_start_matches('^').trim_end_matches('$'), words),
-            Value::Array(items) => items.iter().any(|item| tells(item, words)),
-            Value::Object(map) => map.values().any(|value| tells(value, words)),
+            Value::Array(items) => items.iter().any(|item| has_words(item, words)),
+            Value::Object(map) => map.values().any(|value| has_words(value, words)),
             _ => false,
         }
     }
@@ -84,7 +121,7 @@ fn schema_without(schema: Value, words: &[String]) -> Value {
         Value::Object(map) => {
             let kept = map
                 .into_iter()
-                .filter(|(key, value)| !(EXACT.contains(&key.as_str()) && tells(value, words)));
+                .filter(|(key, value)| !(EXACT.contains(&key.as_str()) && has_words(value, words)));
             kept.map(|(key, value)| (key, schema_without(value, words))).collect()
         }
         Value::Array(items) => items.into_iter().map(|item| schema_without(item, words)).collect(),

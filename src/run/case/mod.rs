@@ -18,6 +18,7 @@ pub(crate) mod log;
 pub(crate) mod loops;
 pub(crate) mod loosen;
 pub(crate) mod outcome;
+pub(crate) mod readings;
 pub(crate) mod receive;
 pub(crate) mod server_ids;
 pub(crate) mod settle;

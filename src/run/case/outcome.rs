@@ -17,6 +17,10 @@ use crate::trace::Event;
 pub(crate) struct CaseOutcome {
     pub end: CaseEnd,
     pub failures: Vec<Failure>,
+    /// What else was found behind the first MUST that a frame broke, and may be its consequence: kept with the trace.
+    pub consequences: Vec<Failure>,
+    /// The steps of its last round were run to their end, whatever was found.
+    pub reached_end: bool,
     pub exercised: BTreeMap<String, u64>,
     /// Deviations that the overlay excuses.
     pub excused: ExcusedList,
@@ -163,6 +167,8 @@ impl CaseOutcome {
         self.cause = round.cause;
         self.excused.merge(round.excused);
         self.failures.append(&mut round.failures);
+        self.consequences.append(&mut round.consequences);
+        self.reached_end = round.reached_end;
     }
 
     /// Failures were replaced by the leak that explains them. Which step met it says nothing.

@@ -1,6 +1,6 @@
 //! What comes: each event goes to the judges and to the log, each message to its client.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -9,36 +9,18 @@ use crate::frame::cost;
 use crate::protocol::Matcher;
 use crate::results::Check;
 use crate::results::event::{Failure, Verdict};
+use crate::run::alone::Alone;
 use crate::run::case::client::{Client, ObservedEnd, Received};
 use crate::run::case::holding::Share;
 use crate::run::case::interpreter::{Abort, Interpreter};
 use crate::run::case::log::{Part, Request};
+use crate::run::options::GoesOn;
 use crate::run::triage::activity::ActivityLevel;
-use crate::shortage;
 use crate::trace::{Direction, Event, Payload};
 use crate::wire::Incoming;
 
-/// Frames with more bytes are large.
-const LARGE: usize = 256 << 10;
-/// Whose large frame is judged.
-static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
-
-/// Does it on a thread of its own. Allocators keep memory for each thread: what one large frame needed, the next one finds again,
-/// whichever case it is for. Where no thread can be had, it is done here.
-fn on_a_thread<T: Send>(judge: impl FnOnce() -> T + Send) -> T {
-    let mut judge = Some(judge);
-    let done = std::thread::scope(|scope| {
-        let own = || judge.take().map(|judge| judge());
-        let started = std::thread::Builder::new().spawn_scoped(scope, own);
-        let started = started.map_err(|error| shortage::note_start(&error)).ok()?;
-        started.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    });
-    match (done, judge) {
-        (Some(done), _) => done,
-        (None, Some(judge)) => judge(),
-        (None, None) => unreachable!("it was either done or is still to be done"),
-    }
-}
+/// Longest wait for what follows at once, on a busy machine.
+const AT_ONCE: Duration = Duration::from_secs(1);
 
 /// How a wait for something on a client's connection ended.
 pub(crate) enum Waited<T> {
@@ -63,9 +45,9 @@ impl Interpreter<'_> {
     /// Shows an event to the judges and the log: what it is, and what each parsed body takes in memory.
     fn observe(&mut self, event: Event) -> (Judged, Vec<Share>) {
         // A large frame takes much more memory while it is judged than it has bytes: one at a time.
-        let alone = (event.payload.length() > LARGE).then(|| ALONE.lock());
+        let alone = Alone::wait(event.payload.length());
         let PairJudged { mut judged, excused } = match &alone {
-            Some(_) => on_a_thread(|| self.judges.observe(&event)),
+            Some(alone) => alone.look(|| self.judges.observe(&event)),
             None => self.judges.observe(&event),
         };
         judged.messages().for_each(|message| self.note_activity(&event, message));
@@ -155,12 +137,20 @@ impl Interpreter<'_> {
     pub async fn receive_until(&mut self, until: Instant) -> Result<bool, Abort> {
         self.take_effect()?;
         let Some(incoming) = self.conns.receive(until).await else { return Ok(false) };
+        let mut owed = incoming.more.then_some(incoming.connection);
         self.receive(incoming);
         // Nothing is looked at behind the frame that broke a MUST, or was too much to keep.
-        while !self.verdict.is_pending()
-            && !self.verdict.is_over()
-            && let Some(incoming) = self.conns.received()
-        {
+        while !self.verdict.is_pending() && !self.verdict.is_over() {
+            let next = match owed {
+                Some(_) => self.conns.receive(Instant::now() + AT_ONCE).await,
+                None => self.conns.received(),
+            };
+            let Some(incoming) = next else { break };
+            if incoming.more {
+                owed = Some(incoming.connection);
+            } else if owed == Some(incoming.connection) {
+                owed = None;
+            }
             self.receive(incoming);
         }
         self.act_by_rules().await?;
@@ -207,10 +197,10 @@ impl Interpreter<'_> {
         let Incoming { payload, detail, at, .. } = incoming;
         let index = self.log.next_index();
         if let (Some(probe), Payload::Text(text)) = (&self.cx.probe, &payload) {
-            probe.hears(&name, index, text);
+            probe.note_received(&name, index, text);
         }
-        let (judged, shares) =
-            self.observe(self.log.event(Some(at), &name, Direction::Recv, payload.clone()));
+        let event = self.log.event(Some(at), &name, Direction::Recv, payload.clone());
+        let (judged, shares) = self.observe(Event { why: detail.as_deref().map(Into::into), ..event });
         if let Payload::Pong(bytes) = &payload
             && let Some(client) = self.conns.get_mut(&name)
         {
@@ -219,7 +209,7 @@ impl Interpreter<'_> {
         if let Some(ended) = ObservedEnd::from(&payload, detail.as_deref()) {
             self.receive_end(&name, index, ended);
         }
-        let breaks = self.verdict.is_pending();
+        let breaks = self.verdict.is_pending() && self.cx.options.goes_on != GoesOn::Always;
         // What is no message of the protocol can have been any.
         let is_text = matches!(payload, Payload::Text(_) | Payload::Binary(_));
         if breaks && is_text && (!judged.is_known() || judged.body.is_none() && judged.batch.is_empty()) {

@@ -60,7 +60,7 @@ impl Interpreter<'_> {
     }
 
     /// Waits until the server falls silent towards this client. A silence towards everybody counts for the next client, too.
-    pub(crate) async fn fall_silent(&mut self, client: &str) -> Result<(), Abort> {
+    pub(crate) async fn await_silence(&mut self, client: &str) -> Result<(), Abort> {
         if self.is_silent_in_time(client).await? {
             return Ok(());
         }

@@ -12,12 +12,19 @@ use crate::run::case::context::CaseContext;
 use crate::run::case::server_ids::ServerIds;
 use crate::scenario::{template, turn};
 
+/// `{{number}}` begins here or above: numbers that are written in scenarios and openings are smaller.
+const BELOW_NUMBERS: u64 = 1_000_000;
+
 /// The values that templates stand for. The same seed and salt give the same ones.
 pub(crate) struct Variables {
     values: HashMap<String, Value>,
     /// Names that a message was to give which did not come, and whether one of them was asked for.
     missed: BTreeSet<String>,
     asked_missed: bool,
+    /// The last value that was expanded has a `last_seen` of a client that has seen nothing.
+    nothing_seen: bool,
+    /// What `{{number}}` gives next.
+    next_number: Option<u64>,
     rng: ChaCha8Rng,
     /// Ids that the server has told, for `{{seen.NAME}}`.
     pub ids: ServerIds,
@@ -37,6 +44,8 @@ impl Variables {
         Self {
             missed: BTreeSet::new(),
             asked_missed: false,
+            nothing_seen: false,
+            next_number: None,
             values: given.map(|(name, value)| (name.clone(), value.clone())).collect(),
             rng: ChaCha8Rng::seed_from_u64(seed),
             ids: ServerIds::default(),
@@ -59,7 +68,21 @@ impl Variables {
         with: Option<&Value>,
     ) -> Result<Value, String> {
         self.asked_missed = false;
-        template::expand(value, &mut |name| self.lookup(name, scope, with)).map_err(|error| error.to_string())
+        let mut nothing_seen = false;
+        // A client that has seen no event says so by null, unless the template says something else.
+        let mut unset = |name: &str| {
+            let is_seen = name.split('.').next() == Some("last_seen");
+            nothing_seen |= is_seen;
+            is_seen.then_some(Value::Null)
+        };
+        let expanded = template::expand_or(value, &mut |name| self.lookup(name, scope, with), &mut unset);
+        self.nothing_seen = nothing_seen;
+        expanded.map_err(|error| error.to_string())
+    }
+
+    /// Whether the last expanded value has a `last_seen` that is null, as its client has seen no event.
+    pub fn saw_nothing(&self) -> bool {
+        self.nothing_seen
     }
 
     /// A new UUID, of a session for example. It differs from run to run: a server may remember those of the last one.
@@ -81,6 +104,12 @@ impl Variables {
         }
     }
 
+    /// Where the numbers of this case begin, so that two cases hardly have one in common. They fit into 32 bits.
+    fn first_number(&mut self, scope: &Scope<'_>) -> u64 {
+        let drawn = u64::from(self.rng.next_u32()) ^ scope.cx.options.salt;
+        BELOW_NUMBERS + drawn % (1 << 30)
+    }
+
     fn lookup(&mut self, name: &str, scope: &Scope<'_>, with: Option<&Value>) -> Option<Value> {
         if let Some(value) = with.and_then(|with| template::dig(with, name)) {
             return Some(value);
@@ -94,6 +123,11 @@ impl Variables {
         }
         match root {
             "uuid" => Some(json!(self.uuid(scope))),
+            "number" => {
+                let number = self.next_number.unwrap_or_else(|| self.first_number(scope));
+                self.next_number = Some(number + 1);
+                Some(json!(number))
+            }
             "uid" => {
                 let uid = self.uid(scope);
                 self.set("uid", uid.as_str());
@@ -102,12 +136,7 @@ impl Variables {
             "cue" => self.cue(rest, scope),
             "calls" => self.calls(rest?, scope),
             "tools" => scope.tool(rest?),
-            "target" => {
-                let (name, member) =
-                    rest?.split_once('.').map_or((rest?, None), |(name, rest)| (name, Some(rest)));
-                let value = scope.cx.protocol.parameter(name)?;
-                member.map_or_else(|| Some(value.clone()), |member| template::dig(value, member))
-            }
+            "target" => scope.cx.protocol.parameter_at(rest?),
             "session" => {
                 let own = scope.conns.get(scope.client).map(Client::session);
                 Some(json!(scope.conns.sessions.id(rest.or(own)?)))
@@ -115,13 +144,20 @@ impl Variables {
             "seen" => self.ids.value(rest?, scope.client),
             "last_seen" => {
                 let client = scope.conns.get(rest.unwrap_or(scope.client));
-                Some(json!(client.and_then(|client| client.turn.last_seen)))
+                client.and_then(|client| client.turn.last_seen).map(Value::from)
             }
             _ => {
                 self.asked_missed |= self.missed.contains(root);
                 None
             }
         }
+    }
+
+    /// What a name stands for, if that is known already.
+    pub fn known(&self, name: &str) -> Option<Value> {
+        let (root, rest) = name.split_once('.').map_or((name, None), |(root, rest)| (root, Some(rest)));
+        let value = self.values.get(root)?;
+        rest.map_or_else(|| Some(value.clone()), |rest| template::dig(value, rest))
     }
 
     /// What was to give these values did not come.
@@ -143,6 +179,9 @@ impl Variables {
         let lookup = &mut |name: &str| self.lookup(name, scope, None);
         let cue = turn::cue_text(steps, &scope.cx.protocol, lookup).ok()?;
         scope.note_marker(&cue);
+        if steps.iter().any(|step| step.hang.is_some()) {
+            scope.cx.hangs.sends(&cue);
+        }
         Some(Value::String(cue))
     }
 
@@ -164,7 +203,7 @@ impl Scope<'_> {
     /// Notes that nobody else sends this text.
     fn note_marker(&self, text: &str) {
         if let Some(probe) = &self.cx.probe {
-            probe.says(self.client, text);
+            probe.note_sent(self.client, text);
         }
     }
 

@@ -11,7 +11,9 @@ use crate::results::event::{Failure, StepPlace, Verdict};
 use crate::results::excused::{ExcusedDeviation, ExcusedList};
 use crate::run::case::context::CaseContext;
 use crate::run::case::outcome::CaseOutcome;
+use crate::run::case::readings;
 use crate::run::loop_lag::{LagMark, LoopLag};
+use crate::run::options::{GoesOn, Retention};
 use crate::trace::Event;
 
 /// What each whole `--timeout-scale` above 1 adds to the delays that are measured.
@@ -87,19 +89,25 @@ pub(crate) struct CaseVerdict {
 struct Aftermath {
     unsure: BTreeSet<String>,
     found: usize,
+    /// The failures themselves, where they are asked for.
+    kept: Vec<Failure>,
 }
 
 impl CaseVerdict {
     /// Records a failure at a step, by its pointer; empty: at no step.
-    pub fn record(&mut self, cx: &CaseContext<'_>, pointer: &str, failure: Failure) {
+    pub fn record(&mut self, cx: &CaseContext<'_>, pointer: &str, mut failure: Failure) {
+        failure.readings = readings::touched(&cx.protocol, cx.loaded, &failure);
         let step = (!pointer.is_empty()).then(|| {
             let (line, column, source) = cx.loaded.place(pointer);
             let (file, source) = (cx.loaded.file.clone(), source.trim().to_owned());
             StepPlace { file, line, column, source, pointer: pointer.to_owned() }
         });
         if let Some(aftermath) = &mut self.aftermath {
-            aftermath.unsure.extend(failure.requirements);
+            aftermath.unsure.extend(failure.requirements.iter().cloned());
             aftermath.found += 1;
+            if cx.options.retention == Retention::Trace && aftermath.kept.len() < AFTERMATH {
+                aftermath.kept.push(failure.at_step(step));
+            }
             return;
         }
         self.broken |= failure.verdict == Verdict::Failed;
@@ -119,7 +127,7 @@ impl CaseVerdict {
     pub fn violated(&mut self, cx: &CaseContext<'_>, pointer: &str, violation: Violation) {
         let fails = !violation.warns && cx.protocol.requirements.fails(&violation.requirements);
         let verdict = if fails { Verdict::Failed } else { Verdict::Warned };
-        let message = violation.told(&cx.protocol);
+        let message = violation.description(&cx.protocol);
         let frames = violation.related.into_iter().chain(violation.event);
         let mut failure = Failure::new(violation.check, verdict, message)
             .breaking(&violation.requirements)
@@ -160,7 +168,7 @@ impl CaseVerdict {
         for failure in std::mem::take(&mut self.pending).into_iter().filter(|_| !was_over) {
             self.record(cx, pointer, failure);
         }
-        if self.broken && !was_over && !self.ends && cx.options.goes_on {
+        if self.broken && !was_over && !self.ends && cx.options.goes_on != GoesOn::Never {
             self.aftermath.get_or_insert_default();
         }
     }
@@ -183,7 +191,7 @@ impl CaseVerdict {
     /// Notes what breaks the bare protocol and not the adapted one.
     pub fn excuse(&mut self, cx: &CaseContext<'_>, violations: Vec<Violation>) {
         for one in violations {
-            let message = one.told(cx.run.bare.as_ref().unwrap_or(&cx.protocol));
+            let message = one.description(cx.run.bare.as_ref().unwrap_or(&cx.protocol));
             let place = cx.loaded.id.clone();
             self.excused.add(ExcusedDeviation { requirements: one.requirements, message, count: 1, place });
         }
@@ -220,19 +228,21 @@ impl CaseVerdict {
 
     /// Keeps why the opening failed.
     pub fn opening_failed(&mut self, cause: Option<Cause>) {
-        self.cause = cause;
+        self.cause = self.cause.take().or(cause);
     }
 
     /// What it comes to.
     pub fn finish(self) -> CaseOutcome {
         let Self { mut failures, unlisted, mut exercised, excused, cause, aftermath, .. } = self;
-        if let Some(aftermath) = aftermath {
-            exercised.retain(|id, _| !aftermath.unsure.contains(id));
+        let mut consequences = Vec::new();
+        if let Some(Aftermath { unsure, kept, .. }) = aftermath {
+            exercised.retain(|id, _| !unsure.contains(id));
+            consequences = kept;
         }
         if unlisted > 0 {
             let more = format!("{unlisted} more violations like those of this case are not listed");
             failures.push(Failure::new(Check::Limit, Verdict::Warned, more));
         }
-        CaseOutcome { failures, exercised, excused, cause, ..CaseOutcome::default() }
+        CaseOutcome { failures, consequences, exercised, excused, cause, ..CaseOutcome::default() }
     }
 }

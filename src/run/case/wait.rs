@@ -2,17 +2,17 @@
 
 use std::time::Instant;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::frame::Pointer;
-use crate::protocol::extension::Exchange;
+use crate::protocol::extension::{Echo, Exchange};
 use crate::protocol::{Matcher, Protocol, is_subset};
 use crate::results::cause::Statement;
 use crate::run::case::client::{EndBlame, Looked, Received};
 use crate::run::case::interpreter::{Abort, Interpreter};
 use crate::run::case::wait_deadline::WaitDeadline;
 use crate::scenario::case::{Awaited, Constraint};
-use crate::scenario::{CLOSE, REFUSED, TURN_END};
+use crate::scenario::{CLOSE, REFUSED, TURN_END, means};
 use crate::source::ordered::ordered;
 use crate::source::schema::Schema;
 use crate::trace::Direction;
@@ -97,8 +97,8 @@ impl Expectation {
     }
 
     /// The same, as an answer to a message that was sent.
-    pub fn answering(mut self, echo: Option<&Pointer>, sent: &Value) -> Self {
-        self.echo = echo.and_then(|at| Some((at.clone(), at.get(sent)?.clone())));
+    pub fn answering(mut self, echo: Option<&Echo>, sent: &Value) -> Self {
+        self.echo = echo.and_then(|echo| Some((echo.answered().clone(), echo.sent().get(sent)?.clone())));
         self
     }
 
@@ -109,16 +109,49 @@ impl Expectation {
             && self.schema.as_ref().is_none_or(|schema| schema.is_valid(body))
     }
 
+    /// Where a message has not what is asked for, as far as there is a place.
+    fn difference(&self, body: &Value) -> Option<String> {
+        let echo = self.echo.as_ref().filter(|(at, sent)| !answers(body, at, sent));
+        let echo = echo.map(|(at, _)| format!("{at} differs"));
+        let with = || self.with.as_ref().and_then(|with| first_difference(with, body, ""));
+        let schema = || {
+            let violations = self.schema.as_ref()?.violations_within(body);
+            violations
+                .iter()
+                .find(|one| !one.at.is_empty())
+                .map(|one| format!("{} is not as required", one.at))
+        };
+        echo.or_else(with).or_else(schema)
+    }
+
     /// A message of the right type that lacks what is asked for.
     fn nearly(&self, received: &Received) -> bool {
         self.is_of_type(received) && !self.fits(&received.body)
     }
 }
 
-/// The sentence about a message of the right type that lacks what is asked for.
+/// The sentence about a message of the right type that lacks what is asked for: which message, and the first place.
 fn mismatch(protocol: &Protocol, wanted: &Expectation, received: &Received) -> String {
     let name = received.message.and_then(|message| protocol.messages.get(message));
-    format!("{} came, but did not match", name.map_or(&wanted.label, |message| &message.name))
+    let name = name.map_or(&wanted.label, |message| &message.name);
+    let place = wanted.difference(&received.body);
+    format!("{name} came, but did not match{}", place.map(|place| format!(": {place}")).unwrap_or_default())
+}
+
+/// The first place where a value has not what a part of it should be.
+fn first_difference(part: &Value, whole: &Value, at: &str) -> Option<String> {
+    match (part, whole) {
+        (Value::Object(part), Value::Object(map)) => part.iter().find_map(|(key, due)| {
+            let at = format!("{at}/{key}");
+            match map.get(key) {
+                _ if is_subset(&json!({ key: due }), whole) => None,
+                Some(came) => first_difference(due, came, &at),
+                None => Some(format!("{at} is missing")),
+            }
+        }),
+        _ if at.is_empty() || is_subset(part, whole) => None,
+        _ => Some(format!("{at} differs")),
+    }
 }
 
 /// Whether a message refuses something, as far as the protocol has such messages.
@@ -188,8 +221,8 @@ impl Interpreter<'_> {
         };
         for name in names {
             match name.as_str() {
-                CLOSE => wanted.close = true,
-                REFUSED => {}
+                CLOSE if means(name, CLOSE, &self.cx.protocol) => wanted.close = true,
+                REFUSED if means(name, REFUSED, &self.cx.protocol) => {}
                 TURN_END => wanted.turn_end = Some(self.cx.protocol.roles().turn_end.clone()),
                 name => {
                     let message = self.cx.protocol.message_named(name, Direction::Recv);
@@ -382,7 +415,20 @@ impl Interpreter<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+
+    #[test]
+    fn the_first_place_that_differs_is_named() {
+        let whole = json!({ "type": "error", "at": { "list": [1, 2], "n": 1.0, "none": null } });
+        for (part, place) in [
+            (json!({ "type": "error", "req_id": "r1" }), Some("/req_id is missing")),
+            (json!({ "at": { "n": 2 } }), Some("/at/n differs")),
+            (json!({ "at": { "list": [1, 3] } }), Some("/at/list differs")),
+            (json!({ "at": { "n": 1, "list": [1, 2], "none": null } }), None),
+            (json!([]), None),
+        ] {
+            assert_eq!(first_difference(&part, &whole, "").as_deref(), place, "{part}");
+        }
+    }
 
     #[test]
     fn an_answer_to_another_request_is_told_by_its_id() {

@@ -105,7 +105,7 @@ impl LeakProbe {
     }
 
     /// A client is about to say a text that was made up for it: the UUIDs and cues in it are its own.
-    pub fn says(&self, client: &str, text: &str) {
+    pub fn note_sent(&self, client: &str, text: &str) {
         let found = marks(text);
         if !found.is_empty() {
             let mut inner = self.all.lock();
@@ -114,7 +114,7 @@ impl LeakProbe {
     }
 
     /// A client hears a text.
-    pub fn hears(&self, client: &str, frame: u64, text: &str) {
+    pub fn note_received(&self, client: &str, frame: u64, text: &str) {
         let found = marks(text);
         if found.is_empty() {
             return;
@@ -194,10 +194,11 @@ pub(crate) fn is_disturbed(report: &CaseReport) -> bool {
 }
 
 /// Adds what the first run of a case met to the report of the one that it had alone.
-pub(crate) fn warn(report: &mut CaseReport, first: CaseReport, strict: bool) {
+pub(crate) fn warn(mut report: CaseReport, first: CaseReport, strict: bool) -> CaseReport {
     report.failures.extend(first.failures.into_iter().filter(|failure| failure.check == Check::Leak));
     report.verdict = report.verdict.max(if strict { Verdict::Failed } else { Verdict::Warned });
     report.cause = report.cause.take().or(first.cause);
+    report
 }
 
 /// Where the frames of leaks are logged.
@@ -298,7 +299,7 @@ mod tests {
     const UUID: &str = "0b8c1a52-5c3f-4a52-9a57-3f6c2a1d9e11";
 
     /// A case that waited in vain, and one that something else was wrong with, seen in these frames.
-    fn in_vain() -> Vec<Failure> {
+    fn silent_failures() -> Vec<Failure> {
         let silence = WaitFailure::Mute(LastRequest::Nothing);
         let failure = Statement::in_silence("it did not come", silence);
         vec![Failure::new(Check::Step, Verdict::Failed, failure)]
@@ -317,17 +318,17 @@ mod tests {
         let all = Arc::new(LeakDetector::default());
         let probe = |case: &str| all.begin(case, 0);
         let (one, two, three) = (probe("f/one"), probe("f/two"), probe("f/three"));
-        one.says("alice", UUID);
-        one.says("alice", "[[cue:same]]");
-        two.says("bob", "[[cue:same]]");
-        one.hears("carol", 3, UUID);
-        two.hears("bob", 4, "[[cue:same]]");
-        assert!(two.attribute(&mut in_vain(), &[]).is_none(), "a case's own marks are no leak");
-        two.hears("bob", 7, UUID);
-        assert!(three.attribute(&mut in_vain(), &["A-1".to_owned()]).is_none());
+        one.note_sent("alice", UUID);
+        one.note_sent("alice", "[[cue:same]]");
+        two.note_sent("bob", "[[cue:same]]");
+        one.note_received("carol", 3, UUID);
+        two.note_received("bob", 4, "[[cue:same]]");
+        assert!(two.attribute(&mut silent_failures(), &[]).is_none(), "a case's own marks are no leak");
+        two.note_received("bob", 7, UUID);
+        assert!(three.attribute(&mut silent_failures(), &["A-1".to_owned()]).is_none());
         assert!(three.attribute(&mut wrong("x", vec![1]), &[]).is_none());
         // Who knows to whom the answer went that never came.
-        let mut failures = in_vain();
+        let mut failures = silent_failures();
         assert_eq!(three.attribute(&mut failures, &[]), Some(LeakKind::Frame));
         assert!(
             messages(&failures)[0]
@@ -335,11 +336,11 @@ mod tests {
             "{failures:?}"
         );
         let later = all.begin("f/later", 0);
-        assert!(later.attribute(&mut in_vain(), &[]).is_none(), "nothing happened since it began");
+        assert!(later.attribute(&mut silent_failures(), &[]).is_none(), "nothing happened since it began");
         // What stood before the leak was found by the case itself.
         for (mut failures, stands) in [(Vec::new(), 0), (wrong("x", vec![9]), 0), (wrong("x", vec![2, 3]), 1)]
         {
-            two.hears("bob", 7, UUID);
+            two.note_received("bob", 7, UUID);
             assert!(two.attribute(&mut failures, &["A-1".to_owned()]).is_some());
             assert_eq!(failures.len(), 1 + stands);
             assert_eq!(failures[0].requirements, ["A-1"]);
@@ -352,10 +353,10 @@ mod tests {
         }
         // The other one has lost something only if it waited for it.
         assert!(one.attribute(&mut Vec::new(), &[]).is_none());
-        two.hears("bob", 7, UUID);
+        two.note_received("bob", 7, UUID);
         assert!(one.attribute(&mut wrong("x", vec![1]), &[]).is_none());
-        two.hears("bob", 7, UUID);
-        let mut failures = in_vain();
+        two.note_received("bob", 7, UUID);
+        let mut failures = silent_failures();
         assert_eq!(one.attribute(&mut failures, &[]), Some(LeakKind::Frame));
         assert!(failures[0].frames.is_empty());
     }
@@ -367,13 +368,13 @@ mod tests {
         for (probe, session) in [(&one, "lobby"), (&two, "lobby"), (&one, UUID), (&one, UUID)] {
             probe.joins("alice", 0, session, session);
         }
-        assert!(one.attribute(&mut in_vain(), &[]).is_none());
-        assert!(two.attribute(&mut in_vain(), &[]).is_none());
+        assert!(one.attribute(&mut silent_failures(), &[]).is_none());
+        assert!(two.attribute(&mut silent_failures(), &[]).is_none());
         // Another server may give the same ids.
         far.joins("alice", 1, UUID, UUID);
-        assert!(far.attribute(&mut in_vain(), &[]).is_none());
+        assert!(far.attribute(&mut silent_failures(), &[]).is_none());
         drop(far);
-        two.hears("alice", 1, UUID);
+        two.note_received("alice", 1, UUID);
         two.joins("alice", 1, UUID, UUID);
         let mut failures = Vec::new();
         let kind = two.attribute(&mut failures, &["A-1".to_owned()]);
@@ -385,18 +386,18 @@ mod tests {
         drop((one, two));
         let last = all.begin("f/last", 1);
         last.joins("alice", 1, UUID, UUID);
-        assert!(last.attribute(&mut in_vain(), &[]).is_none());
+        assert!(last.attribute(&mut silent_failures(), &[]).is_none());
     }
 
     #[test]
     fn who_has_ended_or_has_another_server_is_not_disturbed() {
         let all = Arc::new(LeakDetector::default());
         let (one, two, far) = (all.begin("f/one", 1), all.begin("f/two", 1), all.begin("f/far", 2));
-        one.says("alice", UUID);
-        far.hears("alice", 1, UUID);
+        one.note_sent("alice", UUID);
+        far.note_received("alice", 1, UUID);
         assert!(far.attribute(&mut Vec::new(), &[]).is_none());
         drop(one);
-        two.hears("bob", 1, UUID);
+        two.note_received("bob", 1, UUID);
         assert!(two.attribute(&mut Vec::new(), &[]).is_none());
     }
 
@@ -405,15 +406,15 @@ mod tests {
         let all = Arc::new(LeakDetector::default());
         let (one, two) = (all.begin("f/one", 1), all.begin("f/two", 1));
         for (ids, disturbed) in [(vec!["A-1".to_owned()], false), (vec![], true)] {
-            one.says("alice", UUID);
-            two.hears("bob", 1, UUID);
+            one.note_sent("alice", UUID);
+            two.note_received("bob", 1, UUID);
             let mut failures = wrong("x", vec![9]);
             let cause = two.attribute(&mut failures, &ids).map(Cause::Leak);
             let first = CaseReport { failures, cause, ..CaseReport::default() };
             assert_eq!(is_disturbed(&first), disturbed);
             for (strict, verdict) in [(false, Verdict::Warned), (true, Verdict::Failed)] {
-                let mut report = CaseReport { verdict: Verdict::Passed, ..CaseReport::default() };
-                warn(&mut report, first.clone(), strict);
+                let report = CaseReport { verdict: Verdict::Passed, ..CaseReport::default() };
+                let report = warn(report, first.clone(), strict);
                 assert_eq!((report.verdict, report.failures.len()), (verdict, 1));
                 assert_eq!(report.cause, Some(Cause::Leak(LeakKind::Frame)));
             }

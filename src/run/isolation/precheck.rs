@@ -109,15 +109,15 @@ fn leaked(outcome: &CaseOutcome) -> Vec<&FrameRecord> {
     let received = |client: &'static str| {
         turn.iter().filter(move |line| line.client == client && line.way == Way::ToClient && !line.ambient)
     };
-    if !received(LISTENER).any(|line| told(&whole(line))) {
+    if !received(LISTENER).any(|line| has_cue(&whole(line))) {
         return Vec::new();
     }
     let own: HashSet<Arc<str>> = received(SPEAKER).map(whole).collect();
-    received(LISTENER).filter(|line| told(&whole(line)) || own.contains(&whole(line))).collect()
+    received(LISTENER).filter(|line| has_cue(&whole(line)) || own.contains(&whole(line))).collect()
 }
 
 /// Whether a text bears the words, or the user's own.
-fn told(text: &str) -> bool {
+fn has_cue(text: &str) -> bool {
     text.contains(WORDS[0].trim_end()) || text.contains("[[cue:")
 }
 
@@ -208,6 +208,7 @@ mod tests {
                 client: client.into(),
                 dir,
                 payload: Payload::Text(text.into()),
+                why: None,
             });
         }
         assert!(leaks(&mut outcome, &["A-1".to_owned()]));

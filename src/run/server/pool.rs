@@ -25,6 +25,8 @@ use crate::wire::{ConnectError, Endpoint, Link, LinkMode};
 const PROBE: &str = "frameproof-probe";
 /// The last lines of a dead server's output that are kept.
 const LAST_LINES: usize = 20;
+/// The first lines of what it wrote before its end.
+const FIRST_LINES: usize = 8;
 /// How long the end of a server that takes no connection may take to show.
 const GRACE: Duration = Duration::from_millis(500);
 
@@ -69,7 +71,7 @@ impl Shared {
         let how = instance.died().await?;
         let crash = Crash {
             how: how.clone(),
-            output: instance.log().tail(LAST_LINES),
+            output: instance.log().incident(FIRST_LINES, LAST_LINES),
             before: before.map(str::to_owned),
             reported: Arc::clone(&self.reported),
         };
@@ -88,13 +90,12 @@ impl ServerPool {
         protocol: &Arc<Protocol>,
         target: &Target,
         options: &RunOptions,
-        observer: Option<model::Observer>,
+        model: model::Options,
     ) -> Result<Self, RunError> {
         let model = match target {
             Target::Configured(spec) => match spec.model.listen {
                 Some(listen) => {
-                    let started =
-                        model::start(model::Options { listen, observer, ..model::Options::default() }).await;
+                    let started = model::start(model::Options { listen, ..model }).await;
                     let failed = |error: model::StartError| LaunchError::Model(error.to_string());
                     Some(started.map_err(|error| LaunchFailure::from(failed(error)))?)
                 }
@@ -158,7 +159,7 @@ impl ServerPool {
                 let died = instance.died_within(patience).await;
                 let error =
                     died.map_or(LaunchError::Connect(error), |death| LaunchError::Fell(death.to_string()));
-                LaunchFailure { error, output: instance.log().tail(LAST_LINES) }.into()
+                LaunchFailure { error, output: instance.log().incident(FIRST_LINES, LAST_LINES) }.into()
             }
             (error, _) => error,
         }
@@ -246,6 +247,17 @@ impl ServerPool {
         }
     }
 
+    /// The panics and exceptions in the output of the launched server which cases share, since this was asked with the same `seen`; it
+    /// lives on.
+    pub async fn outbursts(&self, seen: &mut u64) -> Vec<String> {
+        match &self.shared.lock().await.server {
+            Some(ServerHandle::Launched(instance)) if instance.died().await.is_none() => {
+                instance.log().outbursts(seen)
+            }
+            _ => Vec::new(),
+        }
+    }
+
     /// Where clients connect to, for reports.
     pub async fn url(&self) -> String {
         self.shared.lock().await.endpoint.url.clone()
@@ -292,7 +304,7 @@ impl ServerPool {
                 self.stop().await;
             }
             let (server, endpoint) = self.start().await?;
-            let mut lease = self.lent(&server, endpoint);
+            let mut lease = self.lease_of(&server, endpoint);
             lease.server.shared = None;
             lease.server.restarter = match &server {
                 ServerHandle::Foreign => None,
@@ -326,14 +338,14 @@ impl ServerPool {
         shared.family = Some(case.family.clone());
         let endpoint = shared.endpoint.clone();
         let mut lease = match &shared.server {
-            Some(server) => self.lent(server, endpoint),
-            None => self.lent(&ServerHandle::Foreign, endpoint),
+            Some(server) => self.lease_of(server, endpoint),
+            None => self.lease_of(&ServerHandle::Foreign, endpoint),
         };
         lease.reported = Arc::clone(&shared.reported);
         Ok(lease)
     }
 
-    fn lent(&self, server: &ServerHandle, endpoint: Endpoint) -> Lease {
+    fn lease_of(&self, server: &ServerHandle, endpoint: Endpoint) -> Lease {
         let instance = match server {
             ServerHandle::Launched(instance) => Some(Arc::clone(instance)),
             _ => None,
@@ -365,7 +377,9 @@ impl ServerPool {
             }
             Target::Configured(spec) => {
                 let model = self.model.as_ref().map(Model::url);
-                let instance = Instance::launch(spec, model.as_deref(), &self.endpoint.trust).await?;
+                let upgrade = self.protocol.upgrade_headers().unwrap_or_default();
+                let instance =
+                    Instance::launch(spec, model.as_deref(), &self.endpoint.trust, upgrade).await?;
                 endpoint.url = instance.shown_url();
                 Ok((ServerHandle::Launched(instance), endpoint))
             }
@@ -391,13 +405,24 @@ impl ServerPool {
         if let Join::Parameter(parameter) = &self.protocol.extension.session.join {
             probe.url = probe.url.replace(&format!("{{{parameter}}}"), PROBE);
         }
-        let (sender, receiver) = tokio::sync::mpsc::channel(1);
-        match Link::open(&probe, 0, sender, LinkMode::Messages).await {
-            Ok(link) => crate::run::case::teardown::close_probe(link, 0, receiver).await,
-            // The server is there: what is wrong is for the cases to tell.
-            Err(error) if error.is_verdict() => {}
-            Err(error) => return Err(error.into()),
+        // Without what its headers need no case can connect, and each says why.
+        let Ok(defaults) = self.protocol.upgrade_headers() else { return Ok(()) };
+        match connects(&probe.clone().with_defaults(&defaults)).await {
+            // Some cases may leave out what is refused.
+            Err(ConnectError::Http { .. }) if !defaults.is_empty() => connects(&probe).await?,
+            tried => tried?,
         }
         Ok(())
     }
+}
+
+/// Whether a connection can be had; it is closed again. A server that is there and does not do what it should is for the cases to tell.
+async fn connects(endpoint: &Endpoint) -> Result<(), ConnectError> {
+    let (sender, receiver) = tokio::sync::mpsc::channel(1);
+    match Link::open(endpoint, 0, sender, LinkMode::Messages).await {
+        Ok(link) => crate::run::case::teardown::close_probe(link, 0, receiver).await,
+        Err(error) if error.is_verdict() => {}
+        Err(error) => return Err(error),
+    }
+    Ok(())
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::results::event::{CaseReport, Failure, Verdict};
 use crate::run::case::holding::Share;
 use crate::run::context::RunContext;
-use crate::run::options::CaseOptions;
+use crate::run::options::{CaseOptions, GoesOn};
 use crate::run::server::pool::ServerPool;
 use crate::run::server::serve::run_on_server;
 use crate::run::suite::report::{report, verdict_of};
@@ -38,11 +38,11 @@ pub(crate) async fn run_attempts(
     shared: Arc<SuiteContext>,
     loaded: Arc<LoadedCase>,
     round: u32,
-    hasty: bool,
+    is_short: bool,
 ) -> Attempted {
     let SuiteContext { run, pool, start } = &*shared;
-    let mut options = CaseOptions { goes_on: true, ..run.case_options(0) };
-    if hasty {
+    let mut options = CaseOptions { goes_on: GoesOn::UnlessBuiltOn, ..run.case_options(0) };
+    if is_short {
         options = ShortDeadlines::options(options);
     }
     let began = start.elapsed().as_secs_f64();

@@ -8,17 +8,18 @@ use tokio::sync::watch;
 use tokio::task::{Id, JoinError, JoinSet};
 
 use crate::results::Check;
-use crate::results::event::{CaseReport, Failure, RunEvent, StopReason, Verdict};
+use crate::results::event::{CaseReport, RunEvent, StopReason, Verdict};
 use crate::run::case::execute::not_applicable_reason;
 use crate::run::case::outcome::{CaseEnd, CaseOutcome};
-use crate::run::isolation::leaks;
 use crate::run::suite::attempt::{Attempted, SuiteContext, run_attempts};
+use crate::run::suite::held::{Circumstances, HeldCases, Key, Reason};
 use crate::run::suite::interrupt::interrupted;
-use crate::run::suite::late::LateCases;
+use crate::run::suite::pace::Pace;
 use crate::run::suite::report::{panicked, report};
 use crate::run::suite::short_deadlines::{QueuedCase, ShortDeadlines};
 use crate::run::suite::sink::ReportSink;
-use crate::run::triage::groups::FailureGroups;
+use crate::run::triage::activity::ActivityLevel;
+use crate::run::triage::groups::{FROZEN, FailureGroups};
 use crate::scenario::LoadedCase;
 use crate::shortage;
 use crate::trace::{Event, TraceFile};
@@ -30,24 +31,9 @@ const QUEUED: usize = 10_000;
 struct Running {
     case: Arc<LoadedCase>,
     round: u32,
-    hasty: bool,
+    is_short: bool,
     /// How many could run beside each other when it began.
     jobs: usize,
-}
-
-/// Cases that are run again before they are judged.
-#[derive(Default)]
-struct SecondLooks {
-    /// What cases came to that met others.
-    disturbed: HashMap<(String, u32), CaseReport>,
-    late: LateCases,
-    /// What cases came to that were given up because all together held too much, and how often that happened.
-    crowded_out: (HashMap<(String, u32), CaseReport>, usize),
-    /// How many of them passed a bound again, however few ran beside them, and how many did not.
-    floods: usize,
-    fits: usize,
-    /// How often cases have begun that have no verdict yet.
-    begun: HashMap<(String, u32), u32>,
 }
 
 /// What is left, what runs, and what waits for a second look.
@@ -56,14 +42,14 @@ pub(crate) struct Dispatcher<'s> {
     reports: ReportSink<'s>,
     /// None: no trace is wanted. An error: it could not be written to its end.
     trace: std::io::Result<Option<TraceFile>>,
-    jobs: usize,
+    pace: Pace,
     queue: VecDeque<QueuedCase>,
     /// What comes when the queue is empty: repeating a suite needs no more room than running it.
     later: Box<dyn Iterator<Item = QueuedCase> + Send>,
     tasks: JoinSet<Attempted>,
     running: HashMap<Id, Running>,
     short: ShortDeadlines,
-    second: SecondLooks,
+    held: HeldCases,
     /// Why no further case begins.
     stopped: Option<StopReason>,
     /// The server says nothing to anybody: the rest is not run.
@@ -84,22 +70,6 @@ pub(crate) struct SuiteEnd<'s> {
 
 /// So many times fewer cases run together where all hold too much.
 const FEWER: usize = 8;
-/// After so many cases that hold too much even so, and none that does not, the server is one that floods.
-const FLOODS: usize = 3;
-
-/// Adds what was found in a run of a case that was given up for want of room: it stands, whatever the next run finds.
-fn carry_over(first: CaseReport, report: &mut CaseReport) {
-    let found = first.failures.into_iter().filter(|failure| failure.check != Check::Limit);
-    for failure in found {
-        report.verdict = report.verdict.max(failure.verdict);
-        report.failures.push(failure);
-    }
-    report.earlier.splice(0..0, first.earlier);
-    if report.verdict == Verdict::Passed && !report.earlier.is_empty() {
-        report.verdict = Verdict::Flaky;
-    }
-}
-
 impl<'s> Dispatcher<'s> {
     pub fn new(
         shared: Arc<SuiteContext>,
@@ -117,8 +87,12 @@ impl<'s> Dispatcher<'s> {
         };
         let mut later = Box::new(of(common, rounds.clone()).chain(of(own, rounds)));
         let queue = later.by_ref().take(QUEUED).collect();
+        let strict = shared.run.options.strict;
         Self {
-            jobs: jobs.max(1),
+            pace: match shared.run.is_reference {
+                true => Pace::fixed(jobs.max(1)),
+                false => Pace::adaptive(jobs.max(1)),
+            },
             shared,
             reports,
             trace: Ok(trace),
@@ -127,7 +101,7 @@ impl<'s> Dispatcher<'s> {
             tasks: JoinSet::new(),
             running: HashMap::new(),
             short: ShortDeadlines::default(),
-            second: SecondLooks::default(),
+            held: HeldCases::new(strict),
             stopped: None,
             server_is_mute: false,
         }
@@ -144,14 +118,10 @@ impl<'s> Dispatcher<'s> {
         tokio::pin!(until);
         loop {
             self.begin();
-            if self.is_at_end() {
-                let again = self.short.last();
-                if !again.is_empty() {
-                    self.queue.extend(again);
+            if self.tasks.is_empty() {
+                if self.begin_again() {
                     continue;
                 }
-            }
-            if self.tasks.is_empty() {
                 return;
             }
             tokio::select! {
@@ -175,9 +145,24 @@ impl<'s> Dispatcher<'s> {
         self.tasks.shutdown().await;
     }
 
-    /// Nothing is left but what runs with patience.
-    fn is_at_end(&self) -> bool {
-        self.queue.is_empty() && self.stopped.is_none() && self.running.values().all(|one| !one.hasty)
+    /// Begins what was held back until nothing else runs. Whether there is something left to do.
+    fn begin_again(&mut self) -> bool {
+        if self.stopped.is_some() {
+            return false;
+        }
+        if self.queue.is_empty() {
+            self.short.end();
+        }
+        let mut stand = Vec::new();
+        let frozen = self.shared.run.activity.is_frozen(FROZEN).is_some();
+        let next = self.held.next(&mut stand, frozen);
+        stand.into_iter().for_each(|(key, report)| self.enter(&key, report));
+        if self.server_is_mute {
+            return false;
+        }
+        let is_left = !next.is_empty() || !self.queue.is_empty();
+        next.into_iter().for_each(|turn| self.start(turn));
+        is_left
     }
 
     fn may_begin(&self) -> bool {
@@ -186,7 +171,8 @@ impl<'s> Dispatcher<'s> {
         };
         self.stopped.is_none()
             && !self.server_is_mute
-            && self.tasks.len() < self.jobs
+            && !self.held.is_urgent()
+            && self.tasks.len() < self.pace.now()
             && self.queue.front().is_some_and(|(next, _)| fits(next))
     }
 
@@ -196,16 +182,21 @@ impl<'s> Dispatcher<'s> {
             self.queue.extend(self.later.by_ref().take(QUEUED));
         }
         while self.may_begin()
-            && let Some((case, round)) = self.queue.pop_front()
+            && let Some(turn) = self.queue.pop_front()
         {
-            let attempt = self.second.begun.entry((case.id.clone(), round)).or_default();
-            *attempt += 1;
-            self.reports.tell(&RunEvent::CaseStarted { case: case.id.clone(), attempt: *attempt });
-            let hasty = self.short.is_on();
-            let task =
-                self.tasks.spawn(run_attempts(Arc::clone(&self.shared), Arc::clone(&case), round, hasty));
-            self.running.insert(task.id(), Running { case, round, hasty, jobs: self.jobs });
+            self.start(turn);
         }
+    }
+
+    fn start(&mut self, (case, round): QueuedCase) {
+        // A run that ends with the first failure ends with the one that is found first.
+        let in_order = self.shared.run.options.attempts.fail_fast.is_none();
+        self.reports.begin(&(case.id.clone(), round), in_order);
+        let is_short = self.short.is_on();
+        let jobs = if self.held.is_urgent() { 1 } else { self.pace.now() };
+        let task =
+            self.tasks.spawn(run_attempts(Arc::clone(&self.shared), Arc::clone(&case), round, is_short));
+        self.running.insert(task.id(), Running { case, round, is_short, jobs });
     }
 
     fn ended(&mut self, done: Result<(Id, Attempted), JoinError>) {
@@ -225,56 +216,37 @@ impl<'s> Dispatcher<'s> {
             Err(_) => alone(panicked(&one.case, run)),
         };
         self.record(trace);
+        let openings = self.shared.run.activity.take_openings();
+        openings.into_iter().for_each(|took| self.pace.opened(took));
         drop(shares);
         // Unless it has passed all the same, the server may not be to blame.
         if shortage::seen().is_some() && report.verdict != Verdict::Passed {
             return;
         }
         if report.failures.iter().any(|failure| failure.check == Check::Leak) {
-            self.jobs = 1;
+            self.pace.at_most(1);
         }
-        // What had failed before is a verdict; nothing begins any more once the run is stopped.
-        let fails = |failure: &Failure| failure.check != Check::Limit && failure.verdict == Verdict::Failed;
-        if crowded_out
-            && one.jobs > 1
-            && !self.is_flooded()
-            && self.stopped.is_none()
-            && !report.failures.iter().any(fails)
-        {
-            self.make_room(one, report);
-        } else {
-            self.judge(one, report, late);
-        }
-    }
-
-    /// Whether the server sends too much whatever runs beside it: then there is no use in making room.
-    fn is_flooded(&self) -> bool {
-        self.second.floods >= FLOODS && self.second.fits == 0
-    }
-
-    /// Runs a case again that was given up because of what the others held, and fewer cases together from now on: alone, it has all
-    /// the room that there is.
-    fn make_room(&mut self, Running { case, round, jobs, .. }: Running, mut report: CaseReport) {
-        let (given_up, count) = &mut self.second.crowded_out;
-        let key = (case.id.clone(), round);
-        if let Some(first) = given_up.remove(&key) {
-            carry_over(first, &mut report);
-        }
-        given_up.insert(key, report);
-        *count += 1;
-        self.jobs = self.jobs.min((jobs / FEWER).max(1));
-        self.queue.push_front((case, round));
+        let run = &self.shared.run;
+        let seen = Circumstances {
+            jobs: one.jobs,
+            late: if run.options.attempts.again_if_late { late } else { Duration::ZERO },
+            crowded_out,
+            short: one.is_short,
+            foreign: !run.is_reference,
+            answers: run.activity.extent() >= ActivityLevel::Answers,
+        };
+        self.judge(one, report, &seen);
     }
 
     /// What is to be said of cases that were given up for want of room.
-    fn crowding(&self) -> Option<String> {
-        let count = self.second.crowded_out.1;
+    fn crowding_note(&self) -> Option<String> {
+        let count = self.held.given_up(Reason::Crowded);
         let runs = if count == 1 { "1 run of a case was" } else { &format!("{count} runs of cases were") };
         (count > 0).then(|| {
             format!(
                 "the server sends more than is kept of cases that run together: {runs} given up, to be made again with fewer beside it \
                  (--jobs {} at the end)",
-                self.jobs
+                self.pace.now()
             )
         })
     }
@@ -289,70 +261,82 @@ impl<'s> Dispatcher<'s> {
         }
     }
 
-    /// Enters a report, unless the case is to be run again; and draws the conclusions for the others.
-    fn judge(&mut self, Running { case, round, hasty, .. }: Running, mut report: CaseReport, late: Duration) {
-        let run = &self.shared.run;
+    /// Enters a report, unless the case is to be run again.
+    fn judge(&mut self, one: Running, report: CaseReport, seen: &Circumstances) {
+        let Running { case, round, is_short, jobs } = one;
         let key = (case.id.clone(), round);
-        if let Some(first) = self.second.crowded_out.0.remove(&key) {
-            let is_flood = report.failures.iter().any(|failure| failure.check == Check::Limit);
-            *(if is_flood { &mut self.second.floods } else { &mut self.second.fits }) += 1;
-            carry_over(first, &mut report);
-        }
-        if let Some(first) = self.second.disturbed.remove(&key) {
-            leaks::warn(&mut report, first, run.options.strict);
-        } else if leaks::is_disturbed(&report) {
-            self.second.disturbed.insert(key, report);
-            self.queue.push_back((case, round));
-            return;
-        }
-        if run.options.attempts.again_if_late && !hasty && self.stopped.is_none() {
-            match self.second.late.settle(&key, report, late) {
-                Some(stands) => report = stands,
-                None => return self.queue.push_back((case, round)),
+        let reason = self.held.reason(&key, &report, seen).filter(|_| self.stopped.is_none());
+        let Some(reason) = reason else {
+            let report = self.held.settle(&key, report);
+            if is_short {
+                self.short.note();
             }
+            return self.enter(&key, report);
+        };
+        match reason {
+            // Alone, it has all the room that there is.
+            Reason::Crowded => self.pace.at_most((jobs / FEWER).max(1)),
+            // Whatever begins now would meet the same.
+            Reason::Upgrade => self.pace.at_most((jobs / 2).max(1)),
+            _ => {}
         }
-        let stands = if hasty { self.short.keep((case, round), report) } else { Some(report) };
-        if let Some(report) = stands {
-            self.second.begun.remove(&key);
-            self.reports.enter(report);
+        match self.held.hold((case, round), report, reason, seen.late) {
+            Some(turn) if reason == Reason::Crowded => self.queue.push_front(turn),
+            Some(turn) => self.queue.push_back(turn),
+            None => {}
         }
+        self.release();
+    }
+
+    /// Cases that had short deadlines are run again once the server has answered somebody.
+    fn release(&mut self) {
+        if self.shared.run.activity.extent() > ActivityLevel::Openings {
+            self.short.end();
+            self.queue.extend(self.held.released());
+        }
+    }
+
+    /// Enters a report that stands, and draws the conclusions for the others.
+    fn enter(&mut self, key: &Key, report: CaseReport) {
+        self.reports.enter(key, report);
+        let run = &self.shared.run;
         self.short.begin(&self.reports.causes, run);
-        self.queue.extend(self.short.released(&run.activity));
         if run.options.attempts.fail_fast.is_some_and(|most| self.reports.summary.failed() >= most) {
             self.stopped = Some(StopReason::FailFast);
         }
-        if !self.server_is_mute && !run.is_reference && self.reports.causes.are_enough(&run.activity) {
+        let causes = &self.reports.causes;
+        let is_lost = causes.are_enough(&run.activity) || causes.is_frozen(&run.activity);
+        if !self.server_is_mute && !run.is_reference && is_lost {
             self.server_is_mute = true;
             // What runs now waits as well.
             self.tasks.abort_all();
         }
+        self.release();
     }
 
     /// Enters what was held back, and what was not run.
     pub fn finish(mut self) -> SuiteEnd<'s> {
-        self.short.reports().into_iter().for_each(|report| self.reports.enter(report));
-        self.second.late.reports().into_iter().for_each(|report| self.reports.enter(report));
-        if self.stopped.is_some() {
-            let left = self.second.disturbed.drain().chain(self.second.crowded_out.0.drain());
-            left.for_each(|(_, report)| self.reports.enter(report));
-        } else {
-            // Of a mute server: elsewhere nothing is left.
-            while let Some((case, _)) = self.queue.pop_front() {
-                self.reports.tell(&RunEvent::CaseStarted { case: case.id.clone(), attempt: 1 });
-                let report = self.not_run(&case);
-                self.reports.enter(report);
-            }
+        // Of a mute server: elsewhere nothing is left. What was run before has its verdict.
+        let mut left = if self.stopped.is_none() { std::mem::take(&mut self.queue) } else { VecDeque::new() };
+        left.retain(|(case, round)| !self.held.holds(&(case.id.clone(), *round)));
+        self.held.rest().into_iter().for_each(|(key, report)| self.reports.enter(&key, report));
+        self.reports.flush();
+        for (case, _) in left {
+            self.reports.emit(&RunEvent::CaseStarted { case: case.id.clone(), attempt: 1 });
+            let report = self.not_run(&case);
+            self.reports.publish(report);
         }
-        let crowding = self.crowding();
+        let crowding_note = self.crowding_note();
         let trace = self.trace.and_then(|file| file.map_or(Ok(()), TraceFile::finish));
         SuiteEnd {
             complete: self.stopped.is_none() && !self.server_is_mute,
             hints: self
                 .short
-                .hint(&self.shared.run.options.timing)
+                .hint(&self.shared.run.options.timing, self.held.short())
                 .into_iter()
-                .chain(self.second.late.hint())
-                .chain(crowding)
+                .chain(self.held.hints())
+                .chain(self.pace.hint())
+                .chain(crowding_note)
                 .collect(),
             reports: self.reports,
             trace,
@@ -371,32 +355,11 @@ fn not_run(causes: &FailureGroups, case: &LoadedCase, shared: &SuiteContext) -> 
     let unfit = not_applicable_reason(case).filter(|_| !shared.pool.is_ours());
     let (outcome, verdict) = match unfit {
         Some(why) => (CaseOutcome::of(CaseEnd::NotApplicable(why.to_owned())), Verdict::NotApplicable),
-        None => (causes.not_run(&shared.run.activity, &shared.run.options), Verdict::Failed),
+        None => {
+            let outcome = causes.not_run(&shared.run.activity, &shared.run.options);
+            let verdict = outcome.end.verdict().unwrap_or(Verdict::Failed);
+            (outcome, verdict)
+        }
     };
     report(case, outcome, verdict, Vec::new(), began, 0.0, &shared.run)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_was_found_before_a_run_was_given_up_stands() {
-        let failure = |check: &Check, verdict| Failure::new(check.clone(), verdict, "no");
-        let of =
-            |verdict, failures, earlier| CaseReport { verdict, failures, earlier, ..CaseReport::default() };
-        let limit = || failure(&Check::Limit, Verdict::Failed);
-        let after = |first| {
-            let mut report = of(Verdict::Passed, Vec::new(), Vec::new());
-            carry_over(first, &mut report);
-            (report.verdict, report.failures.len(), report.earlier.len())
-        };
-        assert_eq!(after(of(Verdict::Failed, vec![limit()], Vec::new())), (Verdict::Passed, 0, 0));
-        let warned = vec![failure(&Check::Message, Verdict::Warned), limit()];
-        assert_eq!(after(of(Verdict::Failed, warned, Vec::new())), (Verdict::Warned, 1, 0));
-        let tried = of(Verdict::Failed, vec![limit()], vec![vec![failure(&Check::Step, Verdict::Failed)]]);
-        assert_eq!(after(tried), (Verdict::Flaky, 0, 1));
-        let failed = vec![failure(&Check::Message, Verdict::Failed), limit()];
-        assert_eq!(after(of(Verdict::Failed, failed, Vec::new())), (Verdict::Failed, 1, 0));
-    }
 }

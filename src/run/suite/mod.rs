@@ -2,8 +2,9 @@
 
 pub(crate) mod attempt;
 pub(crate) mod dispatcher;
+pub(crate) mod held;
 pub(crate) mod interrupt;
-pub(crate) mod late;
+pub(crate) mod pace;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod short_deadlines;

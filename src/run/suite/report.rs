@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use crate::protocol::extension::Offered;
 use crate::results::cause::Cause;
-use crate::results::event::{CaseReport, Failure, Verdict, Way};
+use crate::results::event::{CaseReport, Failure, LogLine, Verdict, Way};
 use crate::run::case::diagnose;
 use crate::run::case::outcome::{CaseEnd, CaseOutcome};
 use crate::run::context::RunContext;
@@ -12,11 +12,12 @@ use crate::run::isolation::markers::CUE;
 use crate::run::suite::states;
 use crate::run::triage::activity::ActivityLevel;
 use crate::scenario::LoadedCase;
+use crate::target::{ends, left_out};
 
 /// Lines of the wire log that a report keeps of a failed case.
 const WIRE_LINES: usize = 400;
-/// Lines of the server's output that a report keeps of a failed case: the last ones.
-const LOG_LINES: usize = 200;
+/// Lines of the server's output that a report keeps of a failed case: the first and the last ones.
+const LOG_LINES: (usize, usize) = (40, 160);
 
 pub(crate) fn verdict_of(outcome: &CaseOutcome, strict: bool) -> Verdict {
     if outcome.failures.iter().any(|failure| failure.verdict == Verdict::Failed) {
@@ -63,9 +64,10 @@ pub(crate) fn report(
     // What is kept for as long as the run lasts has no room for what is not.
     wire.shrink_to_fit();
     states::note(&mut wire, &outcome.record.batches, &run.protocol);
-    let mut log = outcome.log;
-    let log_omitted = log.len().saturating_sub(LOG_LINES);
-    log.drain(..log_omitted);
+    let between = |count, beside: &LogLine| LogLine { text: left_out(count), ..beside.clone() };
+    let written = outcome.log.len();
+    let mut log = ends(outcome.log, LOG_LINES.0, LOG_LINES.1, between);
+    let log_omitted = written - log.len();
     log.shrink_to_fit();
     CaseReport {
         case: loaded.id.clone(),

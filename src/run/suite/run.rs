@@ -1,5 +1,6 @@
 //! One run, from its first connection to its summary.
 
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -8,7 +9,7 @@ use tokio::sync::watch;
 use crate::exit::Exit;
 use crate::protocol::{Level, Protocol, Requirement};
 use crate::results::Check;
-use crate::results::event::{CaseReport, RunEvent, StopReason, Summary};
+use crate::results::event::{CaseReport, RunEvent, RunStarted, StopReason, Summary};
 use crate::results::summary::{Rule, SummaryBuilder};
 use crate::results::window;
 use crate::run::context::RunContext;
@@ -30,6 +31,7 @@ use crate::run::triage::model_use::{CueResults, ModelUse};
 use crate::run::{RunError, RunOptions, Target};
 use crate::scenario::LoadedCase;
 use crate::shortage;
+use crate::text::length_of_time;
 use crate::trace::TraceFile;
 
 /// Runs the cases and reports each event to `sink` as it happens. Once `stop` turns true no further case begins, those that
@@ -50,9 +52,9 @@ pub async fn run(
     let mut jobs = options.jobs;
     let mut run = RunContext::new(&protocol, &target, options)?;
     let options = Arc::clone(&run.options);
-    let observer = run.calls.observer(Some(asked.observer()));
+    let model = run.calls.model(Some(asked.observer()));
     let pool = tokio::select! {
-        opened = ServerPool::open(&protocol, &target, &options, Some(observer)) => opened.map_err(|error| error.redacted(&secrets))?,
+        opened = ServerPool::open(&protocol, &target, &options, model) => opened.map_err(|error| error.redacted(&secrets))?,
         true = interrupted(&mut stop) => return Err(RunError::Interrupted),
     };
     let trace = open_trace(&options)?;
@@ -68,10 +70,16 @@ pub async fn run(
         summary,
         sink,
         cued: CueResults::default(),
-        silences: false,
+        silences: 0,
+        waiting: VecDeque::new(),
+        waiting_bytes: 0,
+        begun: HashMap::new(),
     };
+    let limit = time_limit(&options, &target, cases.len());
+    let is_told = options.timing.limit.is_some() || !matches!(target, Target::Reference(_));
+    let ends_within = limit.filter(|_| is_told).map(|limit| limit.as_secs_f64());
     let begins = started(&run, &target, &pool.url().await, cases.len());
-    reports.tell(&RunEvent::RunStarted(Box::new(begins)));
+    reports.emit(&RunEvent::RunStarted(Box::new(RunStarted { ends_within, ..begins })));
     let leaked = tokio::select! {
         leaked = leak(&pool, &target, &run, start) => leaked,
         true = interrupted(&mut stop) => None,
@@ -83,38 +91,46 @@ pub async fn run(
         if report.failures.iter().any(|failure| failure.check == Check::Leak) {
             jobs = 1;
         }
-        reports.enter(report);
+        reports.publish(report);
     }
     // A fault of the reference server is found by what it breaks.
     let faulty = matches!(&target, Target::Reference(variant) if variant.fault.is_some());
     run.leaks = (jobs > 1 && !faulty).then(Arc::default);
     let shared = Arc::new(SuiteContext { run, pool, start });
     let mut suite = Dispatcher::new(Arc::clone(&shared), reports, trace, &cases, jobs);
-    let until = time_limit(&options, &target, cases.len()).map(|limit| start + limit);
-    suite.run(&mut stop, until).await;
+    suite.run(&mut stop, limit.map(|limit| start + limit)).await;
     let SuiteEnd { mut reports, trace, stopped, complete, hints } = suite.finish();
     let again = options.reproduce.run();
     for report in deaths::reports(shared.pool.unreported_crashes().await, &again, start.elapsed()) {
-        reports.enter(report);
+        reports.publish(report);
     }
+    let outbursts = shared.pool.outbursts(&mut 0).await;
     shared.pool.stop().await;
     let ReportSink { summary, sink, cued, silences, .. } = reports;
     let mut summary = summary.summary(stopped, complete, start.elapsed());
     summary.hints.extend(asked::hint(&target, &asked, cued, &shared.run));
     summary.hints.extend(hints);
-    if silences && !shared.run.is_reference {
-        summary.hints.push(window::HINT.to_owned());
+    if let Some(first) = outbursts.first() {
+        let first = target.secrets().text(first.clone());
+        let count =
+            if outbursts.len() == 1 { String::new() } else { format!(", and {} more", outbursts.len() - 1) };
+        summary
+            .hints
+            .push(format!("the output of the server tells of a failure that it survived: {first}{count}"));
+    }
+    if silences > 0 && !shared.run.is_reference {
+        summary.hints.push(window::hint(Duration::from_millis(silences)));
     }
     if let Err(error) = trace {
         // What was judged is judged all the same.
         summary.hints.push(RunError::no_trace(&options, error).to_string());
-        summary.exit_code = Exit::heaviest([summary.exit_code, Exit::Harness.code()]).code();
+        summary.exit_code = Exit::most_severe([summary.exit_code, Exit::Harness.code()]).code();
     }
-    if summary.stopped == Some(StopReason::Time) {
-        summary.hints.push(
-            "the time limit of the run was reached: cases that were not run are not judged; --time allows more"
-                .to_owned(),
-        );
+    if let Some(limit) = limit.filter(|_| summary.stopped == Some(StopReason::Time)) {
+        summary.hints.push(format!(
+            "the time limit of the run, {}, was reached: cases that were not run are not judged; --time allows more",
+            length_of_time(limit)
+        ));
     }
     if let Some(shortage) = shortage::seen().filter(|_| summary.stopped == Some(StopReason::Shortage)) {
         summary

@@ -1,38 +1,28 @@
 //! Servers that greet and then say nothing: the rest of the suite is run with short deadlines, and nothing that patience could change is
-//! held against them before patience was tried again.
+//! held against them before patience was tried again ([`Reason::Short`](super::held::Reason)).
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::results::event::{CaseReport, Verdict};
 use crate::run::Timing;
 use crate::run::context::RunContext;
-use crate::run::options::CaseOptions;
-use crate::run::triage::activity::{ActivityLevel, ServerActivity};
+use crate::run::options::{CaseOptions, GoesOn};
 use crate::run::triage::groups::FailureGroups;
 use crate::scenario::LoadedCase;
-use crate::text::normalize;
 
 /// What part of its deadline a step is given in a short.
 const PART: u32 = 10;
 
-/// Kinds of silence of which each is tried again with patience; more are taken for the same.
-const KINDS: usize = 8;
-
 /// A case, and the round of the suite that it belongs to.
 pub(crate) type QueuedCase = (Arc<LoadedCase>, u32);
 
-/// Cases that were run in a short.
+/// Whether cases have short deadlines.
 #[derive(Default)]
 pub(crate) struct ShortDeadlines {
     on: bool,
-    /// Those that have failed, with their reports.
-    held: Vec<(QueuedCase, CaseReport)>,
-    /// So many of them were run again with patience, one of each kind of silence. None: not yet.
-    tried: Option<usize>,
-    hurried: usize,
-    /// What was found with short deadlines stands.
-    stands: bool,
+    /// All cases were begun, or the server has answered: they have their whole deadlines from now on.
+    over: bool,
+    /// Reports that stood at once.
+    judged: usize,
 }
 
 impl ShortDeadlines {
@@ -43,71 +33,32 @@ impl ShortDeadlines {
 
     /// Begins to use them, if there is reason.
     pub fn begin(&mut self, causes: &FailureGroups, run: &RunContext) {
-        let may = !run.is_reference && !run.options.timing.no_deadline && self.tried.is_none();
+        let may = !run.is_reference && !run.options.timing.no_deadline && !self.over;
         self.on |= may && causes.are_idle(&run.activity);
     }
 
-    /// What has become of a case that was run with short deadlines: its report, if it stands already. The others are held back.
-    pub fn keep(&mut self, turn: QueuedCase, report: CaseReport) -> Option<CaseReport> {
-        self.hurried += 1;
-        if matches!(report.verdict, Verdict::Passed | Verdict::NotApplicable) {
-            return Some(report);
-        }
-        self.held.push((turn, report));
-        None
+    /// Ends it for good.
+    pub fn end(&mut self) {
+        (self.on, self.over) = (false, true);
     }
 
-    /// The cases to be run again, for the server has answered somebody.
-    pub fn released(&mut self, heard: &ServerActivity) -> Vec<QueuedCase> {
-        if heard.extent() <= ActivityLevel::Openings {
-            return Vec::new();
-        }
-        self.on = false;
-        self.hurried -= self.held.len();
-        self.held.drain(..).map(|(turn, _)| turn).collect()
-    }
-
-    /// When nothing else is left: a case of each kind of silence, to be run again with patience. Once.
-    pub fn last(&mut self) -> Vec<QueuedCase> {
-        self.on = false;
-        if self.tried.is_some() || self.held.is_empty() {
-            return Vec::new();
-        }
-        let (mut kinds, mut again, mut rest) = (BTreeSet::new(), Vec::new(), Vec::new());
-        for (turn, report) in self.held.drain(..) {
-            // As far as is known of it: behind which message.
-            let kind = report.precise_cause.as_ref().or(report.cause.as_ref());
-            let kind = kind.map(|cause| normalize(&cause.to_string()));
-            if kinds.len() < KINDS && kinds.insert(kind) {
-                again.push(turn);
-            } else {
-                rest.push((turn, report));
-            }
-        }
-        self.held = rest;
-        self.hurried -= again.len();
-        self.tried = Some(again.len());
-        again
-    }
-
-    /// The reports that stand now.
-    pub fn reports(&mut self) -> Vec<CaseReport> {
-        self.stands |= !self.held.is_empty();
-        self.held.drain(..).map(|(_, report)| report).collect()
+    /// A report stands all the same.
+    pub fn note(&mut self) {
+        self.judged += 1;
     }
 
     /// The options of a case that is run in a short.
     pub fn options(options: CaseOptions) -> CaseOptions {
-        CaseOptions { longest_step: Some(options.step_deadline / PART), goes_on: false, ..options }
+        CaseOptions { longest_step: Some(options.step_deadline / PART), goes_on: GoesOn::Never, ..options }
     }
 
-    /// What is to be said of it.
-    pub fn hint(&self, timing: &Timing) -> Option<String> {
-        let tried = self.tried.filter(|_| self.stands)?;
+    /// What is to be said of it: of how many reports stand for want of a better one, and how many kinds of silence were tried again.
+    pub fn hint(&self, timing: &Timing, held: Option<(usize, usize)>) -> Option<String> {
+        let (stands, tried) = held?;
         Some(format!(
             "the server answered nothing after the opening: {} of the cases ran with a deadline of {:.1?} for each step, and one for each \
              kind of silence ({tried}) again with {:.1?}. For a slower server, use --timeout-scale",
-            self.hurried,
+            self.judged + stands,
             timing.scaled(timing.step_deadline / PART),
             timing.scaled(timing.step_deadline),
         ))
@@ -118,50 +69,24 @@ impl ShortDeadlines {
 mod tests {
     use super::*;
     use crate::protocol::{LoadOptions, Protocol};
-    use crate::results::cause::Cause;
     use crate::run::{RunOptions, Target};
 
     #[test]
-    fn nothing_is_held_against_a_server_that_answers_later() {
+    fn a_step_has_a_part_of_its_deadline() {
         let protocol =
             Protocol::embedded(Protocol::embedded_names()[0], &LoadOptions::default()).expect("it loads");
-        let cases = crate::scenario::embedded(&protocol).expect("they load");
-        let turn = |at: usize| (Arc::new(cases[at].clone()), 0);
-        let report = |verdict| CaseReport { verdict, ..CaseReport::default() };
-        let silent = |kind: &str| {
-            let precise_cause = Some(Cause::Unanswered(kind.to_owned()));
-            CaseReport { precise_cause, ..report(Verdict::Failed) }
-        };
-        let heard = ServerActivity::default();
-        heard.note(ActivityLevel::Openings);
-        let mut short = ShortDeadlines { on: true, ..ShortDeadlines::default() };
-        assert!(short.keep(turn(0), report(Verdict::Passed)).is_some());
-        for (at, kind) in ["behind a", "behind a", "behind b", "behind a"].iter().enumerate() {
-            assert!(short.keep(turn(at + 1), silent(kind)).is_none());
-        }
-        assert!(short.released(&heard).is_empty());
-        let last: Vec<String> = short.last().into_iter().map(|(case, _)| case.id.clone()).collect();
-        assert_eq!(last, [cases[1].id.clone(), cases[3].id.clone()], "one of each kind");
-        assert!(!short.is_on() && short.last().is_empty());
-        heard.note(ActivityLevel::Answers);
-        assert_eq!(short.released(&heard).len(), 2);
-        assert!(short.reports().is_empty());
+        let target = Target::Reference(crate::reference::Variant::default());
+        let run = RunContext::new(&protocol, &target, RunOptions::default()).expect("its invariants compile");
         let timing = Timing::default();
-        assert!(short.hint(&timing).is_none());
-        short.keep(turn(5), report(Verdict::Failed));
-        assert_eq!(short.reports().len(), 1);
-        assert!(short.hint(&timing).expect("one").contains("2 of the cases ran with a deadline of 500.0ms"));
-        // However many kinds there are, patience has an end.
-        let mut short = ShortDeadlines { on: true, ..ShortDeadlines::default() };
-        (0..20).for_each(|at| drop(short.keep(turn(at), silent(&"x".repeat(at)))));
-        assert_eq!(short.last().len(), KINDS);
-        let run = RunContext::new(
-            &protocol,
-            &Target::Reference(crate::reference::Variant::default()),
-            RunOptions::default(),
-        )
-        .expect("its invariants compile");
         let deadline = ShortDeadlines::options(run.case_options(0)).deadline(&timing, None);
         assert_eq!(deadline, timing.step_deadline / PART);
+        let mut short = ShortDeadlines::default();
+        short.note();
+        assert!(short.hint(&timing, None).is_none());
+        let hint = short.hint(&timing, Some((1, 3))).expect("one");
+        assert!(
+            hint.contains("2 of the cases ran with a deadline of 500.0ms") && hint.contains("(3)"),
+            "{hint}"
+        );
     }
 }

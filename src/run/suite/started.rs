@@ -29,6 +29,7 @@ pub(crate) fn started(run: &RunContext, target: &Target, url: &str, cases: usize
         reading: reading(protocol),
         cases,
         jobs: options.jobs,
+        ends_within: None,
         requirements: requirement_texts(protocol),
         left_out: 0,
     }

@@ -1,6 +1,6 @@
 //! What failing cases have in common is told once; and where a server says nothing at all, the rest of the cases is not run.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
@@ -14,99 +14,79 @@ use crate::run::triage::signature;
 
 /// Cases that have waited for a word in vain before the others are not run any more.
 const ENOUGH: usize = 8;
+/// Cases whose upgrade was not answered, none in between whose was, before the others are not run any more.
+pub(crate) const FROZEN: u32 = 3;
 /// Stories that others can point to.
-const STORIES: usize = 4096;
-/// Openings that failed for the same reason, and servers that fall silent in the same way: the first case tells the story, the
-/// others point to it.
+const MAX_GROUPS: usize = 4096;
+/// Cases that went wrong in the same way: the first case tells the story, the others point to it.
 #[derive(Default)]
 pub(crate) struct FailureGroups {
+    /// The case that told it first, by the digest of what it told.
     first: HashMap<u64, String>,
-    /// Digests of what the cases that told their own story had to tell, with their names.
-    told: Vec<(BTreeSet<u64>, String)>,
     digest: RandomState,
     /// Cases that have ended without a word from the server.
     mute: SilentCases,
     /// Those that have ended without a word behind the opening.
     idle: SilentCases,
+    /// Those whose upgrade was not answered.
+    frozen: SilentCases,
 }
 
 /// Cases that have waited in vain.
 #[derive(Default)]
 struct SilentCases {
     count: usize,
-    /// When the first of them ended, since the start of the run in seconds.
+    /// When the first of them ended, and when the last of them began, since the start of the run in seconds.
     ended: Option<f64>,
-    /// One of them began after another had ended: the server has had its time twice.
-    twice: bool,
+    began: f64,
 }
 
 impl SilentCases {
     fn note(&mut self, report: &CaseReport) {
         self.count += 1;
-        self.twice |= self.ended.is_some_and(|ended| report.started >= ended);
-        self.ended.get_or_insert(report.started + report.seconds);
+        let ended = report.started + report.seconds;
+        self.ended = Some(self.ended.map_or(ended, |first| first.min(ended)));
+        self.began = self.began.max(report.started);
     }
 
     fn is_enough(&self) -> bool {
-        self.count >= ENOUGH && self.twice
+        self.are(ENOUGH)
+    }
+
+    /// So many, one of which began after another had ended: the server has had its time twice.
+    fn are(&self, most: usize) -> bool {
+        self.count >= most && self.ended.is_some_and(|ended| self.began >= ended)
     }
 }
 
 impl FailureGroups {
-    pub fn group(&mut self, report: &mut CaseReport) {
-        let Some(cause) = report.cause.clone() else { return };
-        match cause {
-            Cause::NothingSaid => self.mute.note(report),
-            Cause::OnlyOpenings => self.idle.note(report),
+    /// Counts a case that has ended without a word from the server.
+    pub fn note(&mut self, report: &CaseReport) {
+        match report.cause {
+            Some(Cause::NothingSaid) => self.mute.note(report),
+            Some(Cause::OnlyOpenings) => self.idle.note(report),
+            Some(Cause::UpgradeUnanswered) => self.frozen.note(report),
             _ => {}
         }
-        // Nobody looks for a story where a case is excused or passed in the end.
-        if matches!(report.verdict, Verdict::Known | Verdict::Flaky) {
+    }
+
+    /// Points a case to the first one that went wrong in the same way: with the same verdict, and by the same cause or the same first
+    /// failure.
+    pub fn group(&mut self, report: &mut CaseReport) {
+        if !report.is_notable() {
             return;
         }
-        let causes = [Some(cause), report.precise_cause.take()];
-        let keys = causes.iter().flatten().map(|cause| self.digest.hash_one(signature::of_cause(cause)));
-        let keys: Vec<u64> = keys.collect();
+        let keys = signature::of_case(report);
+        report.precise_cause = None;
+        let keys: Vec<u64> = keys.iter().map(|key| self.digest.hash_one(key)).collect();
         let known = keys.iter().find_map(|key| self.first.get(key)).cloned();
-        if known.is_none() && report.verdict == Verdict::Warned {
-            // The story of failures is not told by a warning.
-            let key = self.digest.hash_one((keys[0], "warned"));
-            match self.first.get(&key) {
-                Some(first) => report.same_as = Some(first.clone()).filter(|first| *first != report.case),
-                None if self.first.len() >= STORIES => {}
-                None => drop(self.first.insert(key, report.case.clone())),
-            }
-            return;
-        }
         let leader = known.clone().unwrap_or_else(|| report.case.clone());
         // A case that is repeated tells its own story.
         report.same_as = known.filter(|first| *first != report.case);
         for key in keys {
-            if self.first.len() < STORIES {
+            if self.first.len() < MAX_GROUPS {
                 self.first.entry(key).or_insert_with(|| leader.clone());
             }
-        }
-    }
-
-    /// Points a case to an earlier one that has told all that is wrong with it.
-    pub fn join(&mut self, report: &mut CaseReport) {
-        if !report.is_notable() || report.same_as.is_some() {
-            return;
-        }
-        let keys = signature::of_case(report);
-        let keys: BTreeSet<u64> = keys.iter().map(|key| self.digest.hash_one(key)).collect();
-        match self.told.iter().find(|(told, _)| keys.is_subset(told)) {
-            Some((_, first)) => {
-                // Whoever has its root cause points to the story, too.
-                let own = self.first.values_mut().filter(|leader| **leader == report.case);
-                own.for_each(|leader| leader.clone_from(first));
-                report.same_as = Some(first.clone()).filter(|first| *first != report.case);
-            }
-            // A case that passed in the end shows nothing of what failed before.
-            None if report.verdict != Verdict::Flaky && self.told.len() < STORIES => {
-                self.told.push((keys, report.case.clone()))
-            }
-            None => {}
         }
     }
 
@@ -125,6 +105,11 @@ impl FailureGroups {
         self.mute.is_enough() && heard.extent() == ActivityLevel::Nothing
     }
 
+    /// Whether the rest is not run: the server has stopped answering upgrades.
+    pub fn is_frozen(&self, heard: &ServerActivity) -> bool {
+        self.frozen.are(FROZEN as usize) && heard.is_frozen(FROZEN).is_some()
+    }
+
     /// Whether enough cases have waited in vain for a word behind the opening, of a server that has said nothing else to anybody.
     pub fn are_idle(&self, heard: &ServerActivity) -> bool {
         self.idle.is_enough() && heard.extent() == ActivityLevel::Openings
@@ -132,6 +117,10 @@ impl FailureGroups {
 
     /// What becomes of a case that is not run any more.
     pub fn not_run(&self, heard: &ServerActivity, options: &RunOptions) -> CaseOutcome {
+        if let Some(why) = heard.is_frozen(FROZEN).filter(|_| self.is_frozen(heard)) {
+            let message = format!("not run: {why}. `{}` shows which step fails", options.reproduce.doctor());
+            return CaseOutcome { cause: Some(Cause::NotRun), ..CaseOutcome::error(message) };
+        }
         let message = format!(
             "not run: {} earlier cases timed out; the server has sent {}. `{}` shows which step fails",
             self.mute.count,
@@ -149,13 +138,14 @@ mod tests {
     use crate::results::cause::WaitFailure;
 
     fn report(started: f64, cause: &Cause) -> CaseReport {
-        CaseReport { started, seconds: 5.0, cause: Some(cause.clone()), ..CaseReport::default() }
+        let cause = Some(cause.clone());
+        CaseReport { started, seconds: 5.0, cause, verdict: Verdict::Failed, ..CaseReport::default() }
     }
 
     /// Takes in reports that began at these times; whether they are enough.
     fn enough(heard: &ServerActivity, cause: &Cause, started: &[f64]) -> bool {
         let mut causes = FailureGroups::default();
-        started.iter().for_each(|started| causes.group(&mut report(*started, cause)));
+        started.iter().for_each(|started| causes.note(&report(*started, cause)));
         causes.are_enough(heard)
     }
 
@@ -172,7 +162,7 @@ mod tests {
         assert!(!enough(&heard, &Cause::NothingSaid, &twice), "it has spoken");
         let idle = |cause: &Cause, started: &[f64]| {
             let mut causes = FailureGroups::default();
-            started.iter().for_each(|started| causes.group(&mut report(*started, cause)));
+            started.iter().for_each(|started| causes.note(&report(*started, cause)));
             causes.are_idle(&heard)
         };
         assert!(idle(&Cause::OnlyOpenings, &twice));
@@ -183,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_warning_joins_failures_and_does_not_lead_them() {
+    fn a_warning_does_not_stand_under_a_failure() {
         let mut causes = FailureGroups::default();
         let mut same_as = |case: &str, verdict| {
             let mut report =
@@ -194,10 +184,10 @@ mod tests {
         assert_eq!(same_as("a", Verdict::Warned), None);
         assert_eq!(same_as("b", Verdict::Failed), None);
         assert_eq!(same_as("c", Verdict::Failed).as_deref(), Some("b"));
-        assert_eq!(same_as("d", Verdict::Warned).as_deref(), Some("b"));
+        assert_eq!(same_as("d", Verdict::Warned).as_deref(), Some("a"));
         // What is repeated does not point to itself.
         assert_eq!(same_as("b", Verdict::Failed), None);
-        assert_eq!(same_as("a", Verdict::Warned).as_deref(), Some("b"));
+        assert_eq!(same_as("e", Verdict::Known), None);
     }
 
     #[test]
@@ -222,7 +212,7 @@ mod tests {
         let heard = ServerActivity::default();
         let mut causes = FailureGroups::default();
         causes.before(&heard, Duration::from_secs(5));
-        (0..8).for_each(|_| causes.group(&mut report(5.0, &Cause::NothingSaid)));
+        (0..8).for_each(|_| causes.note(&report(5.0, &Cause::NothingSaid)));
         assert!(causes.are_enough(&heard));
         let told = causes.not_run(&heard, &RunOptions::default()).failures.remove(0).message;
         assert!(told.contains("8 earlier cases") && told.contains("`frameproof doctor`"), "{told}");

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use crate::cue::{self, words};
-use crate::model::{Asked, CueState, Ended, Ending, Observer, Record};
+use crate::model::{self, Asked, CueState, Ended, Ending, Hangs, Observer, Record};
 use crate::results::event::{Call, FrameRecord, Way};
 use crate::run::isolation::markers::marks;
 
@@ -16,7 +16,11 @@ const OF_A_CASE: usize = 40;
 
 /// The requests to the model of a run.
 #[derive(Debug, Default)]
-pub(crate) struct ModelCalls(Mutex<VecDeque<Kept>>);
+pub(crate) struct ModelCalls {
+    kept: Mutex<VecDeque<Kept>>,
+    /// The cues of running cases that have the model hang.
+    pub hangs: Hangs,
+}
 
 #[derive(Debug)]
 struct Kept {
@@ -37,7 +41,7 @@ impl Kept {
                 let response = asked.response.and_then(|number| cue::responses(text).into_iter().nth(number));
                 // Of a longer cue the log has the beginning only.
                 let known = response.filter(|_| words::words(text).is_some());
-                known.map_or_else(String::new, |steps| words::told(&steps))
+                known.map_or_else(String::new, |steps| words::describe(&steps))
             }
             CueState::Bad => "the cue is damaged".to_owned(),
             CueState::None => "no cue".to_owned(),
@@ -67,6 +71,12 @@ impl Kept {
 }
 
 impl ModelCalls {
+    /// How the model is started for the run; `next`: who else is told of what it is asked.
+    pub fn model(self: &Arc<Self>, next: Option<Observer>) -> model::Options {
+        let hangs = Some(self.hangs.clone());
+        model::Options { observer: Some(self.observer(next)), hangs, ..model::Options::default() }
+    }
+
     /// Notes what the model is asked, and passes it on.
     pub fn observer(self: &Arc<Self>, next: Option<Observer>) -> Observer {
         let calls = Arc::clone(self);
@@ -79,7 +89,7 @@ impl ModelCalls {
     }
 
     fn note(&self, record: &Record) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         match record {
             Record::Request(asked) => {
                 kept.push_back(Kept::of(asked));
@@ -100,7 +110,7 @@ impl ModelCalls {
     pub fn of(&self, wire: &[FrameRecord], began: Instant) -> Vec<Call> {
         let sent = wire.iter().filter(|line| line.way == Way::ToServer);
         let cues: BTreeSet<&str> = sent.flat_map(|line| marks(&line.text)).collect();
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let is_own =
             |call: &&Kept| call.at >= began && call.cues.iter().any(|cue| cues.contains(cue.as_str()));
         let mut calls: Vec<Call> =

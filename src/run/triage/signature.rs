@@ -14,20 +14,35 @@ use crate::text::normalize;
 /// Places of a difference that count; more say no more.
 const PLACES: usize = 16;
 /// Characters of a message that count; more say no more.
-const TOLD: usize = 2048;
+const SIGNIFICANT: usize = 2048;
 /// Longest text that can be a word of the protocol rather than somebody's text, in bytes.
 const WORD: usize = 40;
 
-/// The keys of what is wrong with a case. A case of which another has all keys has nothing to tell that was not told there.
-pub(crate) fn of_case(case: &CaseReport) -> BTreeSet<String> {
-    let earlier = case.earlier.iter().flatten().filter(|_| case.verdict == Verdict::Flaky);
-    let mut keys: BTreeSet<String> = case.failures.iter().chain(earlier).map(of_failure).collect();
-    let reason = case.reason.as_deref().map(|reason| match case.cause.as_ref().and_then(Cause::death) {
-        Some(death) => death.kind(normalize).to_string(),
-        None => plain(reason),
-    });
-    keys.extend(reason.map(|reason| format!("{:?}|{reason}", case.verdict)));
-    keys
+/// The keys of what is wrong with a case: its verdict with its cause, as far as that is known, and with what broke first. Cases that share
+/// one tell the same story.
+pub(crate) fn of_case(case: &CaseReport) -> Vec<String> {
+    let causes: Vec<&Cause> = [&case.cause, &case.precise_cause].into_iter().flatten().collect();
+    let mut keys: Vec<String> = causes.iter().map(|cause| of_cause(cause)).collect();
+    // Whatever failed while the server died failed by that.
+    if !causes.iter().any(|cause| cause.death().is_some()) {
+        // The end of a connection makes another story than a silence of the server behind the same message.
+        let is_end = causes.iter().any(|cause| matches!(cause, Cause::ConnectionEnded(..)));
+        let first = first_broken(case).map(of_failure);
+        let first = first.or_else(|| case.reason.as_deref().map(plain));
+        keys.extend(first.map(|first| format!("{is_end}|{first}")));
+    }
+    keys.iter().map(|key| format!("{:?}|{key}", case.verdict)).collect()
+}
+
+/// Of the gravest failures of a case the one that the earliest frame shows.
+fn first_broken(case: &CaseReport) -> Option<&Failure> {
+    let failures: Vec<&Failure> = match case.verdict {
+        Verdict::Flaky => case.earlier.iter().flatten().collect(),
+        _ => case.failures.iter().collect(),
+    };
+    let worst = failures.iter().map(|failure| failure.verdict).max()?;
+    let worst = failures.into_iter().filter(|failure| failure.verdict == worst);
+    worst.min_by_key(|failure| failure.frames.iter().min().copied().unwrap_or(u64::MAX))
 }
 
 /// The key of a failure.
@@ -57,7 +72,7 @@ pub(crate) fn of_cause(cause: &Cause) -> String {
 /// A message without ids, numbers and quoted values, whole frames among them: also one that is cut.
 fn plain(message: &str) -> String {
     let mut out = String::new();
-    let end = message.char_indices().nth(TOLD).map_or(message.len(), |(at, _)| at);
+    let end = message.char_indices().nth(SIGNIFICANT).map_or(message.len(), |(at, _)| at);
     let mut rest = &message[..end];
     while let Some(at) = rest.find(['{', '[', '"']) {
         let (before, from) = rest.split_at(at);
@@ -156,7 +171,7 @@ fn word(value: &Value) -> String {
 mod tests {
     use super::*;
     use crate::results::Check;
-    use crate::results::cause::{Statement, WaitFailure};
+    use crate::results::cause::{ConnectionEnd, LastRequest, Statement, WaitFailure};
     use crate::results::death::{Death, LastWords};
     use serde_json::json;
 
@@ -197,7 +212,7 @@ mod tests {
     #[test]
     fn an_endless_frame_is_looked_at_for_a_bounded_time() {
         for odd in ["{", "[\"", "\\\"", "é["] {
-            assert!(plain(&odd.repeat(1 << 20)).len() <= 4 * TOLD);
+            assert!(plain(&odd.repeat(1 << 20)).len() <= 4 * SIGNIFICANT);
         }
     }
 
@@ -266,14 +281,39 @@ mod tests {
     }
 
     #[test]
-    fn a_case_is_what_all_its_failures_are() {
-        let case = |messages: &[&str]| CaseReport {
-            verdict: Verdict::Failed,
-            failures: messages.iter().map(|text| failure(text, Value::Null, Value::Null)).collect(),
-            ..CaseReport::default()
+    fn a_case_is_what_broke_first_and_its_verdict() {
+        let case = |failures: &[(&str, Verdict, u64)]| {
+            let failures = failures.iter().map(|(text, verdict, frame)| {
+                let failure = failure(text, Value::Null, Value::Null);
+                Failure { verdict: *verdict, frames: vec![*frame], ..failure }
+            });
+            let failures: Vec<Failure> = failures.collect();
+            let verdict = failures.iter().map(|failure| failure.verdict).max().expect("one");
+            CaseReport { verdict, failures, ..CaseReport::default() }
         };
-        assert_eq!(of_case(&case(&["a 1", "a 2", "b"])), of_case(&case(&["b", "a 3"])));
-        assert!(of_case(&case(&["b"])).is_subset(&of_case(&case(&["a", "b"]))));
-        assert!(!of_case(&case(&["c"])).is_subset(&of_case(&case(&["a", "b"]))));
+        let (bad, odd) = (Verdict::Failed, Verdict::Warned);
+        let one = of_case(&case(&[("a 1", bad, 1), ("b", bad, 7)]));
+        assert_eq!(one, of_case(&case(&[("c", bad, 9), ("a 3", bad, 4)])), "what broke first");
+        assert_eq!(one, of_case(&case(&[("w", odd, 0), ("a 3", bad, 4)])), "the gravest");
+        assert_ne!(one, of_case(&case(&[("b", bad, 1)])));
+        assert_ne!(one, of_case(&case(&[("a 1", odd, 1)])), "a warning is no failure");
+    }
+
+    #[test]
+    fn a_death_an_end_and_a_silence_are_three_stories_behind_the_same_message() {
+        let case = |cause: Cause| {
+            let failures = vec![failure("a did not come", Value::Null, Value::Null)];
+            CaseReport { verdict: Verdict::Failed, failures, cause: Some(cause), ..CaseReport::default() }
+        };
+        let death = Death { process: "a".to_owned(), end: "exited".to_owned(), words: None };
+        let end = ConnectionEnd { code: None, how: Some(crate::trace::End::Reset) };
+        let (died, silent) = (Cause::ServerDied(death), |kind: &str| Cause::Unanswered(kind.to_owned()));
+        let ended = |kind: &str| Cause::ConnectionEnded(end, LastRequest::Of(kind.to_owned()));
+        let of = |one: &Cause| BTreeSet::from_iter(of_case(&case(one.clone())));
+        let same = |one: &Cause, other: &Cause| !of(one).is_disjoint(&of(other));
+        assert!(same(&silent("x"), &silent("y")) && same(&ended("x"), &ended("y")));
+        for (one, other) in [(&died, &silent("x")), (&died, &ended("x")), (&ended("x"), &silent("x"))] {
+            assert!(!same(one, other), "{one} {other}");
+        }
     }
 }

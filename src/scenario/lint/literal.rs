@@ -73,9 +73,9 @@ fn sent(linter: &mut Linter<'_>, message: &Value, behind: &[Step], at: &str) {
     let Some(index) = linter.protocol.message_of(message, Direction::Send).filter(|_| !wrong) else { return };
     let mut places = Vec::new();
     for (name, rule) in &linter.protocol.extension.fuzzing.ids {
-        for place in &rule.on {
+        for place in &rule.fields {
             let known = |name: &String| linter.protocol.index_of(name, Direction::Send) == Some(index);
-            let is_here = place.on.as_slice().iter().any(known);
+            let is_here = place.message.as_slice().iter().any(known);
             // Clients may name what they join: a session.
             if is_here && !rule.grants && place.at.get(message).is_some_and(is_literal) {
                 places.push((name.clone(), format!("{at}/send{}", place.at.as_str())));

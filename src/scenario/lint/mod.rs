@@ -1,8 +1,9 @@
-//! Lint of scenarios: what is allowed, does what it says, and yet proves less than its author thinks. It looks at cases only, and at
-//! their protocol; whether a step is of any use is found out by `selftest --steps`.
+//! Lint of scenarios and of their protocol: what is allowed, does what it says, and yet proves less than its author thinks. Whether a step is
+//! of any use is found out by `selftest --steps`.
 
 mod covers;
 mod literal;
+mod places;
 mod refused;
 mod vacuous;
 
@@ -29,11 +30,13 @@ pub enum Rule {
     HiddenEffect,
     /// A turn's end is asked for on behalf of something lighter, before a turn has been seen to end.
     LightTurnEnd,
+    /// A pointer of the protocol file, or a pointer or condition of a step, leads to a place that no message has.
+    UnknownPlace,
 }
 
 impl Rule {
     /// All of them, with what is wrong with a case that breaks it.
-    pub const ALL: [(Self, &'static str, &'static str); 6] = [
+    pub const ALL: [(Self, &'static str, &'static str); 7] = [
         (Self::LiteralId, "literal-id", "an id that the server gives is written as a literal"),
         (Self::CannotFail, "cannot-fail", "no message can fail the step"),
         (Self::FixedCondition, "fixed-condition", "the condition is the same in every run"),
@@ -47,6 +50,11 @@ impl Rule {
             Self::LightTurnEnd,
             "light-turn-end",
             "a server whose turns never end would be reported as violating only a SHOULD",
+        ),
+        (
+            Self::UnknownPlace,
+            "unknown-place",
+            "a pointer or a condition leads to a place that no message has",
         ),
     ];
 
@@ -72,7 +80,7 @@ impl fmt::Display for Rule {
 pub struct Finding {
     /// Which rule it breaks.
     pub rule: Rule,
-    /// The case, as `family/name`.
+    /// The case, as `family/name`; empty: the protocol.
     pub case: String,
     /// What, where, and what to do.
     pub diagnostic: Diagnostic,
@@ -81,7 +89,7 @@ pub struct Finding {
 /// Looks at cases of one protocol by all rules. Findings come in the order of the cases, and of the places in each.
 pub fn lint(protocol: &Protocol, cases: &[LoadedCase]) -> Vec<Finding> {
     let deciders = Deciders::index(protocol);
-    let mut findings = Vec::new();
+    let mut findings: Vec<Finding> = protocol.unknown_places().iter().map(of_protocol).collect();
     for case in cases {
         let mut linter =
             Linter { protocol, deciders: &deciders, case, in_unchanged: false, findings: Vec::new() };
@@ -90,6 +98,12 @@ pub fn lint(protocol: &Protocol, cases: &[LoadedCase]) -> Vec<Finding> {
         findings.append(&mut linter.findings);
     }
     findings
+}
+
+fn of_protocol(note: &Diagnostic) -> Finding {
+    let rule = Rule::UnknownPlace;
+    let diagnostic = Diagnostic { message: format!("{} [{rule}]", note.message), ..note.clone() };
+    Finding { rule, case: String::new(), diagnostic }
 }
 
 /// Looks at one case.
@@ -118,6 +132,7 @@ impl Linter<'_> {
             let place = format!("{at}/{index}");
             literal::look(self, step, &steps[index + 1..], &place);
             vacuous::look(self, step, &steps[..index], &place);
+            places::look(self, step, &place);
             match &step.verb {
                 Verb::Unchanged(verb) => {
                     self.in_unchanged = true;

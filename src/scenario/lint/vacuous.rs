@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Linter, Rule};
 use crate::scenario::case::{Constraint, Relation, Step, Verb};
-use crate::scenario::{CLOSE, REFUSED, TURN_END};
+use crate::scenario::{CLOSE, REFUSED, TURN_END, means};
 use crate::source::Part;
 use crate::trace::Direction;
 
@@ -104,11 +104,12 @@ fn taken(linter: &Linter<'_>, before: &[Step], by: Option<&str>) -> Vec<Body> {
     let mut bodies = Vec::new();
     for name in &verb.awaited.names {
         match name.as_str() {
-            CLOSE => {
+            CLOSE if means(name, CLOSE, linter.protocol) => {
                 let value = json!({ "code": 1000, "reason": "", "clean": true, "by": "server" });
                 bodies.push(Body { value, kind: None, closed: true });
             }
-            REFUSED | TURN_END => return Vec::new(),
+            TURN_END => return Vec::new(),
+            REFUSED if means(name, REFUSED, linter.protocol) => return Vec::new(),
             name => {
                 let Some(index) = linter.protocol.index_of(name, Direction::Recv) else { return Vec::new() };
                 let message = &linter.protocol.messages[index];

@@ -1,131 +1,22 @@
 //! Mutants of the wire: a correct server's messages, one of them mutated in one way.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::{Interceptor, Plan, Way};
+use super::operator::Others;
+use super::surroundings::{Neighbours, Receivers, Surroundings};
+use super::{Interceptor, Operator, Plan, Way};
 use crate::frame::Pointer;
+use crate::protocol::Protocol;
 use crate::wire::frame::Frame;
 
 /// How late a delayed message comes.
 const LATE: Duration = Duration::from_millis(300);
-
-/// What is done to a message, or to one field of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Operator {
-    /// The message is not sent.
-    Drop,
-    /// It is sent twice.
-    Duplicate,
-    /// It is sent after the next one.
-    Swap,
-    /// It, and everything behind it, comes 300 ms late.
-    Delay,
-    /// The one before of its kind is sent in its place.
-    Earlier,
-    /// The field is left out.
-    Absent,
-    /// It is null.
-    Null,
-    /// It is of another type.
-    WrongType,
-    /// It has the value that it had in the message before of this kind.
-    EarlierValue,
-    /// A number is one more.
-    OneMore,
-    /// A number is one less.
-    OneLess,
-    /// An integer is no integer.
-    Fraction,
-    /// A truth is the other one.
-    Negated,
-    /// A text is another one.
-    OtherText,
-    /// A text lacks its last character.
-    Cut,
-    /// A text is empty.
-    Empty,
-    /// A text is in the other letter case.
-    OtherCase,
-    /// A list or an object lacks its last element.
-    Shorter,
-}
-
-impl Operator {
-    /// Those for whole messages, by name.
-    pub const OF_MESSAGES: [(Self, &'static str); 5] = [
-        (Self::Drop, "drop"),
-        (Self::Duplicate, "duplicate"),
-        (Self::Swap, "swap"),
-        (Self::Delay, "delay"),
-        (Self::Earlier, "earlier"),
-    ];
-
-    /// Those for fields, by name.
-    pub const OF_FIELDS: [(Self, &'static str); 13] = [
-        (Self::Absent, "absent"),
-        (Self::Null, "null"),
-        (Self::WrongType, "wrong-type"),
-        (Self::EarlierValue, "earlier-value"),
-        (Self::OneMore, "one-more"),
-        (Self::OneLess, "one-less"),
-        (Self::Fraction, "fraction"),
-        (Self::Negated, "negated"),
-        (Self::OtherText, "other-text"),
-        (Self::Cut, "cut"),
-        (Self::Empty, "empty"),
-        (Self::OtherCase, "other-case"),
-        (Self::Shorter, "shorter"),
-    ];
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        let mut all = Self::OF_MESSAGES.iter().chain(&Self::OF_FIELDS);
-        all.find(|(operator, _)| *operator == self).map_or("", |(_, name)| name)
-    }
-
-    /// The value in place of another; `None`: it has no such one.
-    fn changed(self, value: &Value, earlier: Option<&Value>) -> Option<Value> {
-        let number = |by: i64| value.as_i64().and_then(|number| number.checked_add(by)).map(Value::from);
-        let text = |other: fn(&str) -> String| value.as_str().map(|text| Value::from(other(text)));
-        let changed = match self {
-            Self::Null => Some(Value::Null),
-            Self::WrongType => Some(if value.is_string() { json!(7) } else { json!("7") }),
-            Self::EarlierValue => earlier.cloned(),
-            Self::OneMore => number(1),
-            Self::OneLess => number(-1),
-            Self::Fraction => value.as_i64().map(|number| json!(number as f64 + 0.5)),
-            Self::Negated => value.as_bool().map(|truth| json!(!truth)),
-            Self::OtherText => text(|text| format!("{text}x")),
-            Self::Cut => text(|text| text.chars().take(text.chars().count().saturating_sub(1)).collect()),
-            Self::Empty => text(|_| String::new()),
-            Self::OtherCase => text(|text| match text.to_uppercase() {
-                upper if upper == text => text.to_lowercase(),
-                upper => upper,
-            }),
-            Self::Shorter => shorter(value),
-            _ => None,
-        };
-        changed.filter(|changed| changed != value)
-    }
-}
-
-fn shorter(value: &Value) -> Option<Value> {
-    let mut value = value.clone();
-    match &mut value {
-        Value::Array(items) => drop(items.pop()?),
-        Value::Object(fields) => {
-            let last = fields.keys().next_back().cloned()?;
-            fields.remove(&last);
-        }
-        _ => return None,
-    }
-    Some(value)
-}
+/// What comes within this time counts as sent together.
+const TOGETHER: Duration = Duration::from_millis(5);
 
 /// At which of the messages that it fits a mutation strikes, on each connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -136,72 +27,123 @@ pub enum Occurrence {
     First,
     /// At the second.
     Second,
+    /// At the last of those that come together.
+    Last,
+}
+
+impl Occurrence {
+    /// All of them, by name.
+    pub const ALL: [(Self, &'static str); 4] =
+        [(Self::Every, "every"), (Self::First, "first"), (Self::Second, "second"), (Self::Last, "last")];
 }
 
 /// One mutation of a server's messages.
 #[derive(Debug)]
 pub struct Mutation {
-    /// Where a message says which it is.
-    pub discriminator: Pointer,
-    /// What it says there; none: a reply, which says nothing there.
+    /// The protocol of the messages.
+    pub protocol: Arc<Protocol>,
+    /// What a message says that it is; none: a reply, which does not say it.
     pub message: Option<String>,
     /// The field; `None`: the whole message.
     pub field: Option<Pointer>,
+    /// The values that the schema lists for it.
+    pub members: Vec<Value>,
     /// What is done to it.
     pub operator: Operator,
     /// To which of them.
     pub occurrence: Occurrence,
     /// How often it was done.
     pub hits: AtomicU64,
+    neighbours: Arc<Neighbours>,
 }
 
 impl Mutation {
+    /// A mutation of whole messages, at each.
+    pub fn new(protocol: &Arc<Protocol>, message: Option<String>, operator: Operator) -> Self {
+        Self {
+            protocol: Arc::clone(protocol),
+            message,
+            field: None,
+            members: Vec::new(),
+            operator,
+            occurrence: Occurrence::Every,
+            hits: AtomicU64::new(0),
+            neighbours: Arc::default(),
+        }
+    }
+
+    /// The same of one field, for which the schema lists these values.
+    #[must_use]
+    pub fn of(self, field: Pointer, members: Vec<Value>) -> Self {
+        Self { field: Some(field), members, ..self }
+    }
+
+    /// The same at other messages.
+    #[must_use]
+    pub fn at(&self, occurrence: Occurrence) -> Self {
+        Self {
+            field: self.field.clone(),
+            members: self.members.clone(),
+            occurrence,
+            ..Self::new(&self.protocol, self.message.clone(), self.operator)
+        }
+    }
+
     /// How it is called: message, field, operator and occurrence.
     pub fn name(&self) -> String {
         let message = self.message.as_deref().unwrap_or("(reply)");
         let field = self.field.as_ref().map_or("", |field| field.as_str());
-        let occurrence = match self.occurrence {
-            Occurrence::Every => "every",
-            Occurrence::First => "first",
-            Occurrence::Second => "second",
-        };
+        let occurrence = Occurrence::ALL.iter().find(|(one, _)| *one == self.occurrence);
+        let occurrence = occurrence.map_or("", |(_, name)| name);
         format!("{message}{field} {} {occurrence}", self.operator.name())
     }
 
     fn fits(&self, body: &Value) -> bool {
-        let says = self.discriminator.get(body).and_then(Value::as_str);
+        let says = self.protocol.type_of(body);
         says == self.message.as_deref() && self.field.as_ref().is_none_or(|field| field.get(body).is_some())
     }
 
-    /// What becomes of the connections of one server.
-    pub fn interceptor(self: &Arc<Self>) -> Box<dyn Interceptor> {
+    /// What becomes of a connection of a server, which is called by a name of its own.
+    pub fn interceptor(self: &Arc<Self>, server: &str) -> Box<dyn Interceptor> {
         Box::new(Mutator {
             mutation: Arc::clone(self),
+            around: Surroundings::new(&self.neighbours, &self.protocol, server),
             seen: 0,
+            greeted: false,
             earlier: None,
             held: None,
-            values: HashMap::new(),
+            past_turn: Vec::new(),
+            together: Vec::new(),
+            earlier_value: None,
         })
     }
 }
 
 struct Mutator {
     mutation: Arc<Mutation>,
+    around: Surroundings,
     /// Messages that fitted so far.
     seen: u64,
+    /// The server has sent a message.
+    greeted: bool,
     /// The one before.
     earlier: Option<Vec<u8>>,
     /// What is sent after the next message.
     held: Option<Vec<u8>>,
-    values: HashMap<String, Value>,
+    /// What is sent after the turn's end.
+    past_turn: Vec<Vec<u8>>,
+    /// What has come together, where it matters which is the last.
+    together: Vec<(Frame, Vec<u8>)>,
+    earlier_value: Option<Value>,
 }
 
 impl Mutator {
-    fn is_due(&self) -> bool {
+    fn is_due(&self, is_last: bool) -> bool {
         match self.mutation.occurrence {
             Occurrence::Every => true,
             Occurrence::First => self.seen == 1,
             Occurrence::Second => self.seen == 2,
+            Occurrence::Last => is_last,
         }
     }
 
@@ -209,7 +151,7 @@ impl Mutator {
         self.mutation.hits.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn message(&mut self, bytes: Vec<u8>, plan: &mut Plan) {
+    fn message(&mut self, bytes: Vec<u8>, ends_turn: bool, plan: &mut Plan) {
         let way = Way::ToClient;
         let earlier = self.earlier.replace(bytes.clone());
         match self.mutation.operator {
@@ -223,52 +165,84 @@ impl Mutator {
                 plan.wait(way, LATE);
                 plan.write(way, bytes);
             }
+            Operator::PastTurn if self.around.is_in_turn() && !ends_turn => self.past_turn.push(bytes),
             Operator::Earlier => match earlier {
                 Some(earlier) if earlier != bytes => plan.write(way, earlier),
                 _ => return plan.write(way, bytes),
             },
+            // It counts once it has come there.
+            Operator::ToOtherClient => {
+                self.around.post(Receivers::SameSession, &bytes);
+                return plan.write(way, bytes);
+            }
+            Operator::ToOtherSession => {
+                self.around.post(Receivers::OtherSession, &bytes);
+                return plan.write(way, bytes);
+            }
             _ => return plan.write(way, bytes),
         }
         self.hit();
     }
 
     /// The message with its field changed; `None`: there is nothing to change.
-    fn field(&mut self, body: &Value, field: &Pointer) -> Option<Value> {
+    fn field(&mut self, body: &Value, field: &Pointer, is_last: bool) -> Option<Value> {
         let value = field.get(body)?.clone();
-        let earlier = self.values.insert(field.as_str().to_owned(), value.clone());
-        if !self.is_due() {
+        let mutation = Arc::clone(&self.mutation);
+        let operator = mutation.operator;
+        let earlier = self.earlier_value.replace(value.clone());
+        // Kept for others, too, whether it strikes here or not.
+        let other_session = match operator {
+            Operator::OtherSessionValue => self.around.value_of_session(&value),
+            _ => None,
+        };
+        if !self.is_due(is_last) {
             return None;
         }
         let mut body = body.clone();
-        if self.mutation.operator == Operator::Absent {
+        if operator == Operator::Absent {
             field.take(&mut body)?;
             return Some(body);
         }
-        let changed = self.mutation.operator.changed(&value, earlier.as_ref())?;
+        let other_message = match operator {
+            Operator::OtherMessageValue => {
+                let name = field.as_str().rsplit('/').next().unwrap_or_default();
+                let name = name.replace("~1", "/").replace("~0", "~");
+                self.around.value_of_another(&name, mutation.message.as_deref(), &value)
+            }
+            _ => None,
+        };
+        let members = &mutation.members;
+        let others = Others { earlier: earlier.as_ref(), other_message, other_session, members };
+        let changed = operator.changed(&value, &others)?;
         *body.pointer_mut(field.as_str())? = changed;
         Some(body)
     }
-}
 
-impl Interceptor for Mutator {
-    fn frame(&mut self, way: Way, frame: Frame, bytes: Vec<u8>, plan: &mut Plan) {
-        if way == Way::ToServer || frame.opcode != 1 || !frame.fin {
-            return plan.write(way, bytes);
-        }
+    /// A whole message of the server.
+    fn one(&mut self, frame: Frame, bytes: Vec<u8>, is_last: bool, plan: &mut Plan) {
+        let way = Way::ToClient;
         let held = self.held.take();
         let body = serde_json::from_slice::<Value>(&frame.payload).unwrap_or_default();
         let mutation = Arc::clone(&self.mutation);
+        // What is meant for others comes behind the greeting, and before what may be the last message.
+        if std::mem::replace(&mut self.greeted, true) {
+            for letter in self.around.letters() {
+                self.hit();
+                plan.write(way, letter);
+            }
+        }
+        let ends_turn = self.around.received(&body);
         if !mutation.fits(&body) {
             plan.write(way, bytes);
         } else {
             self.seen += 1;
             match &mutation.field {
-                None if self.is_due() => self.message(bytes, plan),
+                None if self.is_due(is_last) => self.message(bytes, ends_turn, plan),
                 None => {
                     self.earlier = Some(bytes.clone());
                     plan.write(way, bytes);
                 }
-                Some(field) => match self.field(&body, field) {
+                Some(field) => match self.field(&body, field, is_last) {
                     Some(changed) => {
                         self.hit();
                         let payload = changed.to_string().into_bytes();
@@ -278,55 +252,70 @@ impl Interceptor for Mutator {
                 },
             }
         }
+        if mutation.operator == Operator::OtherMessageValue {
+            self.around.keep_values(&body);
+        }
         held.into_iter().for_each(|held| plan.write(way, held));
+        if ends_turn {
+            self.past_turn.drain(..).for_each(|late| plan.write(way, late));
+        }
+    }
+
+    fn fits(&self, frame: &Frame) -> bool {
+        is_message(frame)
+            && serde_json::from_slice(&frame.payload).is_ok_and(|body| self.mutation.fits(&body))
+    }
+}
+
+fn is_message(frame: &Frame) -> bool {
+    frame.opcode == 1 && frame.fin
+}
+
+impl Interceptor for Mutator {
+    fn gathers(&self, way: Way) -> Option<Duration> {
+        (way == Way::ToClient && self.mutation.occurrence == Occurrence::Last).then_some(TOGETHER)
+    }
+
+    fn bytes(&mut self, way: Way, bytes: Vec<u8>, plan: &mut Plan) {
+        if way == Way::ToServer {
+            self.around.head(&bytes);
+        }
+        plan.write(way, bytes);
+    }
+
+    fn frame(&mut self, way: Way, frame: Frame, bytes: Vec<u8>, plan: &mut Plan) {
+        match way {
+            Way::ToServer => {
+                if is_message(&frame)
+                    && let Ok(body) = serde_json::from_slice(&frame.payload)
+                {
+                    self.around.sent(&body);
+                }
+                plan.write(way, bytes);
+            }
+            Way::ToClient if self.mutation.occurrence == Occurrence::Last => {
+                self.together.push((frame, bytes))
+            }
+            Way::ToClient if is_message(&frame) => self.one(frame, bytes, false, plan),
+            Way::ToClient => plan.write(way, bytes),
+        }
+    }
+
+    fn batch_over(&mut self, way: Way, plan: &mut Plan) {
+        if way == Way::ToServer {
+            return;
+        }
+        let together = std::mem::take(&mut self.together);
+        let last = together.iter().rposition(|(frame, _)| self.fits(frame));
+        for (index, (frame, bytes)) in together.into_iter().enumerate() {
+            if is_message(&frame) {
+                self.one(frame, bytes, last == Some(index), plan);
+            } else {
+                plan.write(way, bytes);
+            }
+        }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// What two messages `{"type":"a","n":…}` become, and one of another kind.
-    fn mutated(operator: Operator, field: Option<&str>, occurrence: Occurrence) -> Vec<Value> {
-        let mutation = Arc::new(Mutation {
-            discriminator: Pointer::new("/type").expect("a pointer"),
-            message: Some("a".to_owned()),
-            field: field.map(|field| Pointer::new(field).expect("a pointer")),
-            operator,
-            occurrence,
-            hits: AtomicU64::new(0),
-        });
-        let (mut mutator, mut plan) = (mutation.interceptor(), Plan::default());
-        for body in [json!({ "type": "a", "n": 1 }), json!({ "type": "b" }), json!({ "type": "a", "n": 2 })] {
-            let frame = Frame { mask: None, ..Frame::new(1, body.to_string()) };
-            let bytes = frame.encode();
-            mutator.frame(Way::ToClient, frame, bytes, &mut plan);
-        }
-        let mut frames = super::super::Frames::default();
-        frames.take_head(b"\r\n\r\n");
-        frames.take_head(&plan.written(Way::ToClient));
-        let next = || frames.next_frame().map(|(frame, _)| serde_json::from_slice(&frame.payload));
-        std::iter::from_fn(next).map(|body| body.expect("JSON")).collect()
-    }
-
-    #[test]
-    fn messages_are_spoilt_as_the_operator_says() {
-        let a = |n: Value| json!({ "type": "a", "n": n });
-        let b = || json!({ "type": "b" });
-        let (one, two) = (|| a(json!(1)), || a(json!(2)));
-        use Occurrence::{Every, First, Second};
-        for (operator, field, occurrence, expected) in [
-            (Operator::Drop, None, Second, vec![one(), b()]),
-            (Operator::Duplicate, None, First, vec![one(), one(), b(), two()]),
-            (Operator::Swap, None, First, vec![b(), one(), two()]),
-            (Operator::Earlier, None, Every, vec![one(), b(), one()]),
-            (Operator::EarlierValue, Some("/n"), Every, vec![one(), b(), one()]),
-            (Operator::OneMore, Some("/n"), First, vec![two(), b(), two()]),
-            (Operator::Absent, Some("/n"), First, vec![json!({ "type": "a" }), b(), two()]),
-            (Operator::Null, Some("/n"), Second, vec![one(), b(), a(Value::Null)]),
-            (Operator::Cut, Some("/n"), Every, vec![one(), b(), two()]),
-        ] {
-            assert_eq!(mutated(operator, field, occurrence), expected, "{operator:?}");
-        }
-    }
-}
+mod tests;

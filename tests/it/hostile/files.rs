@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::process::measured;
+use super::served::Served;
 use super::server::Behaviour;
 
 /// What is read from a path, by each option and argument that takes one.
@@ -90,6 +91,39 @@ fn what_a_link_leads_out_of_the_folder_is_not_written_unless_asked_for() {
             let _ = std::fs::remove_file(&path).or_else(|_| std::fs::remove_dir_all(&path));
         }
     }
+}
+
+#[test]
+fn a_log_of_the_model_does_not_follow_a_link_out_unless_asked_for() {
+    let base = tempfile::tempdir().expect("a folder");
+    let folder = base.path().join("checkout");
+    std::fs::create_dir(&folder).expect("made");
+    let elsewhere = base.path().join("file");
+    std::fs::write(&elsewhere, "kept").expect("written");
+    std::os::unix::fs::symlink("../file", folder.join("link")).expect("linked");
+    std::os::unix::fs::symlink("..", folder.join("there")).expect("linked");
+    for path in ["link", "there/file", "there/new"] {
+        let ran = measured(&folder, &["model", "--log", path]);
+        assert_eq!(ran.code, Some(2), "{path}: {}", ran.shown());
+        assert!(ran.err.contains("a symbolic link leads out of this folder"), "{path}: {}", ran.err);
+        assert_eq!(std::fs::read_to_string(&elsewhere).expect("there"), "kept", "{path}");
+        assert!(!base.path().join("new").exists(), "{path}");
+    }
+    let mut asked = std::process::Command::new(crate::support::target::BINARY);
+    drop(Served::of(asked.current_dir(&folder).args(["model", "--log", "link", "--follow-links"])));
+    assert_eq!(std::fs::read_to_string(&elsewhere).expect("there"), "", "it is written");
+}
+
+#[test]
+fn init_writes_through_no_link_to_nothing() {
+    let base = tempfile::tempdir().expect("a folder");
+    let folder = base.path().join("checkout");
+    std::fs::create_dir(&folder).expect("made");
+    std::os::unix::fs::symlink("../elsewhere.toml", folder.join("frameproof.toml")).expect("linked");
+    let ran = measured(&folder, &["init", "."]);
+    assert_eq!(ran.code, Some(2), "{}", ran.shown());
+    assert!(ran.err.contains("exists, and nothing is overwritten"), "{}", ran.err);
+    assert!(!base.path().join("elsewhere.toml").exists());
 }
 
 #[test]

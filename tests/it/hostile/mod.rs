@@ -3,6 +3,7 @@
 mod admission;
 mod files;
 mod findings;
+mod launched;
 #[cfg(target_os = "linux")]
 mod loading;
 mod process;

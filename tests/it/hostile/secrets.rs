@@ -14,7 +14,7 @@ const SECRETS: [&str; 4] =
     ["s3cr3t/t0ken+with=all", "quote\"and\\\\slash%41", "pa$$w0rd&<tag>'x", "hunter22"];
 
 /// Each way in which a server may say it, as the text of a JSON string stands on the wire.
-fn spelt(secret: &str) -> Vec<String> {
+pub(super) fn spelt(secret: &str) -> Vec<String> {
     let quoted = |text: &str| {
         let quoted = serde_json::Value::from(text).to_string();
         quoted[1..quoted.len() - 1].to_owned()
@@ -41,7 +41,7 @@ fn spelt(secret: &str) -> Vec<String> {
 }
 
 /// What shows that a text has the secret; the texts are looked at as they are read, and as they stand.
-fn traces(secret: &str) -> Vec<String> {
+pub(super) fn traces(secret: &str) -> Vec<String> {
     let hex: String = secret.bytes().map(|byte| format!("{byte:02x}")).collect();
     let core = |text: String| text[4..text.len() - 4].to_lowercase();
     let mut all = vec![
@@ -98,7 +98,7 @@ fn plain(text: &str) -> Vec<String> {
 }
 
 /// The first place at which one of these stands, with what is around it.
-fn shown(text: &str, traces: &[String]) -> Option<String> {
+pub(super) fn shown(text: &str, traces: &[String]) -> Option<String> {
     plain(text).iter().find_map(|text| {
         let at = traces.iter().find_map(|trace| text.find(trace.as_str()))?;
         let from = (0..=at.saturating_sub(40)).rev().find(|at| text.is_char_boundary(*at))?;

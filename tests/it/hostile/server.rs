@@ -40,17 +40,21 @@ impl Behaviour {
 
     /// Starts a server that does this with every connection. Its URL.
     pub fn serve(self) -> String {
-        self.serve_with("")
+        self.serve_after(0, "")
     }
 
-    /// The same, with lines of its own in the answer to the upgrade.
-    pub fn serve_with(self, lines: &'static str) -> String {
+    /// The same behind so many connections on which it is mute, with lines of its own in the answer to the upgrade.
+    pub fn serve_after(self, mute: usize, lines: &'static str) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("ws://{}/ws", listener.local_addr().expect("an address"));
         let this = Arc::new(self);
         std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let this = Arc::clone(&this);
+            for (number, stream) in listener.incoming().flatten().enumerate() {
+                let (this, lines) = if number < mute {
+                    (Arc::new(Self::says(Vec::new())), "")
+                } else {
+                    (Arc::clone(&this), lines)
+                };
                 std::thread::spawn(move || this.act(stream, lines));
             }
         });

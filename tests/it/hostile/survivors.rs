@@ -9,6 +9,9 @@ use crate::support::target::{BINARY, SERVED, folder, left_over};
 
 /// How often it is ended. `.ci/survivors` does it 200 times.
 const TIMES: u64 = 12;
+/// What is ended, each with every signal.
+const COMMANDS: [&[&str]; 3] =
+    [&["run", "--repeat", "1000"], &["fuzz", "--time", "60s"], &["explore", "--time", "60s"]];
 /// How long what is left may take to go.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -67,21 +70,25 @@ fn nothing_outlives_frameproof_however_it_ends() {
     signals::let_through();
     let times = times();
     let mark = format!("mark-{}-survivors", std::process::id());
-    // The shell and its child ignore SIGTERM, and hold no pipe of frameproof's.
+    // The shell and its child ignore SIGTERM, and hold no pipe of frameproof's. On Linux another child has a session of its own.
+    let stray = if cfg!(target_os = "linux") { "setsid sleep 601 <&- >&- 2>&- &" } else { "" };
     let config = SERVED.replace("MARKED", &mark).replace(
         "command = ['BIN', 'serve', 'minicodex', '--listen', '127.0.0.1:{{port}}']",
-        "stop-timeout = '200ms'\ncommand = ['sh', '-c', \"trap '' TERM; sleep 600 <&- >&- 2>&- & BIN serve minicodex --listen \
-         127.0.0.1:{{port}}; sleep 600\"]",
+        &format!(
+            "stop-timeout = '200ms'\ncommand = ['sh', '-c', \"trap '' TERM; {stray} sleep 600 <&- >&- 2>&- & BIN serve minicodex \
+             --listen 127.0.0.1:{{{{port}}}}; sleep 600\"]"
+        ),
     );
     let folder = folder(&config);
     let temporary = tempfile::tempdir().expect("a folder");
     let (mut launched, mut laid_down) = (0, 0);
     for time in 0..times {
         let signal = ["-KILL", "-HUP", "-KILL", "-QUIT", "-KILL", "-TERM"][time as usize % 6];
+        let command = &COMMANDS[(time + time / 6) as usize % COMMANDS.len()];
         let mut child = start(
             folder.path(),
             temporary.path(),
-            &["run", "--target", "mine", "--repeat", "1000", "--junit", "j.xml"],
+            &[command, &["--target", "mine", "--junit", "j.xml"][..]].concat(),
         );
         // From before the launch to the midst of the cases, at another moment each time.
         std::thread::sleep(Duration::from_millis(20 + time * 389 % 900));
@@ -94,13 +101,14 @@ fn nothing_outlives_frameproof_however_it_ends() {
         let report = folder.path().join("j.xml");
         // Before anything is laid down it may not have begun to listen to signals.
         if signal != "-KILL" && is_laid_down {
-            assert_eq!(status.code(), Some(130), "{signal}, time {time}");
-            assert!(report.is_file(), "{signal}, time {time}: no report");
+            assert_eq!(status.code(), Some(130), "{command:?}: {signal}, time {time}");
+            assert!(report.is_file(), "{command:?}: {signal}, time {time}: no report");
         }
         let _ = std::fs::remove_file(&report);
         let until = Instant::now() + PATIENCE;
         while Instant::now() < until
-            && !(left_over(&mark).is_empty() && scratch_folders(temporary.path()).is_empty())
+            // In this order: once the folder is gone, all that is left has been killed, and has to go.
+            && !(scratch_folders(temporary.path()).is_empty() && left_over(&mark).is_empty())
         {
             std::thread::sleep(Duration::from_millis(20));
         }

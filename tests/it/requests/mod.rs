@@ -338,10 +338,31 @@ fn clients_answer_by_themselves_unless_a_case_suspends_it() {
     let (code, shown) = run(&format!("{ASKED}{outcome}"), "    suspend: [keep-alive]\n");
     assert!(code != Some(0), "{shown}");
     // Generated cases have such clients, too.
-    let arguments = ["explore", "--protocol", "desk", "--url", &url, "--walks", "3", "--moves", "6"];
-    let output = frameproof(folder.path(), &[&arguments, OVERLAY].concat());
-    let shown = text(&output.stdout) + &text(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{shown}");
+    let generated = |arguments: &[&str]| {
+        let server = ["--protocol", "desk", "--url", &url];
+        let output =
+            frameproof(folder.path(), &[&arguments[..1], &server, OVERLAY, &arguments[1..]].concat());
+        (output.status.code(), text(&output.stdout) + &text(&output.stderr))
+    };
+    let (code, shown) = generated(&["explore", "--walks", "3", "--moves", "6"]);
+    assert_eq!(code, Some(0), "{shown}");
+    // Whatever else is wrong with this server: with a pong for each ping, turns come to their end.
+    fs::write(folder.path().join("silent.yaml"), "x-frameproof: { client: null }\n").expect("written");
+    let fuzz = [
+        "fuzz",
+        "--iterations",
+        "4",
+        "--quiet-period",
+        "50ms",
+        "--timeout-scale",
+        "0.2",
+        "--max-findings",
+        "1",
+    ];
+    let (_, shown) = generated(&fuzz);
+    assert!(shown.contains("in 4 cases") && !shown.contains("clean-turn"), "{shown}");
+    let (code, shown) = generated(&[&fuzz[..], &["--overlay", "silent.yaml"]].concat());
+    assert!(code != Some(0) && (shown.contains("clean-turn") || !shown.contains("in 4 cases")), "{shown}");
 }
 
 #[test]
@@ -361,14 +382,25 @@ fn rules_for_clients_are_checked() {
     }
     let (code, shown) = run("- open: alice", "    suspend: [gramt]\n");
     assert!(code == Some(2) && shown.contains("did you mean `grant`?"), "{shown}");
-    let rules = "x-frameproof:\n  client:\n    twice: { on: ping, message: ping, send: { type: pong } }\n    \
+    for (rule, told) in [
+        (
+            "{ on: ping, message: ping, send: { type: pong } }",
+            "`on` is another name of `message`, which is given, too",
+        ),
+        ("{ send: { type: pong } }", "missing field `message`"),
+    ] {
+        fs::write(folder.path().join("o.yaml"), format!("x-frameproof: {{ client: {{ other: {rule} }} }}\n"))
+            .expect("written");
+        let (code, shown) = run("- open: alice", "");
+        assert!(code == Some(2) && shown.contains(told) && shown.contains("o.yaml:"), "{told}: {shown}");
+    }
+    let rules = "x-frameproof:\n  client:\n    \
                  nothing: { message: ping }\n    both: { message: ask, reply: {}, send: { type: pong } }\n    \
                  greet: { message: welcome, reply: {} }\n    attest: { message: attest, reply: {} }\n    questions: { message: ping, send: {} }\n";
     fs::write(folder.path().join("o.yaml"), rules).expect("written");
     let (code, shown) = run("- open: alice", "");
     assert_eq!(code, Some(2), "{shown}");
     for told in [
-        "a rule for clients has exactly one of `message` and `on`",
         "a rule for clients has exactly one of `send`, `reply` and `refuse`",
         "`welcome` is not a request of the server",
         "`x-frameproof.client.attest` answers it already",

@@ -345,3 +345,42 @@ pub fn chat(tells: Tells) -> (String, Arc<AtomicUsize>) {
     });
     (url, most)
 }
+
+/// Passes the first connections on to another server, so many, and takes all others without ever answering their upgrade.
+pub fn freezing(connections: usize, behind: &str) -> String {
+    let behind = behind.trim_start_matches("ws://").split('/').next().expect("an address").to_owned();
+    let taken = Arc::new(AtomicUsize::new(0));
+    serve(move |mut client| {
+        let (behind, number) = (behind.clone(), taken.fetch_add(1, Ordering::SeqCst));
+        async move {
+            if number >= connections {
+                // It is held open for as long as the test runs.
+                return std::future::pending().await;
+            }
+            let Ok(mut server) = tokio::net::TcpStream::connect(behind).await else { return };
+            let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;
+        }
+    })
+}
+
+/// Passes connections on to another server while so many are there at most; of the others it never answers the upgrade. How many it has
+/// not answered.
+pub fn crowded(most: usize, behind: &str) -> (String, Arc<AtomicUsize>) {
+    let behind = behind.trim_start_matches("ws://").split('/').next().expect("an address").to_owned();
+    let (here, unanswered): (Arc<AtomicUsize>, Arc<AtomicUsize>) = Default::default();
+    let refused = Arc::clone(&unanswered);
+    let url = serve(move |mut client| {
+        let (behind, here, refused) = (behind.clone(), Arc::clone(&here), Arc::clone(&refused));
+        async move {
+            if here.fetch_add(1, Ordering::SeqCst) < most {
+                let Ok(mut server) = tokio::net::TcpStream::connect(behind).await else { return };
+                let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;
+            } else {
+                refused.fetch_add(1, Ordering::SeqCst);
+                let _ = tokio::io::copy(&mut client, &mut tokio::io::sink()).await;
+            }
+            here.fetch_sub(1, Ordering::SeqCst);
+        }
+    });
+    (url, unanswered)
+}

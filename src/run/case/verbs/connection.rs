@@ -5,7 +5,6 @@ use std::time::Instant;
 
 use serde_json::{Map, Value, json};
 
-use crate::protocol::OFFER;
 use crate::results::Check;
 use crate::results::cause::Cause;
 use crate::run::case::barrier::About;
@@ -48,7 +47,7 @@ pub(crate) fn answered(status: u16, headers: &[(String, String)], body: &str) ->
 }
 
 /// How a refusal is told.
-fn told(refusal: &Value) -> String {
+fn describe_refusal(refusal: &Value) -> String {
     let status = refusal["status"].as_u64().and_then(|status| u16::try_from(status).ok());
     status.map_or("no HTTP answer".to_owned(), |status| format!("HTTP {}", named_status(status)))
 }
@@ -87,6 +86,7 @@ impl Interpreter<'_> {
         let upgrade = self.upgrade_of(&verb.upgrade)?;
         let defaults = self.default_headers()?;
         let session = verb.session.as_deref();
+        let began = Instant::now();
         let connected = self.connect(&name, session, with.as_ref(), &defaults, &upgrade).await;
         let offered = connected.as_ref().ok().cloned().flatten();
         if let Err(error) = connected {
@@ -102,6 +102,9 @@ impl Interpreter<'_> {
                 let blame = if cx.covers.is_empty() { own } else { cx.covers };
                 return self.fail_step(blame, error.to_string(), None, None);
             }
+            if matches!(error, ConnectError::Unanswered(_)) {
+                self.verdict.opening_failed(Some(Cause::UpgradeUnanswered));
+            }
             return Err(Abort::Error(error.to_string()));
         }
         self.selected(&name, offered.as_deref(), &upgrade, cx)?;
@@ -114,6 +117,7 @@ impl Interpreter<'_> {
         let steps = opening.cloned().unwrap_or_default();
         self.exchange(&name, &steps, with.as_ref(), ExchangeKind::Opening).await?;
         self.client(&name)?.set_opened();
+        self.cx.run.activity.note_opening(began.elapsed());
         self.check_capabilities(&name)
     }
 
@@ -130,19 +134,8 @@ impl Interpreter<'_> {
     }
 
     /// The headers that the protocol has clients send.
-    pub(crate) fn default_headers(&mut self) -> Result<Vec<(String, String)>, Abort> {
-        let protocol = Arc::clone(&self.cx.protocol);
-        let Some(upgrade) = &protocol.extension.upgrade else { return Ok(Vec::new()) };
-        let mut headers = Vec::new();
-        for (name, value) in &upgrade.headers {
-            let value = match self.expand(&Value::from(value.as_str()), None)? {
-                Value::String(text) => text,
-                other => other.to_string(),
-            };
-            headers.push((name.clone(), value));
-        }
-        headers.extend(upgrade.offer().map(|offer| (OFFER.to_owned(), offer)));
-        Ok(headers)
+    pub(crate) fn default_headers(&self) -> Result<Vec<(String, String)>, Abort> {
+        self.cx.protocol.upgrade_headers().map_err(Abort::NotApplicable)
     }
 
     /// The server has selected the sub-protocol that the step wants, or that the protocol wants where its own offer was made.
@@ -187,8 +180,10 @@ impl Interpreter<'_> {
             return self.fail_with(Check::Step, blame, message, Evidence { expected, ..Evidence::default() });
         };
         if !wanted.fits(&body) {
-            let message =
-                format!("the server refused the connection with {}, but not as expected", told(&body));
+            let message = format!(
+                "the server refused the connection with {}, but not as expected",
+                describe_refusal(&body)
+            );
             let evidence = Evidence { expected, actual: Some(body), frames: Vec::new() };
             self.client(client)?.inbox.taken = Taken::Missed;
             self.vars.miss(verb.save.keys());
@@ -226,6 +221,8 @@ impl Interpreter<'_> {
             let _ = connection.close(None, deadline).await;
         }
         self.record_since(began, name, Payload::Close { code: None, reason: "".into() });
+        // What the server sends now is an answer.
+        self.client(name)?.note_closing();
         self.end_of(name).await?;
         self.record(name, Payload::End(End::Closed));
         self.client(name)?.disconnect();

@@ -14,7 +14,7 @@ use crate::run::case::wait::{OnError, WaitOutcome, is_error};
 use crate::run::case::wait_deadline::WaitDeadline;
 use crate::scenario::case::{self, Awaited, Expect, Relation};
 use crate::scenario::file::Joined;
-use crate::scenario::{REFUSED, TURN_END};
+use crate::scenario::{REFUSED, TURN_END, means};
 use crate::source::schema::{Problem, Violation};
 use crate::trace::Direction;
 
@@ -34,7 +34,7 @@ const LISTED: usize = 100;
 impl Interpreter<'_> {
     pub(crate) async fn expect(&mut self, verb: &Expect, cx: &StepScope<'_>) -> Result<(), Abort> {
         let (client, names) = (cx.client, &verb.awaited.names);
-        if names.iter().any(|name| name == REFUSED) {
+        if names.iter().any(|name| means(name, REFUSED, &self.cx.protocol)) {
             return self.expect_refusal(verb, cx);
         }
         let mut wanted = self.wanted(&verb.awaited)?;
@@ -188,11 +188,11 @@ impl Interpreter<'_> {
                     let codes: Vec<String> = codes.iter().map(ToString::to_string).collect();
                     format!("{ended}, where code {} was expected", codes.join(" or "))
                 }
-                _ => format!("{ended}: {}", told(violation, &taken.body)),
+                _ => format!("{ended}: {}", describe(violation, &taken.body)),
             };
             return self.fail_on_end(Check::Step, client, blame, message);
         }
-        let message = told(violation, &taken.body);
+        let message = describe(violation, &taken.body);
         // No expected value: the step, which is shown, says what it wants.
         self.fail_step(blame, message, Some(&taken), None)
     }
@@ -331,7 +331,7 @@ fn join<'b>(pieces: impl Iterator<Item = &'b Value>, joined: &Joined) -> Value {
 }
 
 /// What is wrong, where, and with which value, unless the problem says that itself.
-pub(super) fn told(violation: &Violation, body: &Value) -> String {
+pub(super) fn describe(violation: &Violation, body: &Value) -> String {
     let value = match &violation.problem {
         Problem::Other(_) => body.pointer(&violation.at).map(crate::protocol::shorten),
         _ => None,
@@ -389,5 +389,12 @@ mod tests {
         ] {
             assert_eq!(is_less(&one, &other), expected, "{one} {other}");
         }
+    }
+
+    #[test]
+    fn an_expected_null_is_in_the_picture_of_what_was_expected() {
+        let mut expected = json!({ "type": "a" });
+        show(&mut expected, &json!({ "req_id": null, "run": { "at": null } }));
+        assert_eq!(expected, json!({ "type": "a", "req_id": null, "run": { "at": null } }));
     }
 }

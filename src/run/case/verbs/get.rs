@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot::error::TryRecvError;
 
 use super::connection::{answered, unanswered};
-use super::expect::told;
+use super::expect::describe;
 use crate::protocol::is_subset;
 use crate::results::Check;
-use crate::run::case::connect::{altered, with_defaults};
+use crate::run::case::connect::altered;
 use crate::run::case::context::StepScope;
 use crate::run::case::fail::Evidence;
 use crate::run::case::interpreter::{Abort, Interpreter};
@@ -28,7 +28,7 @@ impl Interpreter<'_> {
         let path = self.expand(&json!(verb.path), None)?;
         let path = path.as_str().unwrap_or_default().to_owned();
         let (upgrade, defaults) = (self.upgrade_of(&verb.upgrade)?, self.default_headers()?);
-        let endpoint = altered(with_defaults(self.cx.server.endpoint.clone(), &defaults), &upgrade);
+        let endpoint = altered(self.cx.server.endpoint.clone().with_defaults(&defaults), &upgrade);
         let mut request = Request::get(&endpoint, &path).map_err(Abort::Error)?;
         // What negotiates a WebSocket has no meaning here.
         let is_plain = |name: &str| !name.to_ascii_lowercase().starts_with("sec-websocket-");
@@ -73,7 +73,7 @@ impl Interpreter<'_> {
             None => return Ok(()),
             // What is missing is all of it, whatever the schema says of its parts.
             Some(_) if answer["status"].is_null() => what,
-            Some(violation) => format!("{what}; {}", told(violation, &answer)),
+            Some(violation) => format!("{what}; {}", describe(violation, &answer)),
         };
         // No expected value: the step, which is shown, says what it wants.
         self.fail_get(cx, message, answer, None)

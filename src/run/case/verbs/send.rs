@@ -13,10 +13,13 @@ use crate::run::case::unanswered::Awaiting;
 use crate::scenario::case::{SendBinary, SendMessage, SendText, Text};
 use crate::trace::Payload;
 
+/// How long a connection that cannot be written to is read on, for what the server has sent before.
+const READS_ON: Duration = Duration::from_millis(250);
+
 impl Interpreter<'_> {
     pub(crate) async fn send_message(&mut self, verb: &SendMessage, cx: &StepScope<'_>) -> Result<(), Abort> {
         for _ in 0..verb.count {
-            let message = self.expand(&verb.message, None)?;
+            let message = self.expand_message(&verb.message, None)?;
             self.leave_running(cx.client, verb.abandon);
             self.send_json(cx.client, message, Purpose::Stimulus).await?;
         }
@@ -70,10 +73,17 @@ impl Interpreter<'_> {
         let sent = connection.text(text.clone(), deadline).await;
         self.record_since(began, client, Payload::Text(text.into()));
         if sent.is_err() {
-            // Whoever waits for the answer finds the connection ended and says so.
-            self.client(client)?.note_broken();
+            self.note_broken(client).await?;
         }
         self.make_room().await
+    }
+
+    /// Nothing can be written any more: what the server has sent before shows why. Whoever waits for the answer finds the connection
+    /// ended and says so.
+    async fn note_broken(&mut self, client: &str) -> Result<(), Abort> {
+        self.wait_for_end(client, Instant::now() + READS_ON).await?;
+        self.client(client)?.note_broken();
+        Ok(())
     }
 
     pub(crate) async fn binary(&mut self, verb: &SendBinary, cx: &StepScope<'_>) -> Result<(), Abort> {
@@ -81,14 +91,14 @@ impl Interpreter<'_> {
         let deadline = self.deadline(None);
         self.check_frame_boundary(client)?;
         let began = Instant::now();
-        let state = self.client(client)?;
-        if let Some(connection) = state.link()
-            && connection.binary(bytes.clone(), deadline).await.is_err()
-        {
-            // Whoever waits for the answer finds the connection ended and says so.
-            state.note_broken();
-        }
+        let sent = match self.client(client)?.link() {
+            Some(connection) => connection.binary(bytes.clone(), deadline).await,
+            None => Ok(()),
+        };
         self.record_since(began, client, Payload::Binary(bytes.as_slice().into()));
+        if sent.is_err() {
+            self.note_broken(client).await?;
+        }
         Ok(())
     }
 

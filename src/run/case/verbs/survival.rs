@@ -69,7 +69,7 @@ impl Interpreter<'_> {
                 Ok(())
             }
             _ => {
-                let message = format!("{}, without a reason", ended.describe());
+                let message = format!("{}, and nothing that the client sent permits that", ended.describe());
                 self.fail_on_end(Check::Step, &name, blame, message)
             }
         }
@@ -224,9 +224,7 @@ fn shows(frame: &str, text: &str) -> bool {
 /// Whether a connection ended as it may: by a close frame with one of these codes, or with any that may be sent.
 fn may_close(codes: &[u16], ended: &ObservedEnd) -> bool {
     match ended.code {
-        Some(code) if codes.is_empty() => {
-            matches!(code, 1000..=1003 | 1007..=1014 | 3000..=4999)
-        }
+        Some(code) if codes.is_empty() => crate::trace::may_be_sent(code),
         Some(code) => codes.contains(&code),
         None => false,
     }

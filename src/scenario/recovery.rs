@@ -9,7 +9,7 @@ use super::file::{Case, Step};
 use crate::source::{Document, read};
 
 /// A case without what is no field of it or of the wrong shape.
-pub(super) struct Salvaged {
+pub(super) struct RecoveredCase {
     pub case: Case,
     /// Where it stands.
     pub pointer: String,
@@ -40,15 +40,15 @@ fn words(value: &Value, found: &mut BTreeSet<String>) {
 }
 
 /// The cases, as far as they are some.
-pub(super) fn cases(document: &Document) -> Vec<Salvaged> {
+pub(super) fn cases(document: &Document) -> Vec<RecoveredCase> {
     let cases = document.value.get("cases").and_then(Value::as_array);
     let cases = cases.into_iter().flatten().enumerate();
-    cases.filter_map(|(index, case)| salvage(case.as_object()?, format!("/cases/{index}"))).collect()
+    cases.filter_map(|(index, case)| recover(case.as_object()?, format!("/cases/{index}"))).collect()
 }
 
-fn salvage(given: &Map<String, Value>, pointer: String) -> Option<Salvaged> {
+fn recover(given: &Map<String, Value>, pointer: String) -> Option<RecoveredCase> {
     let stand_in = json!({ "name": "x", "title": "", "steps": [] });
-    let mut case: Case = rightful(given, stand_in.as_object()?.clone(), &["steps"])?;
+    let mut case: Case = valid_fields(given, stand_in.as_object()?.clone(), &["steps"])?;
     let mut gaps = Gaps::default();
     for (_, value) in given.iter().filter(|(key, _)| *key != "steps") {
         words(value, &mut gaps.words);
@@ -59,14 +59,14 @@ fn salvage(given: &Map<String, Value>, pointer: String) -> Option<Salvaged> {
             gaps.steps.insert(index);
             words(given, &mut gaps.words);
         }
-        let rest = || rightful(given.as_object()?, Map::new(), &[]);
+        let rest = || valid_fields(given.as_object()?, Map::new(), &[]);
         case.steps.push(step.ok().or_else(rest).unwrap_or_default());
     }
-    Some(Salvaged { case, pointer, gaps })
+    Some(RecoveredCase { case, pointer, gaps })
 }
 
 /// The fields of a map that are some, and of the right shape. `stand_in` is there for those that must be.
-fn rightful<T: DeserializeOwned>(
+fn valid_fields<T: DeserializeOwned>(
     given: &Map<String, Value>,
     stand_in: Map<String, Value>,
     without: &[&str],

@@ -163,3 +163,67 @@ fn an_answer_never_stands_before_its_request() {
     }
     assert!(pairs > 100, "{pairs}");
 }
+
+/// What is shown of a run, without what differs each time: the frames, numbers, how long it took.
+fn lasting(shown: &str) -> String {
+    let differs = ["alice ", "bob ", "…", "hint: ", " at a time, ", "conformant: "];
+    let lines = shown.lines().filter(|line| !differs.iter().any(|part| line.contains(part)));
+    let plain = |line: &str| {
+        let words = line.split_whitespace().map(|word| word.replace(|c: char| c.is_ascii_digit(), ""));
+        words.collect::<Vec<_>>().join(" ") + "\n"
+    };
+    lines.map(plain).collect()
+}
+
+/// Cases end in another order each time: neither the groups nor their order depends on it.
+#[test]
+fn groups_do_not_depend_on_the_order_in_which_cases_end() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let shown = |jobs: &str| {
+        let what =
+            ["run", "minicodex", "--fault", "never-asks", "--case", "abort/s*", "--case", "approval/a*"];
+        let output = frameproof(
+            folder.path(),
+            &[&what[..], &["--timeout-scale", "0.1", "--seed", "7", "-v", "--jobs", jobs]].concat(),
+        );
+        assert_eq!(output.status.code(), Some(1), "{}", text(&output.stdout));
+        lasting(&text(&output.stdout))
+    };
+    let one = shown("1");
+    assert!(stories(&one) == 2 && one.contains("same reason as "), "{one}");
+    for _ in 0..3 {
+        assert_eq!(one, shown("8"));
+    }
+}
+
+/// A warning is told for itself, also where cases that fail have the same warning.
+#[test]
+fn a_warning_never_stands_under_a_failure() {
+    let server = Served::start(&["minicodex"]);
+    let step = |condition: &str| {
+        format!(
+            "      - send: {{ type: get_snapshot }}\n      - expect: snapshot\n        covers: [MC-SNP-1]\n        \
+             with: {{ session_state: {{ {condition} }} }}\n"
+        )
+    };
+    let (odd, bad) = (step("run_counter: 11") + "        warns: true\n", step("version: '9'"));
+    let case = |name: &str, steps: &[&str]| {
+        let head = "    title: Snapshots\n    covers: [MC-SNP-1]\n    steps:\n      - open: alice\n";
+        format!("  - name: {name}\n{head}{}", steps.concat())
+    };
+    let cases =
+        [("one", &[&*odd, &*bad][..]), ("two", &[&*odd]), ("three", &[&*odd, &*bad]), ("four", &[&*odd])];
+    let cases = cases.map(|(name, steps)| case(name, steps));
+    let folder = with_cases(&server.url, &cases.concat());
+    let (code, shown, errors) = run(&folder, &["run", "--target", "x", "--scenario", "own.yaml", "-j", "4"]);
+    assert_eq!(code, Some(1), "{shown}{errors}");
+    assert_eq!(stories(&shown), 2, "{shown}");
+    for part in [
+        "FAIL own/one: ",
+        "WARN own/two: ",
+        "same reason as own/one: own/three",
+        "same reason as own/two: own/four",
+    ] {
+        assert!(shown.contains(part), "{part} is not in\n{shown}");
+    }
+}

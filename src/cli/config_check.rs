@@ -20,13 +20,13 @@ pub(super) struct Files<'f> {
 }
 
 /// A configuration, and the target of it that is chosen.
-pub(super) struct Said<'c> {
+pub(super) struct ConfigCheck<'c> {
     pub config: &'c Config,
     pub document: &'c Document,
     pub target: Option<&'c str>,
 }
 
-impl Said<'_> {
+impl ConfigCheck<'_> {
     /// Where the value of a key comes from: the target's table, or the file's own. `is`: whether it is the value. Lists yield the place
     /// of the entry.
     fn place(&self, key: &str, is: impl Fn(&str) -> bool) -> Option<String> {

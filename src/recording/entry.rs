@@ -27,7 +27,7 @@ const OPEN: usize = 64;
 
 /// One thing that a client sent, received or did.
 #[derive(Debug, Clone)]
-pub struct Said {
+pub struct Entry {
     /// Since the start of the recording.
     pub at: Duration,
     /// Where it went.
@@ -45,7 +45,7 @@ pub struct Said {
 }
 
 /// What a client said and heard, in order.
-pub type Stream = Vec<Arc<Said>>;
+pub type Stream = Vec<Arc<Entry>>;
 
 /// The clients of a case, in the order in which they begin.
 pub type Clients = Vec<(Arc<str>, Stream)>;
@@ -172,7 +172,7 @@ impl Reading<'_> {
         let (kind, body) = self.what(event, message, body);
         let stream = recording.stream(event);
         let before = stream.last().map_or(0, |said| said.connection);
-        let said = Said {
+        let said = Entry {
             at: event.at,
             way: match (&event.payload, event.dir) {
                 (Payload::Open { .. } | Payload::End(_), _) => Way::Connection,
@@ -209,7 +209,7 @@ impl Reading<'_> {
     }
 
     /// Puts pieces of a text together: where a server cuts is no difference.
-    fn push(&self, stream: &mut Stream, mut said: Said) {
+    fn push(&self, stream: &mut Stream, mut said: Entry) {
         if let Some(at) = self.places.piece_of(&said.kind).filter(|_| said.way == Way::ToClient) {
             let text = at.get(&said.body).and_then(Value::as_str).unwrap_or_default().to_owned();
             let mut rest = said.body.clone();

@@ -1,0 +1,65 @@
+//! Messages that have the name of a word of scenarios, or of an event of the connection; templates that have no value yet.
+
+use serde_json::json;
+
+use crate::support::own;
+
+/// Both messages are taken as what they are.
+const STEPS: &str = "      - open: alice\n      - send: { type: ask }\n      - expect: close\n        where: { required: [type] }\n        save: { kind: /type }\n      \
+                     - expect: refused\n        with: { type: refused }\n      - check: { required: [type] }\n      - assert: { equal: [\"{{kind}}\", close] }\n";
+
+#[test]
+fn a_message_goes_before_an_event_of_the_same_name() {
+    let folder = own::protocol(
+        &["ask"],
+        &["close", "refused", "done"],
+        "  turn: { start: { type: ask }, end: done }\n",
+    );
+    let url = own::serve(|_| vec![json!({ "type": "close" }), json!({ "type": "refused" })]);
+    let (code, shown) = own::run(&folder, &url, STEPS);
+    assert_eq!(code, Some(0), "{shown}");
+    let silent = own::serve(|_| vec![json!({ "type": "done" })]);
+    let (code, shown) = own::run(&folder, &silent, STEPS);
+    assert!(code == Some(1) && shown.contains("close"), "{shown}");
+    // Of a message there can be several, and one has the fields of its schema.
+    let twice = "      - open: alice\n      - send: { type: ask }\n        count: 2\n      - expect: refused\n        count: 2\n        within: 5s\n";
+    let (code, shown) = own::run(&folder, &url, twice);
+    assert_eq!(code, Some(0), "{shown}");
+}
+
+#[test]
+fn the_end_of_a_turn_has_its_name_alone() {
+    let turn = "  turn: { start: { type: ask }, end: turn-end }\n";
+    let (code, shown) = own::load(&own::protocol(&["ask"], &["turn-end"], turn));
+    assert!(code != Some(0) && shown.contains("cannot be called `turn-end`"), "{shown}");
+    // A client may call what it sends so.
+    let (code, shown) =
+        own::load(&own::protocol(&["ask", "turn-end"], &["done"], &turn.replace("turn-end", "done")));
+    assert_eq!(code, Some(0), "{shown}");
+}
+
+/// An opening sends what the client has seen, in this template.
+fn resuming(template: &str) -> tempfile::TempDir {
+    let rest = "  turn: { start: { type: ask }, end: done }\n  log: { message: done, id: /n }\n  \
+                openings: { first: [{ send: { type: ask, n: TEMPLATE } }, { expect: done }] }\n";
+    let folder = own::protocol(&["ask"], &["done"], &rest.replace("TEMPLATE", template));
+    let path = folder.path().join("own/asyncapi.yaml");
+    let api = std::fs::read_to_string(&path).expect("the protocol");
+    let typed = api.replace("{ const: ask } }", "{ const: ask }, n: { type: integer } }");
+    std::fs::write(path, typed).expect("written");
+    folder
+}
+
+#[test]
+fn a_client_that_has_seen_nothing_sends_the_default() {
+    let url = own::serve(|said| match said["n"].as_i64() {
+        Some(7) => vec![json!({ "type": "done" })],
+        _ => Vec::new(),
+    });
+    let steps = "      - open: alice\n";
+    let (code, shown) = own::run(&resuming("'{{last_seen|7}}'"), &url, steps);
+    assert_eq!(code, Some(0), "{shown}");
+    // Without a default the author is told, and not the server blamed.
+    let (code, shown) = own::run(&resuming("'{{last_seen}}'"), &url, steps);
+    assert!(code == Some(3) && shown.contains("{{last_seen|0}}"), "{code:?} {shown}");
+}
