@@ -31,11 +31,16 @@ fn main() -> io::Result<()> {
     }
     for folder in ["protocols", "scenarios"] {
         println!("cargo::rerun-if-changed={folder}");
-        convert(Path::new(folder), &shipped.join(folder))?;
-    }
-    for protocol in entries(Path::new("scenarios"))?.iter().filter(|path| path.is_dir()) {
-        if let Some(read) = outlined(protocol)? {
-            fs::write(outlines.join(protocol.file_name().unwrap_or_default()), read)?;
+        for protocol in entries(Path::new(folder))?.iter().filter(|path| path.is_dir()) {
+            let name = protocol.file_name().unwrap_or_default();
+            let to = shipped.join(folder).join(name);
+            fs::create_dir_all(&to)?;
+            let values = convert(protocol, &to)?;
+            if folder == "scenarios"
+                && let Some(read) = outlined(values)
+            {
+                fs::write(outlines.join(name), read.to_string())?;
+            }
         }
     }
     Ok(())
@@ -48,40 +53,38 @@ fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// The outlines of all cases of a folder, as JSON. None: a file cannot be read here.
-fn outlined(folder: &Path) -> io::Result<Option<String>> {
-    let mut outlines = Vec::new();
-    for path in entries(folder)? {
-        let file = serde_saphyr::from_str_with_options::<File>(
-            &fs::read_to_string(path)?,
-            serde_saphyr::options! { strict_booleans: true },
-        );
-        let Ok(file) = file else { return Ok(None) };
-        outlines.extend(file.outlines());
-    }
-    Ok(Some(json!(outlines).to_string()))
-}
-
-fn convert(from: &Path, to: &Path) -> io::Result<()> {
-    fs::create_dir_all(to)?;
-    for entry in fs::read_dir(from)? {
-        let path = entry?.path();
-        let name = path.file_name().unwrap_or_default();
-        if path.is_dir() {
-            convert(&path, &to.join(name))?;
-        } else if let Some(read) = read(&fs::read_to_string(&path)?) {
-            fs::write(to.join(name), read.to_string())?;
+/// Writes what the files of a folder say, and returns their values. None: a file cannot be read here.
+fn convert(from: &Path, to: &Path) -> io::Result<Vec<Option<Value>>> {
+    let mut values = Vec::new();
+    for path in entries(from)? {
+        let read = read(&fs::read_to_string(&path)?);
+        if let Some((value, lines)) = &read {
+            let file = to.join(path.file_name().unwrap_or_default());
+            fs::write(file, json!({ "value": value, "lines": lines }).to_string())?;
         }
+        values.push(read.map(|(value, _)| value));
     }
-    Ok(())
+    Ok(values)
 }
 
-fn read(text: &str) -> Option<Value> {
+/// The value of a file, and the lines of its cases.
+fn read(text: &str) -> Option<(Value, Vec<u64>)> {
     let options = || serde_saphyr::options! { strict_booleans: true };
     let value: Value = serde_saphyr::from_str_with_options(text, options()).ok()?;
-    let cases = serde_saphyr::from_str_with_options::<Cases>(text, options()).map(|file| file.cases);
-    let lines: Vec<u64> = cases.into_iter().flatten().map(|case| case.name.referenced.line()).collect();
-    Some(json!({ "value": value, "lines": lines }))
+    let has_cases = value.get("cases").is_some();
+    let cases =
+        has_cases.then(|| serde_saphyr::from_str_with_options::<Cases>(text, options()).ok()).flatten();
+    let cases = cases.into_iter().flat_map(|file| file.cases);
+    Some((value, cases.map(|case| case.name.referenced.line()).collect()))
+}
+
+/// The outlines of all cases of a folder. None: a file cannot be read here.
+fn outlined(values: Vec<Option<Value>>) -> Option<Value> {
+    let mut outlines = Vec::new();
+    for value in values {
+        outlines.extend(serde_json::from_value::<File>(value?).ok()?.outlines());
+    }
+    Some(outlines.into())
 }
 
 /// A scenario file, as far as outlines need it.

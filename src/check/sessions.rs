@@ -48,6 +48,13 @@ pub(crate) struct Gaps {
     pub unwatched: bool,
 }
 
+impl Gaps {
+    /// Whether there may be more of the session than is known.
+    pub fn are_any(self) -> bool {
+        self.forgotten || self.unwatched
+    }
+}
+
 /// Which connections are open, and which session each is in.
 #[derive(Default)]
 pub(super) struct Sessions {

@@ -192,6 +192,10 @@ impl Source {
 
     /// The protocols with the outlines of all their cases.
     pub fn outlined(&mut self, filter: &mut Filter) -> Result<Vec<Suite<Outline>>, Failure> {
+        if self.is_shipped() && self.dialect.is_none() {
+            // Dialects say nothing that an outline has.
+            self.dialect = Some("own".to_owned());
+        }
         let protocols = self.protocols(filter)?;
         let suite = |protocol: &Arc<Protocol>| {
             Ok(Suite { cases: self.outlines(protocol)?, protocol: Arc::clone(protocol) })

@@ -276,7 +276,7 @@ fn standalone(condition: &Value, root: &Value) -> Schema {
     {
         map.insert("components".into(), components.clone());
     }
-    Schema::known_good(condition)
+    Schema::known_good(condition.into())
 }
 
 /// Whether a schema refers to another.

@@ -405,9 +405,9 @@ fn load_message(
     if !components.is_empty() {
         standalone.insert("components".into(), json!({ "schemas": components }));
     }
-    let standalone = Value::Object(standalone);
+    let standalone = Arc::new(Value::Object(standalone));
     let schema = if api.is_shipped() {
-        Schema::known_good(standalone.clone())
+        Schema::known_good(Arc::clone(&standalone))
     } else {
         Schema::new(&standalone).map_err(|error| wrong(format!("the schema of `{name}`: {error}")))?
     };

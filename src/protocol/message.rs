@@ -1,5 +1,7 @@
 //! One message of a protocol: its schema, compiled, and what each place in it decides.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::annotation::{Annotations, Counts};
@@ -20,7 +22,7 @@ pub struct Message {
     /// Where it stands in the document, as a JSON Pointer.
     pub(super) place: String,
     /// Its payload schema, standing alone.
-    pub(super) payload: Value,
+    pub(super) payload: Arc<Value>,
     pub(super) schema: Schema,
     pub(super) annotations: Annotations,
 }

@@ -19,7 +19,7 @@ struct Lazy {
     /// Nothing where the source is no schema after all; then anything is valid.
     compiled: OnceLock<Option<Validator>>,
     /// Where it is not compiled yet.
-    source: Option<Value>,
+    source: Option<Arc<Value>>,
 }
 
 /// One violation.
@@ -57,7 +57,7 @@ impl Schema {
     }
 
     /// A schema of which it is known that it is one: it is compiled when it is first used.
-    pub(crate) fn known_good(schema: Value) -> Self {
+    pub(crate) fn known_good(schema: Arc<Value>) -> Self {
         Self(Arc::new(Lazy { compiled: OnceLock::new(), source: Some(schema) }))
     }
 

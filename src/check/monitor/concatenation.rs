@@ -57,9 +57,7 @@ impl Concatenation {
     /// Whether a connection that gets its first piece of a key may not have got the pieces before.
     fn joins_late(&mut self, seen: &Observation<'_>, key: Option<&str>) -> bool {
         let session = seen.session.id.0;
-        let unknown = seen.session.gaps.forgotten
-            || seen.session.gaps.unwatched
-            || self.begun.may_have_forgotten(session);
+        let unknown = seen.session.gaps.are_any() || self.begun.may_have_forgotten(session);
         match self.begun.get(session, key) {
             Some(opened) => unknown || seen.conn.0 >= *opened,
             None => {

@@ -65,8 +65,7 @@ impl Monitor for Precedence {
         {
             let came = self.seen.has(place, Some(&key));
             let lost = self.seen.may_have_forgotten(place)
-                || ((seen.session.gaps.forgotten || seen.session.gaps.unwatched)
-                    && self.scope == Scope::Session);
+                || (seen.session.gaps.are_any() && self.scope == Scope::Session);
             if came || !lost {
                 tally.exercise(&self.decides);
             }

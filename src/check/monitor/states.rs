@@ -51,9 +51,7 @@ impl States {
     }
 
     fn begins(&mut self, seen: &Observation<'_>, key: &str, state: &str, tally: &mut Tally) {
-        let lost = seen.session.gaps.forgotten
-            || seen.session.gaps.unwatched
-            || self.seen_keys.may_have_forgotten(seen.session.id.0);
+        let lost = seen.session.gaps.are_any() || self.seen_keys.may_have_forgotten(seen.session.id.0);
         if self.seen_keys.insert(seen.session.id.0, Some(key), (), 0).is_some() || lost {
             return;
         }

@@ -1,6 +1,5 @@
 //! One run, from its first connection to its summary.
 
-use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -25,9 +24,8 @@ use crate::run::suite::interrupt::interrupted;
 use crate::run::suite::report::{report, verdict_of};
 use crate::run::suite::sink::ReportSink;
 use crate::run::suite::started::started;
-use crate::run::triage::groups::FailureGroups;
 use crate::run::triage::model_use as asked;
-use crate::run::triage::model_use::{CueResults, ModelUse};
+use crate::run::triage::model_use::ModelUse;
 use crate::run::{RunError, RunOptions, Target};
 use crate::scenario::LoadedCase;
 use crate::shortage;
@@ -64,17 +62,7 @@ pub async fn run(
         true = interrupted(&mut stop) => return Err(RunError::Interrupted),
     }
     let summary = SummaryBuilder::new(rules(&run.protocol), options.strict, options.baseline.clone());
-    let mut reports = ReportSink {
-        secrets,
-        causes: FailureGroups::default(),
-        summary,
-        sink,
-        cued: CueResults::default(),
-        silences: 0,
-        waiting: VecDeque::new(),
-        waiting_bytes: 0,
-        begun: HashMap::new(),
-    };
+    let mut reports = ReportSink::new(secrets, summary, sink);
     let limit = time_limit(&options, &target, cases.len());
     let is_told = options.timing.limit.is_some() || !matches!(target, Target::Reference(_));
     let ends_within = limit.filter(|_| is_told).map(|limit| limit.as_secs_f64());

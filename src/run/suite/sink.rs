@@ -26,14 +26,33 @@ pub(crate) struct ReportSink<'s> {
     /// How long silences of the server stood for a barrier, in milliseconds; 0: none did.
     pub silences: u64,
     /// Cases that have begun, with their reports where they stand already.
-    pub waiting: VecDeque<(Key, Option<CaseReport>)>,
+    waiting: VecDeque<(Key, Option<CaseReport>)>,
     /// What the reports that wait take, in bytes.
-    pub waiting_bytes: usize,
+    waiting_bytes: usize,
     /// How often cases have begun that have no report yet.
-    pub begun: HashMap<Key, u32>,
+    begun: HashMap<Key, u32>,
 }
 
-impl ReportSink<'_> {
+impl<'s> ReportSink<'s> {
+    /// Nothing has begun yet.
+    pub fn new(
+        secrets: Secrets,
+        summary: SummaryBuilder,
+        sink: &'s mut (dyn FnMut(&RunEvent) + Send),
+    ) -> Self {
+        Self {
+            secrets,
+            causes: FailureGroups::default(),
+            summary,
+            sink,
+            cued: CueResults::default(),
+            silences: 0,
+            waiting: VecDeque::new(),
+            waiting_bytes: 0,
+            begun: HashMap::new(),
+        }
+    }
+
     pub fn emit(&mut self, event: &RunEvent) {
         (self.sink)(event);
     }
@@ -119,17 +138,8 @@ mod tests {
                 told.push(report.case.clone());
             }
         };
-        let mut sink = ReportSink {
-            secrets: Secrets::default(),
-            causes: FailureGroups::default(),
-            summary: SummaryBuilder::new(Vec::new(), false, None),
-            sink: &mut tell,
-            cued: CueResults::default(),
-            silences: 0,
-            waiting: VecDeque::new(),
-            waiting_bytes: 0,
-            begun: HashMap::new(),
-        };
+        let summary = SummaryBuilder::new(Vec::new(), false, None);
+        let mut sink = ReportSink::new(Secrets::default(), summary, &mut tell);
         begun.iter().for_each(|case| sink.begin(&((*case).to_owned(), 0), true));
         ended.iter().for_each(|(case, bytes)| sink.enter(&((*case).to_owned(), 0), report(case, *bytes)));
         told

@@ -84,7 +84,7 @@ impl Interpreter<'_> {
         self.step.client.clone_from(&name);
         let with = verb.with.as_ref().map(|with| self.expand(with, None)).transpose()?;
         let upgrade = self.upgrade_of(&verb.upgrade)?;
-        let defaults = self.default_headers()?;
+        let defaults = self.cx.protocol.upgrade_headers().map_err(Abort::NotApplicable)?;
         let session = verb.session.as_deref();
         let began = Instant::now();
         let connected = self.connect(&name, session, with.as_ref(), &defaults, &upgrade).await;
@@ -131,11 +131,6 @@ impl Interpreter<'_> {
             }
         }
         Ok(filled)
-    }
-
-    /// The headers that the protocol has clients send.
-    pub(crate) fn default_headers(&self) -> Result<Vec<(String, String)>, Abort> {
-        self.cx.protocol.upgrade_headers().map_err(Abort::NotApplicable)
     }
 
     /// The server has selected the sub-protocol that the step wants, or that the protocol wants where its own offer was made.

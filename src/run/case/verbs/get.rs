@@ -27,7 +27,8 @@ impl Interpreter<'_> {
     pub(crate) async fn get(&mut self, verb: &Get, cx: &StepScope<'_>) -> Result<(), Abort> {
         let path = self.expand(&json!(verb.path), None)?;
         let path = path.as_str().unwrap_or_default().to_owned();
-        let (upgrade, defaults) = (self.upgrade_of(&verb.upgrade)?, self.default_headers()?);
+        let upgrade = self.upgrade_of(&verb.upgrade)?;
+        let defaults = self.cx.protocol.upgrade_headers().map_err(Abort::NotApplicable)?;
         let endpoint = altered(self.cx.server.endpoint.clone().with_defaults(&defaults), &upgrade);
         let mut request = Request::get(&endpoint, &path).map_err(Abort::Error)?;
         // What negotiates a WebSocket has no meaning here.
