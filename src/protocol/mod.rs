@@ -3,6 +3,7 @@
 
 mod address;
 mod annotation;
+mod asyncapi;
 mod barrier;
 mod batches;
 mod bundle;
