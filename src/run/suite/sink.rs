@@ -105,6 +105,7 @@ mod tests {
             kind: None,
             text: "x".repeat(bytes),
             ambient: false,
+            automatic: false,
             cut: 0,
             states: Vec::new(),
         };
