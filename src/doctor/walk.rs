@@ -115,7 +115,7 @@ impl<'w> Walk<'w> {
         self.good &= finding.state != StepState::Problem;
         finding.text = self.secrets.text(finding.text);
         finding.also = finding.also.into_iter().map(|text| self.secrets.text(text)).collect();
-        finding.frames.retain(|line| !self.is_ambient(line));
+        finding.frames.retain(|line| !line.automatic && !self.is_ambient(line));
         finding.frames = self.secrets.report(finding.frames);
         finding.log = self.secrets.report(finding.log);
         (self.sink)(&finding);

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use serde_json::Value;
+
 use super::crashes::CrashKind;
 use super::observed::Observed;
 use super::oracle::Oracle;
@@ -111,6 +113,9 @@ pub fn fingerprints(
     let judged = judged.filter(|(_, failure)| !is_echo(failure));
     for (index, failure) in judged {
         let at = outcome.failed_at.get(index).map_or("", String::as_str);
+        if is_taken_over(failure, at, rendered, observed) {
+            continue;
+        }
         let oracle = oracle_of(failure, at, rendered);
         // Who never sends a close frame does not send it after any frame.
         let hangs_up = oracle == Oracle::Framing && observed.hangs_up;
@@ -136,6 +141,18 @@ pub fn fingerprints(
         found.push((Fingerprint { state, ..print }, None));
     }
     found
+}
+
+/// Whether a client lacks something because another one has taken its session over.
+fn is_taken_over(failure: &Failure, at: &str, rendered: &Rendered, observed: &Observed) -> bool {
+    if !matches!(failure.check, Check::Step | Check::Connection) {
+        return false;
+    }
+    let (place, verb) = at.rsplit_once('/').unwrap_or_default();
+    let client = rendered.case.pointer(place).and_then(|step| step.get("as").or_else(|| step.get(verb)));
+    let client = client.and_then(Value::as_str);
+    client.is_some_and(|client| observed.taken_over.contains(client))
+        || failure.frames.iter().any(|frame| observed.takeovers.contains(frame))
 }
 
 /// Signature of a connection that the server has ended without a close frame, whatever code was due.
@@ -222,6 +239,28 @@ mod tests {
         {
             let found = fingerprints(&program("deep"), &rendered, &run(check, ""), observed);
             assert_eq!(found.len(), expected, "{check}");
+        }
+    }
+
+    #[test]
+    fn what_a_client_lacks_whose_session_was_taken_over_is_no_failure() {
+        let case = json!({ "steps": [
+            { "alive": "alice" }, { "expect": "turn-end", "as": "alice" }, { "alive": "bob" },
+        ] });
+        let rendered = Rendered { case, places: Vec::new(), parts: vec![Part::Inputs; 3] };
+        let taken = Observed { taken_over: ["alice".to_owned()].into(), ..Observed::default() };
+        let seen = Observed { takeovers: [0].into(), ..Observed::default() };
+        for (check, at, observed, expected) in [
+            ("step", "/steps/0/alive", &taken, 0),
+            ("step", "/steps/1/expect", &taken, 0),
+            ("step", "/steps/2/alive", &taken, 1),
+            ("schema", "/steps/1/expect", &taken, 1),
+            // The frame of the close shows it, whosever step it was.
+            ("connection", "/steps/2/alive", &seen, 0),
+            ("step", "/steps/0/alive", &Observed::default(), 1),
+        ] {
+            let found = fingerprints(&program("bom"), &rendered, &run(check, at), observed);
+            assert_eq!(found.len(), expected, "{check} {at}");
         }
     }
 

@@ -174,7 +174,7 @@ impl Input {
     fn with_client(&self, step: &Value) -> Value {
         const OWN: &[&str] = &[
             "open", "close", "drop", "stall", "unstall", "settle", "restart", "assert", "parallel", "repeat",
-            "alive", "ended",
+            "alive", "ended", "refusal",
         ];
         let mut step = step.clone();
         if let Some(map) = step.as_object_mut()

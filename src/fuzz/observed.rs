@@ -1,12 +1,12 @@
 //! What a recorded case shows of the target's behaviour: it is looked at once, as soon as the case is over, for a server may have sent
 //! much. Only this is kept.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
 use super::generate::mutate::DEEP;
-use super::program::{BYSTANDER, Program};
+use super::program::{ALICE, BOB, BYSTANDER, Program};
 use super::render::Rendered;
 use super::step_writer::Part;
 use crate::frame::{self, FrameError};
@@ -35,6 +35,10 @@ pub struct Observed {
     pub hangs_up: bool,
     /// Of the frames that failures are about, those that are too deep for the parser: an echo of a deep input may be.
     pub too_deep: BTreeSet<u64>,
+    /// The clients that were without a connection in the end because another one took their session over, as it may.
+    pub taken_over: BTreeSet<String>,
+    /// The frames by which that was said.
+    pub takeovers: BTreeSet<u64>,
 }
 
 /// What came of an input.
@@ -65,7 +69,10 @@ impl Observed {
         let received = trace.iter().rev().filter(|event| event.dir == Direction::Recv);
         let mut ends = received.map(|event| &event.payload);
         let end = ends.find(|what| matches!(what, Payload::Close { .. } | Payload::End(_)));
+        let (taken_over, takeovers) = takeovers(protocol, trace);
         Self {
+            taken_over,
+            takeovers,
             answered: answered(protocol, program, rendered, recorded),
             has_sent_input: first.is_some_and(|at| trace[at..].iter().any(sent)),
             has_lost_connection: trace.iter().any(lost),
@@ -73,6 +80,43 @@ impl Observed {
             too_deep: too_deep(program, run, trace),
         }
     }
+}
+
+/// The clients whose last connection was taken over, and the frames that ended those, by the codes that the protocol names: another client
+/// of the session has connected, or said something, since the connection began.
+fn takeovers(protocol: &Protocol, trace: &[Event]) -> (BTreeSet<String>, BTreeSet<u64>) {
+    let codes = &protocol.extension.fuzzing.taken_over;
+    let (mut clients, mut frames) = (BTreeSet::new(), BTreeSet::new());
+    if codes.is_empty() {
+        return (clients, frames);
+    }
+    let is_single = protocol.lacks_isolation().is_some();
+    // The session of the bystander is another one, and so is that of the connection that comes afterwards.
+    let share =
+        |one: &str, other: &str| is_single || [one, other].iter().all(|name| [ALICE, BOB].contains(name));
+    // Where the connection of each client began, and where each did something last.
+    let (mut begun, mut acted) = (BTreeMap::new(), BTreeMap::new());
+    for (index, event) in trace.iter().enumerate() {
+        let client = &*event.client;
+        match (&event.payload, event.dir) {
+            (Payload::Open { .. }, _) => {
+                clients.remove(client);
+                begun.insert(client, index);
+                acted.insert(client, index);
+            }
+            (Payload::Close { code: Some(code), .. }, Direction::Recv) if codes.contains(code) => {
+                let began = begun.get(client).copied().unwrap_or(0);
+                let mut others = acted.iter().filter(|(other, _)| **other != client && share(client, other));
+                if others.any(|(_, at)| *at > began) {
+                    clients.insert(client.to_owned());
+                    frames.insert(index as u64);
+                }
+            }
+            (_, Direction::Send) => drop(acted.insert(client, index)),
+            _ => {}
+        }
+    }
+    (clients, frames)
 }
 
 fn too_deep(program: &Program, run: &CaseRun, trace: &[Event]) -> BTreeSet<u64> {
@@ -306,6 +350,39 @@ mod tests {
             let observed = observed(&[how], vec![failure], &Recorded::of(vec![text(said)], &[]));
             assert_eq!(observed.too_deep.contains(&0), expected, "{how} {check} {}", said.len());
         }
+    }
+
+    #[test]
+    fn a_session_is_taken_over_by_another_client_of_it() {
+        let by = |client: &str, dir, payload| Event { client: client.into(), ..event(dir, payload) };
+        let open = |client| by(client, Direction::Send, Payload::Open { url: "ws://x/".into() });
+        let says = |client| by(client, Direction::Send, Payload::Text("x".into()));
+        let ends =
+            |code| by("alice", Direction::Recv, Payload::Close { code: Some(code), reason: "".into() });
+        let protocol = |codes: &[u16]| {
+            let mut protocol = std::sync::Arc::try_unwrap(protocol()).expect("nobody else has it");
+            protocol.extension.fuzzing.taken_over = codes.to_vec();
+            protocol
+        };
+        let own = protocol(&[4411]);
+        for (trace, expected) in [
+            (vec![open("alice"), open("bob"), ends(4411)], Some(2)),
+            (vec![open("bob"), open("alice"), says("bob"), ends(4411)], Some(3)),
+            // Nobody else did anything since.
+            (vec![open("bob"), open("alice"), says("alice"), ends(4411)], None),
+            (vec![open("alice"), open("bob"), ends(4410)], None),
+            // That one is of another session.
+            (vec![open("alice"), open(BYSTANDER), ends(4411)], None),
+        ] {
+            let (clients, frames) = takeovers(&own, &trace);
+            assert_eq!(frames.iter().copied().next(), expected, "{trace:?}");
+            assert_eq!(clients.contains("alice"), expected.is_some(), "{trace:?}");
+            assert_eq!(takeovers(&protocol(&[]), &trace).1.len(), 0, "{trace:?}");
+        }
+        // A new connection is its own.
+        let trace = [open("alice"), open("bob"), ends(4411), open("alice")];
+        let (clients, frames) = takeovers(&own, &trace);
+        assert!(clients.is_empty() && frames.contains(&2));
     }
 
     #[test]

@@ -245,6 +245,7 @@ impl Maker<'_, '_> {
             kind: None,
             text,
             ambient: false,
+            automatic: false,
             cut: 0,
             states: vec!["turn begins".to_owned()],
         };

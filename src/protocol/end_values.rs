@@ -1,19 +1,29 @@
-//! Which values the end of a connection can have, and what asks it for others: such a condition holds of no server, or of any.
+//! Which values the end of a connection, or an HTTP answer, can have, and what asks it for others: such a condition holds of no server, or
+//! of any.
 
 use serde_json::{Value, json};
 
+use super::Protocol;
 use super::lifecycle::END;
 use crate::source::schema::Schema;
-use crate::source::{escape_token, nearest};
+use crate::source::{escape_token, nearest, unescape_token};
 use crate::trace::{Direction, may_be_sent};
+
+/// What a step can ask of an HTTP answer, that of a refused connection among them.
+pub(crate) const HTTP_ANSWER: [&str; 3] = ["status", "headers", "body"];
 
 /// The status codes that a server may send in a close frame (RFC 6455, 7.4).
 const CODES: &str =
     "codes are 1000 to 1003, 1007 to 1014 and 3000 to 4999, or null where there is no close frame";
 
-/// Something that no end of a connection has.
+/// The status codes of HTTP (RFC 9110, 15).
+const STATUS: &str = "a status is 100 to 599, or null where there is no HTTP answer";
+const HEADERS: &str = "`headers` maps names in lower case to texts";
+const BODY: &str = "`body` is a text";
+
+/// Something that is never there.
 #[derive(Debug)]
-pub(crate) struct EndMistake {
+pub(crate) struct ValueMistake {
     /// JSON Pointer, from the condition on.
     pub at: String,
     /// What is wrong.
@@ -22,27 +32,39 @@ pub(crate) struct EndMistake {
     pub hint: String,
 }
 
-/// Whose close frame a condition is about.
+/// What a condition is about.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Sender(Direction);
-
-/// Values of a part of an end (`with`) that it cannot have. Names of its fields are not looked at.
-pub(crate) fn mistakes_of_part(part: &Value, dir: Direction) -> Vec<EndMistake> {
-    let sender = Sender(if part["by"] == json!("client") { Direction::Send } else { dir });
-    let mut found = Vec::new();
-    for (field, value) in part.as_object().into_iter().flatten() {
-        sender.value(field, value, format!("/{}", escape_token(field)), &mut found);
-    }
-    found
+pub(crate) enum ValuesOf {
+    /// The end of a connection, with the close frame of this side.
+    End(Direction),
+    /// An HTTP answer.
+    Answer,
 }
 
-/// What a JSON Schema of an end asks for that it does not have.
-pub(crate) fn mistakes_of_schema(schema: &Value, dir: Direction) -> Vec<EndMistake> {
-    let mut found = Vec::new();
-    let by = schema.pointer("/properties/by/const");
-    let sender = Sender(if by == Some(&json!("client")) { Direction::Send } else { dir });
-    sender.whole(schema, "", &mut found);
-    found
+impl ValueMistake {
+    /// The field of the whole that a mistake in a condition is about.
+    pub fn field(&self, condition: &Value) -> Option<String> {
+        let mut tokens = self.at.split('/').skip(1).map(unescape_token);
+        while let Some(token) = tokens.next() {
+            match token.as_str() {
+                "properties" => return tokens.next(),
+                "required" => return condition.pointer(&self.at)?.as_str().map(str::to_owned),
+                "not" | "if" | "then" | "else" => {}
+                "allOf" | "anyOf" | "oneOf" => drop(tokens.next()),
+                // A part names its fields itself.
+                _ => return Some(token),
+            }
+        }
+        None
+    }
+}
+
+impl Protocol {
+    /// Whether a message of the server may have a field, as far as its schema says what it has; `None`: it is no such message.
+    pub(crate) fn may_have_field(&self, name: &str, field: &str) -> Option<bool> {
+        let message = self.messages.get(self.index_of(name, Direction::Recv)?)?;
+        Some(message.may_have(&[field.to_owned()]))
+    }
 }
 
 /// A close code that the server cannot send, and what to do.
@@ -50,47 +72,88 @@ pub(crate) fn mistake_of_code(code: u16) -> Option<(String, &'static str)> {
     (!may_be_sent(code)).then(|| (format!("no server may send the close code {code} (RFC 6455, 7.4)"), CODES))
 }
 
-impl Sender {
-    fn value(self, field: &str, value: &Value, at: String, found: &mut Vec<EndMistake>) {
+impl ValuesOf {
+    /// Values of a part (`with`) that it cannot have. Names of its fields are not looked at.
+    pub fn mistakes_of_part(self, part: &Value) -> Vec<ValueMistake> {
+        let own = self.sent_by(&part["by"]);
+        let mut found = Vec::new();
+        for (field, value) in part.as_object().into_iter().flatten() {
+            own.value(field, value, format!("/{}", escape_token(field)), &mut found);
+        }
+        found
+    }
+
+    /// What a JSON Schema asks for that it does not have.
+    pub fn mistakes_of_schema(self, schema: &Value) -> Vec<ValueMistake> {
+        let mut found = Vec::new();
+        let by = schema.pointer("/properties/by/const").unwrap_or(&Value::Null);
+        self.sent_by(by).whole(schema, "", &mut found);
+        found
+    }
+
+    /// A client may send what a server may not: the condition says by whom it is.
+    fn sent_by(self, by: &Value) -> Self {
+        match self {
+            Self::End(_) if by == "client" => Self::End(Direction::Send),
+            other => other,
+        }
+    }
+
+    fn fields(self) -> &'static [&'static str] {
+        match self {
+            Self::End(_) => &END,
+            Self::Answer => &HTTP_ANSWER,
+        }
+    }
+
+    /// What it is called.
+    fn title(self) -> &'static str {
+        match self {
+            Self::End(_) => "the end of a connection",
+            Self::Answer => "an HTTP answer",
+        }
+    }
+
+    fn value(self, field: &str, value: &Value, at: String, found: &mut Vec<ValueMistake>) {
         if value.as_str().is_some_and(|text| text.contains("{{")) {
             return;
         }
-        let (message, hint) = match field {
-            "code" => match value.as_u64().and_then(|code| u16::try_from(code).ok()) {
-                Some(_) if self.0 == Direction::Send => return,
-                Some(code) => match mistake_of_code(code) {
-                    Some(mistake) => mistake,
-                    None => return,
-                },
-                None if value.is_null() => return,
-                None => (format!("{value} is no close code"), CODES),
+        let (message, hint) = match self {
+            Self::End(dir) => match wrong_end(field, value, dir) {
+                Some(mistake) => mistake,
+                None => return,
             },
-            "by" if !["client", "server"].map(Value::from).contains(value) => {
-                (format!("no connection is ended by {value}"), "`by` is `server` or `client`")
-            }
-            "clean" if !value.is_boolean() => {
-                (format!("`clean` is never {value}"), "`clean` is true (there was a close frame) or false")
-            }
-            "reason" if !value.is_string() && !value.is_null() => (
-                format!("a reason is never {value}"),
-                "`reason` is a text, or null where there is no close frame",
-            ),
-            _ => return,
+            Self::Answer => match (field, value) {
+                ("status", Value::Null) => return,
+                ("status", value) if !is_status(value) => (format!("{value} is no HTTP status"), STATUS),
+                ("headers", Value::Object(map)) => {
+                    for (name, value) in map.iter().filter(|(_, value)| !value.is_string()) {
+                        let message = format!("a header is never {value}");
+                        let at = format!("{at}/{}", escape_token(name));
+                        found.push(ValueMistake { at, message, hint: HEADERS.to_owned() });
+                    }
+                    return;
+                }
+                ("headers", value) => (format!("`headers` is never {value}"), HEADERS),
+                ("body", value) if !value.is_string() => (format!("a body is never {value}"), BODY),
+                _ => return,
+            },
         };
-        found.push(EndMistake { at, message, hint: hint.to_owned() });
+        found.push(ValueMistake { at, message, hint: hint.to_owned() });
     }
 
-    /// A schema of the whole end.
-    fn whole(self, schema: &Value, at: &str, found: &mut Vec<EndMistake>) {
-        let unknown = |field: &str, at: String, found: &mut Vec<EndMistake>| {
-            let near = nearest(field, END).map(|near| format!("did you mean `{near}`?"));
-            let hint = near.unwrap_or_else(|| format!("it has `{}`", END.join("`, `")));
-            found.push(EndMistake { at, message: format!("the end of a connection has no `{field}`"), hint });
+    /// A schema of the whole.
+    fn whole(self, schema: &Value, at: &str, found: &mut Vec<ValueMistake>) {
+        let unknown = |field: &str, at: String, found: &mut Vec<ValueMistake>| {
+            let known = self.fields();
+            let near = nearest(field, known.iter().copied()).map(|near| format!("did you mean `{near}`?"));
+            let hint = near.unwrap_or_else(|| format!("it has `{}`", known.join("`, `")));
+            found.push(ValueMistake { at, message: format!("{} has no `{field}`", self.title()), hint });
         };
         for (field, below) in schema["properties"].as_object().into_iter().flatten() {
             let at = format!("{at}/properties/{}", escape_token(field));
             // `false`: the field must not be there.
-            if !END.contains(&field.as_str()) {
+            if !self.fields().contains(&field.as_str()) {
                 if below != &Value::Bool(false) {
                     unknown(field, at, found);
                 }
@@ -103,7 +166,7 @@ impl Sender {
             }
         }
         for (index, field) in schema["required"].as_array().into_iter().flatten().enumerate() {
-            if let Some(field) = field.as_str().filter(|field| !END.contains(field)) {
+            if let Some(field) = field.as_str().filter(|field| !self.fields().contains(field)) {
                 unknown(field, format!("{at}/required/{index}"), found);
             }
         }
@@ -113,7 +176,7 @@ impl Sender {
     }
 
     /// The constants of a schema of one field.
-    fn field(self, field: &str, schema: &Value, at: &str, found: &mut Vec<EndMistake>) {
+    fn field(self, field: &str, schema: &Value, at: &str, found: &mut Vec<ValueMistake>) {
         if let Some(value) = schema.get("const") {
             self.value(field, value, format!("{at}/const"), found);
         }
@@ -126,30 +189,61 @@ impl Sender {
     }
 
     /// Some value that the field can have must satisfy its schema.
-    fn possible(self, field: &str, schema: &Value, at: String, found: &mut Vec<EndMistake>) {
+    fn possible(self, field: &str, schema: &Value, at: String, found: &mut Vec<ValueMistake>) {
         if !crate::template::is_constant(schema) {
             return;
         }
         let Ok(compiled) = Schema::new(schema) else { return };
-        let mut codes = (0..=u16::MAX).filter(|code| self.0 == Direction::Send || may_be_sent(*code));
-        let hint = match field {
-            "code" if !codes.any(|code| compiled.is_valid(&json!(code))) => CODES,
-            "clean" if ![true, false].iter().any(|clean| compiled.is_valid(&json!(clean))) => {
-                "`clean` is true or false"
+        let none_of = |values: &[Value]| !values.iter().any(|value| compiled.is_valid(value));
+        let lacks_text = || schema.get("type").is_some_and(|kind| !names_text(kind));
+        let hint = match (self, field) {
+            (Self::End(dir), "code") => {
+                let mut codes = (0..=u16::MAX).filter(|code| dir == Direction::Send || may_be_sent(*code));
+                if codes.any(|code| compiled.is_valid(&json!(code))) {
+                    return;
+                }
+                CODES
             }
-            "by" if !["server", "client"].iter().any(|by| compiled.is_valid(&json!(by))) => {
-                "`by` is `server` or `client`"
-            }
-            "reason" if schema.get("type").is_some_and(|kind| !names_text(kind)) => {
-                "`reason` is a text, or null where there is no close frame"
-            }
+            (_, "clean") if none_of(&[json!(true), json!(false)]) => "`clean` is true or false",
+            (_, "by") if none_of(&[json!("server"), json!("client")]) => "`by` is `server` or `client`",
+            (_, "reason") if lacks_text() => "`reason` is a text, or null where there is no close frame",
+            (_, "status") if !(100..600_u16).any(|status| compiled.is_valid(&json!(status))) => STATUS,
+            (_, "body") if lacks_text() => BODY,
             _ => return,
         };
-        if compiled.is_valid(&Value::Null) && field != "clean" && field != "by" {
+        if compiled.is_valid(&Value::Null) && !["clean", "by", "body"].contains(&field) {
             return;
         }
-        let message = format!("no `{field}` of the end of a connection satisfies this");
-        found.push(EndMistake { at, message, hint: hint.to_owned() });
+        let message = format!("no `{field}` of {} satisfies this", self.title());
+        found.push(ValueMistake { at, message, hint: hint.to_owned() });
+    }
+}
+
+/// Whether a value is a status of HTTP.
+fn is_status(value: &Value) -> bool {
+    value.as_u64().is_some_and(|status| (100..600).contains(&status))
+}
+
+/// A value that the end of a connection does not have in a field, and what it has.
+fn wrong_end(field: &str, value: &Value, dir: Direction) -> Option<(String, &'static str)> {
+    match field {
+        "code" => match value.as_u64().and_then(|code| u16::try_from(code).ok()) {
+            Some(_) if dir == Direction::Send => None,
+            Some(code) => mistake_of_code(code),
+            None if value.is_null() => None,
+            None => Some((format!("{value} is no close code"), CODES)),
+        },
+        "by" if !["client", "server"].map(Value::from).contains(value) => {
+            Some((format!("no connection is ended by {value}"), "`by` is `server` or `client`"))
+        }
+        "clean" if !value.is_boolean() => {
+            Some((format!("`clean` is never {value}"), "`clean` is true (there was a close frame) or false"))
+        }
+        "reason" if !value.is_string() && !value.is_null() => {
+            let hint = "`reason` is a text, or null where there is no close frame";
+            Some((format!("a reason is never {value}"), hint))
+        }
+        _ => None,
     }
 }
 
@@ -189,7 +283,7 @@ mod tests {
             (json!({ "code": 4400.5 }), 1),
             (json!({ "by": "sever", "clean": "yes", "reason": 7 }), 3),
         ] {
-            assert_eq!(mistakes_of_part(&part, Direction::Recv).len(), wrong, "{part}");
+            assert_eq!(ValuesOf::End(Direction::Recv).mistakes_of_part(&part).len(), wrong, "{part}");
         }
         for (schema, wrong) in [
             (json!({ "properties": { "code": { "enum": [1000, 4400] }, "reason": { "minLength": 1 } } }), 0),
@@ -207,8 +301,55 @@ mod tests {
             (json!({ "properties": { "reason": { "type": "integer" } } }), 1),
             (json!({ "properties": { "by": { "const": "client" }, "code": { "const": 1005 } } }), 0),
         ] {
-            let found = mistakes_of_schema(&schema, Direction::Recv);
+            let found = ValuesOf::End(Direction::Recv).mistakes_of_schema(&schema);
             assert_eq!(found.len(), wrong, "{schema}: {found:?}");
         }
+    }
+
+    #[test]
+    fn only_what_an_http_answer_can_have_is_asked_for() {
+        for (part, wrong) in [
+            (
+                json!({ "status": 401, "headers": { "www-authenticate": "Bearer", "x": "{{x}}" }, "body": "" }),
+                0,
+            ),
+            (json!({ "status": null }), 0),
+            (json!({ "status": "{{status}}", "headers": "{{headers}}" }), 0),
+            (json!({ "status": 4401 }), 1),
+            (json!({ "status": 99 }), 1),
+            (json!({ "status": "401" }), 1),
+            (json!({ "headers": { "retry-after": 5 } }), 1),
+            (json!({ "headers": [], "body": null }), 2),
+        ] {
+            assert_eq!(ValuesOf::Answer.mistakes_of_part(&part).len(), wrong, "{part}");
+        }
+        for (schema, wrong) in [
+            (json!({ "required": ["status"], "properties": { "status": { "enum": [401, 403, null] } } }), 0),
+            (json!({ "properties": { "status": { "minimum": 400, "maximum": 499 }, "code": false } }), 0),
+            (json!({ "properties": { "status": { "type": "null" }, "body": { "pattern": "x" } } }), 0),
+            (json!({ "properties": { "status": { "const": 4401 } } }), 1),
+            (json!({ "properties": { "status": { "minimum": 600, "type": "integer" } } }), 1),
+            (json!({ "properties": { "status": { "type": "string" } } }), 1),
+            (json!({ "properties": { "body": { "type": "object" } } }), 1),
+            (json!({ "anyOf": [{ "required": ["code"] }, { "properties": { "statu": {} } }] }), 2),
+        ] {
+            let found = ValuesOf::Answer.mistakes_of_schema(&schema);
+            assert_eq!(found.len(), wrong, "{schema}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn a_mistake_names_its_field() {
+        for (condition, field) in [
+            (json!({ "properties": { "code": { "const": 1006 } } }), "code"),
+            (json!({ "anyOf": [{ "not": { "required": ["kind"] } }] }), "kind"),
+            (json!({ "if": { "properties": { "kind": {} } } }), "kind"),
+        ] {
+            let found = ValuesOf::End(Direction::Recv).mistakes_of_schema(&condition);
+            assert_eq!(found[0].field(&condition).as_deref(), Some(field), "{condition}");
+        }
+        let part = json!({ "code": 1006 });
+        let found = ValuesOf::End(Direction::Recv).mistakes_of_part(&part);
+        assert_eq!(found[0].field(&part).as_deref(), Some("code"));
     }
 }

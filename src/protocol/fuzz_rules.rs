@@ -52,6 +52,10 @@ pub struct Fuzzing {
     /// a query that it cannot parse.
     #[serde(default)]
     pub closes: IndexMap<String, Vec<u16>>,
+    /// Close codes with which the server may end a connection because another client of its session connects or sends something: the
+    /// session is taken over. What the client of the older connection then lacks is no finding.
+    #[serde(default)]
+    pub taken_over: Vec<u16>,
     /// Commands that are not sent.
     #[serde(default)]
     pub avoid: Vec<String>,

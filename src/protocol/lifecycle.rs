@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Protocol;
-use super::end_values::{mistakes_of_part, mistakes_of_schema};
+use super::end_values::ValuesOf;
 use crate::source::{Diagnostic, Diagnostics};
 use crate::trace::Direction;
 
@@ -60,8 +60,8 @@ impl ConnectionEvent {
         errors: &mut Diagnostics,
     ) {
         if self == Self::Close {
-            let parts = with.into_iter().flat_map(|with| mistakes_of_part(with, dir));
-            let schemas = schema.into_iter().flat_map(|schema| mistakes_of_schema(schema, dir));
+            let parts = with.into_iter().flat_map(|with| ValuesOf::End(dir).mistakes_of_part(with));
+            let schemas = schema.into_iter().flat_map(|schema| ValuesOf::End(dir).mistakes_of_schema(schema));
             let told = parts.chain(schemas).map(|one| Diagnostic::new(one.message).hint(one.hint));
             errors.0.extend(told);
         }

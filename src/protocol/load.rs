@@ -7,6 +7,7 @@ use indexmap::IndexMap;
 use serde_json::{Map, Value, json};
 
 use super::annotation::Annotations;
+use super::asyncapi::check_asyncapi;
 use super::extension::{Extension, MessageExtension, ReadingName};
 use super::names::by_own_names;
 use super::path::Path;
@@ -163,14 +164,21 @@ fn compile_with(
         Some(extension) if api.is_shipped() => Some(extension.take()),
         extension => extension.cloned(),
     };
-    let Some(extension) = extension else {
-        return Err(Diagnostic::new("the document has no `x-frameproof`")
-            .at(api, "", Part::Value)
-            .hint("see docs/protocols.md, section 4")
-            .into());
-    };
-    let extension: Extension = decode_value(extension, api, "/x-frameproof")?;
     let mut errors = Diagnostics::default();
+    if !api.is_shipped() {
+        check_asyncapi(&document, api, &mut errors);
+    }
+    let Some(extension) = extension else {
+        // A misspelt key says so itself.
+        if errors.0.is_empty() {
+            let missing = Diagnostic::new("the document has no `x-frameproof`").at(api, "", Part::Value);
+            errors.push(missing.hint("see docs/protocols.md, section 4"));
+        }
+        return Err(errors);
+    };
+    let Some(extension) = errors.take::<Extension>(decode_value(extension, api, "/x-frameproof")) else {
+        return Err(errors);
+    };
     if !api.is_shipped() {
         check_references(&document, &document, api, Path::Root, &mut errors);
     }

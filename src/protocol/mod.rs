@@ -3,6 +3,7 @@
 
 mod address;
 mod annotation;
+mod asyncapi;
 mod barrier;
 mod batches;
 mod bundle;
@@ -55,7 +56,7 @@ pub use client_rules::{Act as ClientAct, Automatic, ClientRule};
 pub use connection_rules::{OFFER, Parameter, UpgradeRules};
 pub use deciders::{Decider, Deciders};
 pub use dialect::{Dialect, DialectChoice, Respelling, SpeltValue};
-pub(crate) use end_values::{EndMistake, mistake_of_code, mistakes_of_part, mistakes_of_schema};
+pub(crate) use end_values::{HTTP_ANSWER, ValueMistake, ValuesOf, mistake_of_code};
 pub use explore_rules::{Explore, ScriptedTurn, Shared};
 pub use extension::{Extension, OneOrMany, Pattern, Reading, ReadingName};
 pub use fuzz_rules::{FieldRule, Fuzzing, IdRule, Place, Refusal, Refusals, Situation};

@@ -163,7 +163,7 @@ refer!(Invariant { parts: [monitor], ids: [], other: [about, warns] });
 refer!(Fuzzing {
     parts: [refused, seen, ids, prepare, states, rest, phases],
     ids: [survives, unchanged, isolated],
-    other: [fresh, closes, avoid, suspend]
+    other: [fresh, closes, taken_over, avoid, suspend]
 });
 refer!(Refusals {
     parts: [no_json, no_object, no_type, unknown_type, server_type, missing, invalid, undeclared, fields],

@@ -63,7 +63,7 @@ fn an_example_without_a_payload_is_refused() {
     let protocol = Protocol::embedded_names()[0];
     let loaded = Protocol::embedded(protocol, &LoadOptions::default()).expect("it loads");
     let name = loaded.messages[0].place.rsplit('/').next().expect("a name");
-    let text = format!("components: {{ messages: {{ {name}: {{ examples: [{{ paylod: {{}} }}] }} }} }}\n");
+    let text = format!("components: {{ messages: {{ {name}: {{ examples: [{{ name: short }}] }} }} }}\n");
     std::fs::write(&overlay, text).expect("written");
     let options = LoadOptions { overlays: vec![overlay], ..LoadOptions::default() };
     let error = Protocol::embedded(protocol, &options).expect_err("refused").to_string();

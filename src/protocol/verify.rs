@@ -150,42 +150,12 @@ fn verify_echoes(protocol: &Protocol, api: &Document, errors: &mut Diagnostics) 
     }
 }
 
-/// What AsyncAPI 3.0 has under `components`.
-const COMPONENTS: &[&str] = &[
-    "schemas",
-    "servers",
-    "channels",
-    "operations",
-    "messages",
-    "securitySchemes",
-    "serverVariables",
-    "parameters",
-    "correlationIds",
-    "replies",
-    "replyAddresses",
-    "externalDocs",
-    "tags",
-    "operationTraits",
-    "messageTraits",
-    "serverBindings",
-    "channelBindings",
-    "operationBindings",
-    "messageBindings",
-];
-
-/// A misspelt key there would be passed over in silence; in an overlay that is the likely mistake.
+/// A message that no operation has would be passed over in silence; in an overlay, a misspelt name is the likely mistake.
 fn verify_components(protocol: &Protocol, api: &Document, document: &Value, errors: &mut Diagnostics) {
     let keys = |at: &str| {
         let map = document.pointer(at).and_then(Value::as_object);
         map.into_iter().flat_map(|map| map.keys().cloned()).collect::<Vec<_>>()
     };
-    for key in
-        keys("/components").iter().filter(|key| !COMPONENTS.contains(&key.as_str()) && !key.starts_with("x-"))
-    {
-        let diagnostic = Diagnostic::new(format!("`components` has no `{key}`"));
-        let diagnostic = diagnostic.suggest(key, COMPONENTS.iter().copied());
-        errors.push(diagnostic.at(api, &format!("/components/{}", escape_token(key)), Part::Key));
-    }
     for key in keys("/components/messages") {
         let at = format!("/components/messages/{}", escape_token(&key));
         if !protocol.messages.iter().any(|message| message.place == at) {

@@ -57,6 +57,7 @@ fn verify_refusals(protocol: &Protocol, api: &Document, errors: &mut Diagnostics
         let at = format!("/x-frameproof/fuzzing/closes/{}", escape_token(command));
         verify_codes(codes, &at, api, errors);
     }
+    verify_codes(&protocol.extension.fuzzing.taken_over, "/x-frameproof/fuzzing/taken-over", api, errors);
     let ids = protocol.extension.fuzzing.ids.iter();
     let ids = ids.map(|(name, rule)| {
         (format!("/x-frameproof/fuzzing/ids/{}/unknown", escape_token(name)), rule.unknown.as_ref())

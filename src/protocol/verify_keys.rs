@@ -1,6 +1,6 @@
 //! The keys of monitors.
 
-use super::end_values::mistakes_of_schema;
+use super::end_values::ValuesOf;
 use super::path::INVARIANTS;
 use super::rules::{Rule, Scope};
 use super::{ConnectionEvent, Matcher, Pattern, Protocol};
@@ -33,7 +33,8 @@ pub(super) fn verify_keys(protocol: &Protocol, api: &Document, errors: &mut Diag
             && let Some(dir) = only_ends(&rule.message, protocol)
             && rule.at.is_none()
         {
-            for mistake in rule.schema.iter().flat_map(|schema| mistakes_of_schema(schema, dir)) {
+            for mistake in rule.schema.iter().flat_map(|schema| ValuesOf::End(dir).mistakes_of_schema(schema))
+            {
                 let place = at(&format!("holds/schema{}", mistake.at));
                 errors.push(Diagnostic::new(mistake.message).hint(mistake.hint).at(api, &place, Part::Value));
             }

@@ -301,7 +301,12 @@ fn frames(case: &CaseReport, failures: &[Failure], out: &mut String) {
     if !case.wire.is_empty() {
         let _ = writeln!(out, "\nlast frames (> shows the failure):");
     }
-    for ShownFrame { line, marked, .. } in case.last_frames(FRAMES, failures) {
+    for frame in case.last_frames(FRAMES, failures) {
+        if let Some(summary) = frame.summary() {
+            let _ = writeln!(out, "  {summary}");
+            continue;
+        }
+        let ShownFrame { line, marked, .. } = frame;
         let sign = if marked { '>' } else { ' ' };
         let _ = writeln!(out, "{sign}{:>9.1} ms  {:<8} {} {}", line.ms, line.client, line.way, line.text);
     }

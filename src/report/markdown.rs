@@ -155,6 +155,10 @@ fn failed(failure: &Failure, started: &RunStarted) -> String {
 fn frames(case: &CaseReport, failures: &[Failure]) -> String {
     let mut text = String::new();
     for shown in case.last_frames(FRAMES, failures).into_iter().rev().take(2 * FRAMES).rev() {
+        if let Some(summary) = shown.summary() {
+            let _ = writeln!(text, "  {summary}");
+            continue;
+        }
         let (line, mark) = (shown.line, if shown.marked { '>' } else { ' ' });
         let frame = escape::terminal(&line.text);
         let _ = writeln!(

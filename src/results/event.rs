@@ -235,23 +235,34 @@ impl CaseReport {
         failures.map(|failure| failure.message.as_str()).or(self.reason.as_deref())
     }
 
-    /// The last `count` lines of the wire log that are not ambient, and those that show the failures wherever they are, in the
-    /// order of time: two clients' lines were noted as they were looked at.
+    /// The last `count` lines of the wire log that are neither ambient nor automatic, what is automatic among them, and the lines that
+    /// show the failures wherever they are, in the order of time: two clients' lines were noted as they were looked at.
     pub fn last_frames(&self, count: usize, failures: &[Failure]) -> Vec<ShownFrame<'_>> {
         let mut lines: Vec<&FrameRecord> = self.wire.iter().collect();
         lines.sort_by(|one, other| one.ms.total_cmp(&other.ms));
         // Heartbeats and the like would push out what matters.
-        let telling = lines.iter().enumerate().filter(|(_, line)| !line.ambient);
+        let telling = lines.iter().enumerate().filter(|(_, line)| !line.ambient && !line.automatic);
         let from = telling.rev().nth(count.saturating_sub(1)).map_or(0, |(place, _)| place);
         let mut next = 0;
-        let mut shown = Vec::new();
+        let mut shown: Vec<ShownFrame<'_>> = Vec::new();
+        // Of the automatic lines that are shown last.
+        let mut run = 0;
         for (place, line) in lines.into_iter().enumerate() {
             // The wire log of a flaky case is that of the attempt that passed.
             let shows = |failure: &Failure| failure.frames.contains(&line.index);
             let marked = self.verdict != Verdict::Flaky && failures.iter().any(shows);
-            if marked || (place >= from && !line.ambient) {
-                shown.push(ShownFrame { line, marked, gap: place != next });
-                next = place + 1;
+            let is_quiet = line.ambient && !line.automatic;
+            if !marked && (place < from || is_quiet) {
+                continue;
+            }
+            let is_automatic = line.automatic && !marked;
+            run = if is_automatic { run + 1 } else { 0 };
+            let gap = place != next;
+            next = place + 1;
+            match shown.last_mut() {
+                // One is as short as what would be told of it.
+                Some(before) if run > 1 => *before = ShownFrame { line, folded: run, ..*before },
+                _ => shown.push(ShownFrame { line, marked, gap, folded: 0 }),
             }
         }
         shown
@@ -357,5 +368,40 @@ mod tests {
         let shown = case.last_frames(3, std::slice::from_ref(&failure));
         let shown: Vec<_> = shown.iter().map(|shown| (shown.line.index, shown.marked, shown.gap)).collect();
         assert_eq!(shown, [(0, true, false), (2, false, false), (1, false, true), (4, false, false)]);
+    }
+
+    #[test]
+    fn runs_of_automatic_messages_are_told_in_one_line() {
+        // `+`: automatic; `~`: ambient; `*`: both; `.`: neither.
+        let shown = |signs: &str, marked: &[u64]| {
+            let wire = signs.chars().enumerate().map(|(at, sign)| {
+                let mut line = line(at as u64, at as f64, "~*".contains(sign));
+                line["automatic"] = json!("+*".contains(sign));
+                line
+            });
+            let mut case: CaseReport = serde_json::from_value(json!({
+                "case": "a/b", "title": "", "file": "", "line": 1, "verdict": "failed", "seconds": 1.0, "started": 0.0,
+                "reproduce": "", "failures": [], "earlier": [], "exercised": {}, "wire_omitted": 0, "wire": [],
+            }))
+            .expect("a report");
+            case.wire = serde_json::from_value(wire.collect()).expect("lines");
+            let failure = Failure::new(crate::results::Check::Step, Verdict::Failed, "wrong");
+            let failure = failure.shown_by(marked.iter().copied());
+            let told = |shown: &ShownFrame<'_>| {
+                let gap = if shown.gap { "…" } else { "" };
+                match shown.folded {
+                    0 => format!("{gap}{}", shown.line.index),
+                    count => format!("{gap}({count} to {})", shown.line.index),
+                }
+            };
+            case.last_frames(2, &[failure]).iter().map(told).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(shown("...++.++++", &[]), "…2 (2 to 4) 5 (4 to 9)");
+        // One alone is shown, and heartbeats without an answer neither part a run nor count.
+        assert_eq!(shown("..+.", &[]), "…1 2 3");
+        assert_eq!(shown("..+~+*+", &[]), "0 1 (4 to 6)");
+        // What shows the failure is shown.
+        assert_eq!(shown("..+++++", &[4]), "0 1 (2 to 3) 4 (2 to 6)");
+        assert_eq!(shown("++++", &[]), "(4 to 3)");
     }
 }

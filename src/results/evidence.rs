@@ -48,6 +48,9 @@ pub struct FrameRecord {
     /// The protocol lets this come at any time: a heartbeat, for example.
     #[serde(default)]
     pub ambient: bool,
+    /// The client sent it by itself, as the protocol's `client` says, or the server's message made it do so: a heartbeat and its answer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub automatic: bool,
     /// Bytes cut off the end of `text`.
     #[serde(default)]
     pub cut: usize,
@@ -65,6 +68,15 @@ pub struct ShownFrame<'c> {
     pub marked: bool,
     /// Lines before it, and after the one shown before it, are left out.
     pub gap: bool,
+    /// It is the last of so many automatic messages, which are told in one line instead. 0: it is shown itself.
+    pub folded: usize,
+}
+
+impl ShownFrame<'_> {
+    /// What is told instead of automatic messages, if it stands for some.
+    pub fn summary(&self) -> Option<String> {
+        (self.folded > 0).then(|| format!("… {} automatic messages", self.folded))
+    }
 }
 
 /// A line that a launched process wrote.

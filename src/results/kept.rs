@@ -348,6 +348,7 @@ mod tests {
             kind: None,
             text: "x".repeat(2048),
             ambient: false,
+            automatic: false,
             cut: 0,
             states: Vec::new(),
         }

@@ -267,8 +267,10 @@ pub struct WriteBytes {
 /// What a step waits for, or rules out.
 #[derive(Debug, Clone, Default)]
 pub struct Awaited {
-    /// Message types, `turn-end` and `close`: any of them.
+    /// Message types, `turn-end` and `close`: any of them. None: the refusal of a connection.
     pub names: Vec<String>,
+    /// It is the refusal of a connection.
+    pub refusal: bool,
     /// A part of it.
     pub with: Option<Value>,
     /// What it satisfies.

@@ -17,10 +17,9 @@ use super::frame::unhex;
 use super::recovery::Gaps;
 use super::template;
 use super::verbs::{VERBS, takes, taking};
-use super::verify::{CLOSE, REFUSAL, REFUSED, TURN_END, means};
+use super::verify::{CLOSE, REFUSED, TURN_END, means};
 use crate::protocol::{
-    Answer, END, EndMistake, OneOrMany, Protocol, answer_mistakes, mistake_of_code, mistakes_of_part,
-    mistakes_of_schema,
+    Answer, END, HTTP_ANSWER, OneOrMany, Protocol, ValueMistake, ValuesOf, answer_mistakes, mistake_of_code,
 };
 use crate::source::{Part, escape_token};
 use crate::trace::Direction;
@@ -222,9 +221,23 @@ impl Compiler<'_> {
                 keep: given.keep,
                 leniency,
             }))
+        } else if let Some(client) = given.refusal.take() {
+            self.at_end.insert(Some(client.clone()), false);
+            Verb::Expect(Box::new(Expect {
+                by: Some(client),
+                awaited: self.refused(given, at),
+                save: std::mem::take(&mut given.save),
+                answer: None,
+                within: None,
+                count: 1,
+                past_errors: false,
+                keep: false,
+                leniency,
+            }))
         } else if let Some(schema) = given.check.take() {
             if self.at_end.get(&by) == Some(&true) {
-                self.end_mistakes(mistakes_of_schema(&schema, Direction::Recv), &format!("{at}/check"));
+                let mistakes = ValuesOf::End(Direction::Recv).mistakes_of_schema(&schema);
+                self.value_mistakes(mistakes, &format!("{at}/check"));
             }
             Verb::Check(Check { by, schema: self.constraint(schema, at, "check"), leniency })
         } else if let Some(names) = given.never.take() {
@@ -287,7 +300,9 @@ impl Compiler<'_> {
             self.mistake(format!("{at}/get"), Part::Value, format!("a path cannot contain {wrong:?}"), hint);
         }
         let mut with = given.with.take();
-        self.check_fields(with.as_ref(), &REFUSAL, "an answer", at);
+        self.check_fields(with.as_ref(), &HTTP_ANSWER, "an answer", at);
+        let answer = given.schema.as_ref();
+        self.values_asked_for(ValuesOf::Answer, with.as_ref(), answer, at, &|_| false);
         let is_object = with.as_ref().is_none_or(Value::is_object);
         if !is_object {
             let hint = "`with: { status: 200 }`";
@@ -381,29 +396,59 @@ impl Compiler<'_> {
     }
 
     fn awaited(&mut self, names: &[String], given: &mut file::Step, at: &str) -> Awaited {
+        if matches!(names, [name] if means(name, REFUSED, self.protocol)) {
+            return self.refused(given, at);
+        }
         let schema = given.schema.take().map(|schema| self.constraint(schema, at, "where"));
         let with = given.with.take();
-        let fields: Option<(&[&str], &str)> = match names {
-            [name] if means(name, CLOSE, self.protocol) => Some((&END, "the end of a connection")),
-            [name] if means(name, REFUSED, self.protocol) => Some((&REFUSAL, "a refusal")),
-            _ => None,
-        };
-        if let Some((fields, what)) = fields {
-            self.check_fields(with.as_ref(), fields, what, at);
+        let is_end = |name: &String| means(name, CLOSE, self.protocol);
+        let condition = schema.as_ref().map(|schema: &Constraint| &schema.given);
+        if names.iter().any(is_end) {
+            if names.len() == 1 {
+                self.check_fields(with.as_ref(), &END, "the end of a connection", at);
+            }
+            // What one of the messages may have is asked of that.
+            let protocol = self.protocol;
+            let others: Vec<&String> = names.iter().filter(|name| !is_end(name)).collect();
+            let elsewhere =
+                |field: &str| others.iter().any(|name| protocol.may_have_field(name, field).unwrap_or(true));
+            let end = ValuesOf::End(Direction::Recv);
+            self.values_asked_for(end, with.as_ref(), condition, at, &elsewhere);
         }
-        if let [name] = names
-            && means(name, CLOSE, self.protocol)
-        {
-            let part = with.iter().flat_map(|with| mistakes_of_part(with, Direction::Recv));
-            self.end_mistakes(part.collect(), &format!("{at}/with"));
-            let given = schema.iter().flat_map(|schema| mistakes_of_schema(&schema.given, Direction::Recv));
-            self.end_mistakes(given.collect(), &format!("{at}/where"));
-        }
-        Awaited { names: names.to_vec(), with, schema }
+        Awaited { names: names.to_vec(), refusal: false, with, schema }
     }
 
-    /// What a step asks of the end of a connection that no end has.
-    fn end_mistakes(&mut self, mistakes: Vec<EndMistake>, at: &str) {
+    /// The refusal of a connection, and what a step asks of it.
+    fn refused(&mut self, given: &mut file::Step, at: &str) -> Awaited {
+        let with = given.with.take();
+        self.check_fields(with.as_ref(), &HTTP_ANSWER, "a refusal", at);
+        self.values_asked_for(ValuesOf::Answer, with.as_ref(), given.schema.as_ref(), at, &|_| false);
+        let schema = given.schema.take().map(|schema| self.constraint(schema, at, "where"));
+        Awaited { names: Vec::new(), refusal: true, with, schema }
+    }
+
+    /// Tells of the values that a step asks for and that nothing of this kind has; `elsewhere`: whether something else that the step
+    /// waits for may have a field.
+    fn values_asked_for(
+        &mut self,
+        kind: ValuesOf,
+        with: Option<&Value>,
+        schema: Option<&Value>,
+        at: &str,
+        elsewhere: &dyn Fn(&str) -> bool,
+    ) {
+        let given = [("with", with, with.map(|with| kind.mistakes_of_part(with)))];
+        let conditions = [("where", schema, schema.map(|schema| kind.mistakes_of_schema(schema)))];
+        for (key, given, mistakes) in given.into_iter().chain(conditions) {
+            let mut mistakes = mistakes.unwrap_or_default();
+            mistakes.retain(|one| {
+                !given.and_then(|given| one.field(given)).is_some_and(|field| elsewhere(&field))
+            });
+            self.value_mistakes(mistakes, &format!("{at}/{key}"));
+        }
+    }
+
+    fn value_mistakes(&mut self, mistakes: Vec<ValueMistake>, at: &str) {
         for one in mistakes {
             self.mistake(format!("{at}{}", one.at), Part::Value, one.message, one.hint);
         }

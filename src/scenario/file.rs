@@ -172,6 +172,10 @@ pub struct Step {
     /// The server ends this client's connection, by a close frame with one of `codes` (`[]` or none: any that a server may
     /// send). Another code, or a TCP end without a close frame, violates the step's `covers`, and is a warning where it has none.
     pub ended: Option<String>,
+    /// The server has refused this client's connection, which an `open` with `may-refuse` wanted; `with`, `where` and `save` are about its
+    /// answer, which has `status` (null where there was no HTTP answer), `headers` (names in lower case) and `body` (its first 400
+    /// characters). The same as `expect: refused`, also in a protocol with a message called `refused`.
+    pub refusal: Option<String>,
     /// This number of the client's messages was refused: when the barrier is answered, as many error messages have come. They are
     /// removed from the received messages.
     #[schemars(range(max = 100_000))]
@@ -210,10 +214,11 @@ pub struct Step {
     /// `open`: which of the protocol's opening exchanges; `none` connects only. Default: the first.
     pub opening: Option<String>,
     /// `open`: values for the opening's templates, and for the parameter of the address that names the session.
-    /// `expect`, `never`, `repeat`: a part of the message, or of the end of the connection (`{ code: 4410 }`). `get`: a part of the
-    /// answer (`{ status: 200 }`).
+    /// `expect`, `never`, `repeat`: a part of the message, or of the end of the connection (`{ code: 4410 }`). `get`, `refusal`: a part
+    /// of the answer (`{ status: 200 }`).
     pub with: Option<Value>,
-    /// `open`: the server may refuse the connection; it counts as closed then, and `expect: refused` judges the refusal.
+    /// `open`: the server may refuse the connection; it counts as closed then, and `refusal` (or `expect: refused`) judges the
+    /// answer.
     #[serde(default)]
     pub may_refuse: bool,
     /// `open`, `get`: headers of the (upgrade) request, in place of those that the run sends; null: without this one.
@@ -225,10 +230,10 @@ pub struct Step {
     /// `covers`.
     pub selects: Option<String>,
     /// A JSON Schema. `expect`, `never`, `repeat`: of the message, or of the end of the connection; `joined`: of the text;
-    /// `expect_file`: of the file's text, or null where there is none; `get`: of the answer.
+    /// `expect_file`: of the file's text, or null where there is none; `get`, `refusal`: of the answer.
     #[serde(rename = "where")]
     pub schema: Option<Value>,
-    /// Values of the message, or of the end of the connection, to keep: variable to JSON Pointer.
+    /// Values of the message, of the end of the connection, or of the answer, to keep: variable to JSON Pointer.
     #[serde(default)]
     pub save: IndexMap<String, Pointer>,
     /// `expect`: the message is a request of the server's (see `requests` in the protocol), which is answered by this result. Without it and
@@ -267,13 +272,13 @@ pub struct Step {
     /// `expect`: skipped messages stay available to later steps. For messages that may come in any order.
     #[serde(default)]
     pub keep: bool,
-    /// `expect`, `never`, `check`, `rejected`: an ambiguity of the document that may permit the failure. It is a warning under the
+    /// `expect`, `never`, `check`, `rejected`, `refusal`: an ambiguity of the document that may permit the failure. It is a warning under the
     /// default answer, ignored under the lenient one, and a failure under the strict one.
     pub tolerated: Option<String>,
-    /// `expect`, `never`, `check`, `rejected`: an ambiguity of the document whose default answer permits both. A failure counts
+    /// `expect`, `never`, `check`, `rejected`, `refusal`: an ambiguity of the document whose default answer permits both. A failure counts
     /// under the strict answer only.
     pub allowed: Option<String>,
-    /// `expect`, `never`, `check`: a failure is only a warning, whatever it violates.
+    /// `expect`, `never`, `check`, `refusal`: a failure is only a warning, whatever it violates.
     #[serde(default)]
     pub warns: bool,
     /// Any verb: the step is skipped unless this holds.
@@ -349,6 +354,7 @@ impl Step {
             ("settle", self.settle.is_some()),
             ("alive", self.alive.is_some()),
             ("ended", self.ended.is_some()),
+            ("refusal", self.refusal.is_some()),
             ("rejected", self.rejected.is_some()),
             ("unseen", self.unseen.is_some()),
             ("restart", self.restart.is_some()),

@@ -61,6 +61,7 @@ pub const VERBS: &[VerbInfo] = &[
     verb("settle", "NAME", &[]),
     verb("alive", "NAME", &["codes"]),
     verb("ended", "NAME", &["codes"]),
+    verb("refusal", "NAME", &["with", "where", "save", "tolerated", "allowed", "warns"]),
     verb("rejected", "N", &["as", "tolerated", "allowed"]),
     verb("unseen", "TEXT", &["as"]),
     verb("restart", "hard", &[]),

@@ -30,9 +30,6 @@ pub(crate) fn means(name: &str, word: &str, protocol: &Protocol) -> bool {
     name == word && protocol.index_of(name, Direction::Recv).is_none()
 }
 
-/// What a step can ask of a refusal.
-pub(crate) const REFUSAL: [&str; 3] = ["status", "headers", "body"];
-
 /// Longest text that a flood may make, in bytes.
 const MAX_FLOOD: u64 = 64 << 20;
 /// Mistakes in the templates of one text that are told.
@@ -340,6 +337,7 @@ impl Checker<'_> {
             ("settle", &step.settle),
             ("alive", &step.alive),
             ("ended", &step.ended),
+            ("refusal", &step.refusal),
         ];
         for (field, client) in named {
             if let Some(client) = client

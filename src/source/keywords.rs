@@ -111,6 +111,19 @@ const FORMATS: &[&str] = &[
     "uuid",
 ];
 
+/// The key below which the extensions of this program stand in documents of other formats.
+pub(crate) const EXTENSION: &str = "x-frameproof";
+
+/// Most edits between a key and [`EXTENSION`], of which it is then a misspelling: words that others may use are further away.
+const MISSPELT: usize = 2;
+
+/// Whether a key is nearly that of the extension of this program: all others that begin with `x-` are everybody's own.
+pub(crate) fn misspells_extension(key: &str) -> bool {
+    let is_near =
+        key.starts_with("x-") && key.len().abs_diff(EXTENSION.len()) <= MISSPELT && key != EXTENSION;
+    is_near && strsim::damerau_levenshtein(&key.to_ascii_lowercase(), EXTENSION) <= MISSPELT
+}
+
 /// Nesting of a schema that is looked at.
 const DEEPEST: usize = 128;
 
@@ -124,6 +137,10 @@ fn check(schema: &Value, document: &Document, at: &str, depth: usize, errors: &m
     let Value::Object(map) = schema else { return };
     if depth == 0 {
         return;
+    }
+    for key in map.keys().filter(|key| misspells_extension(key)) {
+        let unknown = Diagnostic::new(format!("unknown extension `{key}`")).suggest(key, [EXTENSION]);
+        errors.push(unknown.at(document, &format!("{at}/{}", escape_token(key)), Part::Key));
     }
     for (key, value) in map.iter().filter(|(key, _)| !key.starts_with("x-")) {
         let place = format!("{at}/{}", escape_token(key));
@@ -177,6 +194,7 @@ mod tests {
             ("items: { not: { requird: [a] } }\n", "requird", "required", "s.yaml:1:17"),
             ("$defs: { a: { patern: x } }\n", "patern", "pattern", "s.yaml:1:15"),
             ("format: data-time\n", "data-time", "date-time", "s.yaml:1:9"),
+            ("items: { x-framepoof: {} }\n", "x-framepoof", "x-frameproof", "s.yaml:1:10"),
         ] {
             let shown = errors_of(text);
             for part in [&format!("`{word}`"), &format!("did you mean `{near}`?"), place] {
@@ -189,7 +207,7 @@ mod tests {
     fn names_that_are_no_keywords_are_let_alone() {
         for text in [
             "properties: { propertys: { type: string }, format: { const: { minimun: 3 } } }\n",
-            "x-own: { tipe: 1 }\nenum: [{ tipe: 1 }]\nrequired: [tipe]\ndefault: { tipe: 1 }\n",
+            "x-own: { tipe: 1 }\nx-framework: 1\nx-frameproof: {}\nenum: [{ tipe: 1 }]\nrequired: [tipe]\ndefault: { tipe: 1 }\n",
             "additionalProperties: false\nitems: true\nformat: '{{format}}'\n",
             "patternProperties: { '^tipe': {} }\ndependentRequired: { tipe: [a] }\n",
         ] {

@@ -1,11 +1,14 @@
 //! The beginning and the end of a connection in the patterns of monitors: live, and in recordings.
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 
 use crate::support::{frameproof, hand, own, text};
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
+use tokio::sync::watch;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 
@@ -301,6 +304,90 @@ fn the_fuzzer_judges_refusals_by_close() {
     }
 }
 
+/// Waits until a newer connection than this has the room.
+async fn replaced(newest: &mut watch::Receiver<u64>, own: u64) {
+    drop(newest.wait_for(|newest| *newest != own).await);
+}
+
+/// A server whose rooms have one connection each: a newer one takes the room over, and the older one is closed with 4411.
+fn taking_over() -> String {
+    let rooms: Arc<Mutex<HashMap<String, watch::Sender<u64>>>> = Arc::default();
+    hand::serve(move |stream| {
+        let rooms = Arc::clone(&rooms);
+        async move {
+            let Ok(mut socket) = tokio_tungstenite::accept_async(stream).await else { return };
+            let (mut own, mut seq) = (0, 0);
+            // Nobody else has the one that it begins with.
+            let (room, mut newest) = watch::channel(0);
+            loop {
+                let message = tokio::select! {
+                    biased;
+                    () = replaced(&mut newest, own) => {
+                        let reason = "session taken over".into();
+                        drop(socket.close(Some(CloseFrame { code: 4411.into(), reason })).await);
+                        // What the client sends meanwhile is read, so that the frame arrives.
+                        while let Some(Ok(_)) = socket.next().await {}
+                        return;
+                    }
+                    message = socket.next() => message,
+                };
+                let Some(Ok(message)) = message else { return };
+                let Message::Text(request) = message else { continue };
+                let request = serde_json::from_str::<Value>(&request).unwrap_or_default();
+                let answers = match request["type"].as_str() {
+                    Some("hello") if own == 0 => {
+                        let mut rooms = rooms.lock().expect("no panic");
+                        let new = format!("room-{}", rooms.len() + 1);
+                        let name = request["room"].as_str().unwrap_or(&new).to_owned();
+                        let room = rooms.entry(name.clone()).or_insert_with(|| room.clone());
+                        room.send_modify(|newest| *newest += 1);
+                        (own, newest) = (*room.borrow(), room.subscribe());
+                        vec![json!({ "type": "welcome", "room": name })]
+                    }
+                    Some("say") if request["text"].is_string() => {
+                        seq += 2;
+                        vec![
+                            json!({ "type": "said", "text": "hi", "seq": seq - 1 }),
+                            json!({ "type": "done", "seq": seq }),
+                        ]
+                    }
+                    _ => vec![json!({ "type": "error", "message": "no" })],
+                };
+                for answer in answers {
+                    drop(socket.send(Message::text(answer.to_string())).await);
+                }
+            }
+        }
+    })
+}
+
+/// `taken-over` of `fuzzing`: the fuzzer's own second client ends the connection of its first one.
+#[test]
+fn the_fuzzer_lets_a_client_take_a_session_over_where_it_may() {
+    for (codes, fails) in [("[4411]", false), ("[4410]", true)] {
+        let folder = project(&taking_over());
+        let patch = format!(
+            "x-frameproof: {{ session: {{ join: {{ field: /room }} }}, fuzzing: {{ taken-over: {codes} }} }}\n"
+        );
+        fs::write(folder.path().join("o.yaml"), patch).expect("written");
+        let arguments = ["fuzz", "--iterations", "48", "--overlay", "o.yaml", "--quiet-period", "50ms"];
+        let output = frameproof(folder.path(), &[&arguments[..], &["--max-findings", "8"]].concat());
+        let shown = text(&output.stdout) + &text(&output.stderr);
+        assert!(output.status.code().is_some_and(|code| code < 2), "{shown}");
+        assert_eq!(shown.contains("code 4411"), fails, "{shown}");
+        assert_eq!(shown.contains("FAIL"), fails, "{shown}");
+    }
+    let folder = project("ws://127.0.0.1:1");
+    fs::write(folder.path().join("o.yaml"), "x-frameproof: { fuzzing: { taken-over: [1006] } }\n")
+        .expect("written");
+    let output = frameproof(folder.path(), &["list", "--overlay", "o.yaml"]);
+    let shown = text(&output.stdout) + &text(&output.stderr);
+    assert!(
+        output.status.code() == Some(2) && shown.contains("no server may send the close code 1006"),
+        "{shown}"
+    );
+}
+
 #[test]
 fn steps_ask_only_for_what_an_end_can_have() {
     let folder = own::protocol(&["ask"], &["done"], "  turn: { start: { type: ask }, end: done }\n");
@@ -318,11 +405,33 @@ fn steps_ask_only_for_what_an_end_can_have() {
         ),
         ("- expect: close\n      - check: { properties: { code: { enum: [410] } } }", "the close code 410"),
         ("- ended: alice\n        codes: [410]", "the close code 410"),
+        // Of several names, none has it.
+        ("- expect: [done, close]\n        with: { code: 1006 }", "no server may send the close code 1006"),
+        ("- never: [done, close]\n        with: { clean: 1 }", "`clean` is never 1"),
+        (
+            "- expect: [done, close]\n        where: { properties: { code: { const: 2000 } } }",
+            "no server may send the close code 2000",
+        ),
+        ("- expect: refused\n        with: { status: 4401 }", "4401 is no HTTP status"),
+        (
+            "- expect: refused\n        where: { properties: { status: { const: 99 } } }",
+            "99 is no HTTP status",
+        ),
+        ("- get: /\n        with: { status: 600 }", "600 is no HTTP status"),
         ("- alive: alice\n        codes: [4400, 99]", "the close code 99"),
     ] {
         let (code, shown) = own::run(&folder, "ws://127.0.0.1:1", &format!("{open}      {step}\n"));
         assert!(code == Some(2) && shown.contains(error), "{step}\n{code:?} {shown}");
     }
+    // The message may have what the end has not.
+    let folder = own::protocol(&["ask"], &["done"], "  turn: { start: { type: ask }, end: done }\n");
+    let path = folder.path().join("own/asyncapi.yaml");
+    let api = fs::read_to_string(&path).expect("the protocol");
+    fs::write(&path, api.replace("{ const: done } }", "{ const: done }, code: { type: integer } }"))
+        .expect("written");
+    let steps = format!("{open}      - expect: [done, close]\n        with: {{ code: 7 }}\n");
+    let (code, shown) = own::run(&folder, "ws://127.0.0.1:1", &steps);
+    assert!(code != Some(2) && !shown.contains("close code"), "{code:?} {shown}");
     let rest =
         "  turn: { start: { type: ask }, end: done }\n  invariants:\n    x: { about: a, monitor: MONITOR }\n";
     for (monitor, error) in [

@@ -9,6 +9,7 @@ use frameproof::scenario::verbs::{COMMON, VERBS};
 use serde_json::Value;
 
 const ONE: &str = "{ open: alice }";
+const REFUSED: &str = "{ open: alice, opening: none, may-refuse: true, headers: { Upgrade: h2c } }";
 const ASK: &str = "{ send: { type: get_snapshot, req_id: r1 } }";
 const BAD: &str = "{ send: { type: frobnicate } }";
 const NO_UTF8: &str = "{ frame: { opcode: text, hex: ff } }";
@@ -38,6 +39,7 @@ const GOOD: &[(&str, &[&str], &str)] = &[
     ("settle", &[ONE], "settle: alice"),
     ("alive", &[ONE], "alive: alice"),
     ("ended", &[ONE, NO_UTF8], "ended: alice"),
+    ("refusal", &[REFUSED], "refusal: alice"),
     ("rejected", &[ONE, BAD], "rejected: 1"),
     ("unseen", &[ONE], "unseen: nowhere"),
     ("restart", &[ONE], "restart: hard"),
@@ -118,6 +120,7 @@ fn a_failing_step_breaks_what_it_covers_when_its_condition_holds() {
         ),
         ("ended", &[ONE, NO_UTF8], "ended: alice, codes: [4000]"),
         ("alive", &[ONE, NO_UTF8, "{ expect: close }"], "alive: alice"),
+        ("refusal", &[REFUSED], "refusal: alice, with: { status: 404 }"),
         ("rejected", &[ONE], "rejected: 1"),
         ("unseen", &[ONE, TURN, "{ expect: turn-end }"], "unseen: Hel"),
         ("expect_file", &[ONE], "expect_file: nope, within: 20ms"),

@@ -56,6 +56,7 @@ pub(crate) fn frame(index: u64, way: Way, text: &str) -> FrameRecord {
         kind,
         text: text.into(),
         ambient: false,
+        automatic: false,
         cut: 7,
         states: vec![text.into()],
     }

@@ -64,6 +64,7 @@ fn events(text: &str) -> Vec<RunEvent> {
         exercised: BTreeMap::from([("CH-1".to_owned(), 1)]).into(),
         wire: vec![FrameRecord {
             ambient: false,
+            automatic: false,
             index: 0,
             ms: 1.0,
             client: text.into(),

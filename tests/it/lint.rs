@@ -134,8 +134,6 @@ const KNOWN: &[(&str, Rule, usize)] = &[
     ("minicodex", Rule::CannotFail, 5),
     ("tinyvex", Rule::HiddenEffect, 10),
     ("tinyvex", Rule::UndecidedCovers, 10),
-    // The description does not declare them: another server may have them elsewhere.
-    ("codex", Rule::UnknownPlace, 8),
     ("tinyvex", Rule::CannotFail, 5),
 ];
 

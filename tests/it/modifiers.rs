@@ -37,6 +37,8 @@ const NO_UTF8: &str = "{ frame: { opcode: text, hex: ff } }\n";
 const CLOSED: &str = "{ frame: { opcode: close, code: 4410, payload: gone } }\n";
 const TWO: &str = "{ open: alice }\n{ open: bob, session: other }\n";
 const ONE: &str = "{ open: alice }\n";
+/// The server answers the upgrade with 426.
+const REFUSED: &str = "{ open: alice, opening: none, may-refuse: true, headers: { Upgrade: h2c } }\n";
 const FAILS: &str = "{ assert: { equal: [1, 2] } }\n";
 
 /// A masked text frame that asks for a snapshot, in hexadecimal digits.
@@ -259,6 +261,15 @@ fn pairs() -> Vec<Pair> {
         "{ expect: snapshot }",
         "{ expect: snapshot, save: { x: /nope } }",
     ));
+    let refused = on(&[REFUSED, "STEP\n"]);
+    for (modifier, given) in [
+        ("with", "with: { status: 404 }"),
+        ("where", "where: { properties: { status: { const: 404 } } }"),
+        ("save", "save: { x: /nope }"),
+    ] {
+        let step = format!("{{ refusal: alice, {given} }}");
+        all.push(pair("refusal", modifier, &refused, "{ refusal: alice }", &step));
+    }
     all.push(pair(
         "expect",
         "count",
@@ -274,6 +285,7 @@ fn pairs() -> Vec<Pair> {
             ("check", &taken, "check: { properties: { req_id: { const: r9 } } }"),
             ("never", &asked, "never: snapshot"),
             ("rejected", &asked, "rejected: 1"),
+            ("refusal", &refused, "refusal: alice, with: { status: 404 }"),
         ] {
             if verb != "rejected" || name != "warns" {
                 all.push(pair(

@@ -4,7 +4,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
 
-use crate::support::{frameproof, text};
+use crate::support::{frameproof, own, text};
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
@@ -222,4 +222,47 @@ fn the_example_of_codex_loads() {
     );
     // Every entry of the baseline names a case and a requirement that there are.
     assert!(!errors.contains("known.yaml"), "{errors}");
+}
+
+/// What AsyncAPI does not know would be passed over in silence: somebody has mistyped it.
+#[test]
+fn a_key_that_asyncapi_does_not_know_is_told() {
+    const TURN: &str = "  turn: { start: { type: ask }, end: done }\n";
+    for (right, wrong, shown) in [
+        ("    address: /ws", "    adress: /ws", "a channel has no key `adress`"),
+        ("      in-ask: {", "      in-ask: {", ""),
+        ("    messages:\n      in", "    mesages:\n      in", "did you mean `messages`?"),
+        ("    action: receive", "    action: receive\n    sumary: x", "did you mean `summary`?"),
+        ("channels:\n", "chanels:\n", "did you mean `channels`?"),
+        ("      name: ask\n", "      name: ask\n      x-framepoof: {}\n", "did you mean `x-frameproof`?"),
+        ("x-frameproof:", "x-framepoof:", "did you mean `x-frameproof`?"),
+        (
+            "    address: /ws",
+            "    address: /ws\n    x-frameproof: {}",
+            "`x-frameproof` has no effect in a channel",
+        ),
+        (
+            "    address: /ws",
+            "    address: /ws\n    x-own: { adress: 1 }\n    bindings: { ws: { query: {} } }",
+            "",
+        ),
+        ("{ const: ask }", "{ const: ask, x-framprof: {} }", "did you mean `x-frameproof`?"),
+    ] {
+        let folder = own::protocol(&["ask"], &["done"], TURN);
+        let path = folder.path().join("own/asyncapi.yaml");
+        let api = fs::read_to_string(&path).expect("the protocol");
+        assert!(api.contains(right), "{right}");
+        fs::write(&path, api.replacen(right, wrong, 1)).expect("written");
+        let (code, output) = own::load(&folder);
+        assert_eq!(code, Some(if shown.is_empty() { 0 } else { 2 }), "{wrong}\n{output}");
+        assert!(output.contains(shown), "{wrong}\n{output}");
+        assert_eq!(output.contains("asyncapi.yaml:"), !shown.is_empty(), "the place: {output}");
+    }
+    // An overlay is a part of the document.
+    let folder = own::protocol(&["ask"], &["done"], TURN);
+    fs::write(folder.path().join("o.yaml"), "channels: { c: { adress: / } }\n").expect("written");
+    let output =
+        frameproof(folder.path(), &["list", "--protocol", "own", "--requirements", "--overlay", "o.yaml"]);
+    let shown = text(&output.stdout) + &text(&output.stderr);
+    assert!(output.status.code() == Some(2) && shown.contains("o.yaml:1:18"), "{shown}");
 }

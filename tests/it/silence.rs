@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use crate::support::{frameproof, hand, text};
+use crate::support::{frameproof, hand, own, text};
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
@@ -104,4 +104,26 @@ fn a_finding_is_fixed_only_if_it_could_have_failed() {
     {
         assert!(shown.contains(line), "{line}: {shown}");
     }
+}
+
+/// Heartbeats that clients answer by themselves are neither what the server has to answer, nor what the excerpt is for.
+#[test]
+fn automatic_messages_are_no_news() {
+    let rest = "  turn: { start: { type: ask }, end: done }\n  client: { alive: { message: beat, send: { type: beat-ack } } }\n";
+    let folder = own::protocol(&["ask", "beat-ack"], &["done", "beat"], rest);
+    let url = own::serve_and(|_| Vec::new(), Some(r#"{"type":"beat"}"#));
+    let steps =
+        "      - open: alice\n      - send: { type: ask }\n      - expect: done\n        within: 600ms\n";
+    let (code, shown) = own::run(&folder, &url, steps);
+    assert_eq!(code, Some(1), "{shown}");
+    assert!(!shown.contains("`beat-ack`"), "{shown}");
+    let frames = |text: &str| text.lines().filter(|line| line.contains("beat")).count();
+    let junit = fs::read_to_string(folder.path().join("r.xml")).expect("the report");
+    for text in [&shown, &junit] {
+        assert!(text.contains(" automatic messages") && frames(text) <= 2, "{text}");
+        assert!(text.contains(r#""ask""#) || text.contains("&quot;ask&quot;"), "{text}");
+    }
+    let report = own::report(&folder);
+    let automatic = report["wire"].as_array().expect("lines").iter().filter(|line| line["automatic"] == true);
+    assert!(automatic.count() > 4, "{report}");
 }

@@ -6,27 +6,36 @@ use std::net::TcpListener;
 
 use crate::support::{frameproof, hand, text};
 
-/// Reads the request of each upgrade: without the token of the tests it is refused; `two` is selected where it is offered.
-fn guarded() -> String {
+/// A server that answers each upgrade by what the function makes of the headers, in lower case: lines to add, or a refusal.
+fn server(answer: fn(&str) -> Result<&'static str, &'static str>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("ws://{}/", listener.local_addr().expect("an address"));
     std::thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
             let (headers, _) = hand::request(&stream);
-            let lower = headers.join("\n").to_ascii_lowercase();
-            if lower.contains("x-token: wrong") {
-                let _ = stream.write_all(
-                    b"HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Bearer\r\nContent-Length: 9\r\n\r\nno token!",
-                );
-                continue;
+            match answer(&headers.join("\n").to_ascii_lowercase()) {
+                Ok(lines) => hand::accept(&mut stream, &headers, lines),
+                Err(refusal) => {
+                    let _ = stream.write_all(refusal.as_bytes());
+                    continue;
+                }
             }
-            let selected = if lower.contains("one, two") { "Sec-WebSocket-Protocol: two\r\n" } else { "" };
-            hand::accept(&mut stream, &headers, selected);
             // The connection stays open until the client goes.
             std::thread::spawn(move || std::io::copy(&mut stream, &mut std::io::sink()));
         }
     });
     url
+}
+
+/// Refuses the wrong token; `two` is selected where it is offered.
+fn guarded() -> String {
+    server(|headers| match headers {
+        headers if headers.contains("x-token: wrong") => {
+            Err("HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Bearer\r\nContent-Length: 9\r\n\r\nno token!")
+        }
+        headers if headers.contains("one, two") => Ok("Sec-WebSocket-Protocol: two\r\n"),
+        _ => Ok(""),
+    })
 }
 
 /// Exit code and output of a case with these steps.
@@ -196,25 +205,13 @@ fn a_parameter_of_the_target_is_a_variable() {
 
 /// Refuses every upgrade that lacks what the protocol has clients send.
 fn strict() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let url = format!("ws://{}/", listener.local_addr().expect("an address"));
-    std::thread::spawn(move || {
-        for mut stream in listener.incoming().flatten() {
-            let (headers, _) = hand::request(&stream);
-            let lower = headers.join("\n").to_ascii_lowercase();
-            let (tenant, offer) =
-                (lower.contains("x-tenant: demo"), lower.contains("sec-websocket-protocol: own.v1"));
-            if !tenant || !offer {
-                let status = if tenant { "400 Bad Request" } else { "401 Unauthorized" };
-                let _ =
-                    stream.write_all(format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n").as_bytes());
-                continue;
-            }
-            hand::accept(&mut stream, &headers, "Sec-WebSocket-Protocol: own.v1\r\n");
-            std::thread::spawn(move || std::io::copy(&mut stream, &mut std::io::sink()));
+    server(|headers| {
+        match (headers.contains("x-tenant: demo"), headers.contains("sec-websocket-protocol: own.v1")) {
+            (true, true) => Ok("Sec-WebSocket-Protocol: own.v1\r\n"),
+            (true, false) => Err("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"),
+            (false, _) => Err("HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n"),
         }
-    });
-    url
+    })
 }
 
 /// The first connection of every command is one of the protocol's clients, too.

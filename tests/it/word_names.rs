@@ -1,8 +1,10 @@
 //! Messages that have the name of a word of scenarios, or of an event of the connection; templates that have no value yet.
 
+use std::io::Write;
+
 use serde_json::json;
 
-use crate::support::own;
+use crate::support::{hand, own};
 
 /// Both messages are taken as what they are.
 const STEPS: &str = "      - open: alice\n      - send: { type: ask }\n      - expect: close\n        where: { required: [type] }\n        save: { kind: /type }\n      \
@@ -62,4 +64,67 @@ fn a_client_that_has_seen_nothing_sends_the_default() {
     // Without a default the author is told, and not the server blamed.
     let (code, shown) = own::run(&resuming("'{{last_seen}}'"), &url, steps);
     assert!(code == Some(3) && shown.contains("{{last_seen|0}}"), "{code:?} {shown}");
+}
+
+#[test]
+fn a_saved_null_gives_the_default() {
+    let folder = own::protocol(&["ask"], &["done"], "  turn: { start: { type: ask }, end: done }\n");
+    let url = own::serve(|_| vec![json!({ "type": "done", "x": null, "y": false })]);
+    let steps = "      - open: alice\n      - send: { type: ask }\n      - expect: done\n        save: { x: /x, y: /y, all: '' }\n      \
+                 - assert: { equal: ['{{x|7}}', 7] }\n      - assert: { equal: ['{{all.x|7}}', 7] }\n      \
+                 - assert: { equal: ['{{none|7}}', 7] }\n      - assert: { equal: ['{{x}}', null] }\n      \
+                 - assert: { equal: ['{{y|7}}', false] }\n";
+    let (code, shown) = own::run(&folder, &url, steps);
+    assert_eq!(code, Some(0), "{shown}");
+}
+
+/// Refuses upgrades that bear a wrong token.
+fn refusing() -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("ws://{}/", listener.local_addr().expect("an address"));
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let (headers, _) = hand::request(&stream);
+            if headers.iter().any(|line| line.eq_ignore_ascii_case("x-token: wrong")) {
+                let _ = stream.write_all(b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\n\r\nno");
+                continue;
+            }
+            hand::accept(&mut stream, &headers, "");
+            std::thread::spawn(move || std::io::copy(&mut stream, &mut std::io::sink()));
+        }
+    });
+    url
+}
+
+#[test]
+fn a_refusal_can_be_expected_whatever_messages_are_called() {
+    const OPEN: &str =
+        "      - { open: alice, opening: none, may-refuse: true, headers: { X-Token: wrong } }\n";
+    for names in [&["refused", "done"][..], &["done"]] {
+        let folder = own::protocol(&["ask"], names, "  turn: { start: { type: ask }, end: done }\n");
+        let url = refusing();
+        for (step, code, shown) in [
+            ("- refusal: alice", 0, ""),
+            (
+                "- refusal: alice\n        with: { status: 401, body: 'no' }\n        where: { required: [headers] }\n        \
+                 save: { status: /status }\n      - assert: { equal: ['{{status}}', 401] }\n      \
+                 - check: { properties: { status: { const: 401 } } }",
+                0,
+                "",
+            ),
+            ("- refusal: alice\n        with: { status: 403 }", 1, "but not as expected"),
+            ("- refusal: alice\n        with: { status: 4401 }", 2, "4401 is no HTTP status"),
+            ("- refusal: alice\n        with: { code: 401 }", 2, "a refusal has no `code`"),
+            ("- refusal: alice\n        within: 1s", 2, "`within` does not go with `refusal`"),
+            ("- refusal: bob", 2, "client `bob` was never opened"),
+        ] {
+            let steps = format!("{OPEN}      {step}\n");
+            let (found, output) = own::run(&folder, &url, &steps);
+            assert_eq!(found, Some(code), "{step}\n{output}");
+            assert!(output.contains(shown), "{step}\n{output}");
+        }
+        let open = own::serve(|_| vec![json!({ "type": "refused" })]);
+        let (code, shown) = own::run(&folder, &open, &format!("{OPEN}      - refusal: alice\n"));
+        assert!(code == Some(1) && shown.contains("where a refusal was expected"), "{shown}");
+    }
 }

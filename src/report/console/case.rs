@@ -115,9 +115,14 @@ impl<W: Write> Console<W> {
         }
         writeln!(self.out, "  {DIM}on the wire:{DIM:#}")?;
         let mut before = Before::default();
-        for ShownFrame { line, marked: mark, gap } in case.last_frames(FRAMES, failures) {
+        for frame in case.last_frames(FRAMES, failures) {
+            let ShownFrame { line, marked: mark, gap, .. } = frame;
             if gap {
                 writeln!(self.out, "    {DIM}  …{DIM:#}")?;
+            }
+            if let Some(summary) = frame.summary() {
+                writeln!(self.out, "    {DIM}  {summary}{DIM:#}")?;
+                continue;
             }
             let (style, sign) = if mark { (RED, '>') } else { (DIM, ' ') };
             let shown_by = |failure: &&Failure| mark && failure.frames.contains(&line.index);

@@ -17,6 +17,8 @@ pub(super) enum Row<'c> {
     Frame(ShownFrame<'c>, Busy),
     /// Lines of the wire log are left out here.
     Gap,
+    /// So many automatic messages are told in one line, which ends here.
+    Folded(ShownFrame<'c>),
     Log(&'c LogLine),
     /// The server asks the model, and has its answer, at this time in milliseconds.
     Asked(&'c Call),
@@ -87,6 +89,10 @@ pub(super) fn rows<'c>(case: &'c CaseReport, failures: &[Failure]) -> Vec<Row<'c
         }
         if frame.gap {
             rows.push(Row::Gap);
+        }
+        if frame.folded > 0 {
+            rows.push(Row::Folded(frame));
+            continue;
         }
         let state = busy.get(&frame.line.index).copied().unwrap_or_default();
         rows.push(Row::Frame(frame, state));
@@ -190,6 +196,7 @@ mod tests {
             let told = |row: &Row<'_>| match row {
                 Row::Frame(frame, _) => frame.line.index.to_string(),
                 Row::Gap => "gap".to_owned(),
+                Row::Folded(frame) => format!("{} automatic", frame.folded),
                 Row::Log(line) => format!("log {}", line.ms),
                 Row::Asked(call) => format!("asked {}", call.ms),
                 Row::Answered(_, at) => format!("answered {at}"),
@@ -222,7 +229,7 @@ mod tests {
             }
             Row::Asked(call) => format!("asked {}", call.ms),
             Row::Answered(_, at) => format!("answered {at}"),
-            Row::Gap | Row::Log(_) => String::new(),
+            Row::Gap | Row::Folded(_) | Row::Log(_) => String::new(),
         };
         let told: Vec<String> = rows(&case, &[]).iter().map(told).collect();
         assert_eq!(

@@ -54,6 +54,7 @@ pub(super) fn diagram(rows: &[Row<'_>]) -> Markup {
                             @let () = busy = state.after;
                         },
                         Row::Gap => div.row.gap { span.ms { "⋮" } p { (lifelines.behind(busy)) span { "frames left out" } } },
+                        Row::Folded(frame) => div.row.gap { span.ms { "⋮" } p { (lifelines.behind(busy)) span { (frame.folded) " automatic messages" } } },
                         Row::Log(line) => (log(line, busy, &lifelines)),
                         Row::Asked(call) => (asked(call, busy, &lifelines)),
                         Row::Answered(call, at) => (answered(call, *at, busy, &lifelines)),

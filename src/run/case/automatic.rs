@@ -61,7 +61,7 @@ impl Interpreter<'_> {
                 self.step.client = outer;
                 match message? {
                     Some(message) if self.is_answer_in_batch(&one) => answers.push(message),
-                    Some(message) => self.send_aside(&one.client, one.number, message).await?,
+                    Some(message) => self.send_aside(&one, message).await?,
                     None => {}
                 }
                 let is_beside = self.automatic.due.front().is_some_and(|next| due.is_beside(next));
@@ -69,16 +69,21 @@ impl Interpreter<'_> {
             }
             // The requests of a batch are answered by one batch.
             if !answers.is_empty() {
-                self.send_aside(&due.client, due.number, Value::Array(answers)).await?;
+                self.send_aside(&due, Value::Array(answers)).await?;
             }
         }
         Ok(())
     }
 
-    /// Whether a rule answers a request that came in a batch, in a protocol whose clients send batches, too.
-    fn is_answer_in_batch(&self, due: &Due) -> bool {
+    /// Whether what has come is a request that a rule answers.
+    fn is_request(&self, due: &Due) -> bool {
         let rule = self.cx.protocol.client_rules().get(due.rule);
         rule.is_some_and(|rule| matches!(rule.act, ClientAct::Answer(_)))
+    }
+
+    /// Whether a rule answers a request that came in a batch, in a protocol whose clients send batches, too.
+    fn is_answer_in_batch(&self, due: &Due) -> bool {
+        self.is_request(due)
             && self.cx.protocol.may_batch(Direction::Send)
             && self.log.get(due.received.event).is_some_and(|entry| !entry.batch.is_empty())
     }
@@ -100,7 +105,8 @@ impl Interpreter<'_> {
     }
 
     /// Sends a message that belongs to no step. A connection that is gone, or on which half a frame was written, has none.
-    async fn send_aside(&mut self, name: &str, number: u64, mut message: Value) -> Result<(), Abort> {
+    async fn send_aside(&mut self, due: &Due, mut message: Value) -> Result<(), Abort> {
+        let (name, number) = (due.client.as_str(), due.number);
         let deadline = self.deadline(None);
         match &mut message {
             Value::Array(members) => members.iter_mut().for_each(|member| self.cx.protocol.spell(member)),
@@ -114,7 +120,13 @@ impl Interpreter<'_> {
         let text = message.to_string();
         let began = Instant::now();
         let sent = link.text(text.clone(), deadline).await;
+        let index = self.log.next_index();
         self.record_since(began, name, Payload::Text(text.into()));
+        self.log.note_automatic(index);
+        // A request of the server's tells something in any case.
+        if !self.is_request(due) {
+            self.log.note_automatic(due.received.event);
+        }
         if sent.is_err() {
             self.client(name)?.note_broken();
         }

@@ -61,9 +61,14 @@ pub(super) struct Awaited<'w> {
     pub now: f64,
 }
 
-/// Whether a client says what belongs to no opening.
+/// Whether a client says what belongs to no opening. What it sends by itself asks for nothing.
 pub(super) fn asks(entry: &LogEntry, roles: &Roles) -> bool {
-    entry.line.way == Way::ToServer && entry.word && !entry.messages().all(|message| roles.opens(message))
+    says(entry) && !entry.messages().all(|message| roles.opens(message))
+}
+
+/// Whether a client says something as the case has it, and not by itself.
+fn says(entry: &LogEntry) -> bool {
+    entry.line.way == Way::ToServer && entry.word && !entry.line.automatic
 }
 
 /// What these frames of a client's say of the server. A frame that may come at any time says nothing, unless its type is one of
@@ -104,27 +109,30 @@ pub(super) fn silence(
     if awaited.close {
         return WaitFailure::NotEnded;
     }
+    // What makes clients answer by themselves tells little, where there is more.
+    let telling: Vec<usize> = came.into_iter().filter(|at| !entries[*at].line.automatic).collect();
+    let heard = telling.last().copied();
     let starts = |entry: &&LogEntry| {
         let mut known = entry.messages().filter(Option::is_some);
         entry.line.way == Way::ToServer && known.any(|message| message == roles.turn_start)
     };
     let started = entries.iter().rposition(starts);
-    let turn = came.iter().filter(|at| started.is_some_and(|started| **at > started));
+    let turn = telling.iter().filter(|at| started.is_some_and(|started| **at > started));
     let turn: Vec<&LogEntry> = turn.map(|at| entries[*at]).collect();
     let part = |entry: &LogEntry| entry.part.unwrap_or_default();
     let is_aside = |entry: &LogEntry| entry.messages().all(|message| is(&roles.aside, message));
     let begun = turn.iter().any(|entry| !part(entry).refuses && !is_aside(entry));
     let over = turn.iter().any(|entry| part(entry).ends_turn);
     // A server that goes on talking in the turn has not fallen silent in it.
-    let quiet = awaited.now - entries[last].line.ms > awaited.waited / 2.0;
-    if begun && !over && (awaited.turn_end || quiet) {
-        return WaitFailure::TurnNotEnded(name(last));
+    let quiet = |at: usize| awaited.now - entries[at].line.ms > awaited.waited / 2.0;
+    if let Some(heard) = heard.filter(|heard| begun && !over && (awaited.turn_end || quiet(*heard))) {
+        return WaitFailure::TurnNotEnded(name(heard));
     }
-    match entries.iter().rposition(|entry| entry.line.way == Way::ToServer && entry.word) {
-        Some(at) if last < at => {
+    match entries.iter().rposition(|entry| says(entry)) {
+        Some(at) if heard.is_some_and(|heard| heard < at) => {
             WaitFailure::NotAnswered(name(at).map_or(LastRequest::Unnamed, LastRequest::Of))
         }
-        _ => WaitFailure::OtherFrames(name(last)),
+        _ => WaitFailure::OtherFrames(name(heard.unwrap_or(last))),
     }
 }
 

@@ -185,6 +185,13 @@ impl CaseLog {
         }
     }
 
+    /// Notes that a client sent an event by itself, or that it made a client do so. Of a batch, others may tell more.
+    pub fn note_automatic(&mut self, index: u64) {
+        if let Some(entry) = self.entries.get_mut(index as usize) {
+            entry.line.automatic = entry.batch.is_empty() || entry.line.way == Way::ToServer;
+        }
+    }
+
     /// Shows an event in other words.
     pub fn describe(&mut self, index: u64, text: String) {
         if let Some(entry) = self.entries.get_mut(index as usize) {
@@ -255,10 +262,10 @@ impl CaseLog {
         self.texts.iter().flatten().filter(move |text| text.client == client)
     }
 
-    /// Whether nothing has come to this client since it sent something last.
+    /// Whether nothing has come to this client since it sent something last, but for what is automatic.
     pub fn awaits_answer(&self, client: &str) -> bool {
         let mut own = self.of_client(client).rev().map(|entry| &entry.line);
-        let last = own.find(|line| !line.ambient && line.way != Way::Connection);
+        let last = own.find(|line| !line.ambient && !line.automatic && line.way != Way::Connection);
         last.is_some_and(|line| line.way == Way::ToServer)
     }
 
@@ -348,6 +355,7 @@ pub(crate) fn wire_line(index: u64, event: &Event) -> FrameRecord {
         way,
         kind: None,
         ambient: false,
+        automatic: false,
         cut: text.len() - shown.len(),
         states: Vec::new(),
         text: shown.to_owned(),

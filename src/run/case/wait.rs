@@ -12,7 +12,7 @@ use crate::run::case::client::{EndBlame, Looked, Received};
 use crate::run::case::interpreter::{Abort, Interpreter};
 use crate::run::case::wait_deadline::WaitDeadline;
 use crate::scenario::case::{Awaited, Constraint};
-use crate::scenario::{CLOSE, REFUSED, TURN_END, means};
+use crate::scenario::{CLOSE, TURN_END, means};
 use crate::source::ordered::ordered;
 use crate::source::schema::Schema;
 use crate::trace::Direction;
@@ -222,7 +222,6 @@ impl Interpreter<'_> {
         for name in names {
             match name.as_str() {
                 CLOSE if means(name, CLOSE, &self.cx.protocol) => wanted.close = true,
-                REFUSED if means(name, REFUSED, &self.cx.protocol) => {}
                 TURN_END => wanted.turn_end = Some(self.cx.protocol.roles().turn_end.clone()),
                 name => {
                     let message = self.cx.protocol.message_named(name, Direction::Recv);

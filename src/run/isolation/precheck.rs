@@ -135,6 +135,7 @@ mod tests {
             kind: None,
             text: text.to_owned(),
             ambient: text == "beat",
+            automatic: false,
             cut: 0,
             states: Vec::new(),
         };
@@ -199,6 +200,7 @@ mod tests {
                 kind: None,
                 text: text.chars().take(2048).collect(),
                 ambient: false,
+                automatic: false,
                 cut: text.len().saturating_sub(2048),
                 states: Vec::new(),
             });

@@ -124,6 +124,7 @@ mod tests {
             kind: None,
             text: "x".repeat(bytes),
             ambient: false,
+            automatic: false,
             cut: 0,
             states: Vec::new(),
         };

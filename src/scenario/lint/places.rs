@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::{Linter, Rule};
-use crate::protocol::{END, Matcher, Protocol};
+use crate::protocol::{END, HTTP_ANSWER, Matcher, Protocol};
 use crate::scenario::case::{Awaited, Step, Verb};
-use crate::scenario::{CLOSE, REFUSAL, REFUSED, TURN_END, means};
+use crate::scenario::{CLOSE, TURN_END, means};
 use crate::source::{Part, escape_token, nearest, unescape_token};
 use crate::trace::Direction;
 
@@ -51,7 +51,8 @@ fn tokens(pointer: &str) -> Vec<String> {
 }
 
 fn awaited(linter: &mut Linter<'_>, awaited: &Awaited, mut named: Vec<Named>, at: &str) {
-    let Some(subjects) = subjects(&awaited.names, linter.protocol) else { return };
+    let refusal = awaited.refusal.then(|| vec![Subject::Fields(&HTTP_ANSWER)]);
+    let Some(subjects) = refusal.or_else(|| subjects(&awaited.names, linter.protocol)) else { return };
     if let Some(with) = &awaited.with {
         of_part(with, &mut Vec::new(), &format!("{at}/with"), &mut named);
     }
@@ -67,8 +68,6 @@ fn subjects(names: &[String], protocol: &Protocol) -> Option<Vec<Subject>> {
     for name in names {
         if means(name, CLOSE, protocol) {
             found.push(Subject::Fields(&END));
-        } else if means(name, REFUSED, protocol) {
-            found.push(Subject::Fields(&REFUSAL));
         } else if name == TURN_END {
             found.extend(messages_of(&protocol.roles().turn_end, protocol)?);
         } else {

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Linter, Rule};
 use crate::scenario::case::{Constraint, Relation, Step, Verb};
-use crate::scenario::{CLOSE, REFUSED, TURN_END, means};
+use crate::scenario::{CLOSE, TURN_END, means};
 use crate::source::Part;
 use crate::trace::Direction;
 
@@ -109,7 +109,6 @@ fn taken(linter: &Linter<'_>, before: &[Step], by: Option<&str>) -> Vec<Body> {
                 bodies.push(Body { value, kind: None, closed: true });
             }
             TURN_END => return Vec::new(),
-            REFUSED if means(name, REFUSED, linter.protocol) => return Vec::new(),
             name => {
                 let Some(index) = linter.protocol.index_of(name, Direction::Recv) else { return Vec::new() };
                 let message = &linter.protocol.messages[index];

@@ -66,10 +66,11 @@ fn index(kind: &str) -> Option<usize> {
     KINDS.iter().position(|known| *known == kind)
 }
 
-/// `->ask`, `<-delta`, `->hello+ask` (a batch), `--`: a log, each entry ten milliseconds behind the one before.
+/// `->ask`, `<-delta`, `->hello+ask` (a batch), `->refused!` (automatic), `--`: a log, each entry ten milliseconds behind the one before.
 fn entries(words: &str) -> Vec<LogEntry> {
     let of = |(at, word): (usize, &str)| {
         let (way, kind) = word.split_at(2);
+        let (is_automatic, kind) = (kind.ends_with('!'), kind.trim_end_matches('!'));
         let way = match way {
             "->" => Way::ToServer,
             "<-" => Way::ToClient,
@@ -83,6 +84,7 @@ fn entries(words: &str) -> Vec<LogEntry> {
             kind: None,
             text: String::new(),
             ambient: kind.split('+').all(|kind| matches!(kind, "beat" | "tick")),
+            automatic: is_automatic,
             cut: 0,
             states: Vec::new(),
         };
@@ -168,4 +170,23 @@ fn what_is_awaited_counts() {
     let end = Awaited { turn_end: true, ..Awaited::default() };
     assert_eq!(judged(&late, end), WaitFailure::TurnNotEnded(some("delta")));
     assert_eq!(judged(&late, Awaited::default()), WaitFailure::OtherFrames(some("delta")));
+}
+
+#[test]
+fn what_clients_send_by_themselves_needs_no_answer() {
+    let of = |kind: &str| LastRequest::Of(kind.to_owned());
+    let some = |kind: &str| Some(kind.to_owned());
+    for (words, opened, expected) in [
+        ("-- ->hello <-welcome ->ask <-beat ->refused!", true, WaitFailure::SinceOpening(of("ask"))),
+        ("-- ->ask <-delta <-beat ->refused!", false, WaitFailure::OtherFrames(some("delta"))),
+        ("-- ->ask <-delta ->ask <-beat ->refused!", false, WaitFailure::NotAnswered(of("ask"))),
+        // The server's part is no answer, either, whatever it is called.
+        ("-- ->ask <-delta ->ask <-delta! ->refused!", false, WaitFailure::NotAnswered(of("ask"))),
+        ("-- ->start <-delta <-refused! ->refused!", false, WaitFailure::TurnNotEnded(some("delta"))),
+        // It is something, where nothing else has come.
+        ("-- <-delta! ->refused!", false, WaitFailure::OtherFrames(some("delta"))),
+    ] {
+        let found = judged(words, Awaited { opened, ..Awaited::default() });
+        assert_eq!(found, expected, "{words}");
+    }
 }

@@ -12,9 +12,9 @@ use crate::run::case::fail::Evidence;
 use crate::run::case::interpreter::{Abort, Interpreter};
 use crate::run::case::wait::{OnError, WaitOutcome, is_error};
 use crate::run::case::wait_deadline::WaitDeadline;
+use crate::scenario::TURN_END;
 use crate::scenario::case::{self, Awaited, Expect, Relation};
 use crate::scenario::file::Joined;
-use crate::scenario::{REFUSED, TURN_END, means};
 use crate::source::schema::{Problem, Violation};
 use crate::trace::Direction;
 
@@ -34,7 +34,7 @@ const LISTED: usize = 100;
 impl Interpreter<'_> {
     pub(crate) async fn expect(&mut self, verb: &Expect, cx: &StepScope<'_>) -> Result<(), Abort> {
         let (client, names) = (cx.client, &verb.awaited.names);
-        if names.iter().any(|name| means(name, REFUSED, &self.cx.protocol)) {
+        if verb.awaited.refusal {
             return self.expect_refusal(verb, cx);
         }
         let mut wanted = self.wanted(&verb.awaited)?;
