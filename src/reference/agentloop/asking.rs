@@ -25,12 +25,12 @@ enum Request {
 
 impl Player {
     /// A defect: all commands of a response are asked for before the first is answered.
-    pub(super) fn ask_ahead(&self, calls: &[Call]) {
-        for call in calls {
-            let command = Command::new(&call.name, call.args.clone());
-            if self.needs_approval(&command) {
-                self.request(&command);
-            }
+    pub(super) fn ask_ahead(&mut self, calls: &[Call]) {
+        let commands = calls.iter().map(|call| Command::new(&call.name, call.args.clone()));
+        let commands: Vec<Command> = commands.filter(|command| self.needs_approval(command)).collect();
+        if commands.len() > 1 && self.has(Defect::AsksAllAtOnce) {
+            commands.iter().for_each(|command| self.request(command));
+            self.asked_ahead = commands.len();
         }
     }
 
@@ -73,13 +73,18 @@ impl Player {
             self.deny(&command, None);
             return Ok(());
         }
-        if self.has(Defect::KeepsStrayDenial) && self.conversation.lock().answers.pop_front().is_some() {
+        let behaviour = self.conversation.behaviour();
+        if behaviour.prepares(Defect::KeepsStrayDenial)
+            && self.conversation.lock().answers.pop_front().is_some()
+        {
+            behaviour.took_effect();
             self.deny(&command, None);
             return Ok(());
         }
         let mut early = self.style(Style::CallBeforeAsking).then(|| self.announce(&command));
         // A defect has asked already.
-        let mut next = if self.has(Defect::AsksAllAtOnce) { Request::Stands } else { Request::Send };
+        let mut next = if self.asked_ahead > 0 { Request::Stands } else { Request::Send };
+        self.asked_ahead = self.asked_ahead.saturating_sub(1);
         loop {
             let answer = self.ask(&command, next, &mut early).await;
             match answer.review {
@@ -141,7 +146,7 @@ impl Player {
             self.run_unseen(command, Duration::ZERO)
         } else if self.conversation.behaviour().strikes(Defect::DeniedRunsLate) {
             self.run_unseen(command, LATE)
-        } else if self.conversation.behaviour().strikes(Defect::SiblingRunsDenied) {
+        } else if self.conversation.behaviour().prepares(Defect::SiblingRunsDenied) {
             self.unrun.push(command.clone())
         } else if self.conversation.behaviour().strikes(Defect::DenialIsSilent) {
             self.muted = true
@@ -168,46 +173,63 @@ impl Player {
 
     pub(super) fn needs_approval(&self, command: &Command) -> bool {
         let conversation = &self.conversation;
-        let known = {
+        if !command.is_dangerous() {
+            return false;
+        }
+        {
             let mut inner = conversation.lock();
+            if inner.misremembered.contains(&command.words) {
+                conversation.behaviour().took_effect();
+            }
             let program = command.words.first();
             let similar = conversation.style(Style::AlwaysByProgram)
                 && inner.always.iter().any(|words| words.first() == program);
-            let approved = conversation.has(Defect::YesForProgram)
-                && inner.programs.iter().any(|name| Some(name) == program);
-            similar
-                || approved
-                || inner.always.contains(&command.words)
-                || (conversation.has(Defect::KeepsStrayApproval) && inner.answers.pop_front().is_some())
-        };
-        let elsewhere = {
+            if similar || inner.always.contains(&command.words) {
+                return false;
+            }
+            let approved = inner.programs.iter().any(|name| Some(name) == program);
+            if approved && conversation.has(Defect::YesForProgram) {
+                return false;
+            }
+            if conversation.behaviour().prepares(Defect::KeepsStrayApproval)
+                && inner.answers.pop_front().is_some()
+            {
+                conversation.behaviour().took_effect();
+                return false;
+            }
+        }
+        let (approved, always) = {
             let state = conversation.shared.lock();
             let by = state.approved.get(&command.words);
-            let once = by.is_some_and(|by| *by != conversation.number) && self.has(Defect::AsksOnceForAll);
-            once || (state.always.contains(&command.words) && self.has(Defect::AlwaysIsShared))
+            (by.is_some_and(|by| *by != conversation.number), state.always.contains(&command.words))
         };
-        let sibling = self.approved && self.has(Defect::YesForSiblings);
-        command.is_dangerous() && !known && !elsewhere && !sibling && !self.has(Defect::NeverAsks)
+        !(approved && self.has(Defect::AsksOnceForAll))
+            && !(always && self.has(Defect::AlwaysIsShared))
+            && !(self.approved && self.has(Defect::YesForSiblings))
+            && !self.has(Defect::NeverAsks)
     }
 
     fn approve(&mut self, command: &Command, review: Review) {
         let conversation = Arc::clone(&self.conversation);
-        let mut for_good = review == Review::Always;
-        conversation.behaviour().mutate(&mut for_good, |defect, for_good| match defect {
-            Defect::YesIsAlways => *for_good = true,
-            Defect::AlwaysIsOnce => *for_good = false,
-            _ => {}
-        });
+        let behaviour = conversation.behaviour();
+        let always = review == Review::Always;
+        let misremembers =
+            behaviour.prepares(if always { Defect::AlwaysIsOnce } else { Defect::YesIsAlways });
+        let for_good = always != misremembers;
+        if misremembers {
+            conversation.lock().misremembered.insert(command.words.clone());
+        }
         self.approved = true;
         if for_good {
             conversation.lock().always.insert(command.words.clone());
             conversation.shared.lock().always.insert(command.words.clone());
         }
         conversation.lock().programs.extend(command.words.first().cloned());
-        if conversation.has(Defect::AsksOnceForAll) {
+        if behaviour.prepares(Defect::AsksOnceForAll) {
             conversation.shared.lock().approved.insert(command.words.clone(), conversation.number);
         }
         for denied in std::mem::take(&mut self.unrun) {
+            behaviour.took_effect();
             self.run_unseen(&denied, Duration::ZERO);
         }
     }

@@ -83,10 +83,11 @@ impl Peer {
                 command.run(&mut shared.lock().notes);
             });
         }
-        if self.has(Defect::RoutesByClientId) {
+        let behaviour = conversation.behaviour();
+        if behaviour.prepares(Defect::RoutesByClientId) {
             conversation.shared.lock().routes.retain(|_, (number, _)| *number != conversation.number);
         }
-        if self.has(Defect::TurnsOutliveConnections) {
+        if behaviour.prepares(Defect::TurnsOutliveConnections) {
             conversation.shared.lock().orphans.insert(self.cause.clone());
             return;
         }
@@ -125,9 +126,11 @@ impl Peer {
             return true;
         }
         let id = body.get("id").and_then(Value::as_str).filter(|id| !id.is_empty());
+        // During a turn an input is refused anyway.
+        let starts = body.get("type").is_some_and(|kind| kind == "user_input") && !conversation.lock().busy;
         let id = match id {
             Some(id) => id,
-            None if body.contains_key("id") && self.has(Defect::TakesAnyId) => "any",
+            None if body.contains_key("id") && starts && self.has(Defect::TakesAnyId) => "any",
             None => {
                 conversation.refuse("", "A message needs an id, a string");
                 return true;
@@ -142,13 +145,15 @@ impl Peer {
             return true;
         }
         conversation.note_route(id);
-        if body.get("payload").is_some_and(Value::is_null) && self.has(Defect::RefusesNullPayload) {
+        let is_query = matches!(kind, "get_context_info" | "manual_compact");
+        if is_query && body.get("payload").is_some_and(Value::is_null) && self.has(Defect::RefusesNullPayload)
+        {
             conversation.error(id, "The payload must be an object", Value::Null);
             return true;
         }
         let empty = Map::new();
         let payload = body.get("payload").and_then(Value::as_object);
-        if payload.is_none() && self.has(Defect::NeedsPayload) {
+        if is_query && payload.is_none() && self.has(Defect::NeedsPayload) {
             conversation.error(id, "A message needs a payload", Value::Null);
             return true;
         }
@@ -256,7 +261,7 @@ impl Peer {
         if previous.is_some() && self.has(Defect::KnowsResponseIds) {
             return Err("Failed to process user input: unknown previousResponseId");
         }
-        let most = if self.has(Defect::OneItemOnly) { 1 } else { usize::MAX };
+        let most = if items.len() > 1 && self.has(Defect::OneItemOnly) { 1 } else { usize::MAX };
         let parts = items.iter().take(most).filter_map(|item| item["content"].as_array()).flatten();
         let texts: Vec<&str> = parts.filter_map(|part| part["text"].as_str()).collect();
         Ok(texts.join("\n"))
@@ -265,36 +270,34 @@ impl Peer {
     fn answer(&self, id: &str, payload: &Map<String, Value>) {
         let conversation = &self.conversation;
         let text = |name: &str| payload.get(name).and_then(Value::as_str);
+        // Without a request, an answer is refused anyway.
+        let asks = conversation.lock().asking > 0;
+        let has = |defect| asks && self.has(defect);
         let is_missing = payload.get("review").is_none_or(Value::is_null);
         let review = match text("review").map(Review::named) {
-            Some(None) if self.has(Defect::AnyReviewApproves) => Some(Review::Yes),
-            None if is_missing && self.has(Defect::NoReviewApproves) => Some(Review::Yes),
+            Some(None) if has(Defect::AnyReviewApproves) => Some(Review::Yes),
+            None if is_missing && has(Defect::NoReviewApproves) => Some(Review::Yes),
             review => review.flatten(),
         };
         let is_null = payload.get("customDenyMessage").is_some_and(Value::is_null);
         let has_extra =
             text("explanation").is_some() && payload.get("applyPatch").is_some_and(Value::is_object);
-        let refused =
-            (is_null && self.has(Defect::RefusesNull)) || (has_extra && self.has(Defect::RefusesExplanation));
+        let refused = (is_null && has(Defect::RefusesNull)) || (has_extra && has(Defect::RefusesExplanation));
         let Some(review) = review.filter(|_| !refused) else {
             self.refused_review(payload.get("review").is_some_and(|review| !review.is_null()));
             return self.unexpected_answer(id, "Invalid approval response");
         };
         let mut inner = conversation.lock();
-        let mut keeps = false;
-        conversation.behaviour().mutate(&mut keeps, |defect, keeps| match defect {
-            _ if inner.asking > 0 => {}
-            Defect::KeepsStrayApproval => *keeps = true,
-            Defect::KeepsStrayDenial => *keeps = matches!(review, Review::NoContinue | Review::NoExit),
-            _ => {}
-        });
+        let prepares = |defect| conversation.behaviour().prepares(defect);
+        let denies = matches!(review, Review::NoContinue | Review::NoExit);
+        let keeps = prepares(Defect::KeepsStrayApproval) || (denies && prepares(Defect::KeepsStrayDenial));
         if inner.asking == 0 && !keeps {
             drop(inner);
             return self.unexpected_answer(id, "No pending approval request");
         }
         inner.asking = inner.asking.saturating_sub(1);
         conversation.behaviour().note(Happening::Decided);
-        if matches!(review, Review::NoContinue | Review::NoExit) {
+        if denies {
             conversation.behaviour().note(Happening::Denial);
         }
         inner.answers.push_back(Answer { review, reason: text("customDenyMessage").map(str::to_owned) });

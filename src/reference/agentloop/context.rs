@@ -62,14 +62,15 @@ impl Context {
     pub fn compact(&mut self, behaviour: &Behaviour) -> Value {
         let keeps = behaviour.style(Style::NothingToCompact) && self.is_small();
         let (mut old, mut new) = (self.tokens, if keeps { self.tokens } else { self.tokens / 8 });
-        if !keeps && !behaviour.strikes(Defect::CompactionHasNoEffect) {
+        let loses = new < old;
+        if !keeps && !(loses && behaviour.strikes(Defect::CompactionHasNoEffect)) {
             self.tokens = new;
             self.entries = self.entries.min(1);
         }
         if behaviour.style(Style::CountsThePrompt) {
             (old, new) = (old + PROMPT, new + PROMPT);
         }
-        if behaviour.strikes(Defect::CompactsFromZero) {
+        if old > 0 && behaviour.strikes(Defect::CompactsFromZero) {
             (old, new) = (0, 0);
         }
         let reduction = rounded(behaviour, percent(old - new, old));
@@ -97,17 +98,17 @@ impl Context {
         if behaviour.style(Style::CountsThePrompt) {
             (used, entries) = (used + PROMPT, json!(self.entries + 1));
         }
-        if behaviour.strikes(Defect::StaleCounts) {
+        if used > 0 && behaviour.strikes(Defect::StaleCounts) {
             (used, entries) = (0, json!(0))
         } else if behaviour.strikes(Defect::FractionalLength) {
             entries = json!(self.entries as f64 + 0.5)
-        } else if behaviour.strikes(Defect::OverTheLimit) {
+        } else if used > 1 && behaviour.strikes(Defect::OverTheLimit) {
             most = (used / 2).max(1)
         }
         let usage = rounded(behaviour, percent(used, most));
         let usage = if behaviour.strikes(Defect::UsageAsText) {
             json!(format!("{usage}%"))
-        } else if behaviour.strikes(Defect::UsageAsFraction) {
+        } else if usage > 0.0 && behaviour.strikes(Defect::UsageAsFraction) {
             json!(usage / 100.0)
         } else {
             json!(usage)

@@ -2,6 +2,7 @@
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -17,6 +18,9 @@ use super::styles::Style;
 use super::variants;
 use crate::reference::engine::Happening;
 use crate::reference::engine::clients::Outbox;
+
+/// Items that a defect holds back no longer than this come as a client expects them.
+const UNNOTICED: Duration = Duration::from_millis(20);
 
 /// A conversation, shared by the connection's reader and the turn.
 pub(super) struct Conversation {
@@ -56,8 +60,14 @@ pub(super) struct Inner {
     pub finished: bool,
     pub calls: u64,
     pub queries: u64,
-    /// Items that a defect holds back.
-    held: Vec<(String, Value)>,
+    /// Items that a defect holds back, and since when.
+    held: Vec<(String, Value, Instant)>,
+    /// The turn of the newest item whose message id a defect repeats.
+    repeats: Option<u64>,
+    /// Ids of items that a defect gives again.
+    pub plain_ids: HashSet<String>,
+    /// Commands about which a defect has remembered something else than was decided.
+    pub misremembered: HashSet<Vec<String>>,
     frames: u64,
 }
 
@@ -123,16 +133,17 @@ impl Conversation {
     pub fn send(&self, cause: &str, kind: &str, payload: Value) {
         let mut inner = self.lock();
         let last = kind == "loading_state" && payload["loading"] == json!(false);
-        if self.has(Defect::HoldsItemsBack) {
-            if kind == "response_item" {
-                inner.held.push((cause.to_owned(), payload));
-                return;
-            }
-            // An approval needs its answer; all else can wait.
-            if last || kind == "approval_request" {
-                for (cause, payload) in std::mem::take(&mut inner.held) {
-                    self.transmit(&mut inner, &cause, "response_item", payload);
+        if kind == "response_item" && self.behaviour.prepares(Defect::HoldsItemsBack) {
+            inner.held.push((cause.to_owned(), payload, Instant::now()));
+            return;
+        }
+        // An approval needs its answer; all else can wait.
+        if last || kind == "approval_request" {
+            for (cause, payload, since) in std::mem::take(&mut inner.held) {
+                if since.elapsed() > UNNOTICED {
+                    self.behaviour.took_effect();
                 }
+                self.transmit(&mut inner, &cause, "response_item", payload);
             }
         }
         self.transmit(&mut inner, cause, kind, payload);
@@ -152,7 +163,10 @@ impl Conversation {
         let echoes = self.style(Style::EchoesIds) && !cause.is_empty();
         let id = if self.has(Defect::IdsAreNumbers) {
             inner.frames.to_string()
-        } else if kind == "response_item" && self.has(Defect::IdsRepeat) {
+        } else if kind == "response_item" && self.behaviour.prepares(Defect::IdsRepeat) {
+            if inner.repeats.replace(inner.turns) == Some(inner.turns) {
+                self.behaviour.took_effect();
+            }
             Uuid::from_u128(inner.turns.into()).to_string()
         } else if echoes && matches!(kind, "context_info" | "error") {
             cause.to_owned()
@@ -177,8 +191,10 @@ impl Conversation {
     /// The connection that a message goes to: this one.
     fn outbox_for(&self, cause: &str, kind: &str) -> Outbox {
         let state = self.shared.lock();
+        let is_other = state.routes.get(cause).is_some_and(|(number, _)| *number != self.number);
         let mut elsewhere = false;
         self.behaviour().mutate(&mut elsewhere, |defect, elsewhere| match defect {
+            _ if !is_other => {}
             Defect::RoutesByClientId => *elsewhere = matches!(kind, "response_item" | "error"),
             Defect::TurnsOutliveConnections => *elsewhere = state.orphans.contains(cause),
             _ => {}
@@ -190,9 +206,9 @@ impl Conversation {
     /// Notes that this connection uses a message id.
     pub fn note_route(&self, id: &str) {
         let mut state = self.shared.lock();
-        if self.behaviour().strikes(Defect::RoutesByClientId) {
+        if self.behaviour().prepares(Defect::RoutesByClientId) {
             state.routes.entry(id.to_owned()).or_insert_with(|| (self.number, self.outbox.clone()));
-        } else if self.behaviour().strikes(Defect::TurnsOutliveConnections) {
+        } else if self.behaviour().prepares(Defect::TurnsOutliveConnections) {
             state.routes.insert(id.to_owned(), (self.number, self.outbox.clone()));
         }
     }
@@ -218,7 +234,7 @@ impl Conversation {
     }
 
     fn transmit_finish(&self, inner: &mut Inner, cause: &str) {
-        let turn = if self.has(Defect::ResponseIdRepeats) { 1 } else { inner.turns };
+        let turn = if inner.turns > 1 && self.has(Defect::ResponseIdRepeats) { 1 } else { inner.turns };
         let mut times = 1;
         self.behaviour().mutate(&mut times, |defect, times| match defect {
             Defect::NeverFinishes => *times = 0,

@@ -81,7 +81,7 @@ impl Player {
         if self.has(Defect::SwallowsFailures) {
             return self.loading(false);
         }
-        if self.has(Defect::KeepsFailedText) {
+        if conversation.behaviour().prepares(Defect::KeepsFailedText) {
             conversation.lock().leftover = std::mem::take(&mut self.so_far);
         }
         let by_message =

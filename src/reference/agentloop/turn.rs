@@ -49,6 +49,8 @@ async fn play_one(conversation: Arc<Conversation>, cause: String, text: String) 
         spoken: false,
         approved: false,
         unrun: Vec::new(),
+        asked_ahead: 0,
+        merged: false,
         muted: false,
     };
     if player.is_uninitialised(&text) {
@@ -95,6 +97,10 @@ pub(super) struct Player {
     pub(super) approved: bool,
     /// Denied commands that a defect runs with the next one that is approved.
     pub(super) unrun: Vec<Command>,
+    /// How many commands a defect has asked about before their turn came.
+    pub(super) asked_ahead: usize,
+    /// A defect has merged the message of an item with others.
+    merged: bool,
     /// A defect: the agent says nothing more.
     pub(super) muted: bool,
 }
@@ -157,8 +163,12 @@ impl Player {
     /// An id for the next item of a kind, unique in the conversation.
     pub(super) fn new_id(&mut self, kind: &str) -> String {
         self.texts += 1;
-        if self.has(Defect::MessageIdsRepeat) {
-            return format!("{kind}_{}", self.texts);
+        if self.conversation.behaviour().prepares(Defect::MessageIdsRepeat) {
+            let id = format!("{kind}_{}", self.texts);
+            if !self.conversation.lock().plain_ids.insert(id.clone()) {
+                self.conversation.behaviour().took_effect();
+            }
+            return id;
         }
         format!("{kind}_{}_{}_{}", self.conversation.number, self.conversation.lock().turns, self.texts)
     }
@@ -166,7 +176,8 @@ impl Player {
     /// A defect: a turn whose connection is gone goes on when the next one has begun its own with the same id. Waiting for
     /// that makes the defect show however slow the client is.
     async fn wait_for_successor(&self) {
-        let mut patience = if self.has(Defect::TurnsOutliveConnections) { 1000 } else { 0 };
+        let outlives = self.conversation.behaviour().prepares(Defect::TurnsOutliveConnections);
+        let mut patience = if outlives { 1000 } else { 0 };
         while patience > 0 && !self.conversation.is_rerouted(&self.cause) {
             tokio::time::sleep(Duration::from_millis(1)).await;
             patience -= 1;
@@ -195,7 +206,7 @@ impl Player {
         let (is_new, conversation) = (announced.is_none(), Arc::clone(&self.conversation));
         let behaviour = conversation.behaviour();
         let id = announced.unwrap_or_else(|| self.call_id());
-        let late = is_new && self.has(Defect::OutputBeforeCall) && command.kind != Kind::Shell;
+        let late = is_new && command.kind != Kind::Shell && self.has(Defect::OutputBeforeCall);
         if is_new && !late {
             self.item(command.call(&id, behaviour));
         }
@@ -218,9 +229,11 @@ impl Player {
         self.cancel.sleep(command.duration() + more).await?;
         behaviour.note(Happening::ToolEnds);
         let mut command = command.clone();
-        if self.has(Defect::TrimsArguments) {
-            command.trim();
-        }
+        behaviour.mutate(&mut command, |defect, command| {
+            if defect == Defect::TrimsArguments {
+                command.trim();
+            }
+        });
         Ok(command.run(&mut conversation.shared.lock().notes))
     }
 
@@ -261,14 +274,23 @@ impl Agent for Player {
 
     fn chunks(&mut self, _speech: Speech, mut chunks: Vec<String>) -> Vec<String> {
         if self.message.is_empty() {
-            let shared = self.has(Defect::MergesMessages).then(|| format!("msg_{}", self.cause));
+            let merges = self.conversation.behaviour().prepares(Defect::MergesMessages);
+            let shared = merges.then(|| format!("msg_{}", self.cause));
+            if merges && std::mem::replace(&mut self.merged, true) {
+                self.conversation.behaviour().took_effect();
+            }
             self.message = shared.unwrap_or_else(|| self.new_id("msg"));
         }
-        if !chunks.is_empty() && self.has(Defect::ChunksOutOfOrder) {
-            chunks.rotate_left(1);
-        }
+        self.conversation.behaviour().mutate(&mut chunks, |defect, chunks| {
+            if defect == Defect::ChunksOutOfOrder && !chunks.is_empty() {
+                chunks.rotate_left(1);
+            }
+        });
         self.so_far.clear();
         let leftover = std::mem::take(&mut self.conversation.lock().leftover);
+        if !leftover.is_empty() && !chunks.is_empty() {
+            self.conversation.behaviour().took_effect();
+        }
         if let Some(first) = chunks.first_mut() {
             first.insert_str(0, &leftover);
         }
@@ -277,7 +299,8 @@ impl Agent for Player {
 
     fn say(&mut self, chunk: Chunk) {
         self.so_far.push_str(&chunk.text);
-        let id = if self.has(Defect::IdPerChunk) { self.new_id("msg") } else { self.message.clone() };
+        let apart = chunk.index > 0 && self.has(Defect::IdPerChunk);
+        let id = if apart { self.new_id("msg") } else { self.message.clone() };
         let mut text = chunk.text;
         self.conversation.behaviour().mutate(&mut text, |defect, text| match defect {
             Defect::Cumulative => *text = self.so_far.clone(),
@@ -315,13 +338,15 @@ impl Agent for Player {
     }
 
     async fn call(&mut self, calls: Vec<Call>) -> Result<(), Stop> {
-        if self.has(Defect::AsksAllAtOnce) {
+        if self.conversation.behaviour().prepares(Defect::AsksAllAtOnce) {
             self.ask_ahead(&calls);
         }
         let commands: Vec<Command> =
             calls.into_iter().map(|call| Command::new(&call.name, call.args)).collect();
         let together = [Style::CallsTogether, Style::OutputsReversed].iter().any(|style| self.style(*style))
-            || [Defect::OutputsCrossed, Defect::LastOutputMissing].iter().any(|defect| self.has(*defect));
+            || [Defect::OutputsCrossed, Defect::LastOutputMissing]
+                .iter()
+                .any(|defect| self.conversation.behaviour().prepares(*defect));
         if together && commands.len() > 1 && !commands.iter().any(|command| self.needs_approval(command)) {
             return self.run_together(commands).await;
         }

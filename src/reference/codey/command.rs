@@ -8,20 +8,12 @@ use super::faults::Defect;
 /// A message of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Command {
-    SendMessage {
-        content: String,
-        agent: Option<i64>,
-    },
-    ToolDecision {
-        call_id: Option<String>,
-        approved: bool,
-    },
+    SendMessage { content: String, agent: Option<i64> },
+    ToolDecision { call_id: Option<String>, approved: bool },
     Cancel,
     GetHistory,
     GetState,
     Ping,
-    /// A server's message: no client may send it.
-    Foreign(String),
 }
 
 /// What is wrong with a message, roughly.
@@ -33,8 +25,15 @@ pub(super) enum Wrong {
     Fields,
 }
 
+/// What a defect can make a difference to: a busy session refuses each SendMessage, one without pending calls each ToolDecision.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Open {
+    pub to_messages: bool,
+    pub to_decisions: bool,
+}
+
 /// Reads a message.
-pub(super) fn read(bytes: &[u8], behaviour: &Behaviour) -> Result<Command, (Wrong, String)> {
+pub(super) fn read(bytes: &[u8], open: Open, behaviour: &Behaviour) -> Result<Command, (Wrong, String)> {
     let body = match serde_json::from_slice::<Value>(bytes) {
         Ok(Value::Object(body)) => body,
         Ok(_) => return Err((Wrong::NoType, "a message is a JSON object".to_owned())),
@@ -45,52 +44,61 @@ pub(super) fn read(bytes: &[u8], behaviour: &Behaviour) -> Result<Command, (Wron
     };
     let fields = |problem: &str| (Wrong::Fields, format!("{kind}: {problem}"));
     match kind {
-        "SendMessage" => send_message(&body, behaviour).map_err(fields),
-        "ToolDecision" => tool_decision(&body, behaviour).map_err(fields),
+        "SendMessage" => {
+            let strikes = |defect| open.to_messages && behaviour.strikes(defect);
+            send_message(&body, strikes).map_err(fields)
+        }
+        "ToolDecision" => {
+            let strikes = |defect| open.to_decisions && behaviour.strikes(defect);
+            tool_decision(&body, strikes).map_err(fields)
+        }
         "Cancel" => Ok(Command::Cancel),
         "GetHistory" => Ok(Command::GetHistory),
         "GetState" => Ok(Command::GetState),
         "Ping" => Ok(Command::Ping),
-        "Finished" | "ToolStarted" if behaviour.strikes(Defect::ServerTypesAct) => {
-            Ok(Command::Foreign(kind.to_owned()))
-        }
         other => Err((Wrong::UnknownType, format!("unknown type {other:?}"))),
     }
 }
 
-fn send_message(body: &Map<String, Value>, behaviour: &Behaviour) -> Result<Command, &'static str> {
+fn send_message(
+    body: &Map<String, Value>,
+    strikes: impl Fn(Defect) -> bool,
+) -> Result<Command, &'static str> {
     let content = match body.get("content") {
         Some(Value::String(content)) => content.clone(),
-        None if behaviour.strikes(Defect::MissingContentIsTaken) => String::new(),
+        None if strikes(Defect::MissingContentIsTaken) => String::new(),
         None => return Err("content is missing"),
-        Some(other) if behaviour.strikes(Defect::AnyContentIsTaken) => other.to_string(),
+        Some(other) if strikes(Defect::AnyContentIsTaken) => other.to_string(),
         Some(_) => return Err("content must be a string"),
     };
     let agent = match body.get("agent_id") {
-        Some(Value::Null) if behaviour.strikes(Defect::NullAgentIsRefused) => {
+        Some(Value::Null) if strikes(Defect::NullAgentIsRefused) => {
             return Err("agent_id must be an integer");
         }
         None | Some(Value::Null) => None,
         Some(agent) => match agent.as_i64() {
-            Some(_) if behaviour.strikes(Defect::NamedAgentIsRefused) => return Err("agent_id must be null"),
+            Some(_) if strikes(Defect::NamedAgentIsRefused) => return Err("agent_id must be null"),
             Some(agent) => Some(agent),
-            None if behaviour.strikes(Defect::AnyAgentIsTaken) => None,
+            None if strikes(Defect::AnyAgentIsTaken) => None,
             None => return Err("agent_id must be an integer or null"),
         },
     };
     Ok(Command::SendMessage { content, agent })
 }
 
-fn tool_decision(body: &Map<String, Value>, behaviour: &Behaviour) -> Result<Command, &'static str> {
+fn tool_decision(
+    body: &Map<String, Value>,
+    strikes: impl Fn(Defect) -> bool,
+) -> Result<Command, &'static str> {
     let call_id = match body.get("call_id") {
         Some(Value::String(call_id)) => Some(call_id.clone()),
-        None if behaviour.strikes(Defect::DecidesTheOldest) => None,
+        None if strikes(Defect::DecidesTheOldest) => None,
         _ => return Err("call_id must be a string"),
     };
     let approved = match body.get("approved") {
         Some(Value::Bool(approved)) => *approved,
-        Some(_) if behaviour.strikes(Defect::TruthyApproves) => true,
-        None if behaviour.strikes(Defect::SilenceApproves) => true,
+        Some(_) if strikes(Defect::TruthyApproves) => true,
+        None if strikes(Defect::SilenceApproves) => true,
         _ => return Err("approved must be a boolean"),
     };
     Ok(Command::ToolDecision { call_id, approved })
@@ -104,7 +112,7 @@ mod tests {
     fn reads_what_is_right_and_names_what_is_wrong() {
         let right = br#"{"type":"SendMessage","content":"hi","agent_id":0,"more":1}"#;
         let hi = Command::SendMessage { content: "hi".into(), agent: Some(0) };
-        assert_eq!(read(right, &Behaviour::default()), Ok(hi));
+        assert_eq!(read(right, Open::default(), &Behaviour::default()), Ok(hi));
         for (text, wrong) in [
             ("{oops", Wrong::NoJson),
             ("[]", Wrong::NoType),
@@ -119,7 +127,7 @@ mod tests {
             (r#"{"type":"ToolDecision","approved":true}"#, Wrong::Fields),
         ] {
             assert_eq!(
-                read(text.as_bytes(), &Behaviour::default()).map_err(|(wrong, _)| wrong),
+                read(text.as_bytes(), Open::default(), &Behaviour::default()).map_err(|(wrong, _)| wrong),
                 Err(wrong),
                 "{text}"
             );

@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_tungstenite::tungstenite::Message;
 
-use super::command::{self, Command, Wrong};
+use super::command::{self, Command, Open, Wrong};
 use super::faults::Defect;
 use super::session::{AGENT, Session};
 use super::styles::Style;
@@ -75,7 +75,8 @@ impl Peer<'_> {
 
     /// The client is gone.
     fn gone(&self) {
-        if self.has(Defect::DisconnectRuns) {
+        let asks = !self.session.lock().pending.is_empty();
+        if asks && self.has(Defect::DisconnectRuns) {
             let pending = std::mem::take(&mut self.session.lock().pending);
             for call in pending {
                 self.session.run(&call);
@@ -91,7 +92,15 @@ impl Peer<'_> {
             return;
         }
         self.session.behaviour.message(bytes);
-        match command::read(bytes, &self.session.behaviour) {
+        let open = {
+            let mut inner = self.session.lock();
+            inner.messages += 1;
+            Open {
+                to_messages: !inner.busy || self.style(Style::Queues),
+                to_decisions: !inner.pending.is_empty(),
+            }
+        };
+        match command::read(bytes, open, &self.session.behaviour) {
             Ok(command) => self.perform(command),
             Err((wrong, message)) => {
                 self.refuse(wrong, &message);
@@ -117,9 +126,14 @@ impl Peer<'_> {
         if wrong == Wrong::NoJson && self.has(Defect::HangsUpOnRubbish) {
             self.session.hang_up();
         }
-        if wrong == Wrong::NoJson && self.has(Defect::HangsUpLate) {
-            self.session.later(|session| {
-                if session.lock().turns == 0 {
+        if wrong == Wrong::NoJson && self.session.behaviour.prepares(Defect::HangsUpLate) {
+            let messages = self.session.lock().messages;
+            self.session.later(move |session| {
+                let inner = session.lock();
+                let is_idle = !inner.busy && inner.messages == messages;
+                drop(inner);
+                if is_idle {
+                    session.behaviour.took_effect();
                     session.hang_up();
                 }
             });
@@ -136,13 +150,20 @@ impl Peer<'_> {
         {
             self.session.lock().remember("user", content);
         }
+        if matches!(body["type"].as_str(), Some("Finished" | "ToolStarted")) {
+            let asks = !self.session.lock().pending.is_empty();
+            if asks && self.has(Defect::ServerTypesAct) {
+                self.session.lock().pending.clear();
+            }
+        }
         if let Some(call_id) = body["call_id"].as_str().map(str::to_owned)
-            && self.has(Defect::TruthyApprovesLate)
             && body.get("approved").is_some_and(|approved| !approved.is_boolean())
+            && self.session.behaviour.prepares(Defect::TruthyApprovesLate)
         {
             self.session.later(move |session| {
                 let mut inner = session.lock();
                 let Some(index) = inner.pending.iter().position(|call| call.id == call_id) else { return };
+                session.behaviour.took_effect();
                 inner.pending.remove(index);
                 inner.decisions.insert(call_id, true);
                 drop(inner);
@@ -173,17 +194,13 @@ impl Peer<'_> {
             }
             Command::GetState => session.send(session.state()),
             Command::Ping => session.send(json!({ "type": "Pong" })),
-            Command::Foreign(kind) => {
-                session.error(&format!("{kind} is the server's"), false);
-                session.lock().pending.clear();
-            }
         }
     }
 
     fn send_message(&self, content: &str, agent: Option<i64>) {
         let session = self.session;
-        let known = [AGENT, AGENT + i64::from(self.has(Defect::OtherAgentIds))];
-        if agent.is_some_and(|agent| !known.contains(&agent)) && !self.style(Style::AgentFallsBack) {
+        let known = |agent| agent == AGENT || (agent == AGENT + 1 && self.has(Defect::OtherAgentIds));
+        if agent.is_some_and(|agent| !known(agent)) && !self.style(Style::AgentFallsBack) {
             if !self.has(Defect::SilentOnUnknownAgent) {
                 session.error("no such agent", false);
             }
@@ -213,15 +230,19 @@ impl Peer<'_> {
 
     fn decide(&self, call_id: Option<&str>, approved: bool) {
         let session = self.session;
-        let others = self.has(Defect::DecidesForOthers);
+        let others = session.behaviour.prepares(Defect::DecidesForOthers);
         let other = call_id.filter(|_| others).and_then(|id| self.service.waiting(id));
+        let other = other.filter(|other| !Arc::ptr_eq(other, session));
+        if other.is_some() {
+            session.behaviour.took_effect();
+        }
         let session = other.as_ref().unwrap_or(session);
         let mut inner = session.lock();
         let mut index = match call_id {
             Some(id) => inner.pending.iter().position(|call| call.id == id),
             None => (!inner.pending.is_empty()).then_some(0),
         };
-        if index.is_none() && self.has(Defect::AnyCallIdIsTaken) && !inner.pending.is_empty() {
+        if index.is_none() && !inner.pending.is_empty() && self.has(Defect::AnyCallIdIsTaken) {
             index = Some(0);
         }
         if index.is_none()
@@ -233,17 +254,18 @@ impl Peer<'_> {
             index = Some(0);
         }
         let Some(index) = index else {
-            if !approved && self.has(Defect::RemembersUnknownDenials) {
+            if !approved && session.behaviour.prepares(Defect::RemembersUnknownDenials) {
                 inner.denies_next = true;
             }
-            let ran = inner.ran.iter().find(|call| Some(call.id.as_str()) == call_id && !approved).cloned();
+            let denied = call_id.filter(|_| !approved);
+            let ran = inner.ran.iter().find(|call| Some(call.id.as_str()) == denied).cloned();
             if let Some(mut call) = ran.filter(|_| self.has(Defect::DenialTakesBack)) {
                 call.params.insert("text".to_owned(), json!(""));
                 session.run(&call);
             }
-            let again = call_id.filter(|id| inner.decisions.contains_key(*id));
-            if let Some(id) = again.filter(|_| self.has(Defect::SecondDecisionCounts)) {
-                inner.decisions.insert(id.to_owned(), approved);
+            let runs = denied.filter(|id| inner.running.contains(*id) && inner.decisions.contains_key(*id));
+            if let Some(id) = runs.filter(|_| self.has(Defect::SecondDecisionCounts)) {
+                inner.denied_while_running.insert(id.to_owned());
                 drop(inner);
                 session.decided.notify_waiters();
                 return;
@@ -255,7 +277,7 @@ impl Peer<'_> {
             return;
         };
         let mut decided = vec![inner.pending[index].clone()];
-        if self.has(Defect::OneDecisionForAll) {
+        if inner.pending.len() > 1 && self.has(Defect::OneDecisionForAll) {
             decided = std::mem::take(&mut inner.pending);
         } else if !self.has(Defect::DecidedStaysPending) {
             inner.pending.remove(index);
@@ -276,17 +298,20 @@ impl Peer<'_> {
 
     fn cancel(&self) {
         let session = self.session;
-        let busy = session.lock().busy;
+        let (busy, has_said) = {
+            let inner = session.lock();
+            (inner.busy, !inner.history.is_empty())
+        };
         if busy {
             session.behaviour.note(Happening::Abort);
         }
-        if !busy && self.has(Defect::IdleCancelForgets) {
+        if !busy && has_said && self.has(Defect::IdleCancelForgets) {
             session.lock().history.clear();
         }
         if !busy && self.has(Defect::IdleCancelIsFatal) {
             session.die("nothing to cancel");
         }
-        if !self.has(Defect::CancelIsIgnored) {
+        if !(busy && self.has(Defect::CancelIsIgnored)) {
             session.cancels.cancel();
         }
     }

@@ -45,7 +45,11 @@ pub(super) struct Inner {
     /// A turn is under way.
     pub busy: bool,
     pub turns: u64,
-    pub calls: u64,
+    /// How many messages the client has sent.
+    pub messages: u64,
+    /// The ids of the calls of the first turn that made any, and of those of the current one.
+    pub earlier_calls: Vec<String>,
+    pub calls: Vec<String>,
     /// Calls that await approval, in the order of asking.
     pub pending: Vec<Call>,
     /// Decided calls, and whether they were approved.
@@ -60,8 +64,11 @@ pub(super) struct Inner {
     pub allowed: BTreeSet<String>,
     /// Messages that came during a turn (a style).
     pub queued: std::collections::VecDeque<String>,
-    /// Calls that have run (a behaviour).
+    /// Calls of the tool that writes, which have run (a behaviour).
     pub ran: Vec<Call>,
+    /// The ids of the calls that run, and of those of them that were denied meanwhile (a behaviour).
+    pub running: BTreeSet<String>,
+    pub denied_while_running: BTreeSet<String>,
     /// The next call is denied (a behaviour).
     pub denies_next: bool,
     /// The calls of the newest request, by the names of their tools.
@@ -194,15 +201,13 @@ impl Session {
             }
             entry
         });
-        let is_streaming = if self.behaviour.strikes(Defect::NeverStreaming) {
-            false
-        } else if self.behaviour.strikes(Defect::StaysStreaming) {
-            inner.turns > 0
-        } else if self.style(Style::IdleWhileAsking) && !inner.pending.is_empty() {
-            false
-        } else {
-            inner.busy
-        };
+        let mut is_streaming =
+            inner.busy && !(self.style(Style::IdleWhileAsking) && !inner.pending.is_empty());
+        self.behaviour.mutate(&mut is_streaming, |defect, is_streaming| match defect {
+            Defect::NeverStreaming => *is_streaming = false,
+            Defect::StaysStreaming => *is_streaming = inner.turns > 0,
+            _ => {}
+        });
         let name = self.style(Style::NamedAgent).then_some("main");
         let agent = if self.has(Defect::OtherAgentIds) { AGENT + 1 } else { AGENT };
         json!({
@@ -217,13 +222,14 @@ impl Session {
         if !inner.busy
             && let Some(kept) = inner.kept.take()
         {
+            self.behaviour.took_effect();
             return kept;
         }
         let mut entries: Vec<Value> = inner
             .history
             .iter()
             .map(|entry| {
-                let lossy = entry.role == "user" && self.has(Defect::AsciiOnly);
+                let lossy = entry.role == "user" && !entry.content.is_ascii() && self.has(Defect::AsciiOnly);
                 let content = match lossy {
                     true => entry.content.chars().map(|c| if c.is_ascii() { c } else { '?' }).collect(),
                     false => entry.content.clone(),
@@ -232,10 +238,13 @@ impl Session {
                 json!({ "role": entry.role, "content": content, "timestamp": timestamp })
             })
             .collect();
-        if !inner.busy && self.behaviour.strikes(Defect::HistoryLacksAnswer) {
-            let last = entries.iter().rposition(|entry| entry["role"] == "assistant");
-            last.map(|last| entries.remove(last));
-        } else if self.behaviour.strikes(Defect::HistoryGreets) {
+        let last = entries.iter().rposition(|entry| entry["role"] == "assistant");
+        if !inner.busy
+            && let Some(last) = last
+            && self.behaviour.strikes(Defect::HistoryLacksAnswer)
+        {
+            entries.remove(last);
+        } else if inner.turns == 0 && self.behaviour.strikes(Defect::HistoryGreets) {
             let greeting =
                 json!({ "role": "assistant", "content": "Hi!", "timestamp": "2024-01-15T10:30:00Z" });
             entries.insert(0, greeting);
@@ -243,7 +252,7 @@ impl Session {
             entries[1]["timestamp"] = json!("2024-01-15T10:30:00Z");
         }
         let history = json!({ "type": "History", "messages": entries });
-        if inner.busy && self.has(Defect::HistoryIsKept) {
+        if inner.busy && self.behaviour.prepares(Defect::HistoryIsKept) {
             inner.kept = Some(history.clone());
         }
         history

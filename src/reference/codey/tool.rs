@@ -1,7 +1,7 @@
 //! One tool call: the rules, the client's decision, the run.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -44,14 +44,13 @@ fn rule(session: &Session, call: &Call) -> Rule {
             (Defect::DeniesAloneOnly, Rule::Deny) if forbidden && session.lock().request.len() > 1 => {
                 Rule::Allow
             }
-            (Defect::RemembersUnknownDenials, Rule::Ask)
-                if std::mem::take(&mut session.lock().denies_next) =>
-            {
-                Rule::Deny
-            }
             (_, rule) => rule,
         }
     });
+    if rule == Rule::Ask && std::mem::take(&mut session.lock().denies_next) {
+        session.behaviour.took_effect();
+        return Rule::Deny;
+    }
     rule
 }
 
@@ -60,7 +59,8 @@ pub(super) fn request(session: &Session, calls: &[Call]) {
     if session.has(Defect::RequestAfterAsking) {
         return;
     }
-    session.send(request_frame(calls, session.has(Defect::BackgroundUnmarked)));
+    let background = calls.iter().any(|call| call.background);
+    session.send(request_frame(calls, background && session.has(Defect::BackgroundUnmarked)));
 }
 
 fn request_frame(calls: &[Call], unmarked: bool) -> Value {
@@ -174,18 +174,15 @@ async fn run(
     let takes = call.params.get("ms").and_then(Value::as_u64).unwrap_or(0).min(60_000);
     let time = Duration::from_millis(takes);
     session.behaviour.note(Happening::ToolStarts);
-    let waited = if session.has(Defect::CancelSparesTools) {
-        tokio::time::sleep(time).await;
-        Ok(())
-    } else {
-        wait(session, call, cancelled, time).await
-    };
+    session.lock().running.insert(call.id.clone());
+    let waited = wait(session, call, cancelled, time).await;
+    session.lock().running.remove(&call.id);
     session.behaviour.note(Happening::ToolEnds);
     if let Err(stop) = waited {
         error(session, call, "cancelled");
         return Err(stop.into());
     }
-    if session.lock().decisions.get(&call.id) == Some(&false) && session.has(Defect::SecondDecisionCounts) {
+    if session.lock().denied_while_running.remove(&call.id) {
         error(session, call, "denied after all");
         return Ok(());
     }
@@ -194,15 +191,19 @@ async fn run(
         return Ok(());
     }
     let mut outcome = session.run(call);
-    if session.has(Defect::DenialTakesBack) {
+    if notes::class(&call.tool) == Class::Denied {
+        // Only a defect runs it. That shows most clearly if it succeeds.
+        outcome.is_error = false;
+    }
+    if call.tool == "write_note" {
         session.lock().ran.push(call.clone());
     }
     if call.tool == "read_note" && session.style(Style::AbsenceIsTold) {
         outcome.is_error = false;
     }
     let beside_failure = session.lock().request.iter().any(|tool| tool == "fail_note");
-    outcome.is_error |= beside_failure && session.has(Defect::FailureSpreads);
-    if outcome.is_error && !(session.has(Defect::FailureIsSuccess) && call.tool == "fail_note") {
+    outcome.is_error |= !outcome.is_error && beside_failure && session.has(Defect::FailureSpreads);
+    if outcome.is_error && !(call.tool == "fail_note" && session.has(Defect::FailureIsSuccess)) {
         error(session, call, &outcome.text);
         return Ok(());
     }
@@ -228,16 +229,21 @@ async fn wait(
     cancelled: &mut Cancel,
     time: Duration,
 ) -> Result<(), Cancelled> {
-    if !session.has(Defect::SecondDecisionCounts) {
-        return cancelled.sleep(time).await;
-    }
-    let decided = session.decided.notified();
-    if session.lock().decisions.get(&call.id) == Some(&false) {
-        return Ok(());
-    }
-    tokio::select! {
-        slept = cancelled.sleep(time) => slept,
-        () = decided => Ok(()),
+    let end = Instant::now() + time;
+    loop {
+        let decided = session.decided.notified();
+        if session.lock().denied_while_running.contains(&call.id) {
+            return Ok(());
+        }
+        let slept = tokio::select! {
+            slept = cancelled.sleep(end.saturating_duration_since(Instant::now())) => slept,
+            () = decided => continue,
+        };
+        if slept.is_err() && session.has(Defect::CancelSparesTools) {
+            tokio::time::sleep(end.saturating_duration_since(Instant::now())).await;
+            return Ok(());
+        }
+        return slept;
     }
 }
 

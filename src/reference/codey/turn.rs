@@ -43,11 +43,12 @@ pub(super) fn start(session: &Arc<Session>, content: &str) {
     inner.turns += 1;
     session.behaviour.note(Happening::Turn);
     inner.remember("user", content);
-    if session.has(Defect::TokensStartAnew) {
-        inner.output_tokens = 0;
+    let calls = std::mem::take(&mut inner.calls);
+    if inner.earlier_calls.is_empty() {
+        inner.earlier_calls = calls;
     }
-    if session.has(Defect::CallIdsRepeat) {
-        inner.calls = 0;
+    if inner.output_tokens > 0 && session.has(Defect::TokensStartAnew) {
+        inner.output_tokens = 0;
     }
     drop(inner);
     let player = Player {
@@ -199,7 +200,8 @@ impl Agent for Player {
             }
         }
         self.so_far.push_str(&text);
-        let piles_up = speech == Speech::Text && self.session.has(Defect::PiecesPileUp);
+        let piles_up =
+            speech == Speech::Text && self.so_far != text && self.session.has(Defect::PiecesPileUp);
         let content = if piles_up { &self.so_far } else { &text };
         self.session.send(json!({ "type": kind, "agent_id": AGENT, "content": content }));
     }
@@ -212,7 +214,7 @@ impl Agent for Player {
             _ => return Stop::Failed(message),
         }
         for attempt in 1..=RETRIES {
-            let attempt = if self.session.has(Defect::AttemptsStand) { 1 } else { attempt };
+            let attempt = if attempt > 1 && self.session.has(Defect::AttemptsStand) { 1 } else { attempt };
             self.session
                 .send(json!({ "type": "Retrying", "agent_id": AGENT, "attempt": attempt, "error": message }));
             if let Err(cancelled) = self.cancelled.sleep(Duration::from_millis(1)).await {
@@ -228,15 +230,13 @@ impl Agent for Player {
         let made: Vec<Call> = {
             let mut inner = session.lock();
             let make = |call: cue::Call| {
-                inner.calls += 1;
                 let mut params = call.args;
                 let background = params.remove("background").is_some_and(|value| value == true);
+                let repeated = inner.earlier_calls.get(inner.calls.len());
+                let repeated = repeated.filter(|_| session.behaviour.strikes(Defect::CallIdsRepeat)).cloned();
                 // Ids are unique on the whole server, not only in the session.
-                let id = if session.behaviour.strikes(Defect::CallIdsRepeat) {
-                    format!("call_{}", inner.calls)
-                } else {
-                    variants::call_id(&session.behaviour)
-                };
+                let id = repeated.unwrap_or_else(|| variants::call_id(&session.behaviour));
+                inner.calls.push(id.clone());
                 Call { id, tool: call.name, params, background }
             };
             calls.into_iter().map(make).collect()

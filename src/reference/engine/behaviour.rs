@@ -70,6 +70,17 @@ impl<D: Named, S: Named> Behaviour<D, S> {
         self.defect == Some(defect) && self.is_met()
     }
 
+    /// Whether this defect strikes now, for a place that only prepares what it does later: the moment counts as met when that
+    /// `took_effect`.
+    pub fn prepares(&self, defect: D) -> bool {
+        self.defect == Some(defect) && self.moment.is(self.trigger)
+    }
+
+    /// What a defect has prepared now changes something.
+    pub fn took_effect(&self) {
+        self.met.store(true, Ordering::Relaxed);
+    }
+
     /// The defect that strikes now, for a place where several may.
     pub fn striking(&self) -> Option<D> {
         self.defect.filter(|_| self.is_met())
@@ -82,7 +93,7 @@ impl<D: Named, S: Named> Behaviour<D, S> {
         let plain = value.clone();
         how(defect, value);
         if *value != plain {
-            self.met.store(true, Ordering::Relaxed);
+            self.took_effect();
         }
     }
 
@@ -90,7 +101,7 @@ impl<D: Named, S: Named> Behaviour<D, S> {
     fn is_met(&self) -> bool {
         let is_met = self.moment.is(self.trigger);
         if is_met {
-            self.met.store(true, Ordering::Relaxed);
+            self.took_effect();
         }
         is_met
     }
@@ -160,5 +171,16 @@ mod tests {
         assert!(!met(), "there was nothing to change");
         assert_eq!(mutate("x"), "y");
         assert!(met());
+    }
+
+    #[test]
+    fn a_moment_is_met_when_what_was_prepared_takes_effect() {
+        let setup = Setup { fault: Some("only".to_owned()), trigger: Trigger::FirstTurn, ..Setup::default() };
+        let behaviour = Behaviour::<Only, Only>::new(&setup);
+        assert!(behaviour.prepares(Only) && !setup.met.load(Ordering::Relaxed));
+        behaviour.took_effect();
+        assert!(setup.met.load(Ordering::Relaxed));
+        (0..2).for_each(|_| behaviour.note(Happening::Turn));
+        assert!(!behaviour.prepares(Only), "its moment is over");
     }
 }
