@@ -358,6 +358,13 @@ impl Session {
         *decision == Some("approve") && self.has(Defect::ApprovedCallsDoNotRun)
     }
 
+    /// The turn is over: nobody waits for its calls any longer.
+    pub fn give_up(&self, inner: &mut Inner) {
+        for call in inner.calls.drain(..).filter(|call| call.outcome.is_none()) {
+            self.behaviour.note(if call.guarded { Happening::Decided } else { Happening::ToolEnds });
+        }
+    }
+
     /// Goes on as if every call of a kind had been answered: a defect.
     pub fn presume(&self, inner: &mut Inner) {
         for call in &mut inner.calls {
@@ -368,6 +375,7 @@ impl Session {
                 _ => {}
             });
             if presumed {
+                self.behaviour.note(if call.guarded { Happening::Decided } else { Happening::ToolEnds });
                 call.outcome = Some(String::new());
                 inner.answered.insert(call.id.clone(), call.guarded);
             }

@@ -64,7 +64,7 @@ async fn play(session: Arc<Session>, mut text: String) {
         // Over early or not: the next text may come.
         let _ = turn.play(cue::responses(&text)).await;
         let mut inner = session.lock();
-        inner.calls.clear();
+        session.give_up(&mut inner);
         inner.abandoned = false;
         match inner.queue.pop_front() {
             Some(next) => text = next,
