@@ -98,8 +98,8 @@ fn a_report_holds_each_part_and_becomes_a_table() {
     };
     let (code, shown) = selftest(&["--fault", "text-after-finish", "--report", "kills.json"]);
     assert_eq!(code, Some(0), "{shown}");
-    // One client: nobody else sees what is sent to everyone, and nobody comes back.
-    let triggers = ["--triggers", "--fault", "text-after-finish", "--fault", "acks-to-everyone"];
+    // The case awaits no acknowledgement, and nobody comes back.
+    let triggers = ["--triggers", "--fault", "text-after-finish", "--fault", "no-acknowledgement"];
     let moments = ["--trigger", "first-turn", "--trigger", "after-reconnect", "--report", "kills.json"];
     let (code, shown) = selftest(&[&triggers[..], &moments].concat());
     assert_eq!(code, Some(1), "{shown}");
@@ -116,7 +116,7 @@ fn a_report_holds_each_part_and_becomes_a_table() {
     assert_eq!(suite["defects"]["faults"]["killed"], 1, "{suite}");
     let kills = &suite["defects"]["triggers"];
     assert_eq!((&kills["mutants"], &kills["killed"], &kills["not-met"]), (&2.into(), &1.into(), &2.into()));
-    assert_eq!(kills["survivors"], serde_json::json!(["acks-to-everyone@first-turn"]), "{kills}");
+    assert_eq!(kills["survivors"], serde_json::json!(["no-acknowledgement@first-turn"]), "{kills}");
     let of = &suite["defects"]["faults"]["requirements"]["MC-LIFE-4"];
     let expected =
         serde_json::json!({ "mutants": 1, "killed": 1, "by-itself": 1, "by-another": 0, "found": 0 });

@@ -115,6 +115,47 @@ fn legal_styles_are_listed_served_and_passed() {
     assert!(code == Some(2) && error.contains("contradict each other"), "{error}");
 }
 
+/// A place that asks for a defect before it knows whether that would change anything counts moments at which nothing is wrong.
+#[test]
+fn a_fault_that_would_change_nothing_is_not_met() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let of_codelab = "family: own\ncases:\n  - name: calls\n    title: A call and a decision, both valid\n    turn: [{ call: { class: open } }, { say: [hi] }]\n    \
+                      turns: { guarded: [{ call: { class: guarded } }, { say: [ok] }] }\n    steps:\n      - open: alice\n      \
+                      - send: { type: user_message, content: '{{cue}}', role: user }\n      - expect: tool_call\n        save: { one: /call_id }\n      \
+                      - send: { type: tool_result, call_id: '{{one}}', result: { content: found } }\n      - expect: turn-end\n      \
+                      - send: { type: user_message, content: '{{cue.guarded}}', role: user }\n      - expect: tool_call\n        save: { two: /call_id }\n      \
+                      - send: { type: hitl_decision, call_id: '{{two}}', decision: reject, feedback: not now }\n      - expect: turn-end\n";
+    let of_minicodex = "family: own\ncases:\n  - name: alone\n    title: One client, one call\n    turn: [{ call: { class: guarded } }, { say: [hi] }]\n    steps:\n      \
+                        - open: alice\n      - send: { type: frobnicate, req_id: r1 }\n      - expect: error\n      - send: { type: send, text: '{{cue}}' }\n      \
+                        - expect: approval_pending\n        save: { call: /call_id }\n      - send: { type: approve, call_id: '{{call}}' }\n      - expect: turn-end\n";
+    let of_tinyvex = "family: own\ncases:\n  - name: alone\n    title: One subscription\n    steps:\n      - open: alice\n      \
+                      - send: { jsonrpc: '2.0', id: 1, method: tinyvex/subscribe, params: { subId: s1, name: messagesByThread, params: { threadId: t } } }\n      \
+                      - expect: tinyvex/subscribe.result\n";
+    let codelab = "any-modified-arguments any-result-error any-role calls-never-time-out decides-without-call-id drops-dotted-calls \
+                   one-decision-for-all results-by-arrival users-only wrong-code";
+    let minicodex = "acks-to-everyone ascii-only decides-again errors-to-everyone long-text-is-cut one-decision-for-all pending-stays";
+    let tinyvex =
+        "any-cursor key-order-matters params-may-lack refuses-journals sends-unchanged";
+    for (protocol, case, faults) in [
+        ("codelab", of_codelab, codelab),
+        ("minicodex", of_minicodex, minicodex),
+        ("tinyvex", of_tinyvex, tinyvex),
+    ] {
+        std::fs::write(folder.path().join("own.yaml"), case).expect("written");
+        let faults: Vec<&str> = faults.split_whitespace().collect();
+        let named = faults.iter().flat_map(|fault| ["--fault", fault]);
+        let most = ["selftest", protocol, "--scenario", "own.yaml", "--triggers", "--trigger", "first-turn"];
+        let arguments: Vec<&str> = most.into_iter().chain(named).collect();
+        let output = frameproof(folder.path(), &arguments);
+        let shown = text(&output.stdout) + &text(&output.stderr);
+        let expected = format!(
+            "0 of 0 killed, 0 of them by another requirement; 0 warned of only, 0 survived; 0 declared harmless; {} not met",
+            faults.len()
+        );
+        assert!(shown.contains(&expected), "{protocol}\n{shown}");
+    }
+}
+
 #[test]
 fn a_fault_strikes_at_its_moments_only() {
     let folder = tempfile::tempdir().expect("a folder");

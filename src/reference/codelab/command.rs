@@ -73,13 +73,13 @@ pub(super) fn check<'b>(body: &'b Map<String, Value>, behaviour: &Behaviour) -> 
         return Err(refuse("INVALID_TYPE", format!("unknown type {kind:?}")));
     };
     for Field(name, field, required, overlooked) in fields {
-        let overlooked = overlooked.is_some_and(|defect| behaviour.strikes(defect));
+        let overlooks = || overlooked.is_some_and(|defect| behaviour.strikes(defect));
         match body.get(*name).filter(|value| !value.is_null()) {
-            None if !required || overlooked => {}
+            None if !required || overlooks() => {}
             None if *name == "content" && behaviour.strikes(Defect::ContentMayBeMissing) => {}
             None if *name == "decision" && behaviour.strikes(Defect::DecisionMayBeMissing) => {}
             None => return Err(refuse("MISSING_FIELD", format!("{name} is missing"))),
-            Some(value) if fits(value, *field) || overlooked => {}
+            Some(value) if fits(value, *field) || overlooks() => {}
             Some(_) if *name == "content" && behaviour.strikes(Defect::AnyContent) => {}
             Some(_) if *name == "decision" && behaviour.strikes(Defect::AnyDecision) => {}
             Some(_) => return Err(refuse("INVALID_FORMAT", format!("{name} is not as it must be"))),
@@ -106,8 +106,8 @@ pub(super) fn check<'b>(body: &'b Map<String, Value>, behaviour: &Behaviour) -> 
             Err(refuse("MISSING_FIELD", "role is missing"))
         }
         "user_message"
-            if (behaviour.strikes(Defect::UsersOnly) || behaviour.style(Style::UsersOnly))
-                && body.get("role").is_some_and(|it| it != "user") =>
+            if body.get("role").is_some_and(|it| it != "user")
+                && (behaviour.strikes(Defect::UsersOnly) || behaviour.style(Style::UsersOnly)) =>
         {
             Err(refuse("INVALID_FORMAT", "role must be user"))
         }

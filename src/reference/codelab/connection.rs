@@ -125,13 +125,14 @@ impl Peer<'_> {
     fn refuse(&self, refusal: &Refusal) {
         self.outbox.send(text(&self.error(refusal)));
         self.behaviour().note(Happening::Error);
-        if self.has(Defect::ErrorEndsTurn)
-            && refusal.code == "INVALID_TYPE"
+        if refusal.code == "INVALID_TYPE"
             && let Some((session, _)) = &self.joined
         {
             let mut inner = session.lock();
-            inner.abandoned = inner.busy;
-            session.changed.notify_waiters();
+            if inner.busy && self.has(Defect::ErrorEndsTurn) {
+                inner.abandoned = true;
+                session.changed.notify_waiters();
+            }
         }
     }
 

@@ -139,7 +139,8 @@ impl Session {
         inner.clients.insert(inner.next_client, outbox.clone());
         self.behaviour.note(Happening::Joined);
         let missed = std::mem::take(&mut inner.missed);
-        if !self.has(Defect::NothingIsBuffered) && !self.style(Style::NothingKept) {
+        let is_owed = !missed.is_empty() || inner.calls.iter().any(|call| call.outcome.is_none());
+        if is_owed && !self.has(Defect::NothingIsBuffered) && !self.style(Style::NothingKept) {
             missed.iter().for_each(|frame| self.to_all(inner, frame));
             for call in inner.calls.iter().filter(|call| call.outcome.is_none()) {
                 outbox.send(text(&Inner::call_frame(call, &self.behaviour)));
@@ -198,7 +199,7 @@ impl Session {
     pub fn announce(&self, inner: &mut Inner, calls: Vec<(String, Map<String, Value>)>) {
         inner.calls.clear();
         for (tool, args) in calls {
-            if !self.has(Defect::CallIdsRepeat) || inner.next_call == 0 {
+            if inner.next_call == 0 || !self.has(Defect::CallIdsRepeat) {
                 inner.next_call += 1;
             }
             let guarded = is_guarded(&tool);
@@ -225,13 +226,14 @@ impl Session {
         };
         let mut inner = self.lock();
         let inner = &mut *inner;
-        let mut open = inner.calls.iter_mut().filter(|call| call.outcome.is_none() && !call.guarded);
-        let found = if self.has(Defect::ResultsByArrival) {
-            open.next().filter(|_| id.starts_with("call-"))
-        } else {
-            open.find(|call| call.id == id)
-        };
-        let Some(call) = found else {
+        let is_open = |call: &Call| call.outcome.is_none() && !call.guarded;
+        let mut found = inner.calls.iter().position(|call| is_open(call) && call.id == id);
+        self.behaviour.mutate(&mut found, |defect, found| {
+            if defect == Defect::ResultsByArrival {
+                *found = inner.calls.iter().position(is_open).filter(|_| id.starts_with("call-"));
+            }
+        });
+        let Some(call) = found.map(|index| &mut inner.calls[index]) else {
             if self.has(Defect::ResultsApprove)
                 && let Some(call) =
                     inner.calls.iter().position(|call| call.id == id && call.outcome.is_none())
@@ -299,7 +301,7 @@ impl Session {
         let found =
             open.iter().copied().find(|index| inner.calls[*index].id == id || !body.contains_key("call_id"));
         let Some(found) = found else { return self.unexpected_answer(inner, id, true) };
-        let all = if self.has(Defect::OneDecisionForAll) { open } else { vec![found] };
+        let all = if open.len() > 1 && self.has(Defect::OneDecisionForAll) { open } else { vec![found] };
         if edits_nothing(body) && self.has(Defect::EmptyEditsDrop) {
             inner.calls[found].id.clear();
             return Err(refuse("MISSING_FIELD", "modified_arguments is missing"));
@@ -353,7 +355,14 @@ impl Session {
 
     /// An approval that has no effect: a defect.
     fn ignores_approval(&self, decision: &Option<&str>) -> bool {
-        self.has(Defect::ApprovedCallsDoNotRun) && *decision == Some("approve")
+        *decision == Some("approve") && self.has(Defect::ApprovedCallsDoNotRun)
+    }
+
+    /// The turn is over: nobody waits for its calls any longer.
+    pub fn give_up(&self, inner: &mut Inner) {
+        for call in inner.calls.drain(..).filter(|call| call.outcome.is_none()) {
+            self.behaviour.note(if call.guarded { Happening::Decided } else { Happening::ToolEnds });
+        }
     }
 
     /// Goes on as if every call of a kind had been answered: a defect.
@@ -366,6 +375,7 @@ impl Session {
                 _ => {}
             });
             if presumed {
+                self.behaviour.note(if call.guarded { Happening::Decided } else { Happening::ToolEnds });
                 call.outcome = Some(String::new());
                 inner.answered.insert(call.id.clone(), call.guarded);
             }

@@ -1,5 +1,6 @@
 //! Playing a turn: the model's responses, token by token, and the calls between them.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -63,7 +64,7 @@ async fn play(session: Arc<Session>, mut text: String) {
         // Over early or not: the next text may come.
         let _ = turn.play(cue::responses(&text)).await;
         let mut inner = session.lock();
-        inner.calls.clear();
+        session.give_up(&mut inner);
         inner.abandoned = false;
         match inner.queue.pop_front() {
             Some(next) => text = next,
@@ -147,9 +148,9 @@ impl Turn {
     fn token(&self, token: &str, is_final: bool) -> Value {
         let mut frame = json!({ "type": "assistant_message", "token": token, "is_final": is_final });
         let Some(map) = frame.as_object_mut() else { return frame };
-        if self.session.behaviour.strikes(Defect::EveryTokenIsFinal) {
+        if !is_final && self.session.behaviour.strikes(Defect::EveryTokenIsFinal) {
             map.insert("is_final".into(), json!(true));
-        } else if self.session.behaviour.strikes(Defect::NothingIsFinal) {
+        } else if is_final && self.session.behaviour.strikes(Defect::NothingIsFinal) {
             map.insert("is_final".into(), json!(false));
         } else if self.session.behaviour.strikes(Defect::FinalAsText) {
             map.insert("is_final".into(), json!(is_final.to_string()));
@@ -191,7 +192,7 @@ impl Agent for Turn {
         self.texts = response.iter().filter(|step| matches!(step, Step::Say { .. })).count();
         self.session.lock().after_text = self.texts > 0;
         self.unfinished = response.iter().any(|step| matches!(step, Step::Hang { .. } | Step::Fail { .. }))
-            || (calls_follow && self.has(Defect::TextBeforeCallsStaysOpen));
+            || (calls_follow && self.texts > 0 && self.has(Defect::TextBeforeCallsStaysOpen));
     }
 
     /// Chunks are tokens.
@@ -261,7 +262,7 @@ impl Agent for Turn {
 
     /// Makes calls, and waits for what they come to.
     async fn call(&mut self, mut calls: Vec<Call>) -> Result<(), Over> {
-        if self.has(Defect::DropsDottedCalls) {
+        if calls.iter().any(|call| call.name.contains('.')) && self.has(Defect::DropsDottedCalls) {
             calls.retain(|call| !call.name.contains('.'));
         }
         if calls.len() < 2 || !self.style(Style::OneByOne) {
@@ -290,16 +291,15 @@ impl Turn {
             self.session.announce(&mut inner, calls.into_iter().map(|call| (call.name, call.args)).collect());
             self.session.presume(&mut inner);
         }
-        let answered =
-            self.until(|inner| inner.abandoned || inner.calls.iter().all(|call| call.outcome.is_some()));
-        let waits_for_ever =
-            self.has(Defect::CallsNeverTimeOut) || self.session.lock().calls.iter().any(|call| call.guarded);
-        let in_time = if waits_for_ever {
+        let mut answered = pin!(
+            self.until(|inner| inner.abandoned || inner.calls.iter().all(|call| call.outcome.is_some()))
+        );
+        let waits_for_ever = self.session.lock().calls.iter().any(|call| call.guarded);
+        let mut in_time = !waits_for_ever && tokio::time::timeout(limit, &mut answered).await.is_ok();
+        if waits_for_ever || !in_time && self.has(Defect::CallsNeverTimeOut) {
             answered.await;
-            true
-        } else {
-            tokio::time::timeout(limit, answered).await.is_ok()
-        };
+            in_time = true;
+        }
         if !in_time {
             if self.style(Style::GivesUpInWords) {
                 self.emit(self.token("The IDE did not answer in time.", true));

@@ -160,7 +160,7 @@ impl Peer<'_> {
         let frame = error_frame(refusal, req_id, self.behaviour());
         self.behaviour().note(Happening::Error);
         match &self.joined {
-            Some((session, _)) if self.has(Defect::ErrorsToEveryone) => {
+            Some((session, _)) if session.lock().clients.len() > 1 && self.has(Defect::ErrorsToEveryone) => {
                 session.lock().clients.values().for_each(|client| {
                     client.send(text(&frame));
                 });
@@ -204,7 +204,7 @@ impl Peer<'_> {
         } else if self.behaviour().strikes(Defect::AckInAnArray) {
             frame = json!([frame])
         }
-        if session.has(Defect::AcksToEveryone) {
+        if inner.clients.len() > 1 && session.has(Defect::AcksToEveryone) {
             inner.clients.values().for_each(|client| {
                 client.send(text(&frame));
             });
@@ -249,7 +249,7 @@ impl Peer<'_> {
                 if body.get("include_transcript_window") != Some(&json!(true)) {
                     frame["transcript"] = json!([]);
                 }
-                if self.has(Defect::SnapshotsToEveryone) {
+                if inner.clients.len() > 1 && self.has(Defect::SnapshotsToEveryone) {
                     inner.clients.values().for_each(|client| {
                         client.send(text(&frame));
                     });

@@ -19,8 +19,7 @@ impl Peer<'_> {
         let mut inner = session.lock();
         if let (Some(id), Some(run)) = (message_id, &inner.run) {
             let known = run.message_ids.contains(id);
-            let remembered = !run.is_over() || self.has(Defect::DedupesByText);
-            if known && remembered {
+            if known && (!run.is_over() || self.has(Defect::DedupesByText)) {
                 if self.has(Defect::NoDedupe) {
                     session.emit(&mut inner, json!({ "type": "user_text", "text": said }));
                 }
@@ -66,7 +65,6 @@ impl Peer<'_> {
     ) -> Result<(), Refusal> {
         let call_id = body.get("call_id").and_then(Value::as_str).unwrap_or_default();
         let mut inner = session.lock();
-        let again = self.has(Defect::DecidesAgain);
         let Some(run) = inner.run.as_mut().filter(|run| !run.is_over()) else {
             if self.has(Defect::AcceptsAnyCallId) {
                 self.accept(session, &inner, body);
@@ -75,7 +73,7 @@ impl Peer<'_> {
             return Err(refuse("UNKNOWN_CALL_ID", "nothing is pending"));
         };
         let decided = run.decided.contains_key(call_id);
-        if decided && !again {
+        if decided && !self.has(Defect::DecidesAgain) {
             let code =
                 if self.style(Style::ConflictUnknown) { "UNKNOWN_CALL_ID" } else { "APPROVAL_CONFLICT" };
             return Err(refuse(code, format!("{call_id:?} is already decided")));
@@ -88,10 +86,9 @@ impl Peer<'_> {
             }
             return Err(refuse("UNKNOWN_CALL_ID", format!("{call_id:?} is not pending")));
         };
-        let decides_all = self.has(Defect::OneDecisionForAll);
         let mut ids = vec![call_id.to_owned()];
         if !decided {
-            if decides_all {
+            if run.pending.len() > 1 && self.has(Defect::OneDecisionForAll) {
                 ids = run.pending.drain(..).map(|call| call.id).collect();
             } else if !self.has(Defect::DecidedStaysPending) {
                 run.pending.remove(index);
@@ -158,11 +155,7 @@ impl Peer<'_> {
             self.accept(session, &inner, body);
         }
         if !already && !self.has(Defect::NoAbortingStatus) && !self.has(Defect::IgnoresAbort) {
-            if let Some(run) = &mut inner.run
-                && !self.has(Defect::PendingStays)
-            {
-                run.pending.clear();
-            }
+            session.drop_pending(&mut inner);
             session.status(&mut inner, "aborting");
         }
         if late {
@@ -176,6 +169,6 @@ impl Peer<'_> {
 fn halt(session: &Session, inner: &mut Inner) {
     let Some(run) = &mut inner.run else { return };
     run.abort.cancel();
-    run.pending.clear();
+    session.drop_pending(inner);
     session.status(inner, "aborting");
 }

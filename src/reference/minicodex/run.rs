@@ -75,7 +75,7 @@ pub(super) fn start(session: &Arc<Session>, inner: &mut Inner, text: &str, messa
     if session.style(Style::OwnReasoning) {
         session.emit(inner, json!({ "type": "reasoning", "text": "Thinking it over." }));
     }
-    if session.has(Defect::CallIdsRepeat) {
+    if inner.calls > 0 && session.has(Defect::CallIdsRepeat) {
         inner.calls = 0;
     }
     if let Some(run) = inner.run.as_ref().filter(|_| doomed) {
@@ -120,11 +120,14 @@ impl Agent for Player {
 
     fn say(&mut self, chunk: Chunk) {
         let thinks = chunk.speech == Speech::Thought && !self.session.has(Defect::ReasoningAsText);
-        let text = match self.session.has(Defect::AsciiOnly) {
-            true => chunk.text.chars().map(|c| if c.is_ascii() { c } else { '?' }).collect(),
-            false if self.session.has(Defect::LongTextIsCut) => chunk.text.chars().take(1000).collect(),
-            false => chunk.text,
-        };
+        let mut text = chunk.text;
+        self.session.behaviour.mutate(&mut text, |defect, text| match defect {
+            Defect::AsciiOnly => {
+                *text = text.chars().map(|c| if c.is_ascii() { c } else { '?' }).collect();
+            }
+            Defect::LongTextIsCut => *text = text.chars().take(1000).collect(),
+            _ => {}
+        });
         self.emit(json!({ "type": if thinks { "reasoning" } else { "assistant_text" }, "text": text }));
     }
 
@@ -340,17 +343,13 @@ impl Player {
         let session = &self.session;
         let mut inner = session.lock();
         let inner = &mut *inner;
-        let keeps = session.has(Defect::PendingStays);
-        if let Some(run) = &mut inner.run
-            && !keeps
-        {
-            run.pending.clear();
-        }
+        session.drop_pending(inner);
         match result {
             Err(Stop::Failed) if session.has(Defect::FailureIsFinished) => self.finish(inner, "finished"),
             Err(Stop::Failed) => self.finish(inner, "error"),
             Err(Stop::Aborted) => {
-                let fails = session.has(Defect::NoAbortingStatus) || session.style(Style::AbortsInError);
+                // Without the status aborting, an end as if nothing had been aborted would be a defect of its own.
+                let fails = !is_aborting(inner) || session.style(Style::AbortsInError);
                 self.finish(inner, if fails { "error" } else { "finished" });
                 if session.has(Defect::TextAfterAbort) {
                     session.emit(inner, json!({ "type": "assistant_text", "text": "one more thing" }));

@@ -12,9 +12,9 @@ use super::Behaviour;
 use super::faults::Defect;
 use super::styles::Style;
 use super::variants::{is_item, shape_event, shape_item};
-use crate::reference::engine::Canceller;
 use crate::reference::engine::clients::{Clients, HIGH, Outbox};
 use crate::reference::engine::notes::Notes;
+use crate::reference::engine::{Canceller, Happening};
 
 /// Events that can be replayed; a larger gap needs a snapshot.
 pub(super) const REPLAY_WINDOW: usize = 256;
@@ -196,7 +196,7 @@ impl Session {
 
     pub fn snapshot(&self, inner: &Inner, req_id: Option<&str>) -> Value {
         let mut transcript = inner.transcript.clone();
-        if self.has(Defect::SnapshotMissesLastItem) {
+        if !transcript.is_empty() && self.has(Defect::SnapshotMissesLastItem) {
             transcript.pop();
         }
         let shown = inner.run.as_ref().filter(|run| !(run.is_over() && self.style(Style::IdleRunHidden)));
@@ -319,6 +319,15 @@ impl Session {
                 let state = if self.has(Defect::BackpressureMisspelt) { "pause" } else { "drain" };
                 client.send(text(&json!({ "type": "backpressure", "state": state })));
             }
+        }
+    }
+
+    /// Nobody waits any longer for the decisions that are open.
+    pub fn drop_pending(&self, inner: &mut Inner) {
+        let Some(run) = &mut inner.run else { return };
+        run.pending.iter().for_each(|_| self.behaviour.note(Happening::Decided));
+        if !run.pending.is_empty() && !self.has(Defect::PendingStays) {
+            run.pending.clear();
         }
     }
 

@@ -56,17 +56,23 @@ impl Peer<'_> {
     }
 
     pub fn subscribe(&self, id: Option<&Value>, params: &Params<'_>) -> Result<Answer, Refusal> {
-        let lenient = self.has(Defect::AnyCursor);
         let (sub_id, name, inner) = (params.text("subId")?, params.text("name")?, params.given("params"));
         let null = Value::Null;
-        let inner = if self.has(Defect::ParamsMayLack) { inner.unwrap_or(&null) } else { inner? };
+        let inner = match inner {
+            Err(_) if self.has(Defect::ParamsMayLack) => &null,
+            inner => inner?,
+        };
         if inner.is_array() && self.has(Defect::IgnoresListParams) {
             return Ok(Answer::Elsewhere);
         }
-        let last_seq = params.optional("lastSeq", Value::is_number);
-        let last_seq = if lenient { last_seq.unwrap_or(None) } else { last_seq? };
-        let journal = params.optional("journal", Value::is_string);
-        let journal = if lenient { journal.unwrap_or(None) } else { journal? };
+        let last_seq = match params.optional("lastSeq", Value::is_number) {
+            Err(_) if self.has(Defect::AnyCursor) => None,
+            last_seq => last_seq?,
+        };
+        let journal = match params.optional("journal", Value::is_string) {
+            Err(_) if self.has(Defect::AnyCursor) => None,
+            journal => journal?,
+        };
         let wanted = Wanted {
             client: self.client,
             sub_id,
@@ -82,7 +88,7 @@ impl Peer<'_> {
             result["startSeq"] = json!(result["startSeq"].to_string());
         }
         // Under the lock: nothing newer comes in between.
-        let last = self.has(Defect::ValueBeforeResult);
+        let last = !values.is_empty() && self.has(Defect::ValueBeforeResult);
         if !last {
             self.answer(id, &Ok(result.clone()));
         }

@@ -100,15 +100,15 @@ impl Streams {
     }
 
     fn key(&self, wanted: &Wanted<'_>) -> String {
-        let params = if self.behaviour.strikes(Defect::KeyOrderMatters) {
-            wanted.params.to_string()
-        } else if self.behaviour.strikes(Defect::ParamsAreTexts) {
-            canonical(wanted.params).replace('"', "")
-        } else if wanted.name == "messagesByThread" && self.behaviour.strikes(Defect::KeysAreCut) {
-            canonical(wanted.params).chars().take(22).collect()
-        } else {
-            canonical(wanted.params)
-        };
+        let mut params = canonical(wanted.params);
+        self.behaviour.mutate(&mut params, |defect, params| match defect {
+            Defect::KeyOrderMatters => *params = wanted.params.to_string(),
+            Defect::ParamsAreTexts => *params = params.replace('"', ""),
+            Defect::KeysAreCut if wanted.name == "messagesByThread" => {
+                *params = params.chars().take(22).collect();
+            }
+            _ => {}
+        });
         format!("{} {params}", wanted.name)
     }
 
@@ -156,9 +156,9 @@ impl Streams {
         self.release(wanted.client, wanted.sub_id, false);
         let key = self.key(wanted);
         let resumable = wanted.last_seq.zip(store.stream(&key));
-        if self.has(Defect::RefusesJournals)
-            && let (Some((_, (_, journal, _))), Some(given)) = (&resumable, wanted.journal)
+        if let (Some((_, (_, journal, _))), Some(given)) = (&resumable, wanted.journal)
             && journal == given
+            && self.has(Defect::RefusesJournals)
         {
             return Err(refuse(REJECTED, "the journal is unknown"));
         }
@@ -320,11 +320,12 @@ impl Streams {
             }
             let (name, params) = (live.name.clone(), live.params.clone());
             let value = self.compute(store, &name, &params)?;
-            let (sends_same, step) = (self.has(Defect::SendsUnchanged), self.step());
-            let Some(live) = self.live.get_mut(&key) else { continue };
-            if value == live.value && !sends_same {
+            let is_same = self.live.get(&key).is_some_and(|live| live.value == value);
+            if is_same && !self.has(Defect::SendsUnchanged) {
                 continue;
             }
+            let step = self.step();
+            let Some(live) = self.live.get_mut(&key) else { continue };
             let mut stands = false;
             self.behaviour.mutate(&mut stands, |defect, stands| match defect {
                 Defect::SeqStands => *stands = live.seq > 2,
@@ -419,7 +420,9 @@ impl Streams {
 
     fn deliver_chunks(&mut self, client: u64, sub_id: &str, seq: u64, text: &str) {
         self.transitions += 1;
-        let size = if self.has(Defect::ChunksTooLarge) { 3 * MAX_CHUNK } else { self.chunk_size() };
+        let is_cut = text.len() > self.chunk_size();
+        let too_large = is_cut && self.has(Defect::ChunksTooLarge);
+        let size = if too_large { 3 * MAX_CHUNK } else { self.chunk_size() };
         let base = usize::from(self.style(Style::PartsFromOne));
         let pieces = cut(text, size);
         let total = pieces.len();
