@@ -137,7 +137,7 @@ fn pairs() -> Vec<Pair> {
             "where",
             "STEP\n",
             "{ get: /ws, with: { status: 426 } }",
-            "{ get: /ws, with: { status: 426 }, where: { required: [nothing] } }",
+            "{ get: /ws, with: { status: 426 }, where: { properties: { status: { const: 404 } } } }",
         ),
         pair(
             "joined",

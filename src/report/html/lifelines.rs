@@ -21,7 +21,7 @@ impl<'c> Lifelines<'c> {
     pub fn new(rows: &[Row<'c>]) -> Self {
         let mut clients: Vec<&str> = Vec::new();
         for row in rows {
-            if let Row::Frame(ShownFrame { line, .. }, _) = row
+            if let Row::Frame(ShownFrame { line, .. }, _) | Row::Folded(ShownFrame { line, .. }) = row
                 && !clients.contains(&line.client.as_str())
                 && clients.len() < CLIENTS
             {

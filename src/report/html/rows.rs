@@ -212,6 +212,19 @@ mod tests {
     }
 
     #[test]
+    fn automatic_messages_are_one_row() {
+        let line = |index: u64| json!({ "index": index, "ms": index, "client": "a", "dir": "<-", "text": "{}", "automatic": index > 0 });
+        let case: CaseReport = serde_json::from_value(json!({
+            "case": "a/b", "title": "", "file": "", "line": 1, "verdict": "failed", "seconds": 1.0, "started": 0.0,
+            "reproduce": "", "failures": [], "earlier": [], "exercised": {}, "wire_omitted": 0,
+            "wire": (0..200).map(line).collect::<Vec<_>>(),
+        }))
+        .expect("a report");
+        let rows = rows(&case, &[]);
+        assert!(matches!(&rows[..], [Row::Frame(..), Row::Folded(ShownFrame { folded: 199, .. })]));
+    }
+
+    #[test]
     fn turns_and_requests_to_the_model_stand_at_their_time() {
         let line = |index: u64, client: &str, states: &[&str]| json!({ "index": index, "ms": index, "client": client, "dir": "<-", "text": "{}", "states": states });
         let call = |ms: f64, ended: Option<f64>| json!({ "ms": ms, "ended": ended, "request": "r", "played": "p", "status": 200 });
