@@ -134,8 +134,7 @@ fn a_fault_that_would_change_nothing_is_not_met() {
     let codelab = "any-modified-arguments any-result-error any-role calls-never-time-out decides-without-call-id drops-dotted-calls \
                    one-decision-for-all results-by-arrival users-only wrong-code";
     let minicodex = "acks-to-everyone ascii-only decides-again errors-to-everyone long-text-is-cut one-decision-for-all pending-stays";
-    let tinyvex =
-        "any-cursor key-order-matters params-may-lack refuses-journals sends-unchanged";
+    let tinyvex = "any-cursor key-order-matters params-may-lack refuses-journals sends-unchanged";
     for (protocol, case, faults) in [
         ("codelab", of_codelab, codelab),
         ("minicodex", of_minicodex, minicodex),
