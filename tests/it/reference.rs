@@ -189,3 +189,44 @@ fn a_fault_strikes_at_its_moments_only() {
     let (code, _, error) = run(&["serve", "codey", "--fault", "fuzz-ignores-close@late"]);
     assert!(code == Some(2) && error.contains("a trigger of its own"), "{error}");
 }
+
+/// Each was a survivor: a step or a rule notices it now, or nothing is wrong at such a moment and it does not count.
+#[test]
+fn defects_at_later_moments_are_found() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (protocol, pairs) in [
+        (
+            "codey",
+            &[
+                ("killed", "silent-after-tools", "while-running"),
+                ("killed", "second-decision-counts", "parallel-calls"),
+                ("killed", "denial-takes-back", "second-turn"),
+                ("killed", "hangs-up-late", "second-turn"),
+                ("killed", "runs-denied", "first-turn"),
+                ("killed", "speaks-after-failure", "third-turn"),
+                ("unmet", "denial-takes-back", "non-ascii"),
+                ("unmet", "cancel-spares-tools", "long-message"),
+            ][..],
+        ),
+        (
+            "agentloop",
+            &[
+                ("killed", "fails-twice", "late"),
+                ("killed", "compacts-twice", "again"),
+                ("killed", "gone-runs-late", "second-turn"),
+                ("killed", "answers-twice", "while-asking"),
+                ("unmet", "id-per-chunk", "blank"),
+                ("unmet", "response-id-repeats", "first-turn"),
+            ][..],
+        ),
+    ] {
+        for &(result, fault, trigger) in pairs {
+            let of = ["--fault", fault, "--trigger", trigger, "-v"];
+            let output =
+                frameproof(folder.path(), &[&["selftest", protocol, "--triggers"], &of[..]].concat());
+            let out = text(&output.stdout);
+            let line = format!("{result:<10} {fault}@{trigger}");
+            assert!(out.lines().any(|shown| shown.starts_with(&line)), "{line}\n{out}");
+        }
+    }
+}
