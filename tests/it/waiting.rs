@@ -266,3 +266,41 @@ fn an_error_is_for_the_request_that_it_answers() {
         assert_eq!(got, Some(code), "{name}\n{shown}");
     }
 }
+
+fn refuses_late(request: &Value) -> Vec<Value> {
+    let refusal = json!({ "type": "error", "message": "busy" });
+    let [said, done] =
+        [json!({ "type": "said", "text": "hi", "seq": 1 }), json!({ "type": "done", "seq": 2 })];
+    greeted(request, vec![said, done, refusal])
+}
+
+fn goes_on(request: &Value) -> Vec<Value> {
+    let mut all = refuses_late(request);
+    all.extend(greeted(request, vec![json!({ "type": "said", "text": "more", "seq": 3 })]));
+    all
+}
+
+/// Where silence ends a turn, a refusal that comes in it does not continue the turn; anything else does.
+#[test]
+fn a_late_refusal_does_not_continue_a_turn() {
+    let steps = |before: &str| {
+        format!(
+            "      - open: a\n      - send: {{ type: say, text: hi }}\n{before}      - expect: turn-end\n        past-errors: true\n"
+        )
+    };
+    for (script, before, expected) in [
+        (refuses_late as Script, "", 0),
+        (refuses_late, "      - expect: done\n", 0),
+        (goes_on, "", 1),
+        (goes_on, "      - expect: done\n", 1),
+    ] {
+        let project = project(&serve(Flush::Alone(60), script), &steps(before), "CH-5");
+        let path = project.path().join("mychat/asyncapi.yaml");
+        let api = fs::read_to_string(&path).expect("the protocol");
+        fs::write(&path, api.replace("    end: done\n", "    end: done\n    quiet-ms: 300\n"))
+            .expect("written");
+        // The quiet period is scaled, too: 300 ms.
+        let output = frameproof(project.path(), &["run", "--timeout-scale", "0.1", "--quiet-period", "3s"]);
+        assert_eq!(output.status.code(), Some(expected), "{before:?}: {}", text(&output.stdout));
+    }
+}

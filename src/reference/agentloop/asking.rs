@@ -203,10 +203,11 @@ impl Player {
             let by = state.approved.get(&command.words);
             (by.is_some_and(|by| *by != conversation.number), state.always.contains(&command.words))
         };
-        !(approved && self.has(Defect::AsksOnceForAll))
-            && !(always && self.has(Defect::AlwaysIsShared))
-            && !(self.approved && self.has(Defect::YesForSiblings))
-            && !self.has(Defect::NeverAsks)
+        let is_spared = approved && self.has(Defect::AsksOnceForAll)
+            || always && self.has(Defect::AlwaysIsShared)
+            || self.approved && self.has(Defect::YesForSiblings)
+            || self.has(Defect::NeverAsks);
+        !is_spared
     }
 
     fn approve(&mut self, command: &Command, review: Review) {

@@ -62,8 +62,8 @@ impl Context {
     pub fn compact(&mut self, behaviour: &Behaviour) -> Value {
         let keeps = behaviour.style(Style::NothingToCompact) && self.is_small();
         let (mut old, mut new) = (self.tokens, if keeps { self.tokens } else { self.tokens / 8 });
-        let loses = new < old;
-        if !keeps && !(loses && behaviour.strikes(Defect::CompactionHasNoEffect)) {
+        let lacks_effect = new < old && behaviour.strikes(Defect::CompactionHasNoEffect);
+        if !keeps && !lacks_effect {
             self.tokens = new;
             self.entries = self.entries.min(1);
         }

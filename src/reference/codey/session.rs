@@ -201,8 +201,8 @@ impl Session {
             }
             entry
         });
-        let mut is_streaming =
-            inner.busy && !(self.style(Style::IdleWhileAsking) && !inner.pending.is_empty());
+        let is_idle = self.style(Style::IdleWhileAsking) && !inner.pending.is_empty();
+        let mut is_streaming = inner.busy && !is_idle;
         self.behaviour.mutate(&mut is_streaming, |defect, is_streaming| match defect {
             Defect::NeverStreaming => *is_streaming = false,
             Defect::StaysStreaming => *is_streaming = inner.turns > 0,

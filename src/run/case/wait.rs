@@ -251,13 +251,16 @@ impl Interpreter<'_> {
         // A miss that is no more than a warning leaves everything where it was.
         let mut passed = Vec::new();
         // Where silence ends a turn, a step before may have taken the message that it follows.
+        let mut ending = None;
         if self.quiet().is_some()
             && let Some(last) = self.client(client)?.inbox.looked.last().map(|last| last.received.clone())
             && wanted.is_turn_end(&last)
             && wanted.fits(&last.body)
-            && self.is_last(client).await?
         {
-            return Ok(WaitOutcome::Found(Box::new(last)));
+            if self.is_last(client).await? {
+                return Ok(WaitOutcome::Found(Box::new(last)));
+            }
+            ending = Some(last);
         }
         let mut late = false;
         let missed = loop {
@@ -291,7 +294,25 @@ impl Interpreter<'_> {
                     nearly = Some(Box::new(received.clone()));
                 }
                 let unfinished = wanted.matches(&received);
+                let refuses = is_error && on_error == OnError::LookPast;
+                if unfinished && wanted.is_turn_end(&received) {
+                    ending = Some(received.clone());
+                } else if !refuses && !received.ambient {
+                    ending = None;
+                }
                 passed.push(received);
+                // A refusal that comes late does not continue the turn.
+                if let Some(end) = ending.as_ref().filter(|_| refuses).cloned()
+                    && self.is_last(client).await?
+                {
+                    let taken = passed.iter().position(|one| one.event == end.event);
+                    let taken = taken.map(|at| passed.remove(at));
+                    self.look_past(client, wanted, passed)?;
+                    let step = self.step.pointer.clone();
+                    let taken = taken.map(|received| Looked { received, step, taken: true });
+                    self.client(client)?.inbox.looked.extend(taken);
+                    return Ok(WaitOutcome::Found(Box::new(end)));
+                }
                 // The silence that was waited for may have taken all the time there is.
                 if unfinished && wait_deadline.is_over() {
                     late = true;
