@@ -1,8 +1,8 @@
 //! Templates: `{{expression}}` in the strings of a scenario.
 //!
 //! A string that is exactly one template yields the value itself; otherwise the value's text is put in. An expression is a
-//! variable (`call`, `tools.guarded.name`, `run.id`), a sum of integers (`total - 1`, `base + total - 1`), or a variable with a fallback after `|`
-//! for where it is not set or null: another variable, or JSON (`{{v|"1.0.0"}}`).
+//! variable (`call`, `tools.guarded.name`, `run.id`), a sum of integers (`total - 1`, `base + total - 1`), or a variable with a fallback after `|`:
+//! another variable, or JSON (`{{v|"1.0.0"}}`).
 
 use serde_json::Value;
 
@@ -80,7 +80,7 @@ fn whole(value: &Value) -> Option<i64> {
 
 fn evaluate(expression: &str, lookup: Lookup<'_>, unset: Lookup<'_>) -> Result<Value, TemplateError> {
     if let Some((name, fallback)) = expression.split_once('|') {
-        if let Some(value) = lookup(name.trim()).filter(|value| !value.is_null()) {
+        if let Some(value) = lookup(name.trim()) {
             return Ok(value);
         }
         let fallback = fallback.trim();
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn fills_in_by_type_and_by_text() {
-        let vars = json!({ "n": 7, "name": "x", "o": { "id": "i", "no": null }, "size": 1024.0, "no": null, "off": false });
+        let vars = json!({ "n": 7, "name": "x", "o": { "id": "i" }, "size": 1024.0 });
         let mut lookup = |name: &str| dig(&vars, name);
         for (template, expected) in [
             (json!("{{n}}"), json!(7)),
@@ -223,15 +223,9 @@ mod tests {
             (json!("{{n + n - 1}}"), json!(13)),
             (json!("{{size + 1}}"), json!(1025)),
             (json!("a{{name}}b{{n}}"), json!("axb7")),
-            (json!({ "k": ["{{o}}", "{{o.id}}"] }), json!({ "k": [{ "id": "i", "no": null }, "i"] })),
+            (json!({ "k": ["{{o}}", "{{o.id}}"] }), json!({ "k": [{ "id": "i" }, "i"] })),
             (json!("{{v|\"1\"}}"), json!("1")),
             (json!("{{v|n}}"), json!(7)),
-            // Null has a fallback, too; no other value has.
-            (json!("{{no}}"), json!(null)),
-            (json!("{{no|7}}"), json!(7)),
-            (json!("{{o.no|n}}"), json!(7)),
-            (json!("{{no|null}}"), json!(null)),
-            (json!("{{off|7}}"), json!(false)),
             (json!("plain"), json!("plain")),
         ] {
             assert_eq!(expand(&template, &mut lookup), Ok(expected), "{template}");
