@@ -66,12 +66,13 @@ fn a_client_that_has_seen_nothing_sends_the_default() {
     assert!(code == Some(3) && shown.contains("{{last_seen|0}}"), "{code:?} {shown}");
 }
 
+/// An opening may be given null in place of what it sends by default.
 #[test]
-fn a_saved_null_gives_the_default() {
+fn null_is_a_value_that_no_default_replaces() {
     let folder = own::protocol(&["ask"], &["done"], "  turn: { start: { type: ask }, end: done }\n");
     let url = own::serve(|_| vec![json!({ "type": "done", "x": null, "y": false })]);
     let steps = "      - open: alice\n      - send: { type: ask }\n      - expect: done\n        save: { x: /x, y: /y, all: '' }\n      \
-                 - assert: { equal: ['{{x|7}}', 7] }\n      - assert: { equal: ['{{all.x|7}}', 7] }\n      \
+                 - assert: { equal: ['{{x|7}}', null] }\n      - assert: { equal: ['{{all.x|7}}', null] }\n      \
                  - assert: { equal: ['{{none|7}}', 7] }\n      - assert: { equal: ['{{x}}', null] }\n      \
                  - assert: { equal: ['{{y|7}}', false] }\n";
     let (code, shown) = own::run(&folder, &url, steps);
