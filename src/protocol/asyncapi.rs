@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::source::{Diagnostic, Diagnostics, Document, EXTENSION, Part, escape_token, misspells_extension};
+use crate::source::{Diagnostic, Diagnostics, Document, EXTENSION, Part, escape_token, misspelt_extension};
 
 /// What stands below a key.
 #[derive(Clone, Copy)]
@@ -315,8 +315,8 @@ impl Checker<'_> {
             let hint = format!("`{EXTENSION}` is for the root, for messages and for the schemas in them");
             return (!known.extended).then(|| error.hint(hint));
         }
-        if misspells_extension(key) {
-            return Some(Diagnostic::new(format!("unknown extension `{key}`")).suggest(key, [EXTENSION]));
+        if let Some(unknown) = misspelt_extension(key) {
+            return Some(unknown);
         }
         if key.starts_with("x-") || !self.all {
             return None;

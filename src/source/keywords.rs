@@ -117,11 +117,12 @@ pub(crate) const EXTENSION: &str = "x-frameproof";
 /// Most edits between a key and [`EXTENSION`], of which it is then a misspelling: words that others may use are further away.
 const MISSPELT: usize = 2;
 
-/// Whether a key is nearly that of the extension of this program: all others that begin with `x-` are everybody's own.
-pub(crate) fn misspells_extension(key: &str) -> bool {
+/// What is wrong with a key that is nearly that of the extension of this program: all others that begin with `x-` are everybody's own.
+pub(crate) fn misspelt_extension(key: &str) -> Option<Diagnostic> {
     let is_near =
         key.starts_with("x-") && key.len().abs_diff(EXTENSION.len()) <= MISSPELT && key != EXTENSION;
-    is_near && strsim::damerau_levenshtein(&key.to_ascii_lowercase(), EXTENSION) <= MISSPELT
+    (is_near && strsim::damerau_levenshtein(&key.to_ascii_lowercase(), EXTENSION) <= MISSPELT)
+        .then(|| Diagnostic::new(format!("unknown extension `{key}`")).suggest(key, [EXTENSION]))
 }
 
 /// Nesting of a schema that is looked at.
@@ -138,9 +139,9 @@ fn check(schema: &Value, document: &Document, at: &str, depth: usize, errors: &m
     if depth == 0 {
         return;
     }
-    for key in map.keys().filter(|key| misspells_extension(key)) {
-        let unknown = Diagnostic::new(format!("unknown extension `{key}`")).suggest(key, [EXTENSION]);
-        errors.push(unknown.at(document, &format!("{at}/{}", escape_token(key)), Part::Key));
+    for key in map.keys() {
+        let place = || format!("{at}/{}", escape_token(key));
+        errors.0.extend(misspelt_extension(key).map(|unknown| unknown.at(document, &place(), Part::Key)));
     }
     for (key, value) in map.iter().filter(|(key, _)| !key.starts_with("x-")) {
         let place = format!("{at}/{}", escape_token(key));

@@ -24,7 +24,7 @@ pub(crate) use document::{escape_token, unescape_token};
 pub use duration::duration;
 pub(crate) use forms::{forms, forms_of_field, forms_of_items};
 pub use keywords::check_keywords;
-pub(crate) use keywords::{EXTENSION, misspells_extension};
+pub(crate) use keywords::{EXTENSION, misspelt_extension};
 pub(crate) use shipped::Shipped;
 pub(crate) use synonyms::Renamer;
 pub use synonyms::{SYNONYM, with_synonyms};

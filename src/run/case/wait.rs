@@ -274,11 +274,7 @@ impl Interpreter<'_> {
                 if wanted.matches(&received)
                     && (!wanted.is_turn_end(&received) || self.is_last(client).await?)
                 {
-                    self.look_past(client, wanted, passed)?;
-                    let step = self.step.pointer.clone();
-                    let looked = Looked { received: received.clone(), step, taken: true };
-                    self.client(client)?.inbox.looked.push(looked);
-                    return Ok(WaitOutcome::Found(Box::new(received)));
+                    return self.found(client, wanted, passed, received);
                 }
                 let is_error = is_error(&self.cx.protocol, &received);
                 if on_error == OnError::Fail && is_error && !self.is_for_another(client, wanted, &received) {
@@ -305,12 +301,12 @@ impl Interpreter<'_> {
                 if let Some(end) = ending.as_ref().filter(|_| refuses).cloned()
                     && self.is_last(client).await?
                 {
-                    let taken = passed.iter().position(|one| one.event == end.event);
-                    let taken = taken.map(|at| passed.remove(at));
+                    if let Some(at) = passed.iter().position(|one| one.event == end.event) {
+                        let end = passed.remove(at);
+                        return self.found(client, wanted, passed, end);
+                    }
+                    // A step before has taken it.
                     self.look_past(client, wanted, passed)?;
-                    let step = self.step.pointer.clone();
-                    let taken = taken.map(|received| Looked { received, step, taken: true });
-                    self.client(client)?.inbox.looked.extend(taken);
                     return Ok(WaitOutcome::Found(Box::new(end)));
                 }
                 // The silence that was waited for may have taken all the time there is.
@@ -398,6 +394,20 @@ impl Interpreter<'_> {
         let how = end.ended.clone().unwrap_or_default();
         self.put_back(client, passed)?;
         Ok(WaitOutcome::Missed(format!("{how}, but not as expected").into(), Some(end)))
+    }
+
+    /// A message is what was waited for, and this step takes it.
+    fn found(
+        &mut self,
+        client: &str,
+        wanted: &Expectation,
+        passed: Vec<Received>,
+        received: Received,
+    ) -> Result<WaitOutcome, Abort> {
+        self.look_past(client, wanted, passed)?;
+        let looked = Looked { received: received.clone(), step: self.step.pointer.clone(), taken: true };
+        self.client(client)?.inbox.looked.push(looked);
+        Ok(WaitOutcome::Found(Box::new(received)))
     }
 
     /// What was looked past is gone, unless it is to stay.
