@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A bounded run of every fuzz target, from the seeds, on the toolchain at hand. `fuzz/smoke.sh [TARGET…]`.
+# A bounded run of every fuzz target, from the seeds, on the toolchain at hand. `fuzz/smoke.sh [TARGET…]`; `--build` only builds them.
 # RUNS: executions a target (default 20000); SECONDS_EACH: a bound on its time (default 30); SANITIZER: none or address. SEED: of the inputs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -7,13 +7,15 @@ RUNS="${RUNS:-20000}"
 SECONDS_EACH="${SECONDS_EACH:-30}"
 SANITIZER="${SANITIZER:-none}"
 SEED="${SEED:-1}"
+# All at once: cargo then builds what they share once.
+cargo fuzz build --sanitizer "$SANITIZER"
+[ "${1:-}" = --build ] && exit
 targets=("$@")
 if [ ${#targets[@]} = 0 ]; then
   mapfile -t targets < <(cargo fuzz list)
 fi
-cargo run --quiet --example fuzz_seeds >/dev/null
-# All at once: cargo then builds what they share once.
-cargo fuzz build --sanitizer "$SANITIZER"
+# Released, as the tests are: what they have built is not built again in another profile.
+cargo run --quiet --release --example fuzz_seeds >/dev/null
 for target in "${targets[@]}"; do
   dictionary=()
   if [ -f "fuzz/dictionaries/$target.dict" ]; then

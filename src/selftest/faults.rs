@@ -83,7 +83,7 @@ pub async fn selftest(
 /// A first try against a mutant of a target; one that may be misjudged for it is tried again without.
 const OWN: Duration = Duration::from_secs(1);
 
-/// Runs the suite against servers of the user, one after the other: without a defect, and with one each.
+/// Runs the suite against servers of the user, so many of them at the same time: without a defect, and with one each.
 ///
 /// # Errors
 /// See [`RunError`].
@@ -91,12 +91,11 @@ pub async fn selftest_own(
     protocol: &Arc<Protocol>,
     cases: &[LoadedCase],
     options: &RunOptions,
-    servers: Vec<(Option<SeededDefect>, Target)>,
+    (servers, at_once): (Vec<(Option<SeededDefect>, Target)>, usize),
     stopped: &watch::Receiver<bool>,
     sink: &mut (dyn FnMut(&FaultResult) + Send),
 ) -> Result<bool, RunError> {
-    // They may have one address.
-    matrix(protocol, cases, options, (servers, stopped), (OWN, 1), sink).await
+    matrix(protocol, cases, options, (servers, stopped), (OWN, at_once), sink).await
 }
 
 async fn matrix(

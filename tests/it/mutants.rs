@@ -57,6 +57,19 @@ fn mutants_of_a_target_are_killed_by_exactly_what_they_break() {
     assert!(code == Some(2) && shown.contains("did you mean `text-after-finish`?"), "{shown}");
 }
 
+/// Verdicts and their order are those of one server after the other.
+#[test]
+fn mutants_can_run_at_the_same_time() {
+    let folder = project(&MUTANTS.replace("PROGRAM", env!("CARGO_BIN_EXE_frameproof")));
+    let (code, shown) = selftest(folder.path(), &["--servers", "3"]);
+    assert_eq!((code, &shown), (Some(1), &selftest(folder.path(), &[]).1), "{shown}");
+    let config = folder.path().join("frameproof.toml");
+    let fixed = fs::read_to_string(&config).expect("read").replace("port = 0", "port = 1234");
+    fs::write(config, fixed).expect("written");
+    let (code, shown) = selftest(folder.path(), &["--servers", "2"]);
+    assert!(code == Some(2) && shown.contains("have one port") && shown.contains("port = 0"), "{shown}");
+}
+
 #[test]
 fn a_mutant_that_cannot_be_is_refused() {
     for (mutants, error) in [

@@ -16,6 +16,7 @@ impl Selftest {
     /// The kill matrix of a target.
     pub(super) fn mutants(&self, suites: &[Suite], tried: &Tried, chosen: &Chosen) -> Result<Exit, Failure> {
         let servers = self.servers(chosen)?;
+        let at_once = self.at_once(chosen)?;
         let signals = runtime()?;
         let stopped = stop_on_signal(&signals, Some(chosen));
         let mut out = crate::cli::out();
@@ -30,7 +31,7 @@ impl Selftest {
                 kills.add_fault(result);
                 sink(result);
             };
-            let (options, servers) = (&tried.options, servers.clone());
+            let (options, servers) = (&tried.options, (servers.clone(), at_once));
             selftest_own(&suite.protocol, &suite.cases, options, servers, &stopped, &mut count)
                 .await
                 .map_err(|error| tried.cannot(&error))?;
@@ -40,6 +41,17 @@ impl Selftest {
             return Ok(Exit::Interrupted);
         }
         Ok(tally.close(&mut out, "judged correctly")?)
+    }
+
+    /// How many servers run at the same time.
+    fn at_once(&self, chosen: &Chosen) -> Result<usize, Failure> {
+        let at_once = self.own.servers.map_or(1, |servers| usize::from(servers.0));
+        let is_chosen = chosen.spec.ports.iter().any(|(_, port)| *port == 0);
+        if at_once > 1 && !is_chosen {
+            let hint = "`ports = { port = 0 }` and `{{port}}` in url and command have one chosen at each start";
+            return Err(usage(format!("the servers of `{}` have one port: only one can run", chosen.spec.name), hint));
+        }
+        Ok(at_once)
     }
 
     /// The servers that are tried: the target itself, unless mutants are named, and its mutants.

@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::Selftest;
 use crate::cli::cannot::cannot_run;
-use crate::cli::config::Config;
+use crate::cli::config::{Config, Jobs};
 use crate::cli::config_check::Files;
 use crate::cli::server::{Server, trust};
 use crate::cli::source::Filter;
@@ -28,6 +28,10 @@ pub(super) struct OwnServer {
     /// Read targets from this configuration instead of frameproof.toml of the working folder.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// With `--target`: how many mutants run at the same time, 1 without it. For a target whose port is chosen at each start (`ports`) and
+    /// whose servers share no files.
+    #[arg(long, value_name = "N", requires = "target", conflicts_with_all = ["wire", "steps"])]
+    pub(super) servers: Option<Jobs>,
 }
 
 /// What is tried, and how.
