@@ -219,6 +219,26 @@ fn defects_at_later_moments_are_found() {
                 ("unmet", "response-id-repeats", "first-turn"),
             ][..],
         ),
+        (
+            "minicodex",
+            &[
+                ("killed", "no-aborting-status", "while-running"),
+                ("killed", "stale-abort-is-remembered", "after-abort"),
+                ("killed", "refused-id-is-remembered", "blank"),
+                ("killed", "reasoning-as-text", "again"),
+                ("killed", "long-text-is-cut", "second-turn"),
+                ("unmet", "output-before-call", "while-asking"),
+            ][..],
+        ),
+        (
+            "codelab",
+            &[
+                ("killed", "rejected-calls-run", "non-ascii"),
+                ("killed", "feedback-is-lost", "while-running"),
+                ("killed", "unknown-decisions-are-ignored", "while-running"),
+                ("unmet", "results-approve", "non-ascii"),
+            ][..],
+        ),
     ] {
         for &(result, fault, trigger) in pairs {
             let of = ["--fault", fault, "--trigger", trigger, "-v"];

@@ -99,9 +99,6 @@ pub(super) fn check<'b>(body: &'b Map<String, Value>, behaviour: &Behaviour) -> 
         {
             Err(refuse("MISSING_FIELD", "modified_arguments is missing"))
         }
-        "hitl_decision" if rejects_silently(body) && behaviour.strikes(Defect::FeedbackIsRequired) => {
-            Err(refuse("MISSING_FIELD", "feedback is missing"))
-        }
         "user_message" if !body.contains_key("role") && behaviour.strikes(Defect::RoleIsRequired) => {
             Err(refuse("MISSING_FIELD", "role is missing"))
         }
@@ -127,6 +124,6 @@ fn has_more(body: &Map<String, Value>) -> bool {
     body.keys().any(|name| !matches!(name.as_str(), "type" | "content" | "role"))
 }
 
-fn rejects_silently(body: &Map<String, Value>) -> bool {
+pub(super) fn rejects_silently(body: &Map<String, Value>) -> bool {
     body.get("decision").is_some_and(|it| it == "reject") && !body.contains_key("feedback")
 }

@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 use tokio_tungstenite::tungstenite::Message;
 
 use super::Behaviour;
-use super::command::{Refusal, edits_nothing, refuse};
+use super::command::{Refusal, edits_nothing, refuse, rejects_silently};
 use super::faults::Defect;
 use super::styles::Style;
 use crate::reference::engine::Happening;
@@ -234,15 +234,12 @@ impl Session {
             }
         });
         let Some(call) = found.map(|index| &mut inner.calls[index]) else {
-            if self.has(Defect::ResultsApprove)
-                && let Some(call) =
-                    inner.calls.iter().position(|call| call.id == id && call.outcome.is_none())
-            {
+            let early = inner.calls.iter().position(|call| call.id == id && call.outcome.is_none());
+            if let Some(call) = early.filter(|_| self.has(Defect::ResultsApprove)) {
                 self.settle(inner, call, &Map::from_iter([("decision".to_owned(), json!("approve"))]));
                 return Ok(());
             }
-            let early = inner.calls.iter().any(|call| call.id == id && call.outcome.is_none());
-            if early && self.style(Style::EarlyResultIgnored) {
+            if early.is_some() && self.style(Style::EarlyResultIgnored) {
                 return Ok(());
             }
             return self.unexpected_answer(inner, id, false);
@@ -275,10 +272,12 @@ impl Session {
             return Ok(());
         }
         let waited = [Defect::DoesNotWaitForResults, Defect::DoesNotWaitForCommands];
-        if known && waited.iter().any(|defect| self.has(*defect)) || !known && self.has(unknown) {
+        let is_open = inner.calls.iter().any(|call| call.id == id && call.outcome.is_none());
+        // An answer of the wrong kind to an open call may be ignored: the defect makes no difference there.
+        let ignored = !known && !is_open && self.has(unknown);
+        if known && waited.iter().any(|defect| self.behaviour.prepares(*defect)) || ignored {
             return Ok(());
         }
-        let is_open = inner.calls.iter().any(|call| call.id == id && call.outcome.is_none());
         let passed_over = match is_open {
             true => decision && self.style(Style::OpenDecisionIgnored),
             false => known && self.style(Style::StrayIgnored),
@@ -301,6 +300,9 @@ impl Session {
         let found =
             open.iter().copied().find(|index| inner.calls[*index].id == id || !body.contains_key("call_id"));
         let Some(found) = found else { return self.unexpected_answer(inner, id, true) };
+        if rejects_silently(body) && self.has(Defect::FeedbackIsRequired) {
+            return Err(refuse("MISSING_FIELD", "feedback is missing"));
+        }
         let all = if open.len() > 1 && self.has(Defect::OneDecisionForAll) { open } else { vec![found] };
         if edits_nothing(body) && self.has(Defect::EmptyEditsDrop) {
             inner.calls[found].id.clear();

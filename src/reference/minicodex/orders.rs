@@ -33,6 +33,7 @@ impl Peer<'_> {
             }
         }
         if message_id.is_some_and(|id| inner.past.refused_ids.contains(id)) {
+            session.behaviour.took_effect();
             self.accept(session, &inner, body);
             return Ok(());
         }
@@ -42,7 +43,7 @@ impl Peer<'_> {
         }
         let busy = inner.run.as_ref().is_some_and(|run| !run.is_over());
         if busy && !self.has(Defect::RunsOverlap) {
-            if self.has(Defect::RefusedIdIsRemembered) {
+            if self.behaviour().prepares(Defect::RefusedIdIsRemembered) {
                 inner.past.refused_ids.extend(message_id.map(str::to_owned));
             }
             return Err(refuse("BUSY", "a run is active"));
@@ -132,7 +133,7 @@ impl Peer<'_> {
         let named = body.get("run_id").and_then(Value::as_str);
         let mut inner = session.lock();
         let Some(run) = inner.run.as_ref().filter(|run| !run.is_over()) else {
-            inner.past.aborted |= self.has(Defect::IdleAbortIsRemembered);
+            inner.past.aborted |= self.behaviour().prepares(Defect::IdleAbortIsRemembered);
             if self.has(Defect::AbortsNothing) {
                 self.accept(session, &inner, body);
                 return Ok(());
@@ -142,7 +143,7 @@ impl Peer<'_> {
         let past = |id: &str| inner.past.runs.iter().any(|run| run == id) && self.has(Defect::OldRunIdAborts);
         if named.is_some_and(|id| id != run.id.to_string() && !past(id)) && !self.has(Defect::AbortsStaleRun)
         {
-            inner.past.aborted |= self.has(Defect::StaleAbortIsRemembered);
+            inner.past.aborted |= self.behaviour().prepares(Defect::StaleAbortIsRemembered);
             return Err(refuse("STALE_RUN_ID", "that is not the active run"));
         }
         let already = run.status == "aborting";

@@ -79,6 +79,7 @@ pub(super) fn start(session: &Arc<Session>, inner: &mut Inner, text: &str, messa
         inner.calls = 0;
     }
     if let Some(run) = inner.run.as_ref().filter(|_| doomed) {
+        session.behaviour.took_effect();
         run.abort.cancel();
         session.status(inner, "aborting");
     }
@@ -138,17 +139,18 @@ impl Agent for Player {
     async fn call(&mut self, calls: Vec<cue::Call>) -> Result<(), Stop> {
         let mut waiting = Vec::new();
         for cue::Call { name: tool, args } in calls {
-            let call = {
+            let mut call = {
                 let mut inner = self.session.lock();
                 inner.calls += 1;
                 let uuids = self.session.style(Style::CallIdsAreUuids);
                 let id = if uuids { Uuid::new_v4().to_string() } else { format!("call-{}", inner.calls) };
-                Call { id, tool, args }
+                Call { id, tool, args, announced: false }
             };
             let asks = notes::class(&call.tool) == Class::Guarded && self.asks();
             let late = asks && self.announces_late();
             if !late && !self.session.has(Defect::OutputBeforeCall) {
                 self.announce(&call);
+                call.announced = true;
             }
             match notes::class(&call.tool) {
                 Class::Guarded if asks => waiting.push(call),
@@ -205,7 +207,8 @@ impl Player {
         }
         let outcome = self.session.lock().notes.run(&call.tool, &call.args);
         self.output(call, &outcome);
-        if self.session.has(Defect::OutputBeforeCall) {
+        // The defect has kept it back.
+        if !call.announced {
             self.announce(call);
         }
         Ok(())
@@ -250,7 +253,7 @@ impl Player {
             if first && !session.has(Defect::NoAwaitingStatus) {
                 session.status(&mut inner, "awaiting_approval");
             }
-            for call in &waiting {
+            for call in &mut waiting {
                 session.behaviour.note(Happening::Asks);
                 let mut event = json!({
                     "type": "approval_pending", "call_id": call.id, "tool_key": call.tool,
@@ -273,6 +276,7 @@ impl Player {
                 session.emit(&mut inner, event);
                 if session.style(Style::CallAfterPending) && !session.has(Defect::OutputBeforeCall) {
                     session.emit(&mut inner, announcement(call));
+                    call.announced = true;
                 }
             }
             if !first && !session.has(Defect::NoAwaitingStatus) {
@@ -285,7 +289,7 @@ impl Player {
             }
         }
         while !waiting.is_empty() {
-            let (call, approved) = self.decision(&mut waiting).await?;
+            let (mut call, approved) = self.decision(&mut waiting).await?;
             {
                 let session = &self.session;
                 let mut inner = session.lock();
@@ -299,6 +303,7 @@ impl Player {
             }
             if self.session.style(Style::CallWhenDecided) {
                 self.announce(&call);
+                call.announced = true;
             }
             self.session.lock().past.approved |= approved;
             if !approved && self.session.has(Defect::DeniedRunsUnseen) {

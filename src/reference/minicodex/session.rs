@@ -73,6 +73,8 @@ pub(super) struct Call {
     pub id: String,
     pub tool: String,
     pub args: Map<String, Value>,
+    /// Whether its `tool_call` was sent.
+    pub announced: bool,
 }
 
 impl Inner {
