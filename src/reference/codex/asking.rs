@@ -1,6 +1,7 @@
 //! Requests of the server: to whom they go, who may answer them, and that each is resolved once.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -8,7 +9,7 @@ use tokio::sync::oneshot;
 use super::connection::Peer;
 use super::faults::Defect;
 use super::player::Player;
-use super::state::{Pending, Status};
+use super::state::{Counts, Grant, Pending, State, Status};
 use super::styles::Style;
 use super::{Behaviour, items};
 use crate::reference::engine::Happening;
@@ -21,12 +22,17 @@ pub(super) enum Reply {
 }
 
 /// The id of a request as it is told.
-fn to_json(behaviour: &Behaviour, id: u64) -> Value {
-    match behaviour.striking() {
-        Some(Defect::RequestIdsRepeat) => return json!(1_000_000),
-        // Clients count from 1: none meets by chance.
-        Some(Defect::IdsOfBothSidesMeet) => return json!(1_000_000 + id),
-        _ => {}
+fn to_json(behaviour: &Behaviour, id: u64, counts: &mut Counts) -> Value {
+    if behaviour.prepares(Defect::RequestIdsRepeat) {
+        counts.repeated += 1;
+        if counts.repeated > 1 {
+            behaviour.took_effect();
+        }
+        return json!(1_000_000);
+    }
+    // Clients count from 1: none meets by chance.
+    if behaviour.prepares(Defect::IdsOfBothSidesMeet) {
+        return json!(1_000_000 + id);
     }
     if behaviour.style(Style::TextIds) { json!(format!("ask-{id}")) } else { json!(id) }
 }
@@ -34,11 +40,10 @@ fn to_json(behaviour: &Behaviour, id: u64) -> Value {
 impl Player {
     /// Asks the subscribers, and waits for the first answer.
     pub async fn ask(&mut self, method: &str, mut params: Value) -> Reply {
-        let defect = self.behaviour.striking();
         params["threadId"] = json!(self.thread);
         params["turnId"] = json!(self.turn);
         let (decide, mut decided) = oneshot::channel();
-        let id = {
+        let (id, told) = {
             let mut state = self.core.lock();
             state.counts.requests += 1;
             let id = state.counts.requests;
@@ -49,47 +54,48 @@ impl Player {
             {
                 asked = [first].into();
             }
-            if defect == Some(Defect::AsksEverybody) {
+            if state.clients.keys().any(|client| !asked.contains(client)) && self.has(Defect::AsksEverybody) {
                 asked = state.clients.keys().copied().collect();
             }
             state.set_status(&self.thread, Status::Active { waiting: true });
-            let mut request =
-                json!({ "id": to_json(&self.behaviour, id), "method": method, "params": params });
-            match defect {
-                Some(Defect::RequestsHaveNoId) => {
-                    request.as_object_mut().map(|request| request.remove("id"));
-                }
-                Some(Defect::RequestsHaveNoTurn) => {
-                    request["params"].as_object_mut().map(|params| params.remove("turnId"));
-                }
-                Some(Defect::RequestsAreTheNeighbours) => {
-                    if let Some((thread, turn)) = state.neighbour(&self.thread) {
-                        (request["params"]["threadId"], request["params"]["turnId"]) =
-                            (json!(thread), json!(turn));
+            let told = to_json(&self.behaviour, id, &mut state.counts);
+            let mut request = json!({ "id": told, "method": method, "params": params });
+            if !asked.is_empty() {
+                self.behaviour.mutate(&mut request, |defect, request| match defect {
+                    Defect::RequestsHaveNoId => {
+                        request.as_object_mut().map(|request| request.remove("id"));
                     }
-                }
-                Some(Defect::RequestsNameAnotherItem) => {
-                    request["params"]["itemId"] = json!(items::fresh("item"))
-                }
-                _ => {}
+                    Defect::RequestsHaveNoTurn => {
+                        request["params"].as_object_mut().map(|params| params.remove("turnId"));
+                    }
+                    Defect::RequestsAreTheNeighbours => {
+                        if let Some((thread, turn)) = state.neighbour(&self.thread) {
+                            (request["params"]["threadId"], request["params"]["turnId"]) =
+                                (json!(thread), json!(turn));
+                        }
+                    }
+                    Defect::RequestsNameAnotherItem => {
+                        request["params"]["itemId"] = json!(items::fresh("item"))
+                    }
+                    _ => {}
+                });
             }
             for client in &asked {
-                let out = defect == Some(Defect::OptOutOfRequests)
-                    && state.clients.get(client).is_some_and(|client| {
-                        client.agreed.as_ref().is_some_and(|agreed| agreed.opted_out.contains(method))
-                    });
-                if !out {
+                let out = state.clients.get(client).is_some_and(|client| {
+                    client.agreed.as_ref().is_some_and(|agreed| agreed.opted_out.contains(method))
+                });
+                if !(out && self.has(Defect::OptOutOfRequests)) {
                     state.send(*client, request.clone());
                 }
             }
-            if defect == Some(Defect::LateAnswersCount)
+            if self.behaviour.prepares(Defect::LateAnswersCount)
                 && let Some(command) = request["params"]["command"].as_str()
             {
                 state.asked_about.insert(id, (self.thread.clone(), command.to_owned()));
             }
             self.asked.clone_from(&asked);
-            state.pending.insert(id, Pending { asked, decide });
-            id
+            state.pending.insert(id, Pending { told: told.clone(), asked, decide });
+            (id, told)
         };
         self.behaviour.note(Happening::Asks);
         self.core.behaviour.note(Happening::Asks);
@@ -101,34 +107,22 @@ impl Player {
         };
         self.behaviour.note(Happening::Decided);
         self.core.behaviour.note(Happening::Decided);
-        self.resolve(id, &reply);
+        self.resolve(id, told, &reply);
         reply
     }
 
-    fn resolve(&mut self, id: u64, reply: &Reply) {
-        let defect = self.behaviour.striking();
-        let mut state = self.core.lock();
+    fn resolve(&mut self, id: u64, told: Value, reply: &Reply) {
+        let core = Arc::clone(&self.core);
+        let mut state = core.lock();
         state.pending.remove(&id);
-        let cancelled = matches!(reply, Reply::Cancelled);
-        let mut params = json!({ "threadId": self.thread, "requestId": to_json(&self.behaviour, id) });
-        let times = match defect {
-            Some(Defect::ResolvesTwice) => 2,
-            Some(Defect::ResolvesLate) => 0,
-            Some(Defect::InterruptResolvesNothing) if cancelled => 0,
-            _ => 1,
+        let mut params = json!({ "threadId": self.thread, "requestId": told });
+        let (late, times) = if state.is_heard(&self.thread, "serverRequest/resolved") {
+            self.distort(&state, id, &mut params, matches!(reply, Reply::Cancelled))
+        } else {
+            (false, 1)
         };
-        match defect {
-            Some(Defect::ResolvesAsText) => params["requestId"] = json!(id.to_string()),
-            Some(Defect::ResolvesTheNeighbour) => {
-                if let Some((thread, _)) = state.neighbour(&self.thread) {
-                    params["threadId"] = json!(thread);
-                }
-            }
-            Some(Defect::ResolvesAnotherThread) => params["threadId"] = json!(items::fresh("thr")),
-            _ => {}
-        }
         for _ in 0..times {
-            let one = defect == Some(Defect::ResolvedIsToldToOne);
+            let one = self.asked.len() > 1 && self.has(Defect::ResolvedIsToldToOne);
             match self.behaviour.style(Style::AsksTheFirst) || one {
                 true => self
                     .asked
@@ -139,9 +133,30 @@ impl Player {
             }
         }
         state.set_status(&self.thread, Status::Active { waiting: false });
-        if defect == Some(Defect::ResolvesLate) {
+        if late {
             self.unresolved = Some(params);
         }
+    }
+
+    /// Changes a resolution under a defect: whether it comes later, and how often it comes now.
+    fn distort(&self, state: &State, id: u64, params: &mut Value, cancelled: bool) -> (bool, usize) {
+        self.behaviour.mutate(params, |defect, params| match defect {
+            Defect::ResolvesAsText => params["requestId"] = json!(id.to_string()),
+            Defect::ResolvesTheNeighbour => {
+                if let Some((thread, _)) = state.neighbour(&self.thread) {
+                    params["threadId"] = json!(thread);
+                }
+            }
+            Defect::ResolvesAnotherThread => params["threadId"] = json!(items::fresh("thr")),
+            _ => {}
+        });
+        if self.has(Defect::ResolvesLate) {
+            return (true, 0);
+        }
+        if self.has(Defect::ResolvesTwice) {
+            return (false, 2);
+        }
+        (false, usize::from(!(cancelled && self.has(Defect::InterruptResolvesNothing))))
     }
 }
 
@@ -149,19 +164,15 @@ impl Peer<'_> {
     /// A client has answered a request.
     pub fn decided(&self, id: &Value, result: Option<Value>) {
         let mut state = self.core.lock();
-        let defect = self.behaviour.striking();
-        let mine = |pending: &Pending| match defect {
-            Some(Defect::StrangersMayAnswer) => true,
-            _ => pending.asked.contains(&self.client),
+        let of_any_type = |number: u64| {
+            (id.as_str() == Some(&number.to_string()) || *id == json!(number))
+                && self.has(Defect::AnswersOfAnyType)
         };
-        let same = |number: u64| match defect {
-            Some(Defect::AnswersOfAnyType) => {
-                id.as_str() == Some(&number.to_string()) || *id == json!(number)
-            }
-            _ => *id == to_json(&self.behaviour, number),
-        };
-        let mut fitting = state.pending.iter().filter(|(_, pending)| mine(pending));
-        let Some(number) = fitting.find(|(number, _)| same(**number)).map(|(number, _)| *number) else {
+        let same = |number: u64, pending: &Pending| *id == pending.told || of_any_type(number);
+        let mine =
+            |pending: &Pending| pending.asked.contains(&self.client) || self.has(Defect::StrangersMayAnswer);
+        let mut fitting = state.pending.iter().filter(|(number, pending)| same(**number, pending));
+        let Some(number) = fitting.find(|(_, pending)| mine(pending)).map(|(number, _)| *number) else {
             let accepts = result.is_some_and(|result| {
                 result["decision"].as_str().is_some_and(|decision| decision.starts_with("accept"))
             });
@@ -169,11 +180,12 @@ impl Peer<'_> {
             if let Some((thread, command)) = late.filter(|_| accepts)
                 && let Some(live) = state.live.get_mut(&thread)
             {
-                live.allowed.insert(command);
+                live.allowed.insert(command, Grant::Presumed);
             }
             return;
         };
-        if defect == Some(Defect::AnswersDecideAll) {
+        let own = state.pending.values().filter(|pending| pending.asked.contains(&self.client)).count();
+        if own > 1 && self.has(Defect::AnswersDecideAll) {
             let (mine, others): (BTreeMap<u64, Pending>, _) = std::mem::take(&mut state.pending)
                 .into_iter()
                 .partition(|(_, pending)| pending.asked.contains(&self.client));

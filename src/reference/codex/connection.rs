@@ -41,18 +41,17 @@ impl ConnectionHandler for Service {
     }
 
     fn instead_of_upgrade(&self, path: &str, origin: Option<&str>) -> Option<&'static str> {
-        let welcome = match (origin, self.core.behaviour.striking()) {
-            (None, _) | (_, Some(Defect::OriginsAreWelcome)) => true,
-            (Some(origin), Some(Defect::OwnOriginsAreWelcome)) => origin.contains("127.0.0.1"),
-            _ => false,
-        };
+        let has = |defect| self.core.behaviour.strikes(defect);
         let is_probe = matches!(path, "/readyz" | "/healthz");
-        match (path, self.core.behaviour.striking()) {
-            (_, defect) if !(welcome || is_probe && defect == Some(Defect::ProbesTakeOrigins)) => {
-                Some("403 Forbidden")
-            }
-            ("/readyz", Some(Defect::NeverReady)) => Some("503 Service Unavailable"),
-            ("/healthz", Some(Defect::NoHealthProbe)) => Some("404 Not Found"),
+        let welcome = origin.is_none_or(|origin| {
+            has(Defect::OriginsAreWelcome)
+                || origin.contains("127.0.0.1") && has(Defect::OwnOriginsAreWelcome)
+                || is_probe && has(Defect::ProbesTakeOrigins)
+        });
+        match path {
+            _ if !welcome => Some("403 Forbidden"),
+            "/readyz" if has(Defect::NeverReady) => Some("503 Service Unavailable"),
+            "/healthz" if has(Defect::NoHealthProbe) => Some("404 Not Found"),
             _ if is_probe => Some("200 OK"),
             _ => None,
         }
@@ -130,6 +129,7 @@ impl Peer<'_> {
         self.core.behaviour.message(bytes);
         let incoming = read(bytes);
         if let Ok(Incoming::Request { id, .. }) = &incoming
+            && self.core.lock().pending.values().any(|pending| pending.told == *id)
             && self.has(Defect::IdsOfBothSidesMeet)
         {
             self.decided(id, None);
@@ -147,16 +147,16 @@ impl Peer<'_> {
             }
             Ok(Incoming::Answer { id, result }) => self.decided(&id, result),
             Err((id, refusal)) => {
-                let silent = match self.behaviour.striking() {
-                    Some(Defect::BrokenJsonIsIgnored) => refusal.code == PARSE,
-                    Some(Defect::NoRequestIsIgnored) => refusal.code != PARSE,
-                    Some(Defect::BrokenJsonCloses) => {
-                        self.outbox.send(Message::Close(None));
-                        true
-                    }
-                    _ => self.behaviour.style(Style::SilentAboutTheUnreadable),
+                let closes = self.has(Defect::BrokenJsonCloses);
+                if closes {
+                    self.outbox.send(Message::Close(None));
+                }
+                let ignored = match refusal.code {
+                    PARSE => Defect::BrokenJsonIsIgnored,
+                    _ => Defect::NoRequestIsIgnored,
                 };
-                if !silent {
+                let silent = closes || self.behaviour.style(Style::SilentAboutTheUnreadable);
+                if !silent && !self.has(ignored) {
                     self.answer(&id, &Err(refusal));
                 }
             }
@@ -173,15 +173,13 @@ impl Peer<'_> {
             return;
         }
         let missing = refusal.message.contains("missing field");
-        match self.behaviour.striking() {
-            Some(Defect::BadParamsAreInvalidRequests) if refusal.code == INVALID_PARAMS && !missing => {
-                refusal.code = -32600;
-            }
-            Some(Defect::MissingParamsAreInternal) if missing => refusal.code = -32603,
-            Some(Defect::UnknownMethodIsInvalid) if refusal.code == METHOD_NOT_FOUND => refusal.code = -32600,
-            Some(Defect::SteerRefusedAsParams) if method == "turn/steer" => refusal.code = INVALID_PARAMS,
+        self.behaviour.mutate(&mut refusal.code, |defect, code| match defect {
+            Defect::BadParamsAreInvalidRequests if *code == INVALID_PARAMS && !missing => *code = -32600,
+            Defect::MissingParamsAreInternal if missing => *code = -32603,
+            Defect::UnknownMethodIsInvalid if *code == METHOD_NOT_FOUND => *code = -32600,
+            Defect::SteerRefusedAsParams if method == "turn/steer" => *code = INVALID_PARAMS,
             _ => {}
-        }
+        });
         if self.behaviour.style(Style::OwnWords) && !fixed(&refusal.message) {
             "так нельзя".clone_into(&mut refusal.message);
         }
@@ -190,23 +188,22 @@ impl Peer<'_> {
 
     fn perform(&self, id: &Value, method: &str, params: &Value) -> Answered {
         let none = Map::new();
-        if self.has(Defect::NegativeIdsAreRefused) && id.as_i64().is_some_and(|id| id < 0) {
+        if id.as_i64().is_some_and(|id| id < 0) && self.has(Defect::NegativeIdsAreRefused) {
             return Err(refuse("the id is negative"));
         }
         if method == "initialize" {
             return self.initialize(params);
         }
         let agreed = self.core.lock().clients.get(&self.client).and_then(|client| client.agreed.clone());
-        let spared = match self.behaviour.striking() {
-            Some(Defect::WorksBeforeInitialize) => true,
-            Some(Defect::ListsBeforeInitialize) => method == "thread/loaded/list",
-            Some(Defect::FilesBeforeInitialize) => method.starts_with("fs/"),
-            _ => false,
+        let spared = || {
+            method == "thread/loaded/list" && self.has(Defect::ListsBeforeInitialize)
+                || method.starts_with("fs/") && self.has(Defect::FilesBeforeInitialize)
+                || self.has(Defect::WorksBeforeInitialize)
         };
-        let Some(agreed) = agreed.or_else(|| spared.then(Agreed::default)) else {
+        let Some(agreed) = agreed.or_else(|| spared().then(Agreed::default)) else {
             let words =
                 if self.has(Defect::OtherWordsBeforeInitialize) { "Not ready" } else { "Not initialized" };
-            if self.has(Defect::DoesBeforeInitialize) && method.starts_with("fs/") {
+            if method.starts_with("fs/") && self.has(Defect::DoesBeforeInitialize) {
                 let params = params.as_object().unwrap_or(&none);
                 let _ = self.method(id, method, &Params(params));
             }
@@ -222,7 +219,7 @@ impl Peer<'_> {
         };
         if !agreed.experimental {
             self.stable(method, params)?;
-        } else if self.has(Defect::OptInIsIgnored) && EXPERIMENTAL.contains(&method) {
+        } else if EXPERIMENTAL.contains(&method) && self.has(Defect::OptInIsIgnored) {
             return Err(refuse("this is for nobody"));
         }
         self.method(id, method, &Params(params))
@@ -231,43 +228,44 @@ impl Peer<'_> {
     /// Refuses what needs the opt-in.
     fn stable(&self, method: &str, params: &Map<String, Value>) -> Result<(), Refusal> {
         let needs = |what: &str| Err(refuse(format!("{what} requires experimentalApi capability")));
-        let defect = self.behaviour.striking();
         if EXPERIMENTAL.contains(&method) {
-            return match defect {
-                Some(Defect::ExperimentalMethodsForAll) => Ok(()),
-                Some(Defect::ExperimentalIsNotNamed) => needs("this"),
+            return match method {
+                _ if self.has(Defect::ExperimentalMethodsForAll) => Ok(()),
+                _ if self.has(Defect::ExperimentalIsNotNamed) => needs("this"),
                 _ => needs(method),
             };
         }
         let field = |(of, field): &&(&str, &str)| *of == method && params.contains_key(*field);
         if let Some((_, field)) = EXPERIMENTAL_FIELDS.iter().find(field)
-            && defect != Some(Defect::ExperimentalFieldsForAll)
+            && !self.has(Defect::ExperimentalFieldsForAll)
         {
-            if defect == Some(Defect::RefusedStartsAThread) {
+            if self.has(Defect::RefusedStartsAThread) {
                 let cwd = params.get("cwd").and_then(Value::as_str).unwrap_or(HOME);
                 self.start_unasked(&mut self.core.lock(), cwd);
             }
             return needs(&format!("{method}.{field}"));
         }
         let granular = params.get("approvalPolicy").is_some_and(|policy| policy.get("granular").is_some());
-        if granular && defect != Some(Defect::ExperimentalVariantsForAll) {
+        if granular && !self.has(Defect::ExperimentalVariantsForAll) {
             return needs("askForApproval.granular");
         }
         Ok(())
     }
 
     fn initialize(&self, params: &Value) -> Answered {
-        let agreed = self.core.lock().clients.get(&self.client).is_some_and(|client| client.agreed.is_some());
-        if agreed && !self.has(Defect::InitializesTwice) {
-            if self.has(Defect::SecondAgreementCounts) {
-                self.agree(&agreement(params).unwrap_or_default());
+        let agreed = self.core.lock().clients.get(&self.client).and_then(|client| client.agreed.clone());
+        if let Some(agreed) = agreed
+            && !self.has(Defect::InitializesTwice)
+        {
+            let second = agreement(params).unwrap_or_default();
+            if second != agreed && self.has(Defect::SecondAgreementCounts) {
+                self.agree(&second);
             }
             let other = self.has(Defect::OtherWordsForTheSecond);
             return Err(refuse(if other { "Initialized before" } else { "Already initialized" }));
         }
-        let anybody = self.has(Defect::AnybodyMayInitialize);
         let told = match agreement(params) {
-            Err(_) if anybody => Agreed::default(),
+            Err(_) if self.has(Defect::AnybodyMayInitialize) => Agreed::default(),
             Err(refusal) => {
                 if self.has(Defect::RefusedInitializeCounts) {
                     self.agree(&Agreed::default());
@@ -279,10 +277,10 @@ impl Peer<'_> {
         let known = |name: &String| {
             ["thread/", "turn/", "item/", "fs/", "error"].iter().any(|start| name.starts_with(start))
         };
-        if self.has(Defect::UnknownNamesAreRefused) && !told.opted_out.iter().all(known) {
+        if !told.opted_out.iter().all(known) && self.has(Defect::UnknownNamesAreRefused) {
             return Err(invalid("optOutNotificationMethods has an unknown name"));
         }
-        if self.has(Defect::CapabilitiesAreNeeded) && params.get("capabilities") == Some(&Value::Null) {
+        if params.get("capabilities") == Some(&Value::Null) && self.has(Defect::CapabilitiesAreNeeded) {
             return Err(invalid("capabilities are null"));
         }
         self.agree(&told);

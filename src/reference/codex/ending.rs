@@ -20,7 +20,6 @@ impl Player {
             Err(Stop::Cancelled) => ("interrupted", Value::Null),
             Err(Stop::Failed(error)) => ("failed", error.clone()),
         };
-        let defect = self.behaviour.striking();
         if let Some(stored) = state.threads.get_mut(&self.thread) {
             stored.about.updated = now().max(stored.about.updated + 1);
             if let Some(turn) = stored.turn(&self.turn) {
@@ -36,10 +35,10 @@ impl Player {
             Err(Stop::Failed(_)) if !self.behaviour.style(Style::FailedIsIdle) => Status::Failed,
             _ => Status::Idle,
         };
-        let stuck = match defect {
-            Some(Defect::FailedStaysActive) => matches!(result, Err(Stop::Failed(_))),
-            Some(Defect::InterruptedStaysActive) => matches!(result, Err(Stop::Cancelled)),
-            _ => false,
+        let stuck = match result {
+            Err(Stop::Failed(_)) => self.has(Defect::FailedStaysActive),
+            Err(Stop::Cancelled) => self.has(Defect::InterruptedStaysActive),
+            Ok(()) => false,
         };
         if !stuck && !self.behaviour.style(Style::IdleAfterTheTurn) {
             state.set_status(&self.thread, at_rest);
@@ -54,31 +53,31 @@ impl Player {
         {
             turn["items"] = json!(stored.items);
         }
-        deviations::ended(&mut turn, defect);
-        let neighbour = match defect {
-            Some(Defect::EndsAreTheNeighbours) => state.neighbour(&self.thread),
-            _ => None,
-        };
+        let is_heard = state.is_heard(&self.thread, "turn/completed");
+        if is_heard {
+            deviations::ended(&mut turn, &self.behaviour);
+        }
+        let neighbour = state.neighbour(&self.thread).filter(|_| is_heard);
+        let neighbour = neighbour.filter(|_| self.has(Defect::EndsAreTheNeighbours));
         let params =
             json!({ "threadId": neighbour.map_or(self.thread.as_str(), |(thread, _)| thread), "turn": turn });
-        let times = match defect {
-            Some(Defect::TurnsEndTwice) => 2,
-            _ => 1,
-        };
+        let times = if is_heard && self.has(Defect::TurnsEndTwice) { 2 } else { 1 };
         (0..times).for_each(|_| state.publish(&self.thread, "turn/completed", &params));
-        if matches!(result, Err(Stop::Cancelled)) && defect == Some(Defect::InterruptedTurnsGoOn) {
+        if matches!(result, Err(Stop::Cancelled)) && is_heard && self.has(Defect::InterruptedTurnsGoOn) {
             let item = json!({ "type": "agentMessage", "id": items::fresh("item"), "text": "" });
             items::started(state, &self.thread, &self.turn, &item);
             items::completed(state, &self.thread, &self.turn, item);
         }
         if matches!(result, Err(Stop::Failed(_)))
-            && defect == Some(Defect::FailuresSpread)
             && let Some((other, _)) = state.neighbour(&self.thread)
             && let Some(active) = state.live.get(other).and_then(|live| live.active.as_ref())
+            && self.has(Defect::FailuresSpread)
         {
             active.canceller.cancel();
         }
-        if let Some(live) = state.live.get_mut(&self.thread).filter(|_| defect == Some(Defect::JoinersWait)) {
+        if self.behaviour.prepares(Defect::JoinersWait)
+            && let Some(live) = state.live.get_mut(&self.thread)
+        {
             live.held.clear();
         }
         if !stuck && self.behaviour.style(Style::IdleAfterTheTurn) {
@@ -109,15 +108,18 @@ impl Player {
             "total": usage(total, total.saturating_sub(self.said), self.said), "last": last,
             "modelContextWindow": null,
         });
-        match self.behaviour.striking() {
-            Some(Defect::NoUsage) => return,
-            Some(Defect::UsageHasNoTotal) => {
+        if !self.core.lock().is_heard(&self.thread, "thread/tokenUsage/updated") || self.has(Defect::NoUsage)
+        {
+            return;
+        }
+        self.behaviour.mutate(&mut told, |defect, told| match defect {
+            Defect::UsageHasNoTotal => {
                 told.as_object_mut().map(|told| told.remove("total"));
             }
-            Some(Defect::TotalsAreTheLast) => told["total"] = told["last"].clone(),
-            Some(Defect::UsageDoesNotAddUp) => told["last"]["outputTokens"] = json!(self.said + 1),
+            Defect::TotalsAreTheLast => told["total"] = told["last"].clone(),
+            Defect::UsageDoesNotAddUp => told["last"]["outputTokens"] = json!(self.said + 1),
             _ => {}
-        }
+        });
         self.publish("thread/tokenUsage/updated", json!({ "tokenUsage": told }));
     }
 }
@@ -132,15 +134,15 @@ impl State {
             if was {
                 live.behaviour.note(Happening::Left);
             }
-            let ends = (was && live.behaviour.strikes(Defect::LeavingEndsTheTurn))
-                || (live.subscribers.is_empty() && live.behaviour.strikes(Defect::TurnsEndWithTheirClient));
-            if let Some(active) = live.active.as_ref().filter(|_| ends) {
+            let Some(active) = &live.active else { continue };
+            if was && live.behaviour.strikes(Defect::LeavingEndsTheTurn)
+                || live.subscribers.is_empty() && live.behaviour.strikes(Defect::TurnsEndWithTheirClient)
+            {
                 active.canceller.cancel();
             }
         }
-        if !self.behaviour.strikes(Defect::ProcessesOutliveTheirConnection) {
-            let gone = self.processes.iter().filter(|((owner, _), _)| *owner == client);
-            gone.for_each(|(_, process)| process.canceller.cancel());
-        }
+        let gone = self.processes.iter().filter(|((owner, _), _)| *owner == client);
+        let gone = gone.filter(|_| !self.behaviour.strikes(Defect::ProcessesOutliveTheirConnection));
+        gone.for_each(|(_, process)| process.canceller.cancel());
     }
 }

@@ -7,14 +7,14 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::Core;
 use super::connection::{Answer, Answered, Peer};
-use super::exec_request::{ExecRequest, dimensions};
+use super::exec_request::{CAP, Cap, ExecRequest, dimensions};
 use super::faults::Defect;
 use super::rpc::{Params, Refusal, invalid, refuse, response};
 use super::shell::{self, Program, Stream};
 use super::state::Process;
 use super::styles::Style;
+use super::{Behaviour, Core};
 use crate::reference::engine::{Cancel, Canceller};
 
 /// What a command that was ended, or ran too long, exits with.
@@ -39,17 +39,34 @@ struct Printer {
     /// None: it is kept for the response.
     streamed: bool,
     terminal: bool,
-    cap: Option<usize>,
+    cap: Cap,
     out: Kept,
     err: Kept,
-    defect: Option<Defect>,
+    behaviour: Behaviour,
     /// Deltas that are sent after the response, under a defect.
     late: Vec<Value>,
 }
 
 impl Printer {
+    fn has(&self, defect: Defect) -> bool {
+        self.behaviour.strikes(defect)
+    }
+
+    /// How much is kept of a stream that comes to so many bytes.
+    fn cap(&self, count: usize) -> Option<usize> {
+        match self.cap {
+            Cap::Given(cap) if count >= cap && self.has(Defect::CapsAreIgnored) => Some(CAP),
+            Cap::Given(cap) => Some(cap),
+            Cap::All if count >= CAP && self.has(Defect::CapIsAlwaysThere) => Some(CAP),
+            Cap::All => None,
+            Cap::Usual if count >= CAP && self.has(Defect::NoDefaultCap) => None,
+            Cap::Usual => Some(CAP),
+        }
+    }
+
     fn print(&mut self, stream: Stream, bytes: &[u8]) {
-        let stream = if self.terminal && self.defect != Some(Defect::TerminalsHaveStderr) {
+        let is_err = |stream| stream == Stream::Err;
+        let stream = if self.terminal && is_err(stream) && !self.has(Defect::TerminalsHaveStderr) {
             Stream::Out
         } else {
             stream
@@ -59,41 +76,50 @@ impl Printer {
             false => bytes.to_vec(),
         };
         let shared = self.out.count + self.err.count;
-        let kept = match stream {
-            _ if self.defect == Some(Defect::StreamsAreMixed) => &mut self.out,
-            Stream::Out => &mut self.out,
-            Stream::Err => &mut self.err,
+        let apart = is_err(stream) && !(!self.streamed && self.has(Defect::StreamsAreMixed));
+        let (count, is_full) = {
+            let kept = if apart { &self.err } else { &self.out };
+            (kept.count, kept.full)
         };
-        if kept.full {
+        if is_full {
             return;
         }
-        let used = if self.defect == Some(Defect::CapIsShared) { shared } else { kept.count };
-        let room = self.cap.map_or(usize::MAX, |cap| cap.saturating_sub(used));
+        let would_fill = |used: usize| match self.cap {
+            Cap::Given(cap) => used + bytes.len() >= cap,
+            Cap::Usual | Cap::All => false,
+        };
+        let used = if shared != count && would_fill(shared) && self.has(Defect::CapIsShared) {
+            shared
+        } else {
+            count
+        };
+        let cap = self.cap(used + bytes.len());
+        let room = cap.map_or(usize::MAX, |cap| cap.saturating_sub(used));
         let bytes = &bytes[..bytes.len().min(room)];
+        let full = cap.is_some_and(|cap| used + bytes.len() >= cap);
+        let repeated = self.streamed && !bytes.is_empty() && self.has(Defect::StreamedOutputIsRepeated);
+        let streamed = self.streamed;
+        let kept = if apart { &mut self.err } else { &mut self.out };
         kept.count += bytes.len();
-        kept.full = self.cap.is_some_and(|cap| used + bytes.len() >= cap);
-        if !self.streamed || self.defect == Some(Defect::StreamedOutputIsRepeated) {
+        kept.full = full;
+        if !streamed || repeated {
             kept.bytes.extend_from_slice(bytes);
         }
-        if !self.streamed {
+        if !streamed {
             return;
         }
-        let name = match (stream, self.defect) {
-            (Stream::Err, defect) if defect != Some(Defect::DeltasAreAllStdout) => "stderr",
-            _ => "stdout",
-        };
-        let full = kept.full && self.defect != Some(Defect::CapIsNotTold);
+        let name = if is_err(stream) && !self.has(Defect::DeltasAreAllStdout) { "stderr" } else { "stdout" };
+        let full = full && !self.has(Defect::CapIsNotTold);
         let text = STANDARD.encode(bytes);
         let params =
             json!({ "processId": self.process, "stream": name, "deltaBase64": text, "capReached": full });
+        if self.has(Defect::ExecDeltasComeLate) {
+            return self.late.push(params);
+        }
         let state = self.core.lock();
-        match self.defect {
-            Some(Defect::ExecDeltasComeLate) => return self.late.push(params),
-            Some(Defect::ExecDeltasGoToAll) => {
-                let all = state.clients.keys();
-                return all.for_each(|to| state.notify(*to, "command/exec/outputDelta", &params));
-            }
-            _ => {}
+        if state.clients.len() > 1 && self.has(Defect::ExecDeltasGoToAll) {
+            let all = state.clients.keys();
+            return all.for_each(|to| state.notify(*to, "command/exec/outputDelta", &params));
         }
         state.notify(self.client, "command/exec/outputDelta", &params);
     }
@@ -101,8 +127,7 @@ impl Printer {
 
 impl Peer<'_> {
     pub fn exec(&self, id: &Value, params: &Params<'_>) -> Answered {
-        let defect = self.behaviour.striking();
-        let mut wish = ExecRequest::read(params, defect)?;
+        let mut wish = ExecRequest::read(params, &self.behaviour)?;
         let canceller = Arc::new(Canceller::default());
         let cancelled = canceller.listen();
         let key = {
@@ -110,7 +135,7 @@ impl Peer<'_> {
             state.counts.processes += 1;
             let key = wish.process.clone().unwrap_or_else(|| format!("#{}", state.counts.processes));
             if state.processes.contains_key(&(self.client, key.clone()))
-                && defect != Some(Defect::ProcessIdsRepeat)
+                && !self.has(Defect::ProcessIdsRepeat)
             {
                 return Err(refuse(format!("the processId is in use: {key}")));
             }
@@ -124,24 +149,25 @@ impl Peer<'_> {
             }
             let process = Process { canceller, input, size: wish.job.terminal.clone() };
             state.processes.insert((self.client, key.clone()), process);
-            if defect == Some(Defect::ExecStartsAThread) {
+            if self.has(Defect::ExecStartsAThread) {
                 self.start_unasked(&mut state, &wish.job.cwd);
             }
             key
         };
+        let bare = wish.tty && self.has(Defect::NoTerminals);
         let printer = Printer {
             core: Arc::clone(self.core),
             client: self.client,
             process: key.clone(),
             streamed: wish.stream,
-            terminal: wish.tty && defect != Some(Defect::NoTerminals),
+            terminal: wish.tty && !bare,
             cap: wish.cap,
             out: Kept::default(),
             err: Kept::default(),
-            defect,
+            behaviour: self.behaviour.clone(),
             late: Vec::new(),
         };
-        if defect == Some(Defect::NoTerminals) {
+        if bare {
             wish.job.terminal = None;
         }
         let ended = run(wish, printer, cancelled, (key, id.clone()));
@@ -157,10 +183,12 @@ impl Peer<'_> {
     ) -> Result<T, Refusal> {
         let mut state = self.core.lock();
         let own = (self.client, id.to_owned());
-        let others = self.has(Defect::ProcessesAreShared);
         let found = match state.processes.contains_key(&own) {
             true => Some(own),
-            false => state.processes.keys().find(|(_, key)| others && key == id).cloned(),
+            false => {
+                let other = state.processes.keys().find(|(_, key)| key == id).cloned();
+                other.filter(|_| self.has(Defect::ProcessesAreShared))
+            }
         };
         let process = found.and_then(|key| state.processes.get_mut(&key));
         what(process.ok_or_else(|| refuse(format!("no process is running: {id}")))?)
@@ -172,16 +200,14 @@ impl Peer<'_> {
         let bytes = params.maybe_text("deltaBase64")?.map(|text| STANDARD.decode(text)).transpose();
         let bytes = bytes.map_err(|error| invalid(&format!("deltaBase64: {error}")))?;
         let nothing = bytes.is_none() && params.get("closeStdin").is_none();
-        let defect = self.behaviour.striking();
         let written = self.process(id, |process| {
-            if nothing
-                && !(defect == Some(Defect::WritesOfNothing) || self.behaviour.style(Style::WritesOfNothing))
+            if nothing && !(self.behaviour.style(Style::WritesOfNothing) || self.has(Defect::WritesOfNothing))
             {
                 return Err(invalid("neither deltaBase64 nor closeStdin"));
             }
             let Some(input) = &process.input else { return Err(refuse("stdin is closed")) };
-            let bytes = match defect {
-                Some(Defect::InputIsNotDecoded) => params.maybe_text("deltaBase64")?.map(|text| text.into()),
+            let bytes = match params.maybe_text("deltaBase64")? {
+                Some(text) if self.has(Defect::InputIsNotDecoded) => Some(text.into()),
                 _ => bytes,
             };
             if let Some(bytes) = bytes {
@@ -194,7 +220,7 @@ impl Peer<'_> {
             Ok(())
         });
         match written {
-            Err(_) if defect == Some(Defect::EndedProcessesTakeAll) => Ok(Answer::Now(json!({}))),
+            Err(_) if self.has(Defect::EndedProcessesTakeAll) => Ok(Answer::Now(json!({}))),
             written => written.map(|()| Answer::Now(json!({}))),
         }
     }
@@ -203,43 +229,36 @@ impl Peer<'_> {
         let id = params.text("processId")?;
         let size = params.object("size")?.ok_or_else(|| invalid("missing field `size`"))?;
         let wanted = dimensions(&Params(size))?;
-        let defect = self.behaviour.striking();
         let resized = self.process(id, |process| match &process.size {
-            Some(size) if defect == Some(Defect::ResizeDoesNothing) => {
-                drop(size.lock());
-                Ok(())
-            }
             Some(size) => {
-                *size.lock().unwrap_or_else(PoisonError::into_inner) = wanted;
+                let mut size = size.lock().unwrap_or_else(PoisonError::into_inner);
+                if *size != wanted && !self.has(Defect::ResizeDoesNothing) {
+                    *size = wanted;
+                }
                 Ok(())
             }
-            None if defect == Some(Defect::AnythingIsResized) => Ok(()),
+            None if self.has(Defect::AnythingIsResized) => Ok(()),
             None => Err(refuse("the process has no terminal")),
         });
         match resized {
-            Err(_) if defect == Some(Defect::EndedProcessesTakeAll) => Ok(Answer::Now(json!({}))),
+            Err(_) if self.has(Defect::EndedProcessesTakeAll) => Ok(Answer::Now(json!({}))),
             resized => resized.map(|()| Answer::Now(json!({}))),
         }
     }
 
     pub fn terminate(&self, request: &Value, params: &Params<'_>) -> Answered {
         let id = params.text("processId")?;
-        let defect = self.behaviour.striking();
-        let ended = self.process(id, |process| Ok(Arc::clone(&process.canceller)));
-        match (ended, defect) {
-            (Err(_), Some(Defect::EndedProcessesTakeAll)) => Ok(Answer::Now(json!({}))),
-            (Err(refusal), _) => Err(refusal),
-            (Ok(canceller), _) => {
-                let mut state = self.core.lock();
+        match self.process(id, |process| Ok(Arc::clone(&process.canceller))) {
+            Err(_) if self.has(Defect::EndedProcessesTakeAll) => Ok(Answer::Now(json!({}))),
+            Err(refusal) => Err(refusal),
+            Ok(canceller) => {
+                let state = self.core.lock();
                 state.send(self.client, response(request, &Ok(json!({}))));
-                match defect {
-                    Some(Defect::TerminateDoesNothing) => {}
-                    Some(Defect::TerminateEndsAll) => {
-                        let mine =
-                            state.processes.iter_mut().filter(|((client, _), _)| *client == self.client);
-                        mine.for_each(|(_, process)| process.canceller.cancel());
-                    }
-                    _ => canceller.cancel(),
+                let mine = || state.processes.iter().filter(|((client, _), _)| *client == self.client);
+                if mine().count() > 1 && self.has(Defect::TerminateEndsAll) {
+                    mine().for_each(|(_, process)| process.canceller.cancel());
+                } else if !self.has(Defect::TerminateDoesNothing) {
+                    canceller.cancel();
                 }
                 Ok(Answer::Elsewhere)
             }
@@ -249,19 +268,22 @@ impl Peer<'_> {
 
 /// Runs a command to its end, and answers its request.
 async fn run(mut wish: ExecRequest, mut printer: Printer, mut cancelled: Cancel, (key, id): (String, Value)) {
-    let (core, client, defect) = (Arc::clone(&printer.core), printer.client, printer.defect);
+    let (core, client, behaviour) = (Arc::clone(&printer.core), printer.client, printer.behaviour.clone());
     let program = Program::Words(std::mem::take(&mut wish.program));
     let timeout = wish.timeout;
     let buffered = !wish.stream;
     let mut job = wish.job;
     let mut output = |stream: Stream, bytes: &[u8]| printer.print(stream, bytes);
-    let deaf = defect == Some(Defect::BufferedCommandsAreNotEnded) && buffered;
+    let deaf = buffered && behaviour.prepares(Defect::BufferedCommandsAreNotEnded);
     let code = {
         let run = shell::run(&core, &mut job, &program, &mut output);
         let limit = async {
             match timeout {
                 Some(time) => tokio::time::sleep(time).await,
                 None => std::future::pending().await,
+            }
+            if behaviour.strikes(Defect::TimeoutsAreIgnored) {
+                std::future::pending().await
             }
         };
         tokio::select! {
@@ -271,15 +293,15 @@ async fn run(mut wish: ExecRequest, mut printer: Printer, mut cancelled: Cancel,
             () = limit => TOO_LONG,
         }
     };
-    let code = match defect {
-        Some(Defect::TerminatedSucceeds) if code == ENDED => 0,
-        _ => code,
-    };
+    if deaf && cancelled.is_set() {
+        behaviour.took_effect();
+    }
+    let code = if code == ENDED && behaviour.strikes(Defect::TerminatedSucceeds) { 0 } else { code };
     let mut state = core.lock();
     state.processes.remove(&(client, key));
     let text = |kept: &Kept| String::from_utf8_lossy(&kept.bytes).into_owned();
     let mut result = json!({ "exitCode": code, "stdout": text(&printer.out), "stderr": text(&printer.err) });
-    if defect == Some(Defect::ExecHasNoStderr) {
+    if behaviour.strikes(Defect::ExecHasNoStderr) {
         result.as_object_mut().map(|result| result.remove("stderr"));
     }
     state.send(client, response(&id, &Ok(result)));

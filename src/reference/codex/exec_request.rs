@@ -1,11 +1,12 @@
 //! The params of command/exec.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::Value;
 
+use super::Behaviour;
 use super::faults::Defect;
 use super::files::absolute;
 use super::rpc::{Params, Refusal, invalid, refuse};
@@ -13,13 +14,25 @@ use super::shell::{Job, Sandbox};
 use super::state::{USER_HOME, WORK};
 
 /// Bytes of a stream that are kept, where the request does not say.
-const CAP: usize = 1 << 20;
+pub(super) const CAP: usize = 1 << 20;
 /// How long a command may run, where the request does not say.
 const TIMEOUT: Duration = Duration::from_secs(60);
+/// The rows and columns of a terminal, where the request does not say.
+const SIZE: (u64, u64) = (24, 80);
+
 /// The variables that every command has.
 pub(super) fn environment() -> BTreeMap<String, String> {
     let all = [("HOME", USER_HOME), ("PATH", "/usr/bin:/bin"), ("LANG", "C.UTF-8"), ("SHELL", "/bin/sh")];
     all.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
+/// How much of a stream is kept.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Cap {
+    /// What is usual.
+    Usual,
+    All,
+    Given(usize),
 }
 
 /// What a request asks for.
@@ -28,14 +41,15 @@ pub(super) struct ExecRequest {
     pub process: Option<String>,
     pub job: Job,
     pub timeout: Option<Duration>,
-    pub cap: Option<usize>,
+    pub cap: Cap,
     pub tty: bool,
     pub stdin: bool,
     pub stream: bool,
 }
 
 impl ExecRequest {
-    pub fn read(params: &Params<'_>, defect: Option<Defect>) -> Result<Self, Refusal> {
+    pub fn read(params: &Params<'_>, behaviour: &Behaviour) -> Result<Self, Refusal> {
+        let has = |defect| behaviour.strikes(defect);
         let program = params.texts("command")?.ok_or_else(|| invalid("missing field `command`"))?;
         let process = params.maybe_text("processId")?.map(str::to_owned);
         let flag = |name: &str| params.flag(name).map(|flag| flag.unwrap_or(false));
@@ -54,21 +68,19 @@ impl ExecRequest {
             ),
             (size.is_some() && !tty, "size needs tty", Defect::SizeNeedsNoTerminal),
         ] {
-            if wrong && defect != Some(spared) {
+            if wrong && !has(spared) {
                 return Err(refuse(words));
             }
         }
         let mut env = environment();
-        if defect == Some(Defect::EnvReplaces) && params.get("env").is_some() {
+        if params.get("env").is_some() && has(Defect::EnvReplaces) {
             env.clear();
         }
         for (name, value) in params.object("env")?.into_iter().flatten() {
             match value {
-                Value::Null if defect == Some(Defect::NullsAreEmpty) => {
-                    drop(env.insert(name.clone(), String::new()))
-                }
+                Value::Null if has(Defect::NullsAreEmpty) => drop(env.insert(name.clone(), String::new())),
                 Value::Null => drop(env.remove(name)),
-                Value::String(value) if defect != Some(Defect::EnvIsIgnored) => {
+                Value::String(value) if !has(Defect::EnvIsIgnored) => {
                     env.insert(name.clone(), value.clone());
                 }
                 Value::String(_) => {}
@@ -76,34 +88,38 @@ impl ExecRequest {
             }
         }
         let cwd = params.maybe_text("cwd")?;
-        let sandbox = match params.get("sandboxPolicy") {
+        let mut sandbox = match params.get("sandboxPolicy") {
             None => Sandbox::ReadOnly,
             Some(policy) => Sandbox::policy(policy).ok_or_else(|| invalid("sandboxPolicy is none"))?,
         };
-        let sandbox = match defect {
-            Some(Defect::ExecHasNoSandbox) => Sandbox::Full,
-            Some(Defect::ExecNeverWrites) => Sandbox::ReadOnly,
-            Some(Defect::WorkspaceIsEverything) if matches!(sandbox, Sandbox::Workspace(_)) => Sandbox::Full,
-            _ => sandbox,
-        };
-        let terminal = tty.then(|| Arc::new(Mutex::new(size.unwrap_or((24, 80)))));
-        if let Some(terminal) = terminal.as_ref().filter(|_| defect == Some(Defect::SizeIsIgnored)) {
-            *terminal.lock().unwrap_or_else(PoisonError::into_inner) = (24, 80);
+        behaviour.mutate(&mut sandbox, |defect, sandbox| match defect {
+            Defect::ExecHasNoSandbox => *sandbox = Sandbox::Full,
+            Defect::ExecNeverWrites => *sandbox = Sandbox::ReadOnly,
+            Defect::WorkspaceIsEverything if matches!(sandbox, Sandbox::Workspace(_)) => {
+                *sandbox = Sandbox::Full
+            }
+            _ => {}
+        });
+        let mut size = size.unwrap_or(SIZE);
+        if size != SIZE && has(Defect::SizeIsIgnored) {
+            size = SIZE;
         }
-        let timeout = match (no_timeout || defect == Some(Defect::TimeoutsAreIgnored), timeout) {
-            (true, _) => None,
-            (_, Some(time)) => Some(Duration::from_millis(time)),
-            (_, None) => Some(TIMEOUT),
+        let terminal = tty.then(|| Arc::new(Mutex::new(size)));
+        let timeout = match timeout {
+            _ if no_timeout => None,
+            Some(time) => Some(Duration::from_millis(time)),
+            None => Some(TIMEOUT),
         };
-        let cap = match (no_cap && defect != Some(Defect::CapIsAlwaysThere), cap) {
-            _ if defect == Some(Defect::CapsAreIgnored) && cap.is_some() => Some(CAP),
-            (true, _) => None,
-            (_, Some(cap)) => Some(usize::try_from(cap).unwrap_or(usize::MAX)),
-            (_, None) if defect == Some(Defect::NoDefaultCap) => None,
-            (_, None) => Some(CAP),
+        let cap = match cap {
+            Some(cap) => Cap::Given(usize::try_from(cap).unwrap_or(usize::MAX)),
+            None if no_cap => Cap::All,
+            None => Cap::Usual,
         };
-        let cwd = cwd.filter(|_| defect != Some(Defect::ExecIgnoresCwd));
-        let job = Job { cwd: absolute(WORK, cwd.unwrap_or(WORK)), env, sandbox, terminal, input: None };
+        let mut cwd = absolute(WORK, cwd.unwrap_or(WORK));
+        if cwd != WORK && has(Defect::ExecIgnoresCwd) {
+            WORK.clone_into(&mut cwd);
+        }
+        let job = Job { cwd, env, sandbox, terminal, input: None };
         Ok(Self { program, process, job, timeout, cap, tty, stdin: stdin || tty, stream: stream || tty })
     }
 }

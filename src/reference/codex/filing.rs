@@ -32,7 +32,7 @@ impl Peer<'_> {
             }
             return Err(refusal);
         }
-        move_file(&mut state, thread, true, self.has(Defect::ArchiveLeavesTheFile));
+        move_file(&mut state, thread, true, || self.has(Defect::ArchiveLeavesTheFile));
         drop(state);
         let result = if self.has(Defect::ArchiveReturnsNull) { Value::Null } else { json!({}) };
         self.answer(id, &Ok(result));
@@ -40,7 +40,8 @@ impl Peer<'_> {
         if !self.has(Defect::ArchiveIsNotTold) {
             self.announce_to_asker(&state, thread, "thread/archived");
         }
-        if !self.has(Defect::ArchivedStaysLoaded)
+        if state.live.contains_key(thread)
+            && !self.has(Defect::ArchivedStaysLoaded)
             && let Some(live) = state.live.remove(thread)
             && let Some(active) = live.active
         {
@@ -54,17 +55,20 @@ impl Peer<'_> {
         let mut state = self.core.lock();
         let known = state.threads.get(thread).is_some_and(|thread| thread.about.archived);
         let anything =
-            self.has(Defect::UnarchivesAnything) || self.behaviour.style(Style::UnarchivesAnything);
-        if !known && !anything {
+            || self.behaviour.style(Style::UnarchivesAnything) || self.has(Defect::UnarchivesAnything);
+        if !known && !anything() {
             return Err(refuse(format!("no archived thread: {thread}")));
         }
         if !known && !state.threads.contains_key(thread) {
             return Ok(Answer::Now(json!({ "thread": { "id": thread } })));
         }
-        if !self.has(Defect::UnarchiveDoesNothing) {
-            move_file(&mut state, thread, false, self.has(Defect::ArchiveLeavesTheFile));
+        if !(known && self.has(Defect::UnarchiveDoesNothing)) {
+            move_file(&mut state, thread, false, || self.has(Defect::ArchiveLeavesTheFile));
         }
-        if let Some(thread) = state.threads.get_mut(thread).filter(|_| self.has(Defect::UnarchiveForgets)) {
+        if let Some(thread) = state.threads.get_mut(thread)
+            && !thread.turns.is_empty()
+            && self.has(Defect::UnarchiveForgets)
+        {
             thread.turns.clear();
         }
         let mut result = json!({ "thread": state.to_json(thread, false) });
@@ -85,19 +89,18 @@ impl Peer<'_> {
         let status = match state.live.get_mut(id) {
             None if self.has(Defect::NotLoadedIsNotSubscribed) => "notSubscribed",
             None => "notLoaded",
-            Some(live) if self.has(Defect::UnsubscribeDoesNothing) => {
-                if live.subscribers.contains(&self.client) { "unsubscribed" } else { "notSubscribed" }
-            }
-            Some(live) if self.has(Defect::UnsubscribesEverybody) => {
-                let was = live.subscribers.contains(&self.client);
-                live.subscribers.clear();
-                if was { "unsubscribed" } else { "notSubscribed" }
-            }
             Some(live) => {
-                if self.has(Defect::UnsubscribedForGood) {
+                let was = live.subscribers.contains(&self.client);
+                if self.behaviour.prepares(Defect::UnsubscribedForGood) {
                     live.held.insert(self.client);
                 }
-                let was = live.subscribers.remove(&self.client);
+                if live.subscribers.iter().any(|client| *client != self.client)
+                    && self.has(Defect::UnsubscribesEverybody)
+                {
+                    live.subscribers.clear();
+                } else if was && !self.has(Defect::UnsubscribeDoesNothing) {
+                    live.subscribers.remove(&self.client);
+                }
                 if was || self.has(Defect::AlwaysUnsubscribed) { "unsubscribed" } else { "notSubscribed" }
             }
         };
@@ -111,25 +114,32 @@ impl Peer<'_> {
         state.thread(id)?;
         if let Some(thread) = state.threads.get_mut(id) {
             let git = &mut thread.about.git;
-            if self.has(Defect::MetadataReplaces) {
+            if git.keys().any(|name| info.is_none_or(|info| !info.contains_key(name)))
+                && self.has(Defect::MetadataReplaces)
+            {
                 git.clear();
             }
             for (name, value) in info.into_iter().flatten() {
                 if !GIT.contains(&name.as_str()) || !(value.is_string() || value.is_null()) {
                     return Err(invalid("gitInfo"));
                 }
-                if value.is_null() && !self.has(Defect::NullsKeepMetadata) {
-                    git.remove(name);
-                } else if !value.is_null() {
+                if value.is_null() {
+                    if git.contains_key(name) && !self.has(Defect::NullsKeepMetadata) {
+                        git.remove(name);
+                    }
+                } else {
                     git.insert(name.clone(), value.clone());
                 }
             }
         }
         let mut told = state.to_json(id, false);
-        if self.has(Defect::EmptyMetadata) && told["gitInfo"].is_null() {
+        if told["gitInfo"].is_null() && self.has(Defect::EmptyMetadata) {
             told["gitInfo"] = json!({ "sha": null, "branch": null, "originUrl": null });
         }
-        if let Some(thread) = state.threads.get_mut(id).filter(|_| self.has(Defect::MetadataIsNotStored)) {
+        if let Some(thread) = state.threads.get_mut(id)
+            && !thread.about.git.is_empty()
+            && self.has(Defect::MetadataIsNotStored)
+        {
             thread.about.git.clear();
         }
         Ok(Answer::Now(json!({ "thread": told })))
@@ -139,20 +149,21 @@ impl Peer<'_> {
         let id = params.text("threadId")?;
         let count = params.number("numTurns")?.ok_or_else(|| invalid("missing field `numTurns`"))?;
         let mut state = self.core.lock();
-        let defect = self.behaviour.striking();
         let (thread, live) = state.loaded(id)?;
         if live.active.is_some() {
             return Err(refuse("a turn is in progress"));
         }
         let left = thread.turns.len().saturating_sub(usize::try_from(count).unwrap_or(usize::MAX));
         let all = thread.turns.clone();
-        match defect {
-            Some(Defect::RollsBackTheFirst) => drop(thread.turns.drain(..thread.turns.len() - left)),
-            _ => thread.turns.truncate(left),
-        }
+        thread.turns.truncate(left);
+        self.behaviour.mutate(&mut thread.turns, |defect, turns| match defect {
+            Defect::RollsBackTheFirst => *turns = all[all.len() - left..].to_vec(),
+            _ => {}
+        });
         thread.about.updated = now();
         let result = json!({ "thread": state.to_json(id, true) });
-        if defect == Some(Defect::RollbackIsNotStored)
+        if left < all.len()
+            && self.has(Defect::RollbackIsNotStored)
             && let Some(thread) = state.threads.get_mut(id)
         {
             thread.turns = all;
@@ -163,12 +174,13 @@ impl Peer<'_> {
 }
 
 /// Archives a thread, or takes it out of the archive, with its file.
-fn move_file(state: &mut State, id: &str, archived: bool, leave: bool) {
+fn move_file(state: &mut State, id: &str, archived: bool, leave: impl FnOnce() -> bool) {
     let Some(thread) = state.threads.get_mut(id) else { return };
     let from = thread.path(HOME);
     thread.about.archived = archived;
     if let (Some(from), Some(to)) = (from, thread.path(HOME))
-        && !leave
+        && state.files.read(&from).is_ok()
+        && !leave()
     {
         // A thread without a turn has no file yet.
         let _ = state.files.rename(&from, &to);

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::connection::{Answer, Answered, Peer};
 use super::faults::Defect;
-use super::files::{Kind, Node, absolute};
+use super::files::{Files, Kind, Node, absolute};
 use super::rpc::{INVALID_PARAMS, Params, Refusal, invalid, refuse, response};
 use super::state::Watch;
 use super::styles::Style;
@@ -26,51 +26,68 @@ impl Peer<'_> {
 
     pub fn files(&self, id: &Value, method: &str, params: &Params<'_>) -> Answered {
         let path = |name: &str| self.path(params, name);
-        let defect = self.behaviour.striking();
         let wrong = |wrong: String| refuse(wrong);
         let result = match method {
             "fs/readFile" => {
                 let path = path("path")?;
                 let state = self.core.lock();
                 let bytes = match state.files.read(&path) {
-                    Err(_) if defect == Some(Defect::MissingFilesAreEmpty) => &[],
+                    Err(_) if self.has(Defect::MissingFilesAreEmpty) => &[],
                     bytes => bytes.map_err(wrong)?,
                 };
-                let bytes = match defect {
-                    Some(Defect::FilesAreText) => String::from_utf8_lossy(bytes).into_owned().into_bytes(),
-                    Some(Defect::LargeFilesAreCut) => bytes[..bytes.len().min(8192)].to_vec(),
-                    _ => bytes.to_vec(),
-                };
-                match defect {
-                    Some(Defect::ReadsAreText) => json!({ "dataBase64": String::from_utf8_lossy(&bytes) }),
+                let mut bytes = bytes.to_vec();
+                self.behaviour.mutate(&mut bytes, |defect, bytes| match defect {
+                    Defect::FilesAreText => *bytes = String::from_utf8_lossy(bytes).into_owned().into_bytes(),
+                    Defect::LargeFilesAreCut => bytes.truncate(8192),
+                    _ => {}
+                });
+                match bytes.is_empty() {
+                    false if self.has(Defect::ReadsAreText) => {
+                        json!({ "dataBase64": String::from_utf8_lossy(&bytes) })
+                    }
                     _ => json!({ "dataBase64": STANDARD.encode(bytes) }),
                 }
             }
             "fs/writeFile" => self.write_file(&path("path")?, params)?,
             "fs/createDirectory" => {
                 let (path, recursive) = (path("path")?, params.flag("recursive")?);
-                let recursive = recursive.unwrap_or(defect != Some(Defect::ParentsAreNotMade))
-                    || defect == Some(Defect::ParentsAreAlwaysMade);
-                self.core.lock().files.create_directory(&path, recursive).map_err(wrong)?;
+                let mut state = self.core.lock();
+                let create = |files: &mut Files, recursive| files.create_directory(&path, recursive);
+                let otherwise = match recursive {
+                    None => Defect::ParentsAreNotMade,
+                    Some(_) => Defect::ParentsAreAlwaysMade,
+                };
+                let recursive = recursive.unwrap_or(true);
+                let due = |files: &mut Files| create(files, recursive);
+                let wrongly = |files: &mut Files| create(files, otherwise == Defect::ParentsAreAlwaysMade);
+                self.change(&mut state.files, due, otherwise, wrongly).map_err(wrong)?;
                 json!({})
             }
             "fs/getMetadata" => {
                 let path = path("path")?;
                 let state = self.core.lock();
-                metadata(state.files.node(&path).map_err(wrong)?, defect)
+                let node = state.files.node(&path).map_err(wrong)?;
+                let mut told = metadata(node, None);
+                self.behaviour.mutate(&mut told, |defect, told| *told = metadata(node, Some(defect)));
+                told
             }
             "fs/readDirectory" => self.read_directory(&path("path")?)?,
             "fs/remove" => {
                 let path = path("path")?;
-                let recursive =
-                    params.flag("recursive")?.unwrap_or(defect != Some(Defect::TreesAreNotRemoved))
-                        || defect == Some(Defect::AlwaysRemovesTrees);
-                let force = match defect {
-                    Some(Defect::MissingIsAlwaysRemoved) => true,
-                    Some(Defect::MissingIsNeverRemoved) => false,
-                    _ => params.flag("force")?.unwrap_or(true),
+                let (recursive, force) = (params.flag("recursive")?, params.flag("force")?);
+                let mut state = self.core.lock();
+                let is_missing = state.files.entry(&path).is_none();
+                let remove = |files: &mut Files, recursive, force| files.remove(&path, recursive, force);
+                let plain = (recursive.unwrap_or(true), force.unwrap_or(true));
+                let (otherwise, other) = match (is_missing, plain, recursive) {
+                    (true, (recursive, true), _) => (Defect::MissingIsNeverRemoved, (recursive, false)),
+                    (true, (recursive, false), _) => (Defect::MissingIsAlwaysRemoved, (recursive, true)),
+                    (false, (_, force), None) => (Defect::TreesAreNotRemoved, (false, force)),
+                    (false, (_, force), Some(_)) => (Defect::AlwaysRemovesTrees, (true, force)),
                 };
-                self.core.lock().files.remove(&path, recursive, force).map_err(wrong)?;
+                let due = |files: &mut Files| remove(files, plain.0, plain.1);
+                let wrongly = |files: &mut Files| remove(files, other.0, other.1);
+                self.change(&mut state.files, due, otherwise, wrongly).map_err(wrong)?;
                 json!({})
             }
             "fs/copy" => self.copy(&path("sourcePath")?, &path("destinationPath")?, params)?,
@@ -78,12 +95,15 @@ impl Peer<'_> {
             "fs/unwatch" => {
                 let watch = params.text("watchId")?;
                 let mut state = self.core.lock();
-                match defect {
-                    Some(Defect::UnwatchDoesNothing) => {}
-                    Some(Defect::UnwatchEndsAll) => state.watches.retain(|each| each.client != self.client),
-                    Some(Defect::UnwatchReachesOthers) => state.watches.retain(|each| each.id != watch),
-                    _ => state.watches.retain(|each| each.client != self.client || each.id != watch),
-                }
+                let others = |each: &Watch| each.client != self.client || each.id != watch;
+                let all = std::mem::take(&mut state.watches);
+                state.watches = all.iter().filter(|each| others(each)).cloned().collect();
+                self.behaviour.mutate(&mut state.watches, |defect, watches| match defect {
+                    Defect::UnwatchDoesNothing => watches.clone_from(&all),
+                    Defect::UnwatchEndsAll => watches.retain(|each| each.client != self.client),
+                    Defect::UnwatchReachesOthers => watches.retain(|each| each.id != watch),
+                    _ => {}
+                });
                 json!({})
             }
             method => return self.unknown(method),
@@ -106,11 +126,12 @@ impl Peer<'_> {
         };
         let mut state = self.core.lock();
         let old = state.files.read(path).map(<[u8]>::to_vec).unwrap_or_default();
-        let bytes = match self.behaviour.striking() {
-            Some(Defect::WritesAppend) => [old, bytes].concat(),
-            Some(Defect::EmptyWritesAreIgnored) if bytes.is_empty() => old,
-            _ => bytes,
-        };
+        let mut bytes = bytes;
+        self.behaviour.mutate(&mut bytes, |defect, bytes| match defect {
+            Defect::WritesAppend => drop(bytes.splice(0..0, old)),
+            Defect::EmptyWritesAreIgnored if bytes.is_empty() => *bytes = old,
+            _ => {}
+        });
         state.files.write(path, bytes).map_err(refuse)?;
         Ok(if self.has(Defect::WritesReturnNull) { Value::Null } else { json!({}) })
     }
@@ -139,32 +160,43 @@ impl Peer<'_> {
         Ok(json!({ "entries": entries }))
     }
 
+    /// Changes files, or as a defect does where that comes to something else.
+    fn change(
+        &self,
+        files: &mut Files,
+        due: impl Fn(&mut Files) -> Result<(), String>,
+        defect: Defect,
+        wrongly: impl Fn(&mut Files) -> Result<(), String>,
+    ) -> Result<(), String> {
+        if !self.behaviour.prepares(defect) {
+            return due(files);
+        }
+        if due(&mut files.clone()).is_ok() != wrongly(&mut files.clone()).is_ok() {
+            self.behaviour.took_effect();
+        }
+        wrongly(files)
+    }
+
     fn copy(&self, from: &str, to: &str, params: &Params<'_>) -> Result<Value, Refusal> {
         let recursive = params.flag("recursive")?.unwrap_or(false);
         let mut state = self.core.lock();
         let files = &mut state.files;
-        match self.behaviour.striking() {
-            Some(Defect::AlwaysCopiesTrees) => files.copy(from, to, true),
-            Some(Defect::CopyMoves) if !recursive => {
-                files.copy(from, to, false).and_then(|()| files.remove(from, false, true))
-            }
-            Some(Defect::CopyLeavesAFolder) if !recursive => {
-                let copied = files.copy(from, to, false);
-                if copied.is_err() && files.node(from).is_ok() {
-                    let _ = files.create_directory(to, false);
-                }
-                copied
-            }
-            Some(Defect::CopyFollowsLinks) => files.copy(from, to, recursive).and_then(|()| {
-                let link = format!("{to}/link");
-                match files.read(&link).map(<[u8]>::to_vec) {
-                    Ok(bytes) => files.remove(&link, false, true).and_then(|()| files.write(&link, bytes)),
-                    Err(_) => Ok(()),
-                }
-            }),
-            _ => files.copy(from, to, recursive),
+        let due = |files: &mut Files| files.copy(from, to, recursive);
+        let wrongly = |files: &mut Files| files.copy(from, to, true);
+        let copied = self.change(files, due, Defect::AlwaysCopiesTrees, wrongly);
+        if copied.is_err() && !recursive && files.node(from).is_ok() && self.has(Defect::CopyLeavesAFolder) {
+            let _ = files.create_directory(to, false);
         }
-        .map_err(refuse)?;
+        copied.map_err(refuse)?;
+        if !recursive && self.has(Defect::CopyMoves) {
+            files.remove(from, false, true).map_err(refuse)?;
+        }
+        let link = format!("{to}/link");
+        if let Ok(bytes) = files.read(&link).map(<[u8]>::to_vec)
+            && self.has(Defect::CopyFollowsLinks)
+        {
+            files.remove(&link, false, true).and_then(|()| files.write(&link, bytes)).map_err(refuse)?;
+        }
         Ok(json!({}))
     }
 

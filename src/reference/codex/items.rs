@@ -37,45 +37,41 @@ pub(super) fn completed(state: &mut State, thread: &str, turn: &str, item: Value
 pub(super) fn publish(state: &State, thread: &str, turn: &str, method: &str, mut params: Value) {
     params["threadId"] = json!(thread);
     params["turnId"] = json!(turn);
-    let Some(live) = state.live.get(thread) else { return };
-    match live.behaviour.striking() {
-        Some(Defect::DeltasAreTheNeighbours) if method.ends_with("/delta") => {
-            if let Some((thread, turn)) = state.neighbour(thread) {
-                (params["threadId"], params["turnId"]) = (json!(thread), json!(turn));
-            }
+    let Some(live) = state.live.get(thread).filter(|_| state.is_heard(thread, method)) else { return };
+    let neighbour = state.neighbour(thread);
+    live.behaviour.mutate(&mut params, |defect, params| match (defect, neighbour) {
+        (Defect::DeltasAreTheNeighbours, Some((thread, turn))) if method.ends_with("/delta") => {
+            (params["threadId"], params["turnId"]) = (json!(thread), json!(turn));
         }
-        Some(Defect::CompletedItemsAreTheNeighbours) if method == "item/completed" => {
-            if let Some((thread, _)) = state.neighbour(thread) {
-                params["threadId"] = json!(thread);
-            }
+        (Defect::CompletedItemsAreTheNeighbours, Some((thread, _))) if method == "item/completed" => {
+            params["threadId"] = json!(thread);
         }
-        Some(Defect::UsageIsTheNeighbours) if method == "thread/tokenUsage/updated" => {
-            if let Some((thread, turn)) = state.neighbour(thread) {
-                (params["threadId"], params["turnId"]) = (json!(thread), json!(turn));
-            }
+        (Defect::UsageIsTheNeighbours, Some((thread, turn))) if method == "thread/tokenUsage/updated" => {
+            (params["threadId"], params["turnId"]) = (json!(thread), json!(turn));
         }
-        Some(Defect::ItemsHaveNoTurn) if method == "item/started" || method == "item/completed" => {
+        (Defect::ItemsHaveNoTurn, _) if method == "item/started" || method == "item/completed" => {
             params["turnId"] = Value::Null;
         }
         _ => {}
-    }
+    });
     state.publish(thread, method, &params);
 }
 
 /// What the user said, told and stored.
 pub(super) fn user_message(state: &mut State, thread: &str, turn: &str, input: &[Value]) {
-    let defect = state.live.get(thread).and_then(|live| live.behaviour.striking());
-    let content = match defect {
-        Some(Defect::UserMessagesAreText) => json!(text(input)),
-        Some(Defect::UserMessagesHaveTextOnly) => {
+    let Some(live) = state.live.get(thread) else { return };
+    let mut content = json!(input);
+    live.behaviour.mutate(&mut content, |defect, content| match defect {
+        Defect::UserMessagesAreText => *content = json!(text(input)),
+        Defect::UserMessagesHaveTextOnly => {
             let kept = input.iter().filter(|part| part["type"] == "text");
-            kept.cloned().collect()
+            *content = kept.cloned().collect();
         }
-        Some(Defect::UserMessagesHaveTheFirstInput) => input.iter().take(1).cloned().collect(),
-        _ => json!(input),
-    };
+        Defect::UserMessagesHaveTheFirstInput => *content = input.iter().take(1).cloned().collect(),
+        _ => {}
+    });
     let item = json!({ "type": "userMessage", "id": fresh("item"), "content": content });
-    if defect == Some(Defect::NoUserMessages) {
+    if live.behaviour.strikes(Defect::NoUserMessages) {
         return;
     }
     started(state, thread, turn, &item);

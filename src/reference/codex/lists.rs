@@ -1,5 +1,6 @@
 //! thread/list, thread/loaded/list and thread/read.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -115,7 +116,12 @@ impl State {
 
 impl Peer<'_> {
     pub fn list(&self, params: &Params<'_>) -> Answered {
-        let defect = self.behaviour.striking();
+        let mut page = self.page(params, None);
+        self.behaviour.mutate(&mut page, |defect, page| *page = self.page(params, Some(defect)));
+        page.map(Answer::Now)
+    }
+
+    fn page(&self, params: &Params<'_>, defect: Option<Defect>) -> Result<Value, Refusal> {
         let filter = Filter::read(params)?;
         let key = match params.one_of("sortKey", &["created_at", "updated_at"]) {
             Err(_) if defect == Some(Defect::AnySortKey) => None,
@@ -163,25 +169,8 @@ impl Peer<'_> {
             }
         });
         let next = next.filter(|_| defect != Some(Defect::NeverACursor));
-        let data: Vec<Value> = found.iter().map(|thread| self.listed(&state, thread)).collect();
-        Ok(Answer::Now(json!({ "data": data, "nextCursor": next })))
-    }
-
-    fn listed(&self, state: &State, thread: &Thread) -> Value {
-        let mut told = state.to_json(&thread.about.id, false);
-        match self.behaviour.striking() {
-            Some(Defect::ListsHaveNoStatus) => told["status"] = json!({ "type": "notLoaded" }),
-            Some(Defect::ListsLeaveOutTheStatus) => {
-                drop(told.as_object_mut().map(|told| told.remove("status")))
-            }
-            Some(Defect::ListsLeaveOutTheTime) => {
-                drop(told.as_object_mut().map(|told| told.remove("updatedAt")))
-            }
-            Some(Defect::ListsHaveNoNames) => told["name"] = Value::Null,
-            Some(Defect::ListsHaveNoPreview) => told["preview"] = json!(""),
-            _ => {}
-        }
-        told
+        let data: Vec<Value> = found.iter().map(|thread| entry(&state, thread, defect)).collect();
+        Ok(json!({ "data": data, "nextCursor": next }))
     }
 
     /// Answers once nothing is under way any more, under a defect.
@@ -206,31 +195,24 @@ impl Peer<'_> {
         params.number("limit")?;
         params.maybe_text("cursor")?;
         let state = self.core.lock();
-        let busy = match self.behaviour.striking() {
-            Some(Defect::PendingHoldsUp) => state.awaits_answer(self.client),
-            Some(Defect::SlowRequestsHoldUp) => state.runs_command(self.client),
-            _ => false,
-        };
+        let busy = state.awaits_answer(self.client) && self.has(Defect::PendingHoldsUp)
+            || state.runs_command(self.client) && self.has(Defect::SlowRequestsHoldUp);
         if busy {
             drop(state);
             return Ok(self.list_loaded_later(id));
         }
-        let mut ids: Vec<&String> = match self.behaviour.striking() {
-            Some(Defect::FreshIsNotLoaded) => {
-                let old =
-                    |id: &&String| state.threads.get(*id).is_some_and(|thread| !thread.turns.is_empty());
-                state.live.keys().filter(old).collect()
+        let mut ids: BTreeSet<&String> = state.live.keys().collect();
+        self.behaviour.mutate(&mut ids, |defect, ids| match defect {
+            Defect::FreshIsNotLoaded => {
+                ids.retain(|id| state.threads.get(*id).is_some_and(|thread| !thread.turns.is_empty()));
             }
-            Some(Defect::StoredCountsAsLoaded) => state.threads.keys().collect(),
-            Some(Defect::EphemeralIsNotLoaded) => {
-                let kept =
-                    |id: &&String| state.threads.get(*id).is_some_and(|thread| !thread.about.ephemeral);
-                state.live.keys().filter(kept).collect()
+            Defect::StoredCountsAsLoaded => *ids = state.threads.keys().collect(),
+            Defect::EphemeralIsNotLoaded => {
+                ids.retain(|id| state.threads.get(*id).is_some_and(|thread| !thread.about.ephemeral));
             }
-            _ => state.live.keys().collect(),
-        };
-        ids.sort();
-        if self.has(Defect::LoadedThreadsAreObjects) {
+            _ => {}
+        });
+        if !ids.is_empty() && self.has(Defect::LoadedThreadsAreObjects) {
             let ids: Vec<Value> = ids.iter().map(|id| json!({ "id": id })).collect();
             return Ok(Answer::Now(json!({ "data": ids })));
         }
@@ -247,42 +229,53 @@ impl Peer<'_> {
             told["id"] = json!(id);
             return Ok(Answer::Now(json!({ "thread": told })));
         }
-        state.thread(id)?;
+        let has_turns = !state.thread(id)?.turns.is_empty();
         if self.has(Defect::ReadReturnsNull) {
             return Ok(Answer::Now(Value::Null));
         }
-        if self.has(Defect::ReadSubscribes) && state.live.contains_key(id) {
+        let stranger = state.live.get(id).is_some_and(|live| !live.subscribers.contains(&self.client));
+        if stranger && self.has(Defect::ReadSubscribes) {
             state.open(id, self.client);
         }
-        let mut told = state.to_json(id, turns || self.has(Defect::ReadAlwaysHasTurns));
+        let mut told = state.to_json(id, turns || has_turns && self.has(Defect::ReadAlwaysHasTurns));
         if let Some(turns) = told["turns"].as_array_mut() {
-            match self.behaviour.striking() {
-                Some(Defect::TurnsAreReadBackwards) => turns.reverse(),
-                Some(Defect::TurnsAreReadWithoutItems) => {
+            self.behaviour.mutate(turns, |defect, turns| match defect {
+                Defect::TurnsAreReadBackwards => turns.reverse(),
+                Defect::TurnsAreReadWithoutItems => {
                     turns.iter_mut().for_each(|turn| turn["items"] = json!([]));
                 }
-                Some(Defect::CommandsAreNotRead) => {
-                    keep_items(turns, |item| item["type"] != "commandExecution")
-                }
-                Some(Defect::UserMessagesAreNotRead) => {
-                    keep_items(turns, |item| item["type"] != "userMessage")
-                }
-                Some(Defect::InterruptedIsReadAsCompleted) => {
+                Defect::CommandsAreNotRead => keep_items(turns, |item| item["type"] != "commandExecution"),
+                Defect::UserMessagesAreNotRead => keep_items(turns, |item| item["type"] != "userMessage"),
+                Defect::InterruptedIsReadAsCompleted => {
                     for turn in turns.iter_mut().filter(|turn| turn["status"] == "interrupted") {
                         turn["status"] = json!("completed");
                     }
                 }
                 _ => {}
-            }
+            });
         }
         if self.has(Defect::ReadHasNoStatus) {
             told.as_object_mut().map(|told| told.remove("status"));
         }
-        if self.has(Defect::ReadStatusIsIdle) && told["status"]["type"] == "active" {
+        if told["status"]["type"] == "active" && self.has(Defect::ReadStatusIsIdle) {
             told["status"] = json!({ "type": "idle" });
         }
         Ok(Answer::Now(json!({ "thread": told })))
     }
+}
+
+/// A thread as a list tells it.
+fn entry(state: &State, thread: &Thread, defect: Option<Defect>) -> Value {
+    let mut told = state.to_json(&thread.about.id, false);
+    match defect {
+        Some(Defect::ListsHaveNoStatus) => told["status"] = json!({ "type": "notLoaded" }),
+        Some(Defect::ListsLeaveOutTheStatus) => drop(told.as_object_mut().map(|told| told.remove("status"))),
+        Some(Defect::ListsLeaveOutTheTime) => drop(told.as_object_mut().map(|told| told.remove("updatedAt"))),
+        Some(Defect::ListsHaveNoNames) => told["name"] = Value::Null,
+        Some(Defect::ListsHaveNoPreview) => told["preview"] = json!(""),
+        _ => {}
+    }
+    told
 }
 
 fn keep_items(turns: &mut [Value], keep: impl Fn(&Value) -> bool) {

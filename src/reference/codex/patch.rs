@@ -7,6 +7,7 @@ use super::files::Files;
 use super::items::fresh;
 use super::player::{Player, Stop};
 use super::shell::Sandbox;
+use super::state::Grant;
 use super::tools::Decision;
 use crate::reference::engine::Happening;
 
@@ -78,7 +79,6 @@ impl Player {
             .into_iter()
             .map(|(path, change, lines)| (self.place(&path), change, lines))
             .collect();
-        let defect = self.behaviour.striking();
         let told: Vec<Value> = changes
             .iter()
             .map(|(path, change, lines)| {
@@ -87,30 +87,36 @@ impl Player {
                     Change::Delete => "delete",
                     Change::Update(_) => "update",
                 };
-                match defect {
-                    Some(Defect::ChangesHaveNoDiff) => json!({ "path": path, "kind": { "type": kind } }),
-                    _ => json!({ "path": path, "kind": { "type": kind }, "diff": lines }),
-                }
+                let mut told = json!({ "path": path, "kind": { "type": kind }, "diff": lines });
+                self.behaviour.mutate(&mut told, |defect, told| match defect {
+                    Defect::ChangesHaveNoDiff => drop(told.as_object_mut().map(|told| told.remove("diff"))),
+                    _ => {}
+                });
+                told
             })
             .collect();
         let id = fresh("item");
         let mut item = json!({ "type": "fileChange", "id": id, "changes": told, "status": "inProgress" });
-        if defect == Some(Defect::ChangesAreNotShown) {
+        if !told.is_empty() && self.has(Defect::ChangesAreNotShown) {
             item["changes"] = json!([]);
         }
         self.started(&item);
         item["changes"] = json!(told);
         let key = |path: &str| format!("file:{path}");
-        let allowed = {
+        let grant = |path: &str| {
             let state = self.core.lock();
-            let live = state.live.get(&self.thread);
-            changes.iter().all(|(path, ..)| live.is_some_and(|live| live.allowed.contains(&key(path))))
+            state.live.get(&self.thread).and_then(|live| live.allowed.get(&key(path)).copied())
         };
         let free = changes.iter().all(|(path, ..)| self.settings.sandbox.allows(&self.settings.cwd, path));
+        let allowed = !free
+            && changes
+                .iter()
+                .all(|(path, ..)| grant(path).is_some_and(|grant| grant.counts(&self.behaviour)));
         let never = self.settings.approval == "never";
-        let asks = !allowed && !free && !never && defect != Some(Defect::ChangesAreNotAskedAbout);
-        if asks {
-            if defect == Some(Defect::ChangesBeforeTheAnswer) {
+        let asks = !allowed && !free && !never;
+        let unasked = asks && self.has(Defect::ChangesAreNotAskedAbout);
+        if asks && !unasked {
+            if self.has(Defect::ChangesBeforeTheAnswer) {
                 self.make(&changes);
             }
             let Some(decision) = self.ask_about_files(&id).await else {
@@ -122,38 +128,40 @@ impl Player {
                 Decision::Decline | Decision::Cancel => {
                     self.behaviour.note(Happening::Denial);
                     let made = match decision {
-                        Decision::Cancel => defect == Some(Defect::CancelledChangesAreMade),
-                        _ => defect == Some(Defect::DeclinedChangesAreMade),
+                        Decision::Cancel => self.has(Defect::CancelledChangesAreMade),
+                        _ => self.has(Defect::DeclinedChangesAreMade),
                     };
                     if made {
                         self.make(&changes);
                     }
-                    item["status"] = json!(if defect == Some(Defect::DeclinedChangesFail) {
-                        "failed"
-                    } else {
-                        "declined"
-                    });
+                    item["status"] =
+                        json!(if self.has(Defect::DeclinedChangesFail) { "failed" } else { "declined" });
                     self.completed(item);
                     self.flush();
                     return if decision == Decision::Cancel { Err(Stop::Cancelled) } else { Ok(()) };
                 }
-                Decision::ForSession if defect != Some(Defect::ChangesAreAcceptedOnce) => {
+                Decision::ForSession | Decision::Confused(_) => {
+                    let grant = match decision {
+                        Decision::Confused(grant) => grant,
+                        _ if self.behaviour.prepares(Defect::ChangesAreAcceptedOnce) => Grant::Forgotten,
+                        _ => Grant::Given,
+                    };
                     let mut state = self.core.lock();
                     if let Some(live) = state.live.get_mut(&self.thread) {
-                        live.allowed.extend(changes.iter().map(|(path, ..)| key(path)));
+                        live.allowed.extend(changes.iter().map(|(path, ..)| (key(path), grant)));
                     }
                 }
-                _ => {}
+                Decision::Accept | Decision::Amendment(_) => {}
             }
         }
-        let may = asks || allowed || free || defect == Some(Defect::ChangesAreNotAskedAbout);
+        let may = asks || allowed || free;
         debug_assert!(self.settings.sandbox != Sandbox::Full || may);
-        let made = may && (defect == Some(Defect::AcceptedChangesAreNotMade) || self.make(&changes));
-        let done = made || defect == Some(Defect::FailedChangesAreCompleted);
+        let made = may && (self.has(Defect::AcceptedChangesAreNotMade) || self.make(&changes));
+        let done = made || self.has(Defect::FailedChangesAreCompleted);
         item["status"] = json!(if done { "completed" } else { "failed" });
         self.completed(item);
         self.flush();
-        if made && defect != Some(Defect::NoTurnDiff) {
+        if made && !self.has(Defect::NoTurnDiff) {
             for (path, change, lines) in &changes {
                 let (old, new) = match change {
                     Change::Add(_) => ("/dev/null".to_owned(), format!("b{path}")),
@@ -162,7 +170,7 @@ impl Player {
                 };
                 self.diff.push_str(&format!("--- {old}\n+++ {new}\n{lines}"));
             }
-            let diff = if defect == Some(Defect::TurnDiffIsEmpty) { "" } else { &self.diff };
+            let diff = if self.has(Defect::TurnDiffIsEmpty) { "" } else { &self.diff };
             self.publish("turn/diff/updated", json!({ "diff": diff }));
         }
         Ok(())

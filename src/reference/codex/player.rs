@@ -35,6 +35,8 @@ struct Open {
     speech: Speech,
     id: String,
     text: String,
+    /// The model has ended its response, under a defect.
+    over: bool,
 }
 
 /// A turn that runs.
@@ -107,8 +109,8 @@ impl Player {
         let mut result = match work {
             Work::Input(input) => {
                 items::user_message(&mut self.core.lock(), &self.thread, &self.turn, &input);
-                let text = if self.has(Defect::ModelGetsTheFirstInput) {
-                    items::text(&input[..input.len().min(1)])
+                let text = if input.len() > 1 && self.has(Defect::ModelGetsTheFirstInput) {
+                    items::text(&input[..1])
                 } else {
                     items::text(&input)
                 };
@@ -174,25 +176,36 @@ impl Player {
         self.completed(item);
     }
 
+    /// The id of an item that begins to be said.
+    fn item_id(&self) -> String {
+        if !self.behaviour.prepares(Defect::ItemIdsRepeat) {
+            return fresh("item");
+        }
+        let id = format!("item_{}", self.turn);
+        let mut state = self.core.lock();
+        let turn = state.threads.get_mut(&self.thread).and_then(|thread| thread.turn(&self.turn));
+        if turn.is_some_and(|turn| turn.items.iter().any(|item| item["id"] == id)) {
+            self.behaviour.took_effect();
+        }
+        id
+    }
+
     /// Completes the item that is being said.
     fn close(&mut self) {
-        let Some(Open { speech, id, text }) = self.open.take() else { return };
+        let Some(Open { speech, id, text, .. }) = self.open.take() else { return };
         let item = match speech {
             Speech::Text => json!({ "type": "agentMessage", "id": id, "text": text }),
             Speech::Thought => json!({ "type": "reasoning", "id": id, "summary": [text], "content": [] }),
         };
         let is_text = speech == Speech::Text;
-        let dropped = match self.behaviour.striking() {
-            Some(Defect::BrokenOffMessagesStayOpen) => is_text && self.cancelled.is_set(),
-            _ => false,
-        };
+        let dropped = is_text && self.cancelled.is_set() && self.has(Defect::BrokenOffMessagesStayOpen);
         if !dropped {
-            self.completed(deviations::message(item, self.behaviour.striking()));
+            self.completed(deviations::message(item, &self.behaviour));
             if is_text && self.has(Defect::MessagesAreCompletedTwice) {
                 self.completed(json!({ "type": "agentMessage", "id": id, "text": text }));
             }
         }
-        if self.has(Defect::DeltasAfterTheEnd) && is_text {
+        if is_text && self.has(Defect::DeltasAfterTheEnd) {
             self.publish("item/agentMessage/delta", json!({ "itemId": fresh("item"), "delta": "." }));
         }
     }
@@ -214,34 +227,37 @@ impl Agent for Player {
         if self.open.as_ref().is_some_and(|open| open.speech != speech) {
             self.close();
         }
-        let defect = self.behaviour.striking();
-        let ascii = |text: &str| text.chars().map(|c| if c.is_ascii() { c } else { '?' }).collect();
-        let text: String = if defect == Some(Defect::TextIsAscii) { ascii(&text) } else { text };
+        let ascii = |text: &str| text.chars().map(|c| if c.is_ascii() { c } else { '?' }).collect::<String>();
+        let mut text = text;
+        if !text.is_ascii() && self.has(Defect::TextIsAscii) {
+            text = ascii(&text);
+        }
         if self.open.is_none() {
-            let id = match defect {
-                Some(Defect::ItemIdsRepeat) => format!("item_{}", self.turn),
-                _ => fresh("item"),
-            };
-            self.open = Some(Open { speech, id: id.clone(), text: String::new() });
+            let id = self.item_id();
+            self.open = Some(Open { speech, id: id.clone(), text: String::new(), over: false });
             let item = match speech {
                 Speech::Text => json!({ "type": "agentMessage", "id": id, "text": "" }),
                 Speech::Thought => json!({ "type": "reasoning", "id": id, "summary": [], "content": [] }),
             };
-            if !(defect == Some(Defect::MessagesAreNotStarted) && speech == Speech::Text) {
-                self.started(&deviations::message(item, defect));
+            if !(speech == Speech::Text && self.has(Defect::MessagesAreNotStarted)) {
+                self.started(&deviations::message(item, &self.behaviour));
             }
         }
         let Some(open) = &mut self.open else { return };
         open.text.push_str(&text);
-        let told = match defect {
-            Some(Defect::DeltasAreCumulative) => open.text.clone(),
-            Some(Defect::DeltasAreAscii) => ascii(&text),
-            Some(Defect::DeltasAreTrimmed) => text.trim().to_owned(),
-            _ => text.clone(),
-        };
+        if std::mem::take(&mut open.over) {
+            self.behaviour.took_effect();
+        }
         let id = open.id.clone();
         match speech {
             Speech::Text => {
+                let mut told = text.clone();
+                self.behaviour.mutate(&mut told, |defect, told| match defect {
+                    Defect::DeltasAreCumulative => told.clone_from(&open.text),
+                    Defect::DeltasAreAscii => *told = ascii(told),
+                    Defect::DeltasAreTrimmed => *told = told.trim().to_owned(),
+                    _ => {}
+                });
                 self.said += tokens(&text);
                 self.publish("item/agentMessage/delta", json!({ "itemId": id, "delta": told }));
             }
@@ -251,7 +267,7 @@ impl Agent for Player {
             }
             Speech::Thought => {
                 let mut params = json!({ "itemId": id, "delta": text, "summaryIndex": 0 });
-                if defect == Some(Defect::ReasoningHasNoIndex) {
+                if self.has(Defect::ReasoningHasNoIndex) {
                     params["summaryIndex"] = Value::Null;
                 }
                 self.publish("item/reasoning/summaryTextDelta", params);
@@ -260,8 +276,9 @@ impl Agent for Player {
     }
 
     fn text_ended(&mut self) {
-        if !self.has(Defect::AnswersAreOneItem) {
-            self.close();
+        match &mut self.open {
+            Some(open) if self.behaviour.prepares(Defect::AnswersAreOneItem) => open.over = true,
+            _ => self.close(),
         }
         self.usage();
     }
@@ -281,13 +298,13 @@ impl Agent for Player {
         self.close();
         // What belongs to the turn besides is told before its error.
         let _ = self.cancelled.sleep(Duration::ZERO).await;
-        let error = deviations::error(fail.status, &fail.message, self.behaviour.striking());
-        if !self.has(Defect::FailsInSilence) {
-            let told = match self.behaviour.striking() {
-                Some(Defect::ErrorsDiffer) => {
-                    json!({ "message": "something went wrong", "codexErrorInfo": "other" })
-                }
-                _ => error.clone(),
+        let error = deviations::error(fail.status, &fail.message, &self.behaviour);
+        let is_heard = self.core.lock().is_heard(&self.thread, "error");
+        if is_heard && !self.has(Defect::FailsInSilence) {
+            let told = if self.has(Defect::ErrorsDiffer) {
+                json!({ "message": "something went wrong", "codexErrorInfo": "other" })
+            } else {
+                error.clone()
             };
             self.publish("error", json!({ "error": told, "willRetry": false }));
         }

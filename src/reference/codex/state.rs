@@ -35,7 +35,7 @@ pub(super) struct Client {
     pub agreed: Option<Agreed>,
 }
 
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Agreed {
     pub experimental: bool,
     pub opted_out: HashSet<String>,
@@ -109,13 +109,43 @@ pub(super) struct Live {
     /// The next turn is cancelled as it begins, under a defect.
     pub doomed: bool,
     /// What was accepted for the session: commands, and files.
-    pub allowed: HashSet<String>,
+    pub allowed: HashMap<String, Grant>,
     pub tokens: u64,
+}
+
+/// Whether something needs an approval any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Grant {
+    /// A client has accepted it for the session.
+    Given,
+    /// Nobody has, under a defect.
+    Presumed,
+    /// A client has, and that is forgotten, under a defect.
+    Forgotten,
+}
+
+impl Grant {
+    /// Whether nobody needs to be asked.
+    pub fn counts(self, behaviour: &Behaviour) -> bool {
+        if self != Self::Given {
+            behaviour.took_effect();
+        }
+        self != Self::Forgotten
+    }
+}
+
+/// What a command begins with that needs no approval.
+#[derive(Debug, Clone)]
+pub(super) struct Rule {
+    pub words: Vec<String>,
+    pub grant: Grant,
 }
 
 /// A request of the server that waits for its answer.
 pub(super) struct Pending {
     pub asked: BTreeSet<u64>,
+    /// Its id.
+    pub told: Value,
     /// Takes the result; none: an error.
     pub decide: oneshot::Sender<Option<Value>>,
 }
@@ -128,6 +158,7 @@ pub(super) struct Process {
     pub size: Option<Size>,
 }
 
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Watch {
     pub client: u64,
     pub id: String,
@@ -141,6 +172,8 @@ pub(super) struct Counts {
     pub requests: u64,
     pub threads: u64,
     pub processes: u64,
+    /// Requests of one id, under a defect.
+    pub repeated: u64,
 }
 
 pub(super) struct State {
@@ -153,7 +186,7 @@ pub(super) struct State {
     pub processes: HashMap<(u64, String), Process>,
     pub watches: Vec<Watch>,
     /// What commands begin with that need no approval any more.
-    pub rules: Vec<Vec<String>>,
+    pub rules: Vec<Rule>,
     pub counts: Counts,
     /// It goes on with what another process has stored.
     pub restarted: bool,
@@ -186,22 +219,21 @@ impl State {
 
     /// What is left of it when the process is killed.
     pub fn stored(&self) -> Self {
-        let defect = self.behaviour.striking();
+        let has = |defect| self.behaviour.strikes(defect);
         let mut next = Self::new(self.behaviour.clone());
         next.files = self.files.clone();
         next.rules.clone_from(&self.rules);
         next.counts.threads = self.counts.threads;
         next.restarted = true;
         let kept = self.threads.values().filter(|thread| {
-            !thread.turns.is_empty() && (!thread.about.ephemeral || defect == Some(Defect::KeepsEphemeral))
+            !thread.turns.is_empty() && (!thread.about.ephemeral || has(Defect::KeepsEphemeral))
         });
         next.threads = kept.map(|thread| (thread.about.id.clone(), thread.clone())).collect();
         for thread in next.threads.values_mut() {
-            match defect {
-                Some(Defect::OpenTurnsStayOpen) => {}
-                _ => thread.break_off(),
+            if thread.is_open() && !has(Defect::OpenTurnsStayOpen) {
+                thread.break_off();
             }
-            deviations::stored(thread, defect);
+            deviations::stored(thread, &self.behaviour);
         }
         next
     }
@@ -222,43 +254,58 @@ impl State {
         let Some(client) = self.clients.get(&to) else { return };
         let Some(agreed) = &client.agreed else { return };
         let out = |name: &str| agreed.opted_out.contains(name);
-        let opted_out = match client.behaviour.striking() {
-            Some(Defect::IgnoresOptOut) => false,
-            Some(Defect::OptsOutByPrefix) => {
-                agreed.opted_out.iter().any(|name| method.starts_with(name.as_str()))
+        let mut opted_out = out(method);
+        client.behaviour.mutate(&mut opted_out, |defect, opted_out| match defect {
+            Defect::IgnoresOptOut => *opted_out = false,
+            Defect::OptsOutByPrefix => {
+                *opted_out = agreed.opted_out.iter().any(|name| method.starts_with(name.as_str()));
             }
-            Some(Defect::WildcardsOptOut) => {
-                out(method)
-                    || agreed.opted_out.iter().any(|name| {
-                        name.strip_suffix('*')
-                            .is_some_and(|start| start.len() > 1 && method.starts_with(start))
-                    })
+            Defect::WildcardsOptOut => {
+                *opted_out |= agreed.opted_out.iter().any(|name| {
+                    name.strip_suffix('*').is_some_and(|start| start.len() > 1 && method.starts_with(start))
+                });
             }
-            Some(Defect::NoOptOutOfItems) => out(method) && !method.starts_with("item/"),
-            _ => out(method),
-        };
+            Defect::NoOptOutOfItems => *opted_out &= !method.starts_with("item/"),
+            _ => {}
+        });
         if !opted_out {
             self.send(to, json!({ "method": method, "params": params }));
         }
     }
 
+    /// Whether a subscriber of a thread gets this notification. A defect of what nobody gets cannot be noticed.
+    pub fn is_heard(&self, thread: &str, method: &str) -> bool {
+        let Some(live) = self.live.get(thread) else { return false };
+        let mut listeners = live.subscribers.difference(&live.held).filter_map(|id| self.clients.get(id));
+        listeners
+            .any(|client| client.agreed.as_ref().is_some_and(|agreed| !agreed.opted_out.contains(method)))
+    }
+
     /// Notifies the subscribers of a thread.
     pub fn publish(&self, thread: &str, method: &str, params: &Value) {
         let Some(live) = self.live.get(thread) else { return };
-        match live.behaviour.striking() {
-            Some(Defect::ItemIdsDifferForClients) => {
-                return live.subscribers.iter().for_each(|client| {
-                    self.notify(*client, method, &deviations::with_own_item_ids(method, params, *client));
-                });
-            }
-            Some(Defect::OptOutIsForTheThread) if method.starts_with("item/") => {
-                let agreed =
-                    live.subscribers.iter().filter_map(|client| self.clients.get(client)?.agreed.as_ref());
-                if agreed.into_iter().any(|agreed| agreed.opted_out.contains(method)) {
-                    return;
+        let is_item = method.starts_with("item/");
+        if is_item && live.behaviour.prepares(Defect::ItemIdsDifferForClients) {
+            for client in &live.subscribers {
+                let own = deviations::with_own_item_ids(method, params, *client);
+                if live.subscribers.len() > 1 && own != *params {
+                    live.behaviour.took_effect();
                 }
+                self.notify(*client, method, &own);
             }
-            _ => {}
+            return;
+        }
+        let mut agreed =
+            live.subscribers.iter().filter_map(|client| self.clients.get(client)?.agreed.as_ref());
+        if is_item
+            && agreed.any(|agreed| agreed.opted_out.contains(method))
+            && self.is_heard(thread, method)
+            && live.behaviour.strikes(Defect::OptOutIsForTheThread)
+        {
+            return;
+        }
+        if live.subscribers.iter().any(|client| live.held.contains(client)) {
+            live.behaviour.took_effect();
         }
         live.subscribers.difference(&live.held).for_each(|client| self.notify(*client, method, params));
     }
@@ -266,23 +313,26 @@ impl State {
     /// Tells who watches of what has changed in the files.
     pub fn announce_changes(&mut self) {
         let changes = self.files.changes();
-        let defect = self.behaviour.striking();
+        let has = |defect| self.behaviour.strikes(defect);
         for path in changes {
             for watch in &self.watches {
                 let root = format!("{}/", watch.path.trim_end_matches('/'));
                 if path != watch.path && !path.starts_with(&root) {
                     continue;
                 }
-                let told = match defect {
-                    Some(Defect::ChangesAreNotTold) => continue,
-                    Some(Defect::ChangesAreRelative) => path.rsplit('/').next().unwrap_or_default(),
-                    Some(Defect::ChangesNameTheFolder) if path == watch.path => {
-                        path.rsplit_once('/').map_or("/", |(folder, _)| folder)
+                if has(Defect::ChangesAreNotTold) {
+                    continue;
+                }
+                let mut told = path.as_str();
+                self.behaviour.mutate(&mut told, |defect, told| match defect {
+                    Defect::ChangesAreRelative => *told = path.rsplit('/').next().unwrap_or_default(),
+                    Defect::ChangesNameTheFolder if path == watch.path => {
+                        *told = path.rsplit_once('/').map_or("/", |(folder, _)| folder);
                     }
-                    _ => &path,
-                };
+                    _ => {}
+                });
                 let params = json!({ "watchId": watch.id, "changedPaths": [told] });
-                if defect == Some(Defect::ChangesAreToldToAll) {
+                if self.clients.len() > 1 && has(Defect::ChangesAreToldToAll) {
                     self.clients.keys().for_each(|client| self.notify(*client, "fs/changed", &params));
                 } else {
                     self.notify(watch.client, "fs/changed", &params);
@@ -332,7 +382,7 @@ impl State {
             queue: VecDeque::new(),
             held: BTreeSet::new(),
             doomed: false,
-            allowed: HashSet::new(),
+            allowed: HashMap::new(),
             tokens: 0,
         });
         if live.subscribers.insert(client) {
@@ -362,15 +412,17 @@ impl State {
     }
 
     pub fn set_status(&mut self, id: &str, status: Status) {
+        let is_heard = self.is_heard(id, "thread/status/changed");
         let Some(live) = self.live.get_mut(id) else { return };
-        let told = live.status.to_json() != status.to_json();
+        let told = live.status.to_json() != status.to_json() && is_heard;
         live.status = status;
-        let quiet = match live.behaviour.striking() {
-            Some(Defect::NeverActive) => matches!(status, Status::Active { .. }),
-            Some(Defect::NeverIdle) => status == Status::Idle,
-            _ => false,
+        let has = |defect| live.behaviour.strikes(defect);
+        let quiet = || match status {
+            Status::Active { .. } => has(Defect::NeverActive),
+            Status::Idle => has(Defect::NeverIdle),
+            Status::Failed => false,
         };
-        if told && !quiet {
+        if told && !quiet() {
             let mut params = json!({ "threadId": id, "status": status.to_json() });
             if live.behaviour.style(Style::NoWaitingFlag) {
                 let waits = params["status"]["activeFlags"].as_array().is_some_and(|flags| !flags.is_empty());
@@ -378,7 +430,7 @@ impl State {
                     params["status"]["activeFlags"] = json!(["waiting"]);
                 }
             }
-            let twice = live.behaviour.strikes(Defect::StatusTwice) && status == Status::Idle;
+            let twice = status == Status::Idle && has(Defect::StatusTwice);
             self.publish(id, "thread/status/changed", &params);
             if twice {
                 self.publish(id, "thread/status/changed", &params);

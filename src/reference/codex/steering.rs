@@ -5,7 +5,6 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tokio::sync::RwLock;
 
-use super::Core;
 use super::connection::{Answer, Answered, Peer};
 use super::faults::Defect;
 use super::files::now;
@@ -16,11 +15,18 @@ use super::state::{Active, State, Status, Work};
 use super::store::Turn;
 use super::styles::Style;
 use super::threads::overridden;
+use super::{Behaviour, Core};
 use crate::cue;
 use crate::reference::engine::{Canceller, Happening};
 
 /// The input of a turn.
-fn input(params: &Params<'_>, defect: Option<Defect>) -> Result<Vec<Value>, Refusal> {
+fn input(params: &Params<'_>, behaviour: &Behaviour) -> Result<Vec<Value>, Refusal> {
+    let mut input = checked_input(params, None);
+    behaviour.mutate(&mut input, |defect, input| *input = checked_input(params, Some(defect)));
+    input
+}
+
+fn checked_input(params: &Params<'_>, defect: Option<Defect>) -> Result<Vec<Value>, Refusal> {
     let input = match params.list("input") {
         Ok(Some(input)) => input,
         Ok(None) if defect == Some(Defect::InputMayBeMissing) => return Ok(Vec::new()),
@@ -42,51 +48,52 @@ fn input(params: &Params<'_>, defect: Option<Defect>) -> Result<Vec<Value>, Refu
 impl Peer<'_> {
     pub fn start_turn(&self, id: &Value, params: &Params<'_>) -> Answered {
         let thread = params.text("threadId")?;
-        let defect = self.behaviour.striking();
-        let input = input(params, defect)?;
+        let input = input(params, &self.behaviour)?;
         let mut state = self.core.lock();
         let known = state.live.contains_key(thread);
-        if !known && defect == Some(Defect::TurnsOfUnknownThreads) {
+        if !known && self.has(Defect::TurnsOfUnknownThreads) {
             return Ok(Answer::Now(json!({ "turn": Turn::new(items::fresh("turn")).to_json(true) })));
         }
         let (stored, live) = state.loaded(thread)?;
         let mut settings = stored.settings.clone();
         overridden(&mut settings, params)?;
         let last = stored.turns.last().map_or("", |turn| turn.status);
-        match defect {
-            Some(Defect::InterruptedThreadsAreDead) if last == "interrupted" => {
-                return Err(refuse("the thread was interrupted"));
-            }
-            Some(Defect::FailedThreadsAreDead) if last == "failed" => {
-                return Err(refuse("the thread has failed"));
-            }
-            Some(Defect::PoliciesAreInKebabCase)
-                if params.get("approvalPolicy") == Some(&json!("unlessTrusted")) =>
-            {
-                return Err(invalid("approvalPolicy"));
-            }
-            _ => {}
+        if last == "interrupted" && self.has(Defect::InterruptedThreadsAreDead) {
+            return Err(refuse("the thread was interrupted"));
+        }
+        if last == "failed" && self.has(Defect::FailedThreadsAreDead) {
+            return Err(refuse("the thread has failed"));
+        }
+        if params.get("approvalPolicy") == Some(&json!("unlessTrusted"))
+            && self.has(Defect::PoliciesAreInKebabCase)
+        {
+            return Err(invalid("approvalPolicy"));
         }
         if live.active.is_some() && live.behaviour.style(Style::OneTurnOnly) {
             return Err(refuse("a turn is in progress"));
         }
-        match defect {
-            Some(Defect::TurnIgnoresCwd) => settings.cwd.clone_from(&stored.settings.cwd),
-            Some(Defect::TurnIgnoresSandbox) => settings.sandbox.clone_from(&stored.settings.sandbox),
+        self.behaviour.mutate(&mut settings, |defect, settings| match defect {
+            Defect::TurnIgnoresCwd => settings.cwd.clone_from(&stored.settings.cwd),
+            Defect::TurnIgnoresSandbox => settings.sandbox.clone_from(&stored.settings.sandbox),
             _ => {}
-        }
-        let once = defect == Some(Defect::OverridesAreForOneTurn);
+        });
+        let once = settings != stored.settings && self.has(Defect::OverridesAreForOneTurn);
         let before = stored.settings.clone();
         stored.settings = settings;
-        if defect == Some(Defect::OneThreadAtATime) && state.neighbour(thread).is_some() {
+        let turn = if self.behaviour.prepares(Defect::TurnIdsRepeat) {
+            let turn = format!("turn_{thread}");
+            if stored.turns.iter().any(|earlier| earlier.id == turn) {
+                self.behaviour.took_effect();
+            }
+            turn
+        } else {
+            items::fresh("turn")
+        };
+        if state.neighbour(thread).is_some() && self.has(Defect::OneThreadAtATime) {
             return Err(refuse("another thread has a turn"));
         }
-        let turn = match defect {
-            Some(Defect::TurnIdsRepeat) => format!("turn_{thread}"),
-            _ => items::fresh("turn"),
-        };
         let mut result = json!({ "turn": Turn::new(turn.clone()).to_json(true) });
-        if defect == Some(Defect::TurnsAreReturnedPending) {
+        if self.has(Defect::TurnsAreReturnedPending) {
             result["turn"]["status"] = json!("pending");
         }
         state.send(self.client, response(id, &Ok(result)));
@@ -99,10 +106,9 @@ impl Peer<'_> {
 
     pub fn steer(&self, id: &Value, params: &Params<'_>) -> Answered {
         let thread = params.text("threadId")?;
-        let defect = self.behaviour.striking();
-        let added = input(params, defect)?;
+        let added = input(params, &self.behaviour)?;
         let expected = match params.text("expectedTurnId") {
-            Err(_) if defect == Some(Defect::SteersAnyTurn) => "",
+            Err(_) if self.has(Defect::SteersAnyTurn) => "",
             expected => expected?,
         };
         let overrides =
@@ -112,21 +118,20 @@ impl Peer<'_> {
             return Err(refuse("turn/steer takes no overrides"));
         }
         let mut state = self.core.lock();
-        if !state.live.contains_key(thread) && defect == Some(Defect::SteersUnknownThreads) {
+        if !state.live.contains_key(thread) && self.has(Defect::SteersUnknownThreads) {
             return Ok(Answer::Now(json!({ "turnId": expected })));
         }
         let (_, live) = state.loaded(thread)?;
         let Some(active) = &mut live.active else {
-            if defect == Some(Defect::SteersNothing) {
+            if self.has(Defect::SteersNothing) {
                 return Ok(Answer::Now(json!({ "turnId": expected })));
             }
             return Err(refuse("there is no active turn to steer"));
         };
-        if active.turn != expected
-            && !matches!(defect, Some(Defect::SteersAnotherTurn | Defect::SteersAnyTurn))
+        if active.turn != expected && !self.has(Defect::SteersAnotherTurn) && !self.has(Defect::SteersAnyTurn)
         {
             let turn = active.turn.clone();
-            if defect == Some(Defect::RefusedSteersAdd) {
+            if self.has(Defect::RefusedSteersAdd) {
                 items::user_message(&mut state, thread, &turn, &added);
             }
             let words = format!("expected active turn id `{expected}`, but another turn is active");
@@ -137,26 +142,25 @@ impl Peer<'_> {
             active.steered.extend(cue::responses(&text));
         }
         let turn = active.turn.clone();
-        if defect == Some(Defect::SteersTakeOverrides)
+        if overrides
+            && self.has(Defect::SteersTakeOverrides)
             && let Some(stored) = state.threads.get_mut(thread)
         {
             overridden(&mut stored.settings, params)?;
         }
-        let told = match defect {
-            Some(Defect::SteerReturnsAnotherTurn) => items::fresh("turn"),
-            _ => turn.clone(),
-        };
+        let told =
+            if self.has(Defect::SteerReturnsAnotherTurn) { items::fresh("turn") } else { turn.clone() };
         state.send(self.client, response(id, &Ok(json!({ "turnId": told }))));
-        if defect == Some(Defect::SteerStartsATurn) {
+        if state.is_heard(thread, "turn/started") && self.has(Defect::SteerStartsATurn) {
             let params = json!({ "threadId": thread, "turn": Turn::new(items::fresh("turn")).to_json(true) });
             state.publish(thread, "turn/started", &params);
         }
-        if defect == Some(Defect::SteersTheNeighbour)
-            && let Some((other, turn)) = state.neighbour(thread)
+        if let Some((other, turn)) = state.neighbour(thread)
+            && self.has(Defect::SteersTheNeighbour)
         {
             let (other, turn) = (other.to_owned(), turn.to_owned());
             items::user_message(&mut state, &other, &turn, &added);
-        } else if defect != Some(Defect::SteerAddsNothing) {
+        } else if !self.has(Defect::SteerAddsNothing) {
             items::user_message(&mut state, thread, &turn, &added);
         }
         Ok(Answer::Elsewhere)
@@ -164,22 +168,20 @@ impl Peer<'_> {
 
     pub fn interrupt(&self, id: &Value, params: &Params<'_>) -> Answered {
         let thread = params.text("threadId")?;
-        let defect = self.behaviour.striking();
         let turn = match params.text("turnId") {
-            Err(_) if defect == Some(Defect::InterruptNeedsNoTurn) => None,
+            Err(_) if self.has(Defect::InterruptNeedsNoTurn) => None,
             turn => Some(turn?),
         };
         let mut state = self.core.lock();
         let (stored, live) = state.loaded(thread)?;
         live.behaviour.note(Happening::Abort);
         let fits = |active: &&Active| {
-            turn.is_none_or(|turn| active.turn == turn) || defect == Some(Defect::InterruptsAnyTurn)
+            turn.is_none_or(|turn| active.turn == turn) || self.has(Defect::InterruptsAnyTurn)
         };
-        let owner =
-            live.subscribers.first() == Some(&self.client) || defect != Some(Defect::OnlyTheFirstInterrupts);
+        let first = live.subscribers.first() == Some(&self.client);
         let canceller = live.active.as_ref().filter(fits).map(|active| Arc::clone(&active.canceller));
         let Some(canceller) = canceller else {
-            if defect == Some(Defect::StaleInterruptsWait) && live.active.is_none() {
+            if live.active.is_none() && self.behaviour.prepares(Defect::StaleInterruptsWait) {
                 // Not behind an interrupted turn: whether a second interrupt comes before its end is a race.
                 live.doomed = stored.turns.last().is_some_and(|last| last.status == "completed");
             }
@@ -188,14 +190,14 @@ impl Peer<'_> {
             }
             return Err(refuse("this turn is not in progress"));
         };
-        if defect != Some(Defect::InterruptIsNotAnswered) {
+        if !self.has(Defect::InterruptIsNotAnswered) {
             state.send(self.client, response(id, &Ok(json!({}))));
         }
-        if owner {
+        if first || !self.has(Defect::OnlyTheFirstInterrupts) {
             canceller.cancel();
-            if defect == Some(Defect::InterruptsTheNeighbour)
-                && let Some((other, _)) = state.neighbour(thread)
+            if let Some((other, _)) = state.neighbour(thread)
                 && let Some(active) = state.live.get(other).and_then(|live| live.active.as_ref())
+                && self.has(Defect::InterruptsTheNeighbour)
             {
                 active.canceller.cancel();
             }
@@ -211,10 +213,10 @@ impl Peer<'_> {
         let thread = params.text("threadId")?;
         let mut state = self.core.lock();
         state.loaded(thread)?;
-        let late = match self.behaviour.striking() {
-            Some(Defect::CompactionIsAnsweredLate) => matches!(work, Work::Compaction),
-            Some(Defect::ShellIsAnsweredLate) => matches!(work, Work::Shell(_)),
-            _ => false,
+        let late = match work {
+            Work::Compaction => self.has(Defect::CompactionIsAnsweredLate),
+            Work::Shell(_) => self.has(Defect::ShellIsAnsweredLate),
+            Work::Input(_) | Work::Answered(..) => false,
         };
         let mut work = work;
         if late {
@@ -280,24 +282,27 @@ pub(super) fn begin(core: &Arc<Core>, state: &mut State, thread: &str, turn: Str
     let canceller = Arc::new(Canceller::default());
     let cancelled = canceller.listen();
     if std::mem::take(&mut live.doomed) {
+        live.behaviour.took_effect();
         canceller.cancel();
     }
     let asides = Arc::new(RwLock::new(()));
     live.active = Some(Active { turn: turn.clone(), canceller, steered: Vec::new(), asides });
     live.behaviour.note(Happening::Turn);
     core.behaviour.note(Happening::Turn);
-    let defect = live.behaviour.striking();
+    let behaviour = live.behaviour.clone();
     state.set_status(thread, Status::Active { waiting: false });
     let mut params = json!({ "threadId": thread, "turn": Turn::new(turn.clone()).to_json(true) });
-    match defect {
-        Some(Defect::TurnsStartCompleted) => params["turn"]["status"] = json!("completed"),
-        Some(Defect::StartedNamesAnotherTurn) => params["turn"]["id"] = json!(items::fresh("turn")),
-        _ => {}
+    let mut times = 1;
+    if state.is_heard(thread, "turn/started") {
+        behaviour.mutate(&mut params["turn"], |defect, turn| match defect {
+            Defect::TurnsStartCompleted => turn["status"] = json!("completed"),
+            Defect::StartedNamesAnotherTurn => turn["id"] = json!(items::fresh("turn")),
+            _ => {}
+        });
+        if behaviour.strikes(Defect::TurnsStartTwice) {
+            times = 2;
+        }
     }
-    let times = match defect {
-        Some(Defect::TurnsStartTwice) => 2,
-        _ => 1,
-    };
     (0..times).for_each(|_| state.publish(thread, "turn/started", &params));
     let player = Player::new(core, state, (thread, &turn), settings, cancelled);
     core.spawn(player.run(work));

@@ -11,7 +11,7 @@ use super::shell::Sandbox;
 pub(super) const PROVIDER: &str = "scripted";
 
 /// What a thread's turns run with.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Settings {
     pub model: String,
     pub cwd: String,
@@ -23,7 +23,7 @@ pub(super) struct Settings {
 }
 
 /// A turn: what was completed of it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Turn {
     pub id: String,
     pub status: &'static str,
@@ -106,6 +106,11 @@ impl Thread {
     /// The turn of this id.
     pub fn turn(&mut self, id: &str) -> Option<&mut Turn> {
         self.turns.iter_mut().rev().find(|turn| turn.id == id)
+    }
+
+    /// Whether a turn is in progress.
+    pub fn is_open(&self) -> bool {
+        self.turns.iter().any(|turn| turn.status == "inProgress")
     }
 
     /// Ends the turns that nobody goes on with.

@@ -108,21 +108,21 @@ impl Peer<'_> {
     pub fn start_thread(&self, id: &Value, params: &Params<'_>) -> Answered {
         let mut settings = defaults();
         let checked = overridden(&mut settings, params);
-        match (&checked, self.behaviour.striking()) {
-            (Err(_), Some(Defect::AnyPersonality)) if params.get("personality").is_some() => {}
-            _ => checked?,
+        match checked {
+            Err(_) if params.get("personality").is_some() && self.has(Defect::AnyPersonality) => {}
+            checked => checked?,
         }
-        match self.behaviour.striking() {
-            Some(Defect::StartIgnoresPolicy) => settings.approval = json!("on-request"),
-            Some(Defect::NoClearStarts) if params.get("sessionStartSource") == Some(&json!("clear")) => {
-                return Err(invalid("sessionStartSource"));
-            }
-            Some(Defect::SandboxesAreInKebabCase)
-                if params.get("sandbox") == Some(&json!("workspaceWrite")) =>
-            {
-                return Err(invalid("sandbox"));
-            }
+        self.behaviour.mutate(&mut settings.approval, |defect, approval| match defect {
+            Defect::StartIgnoresPolicy => *approval = json!("on-request"),
             _ => {}
+        });
+        for (field, value, defect) in [
+            ("sessionStartSource", "clear", Defect::NoClearStarts),
+            ("sandbox", "workspaceWrite", Defect::SandboxesAreInKebabCase),
+        ] {
+            if params.get(field) == Some(&json!(value)) && self.has(defect) {
+                return Err(invalid(field));
+            }
         }
         let ephemeral = params.flag("ephemeral")?.unwrap_or(false);
         let cwd = params.maybe_text("cwd")?.map(|_| settings.cwd.clone());
@@ -131,17 +131,18 @@ impl Peer<'_> {
         if let Some(cwd) = trusted.filter(|_| !self.has(Defect::TrustsNothing)) {
             trust(&mut state, &cwd);
         }
-        if self.has(Defect::EmptyThreadsAreReused) {
+        if self.behaviour.prepares(Defect::EmptyThreadsAreReused) {
             let follows =
                 |id: &String| state.live.get(id).is_some_and(|live| live.subscribers.contains(&self.client));
             let empty = state.threads.values().find(|old| {
                 old.turns.is_empty() && old.about.ephemeral == ephemeral && follows(&old.about.id)
             });
             if let Some(old) = empty {
+                self.behaviour.took_effect();
                 return Ok(Answer::Now(opened(&state, &old.about.id, false)));
             }
         }
-        if self.has(Defect::StartIgnoresSandbox) {
+        if settings.sandbox != Sandbox::ReadOnly && self.has(Defect::StartIgnoresSandbox) {
             settings.sandbox = Sandbox::ReadOnly;
         }
         state.counts.threads += 1;
@@ -180,11 +181,13 @@ impl Peer<'_> {
         if state.thread(id)?.turns.is_empty() && self.behaviour.style(Style::ResumeNeedsATurn) {
             return Err(refuse(format!("no rollout found for thread id {id}")));
         }
-        if self.has(Defect::ResumeForgetsTheModel) {
-            "gpt-5".clone_into(&mut settings.model);
+        let model = defaults().model;
+        if settings.model != model && params.get("model").is_none() && self.has(Defect::ResumeForgetsTheModel)
+        {
+            settings.model = model;
         }
         overridden(&mut settings, params)?;
-        if self.has(Defect::ResumeIgnoresOverrides) {
+        if settings != state.thread(id)?.settings && self.has(Defect::ResumeIgnoresOverrides) {
             settings = state.thread(id)?.settings.clone();
         }
         if let Some(thread) = state.threads.get_mut(id) {
@@ -193,23 +196,23 @@ impl Peer<'_> {
         state.open(id, self.client);
         if let Some(live) = state.live.get_mut(id)
             && live.active.is_some()
-            && self.has(Defect::JoinersWait)
+            && self.behaviour.prepares(Defect::JoinersWait)
         {
             live.held.insert(self.client);
         }
         if self.has(Defect::ResumeReturnsNull) {
             return Ok(Answer::Now(Value::Null));
         }
-        match self.behaviour.striking() {
-            Some(Defect::ResumeIsAnnounced) => self.announce(&mut state, id),
-            Some(Defect::ResumeIsToldToOthers) => {
-                let params = json!({ "thread": state.to_json(id, false) });
-                state.publish(id, "thread/started", &params);
-            }
-            _ => {}
+        if self.has(Defect::ResumeIsAnnounced) {
+            self.announce(&mut state, id);
         }
-        let turns =
-            !self.has(Defect::ResumeReturnsNoTurns) && !self.behaviour.style(Style::ResumeWithoutTurns);
+        if self.has(Defect::ResumeIsToldToOthers) {
+            let params = json!({ "thread": state.to_json(id, false) });
+            state.publish(id, "thread/started", &params);
+        }
+        let has_turns = !state.thread(id)?.turns.is_empty();
+        let turns = !self.behaviour.style(Style::ResumeWithoutTurns)
+            && !(has_turns && self.has(Defect::ResumeReturnsNoTurns));
         Ok(Answer::Now(opened(&state, id, turns)))
     }
 
@@ -233,16 +236,17 @@ impl Peer<'_> {
         fork.turns.clone_from(&original.turns);
         fork.about.preview.clone_from(&original.about.preview);
         fork.about.forked_from = Some(source.to_owned());
-        match self.behaviour.striking() {
-            Some(Defect::ForksAreEmpty) => fork.turns.clear(),
-            Some(Defect::ForksNameNoSource) => fork.about.forked_from = None,
-            _ => {}
+        if !fork.turns.is_empty() && self.has(Defect::ForksAreEmpty) {
+            fork.turns.clear();
         }
-        if !self.has(Defect::ForkedTurnsStayOpen) {
+        if self.has(Defect::ForksNameNoSource) {
+            fork.about.forked_from = None;
+        }
+        if fork.is_open() && !self.has(Defect::ForkedTurnsStayOpen) {
             fork.break_off();
         }
-        if self.has(Defect::ForkEndsTheTurn)
-            && let Some(active) = state.live.get(source).and_then(|live| live.active.as_ref())
+        if let Some(active) = state.live.get(source).and_then(|live| live.active.as_ref())
+            && self.has(Defect::ForkEndsTheTurn)
         {
             active.canceller.cancel();
         }
@@ -272,20 +276,21 @@ impl Peer<'_> {
         if !known && !self.has(Defect::NamesUnknown) {
             return Err(refuse(format!("thread not found: {thread}")));
         }
-        if self.has(Defect::NamesLoadedOnly) && !state.live.contains_key(thread) {
+        if !state.live.contains_key(thread) && self.has(Defect::NamesLoadedOnly) {
             return Err(refuse("the thread is not loaded"));
         }
-        if self.has(Defect::NamesAreUnique)
-            && state.threads.values().any(|other| other.about.name.as_deref() == Some(name))
+        if state.threads.values().any(|other| other.about.name.as_deref() == Some(name))
+            && self.has(Defect::NamesAreUnique)
         {
             return Err(refuse("the name is taken"));
         }
-        if self.has(Defect::NamesNeedATurn) && state.thread(thread)?.turns.is_empty() {
+        let is_fresh = state.threads.get(thread).is_some_and(|thread| thread.turns.is_empty());
+        if is_fresh && self.has(Defect::NamesNeedATurn) {
             return Err(refuse("the thread has had no turn"));
         }
         if let Some(thread) = state.threads.get_mut(thread) {
-            let first = self.has(Defect::FirstNameStays) && thread.about.name.is_some();
-            if !first {
+            let renamed = thread.about.name.as_deref().is_some_and(|old| old != name);
+            if !(renamed && self.has(Defect::FirstNameStays)) {
                 thread.about.name = Some(name.to_owned());
             }
         }
@@ -293,11 +298,12 @@ impl Peer<'_> {
         self.answer(id, &Ok(json!({})));
         let params = json!({ "threadId": thread, "threadName": name });
         let state = self.core.lock();
-        match self.behaviour.striking() {
-            Some(Defect::NamesAreToldToSubscribers) => state.publish(thread, "thread/name/updated", &params),
-            _ => {
-                state.clients.keys().for_each(|client| state.notify(*client, "thread/name/updated", &params))
-            }
+        let strangers =
+            |client: &u64| state.live.get(thread).is_none_or(|live| !live.subscribers.contains(client));
+        if state.clients.keys().any(strangers) && self.has(Defect::NamesAreToldToSubscribers) {
+            state.publish(thread, "thread/name/updated", &params);
+        } else {
+            state.clients.keys().for_each(|client| state.notify(*client, "thread/name/updated", &params));
         }
         Ok(Answer::Elsewhere)
     }

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use serde_json::{Map, Value, json};
 
+use super::Behaviour;
 use super::asking::Reply;
 use super::deviations;
 use super::exec_request::environment;
@@ -12,6 +13,7 @@ use super::files::absolute;
 use super::items::fresh;
 use super::player::{Player, Stop};
 use super::shell::{self, Job, Program, Sandbox, Stream};
+use super::state::{Grant, Rule};
 use super::styles::Style;
 use crate::cue::Call;
 use crate::reference::engine::{Cancelled, Happening};
@@ -21,6 +23,8 @@ use crate::reference::engine::{Cancelled, Happening};
 pub(super) enum Decision {
     Accept,
     ForSession,
+    /// Accept once, which counts for the session, under a defect; or the reverse.
+    Confused(Grant),
     /// Accept, and what begins with these words from now on.
     Amendment(Vec<String>),
     Decline,
@@ -29,33 +33,38 @@ pub(super) enum Decision {
 
 impl Decision {
     /// What an answer says. Nothing but the document's decisions allows anything.
-    fn read(reply: Option<&Value>, defect: Option<Defect>) -> Self {
+    fn read(reply: Option<&Value>, behaviour: &Behaviour) -> Self {
+        let has = |defect| behaviour.strikes(defect);
         let Some(result) = reply else {
-            return if defect == Some(Defect::ErrorsAllow) { Self::Accept } else { Self::Decline };
+            return if has(Defect::ErrorsAllow) { Self::Accept } else { Self::Decline };
         };
         let Some(decision) = result.get("decision") else {
-            return if defect == Some(Defect::NoDecisionAllows) { Self::Accept } else { Self::Decline };
+            return if has(Defect::NoDecisionAllows) { Self::Accept } else { Self::Decline };
         };
         if let Some(amendment) = decision.get("acceptWithExecpolicyAmendment") {
             let words = amendment.get("execpolicy_amendment").and_then(Value::as_array);
             let words = words.into_iter().flatten().filter_map(Value::as_str);
             return Self::Amendment(words.map(str::to_owned).collect());
         }
-        match (decision.as_str(), defect) {
-            (Some("accept"), Some(Defect::AcceptIsForSession)) => Self::ForSession,
-            (Some("acceptForSession"), Some(Defect::SessionIsOnce)) => Self::Accept,
-            (Some("accept"), _) => Self::Accept,
-            (Some("acceptForSession"), _) => Self::ForSession,
-            (Some("cancel"), Some(Defect::CancelDeclines)) => Self::Decline,
-            (Some("cancel"), Some(Defect::CancelAccepts)) => Self::Accept,
-            (Some("cancel"), _) => Self::Cancel,
-            (Some("decline"), _) => Self::Decline,
-            (Some(other), Some(Defect::DecisionsIgnoreCase)) if other.eq_ignore_ascii_case("accept") => {
+        let allows = decision.get("applyNetworkPolicyAmendment").is_some();
+        match decision.as_str() {
+            Some("accept") if behaviour.prepares(Defect::AcceptIsForSession) => {
+                Self::Confused(Grant::Presumed)
+            }
+            Some("acceptForSession") if behaviour.prepares(Defect::SessionIsOnce) => {
+                Self::Confused(Grant::Forgotten)
+            }
+            Some("accept") => Self::Accept,
+            Some("acceptForSession") => Self::ForSession,
+            Some("cancel") if has(Defect::CancelDeclines) => Self::Decline,
+            Some("cancel") if has(Defect::CancelAccepts) => Self::Accept,
+            Some("cancel") => Self::Cancel,
+            Some("decline") => Self::Decline,
+            Some(other) if other.eq_ignore_ascii_case("accept") && has(Defect::DecisionsIgnoreCase) => {
                 Self::Accept
             }
-            (_, Some(Defect::UnknownDecisionsAllow)) => Self::Accept,
-            (None, Some(Defect::TrueAllows)) if *decision == json!(true) => Self::Accept,
-            _ if decision.get("applyNetworkPolicyAmendment").is_some() => Self::Accept,
+            None if *decision == json!(true) && has(Defect::TrueAllows) => Self::Accept,
+            _ if allows || has(Defect::UnknownDecisionsAllow) => Self::Accept,
             _ => Self::Decline,
         }
     }
@@ -90,35 +99,34 @@ impl Player {
     /// Whether nobody needs to be asked about a command any more.
     fn is_allowed(&self, command: &str) -> bool {
         let state = self.core.lock();
-        let session = match self.behaviour.striking() {
-            Some(Defect::SessionIsForAllCommands) => {
-                state.live.get(&self.thread).is_some_and(|live| !live.allowed.is_empty())
-            }
-            _ => state.live.get(&self.thread).is_some_and(|live| live.allowed.contains(command)),
-        };
+        let Some(live) = state.live.get(&self.thread) else { return false };
         let words: Vec<&str> = command.split_whitespace().collect();
-        let begins = |rule: &Vec<String>| {
-            !rule.is_empty()
-                && words.len() >= rule.len()
-                && rule.iter().zip(&words).all(|(due, word)| due == word)
+        let begins = |rule: &&Rule| {
+            !rule.words.is_empty()
+                && words.len() >= rule.words.len()
+                && rule.words.iter().zip(&words).all(|(due, word)| due == word)
         };
-        session || state.rules.iter().any(begins)
+        let ruled = state.rules.iter().find(begins).map(|rule| rule.grant);
+        match live.allowed.get(command).copied().or(ruled) {
+            Some(grant) => grant.counts(&self.behaviour),
+            None => !live.allowed.is_empty() && self.has(Defect::SessionIsForAllCommands),
+        }
     }
 
     async fn command(&mut self, args: &Map<String, Value>) -> Result<(), Stop> {
         let text = |name: &str| args.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
         let (command, reason) = (text("cmd"), text("justification"));
-        let defect = self.behaviour.striking();
         let escalated = text("sandbox_permissions") == "require_escalated";
         let mut sandbox = self.settings.sandbox.clone();
-        let never = self.settings.approval == "never" && defect != Some(Defect::NeverIsAsked);
-        let asks =
-            escalated && !never && !self.is_allowed(&command) && defect != Some(Defect::NothingIsAskedAbout);
+        let allowed = escalated && self.is_allowed(&command);
+        let unless = escalated && !allowed;
+        let never = self.settings.approval == "never" && !(unless && self.has(Defect::NeverIsAsked));
+        let asks = unless && !never && !self.has(Defect::NothingIsAskedAbout);
         let id = fresh("item");
         let item = self.item(&id, &command, "agent");
-        let late = defect == Some(Defect::CommandsAreShownAfterTheRequest) && asks;
+        let late = asks && self.has(Defect::CommandsAreShownAfterTheRequest);
         if !late {
-            self.started(&deviations::command(item.clone(), defect, true));
+            self.started(&deviations::command(item.clone(), &self.behaviour, true));
         }
         if asks {
             let mut params = json!({
@@ -128,15 +136,15 @@ impl Player {
             if !self.behaviour.style(Style::NoAvailableDecisions) {
                 params["availableDecisions"] = json!(["accept", "acceptForSession", "decline", "cancel"]);
             }
-            deviations::request(&mut params, defect);
-            if defect == Some(Defect::RunsBeforeTheAnswer) {
+            deviations::request(&mut params, &self.behaviour);
+            if self.has(Defect::RunsBeforeTheAnswer) {
                 let _ = self.run_shell(&id, &command, Sandbox::Full, false).await;
             }
             let reply = self.ask("item/commandExecution/requestApproval", params).await;
             let decision = match &reply {
-                Reply::Given(given) => Decision::read(given.as_ref(), defect),
+                Reply::Given(given) => Decision::read(given.as_ref(), &self.behaviour),
                 Reply::Cancelled => {
-                    if defect != Some(Defect::InterruptedCommandsStayOpen) {
+                    if !self.has(Defect::InterruptedCommandsStayOpen) {
                         self.not_run(item);
                     }
                     return Err(Stop::Cancelled);
@@ -148,42 +156,43 @@ impl Player {
             match decision {
                 Decision::Decline | Decision::Cancel => {
                     self.behaviour.note(Happening::Denial);
-                    if defect == Some(Defect::DeclineIsRemembered) {
-                        self.allow(&command);
+                    if self.behaviour.prepares(Defect::DeclineIsRemembered) {
+                        self.allow(&command, Grant::Presumed);
                     }
                     self.not_run(item);
                     self.flush();
                     return if decision == Decision::Cancel { Err(Stop::Cancelled) } else { Ok(()) };
                 }
-                Decision::ForSession => self.allow(&command),
-                Decision::Amendment(words) if defect != Some(Defect::AmendmentsAreForgotten) => {
-                    self.core.lock().rules.push(words);
+                Decision::ForSession => self.allow(&command, Grant::Given),
+                Decision::Confused(grant) => self.allow(&command, grant),
+                Decision::Amendment(words) => {
+                    let forgets = self.behaviour.prepares(Defect::AmendmentsAreForgotten);
+                    let grant = if forgets { Grant::Forgotten } else { Grant::Given };
+                    self.core.lock().rules.push(Rule { words, grant });
                 }
-                Decision::Amendment(_) | Decision::Accept => {}
+                Decision::Accept => {}
             }
         }
-        let boxed = defect == Some(Defect::AcceptedRunInTheSandbox);
-        if escalated && !boxed && (!never || self.is_allowed(&command)) {
+        if escalated
+            && (!never || allowed)
+            && sandbox != Sandbox::Full
+            && !self.has(Defect::AcceptedRunInTheSandbox)
+        {
             sandbox = Sandbox::Full;
-        }
-        if late && !asks {
-            self.started(&item);
         }
         self.execute(item, &id, &command, sandbox).await
     }
 
-    fn allow(&self, command: &str) {
+    fn allow(&self, command: &str, grant: Grant) {
         let mut state = self.core.lock();
         if let Some(live) = state.live.get_mut(&self.thread) {
-            live.allowed.insert(command.to_owned());
+            live.allowed.insert(command.to_owned(), grant);
         }
     }
 
     fn not_run(&self, mut item: Value) {
-        item["status"] = match self.behaviour.striking() {
-            Some(Defect::DeclinedIsCompleted) => json!("inProgress"),
-            _ => json!("declined"),
-        };
+        let status = if self.has(Defect::DeclinedIsCompleted) { "inProgress" } else { "declined" };
+        item["status"] = json!(status);
         self.completed(item);
     }
 
@@ -196,19 +205,18 @@ impl Player {
 
     /// Runs a command whose item was started, and completes it.
     async fn execute(&mut self, item: Value, id: &str, command: &str, sandbox: Sandbox) -> Result<(), Stop> {
-        let defect = self.behaviour.striking();
         let begun = Instant::now();
         let (ended, output) = self.run_shell(id, command, sandbox, true).await;
         let time = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         let code = *ended.as_ref().unwrap_or(&-1);
         let mut done = deviations::ran(item, code, output, time);
-        if defect == Some(Defect::AcceptedNeverFail) && !self.asked.is_empty() {
+        if done["status"] == "failed" && !self.asked.is_empty() && self.has(Defect::AcceptedNeverFail) {
             done["status"] = json!("completed");
         }
         if ended.is_err() {
             done["exitCode"] = Value::Null;
         }
-        self.completed(deviations::command(done, defect, false));
+        self.completed(deviations::command(done, &self.behaviour, false));
         self.flush();
         ended.map(drop).map_err(Stop::from)
     }
@@ -224,13 +232,12 @@ impl Player {
         let mut job =
             Job { cwd: self.settings.cwd.clone(), env: environment(), sandbox, terminal: None, input: None };
         let (core, thread, turn) = (self.core.clone(), self.thread.clone(), self.turn.clone());
-        let defect = self.behaviour.striking();
+        let behaviour = self.behaviour.clone();
         let mut printed = Vec::new();
         let mut output = |_: Stream, bytes: &[u8]| {
             let first = printed.is_empty();
             printed.extend_from_slice(bytes);
-            let skipped = defect == Some(Defect::FirstOutputIsNotTold) && first;
-            if told && !skipped {
+            if told && !(first && behaviour.strikes(Defect::FirstOutputIsNotTold)) {
                 let delta = String::from_utf8_lossy(bytes);
                 let params = json!({ "itemId": id, "delta": delta });
                 super::items::publish(
@@ -244,7 +251,7 @@ impl Player {
         };
         self.behaviour.note(Happening::ToolStarts);
         let program = Program::Script(command.to_owned());
-        let spared = defect == Some(Defect::InterruptWaitsForCommands);
+        let spared = self.behaviour.prepares(Defect::InterruptWaitsForCommands);
         let run = shell::run(&self.core, &mut job, &program, &mut output);
         let ended = tokio::select! {
             biased;
@@ -252,8 +259,11 @@ impl Player {
             () = self.cancelled.wait(), if !spared => Err(Cancelled),
         };
         self.behaviour.note(Happening::ToolEnds);
-        let ended =
-            ended.and_then(|code| if spared && self.cancelled.is_set() { Err(Cancelled) } else { Ok(code) });
+        let waited = spared && self.cancelled.is_set();
+        if waited {
+            self.behaviour.took_effect();
+        }
+        let ended = ended.and_then(|code| if waited { Err(Cancelled) } else { Ok(code) });
         (ended, String::from_utf8_lossy(&printed).into_owned())
     }
 
@@ -263,10 +273,11 @@ impl Player {
         let source = if self.has(Defect::ShellIsTheAgents) { "agent" } else { "userShell" };
         let item = self.item(&id, command, source);
         self.started(&item);
-        let sandbox = match self.behaviour.striking() {
-            Some(Defect::ShellIsSandboxed) => self.settings.sandbox.clone(),
-            _ => Sandbox::Full,
-        };
+        let mut sandbox = Sandbox::Full;
+        self.behaviour.mutate(&mut sandbox, |defect, sandbox| match defect {
+            Defect::ShellIsSandboxed => sandbox.clone_from(&self.settings.sandbox),
+            _ => {}
+        });
         if self.has(Defect::ShellIsAskedAbout) {
             let params =
                 json!({ "itemId": id, "command": command, "cwd": self.settings.cwd, "commandActions": [] });
@@ -330,9 +341,8 @@ impl Player {
     /// The decision about a change of files; none: it was interrupted.
     pub async fn ask_about_files(&mut self, id: &str) -> Option<Decision> {
         let params = json!({ "itemId": id, "reason": null, "grantRoot": null });
-        let defect = self.behaviour.striking();
         match self.ask("item/fileChange/requestApproval", params).await {
-            Reply::Given(given) => Some(Decision::read(given.as_ref(), defect)),
+            Reply::Given(given) => Some(Decision::read(given.as_ref(), &self.behaviour)),
             Reply::Cancelled => None,
         }
     }

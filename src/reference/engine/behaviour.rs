@@ -81,11 +81,6 @@ impl<D: Named, S: Named> Behaviour<D, S> {
         self.met.store(true, Ordering::Relaxed);
     }
 
-    /// The defect that strikes now, for a place where several may.
-    pub fn striking(&self) -> Option<D> {
-        self.defect.filter(|_| self.is_met())
-    }
-
     /// Lets the defect change a value. Only if it really does, and this is a moment of the trigger, the moment counts as met: what
     /// leaves the value as it was cannot be noticed.
     pub fn mutate<T: Clone + PartialEq>(&self, value: &mut T, how: impl FnOnce(D, &mut T)) {
